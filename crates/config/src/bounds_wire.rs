@@ -1,4 +1,4 @@
-//! Values within bounds, as types: what is read is within them, and the schema says the same numbers.
+//! Values with limits, as types. A parsed value is within its limits, and the schema has the same limits.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
 
@@ -137,7 +137,7 @@ impl<T: JsonSchema, const MIN: usize, const MAX: usize> JsonSchema for List<T, M
     }
 }
 
-/// A map of texts whose keys stand once: serde itself would keep the last of two.
+/// Deserializes a map of texts with unique keys: serde itself would keep the last of two.
 pub(super) fn each_once<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<BTreeMap<String, String>>, D::Error> {
@@ -154,7 +154,7 @@ pub(super) fn each_once<'de, D: Deserializer<'de>>(
             let mut map = BTreeMap::new();
             while let Some((key, value)) = given.next_entry()? {
                 if map.insert(key, value).is_some() {
-                    return Err(A::Error::custom("a key stands twice"));
+                    return Err(A::Error::custom("a key is repeated"));
                 }
             }
             Ok(map)

@@ -1,21 +1,22 @@
-//! Where the data folder is when nobody names one.
+//! Default location of the data folder.
 
 use std::path::PathBuf;
 
-/// The data folder by environment and user: FAIRWAY_DATA_DIR, the first of STATE_DIRECTORY (systemd, `StateDirectory=`),
-/// /var/lib/fairway for root, else `fairway` in the XDG state folder. None where not even a home folder is known.
+/// Returns the data folder by environment and user: FAIRWAY_DATA_DIR, the first of STATE_DIRECTORY (systemd,
+/// `StateDirectory=`),
+/// /var/lib/fairway for root, otherwise `fairway` in the XDG state folder. `None` if there is not even a home folder.
 ///
-/// A flag wins over it, and `dataDir` of a configuration over all of it but FAIRWAY_DATA_DIR.
+/// The command line takes precedence over it, and `dataDir` of a configuration over all but FAIRWAY_DATA_DIR.
 pub fn data_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     by(env, nix::unistd::geteuid().is_root())
 }
 
 fn by(env: &dyn Fn(&str) -> Option<String>, root: bool) -> Option<PathBuf> {
     let folder = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    // With several state folders systemd joins them by colons; ours is the first.
+    // systemd joins several state folders by colons; the first one is used.
     let state = || env("STATE_DIRECTORY").and_then(|all| Some(PathBuf::from(all.split(':').next()?)));
     let of_user = || {
-        // The XDG specification has relative paths ignored.
+        // The XDG specification requires relative paths to be ignored.
         let state_home = folder("XDG_STATE_HOME").filter(|path| path.is_absolute());
         state_home.or_else(|| Some(folder("HOME")?.join(".local/state"))).map(|path| path.join("fairway"))
     };
@@ -33,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_speaks_names_the_folder() {
+    fn first_variable_that_is_set_decides() {
         let all = [("FAIRWAY_DATA_DIR", "/a"), ("STATE_DIRECTORY", "/b:/c"), ("XDG_STATE_HOME", "/d"), ("HOME", "/e")];
         assert_eq!(of(&all, true), Some("/a".into()));
         assert_eq!(of(&all[1..], true), Some("/b".into()));
@@ -44,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_variables_and_a_relative_state_folder_say_nothing() {
+    fn empty_variables_and_relative_state_folder_are_ignored() {
         let empty = [("FAIRWAY_DATA_DIR", ""), ("STATE_DIRECTORY", ""), ("XDG_STATE_HOME", "here"), ("HOME", "/e")];
         assert_eq!(of(&empty, false), Some("/e/.local/state/fairway".into()));
     }

@@ -1,4 +1,5 @@
-//! Settings by environment variables: they win over the file, so that one file serves many machines.
+//! Settings from environment variables. They take precedence over the file, so that one file can be used on many
+//! machines.
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
 
@@ -13,16 +14,16 @@ use super::{
     values_wire::HttpAddress,
 };
 
-/// Every variable that is known by name, with what it sets.
+/// Known variables, with a description.
 pub const VARIABLES: &[(&str, &str)] = &[
-    (CONFIG, "configuration file or folder; in place of --config"),
-    (LISTEN_DNS, "addresses that answer DNS, with commas between; in place of listen.dns"),
-    (LISTEN_HTTP, "address of the HTTP listener, or off; in place of listen.http"),
-    (LOG, "filter of the log; in place of log.level"),
-    (DATA_DIR, "data folder; in place of dataDir"),
-    (USER, "user to become; in place of user"),
-    ("FAIRWAY_TOKEN", "token that commands show to a server that is reached by a URL"),
-    ("FAIRWAY_URL", "server that commands ask, in place of --server"),
+    (CONFIG, "configuration file or folder; instead of --config"),
+    (LISTEN_DNS, "addresses for DNS, separated by commas; instead of listen.dns"),
+    (LISTEN_HTTP, "address of the HTTP listener, or off; instead of listen.http"),
+    (LOG, "log filter; instead of log.level"),
+    (DATA_DIR, "data folder; instead of dataDir"),
+    (USER, "user to switch to; instead of user"),
+    ("FAIRWAY_TOKEN", "token that commands send to a server with a URL"),
+    ("FAIRWAY_URL", "server that commands connect to; instead of --server"),
     ("FAIRWAY_ENVOY", "Envoy binary of `fairway demo --envoy`"),
 ];
 
@@ -33,8 +34,9 @@ const LOG: &str = "FAIRWAY_LOG";
 const DATA_DIR: &str = "FAIRWAY_DATA_DIR";
 const USER: &str = "FAIRWAY_USER";
 
-/// A warning for each name that begins with `FAIRWAY_` and is neither known nor in `others`: the variables that the
-/// configuration names itself ([`super::Loaded::variables`]), and those of the command line.
+/// Returns a warning for each name that begins with `FAIRWAY_` and is neither known nor in `others`: the variables that
+/// the
+/// configuration refers to ([`super::Loaded::variables`]), and those of the command line.
 pub fn unknown_variables(names: impl IntoIterator<Item = String>, others: &BTreeSet<String>) -> Vec<Diagnostic> {
     let known = || VARIABLES.iter().map(|(name, _)| *name);
     let unknown = |name: &String| name.starts_with("FAIRWAY_") && !known().any(|k| k == name) && !others.contains(name);
@@ -43,14 +45,14 @@ pub fn unknown_variables(names: impl IntoIterator<Item = String>, others: &BTree
     let fault = |name: String| {
         let hint = match closest(&name, known()) {
             Some(word) => format!("did you mean {word}?"),
-            None => format!("known are {}", known().collect::<Vec<_>>().join(", ")),
+            None => format!("known variables: {}", known().collect::<Vec<_>>().join(", ")),
         };
         Diagnostic::warning(place(), format!("{name}: unknown variable"), hint)
     };
     unknown.into_iter().map(fault).collect()
 }
 
-/// Applies the variables that hold for every source.
+/// Applies the variables that are used with every source.
 pub(super) fn apply(settings: &mut Settings, reader: &mut Reader<'_>) {
     if let Some(level) = reader.variable(LOG) {
         match filter_fault(&level) {
@@ -74,13 +76,13 @@ pub(super) fn apply_dns(settings: &mut Settings, reader: &mut Reader<'_>) {
         }
     }
     if list.split(',').all(|text| text.trim().is_empty()) {
-        let what = "it names no address";
+        let what = "the list has no address";
         fault(reader, LISTEN_DNS, Refusal::new(what, "write it like 0.0.0.0:53,[::]:53, or unset it"));
     }
     settings.dns = addresses;
 }
 
-/// Applies the variable of the HTTP listener; tells whether there is one.
+/// Applies the variable of the HTTP listener. Returns true if it is set.
 pub(super) fn apply_http(settings: &mut Settings, reader: &mut Reader<'_>) -> bool {
     let Some(text) = reader.variable(LISTEN_HTTP) else { return false };
     match HttpAddress::parse(&text) {
@@ -90,7 +92,7 @@ pub(super) fn apply_http(settings: &mut Settings, reader: &mut Reader<'_>) -> bo
     true
 }
 
-/// Finds the data folder: variable, file, else where it is when nobody names one.
+/// Sets the data folder: variable, file, or default.
 pub(super) fn apply_data_dir(settings: &mut Settings, reader: &mut Reader<'_>) {
     settings.data_dir = data_dir_of(settings.data_dir.take(), reader);
     if settings.data_dir.is_none() {
@@ -103,7 +105,7 @@ pub(super) fn apply_data_dir(settings: &mut Settings, reader: &mut Reader<'_>) {
     }
 }
 
-/// The data folder, where the file says this of it.
+/// Returns the data folder, given that of the file.
 pub(super) fn data_dir_of(said: Option<PathBuf>, reader: &mut Reader<'_>) -> Option<PathBuf> {
     let said = reader.variable(DATA_DIR).map(PathBuf::from).or(said);
     said.or_else(|| data_dir(reader.environment))

@@ -1,5 +1,5 @@
-//! Reads files within bounds and remembers what they looked like: never a device, never a pipe that blocks, never more
-//! than the bound.
+//! Reads files within limits and records their fingerprints. Devices and pipes are rejected, because reading them can
+//! block.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,40 +10,41 @@ use std::{
 
 use super::watch::Fingerprint;
 
-/// Most octets of a configuration file: 64 MiB, some 300,000 pools with a name each.
+/// Largest configuration file: 64 MiB, about 300,000 pools with one name each.
 pub(super) const CONFIG_MAX: u64 = 64 << 20;
-/// Most octets of a certificate, key or other secret: 1 MiB.
+/// Largest certificate, key or other secret: 1 MiB.
 pub(super) const SECRET_MAX: u64 = 1 << 20;
-/// Most octets of a zone file or a file it includes: 4 GiB, some fifty million records.
+/// Largest zone file or included file: 4 GiB, about fifty million records.
 pub(super) const ZONE_MAX: u64 = 4 << 30;
-/// Most octets of a database of a map: 1 GiB, some three times the largest ones of today.
+/// Largest database of a map: 1 GiB, about three times the largest ones available today.
 pub(super) const MMDB_MAX: u64 = 1 << 30;
-/// Most octets of a table of latencies: 256 MiB.
+/// Largest latency table: 256 MiB.
 pub(super) const LATENCIES_MAX: u64 = 256 << 20;
-/// Most files of a configuration folder.
+/// Largest number of files in a configuration folder.
 const FOLDER_MAX: usize = 1_000;
 
-/// What was read so far.
+/// The files read so far.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// What each file and folder looked like when it was opened, also those that could not be read.
+    /// Fingerprint of each file and folder when it was opened, including those that could not be read.
     pub(super) fingerprint: Fingerprint,
 }
 
-/// Why a file cannot be read, and what to do about it.
+/// Why a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unreadable {
-    /// The fact, to follow the path: `does not exist`.
+    /// The error, to follow the path: `does not exist`.
     pub(super) what: String,
-    /// The way out.
+    /// The hint.
     pub(super) hint: &'static str,
 }
 
 impl Files {
-    /// The whole of a file of at most `limit` octets.
+    /// Returns the content of a file of at most `limit` bytes.
     pub(super) fn read(&mut self, path: &Path, limit: u64) -> Result<Vec<u8>, Unreadable> {
-        // Without O_NONBLOCK, opening a pipe nobody writes to would wait for ever; a regular file takes no notice of it.
-        // O_NOCTTY: a terminal given by mistake must not become ours.
+        // Without O_NONBLOCK, opening a pipe without a writer would block; it has no effect on regular files. O_NOCTTY:
+        // a terminal named
+        // by mistake must not become the controlling one.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
         let file = opened.map_err(|error| {
             self.fingerprint.add(path, None);
@@ -52,15 +53,16 @@ impl Files {
         let metadata = file.metadata().map_err(|error| explain(&error))?;
         self.fingerprint.add(path, Some(&metadata));
         if metadata.is_dir() {
-            return Err(Unreadable { what: "is a folder".to_owned(), hint: "give the file in it" });
+            return Err(Unreadable { what: "is a folder".to_owned(), hint: "name a file in it" });
         }
         if !metadata.is_file() {
-            return Err(Unreadable { what: "is a pipe, socket or device".to_owned(), hint: "give a regular file" });
+            return Err(Unreadable { what: "is a pipe, socket or device".to_owned(), hint: "name a regular file" });
         }
         read_bounded(file, metadata.len(), limit)
     }
 
-    /// The configuration files of a folder, by name; what is hidden is left out (ConfigMaps keep `..data` there).
+    /// Returns the configuration files of a folder, sorted by name. Hidden files are skipped (ConfigMaps have
+    /// `..data`).
     pub(super) fn list(&mut self, folder: &Path) -> Result<Vec<PathBuf>, Unreadable> {
         let metadata = fs::metadata(folder);
         self.fingerprint.add(folder, metadata.as_ref().ok());
@@ -69,7 +71,7 @@ impl Files {
             let path = entry.map_err(|error| explain(&error))?.path();
             let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
             let yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-            // A folder that is called like a file is none of ours; a dangling link is a fault, found on reading.
+            // A folder whose name ends with .yaml is skipped; a dangling link is an error, reported when it is read.
             if !hidden && yaml && !path.is_dir() {
                 found.push(path);
             }
@@ -84,34 +86,34 @@ impl Files {
 }
 
 fn read_bounded(file: File, length: u64, limit: u64) -> Result<Vec<u8>, Unreadable> {
-    let too_long = || Unreadable { what: format!("is longer than {limit} octets"), hint: "split it" };
+    let too_long = || Unreadable { what: format!("is larger than {limit} bytes"), hint: "split it" };
     if length > limit {
         return Err(too_long());
     }
     let mut octets = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-    // Files of /proc say 0 and hold more; a file may also grow while it is read.
+    // Files in /proc report length 0 but have content, and a file may grow while it is read.
     file.take(limit + 1).read_to_end(&mut octets).map_err(|error| explain(&error))?;
     if octets.len() as u64 > limit { Err(too_long()) } else { Ok(octets) }
 }
 
-/// A link is there, so that "does not exist" would send people the wrong way.
+/// The link itself exists, so "does not exist" would be misleading.
 fn dangling() -> Unreadable {
-    Unreadable { what: "is a link to what does not exist".to_owned(), hint: "mend the link, or what it leads to" }
+    Unreadable { what: "is a link to a file that does not exist".to_owned(), hint: "fix the link or its target" }
 }
 
 fn explain(error: &io::Error) -> Unreadable {
     if error.raw_os_error() == Some(libc::ELOOP) {
-        return Unreadable { what: "is a link that leads back to itself".to_owned(), hint: "mend the link" };
+        return Unreadable { what: "is a link that leads back to itself".to_owned(), hint: "fix the link" };
     }
     let (what, hint) = match error.kind() {
         ErrorKind::NotFound => {
-            ("does not exist", "mend the path; relative ones begin at the configuration file's folder")
+            ("does not exist", "fix the path; relative paths start at the configuration file's folder")
         }
         ErrorKind::PermissionDenied => {
-            ("may not be read by this user", "give the user that runs fairway leave to read it")
+            ("is not readable by this user", "allow the user that runs fairway to read it")
         }
-        ErrorKind::NotADirectory => ("leads through something that is no folder", "mend the path"),
-        _ => return Unreadable { what: format!("cannot be read: {error}"), hint: "mend the file or the path" },
+        ErrorKind::NotADirectory => ("has a component that is not a folder", "fix the path"),
+        _ => return Unreadable { what: format!("cannot be read: {error}"), hint: "fix the file or the path" },
     };
     Unreadable { what: what.to_owned(), hint }
 }
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_a_folder_and_a_missing_file_are_told_apart_and_none_blocks() {
+    fn unreadable_file_has_its_own_message_and_does_not_block() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
@@ -131,9 +133,9 @@ mod tests {
         assert_eq!(why(Path::new("/dev/zero")), "is a pipe, socket or device");
         assert_eq!(why(folder.path()), "is a folder");
         assert_eq!(why(&folder.path().join("none")), "does not exist");
-        assert_eq!(why(&pipe.join("x")), "leads through something that is no folder");
+        assert_eq!(why(&pipe.join("x")), "has a component that is not a folder");
         for (link, leads_to, what) in
-            [("a", "none", "is a link to what does not exist"), ("b", "b", "is a link that leads back to itself")]
+            [("a", "none", "is a link to a file that does not exist"), ("b", "b", "is a link that leads back to itself")]
         {
             std::os::unix::fs::symlink(leads_to, folder.path().join(link)).unwrap();
             assert_eq!(why(&folder.path().join(link)), what);
@@ -142,18 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_at_the_bound_is_read_and_one_octet_more_is_refused() {
+    fn file_over_size_limit_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         fs::write(&path, "0123456789").unwrap();
         assert_eq!(Files::default().read(&path, 10).unwrap(), b"0123456789");
-        assert_eq!(Files::default().read(&path, 9).unwrap_err().what, "is longer than 9 octets");
-        // Says it is empty, and is not.
+        assert_eq!(Files::default().read(&path, 9).unwrap_err().what, "is larger than 9 bytes");
+        // Its metadata reports length 0, but it has content.
         assert!(Files::default().read(Path::new("/proc/self/status"), 4).is_err());
     }
 
     #[test]
-    fn a_folder_gives_its_yaml_files_by_name_and_nothing_hidden() {
+    fn folder_lists_yaml_files_sorted_without_hidden_ones() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["b.yml", "a.yaml", ".c.yaml", "..2024_01.yaml", "d.zone", "e.yaml~"] {
             fs::write(folder.path().join(name), "").unwrap();
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_file_is_told_as_such() {
+    fn file_without_read_permission_is_reported() {
         if nix::unistd::geteuid().is_root() {
             return; // root reads everything
         }
@@ -174,6 +176,6 @@ mod tests {
         let path = folder.path().join("f");
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-        assert_eq!(Files::default().read(&path, 9).unwrap_err().what, "may not be read by this user");
+        assert_eq!(Files::default().read(&path, 9).unwrap_err().what, "is not readable by this user");
     }
 }

@@ -1,6 +1,6 @@
-//! Several files to one tree, and several words for one thing to one word.
+//! Merges several files into one tree, and replaces aliases of keys.
 //!
-//! Lists of a folder's files are joined in the order of the files; everything else may be said once.
+//! Lists of a folder's files are joined in the order of the files. Everything else may be in one file only.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use fairway_model::Diagnostic;
 
 use super::tree::{Data, Entry, Node, Spot};
 
-/// Sections that are lists: they are joined.
+/// Sections that are lists, which are joined.
 const LISTS: &[&str] =
     &["zones", "clusters", "monitors", "load", "maps", "latencies", "pools", "names", "records", "overrides"];
 
-/// Words that are accepted on input: where (the keys on the way, through lists), the word, what it stands for.
+/// Aliases that are accepted on input: path of keys (through lists), alias, canonical key.
 const ALIASES: &[(&[&str], &str, &str)] = &[
     (&[], "edges", "clusters"),
     (&["log"], "filter", "level"),
@@ -23,10 +23,10 @@ const ALIASES: &[(&[&str], &str, &str)] = &[
     (&["publish", "providers"], "pdns", "powerdns"),
 ];
 
-/// Down answers by the names that other products give them.
+/// Down answers by the names that other products use.
 const DOWN_ALIASES: &[(&str, &str)] = &[("ALL_RECORDS", "all"), ("EMPTY", "empty"), ("NONE", "refuse")];
 
-/// Joins the trees of several files; faults are recorded and what is faulty is left out.
+/// Joins the trees of several files. Errors are recorded, and invalid parts are left out.
 pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) -> Node {
     let spot = Spot { file: trees.first().map_or(0, |tree| tree.spot.file), line: 1, column: 1 };
     let mut joined = Node { spot, index: 0, data: Data::Map(Vec::new()) };
@@ -35,11 +35,11 @@ pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], faults: &mut Vec<Diagno
         let Data::Map(entries) = tree.data else {
             // An empty document is an empty file.
             if !matches!(tree.data, Data::Null) {
-                let what = "the file is no set of sections";
+                let what = "the file is not a map of sections";
                 faults.push(Diagnostic::error(
                     tree.spot.place(files),
                     what,
-                    "write it like \"version: 1\", a section a key",
+                    "write it like \"version: 1\", with one key per section",
                 ));
             }
             continue;
@@ -53,7 +53,7 @@ pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], faults: &mut Vec<Diagno
 }
 
 fn add(into: &mut Vec<Entry>, entry: Entry, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) {
-    // `pools:` with every element commented out is an empty section.
+    // `pools:` with all its elements commented out is an empty section.
     if matches!(entry.value.data, Data::Null) {
         return;
     }
@@ -66,15 +66,15 @@ fn add(into: &mut Vec<Entry>, entry: Entry, files: &[Arc<str>], faults: &mut Vec
         (Data::List(elements), Data::List(more)) if list => elements.extend(more),
         (Data::Integer(a), Data::Integer(b)) if entry.key == "version" && *a == b => {}
         (_, data) => {
-            let what = format!("{} stands in {} already", entry.key, known.spot.place(files));
+            let what = format!("{} is already in {}", entry.key, known.spot.place(files));
             let hint =
-                if list && matches!(data, Data::List(_)) { "make both lists" } else { "say it in one file only" };
+                if list && matches!(data, Data::List(_)) { "make both lists" } else { "write it in one file only" };
             faults.push(Diagnostic::error(entry.spot.place(files), what, hint));
         }
     }
 }
 
-/// Puts the one word of each thing in place of its aliases.
+/// Replaces aliases by the canonical keys and words.
 fn rename(tree: &mut Node, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) {
     for (path, alias, word) in ALIASES {
         each(tree, path, &mut |map| rename_key(map, alias, word, files, faults));
@@ -93,7 +93,7 @@ fn rename(tree: &mut Node, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) {
     });
 }
 
-/// Calls `then` for every map that the keys lead to; lists on the way are gone through.
+/// Calls `then` for every map at the path of keys, including those in lists on the way.
 fn each(node: &mut Node, path: &[&str], then: &mut dyn FnMut(&mut Vec<Entry>)) {
     match (&mut node.data, path.split_first()) {
         (Data::List(elements), _) => elements.iter_mut().for_each(|element| each(element, path, then)),
@@ -111,7 +111,7 @@ fn rename_key(map: &mut [Entry], alias: &str, word: &str, files: &[Arc<str>], fa
     let both = map.iter().any(|entry| entry.key == word);
     let Some(entry) = map.iter_mut().find(|entry| entry.key == alias) else { return };
     if both {
-        let what = format!("{alias} is another word for {word}, which stands here too");
+        let what = format!("{alias} is an alias of {word}, which is also given");
         faults.push(Diagnostic::error(entry.spot.place(files), what, format!("keep {word}")));
     }
     word.clone_into(&mut entry.key);
@@ -135,24 +135,24 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_joined_and_equal_versions_may_repeat() {
+    fn lists_are_joined_and_same_version_may_repeat() {
         let (tree, faults) = joined(&["version: 1\nnames: [a]\n", "version: 1\nnames: [b]\nuser: x\n", "# nothing\n"]);
         assert_eq!((tree, faults), (json!({"version": 1, "names": ["a", "b"], "user": "x"}), vec![]));
     }
 
     #[test]
-    fn a_section_said_twice_is_named_with_both_places() {
+    fn section_in_two_files_is_rejected_with_both_locations() {
         let (_, faults) = joined(&["version: 1\nuser: a\n", "\nuser: b\nversion: 2\nzones: 1\n", "zones: []\n"]);
         let expected = [
-            "1.yaml:2:1: user stands in 0.yaml:2:1 already; say it in one file only",
-            "1.yaml:3:1: version stands in 0.yaml:1:1 already; say it in one file only",
-            "2.yaml:1:1: zones stands in 1.yaml:4:1 already; make both lists",
+            "1.yaml:2:1: user is already in 0.yaml:2:1; write it in one file only",
+            "1.yaml:3:1: version is already in 0.yaml:1:1; write it in one file only",
+            "2.yaml:1:1: zones is already in 1.yaml:4:1; make both lists",
         ];
         assert_eq!(faults, expected);
     }
 
     #[test]
-    fn aliases_become_the_word_they_stand_for() {
+    fn aliases_are_replaced_by_canonical_keys() {
         let (tree, faults) = joined(&["
 edges: [{name: e}]
 monitors: [{interval: 1s}]
@@ -172,18 +172,18 @@ pools:
     }
 
     #[test]
-    fn an_alias_beside_its_word_is_a_fault() {
+    fn alias_and_canonical_key_together_are_rejected() {
         let (_, faults) = joined(&["monitors: [{period: 1s, interval: 2s}]\n"]);
-        assert_eq!(faults, ["0.yaml:1:25: interval is another word for period, which stands here too; keep period"]);
+        assert_eq!(faults, ["0.yaml:1:25: interval is an alias of period, which is also given; keep period"]);
     }
 
     #[test]
-    fn an_empty_section_counts_as_absent_and_a_file_must_hold_sections() {
+    fn empty_section_counts_as_absent_and_list_file_is_rejected() {
         assert_eq!(joined(&["pools:\nnames:\n"]), (json!({}), vec![]));
         let (_, faults) = joined(&["- a\n"]);
         assert_eq!(
             faults,
-            ["0.yaml:1:1: the file is no set of sections; write it like \"version: 1\", a section a key"]
+            ["0.yaml:1:1: the file is not a map of sections; write it like \"version: 1\", with one key per section"]
         );
     }
 }

@@ -1,5 +1,6 @@
-//! What a reading leaves of its zones, so that the next one need not read those again that are as they were: a changed weight
-//! beside a million records is then taken in as fast as it is read.
+//! Cache of zones between loads. Unchanged zones are not read again, so that a changed weight among a million records
+//! is applied as
+//! fast as its file is read.
 
 use std::path::{Path, PathBuf};
 
@@ -8,55 +9,56 @@ use fairway_zonefile::{Record, ZoneData};
 
 use super::{maps::KeptMaps, watch::Fingerprint};
 
-/// The zones of a reading: where they came from, what their files looked like, and what was doubtful in them.
+/// Zones of a load: their origins, the fingerprint of their files, and their warnings.
 #[derive(Clone, Debug, Default)]
 pub struct KeptZones {
     pub(super) origins: Vec<Origin>,
     pub(super) files: Fingerprint,
     pub(super) warnings: Vec<Diagnostic>,
-    /// Whether every file had been left alone for so long that its next change is bound to show.
+    /// True if all files were old enough, so that the next change is certain to show.
     pub(super) settled: bool,
 }
 
-/// Where a zone comes from.
+/// Origin of a zone's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// A zone file.
     File(Name, PathBuf),
-    /// The configuration itself: its records, wherever they are declared.
+    /// The configuration itself: records without their locations, which may move.
     Made(Vec<Record>),
 }
 
 impl Origin {
-    /// That of a zone made from the configuration.
+    /// Returns the origin of a zone made from the configuration.
     pub(super) fn made(zone: &ZoneData) -> Self {
         Self::Made(zone.records.iter().map(|record| Record { file: 0, line: 0, ..record.clone() }).collect())
     }
 
-    /// That of a zone file.
+    /// Returns the origin of a zone file.
     pub(super) fn file(name: &Name, path: &Path) -> Self {
         Self::File(name.clone(), path.to_owned())
     }
 }
 
-/// What the reading before kept, and the names that were steered.
+/// Result of the previous load.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
-    /// Its zones.
+    /// Cache of its zones.
     pub zones: &'a KeptZones,
-    /// Its steered names: what a zone may say depends on them.
+    /// Steered names that were served: the checks of zones depend on them.
     pub names: &'a SharedMap<Name, SteeredName>,
-    /// Those of them that others than its files steer.
+    /// Those of them that files do not declare.
     pub beside: &'a SharedSet<Name>,
-    /// Its maps and tables of latencies.
+    /// Cache of its maps and latency tables.
     pub maps: &'a KeptMaps,
 }
 
 impl Before<'_> {
-    /// Whether zones from these origins, beside these steered names, are those of the reading before.
+    /// True if zones of these origins, with these steered names, are those of the previous load.
     ///
-    /// A name less may leave a record without the addresses it speaks of; a name more can only mend such a fault, and what it
-    /// breaks is found when it is compiled.
+    /// Without one of the previous names, a record may refer to a name without addresses. Another name can only resolve
+    /// such a warning,
+    /// and conflicts with it are found by compilation.
     pub(super) fn holds(&self, origins: &[Origin], names: &SharedMap<Name, SteeredName>) -> bool {
         let before = || self.names.keys().filter(|name| self.beside.is_empty() || !self.beside.contains_key(*name));
         let same = || before().eq(names.keys());

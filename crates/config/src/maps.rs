@@ -1,11 +1,10 @@
-//! What is read from beside the configuration about places: databases of maps, tables of latencies. What is as it was is not
-//! read again.
+//! Files about client locations: databases of maps, latency tables. Files that did not change are not read again.
 
 mod csv;
 mod mmdb_wire;
 
 #[cfg(test)]
-#[allow(dead_code, unreachable_pub, reason = "what tests of other crates use")]
+#[allow(dead_code, unreachable_pub, reason = "tests of other crates use the rest")]
 #[path = "../../../integration/src/mmdb.rs"]
 pub mod mmdb_writer;
 #[cfg(test)]
@@ -22,58 +21,58 @@ use super::{
     watch::Fingerprint,
 };
 
-/// The maps and tables of a reading, so that the next one need not read those again that are as they were.
+/// Maps and tables of the last load, which the next load uses again if their files did not change.
 #[derive(Clone, Debug, Default)]
 pub struct KeptMaps {
     maps: Vec<Kept<MapText, ClientMap>>,
     latencies: Vec<Kept<TableText, LatencyTable>>,
 }
 
-/// A map as declared, its paths complete.
+/// A declared map with absolute paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MapText {
-    /// Its name.
+    /// Name of the map.
     pub(super) name: MapName,
-    /// The networks declared in it.
+    /// Networks declared in it.
     pub(super) networks: Vec<(Network, ClientLocation)>,
-    /// Its databases, the first of which counts.
+    /// Its databases, in order of precedence.
     pub(super) databases: Vec<PathBuf>,
 }
 
-/// A table of latencies as declared.
+/// A declared latency table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TableText {
-    /// Its name.
+    /// Name of the table.
     pub(super) name: LatencyTableName,
     /// Its file.
     pub(super) file: PathBuf,
-    /// Whether that is what the API was given: then it may be missing.
+    /// True if the file keeps a table pushed over the API: then it may be missing.
     pub(super) pushed: bool,
 }
 
-/// What is wrong with a file.
+/// An error of a file.
 #[derive(Debug)]
 pub(super) enum FileFault {
-    /// The file as a whole: its number among those that are named, and why it cannot be used.
+    /// The file as a whole: its index among the files of the map, and the reason.
     Whole(usize, Unreadable),
-    /// A line in it.
+    /// A line of the file.
     Line(Diagnostic),
 }
 
 impl KeptMaps {
-    /// Whether a table is fed by the API; none where there is no such table.
+    /// Returns whether a table is pushed over the API; `None` if there is no such table.
     pub fn is_pushed(&self, name: &LatencyTableName) -> Option<bool> {
         self.latencies.iter().map(|kept| &kept.said).find(|said| said.name == *name).map(|said| said.pushed)
     }
 
-    /// As if all files had been left alone for a while.
+    /// Marks all files as unchanged for long enough.
     #[cfg(test)]
     pub(super) fn settle(&mut self) {
         self.maps.iter_mut().for_each(|kept| kept.settled = true);
         self.latencies.iter_mut().for_each(|kept| kept.settled = true);
     }
 
-    /// The map that is said, read only if it may be another one than before. Every database at fault is told.
+    /// Returns the declared map, which is read only if it may have changed. Returns the errors of all its databases.
     pub(super) fn map(
         &mut self,
         said: MapText,
@@ -85,7 +84,7 @@ impl KeptMaps {
         Ok(self.maps.last().map(|kept| Arc::clone(&kept.made)).expect("one was pushed"))
     }
 
-    /// The table that is said, read only if it may be another one than before.
+    /// Returns the declared table, which is read only if it may have changed.
     pub(super) fn latencies(
         &mut self,
         said: TableText,
@@ -98,12 +97,12 @@ impl KeptMaps {
     }
 }
 
-/// What was made of what was said and of files.
+/// A map or table with the declaration and the files that it was built from.
 #[derive(Debug)]
 struct Kept<S, T> {
     said: S,
     files: Fingerprint,
-    /// Whether every file had been left alone for so long that its next change is bound to show.
+    /// True if all files were old enough, so that the next change is certain to show.
     settled: bool,
     made: Arc<T>,
 }
@@ -116,7 +115,7 @@ impl<S: Clone, T> Clone for Kept<S, T> {
 }
 
 impl<S: Clone + PartialEq, T> Kept<S, T> {
-    /// What was made before of the same, else what is made of it now.
+    /// Returns the previous result if declaration and files are the same; otherwise reads the files.
     fn take_or_read(
         said: S,
         before: &[Self],
@@ -157,27 +156,27 @@ fn read_map(said: &MapText, files: &mut Files) -> Result<ClientMap, Vec<FileFaul
 fn read_table(said: &TableText, files: &mut Files) -> Result<LatencyTable, Vec<FileFault>> {
     let whole = |why| vec![FileFault::Whole(0, why)];
     let octets = match files.read(&said.file, LATENCIES_MAX) {
-        // Nothing was pushed yet; or this is another user's check, who may not look into the folder.
+        // Nothing was pushed yet, or this is a check by another user, who cannot read the folder.
         Err(_) if said.pushed && !matches!(said.file.try_exists(), Ok(true)) => {
             return Ok(LatencyTable::new(said.name.clone(), Vec::new(), Vec::new()));
         }
         read => read.map_err(whole)?,
     };
-    let not_text = |_| whole(Unreadable { what: "is not text".to_owned(), hint: "give it in UTF-8" });
+    let not_text = |_| whole(Unreadable { what: "is not text".to_owned(), hint: "save it as UTF-8" });
     let text = String::from_utf8(octets).map_err(not_text)?;
     let read = csv::read(&said.name, &said.file.to_string_lossy(), &text);
     read.map_err(|faults| faults.into_iter().map(FileFault::Line).collect())
 }
 
-/// The name of the file in the data folder that keeps what the API was given for a table.
+/// Returns the name of the file in the data folder that keeps the pushed table of this name.
 pub fn pushed_file(name: &LatencyTableName) -> String {
     format!("latency-{name}.csv")
 }
 
-/// The table that a text holds, or all its faults, each with its line.
+/// Parses a latency table, or returns all its errors with their lines.
 pub fn check_latencies(name: &LatencyTableName, text: &str) -> Result<LatencyTable, Vec<Diagnostic>> {
     csv::read(name, "table", text)
 }
 
-/// What helps where a database cannot be used.
-const MMDB_WAY_OUT: &str = "put a whole City, Country or ASN database there, by another name first and then renamed";
+/// Hint for a database that cannot be used.
+const MMDB_WAY_OUT: &str = "replace it with a complete City, Country or ASN database: write it under another name, then rename it";

@@ -1,7 +1,8 @@
-//! One object that came by another way than a file: an element of a list of the configuration, in JSON.
+//! Objects of the API: elements of a list of the configuration, in JSON.
 //!
-//! The same words, bounds and faults hold as in a file. Rules across objects are looked at where all of them are at hand; files and
-//! environment variables cannot be named, since whoever declares objects need not be who runs the server.
+//! Keys, limits and errors are the same as in a file. Rules across objects are checked by the caller, who has all
+//! objects. Files and
+//! environment variables cannot be used, since clients of the API need not be operators of the server.
 
 use std::{fmt, sync::Arc};
 
@@ -14,12 +15,12 @@ use super::{
     tree_wire::is_json_object,
 };
 
-/// What is wrong with an object, and where in it.
+/// An error of an object, with its location in the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectFault {
-    /// JSON pointer (RFC 6901) from the object's root; empty for the whole.
+    /// JSON pointer (RFC 6901) in the object; empty for the whole.
     pub pointer: String,
-    /// What is wrong, and why; then the way out.
+    /// The message, with its hint.
     pub what: String,
 }
 
@@ -30,14 +31,14 @@ impl fmt::Display for ObjectFault {
     }
 }
 
-/// Reads an object of a section: `clusters`, `monitors`, `names` or `pools`. All faults at once.
+/// Reads an object of a section: `clusters`, `monitors`, `names` or `pools`. Returns all its errors.
 pub fn object(section: &str, text: &str) -> Result<DesiredState, Vec<ObjectFault>> {
     let whole = |what: String| vec![ObjectFault { pointer: String::new(), what }];
-    // Held against JSON by itself, so that no text can end the list that it is put into.
+    // Parsed separately, so that no text can close the list that it is inserted into.
     match serde_json::from_str::<serde_json::Value>(text) {
         Ok(serde_json::Value::Object(_)) => {}
-        Ok(_) => return Err(whole("the body is no JSON object; write it like {\"name\": \"…\"}".to_owned())),
-        Err(error) => return Err(whole(format!("the body is no JSON: {error}"))),
+        Ok(_) => return Err(whole("the body is not a JSON object; write it like {\"name\": \"…\"}".to_owned())),
+        Err(error) => return Err(whole(format!("the body is not JSON: {error}"))),
     }
     read(section, &[text]).map_err(|faults| {
         let faults = faults.iter().filter(|fault| fault.is_error());
@@ -45,14 +46,15 @@ pub fn object(section: &str, text: &str) -> Result<DesiredState, Vec<ObjectFault
     })
 }
 
-/// Reads many objects of a section together, in a fraction of the time that each by itself takes. None where not all of them are
-/// sound: which ones are at fault, [`object`] tells.
+/// Reads many objects of a section together, which takes a fraction of the time. Returns `None` if any of them is
+/// invalid; [`object`]
+/// returns the errors.
 pub fn objects(section: &str, texts: &[&str]) -> Option<DesiredState> {
     let all_plain = texts.iter().all(|text| is_json_object(text));
     all_plain.then(|| read(section, texts).ok()).flatten()
 }
 
-/// Reads objects each of which is an object of JSON.
+/// Reads objects that are each a JSON object.
 fn read(section: &str, objects: &[&str]) -> Result<DesiredState, Vec<Diagnostic>> {
     let list = objects.join(",");
     let texts = [Some(format!("{{\"version\": 1, \"dataDir\": \"/nonexistent\", \"{section}\": [{list}]}}"))];
@@ -64,7 +66,7 @@ fn read(section: &str, objects: &[&str]) -> Result<DesiredState, Vec<Diagnostic>
     converted.filter(|_| !refused).map(|converted| converted.desired).ok_or(faults)
 }
 
-/// A fault of a list of one object, as one of that object.
+/// Converts an error of a list of one object to an error of that object.
 fn in_object(section: &str, fault: &Diagnostic) -> ObjectFault {
     let (path, what) = fault.fact.split_once(": ").unwrap_or(("", &fault.fact));
     let (pointer, what) = match pointer(path, section) {
@@ -75,7 +77,7 @@ fn in_object(section: &str, fault: &Diagnostic) -> ObjectFault {
     ObjectFault { pointer, what: format!("{what}{hint}") }
 }
 
-/// The JSON pointer of a path as people write it, from the object on: `pools[0].members[1].weight` is `/members/1/weight`.
+/// Converts a path of a message to a JSON pointer in the object: `pools[0].members[1].weight` to `/members/1/weight`.
 fn pointer(path: &str, section: &str) -> Option<String> {
     let mut rest = path.strip_prefix(section)?.strip_prefix("[0]")?;
     let mut pointer = String::new();
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_read_as_an_element_of_its_section() {
+    fn object_is_read_as_element_of_its_section() {
         let text = r#"{"name": "shop", "policy": "weighted", "ttl": "20s", "members": [{"cluster": "nobody-knows-it", "weight": 7}]}"#;
         let desired = object("pools", text).unwrap();
         let pool = desired.pools.values().next().unwrap();
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_are_read_together_are_what_each_is_alone_and_one_at_fault_spoils_all() {
+    fn batch_equals_single_objects_and_is_none_with_an_invalid_one() {
         let one = r#"{"name": "a", "policy": "weighted", "members": [{"cluster": "c"}]}"#;
         let two = r#"{"name": "b", "policy": "failover", "ttl": "7s", "members": [{"cluster": "d", "weight": 2}]}"#;
         let together = objects("pools", &[one, two]).unwrap();
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_has_its_pointer() {
+    fn every_error_has_a_pointer() {
         let text = r#"{"name": "a b", "members": [{"cluster": "c", "weight": 70000}, {"cluster": "d", "colour": 1}]}"#;
         let found = faults("pools", text);
         let pointers: Vec<&str> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_ends_the_list_that_it_is_put_into() {
+    fn text_that_closes_the_list_is_rejected() {
         for text in [
             r#"{"name":"a"}], "user": "root", "names": [{"name":"b"}"#,
             "{\"name\": \"a\"} ]",
@@ -148,17 +150,17 @@ mod tests {
         ] {
             let found = faults("pools", text);
             assert!(
-                found.len() == 1 && found[0].0.is_empty() && found[0].1.starts_with("the body is no JSON"),
+                found.len() == 1 && found[0].0.is_empty() && found[0].1.starts_with("the body is not"),
                 "{text}: {found:?}"
             );
         }
     }
 
     #[test]
-    fn no_file_and_no_variable_of_the_server_is_read() {
+    fn object_cannot_read_files_or_variables_of_the_server() {
         let folder = tempfile::tempdir().unwrap();
         let secret = folder.path().join("secret");
-        std::fs::write(&secret, "not to be told").unwrap();
+        std::fs::write(&secret, "hidden").unwrap();
         let tls = |what: &str| format!(r#"{{"name": "m", "type": "https", "tls": {{"ca": {what}}}}}"#);
         for what in [format!(r#"{{"file": {:?}}}"#, secret.to_str().unwrap()), r#"{"env": "PATH"}"#.to_owned()] {
             let found = faults("monitors", &tls(&what));
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_keys_have_a_pointer_too() {
+    fn quoted_keys_have_a_pointer() {
         assert_eq!(pointer("pools[0].members[1].weight", "pools").as_deref(), Some("/members/1/weight"));
         assert_eq!(pointer("pools[0][\"a/b\"].c", "pools").as_deref(), Some("/a~1b/c"));
         assert_eq!(pointer("pools[0]", "pools").as_deref(), Some(""));

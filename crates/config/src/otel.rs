@@ -1,7 +1,8 @@
-//! The variables of OpenTelemetry that say where traces go. Like all variables they win over the file, each over its key.
+//! OpenTelemetry's environment variables for traces. Like all variables they take precedence over the file, key by key.
 //!
-//! They are often set for all programs of a machine at once. So what of them cannot be heeded is warned of, and keeps no name server
-//! from starting. Source: the specification's pages on environment variables and on the OTLP exporter.
+//! They are often set for all programs of a machine. So an invalid value is a warning and never keeps a name server
+//! from starting.
+//! Sources: OpenTelemetry's specifications of environment variables and of the OTLP exporter.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,12 +12,12 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use super::{TraceProtocol, TraceSettings, reader::Reader, values::TextValue};
 
-/// What the variables say.
+/// Values of the variables.
 #[derive(Debug, Default)]
 pub(super) struct Said {
-    /// Whether there are to be no traces, whatever the file says.
+    /// True if no traces are exported, whatever the file says.
     pub(super) is_off: bool,
-    /// Where they go.
+    /// URL of the collector.
     pub(super) endpoint: Option<Url>,
     protocol: Option<TraceProtocol>,
     headers: Option<Vec<(HeaderName, Secret)>>,
@@ -27,7 +28,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Puts what is said over what the file says.
+    /// Applies the values over those of the file.
     pub(super) fn apply(self, settings: &mut TraceSettings) {
         settings.protocol = self.protocol.unwrap_or(settings.protocol);
         settings.headers = self.headers.unwrap_or_else(|| std::mem::take(&mut settings.headers));
@@ -38,7 +39,7 @@ impl Said {
     }
 }
 
-/// Reads the variables; what cannot be heeded is warned of.
+/// Reads the variables. Invalid values are reported as warnings.
 pub(super) fn said(reader: &mut Reader<'_>) -> Said {
     let mut said = Said { endpoint: endpoint(reader), ..Said::default() };
     if reader.variable("OTEL_SDK_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true")) {
@@ -52,7 +53,8 @@ pub(super) fn said(reader: &mut Reader<'_>) -> Said {
             said.is_off = true;
         }
     }
-    // It belongs to the endpoint of the variables: the section's endpoint may be another port, which has one protocol.
+    // The protocol applies to the endpoint of the variables: the file's endpoint may have another port, which has one
+    // protocol.
     if let Some((name, word)) = of_traces(reader, "PROTOCOL").filter(|_| said.endpoint.is_some() && !said.is_off) {
         match word.as_str() {
             "http/protobuf" => said.protocol = Some(TraceProtocol::HttpProtobuf),
@@ -79,19 +81,19 @@ pub(super) fn said(reader: &mut Reader<'_>) -> Said {
     if let Some(list) = reader.variable(RESOURCE) {
         said.resource.extend(pairs(reader, RESOURCE, &list));
     }
-    // OTEL_SERVICE_NAME wins over the name among the attributes.
+    // OTEL_SERVICE_NAME takes precedence over the attribute.
     let among = said.resource.remove("service.name");
     said.service = reader.variable("OTEL_SERVICE_NAME").or(among);
     said
 }
 
-/// The variable for traces, or else the one for all signals; with its name.
+/// Returns the variable for traces, or else the one for all signals, with its name.
 fn of_traces(reader: &mut Reader<'_>, what: &str) -> Option<(String, String)> {
     let names = [format!("OTEL_EXPORTER_OTLP_TRACES_{what}"), format!("OTEL_EXPORTER_OTLP_{what}")];
     names.into_iter().find_map(|name| reader.variable(&name).map(|value| (name, value)))
 }
 
-/// The URL for traces as it stands; the one for all signals is what `/v1/traces` is below.
+/// Returns the URL for traces; `/v1/traces` is appended to the one for all signals.
 fn endpoint(reader: &mut Reader<'_>) -> Option<Url> {
     let (name, text) = of_traces(reader, "ENDPOINT")?;
     let text = match name.as_str() {
@@ -107,7 +109,7 @@ fn endpoint(reader: &mut Reader<'_>) -> Option<Url> {
     }
 }
 
-/// How many of a million traces that begin here are recorded.
+/// Returns the recorded part, in millionths, of the traces that begin here.
 fn ratio(reader: &mut Reader<'_>) -> Option<u32> {
     const SAMPLER: &str = "OTEL_TRACES_SAMPLER";
     const ARGUMENT: &str = "OTEL_TRACES_SAMPLER_ARG";
@@ -130,13 +132,13 @@ fn ratio(reader: &mut Reader<'_>) -> Option<u32> {
     }
 }
 
-/// A part of one in millionths.
+/// Converts a fraction to millionths.
 pub(super) fn per_million(ratio: f64) -> u32 {
     // From 0 to 1, so the cast fits.
     (ratio * 1e6).round() as u32
 }
 
-/// `KEY=VALUE,KEY=VALUE`, the values percent-encoded (W3C Baggage).
+/// Parses `KEY=VALUE,KEY=VALUE` with percent-encoded values (W3C Baggage).
 fn pairs(reader: &mut Reader<'_>, name: &str, list: &str) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -146,8 +148,8 @@ fn pairs(reader: &mut Reader<'_>, name: &str, list: &str) -> BTreeMap<String, St
             _ => warn(
                 reader,
                 name,
-                "a part of it is no KEY=VALUE",
-                "put commas between, and write a comma itself as %2C",
+                "one of its parts is not KEY=VALUE",
+                "separate parts with commas, and write a comma in a value as %2C",
             ),
         }
     }
@@ -173,7 +175,7 @@ fn decoded(text: &str) -> Option<String> {
 fn header(reader: &mut Reader<'_>, name: &str, key: &str, value: &str) -> Option<(HeaderName, Secret)> {
     let parsed = key.parse().ok().filter(|_| HeaderValue::from_str(value).is_ok());
     if parsed.is_none() {
-        warn(reader, name, &format!("{key:?} is no header with its value"), "write it like Authorization=Basic%20…");
+        warn(reader, name, &format!("{key:?} is not a header name with a valid value"), "write it like Authorization=Basic%20…");
     }
     parsed.map(|key| (key, Secret::new(value.to_owned())))
 }

@@ -1,18 +1,18 @@
-//! A pool's policy as it stands in a file: one word, or a list of steps in order.
+//! Policy of a pool in the file: one word, or a list of steps in order.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::bounds_wire::List;
 
-/// How a pool chooses.
+/// Policy of a pool.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline, title = "weighted, failover, or a list of steps like [geo, nearest, load, weighted]")]
 pub(super) enum Policy {
-    /// One step; a ranking alone shares by weight among those that rank equal.
+    /// One step. A ranking alone means shares by weight among members of equal rank.
     Word(Step),
-    /// Several.
+    /// Several steps.
     Steps(List<Step, 1, 8>),
 }
 
@@ -23,19 +23,19 @@ pub(super) enum Policy {
 pub(super) enum Step {
     /// Ranks by cost.
     Cost,
-    /// As the last step: the first in declared order is taken. Before others: the same as `tier`.
+    /// As the last step: the first member in declared order. Before other steps: the same as `tier`.
     Failover,
-    /// Ranks by a map of places.
+    /// Ranks by the region of a map.
     Geo,
     /// Ranks by measured latency.
     Latency,
-    /// Members take their share only.
+    /// Gives members at most their share of the load.
     Load,
     /// Ranks by distance.
     Nearest,
     /// Members take part in their windows only.
     Schedule,
-    /// As `weighted`, with each client kept where it is: what `spread: client` says.
+    /// Like `weighted`, and each client keeps its member, as with `spread: client`.
     Sticky,
     /// Ranks by tier.
     Tier,

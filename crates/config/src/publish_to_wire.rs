@@ -1,4 +1,4 @@
-//! How the places that can be published to appear in the file: the sections of a provider.
+//! Kinds of providers in the file: the sections of a provider.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -11,28 +11,28 @@ use super::{
     values_wire::{As, Reference},
 };
 
-/// A server that takes updates.
+/// A server with dynamic updates.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Rfc2136 {
-    /// Its address and port; TCP.
+    /// Address and port of the server; TCP.
     pub(super) server: As<SocketAddr>,
-    /// The key that messages are signed with (RFC 8945). Default: none, for a server that goes by addresses.
+    /// Key that signs messages (RFC 8945). Default: none, for a server that authorises by address.
     pub(super) tsig: Option<Tsig>,
-    /// Longest time of a call, 1s to 120s.
+    /// Time limit of a call, 1s to 120s.
     #[schemars(extend("default" = "30s"))]
     pub(super) timeout: Option<As<Duration>>,
 }
 
-/// A PowerDNS with its HTTP API.
+/// PowerDNS with its HTTP API.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct PowerDns {
     /// URL of the API, `http://HOST:PORT` or `https://HOST:PORT`, without `/api`.
     pub(super) url: Text<1, 512>,
-    /// Its key (`api-key`).
+    /// API key of PowerDNS (`api-key`).
     pub(super) key: Reference,
-    /// Longest time of a call, 1s to 120s.
+    /// Time limit of a call, 1s to 120s.
     #[schemars(extend("default" = "30s"))]
     pub(super) timeout: Option<As<Duration>>,
 }
@@ -41,16 +41,16 @@ pub(super) struct PowerDns {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Tsig {
-    /// As the other server calls it.
+    /// Name of the key on the server.
     pub(super) name: As<Name>,
-    /// How it signs.
+    /// Signature algorithm.
     #[schemars(extend("default" = "hmac-sha256"))]
     pub(super) algorithm: Option<TsigAlgorithm>,
-    /// The secret in base64, as in the other server's configuration.
+    /// Secret in base64, as in the configuration of the server.
     pub(super) secret: Reference,
 }
 
-/// How TSIG signs.
+/// Signature algorithm of TSIG.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub(super) enum TsigAlgorithm {
@@ -65,41 +65,42 @@ pub(super) enum TsigAlgorithm {
     Sha512,
 }
 
-/// An etcd that CoreDNS reads, or SkyDNS.
+/// The etcd of a CoreDNS or SkyDNS.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SkyDns {
-    /// URLs of its servers, `http://HOST:PORT` or `https://HOST:PORT`. Where one fails, the next is asked.
+    /// URLs of its servers, `http://HOST:PORT` or `https://HOST:PORT`. If one fails, the next one is used.
     pub(super) endpoints: List<Text<1, 512>, 1, 16>,
-    /// What keys begin with: `path` of CoreDNS' plug-in, `--coredns-prefix` of ExternalDNS.
+    /// Prefix of keys: `path` of CoreDNS' plug-in, `--coredns-prefix` of ExternalDNS.
     #[schemars(extend("default" = "/skydns/"))]
     pub(super) prefix: Option<Text<1, 200>>,
-    /// User, where etcd wants one with a password.
+    /// User, if etcd requires a user with password.
     pub(super) user: Option<Text<1, 256>>,
-    /// The password.
+    /// Password of the user.
     pub(super) password: Option<Reference>,
     /// TLS of the connections.
     #[serde(default)]
     pub(super) tls: CallTls,
-    /// Longest time of a call, 1s to 120s.
+    /// Time limit of a call, 1s to 120s.
     #[schemars(extend("default" = "30s"))]
     pub(super) timeout: Option<As<Duration>>,
 }
 
-/// A provider that speaks the webhook of ExternalDNS.
+/// A provider with the webhook API of ExternalDNS.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct WebhookProvider {
-    /// Its URL, `http://HOST:PORT` or `https://HOST:PORT`, with a base path where it has one.
+    /// URL of the webhook, `http://HOST:PORT` or `https://HOST:PORT`, with a base path if it has one.
     pub(super) url: Text<1, 512>,
-    /// A token, shown as `Authorization: Bearer`.
+    /// Token to send as `Authorization: Bearer`.
     pub(super) token: Option<Reference>,
     /// TLS of the connections.
     #[serde(default)]
     pub(super) tls: CallTls,
-    /// The field in which it is told weights; then a name may be published as sets with weights. Default: none, it knows no set identifiers.
+    /// Field that contains weights; required to publish a name as several weighted sets. Default: none, no set
+    /// identifiers.
     pub(super) weights: Option<WeightField>,
-    /// Longest time of a call, 1s to 120s.
+    /// Time limit of a call, 1s to 120s.
     #[schemars(extend("default" = "30s"))]
     pub(super) timeout: Option<As<Duration>>,
 }
@@ -108,16 +109,16 @@ pub(super) struct WebhookProvider {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct DnsEndpoints {
-    /// The folder.
+    /// Path of the folder.
     pub(super) folder: Text<1>,
-    /// The namespace of the objects.
+    /// Namespace of the objects.
     #[schemars(extend("default" = "default"))]
     pub(super) namespace: Option<Text<1, 63>>,
-    /// The field in which the provider behind them is told weights. Default: none, it knows no set identifiers.
+    /// Field that contains weights for the provider that reads the objects. Default: none, no set identifiers.
     pub(super) weights: Option<WeightField>,
 }
 
-/// A field of ExternalDNS that holds a weight.
+/// A field of ExternalDNS that contains a weight.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -128,14 +129,14 @@ pub(super) enum WeightField {
     Fairway,
 }
 
-/// TLS of calls.
+/// TLS of outbound calls.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct CallTls {
-    /// Certificates that are trusted (PEM). Default: the system's.
+    /// Trusted certificates (PEM). Default: those of the system.
     pub(super) ca: Option<Reference>,
-    /// Certificate chain that is shown (PEM), together with `key`.
+    /// Client certificate chain (PEM); requires `key`.
     pub(super) cert: Option<Reference>,
-    /// Its key (PEM).
+    /// Private key of the client certificate (PEM).
     pub(super) key: Option<Reference>,
 }

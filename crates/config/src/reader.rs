@@ -1,4 +1,4 @@
-//! What one reading has at hand: files, environment, and the faults found so far.
+//! State of one load: files, environment, and the errors so far.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,31 +13,31 @@ use super::{
     kept::Before,
 };
 
-/// Gives the value of an environment variable.
+/// Returns the value of an environment variable.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What one reading has at hand.
+/// State of one load.
 pub(super) struct Reader<'a> {
-    /// The files it may open.
+    /// The files read so far.
     pub(super) files: Files,
-    /// The faults so far, at most [`FAULTS_MAX`].
+    /// Errors and warnings so far, at most [`FAULTS_MAX`].
     pub(super) faults: Vec<Diagnostic>,
-    /// Whether one of the faults was an error, kept or not.
+    /// True if any error occurred, including those over the limit.
     pub(super) refused: bool,
-    /// Variables that were asked for.
+    /// Environment variables that were read.
     pub(super) variables: BTreeSet<String>,
-    /// The environment itself.
+    /// The environment.
     pub(super) environment: Environment<'a>,
-    /// What the reading before left.
+    /// Cache of the previous load.
     pub(super) before: Option<Before<'a>>,
-    /// Whether what is read names no files, and no rule across objects can be looked at.
+    /// True for a single object of the API: it cannot name files, and rules across objects are not checked.
     pub(super) apart: bool,
-    /// Secrets by their path: many monitors may share one.
+    /// Secrets by path: many monitors may share one.
     secrets: BTreeMap<PathBuf, Result<Secret, Unreadable>>,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader that has read nothing.
+    /// Returns the state before a load.
     pub(super) fn new(environment: Environment<'a>, before: Option<Before<'a>>) -> Self {
         Self {
             files: Files::default(),
@@ -51,12 +51,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A reader of one object that came by another way than a file.
+    /// Returns the state for loading objects of the API.
     pub(super) fn apart() -> Self {
         Self { apart: true, ..Self::new(&|_| None, None) }
     }
 
-    /// Records a fault. Past the bound only the fact that there was an error is kept.
+    /// Records a diagnostic. Over the limit, only the fact that there was an error is kept.
     pub(super) fn fault(&mut self, fault: Diagnostic) {
         self.refused |= fault.is_error();
         if self.faults.len() < FAULTS_MAX {
@@ -64,28 +64,28 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records several.
+    /// Records several diagnostics.
     pub(super) fn faults(&mut self, faults: Vec<Diagnostic>) {
         faults.into_iter().for_each(|fault| self.fault(fault));
     }
 
-    /// An environment variable; an empty one counts as not set.
+    /// Returns an environment variable; an empty one counts as not set.
     pub(super) fn variable(&mut self, name: &str) -> Option<String> {
         self.variables.insert(name.to_owned());
         (self.environment)(name).filter(|value| !value.is_empty())
     }
 
-    /// The text of a secret file.
+    /// Returns the text of a secret file.
     pub(super) fn secret(&mut self, path: &Path) -> Result<Secret, Unreadable> {
         if self.apart {
-            let what = "cannot be named here: objects of the API name no files of the server".to_owned();
+            let what = "cannot be used here: objects of the API cannot refer to files of the server".to_owned();
             return Err(Unreadable { what, hint: "declare this object in a configuration file" });
         }
         if let Some(known) = self.secrets.get(path) {
             return known.clone();
         }
         let read = self.files.read(path, SECRET_MAX).and_then(|octets| {
-            let not_text = || Unreadable { what: "is not text".to_owned(), hint: "give it in PEM" };
+            let not_text = || Unreadable { what: "is not text".to_owned(), hint: "use PEM" };
             String::from_utf8(octets).map(Secret::new).map_err(|_| not_text())
         });
         self.secrets.insert(path.to_owned(), read.clone());

@@ -1,4 +1,4 @@
-//! The JSON Schema of the configuration, and every structural fault of a file by it.
+//! JSON Schema of the configuration, and the structural errors of a file by that schema.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -26,9 +26,9 @@ use super::{
 };
 use fairway_access::{Algorithm, Subject, TokenHash, Verb};
 
-/// The JSON Schema (2020-12) of a configuration file of version 1, for editors and for `fairway config schema`.
+/// Returns the JSON Schema (2020-12) of a configuration file of version 1, for editors and for `fairway config schema`.
 ///
-/// It knows each thing by its one word; the aliases that are accepted on input are put in its place before it is asked.
+/// It has the canonical name of each key; aliases are replaced before a file is validated.
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<v1::Config>().to_value();
@@ -39,7 +39,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Every structural fault of a value, unsorted.
+/// Returns every structural error of a value, unsorted.
 pub(super) fn faults(value: &Value) -> Vec<Worded> {
     let errors = COMPILED.validator.iter_errors(value);
     errors.flat_map(|error| wording::words(&error, &COMPILED.schema)).take(super::FAULTS_MAX).collect()
@@ -53,11 +53,11 @@ struct Compiled {
 static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     let schema = schema();
     let options = FORMATS.iter().fold(jsonschema::options(), |options, format| (format.register)(options));
-    let validator = options.should_validate_formats(true).build(&schema).expect("tests build this schema");
+    let validator = options.should_validate_formats(true).build(&schema).expect("the tests build this schema");
     Compiled { schema, validator }
 });
 
-/// A kind of text value, by the name that the schema calls it.
+/// A kind of text value, by its `format` in the schema.
 struct Format {
     name: &'static str,
     example: &'static str,
@@ -77,7 +77,7 @@ const fn format<T: TextValue + 'static>() -> Format {
 static FORMATS: [Format; 32] = [
     format::<Algorithm>(),
     format::<Url>(),
-    // One check for the names of all objects.
+    // One entry for the names of all kinds of objects: they have the same format.
     format::<ClusterName>(),
     format::<Continent>(),
     format::<Country>(),
@@ -110,31 +110,32 @@ static FORMATS: [Format; 32] = [
     format::<NamedTimeZone>(),
 ];
 
-/// Why a text is not of the format; none where it is, or where the format is unknown.
+/// Returns why a text does not have the format; `None` if it has, or if the format is unknown.
 pub(super) fn refusal(format: &str, text: &str) -> Option<Refusal> {
     FORMATS.iter().find(|known| known.name == format).and_then(|known| (known.refusal)(text))
 }
 
-/// One value of a format: the first of those that people are shown.
+/// Returns one value of a format: the first of the examples in messages.
 pub fn sound_example(format: &str) -> Option<&'static str> {
     let first = example(format)?.split([',', ' ']).next()?;
     refusal(format, first).is_none().then_some(first)
 }
 
-/// How a value of a format is written.
+/// Returns an example of a format, as messages show it.
 pub(super) fn example(format: &str) -> Option<&'static str> {
     FORMATS.iter().find(|known| known.name == format).map(|known| known.example)
 }
 
-/// Takes out of a generated schema what only the generator needs: null for what is optional (a key is left out
-/// instead), one schema a variant for plain words, formats of Rust's integers.
+/// Simplifies a generated schema. Optional keys are left out and never null; an enum of plain words is one schema and
+/// not one for each
+/// word; formats of Rust's integers mean nothing to others.
 fn tidy(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(tidy),
         Value::Object(object) => {
             drop_null(object);
             join_words(object);
-            // The words of an enum say the type; a second rule would give a second fault.
+            // The words of an enum imply the type; a second rule would produce a second error.
             if object.contains_key("enum") {
                 object.remove("type");
             }
@@ -181,7 +182,7 @@ fn drop_null(object: &mut Map<String, Value>) {
     }
 }
 
-/// `oneOf` over constants becomes `enum`.
+/// Replaces `oneOf` over constants by `enum`.
 fn join_words(object: &mut Map<String, Value>) {
     let words = |form: &Value| match (form.get("const"), form.get("enum")) {
         (Some(word), _) => Some(vec![word.clone()]),

@@ -1,4 +1,4 @@
-//! Objects as files write them, by section, for whoever sends them elsewhere: nothing but the YAML is looked at.
+//! Sections of files as JSON, for commands that send them to a server. Only the YAML is checked.
 
 use std::{path::Path, sync::Arc};
 
@@ -13,8 +13,9 @@ use super::{
     yaml,
 };
 
-/// Everything that files and the `*.yaml` files of folders say, joined as a configuration of several files is, as one JSON object.
-/// All faults at once.
+/// Returns the content of files, and of the `*.yaml` files of folders, as one JSON object, joined as files of a
+/// configuration. Returns
+/// all errors together.
 pub fn sections(of: &[impl AsRef<Path>]) -> Result<Value, Vec<Diagnostic>> {
     let mut reader = Reader::new(&|_| None, None);
     let mut files = Vec::new();
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_folders_are_joined_section_by_section() {
+    fn files_and_folders_are_joined_by_section() {
         let folder = tempfile::tempdir().unwrap();
         let within = folder.path().join("more");
         fs::create_dir(&within).unwrap();
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_place() {
+    fn unreadable_file_is_reported_with_location() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("broken.yaml");
         fs::write(&file, "pools:\n- name: a\n  name: b\n").unwrap();

@@ -1,4 +1,4 @@
-//! How the process itself runs: addresses, bounds, logs. Not what it answers.
+//! Settings of the process: addresses, limits, logs, publishing. They do not change what is answered.
 
 use std::{
     collections::BTreeMap,
@@ -20,179 +20,179 @@ use hyper::header::HeaderName;
 
 use fairway_access::{Access, ServerTls, TokenHash};
 
-/// How the process itself runs. A change of what is marked (start) takes a restart.
+/// Settings of the process. A change of a field marked (start) requires a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Addresses to answer DNS on, UDP and TCP (start). Default `[::]:53`.
     pub dns: Vec<SocketAddr>,
-    /// Address of the HTTP listener; none for none (start). Default `127.0.0.1:8053`.
+    /// Address of the HTTP listener; `None` for no listener (start). Default `127.0.0.1:8053`.
     pub http: Option<SocketAddr>,
-    /// Who may do what over the API.
+    /// Access to the API.
     pub access: Arc<Access>,
-    /// Data folder; none keeps nothing (start).
+    /// Data folder; `None` keeps no state (start).
     pub data_dir: Option<PathBuf>,
-    /// User to become once sockets are bound (start). Default: stay who we are.
+    /// User to switch to after the sockets are bound (start). Default: no switch.
     pub user: Option<String>,
-    /// What is logged, and how.
+    /// Log settings.
     pub log: LogSettings,
-    /// Answers about the server itself. Default: none.
+    /// Answers to queries about the server itself. Default: none.
     pub identity: ServerIdentity,
-    /// Who may ask over DNS how names are steered, at most 64 networks. Default: nobody.
+    /// Networks that may ask for explanations over DNS, at most 64. Default: none.
     pub explain: Vec<Network>,
-    /// Bounds of DNS over TCP (start).
+    /// Limits of DNS over TCP (start).
     pub tcp: TcpSettings,
-    /// Bounds of DNS over UDP (start).
+    /// Limits of DNS over UDP (start).
     pub udp: UdpSettings,
-    /// Bounds of health checking (start).
+    /// Limits of health checking (start).
     pub health: HealthSettings,
-    /// Who is told whether the server is ready (start). Default: nobody.
+    /// URL that is notified of the server's readiness (start). Default: none.
     pub callback: Option<Url>,
-    /// Where traces go, and which (start). Default: nowhere.
+    /// Export of traces (start). Default: none.
     pub traces: Option<TraceSettings>,
-    /// Sampled log of queries; none by default.
+    /// Sampled log of queries. Default: none.
     pub query_log: Option<QueryLogSettings>,
-    /// Where declared objects are kept (start). Default: in the data folder.
+    /// Store of declared objects (start). Default: in the data folder.
     pub store: StoreSettings,
-    /// What is published to other DNS servers, and where. Default: nothing.
+    /// Providers to publish to. Default: none.
     pub publish: Vec<PublishTo>,
-    /// Who we are in registries where nothing else is said. Default `fairway`.
+    /// Owner id in the registries of providers that name none. Default `fairway`.
     pub publish_owner: String,
-    /// Where ExternalDNS brings names and records; none by default.
+    /// Webhook for ExternalDNS. Default: none.
     pub webhook: Option<WebhookSettings>,
-    /// Most time that accepted queries have to be answered when the process ends. Default 5 s.
+    /// Longest time for answering accepted queries when the process stops. Default 5 s.
     pub drain_timeout: Duration,
 }
 
 impl Settings {
-    /// Who we are in registries where nothing is said.
+    /// Owner id in registries if none is configured.
     pub const PUBLISH_OWNER: &str = "fairway";
 
-    /// What is done with names that several clients of the webhook offer without set identifiers.
+    /// Returns the policy for names that several webhook clients contribute without set identifiers.
     pub fn shared_names(&self) -> SharedNamePolicy {
         self.webhook.as_ref().map(|webhook| webhook.shared).unwrap_or_default()
     }
 }
 
-/// A place that is published to, and what is.
+/// A provider, and the records that are published to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishTo {
-    /// What it is called.
+    /// Name of the provider.
     pub name: String,
-    /// What may be done there.
+    /// Policy, ownership, limits and zones.
     pub rules: Rules,
-    /// How often it is.
+    /// Intervals of reads and calls.
     pub pacing: Pacing,
-    /// Whether changes are carried out as they come. Default yes.
+    /// True if changes are applied automatically. Default true.
     pub auto: bool,
-    /// Where it is.
+    /// Kind and address of the provider.
     pub destination: Destination,
-    /// Which steered names within its zones are published. Default all.
+    /// Steered names within its zones that are published. Default all.
     pub steered: Steered,
-    /// Whether declared record sets within its zones are. Default no.
+    /// True if declared record sets within its zones are published. Default false.
     pub records: bool,
-    /// Further names that lead to steered ones.
+    /// Additional names that refer to steered names.
     pub aliases: Vec<PublishedAlias>,
-    /// Record sets that are always wanted: delegations whose name servers were told.
+    /// Record sets that are always wanted: delegations with declared name servers.
     pub fixed: Vec<ProviderRecordSet>,
-    /// Delegations of zones as they are served.
+    /// Delegations with the name servers of the zones as served.
     pub served: Vec<ServedDelegation>,
 }
 
-/// Steered names that are published.
+/// Selection of the steered names that are published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Steered {
-    /// All.
+    /// All steered names.
     All,
-    /// None.
+    /// No steered names.
     None,
-    /// Those that intents of a project hold.
+    /// Steered names of the intents of a project.
     OfProject {
         /// The project.
         project: String,
-        /// Domains that they lie in; none: whichever.
+        /// Domains that contain the names; all domains if empty.
         within: Vec<Name>,
-        /// Domains that they do not lie in.
+        /// Excluded domains.
         without: Vec<Name>,
     },
 }
 
-/// A zone of ours that is delegated with the name servers that it has.
+/// A delegation of a served zone to its own name servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedDelegation {
     /// The zone.
     pub zone: Name,
-    /// TTL of all of it.
+    /// TTL of all its records.
     pub ttl: Ttl,
-    /// RDATA of its DS records; none: what it says of its keys.
+    /// RDATA of its DS records. If empty, they are derived from the CDS records of the zone.
     pub ds: Vec<Box<[u8]>>,
 }
 
-/// Where records are published to.
+/// Kind and address of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// A server that takes updates.
+    /// A server with dynamic updates (RFC 2136).
     Rfc2136 {
-        /// Where it listens.
+        /// Address of the server.
         server: SocketAddr,
-        /// What messages are signed with.
+        /// Key that signs messages.
         key: Option<TsigKey>,
-        /// Longest time of a call. Default 30 s.
+        /// Time limit of a call. Default 30 s.
         timeout: Duration,
     },
-    /// A PowerDNS with its HTTP API.
+    /// PowerDNS with its HTTP API.
     PowerDns {
-        /// Where the API is.
+        /// URL of the API.
         url: Url,
-        /// Its key.
+        /// API key.
         key: Secret,
-        /// Longest time of a call. Default 30 s.
+        /// Time limit of a call. Default 30 s.
         timeout: Duration,
     },
-    /// An etcd that CoreDNS reads.
+    /// The etcd of a CoreDNS.
     Etcd {
         /// Prefix of all keys, with a slash at both ends.
         prefix: String,
-        /// How it is reached. A call has 30 s by default, and each endpoint an equal share of them.
+        /// Connection settings. The time limit of a call is 30 s by default; endpoints share it equally.
         etcd: fairway_etcd::Settings,
     },
-    /// A provider that speaks the webhook of ExternalDNS.
+    /// A provider with the webhook API of ExternalDNS.
     Webhook {
-        /// Where it is.
+        /// URL of the webhook.
         url: Url,
-        /// What stands behind `Authorization`.
+        /// Value of the `Authorization` header.
         authorization: Option<Secret>,
-        /// Whom it is trusted for, and what is shown to it.
+        /// Trust anchors and client certificate.
         tls: Tls,
-        /// How it is told weights.
+        /// Format of weights.
         weights: Option<Weights>,
-        /// Longest time of a call. Default 30 s.
+        /// Time limit of a call. Default 30 s.
         timeout: Duration,
     },
-    /// A folder of Kubernetes objects.
+    /// A folder of Kubernetes objects (DNSEndpoint).
     DnsEndpoints {
         /// The folder.
         folder: PathBuf,
-        /// The namespace of the objects.
+        /// Namespace of the objects.
         namespace: String,
-        /// How the provider behind them is told weights.
+        /// Format of weights.
         weights: Option<Weights>,
     },
     /// A zone file.
     File(PathBuf),
 }
 
-/// A name elsewhere that leads to a steered one.
+/// An additional name that refers to a steered one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedAlias {
-    /// The name there.
+    /// Published name.
     pub name: Name,
     /// The steered name.
     pub of: Name,
-    /// How it leads there.
+    /// Form of the published records.
     pub form: AliasForm,
 }
 
-/// How an alias is published.
+/// Form in which an alias is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AliasForm {
     /// As a CNAME.
@@ -201,7 +201,7 @@ pub enum AliasForm {
     Addresses,
 }
 
-/// The A and AAAA sets of these addresses; none where there is no address of a family.
+/// Returns the A and AAAA record sets of these addresses, without empty sets.
 pub fn address_sets(name: &Name, ttl: Ttl, addresses: &[IpAddr]) -> Vec<RecordSet> {
     let octets = |address: &IpAddr| -> (Rtype, Box<[u8]>) {
         match address {
@@ -217,35 +217,36 @@ pub fn address_sets(name: &Name, ttl: Ttl, addresses: &[IpAddr]) -> Vec<RecordSe
     [Rtype::A, Rtype::AAAA].map(set).into_iter().filter(|set| !set.rdatas.is_empty()).collect()
 }
 
-/// Where declared objects are kept.
+/// Store of declared objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StoreSettings {
-    /// In a file of the data folder, for one server.
+    /// A file in the data folder, for one server.
     #[default]
     Embedded,
-    /// On an etcd, for several servers.
+    /// etcd, shared by several servers.
     Etcd {
         /// Prefix of all keys; ends with `/`. Default `/fairway/`.
         prefix: String,
-        /// How it is reached. An endpoint has 2 s to answer by default, a call twice as long.
+        /// Connection settings. Defaults: 2 s per endpoint, twice that per call.
         etcd: fairway_etcd::Settings,
     },
 }
 
-/// The webhook of ExternalDNS.
+/// Webhook for ExternalDNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookSettings {
-    /// Address that ExternalDNS speaks to (start). Default `127.0.0.1:8888`.
+    /// Address for ExternalDNS (start). Default `127.0.0.1:8888`.
     pub listen: SocketAddr,
-    /// Address of health and metrics alone; none for none (start). Default `0.0.0.0:8080`.
+    /// Address for health and metrics; `None` for no listener (start). Default `0.0.0.0:8080`.
     pub metrics: Option<SocketAddr>,
     /// TLS. Default: plain HTTP.
     pub tls: Option<ServerTls>,
-    /// What the token hashes to that each call shows. Default: none is asked for.
+    /// Hash of the token that each call must send. Default: no token is required.
     pub token: Option<TokenHash>,
-    /// What becomes of a name that several owners bring without set identifiers.
+    /// Policy for names that several owners contribute without set identifiers.
     pub shared: SharedNamePolicy,
-    /// How long an owner may not be heard of before what it brought fades; it is gone after twice as long. None: never.
+    /// Time without a call after which an owner's contributions lose weight; after twice that time they are removed.
+    /// `None`: never.
     pub lease: Option<Duration>,
 }
 
@@ -262,12 +263,12 @@ impl Default for WebhookSettings {
     }
 }
 
-/// What is logged, and how.
+/// Log settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
-    /// Filter, as `tracing`'s directives: `info`, or `info,fairway_health=debug`. Default `info`.
+    /// Filter in the syntax of `tracing`: `info`, or `info,fairway_health=debug`. Default `info`.
     pub filter: String,
-    /// How a line looks. Default [`LogFormat::Auto`].
+    /// Format of a line. Default [`LogFormat::Auto`].
     pub format: LogFormat,
 }
 
@@ -277,28 +278,28 @@ impl Default for LogSettings {
     }
 }
 
-/// How a log line looks.
+/// Format of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text on a terminal, JSON otherwise.
     #[default]
     Auto,
-    /// For people.
+    /// Text for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Bounds of DNS over TCP (RFC 7766 section 6.2, RFC 9210 section 4).
+/// Limits of DNS over TCP (RFC 7766 section 6.2, RFC 9210 section 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpSettings {
-    /// Most connections open at once. When full, the idlest goes and the newcomer is served. Default 1000.
+    /// Largest number of open connections. At the limit, a new connection replaces the longest idle one. Default 1000.
     pub connections_max: usize,
-    /// Most connections of one client address; a further one replaces the client's idlest. Default 100.
+    /// Largest number per client address. At the limit, a new one replaces the client's longest idle one. Default 100.
     pub per_client_max: usize,
-    /// How long a connection may stay open with nothing asked. Default 10 s.
+    /// Longest time a connection may stay open without a query. Default 10 s.
     pub idle_timeout: Duration,
-    /// How long a message may take to arrive once it has begun, and an answer to be taken. Default 5 s.
+    /// Longest time for receiving a query once it has begun, and for sending a response. Default 5 s.
     pub query_timeout: Duration,
 }
 
@@ -313,17 +314,17 @@ impl Default for TcpSettings {
     }
 }
 
-/// Bounds of DNS over UDP.
+/// Limits of DNS over UDP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdpSettings {
-    /// Threads and sockets an address; none means one a core.
+    /// Threads and sockets per address; `None` means one per core.
     pub workers: Option<usize>,
-    /// Longest answer in octets, 512 to 1232 (RFC 9715 section 3.1). Default 1232.
+    /// Largest response in octets, 512 to 1232 (RFC 9715 section 3.1). Default 1232.
     pub payload_max: u16,
 }
 
 impl UdpSettings {
-    /// 1,232 = 1,280 (smallest IPv6 MTU) - 40 - 8, so that a reply is never fragmented.
+    /// 1,232 = 1,280 (smallest IPv6 MTU) - 40 - 8, so that a response is never fragmented.
     pub const PAYLOAD_MAX: u16 = 1232;
 }
 
@@ -333,12 +334,12 @@ impl Default for UdpSettings {
     }
 }
 
-/// Bounds of health checking.
+/// Limits of health checking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthSettings {
-    /// Most probe sockets open at once. Default 1024.
+    /// Largest number of open probe sockets. Default 1024.
     pub sockets_max: usize,
-    /// Most time that the first round of probes may hold back the first answer. Default 5 s.
+    /// Longest time that the first round of probes delays the first answer. Default 5 s.
     pub first_round: Duration,
 }
 
@@ -348,29 +349,29 @@ impl Default for HealthSettings {
     }
 }
 
-/// Destination of traces (OTLP 1), and which are recorded.
+/// Export of traces (OTLP 1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// What spans are posted to.
+    /// URL that spans are sent to.
     pub endpoint: Url,
     /// Protocol of the collector. Default HTTP with protobuf.
     pub protocol: TraceProtocol,
-    /// Headers of each request, which may be as good as a password.
+    /// Headers of each request; values may be secrets.
     pub headers: Vec<(HeaderName, Secret)>,
-    /// Whom the collector is trusted for, and what is shown to it.
+    /// Trust anchors and client certificate.
     pub tls: Tls,
-    /// Longest time of a request. Default 10 s.
+    /// Time limit of a request. Default 10 s.
     pub timeout: Duration,
-    /// How many of a million traces that begin here are recorded; of those that come from elsewhere, the ones that are recorded there.
-    /// Default all.
+    /// Recorded part, in millionths, of the traces that begin here. Traces that began elsewhere are recorded if they
+    /// are recorded there. Default: all.
     pub per_million: u32,
-    /// What the service is called. Default `fairway`.
+    /// Name of the service. Default `fairway`.
     pub service: String,
-    /// What is further said of this server with each trace.
+    /// Additional resource attributes.
     pub resource: BTreeMap<String, String>,
 }
 
-/// Protocol of a collector of traces.
+/// Protocol of a trace collector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceProtocol {
     /// OTLP over HTTP in protobuf, usually on port 4318.
@@ -381,12 +382,12 @@ pub enum TraceProtocol {
 }
 
 impl TraceSettings {
-    /// Longest time of a request where nothing is said, as the specification of OTLP has it.
+    /// Default time limit of a request, from the OTLP specification.
     pub const TIMEOUT: Duration = Duration::from_secs(10);
-    /// Where a collector takes traces, below its own URL.
+    /// Path of the trace endpoint below the URL of a collector, from the OTLP specification.
     pub const PATH: &str = "/v1/traces";
 
-    /// Traces to this URL, for the rest by default.
+    /// Returns settings for this collector with the default of every other field.
     pub fn to(endpoint: Url) -> Self {
         Self {
             endpoint,
@@ -401,26 +402,27 @@ impl TraceSettings {
     }
 }
 
-/// The sampled log of queries.
+/// Sampled log of queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryLogSettings {
-    /// One query in so many is logged; 1 logs each.
+    /// One query out of this number is logged; 1 logs all.
     pub one_in: NonZeroU32,
-    /// Where its lines go.
+    /// Output.
     pub sink: QueryLogSink,
 }
 
-/// Where lines of the query log go.
+/// Output of the query log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryLogSink {
     /// Standard output.
     Stdout,
-    /// Appended to this file, which is opened anew on SIGHUP.
+    /// A file to append to, reopened on SIGHUP.
     File(PathBuf),
 }
 
 impl Default for Settings {
-    /// What a configuration without any process setting means, apart from the data folder: that depends on who runs it.
+    /// Returns the settings of a configuration without any. The data folder is `None`, because its default depends on
+    /// the user.
     fn default() -> Self {
         Self {
             dns: vec![SocketAddr::from(([0u16; 8], 53))],

@@ -1,4 +1,4 @@
-//! How the store of declared objects appears in the file: a section of version 1 in a file of its own.
+//! The store of declared objects in the file: a section of version 1.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use super::{
     values_wire::As,
 };
 
-/// Where objects are kept that are declared over the API.
+/// Store of objects that are declared over the API.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Store {
-    /// On an etcd, which several servers share. Default: in the data folder, for this server alone.
+    /// An etcd that several servers share. Default: a file in the data folder, for this server only.
     pub(super) etcd: Option<Etcd>,
 }
 
-/// An etcd, and how it is reached.
+/// Connection settings of etcd.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Etcd {
-    /// URLs of its servers, `http://HOST:PORT` or `https://HOST:PORT`. Where one fails, the next is asked.
+    /// URLs of its servers, `http://HOST:PORT` or `https://HOST:PORT`. If one fails, the next one is used.
     pub(super) endpoints: List<Text<1, 512>, 1, 16>,
-    /// What keys begin with: printable ASCII. Servers with another prefix share nothing.
+    /// Prefix of keys: printable ASCII. Servers with different prefixes share nothing.
     #[schemars(extend("default" = "/fairway/"))]
     pub(super) prefix: Option<Text<1, 200>>,
-    /// User, where etcd wants one with a password.
+    /// User, if etcd requires a user with password.
     pub(super) user: Option<Text<1, 256>>,
-    /// File of the password, read at each connection.
+    /// File with the password, read at each connection.
     pub(super) password_file: Option<Text<1>>,
-    /// File of certificates that those of the servers must come from (PEM). Default: those of the system.
+    /// File with trusted certificates (PEM). Default: those of the system.
     pub(super) ca: Option<Text<1>>,
-    /// File of the certificate that is shown to the servers (PEM), where they want one; read at each connection.
+    /// File with the client certificate (PEM), if etcd requires one; read at each connection.
     pub(super) certificate: Option<Text<1>>,
-    /// File of its key (PEM).
+    /// File with the private key of the client certificate (PEM).
     pub(super) key: Option<Text<1>>,
-    /// How long a server may take to answer, 100ms to 30s; a call takes at most twice as long.
+    /// Time limit of one server, 100ms to 30s; that of a call is twice as long.
     #[schemars(extend("default" = "2s"))]
     pub(super) timeout: Option<As<Duration>>,
 }

@@ -1,4 +1,4 @@
-//! How traces appear in the file: a section of version 1 in a file of its own.
+//! Traces in the file: a section of version 1.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,31 +12,33 @@ use super::{
     values_wire::{As, Fraction, Reference},
 };
 
-/// Destination of traces by OTLP. Default: none.
+/// Export of traces over OTLP. Default: none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Traces {
-    /// URL of the collector, `http` or `https`, without user and password. Over HTTP, `/v1/traces` is added if it has no path. Default: the
-    /// value of `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    /// URL of the collector, `http` or `https`, without user and password. Over HTTP, `/v1/traces` is added if it has
+    /// no path. Default:
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub(super) endpoint: Option<As<Url>>,
     /// Protocol of the collector: OTLP over HTTP, usually on port 4318, or over gRPC, usually on port 4317.
     #[schemars(extend("default" = "http/protobuf"))]
     pub(super) protocol: Option<TraceProtocol>,
-    /// Headers of each request, such as one that says who asks.
+    /// Headers of each request, for example for authentication.
     pub(super) headers: Option<List<TraceHeader, 0, 32>>,
     /// TLS of the connections.
     #[serde(default)]
     pub(super) tls: CallTls,
-    /// Longest time of a request, 100ms to 1m.
+    /// Time limit of a request, 100ms to 1m.
     #[schemars(extend("default" = "10s"))]
     pub(super) timeout: Option<As<Duration>>,
-    /// Which part of the traces that begin here is recorded. Those that come with a request are recorded where they are elsewhere.
+    /// Recorded part of the traces that begin here. Traces of incoming requests are recorded if their caller records
+    /// them.
     #[schemars(extend("default" = 1.0))]
     pub(super) ratio: Option<Fraction>,
-    /// What this service is called in traces (`service.name`).
+    /// Name of this service in traces (`service.name`).
     #[schemars(extend("default" = "fairway"))]
     pub(super) service: Option<Text<1, 255>>,
-    /// What is further said of this server, by the names of OpenTelemetry's resource attributes (`deployment.environment.name`).
+    /// Additional resource attributes, by OpenTelemetry's names (`deployment.environment.name`).
     #[serde(default, deserialize_with = "each_once")]
     pub(super) resource: Option<BTreeMap<String, String>>,
 }
@@ -57,8 +59,8 @@ pub(super) enum TraceProtocol {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TraceHeader {
-    /// Its name.
+    /// Name of the header.
     pub(super) name: Text<1, 128>,
-    /// Its value, which never stands in a configuration.
+    /// Value of the header; always a reference.
     pub(super) value: Reference,
 }

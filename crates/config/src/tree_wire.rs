@@ -1,6 +1,6 @@
-//! A [`Node`] tree as serde reads it: straight into the file's structs, without a copy in between.
+//! Deserializes the file's types from a [`Node`] tree, without copying it.
 //!
-//! It only says whether the tree fits; what does not fit, and where, is for the schema to say.
+//! It only decides whether the tree matches; the schema finds what does not match, and where.
 
 use std::fmt;
 
@@ -16,18 +16,18 @@ use serde::{
 use super::tree::{Data, Entry, Node};
 
 impl Node {
-    /// What the tree says, if it fits.
+    /// Returns the value of the tree if it matches the type.
     pub(super) fn read<'de, T: Deserialize<'de>>(&'de self) -> Option<T> {
         T::deserialize(self).ok()
     }
 }
 
-/// Whether a text is one object of JSON and nothing else.
+/// True if a text is one JSON object and nothing else.
 pub(super) fn is_json_object(text: &str) -> bool {
     text.starts_with('{') && serde_json::from_str::<de::IgnoredAny>(text).is_ok()
 }
 
-/// The tree is nothing of the kind that was asked for.
+/// The tree does not match the type.
 #[derive(Debug)]
 pub(super) struct Unfit;
 
@@ -68,7 +68,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         }
     }
 
-    /// A key that is there has a value: null is a fault, and not the same as no key.
+    /// A key that is present has a value: null is an error, and different from an absent key.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unfit> {
         visitor.visit_some(self)
     }

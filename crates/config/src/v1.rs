@@ -1,6 +1,7 @@
-//! The configuration file, version 1: the one definition from which parser, JSON Schema and reference page follow.
+//! Version 1 of the configuration file. Parser, JSON Schema and the reference pages are derived from these types.
 //!
-//! The comments of fields are the operator's documentation. Nothing here is used past the conversion to model types.
+//! The comments of fields are the operator's documentation. The types are used up to the conversion to model types
+//! only.
 
 use std::{
     collections::BTreeMap,
@@ -37,52 +38,53 @@ use super::{
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Config {
     /// Version of this format: 1.
-    #[expect(dead_code, reason = "its type holds it to the one version there is")]
+    #[expect(dead_code, reason = "its type allows one value")]
     pub(super) version: Int<u32, 1, 1>,
-    /// Addresses to listen on. A change takes a restart.
+    /// Addresses to listen on. A change requires a restart.
     #[serde(default)]
     pub(super) listen: Listen,
-    /// Folder for what must survive a restart, with mode 0700. Default: `STATE_DIRECTORY` where a service manager sets
-    /// it, `/var/lib/fairway` for root, else `fairway` in the XDG state folder. A change takes a restart.
+    /// Folder for state that survives a restart, with mode 0700. Default: `STATE_DIRECTORY` if a service manager sets
+    /// it,
+    /// `/var/lib/fairway` for root, otherwise `fairway` in the XDG state folder. A change requires a restart.
     pub(super) data_dir: Option<Text<1>>,
-    /// User to become once sockets are bound. Default: stay who we are. A change takes a restart.
+    /// User to switch to after the sockets are bound. Default: no switch. A change requires a restart.
     pub(super) user: Option<Text<1>>,
-    /// Who may do what over the API. Default: everybody on this machine may do all, and nobody else reaches it.
+    /// Access to the API. Default: full access from this machine, none from others.
     pub(super) access: Option<Access>,
-    /// What is logged, and how.
+    /// Logging.
     #[serde(default)]
     pub(super) log: Log,
-    /// What the server says about itself when asked.
+    /// Answers to queries about the server itself.
     #[serde(default)]
     pub(super) identity: Identity,
-    /// Who is told over DNS how a name is steered.
+    /// Explanations of steering over DNS.
     #[serde(default)]
     pub(super) explain: Explain,
-    /// Bounds of DNS over TCP (RFC 7766, RFC 9210). A change takes a restart.
+    /// Limits of DNS over TCP (RFC 7766, RFC 9210). A change requires a restart.
     #[serde(default)]
     pub(super) tcp: Tcp,
-    /// Bounds of DNS over UDP. A change takes a restart.
+    /// Limits of DNS over UDP. A change requires a restart.
     #[serde(default)]
     pub(super) udp: Udp,
-    /// Bounds of health checking. A change takes a restart.
+    /// Limits of health checking. A change requires a restart.
     #[serde(default)]
     pub(super) health: Health,
-    /// Who is told whether this server is ready. A change takes a restart.
+    /// Notification of the server's readiness. A change requires a restart.
     #[serde(default)]
     pub(super) ready: Ready,
-    /// Where traces go, by OTLP. Default: nowhere. A change takes a restart.
+    /// Export of traces over OTLP. Default: none. A change requires a restart.
     pub(super) traces: Option<Traces>,
     /// Sampled log of queries. Default: none.
     pub(super) query_log: Option<QueryLog>,
-    /// Where objects are kept that are declared over the API. A change takes a restart.
+    /// Store of objects that are declared over the API. A change requires a restart.
     #[serde(default)]
     pub(super) store: Store,
-    /// What is published to other DNS servers.
+    /// Publishing to other DNS servers.
     #[serde(default)]
     pub(super) publish: Publish,
-    /// Where ExternalDNS brings names and records. Default: nowhere.
+    /// Webhook for ExternalDNS. Default: none.
     pub(super) webhook: Option<Webhook>,
-    /// Most time that accepted queries have to be answered when the process ends; at most 10m.
+    /// Longest time for answering accepted queries when the process stops; at most 10m.
     #[schemars(extend("default" = "5s"))]
     pub(super) drain_timeout: Option<As<Duration>>,
     /// Zones to be authoritative for.
@@ -91,28 +93,28 @@ pub(super) struct Config {
     /// Clusters that traffic can be sent to.
     #[serde(default)]
     pub(super) clusters: Vec<Cluster>,
-    /// Checks of health.
+    /// Health checks.
     #[serde(default)]
     pub(super) monitors: Vec<Monitor>,
-    /// Where the load of clusters is read.
+    /// Sources of the load of clusters.
     #[serde(default)]
     pub(super) load: Vec<Load>,
-    /// Maps from addresses to places.
+    /// Maps from client addresses to locations.
     #[serde(default)]
     pub(super) maps: Vec<Map>,
     /// Tables of measured latencies.
     #[serde(default)]
     pub(super) latencies: Vec<Latencies>,
-    /// Groups of clusters, and how one is chosen.
+    /// Groups of clusters, each with a policy that chooses among them.
     #[serde(default)]
     pub(super) pools: Vec<Pool>,
     /// Names whose addresses a pool chooses.
     #[serde(default)]
     pub(super) names: Vec<SteeredName>,
-    /// Records that are served as they are, beside those of zones' files.
+    /// Static records in addition to those of zone files.
     #[serde(default)]
     pub(super) records: Vec<Records>,
-    /// Force over verdicts, with reason and expiry.
+    /// Overrides of health, with reason and expiry.
     #[serde(default)]
     pub(super) overrides: Vec<Override>,
 }
@@ -121,41 +123,42 @@ pub(super) struct Config {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Listen {
-    /// Addresses and ports that answer DNS, over UDP and TCP. `[::]` takes IPv4 too.
+    /// Addresses and ports for DNS over UDP and TCP. `[::]` includes IPv4.
     #[schemars(extend("default" = ["[::]:53"]))]
     pub(super) dns: Option<List<As<SocketAddr>, 1, 64>>,
-    /// Address and port of the HTTP listener (page, API, health, metrics), or `off`. One that other machines reach takes
+    /// Address and port of the HTTP listener (page, API, health, metrics), or `off`. An address that other machines can
+    /// reach requires
     /// `access` with TLS.
     #[schemars(extend("default" = "127.0.0.1:8053"))]
     pub(super) http: Option<As<HttpAddress>>,
 }
 
-/// What is logged, and how.
+/// Logging.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Log {
-    /// A level (`error`, `warn`, `info`, `debug`, `trace`, `off`), or a list of `TARGET=LEVEL` with commas.
+    /// A level (`error`, `warn`, `info`, `debug`, `trace`, `off`), or a list of `TARGET=LEVEL` separated by commas.
     #[schemars(extend("default" = "info"))]
     pub(super) level: Option<Text<1>>,
-    /// How a line looks: text on a terminal and JSON otherwise (`auto`), or always one of both.
+    /// Format of a line: text on a terminal and JSON otherwise (`auto`), or always one of them.
     #[schemars(extend("default" = "auto"))]
     pub(super) format: Option<LogFormat>,
 }
 
-/// How a log line looks.
+/// Format of a log line.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) enum LogFormat {
     /// Text on a terminal, JSON otherwise.
     Auto,
-    /// For people.
+    /// Text for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// What the server says about itself when asked.
+/// Answers to queries about the server itself.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Identity {
@@ -165,62 +168,65 @@ pub(super) struct Identity {
     pub(super) id: Option<Text<1, 255>>,
 }
 
-/// Who is told over DNS how a name is steered.
+/// Explanations of steering over DNS.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Explain {
-    /// Networks whose questions for TXT at `_explain.NAME` are answered with how NAME is steered, by the source address of the
-    /// question. Default: nobody's.
+    /// Networks from which TXT queries for `_explain.NAME` are answered with an explanation of how NAME is steered. The
+    /// source
+    /// address of the query counts. Default: none.
     pub(super) networks: Option<List<As<Network>, 1, 64>>,
 }
 
-/// Bounds of DNS over TCP.
+/// Limits of DNS over TCP.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Tcp {
-    /// Most connections open at once. When full, the idlest is closed and the newcomer served.
+    /// Largest number of open connections. At the limit, a new connection replaces the one that has been idle longest.
     #[schemars(extend("default" = 1000))]
     pub(super) connections_max: Option<Int<u32, 1, 1_000_000>>,
-    /// Most connections of one client address; a further one takes the place of the client's idlest.
+    /// Largest number of connections per client address. At the limit, a new one replaces the client's longest idle
+    /// one.
     #[schemars(extend("default" = 100))]
     pub(super) per_client_max: Option<Int<u32, 1, 1_000_000>>,
-    /// How long a connection may stay open with nothing asked; 100ms to 10m.
+    /// Longest time a connection may stay open without a query; 100ms to 10m.
     #[schemars(extend("default" = "10s"))]
     pub(super) idle_timeout: Option<As<Duration>>,
-    /// How long a message may take to arrive once it has begun, and an answer to be taken; 100ms to 10m.
+    /// Longest time for receiving a query once it has begun, and for sending a response; 100ms to 10m.
     #[schemars(extend("default" = "5s"))]
     pub(super) query_timeout: Option<As<Duration>>,
 }
 
-/// Bounds of DNS over UDP.
+/// Limits of DNS over UDP.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Udp {
-    /// Threads and sockets for each address. Default: one a core.
+    /// Threads and sockets per address. Default: one per core.
     pub(super) workers: Option<Int<u16, 1, 1024>>,
-    /// Longest answer in octets. 1232 never needs fragmenting (RFC 9715).
+    /// Largest response, in octets. 1232 never needs fragmenting (RFC 9715).
     #[schemars(extend("default" = 1232))]
     pub(super) payload_max: Option<Int<u16, 512, 1232>>,
 }
 
-/// Bounds of health checking.
+/// Limits of health checking.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Health {
-    /// Most probe sockets open at once.
+    /// Largest number of open probe sockets.
     #[schemars(extend("default" = 1024))]
     pub(super) sockets_max: Option<Int<u32, 1, 1_000_000>>,
-    /// Most time that the first round of probes may hold back the first answer; at most 10m, 0s waits for nothing.
+    /// Longest time that the first round of probes delays the first answer; at most 10m, and 0s does not wait.
     #[schemars(extend("default" = "5s"))]
     pub(super) first_round: Option<As<Duration>>,
 }
 
-/// Who is told whether this server is ready.
+/// Notification of the server's readiness.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Ready {
-    /// URL that gets a POST once the server is ready, and one when it begins to stop: `http` or `https`, without user and
-    /// password. Default: nobody is told.
+    /// URL that receives a POST when the server is ready, and another one when it begins to stop: `http` or `https`,
+    /// without user and
+    /// password. Default: none.
     pub(super) callback: Option<As<Url>>,
 }
 
@@ -228,10 +234,10 @@ pub(super) struct Ready {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct QueryLog {
-    /// Which share of queries is logged: one in so many.
+    /// Sampled share of queries: one of so many.
     #[schemars(extend("default" = "1/1000"))]
     pub(super) sample: Option<As<Sample>>,
-    /// File that lines are appended to, or `stdout`.
+    /// File to append lines to, or `stdout`.
     #[schemars(extend("default" = "stdout"))]
     pub(super) file: Option<Text<1>>,
 }
@@ -240,149 +246,151 @@ pub(super) struct QueryLog {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Zone {
-    /// The apex.
+    /// The apex of the zone.
     pub(super) name: As<Name>,
-    /// Zone file (RFC 1035 master file); relative paths begin at this file's folder.
+    /// Zone file (RFC 1035 master file). Relative paths start at the folder of this file.
     pub(super) file: Option<Text<1>>,
-    /// Name servers of a zone without file, the first one being the primary of its SOA.
+    /// Name servers of a zone without file. The first one is the primary of its SOA.
     pub(super) ns: Option<List<NameServer, 1, 16>>,
-    /// Who is responsible for a zone without file: a mail address, or its form as a domain name (RFC 1035 section 8).
+    /// Person responsible for a zone without file: a mail address, or the same as a domain name (RFC 1035 section 8).
     #[schemars(extend("default" = "hostmaster at the zone"))]
     pub(super) contact: Option<Text<3>>,
     /// Serial of a zone without file. Steering never changes it.
     #[schemars(extend("default" = 1))]
     pub(super) serial: Option<Int<u32, 1, 4_294_967_295>>,
-    /// TTL of SOA, NS and addresses of name servers of a zone without file.
+    /// TTL of the SOA, NS and name server addresses of a zone without file.
     #[schemars(extend("default" = "1h"))]
     pub(super) ttl: Option<As<Ttl>>,
-    /// How long a negative answer may be kept, in a zone without file (RFC 2308).
+    /// TTL of negative answers of a zone without file (RFC 2308).
     #[schemars(extend("default" = "1m"))]
     pub(super) negative_ttl: Option<As<Ttl>>,
-    /// Monitor of members whose pool names none.
+    /// Monitor of members for which neither member nor pool names one.
     pub(super) monitor: Option<As<MonitorName>>,
-    /// Who is meant to see it: everybody, or clients inside. Members that are `internal` are answered in private zones only.
+    /// Clients of the zone: everybody, or internal clients only. Members that are `internal` are answered in private
+    /// zones only.
     #[schemars(extend("default" = "public"))]
     pub(super) visibility: Option<Visibility>,
 }
 
-/// Who is meant to see a zone.
+/// Clients of a zone.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) enum Visibility {
-    /// Clients inside.
+    /// Internal clients.
     Private,
     /// Everybody.
     Public,
 }
 
-/// A cluster: where traffic can be sent.
+/// A cluster that traffic can be sent to.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Cluster {
-    /// Its name: 1 to 128 letters, digits, `-`, `_`, `.`, `+`.
+    /// Name of the cluster: 1 to 128 letters, digits, `-`, `_`, `.`, `+`.
     pub(super) name: As<ClusterName>,
-    /// Addresses of its ingress gateway, IPv4 and IPv6, in the order they are answered; at most 8 a family.
+    /// Addresses of the ingress gateway, IPv4 and IPv6, in the order of answers; at most 8 per family.
     pub(super) addresses: List<As<IpAddr>, 1, 16>,
-    /// Its own domain name, which pools of mode `cname` answer with.
+    /// Domain name of the cluster, which pools of mode `cname` answer with.
     pub(super) dns_name: Option<As<Name>>,
-    /// Where it stands.
+    /// Location of the cluster.
     pub(super) location: Option<Location>,
-    /// How much it can carry, in the unit of its load reports.
+    /// Capacity, in the unit of the load reports.
     pub(super) capacity: Option<Int<u64, 1, 9_007_199_254_740_991>>,
-    /// Load that pools which heed load keep it under while others have room, as a part of its capacity. Over 0.
+    /// Load that pools with `load` in their policy do not exceed while others have capacity left, as a part of
+    /// `capacity`. Over 0.
     #[schemars(extend("default" = "80%"))]
     pub(super) target: Option<Fraction>,
-    /// Load above which they give it nothing as long as others have room. At least the target.
+    /// Load above which such pools send it no traffic while others have capacity left. At least `target`.
     #[schemars(extend("default" = "100%"))]
     pub(super) limit: Option<Fraction>,
-    /// The source its load is read from. Default: none, so that its load is unknown unless it is pushed.
+    /// Source of its load. Default: none; the load is unknown unless it is pushed.
     pub(super) load: Option<As<LoadSourceName>>,
-    /// Where its gateways are asked for their load. Default: its IPv4 addresses (IPv6 where it has no other), at the
-    /// source's port.
+    /// Addresses of its gateways for load requests. Default: its IPv4 addresses (IPv6 if it has no IPv4 address), at
+    /// the port of the source.
     pub(super) scrape: Option<List<As<ProbeAddress>, 1, 64>>,
-    /// Services it runs, as inbound intents name them; `*` stands for all.
+    /// Services that the cluster runs, by their names in inbound intents; `*` means all.
     #[schemars(extend("default" = ["*"]))]
     pub(super) services: Option<List<Text<1, 255>, 0, 4096>>,
 }
 
-/// A place on earth.
+/// A location on earth.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Location {
-    /// Degrees north.
+    /// Latitude: degrees north.
     pub(super) latitude: Float<-90, 90>,
-    /// Degrees east.
+    /// Longitude: degrees east.
     pub(super) longitude: Float<-180, 180>,
-    /// Free name of the region.
+    /// Name of the region; any text.
     pub(super) region: Option<Text<1>>,
-    /// How far beyond its own surroundings it draws clients where pools rank by distance: 50 halves all distances to it, -50
-    /// doubles them.
+    /// Bias of its distance in pools that rank by distance: 50 halves all distances to it, -50 doubles them.
     #[schemars(extend("default" = 0))]
     pub(super) bias: Option<Int<i8, -99, 99>>,
 }
 
-/// A check of health. Which keys have a meaning depends on `type`.
+/// A health check. Some keys are allowed for some types only.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Monitor {
-    /// Its name.
+    /// Name of the monitor.
     pub(super) name: As<MonitorName>,
-    /// What a probe does: open a TCP connection, send an HTTP request (in clear or over TLS), ask `grpc.health.v1`, or
-    /// nothing (`always` passes).
+    /// Type of the probe: open a TCP connection, send an HTTP request (plain or over TLS), call `grpc.health.v1`, or
+    /// none (`always`
+    /// passes).
     #[serde(rename = "type")]
     pub(super) kind: MonitorType,
-    /// Port to connect to. Default: 443 for tcp and https, 80 for http; needed for grpc.
+    /// Port to connect to. Default: 443 for tcp and https, 80 for http; required for grpc.
     pub(super) port: Option<Int<u16, 1, 65_535>>,
     /// http, https: path and query of the request, beginning with `/`.
     #[schemars(extend("default" = "/"))]
     pub(super) path: Option<String>,
-    /// http, https: the request's method.
+    /// http, https: method of the request.
     #[schemars(extend("default" = "GET"))]
     pub(super) method: Option<Method>,
-    /// http, https: the Host header. Default: the address that is probed.
+    /// http, https: Host header. Default: the probed address.
     pub(super) host: Option<Text<1, 255>>,
-    /// http, https: further headers of the request.
+    /// http, https: additional headers of the request.
     #[serde(default, deserialize_with = "each_once")]
     pub(super) headers: Option<BTreeMap<String, String>>,
-    /// http, https: statuses that pass.
+    /// http, https: status codes that pass.
     #[schemars(extend("default" = "200-399"))]
     pub(super) status: Option<Statuses>,
     /// http, https: text that the first 64 KiB of the body must contain.
     pub(super) body: Option<Text<1, 4096>>,
-    /// http, https: a header that the response must have.
+    /// http, https: header that the response must have.
     pub(super) response_header: Option<ResponseHeader>,
-    /// https, grpc: how TLS is spoken. grpc speaks it only if this is there.
+    /// https, grpc: TLS settings. grpc uses TLS only if this key is present.
     pub(super) tls: Option<Tls>,
-    /// grpc: the service asked for. Default: the server as a whole.
+    /// grpc: service to ask for. Default: the server as a whole.
     pub(super) service: Option<String>,
-    /// Time from probe to probe, before ±10 % jitter; 50ms to 1d. `interval` is accepted too.
+    /// Time between probes, before ±10 % jitter; 50ms to 1d. `interval` is accepted too.
     #[schemars(extend("default" = "10s"))]
     pub(super) period: Option<As<Duration>>,
-    /// A probe that takes longer fails; at most the period. Default: 4s, or the period where that is shorter.
+    /// Longest time of a probe; a longer one fails. At most the period. Default: 4s, or the period if that is shorter.
     pub(super) timeout: Option<As<Duration>>,
-    /// Passes in a row that turn a target up.
+    /// Consecutive passes after which a target is up.
     #[schemars(extend("default" = 3))]
     pub(super) rise: Option<Int<u8, 1, 255>>,
-    /// Failures in a row that turn a target down; after the first one the others are sought at once.
+    /// Consecutive failures after which a target is down. After a first failure the next probes follow immediately.
     #[schemars(extend("default" = 3))]
     pub(super) fall: Option<Int<u8, 1, 255>>,
 }
 
-/// What a probe does.
+/// Type of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) enum MonitorType {
-    /// Nothing: it always passes.
+    /// No probe: it always passes.
     Always,
-    /// Asks `grpc.health.v1`.
+    /// Calls `grpc.health.v1`.
     Grpc,
-    /// Sends an HTTP/1.1 request in clear.
+    /// Sends a plain HTTP/1.1 request.
     Http,
     /// Sends an HTTP/1.1 request over TLS.
     Https,
-    /// Opens a connection.
+    /// Opens a TCP connection.
     Tcp,
 }
 
@@ -391,19 +399,19 @@ pub(super) enum MonitorType {
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
 pub(super) enum Method {
-    /// With body.
+    /// The response has a body.
     Get,
-    /// Without body.
+    /// The response has no body.
     Head,
 }
 
-/// A header that a response must have.
+/// A header that the response must have.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ResponseHeader {
-    /// Its name; case does not count.
+    /// Name of the header; case is ignored.
     pub(super) name: Text<1, 255>,
-    /// Text that its value must contain. Default: any value.
+    /// Text that the value must contain. Default: any value passes.
     pub(super) contains: Option<Text<1, 4096>>,
 }
 
@@ -411,90 +419,93 @@ pub(super) struct ResponseHeader {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Tls {
-    /// Name that is sent (SNI) and verified. Default: `host`, else the address that is probed.
+    /// Name that is sent (SNI) and verified. Default: `host`, otherwise the probed address.
     pub(super) server_name: Option<Text<1, 253>>,
-    /// Certificates that are trusted (PEM). Default: the system's.
+    /// Trusted certificates (PEM). Default: those of the system.
     pub(super) ca: Option<Reference>,
-    /// Client certificate chain (PEM), together with `key`.
+    /// Client certificate chain (PEM); requires `key`.
     pub(super) cert: Option<Reference>,
-    /// Key of the client certificate (PEM).
+    /// Private key of the client certificate (PEM).
     pub(super) key: Option<Reference>,
-    /// Whether the certificate of the gateway is verified.
+    /// False if the certificate of the gateway is not verified.
     #[schemars(extend("default" = true))]
     pub(super) verify: Option<bool>,
 }
 
-/// A group of clusters that serve the same thing, and how one is chosen for a client.
+/// A group of clusters that serve the same thing, with the policy that chooses among them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Pool {
-    /// Its name.
+    /// Name of the pool.
     pub(super) name: As<PoolName>,
-    /// How it chooses: shares by weight (`weighted`), the first live member in order (`failover`), or a list of steps:
-    /// `schedule`, rankings (`tier`, `geo`, `nearest`, `latency`, `cost`), then `load`, then `weighted`, `sticky` or `failover`.
+    /// Policy: shares by weight (`weighted`), the first live member in order (`failover`), or a list of steps:
+    /// `schedule`, rankings (`tier`, `geo`, `nearest`, `latency`, `cost`), then `load`, then `weighted`, `sticky` or
+    /// `failover`.
     pub(super) policy: Policy,
-    /// What it answers with: addresses at the name itself, or a CNAME to the cluster's `dnsName`.
+    /// Kind of answer: addresses at the name itself, or a CNAME to the cluster's `dnsName`.
     #[schemars(extend("default" = "address"))]
     pub(super) mode: Option<Mode>,
-    /// TTL of its answers; at most 1d.
+    /// TTL of answers; at most 1d.
     #[schemars(extend("default" = "30s"))]
     pub(super) ttl: Option<As<Ttl>>,
-    /// TTL while something is at risk: a member is down or drained, opens or closes soon, load is above its target. At most `ttl`, which is the
-    /// default: then it stays as it is.
+    /// TTL while the risk level is high: a member is down or drained, opens or closes soon, or its load is above the
+    /// target. At most
+    /// `ttl`. Default: `ttl`.
     pub(super) ttl_min: Option<As<Ttl>>,
-    /// TTL after ten TTLs in which nothing was at risk and nothing moved; at most 1d. At least `ttl`, which is the default.
+    /// TTL after ten TTLs without risk and without a change; at most 1d. At least `ttl`. Default: `ttl`.
     pub(super) ttl_max: Option<As<Ttl>>,
-    /// How many clusters an answer names; all addresses of each go together.
+    /// Number of clusters in an answer, each with all its addresses.
     #[schemars(extend("default" = 1))]
     pub(super) answers: Option<Int<u8, 1, 8>>,
-    /// What is answered when no member can be. `ALL_RECORDS`, `EMPTY`, `NONE` and `FALLBACK_IP` are accepted too.
+    /// Answer if no member can be answered. `ALL_RECORDS`, `EMPTY`, `NONE` and `FALLBACK_IP` are accepted too.
     #[schemars(extend("default" = "all"))]
     pub(super) down: Option<Down>,
-    /// Whether a client network keeps its member (`client`), or each query draws (`query`).
+    /// Choice of the member: kept per client network (`client`), or drawn for each query (`query`).
     #[schemars(extend("default" = "client"))]
     pub(super) spread: Option<Spread>,
-    /// What counts as one client. Default: /24 of IPv4, /56 of IPv6.
+    /// Prefix lengths of a client network. Default: /24 for IPv4, /56 for IPv6.
     #[schemars(extend("default" = { "v4": 24, "v6": 56 }))]
     pub(super) client_prefix: Option<Prefix>,
-    /// The map that tells where clients are. Default: the only one there is.
+    /// Map of client locations. Default: the only declared one.
     pub(super) map: Option<As<MapName>>,
-    /// Which regions clients prefer, for the ranking `geo`.
+    /// Preferred regions, for the ranking `geo`.
     pub(super) geo: Option<Geo>,
-    /// How the ranking `nearest` measures.
+    /// Settings of the ranking `nearest`.
     pub(super) nearest: Option<Nearest>,
-    /// How the ranking `latency` measures.
+    /// Settings of the ranking `latency`.
     pub(super) latency: Option<Latency>,
-    /// When less than this part of the weight is up, health is ignored and all members share; 0 is never.
+    /// Part of the weight that must be up for health to be used; below it all members share. 0 never ignores health.
     #[schemars(extend("default" = 0))]
     pub(super) panic_threshold: Option<Fraction>,
-    /// When less than this part of a tier's weight is up, the next tier helps; 0 is only when none of it is.
+    /// Part of a tier's weight that must be up; below it the next tier is used as well. 0 means that one live member is
+    /// enough.
     #[schemars(extend("default" = 0))]
     pub(super) min_healthy: Option<Fraction>,
-    /// Monitor of members that name none. Default: the zone's, else TCP 443.
+    /// Monitor of members that name none. Default: that of the zone, otherwise TCP 443.
     pub(super) monitor: Option<As<MonitorName>>,
-    /// The members, in order; at most 255.
+    /// Members in order; at most 255.
     pub(super) members: List<Member, 1, 255>,
 }
 
-/// What a pool answers with.
+/// Kind of answer of a pool.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) enum Mode {
     /// Addresses at the name itself.
     Address,
-    /// A CNAME to the cluster's own name.
+    /// A CNAME to the domain name of the cluster.
     Cname,
 }
 
-/// Whether a client keeps its member.
+/// Choice of a member for a client.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) enum Spread {
     /// A client network keeps its member.
     Client,
-    /// Each query draws.
+    /// Each query draws a member.
     Query,
 }
 
@@ -502,29 +513,30 @@ pub(super) enum Spread {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Member {
-    /// The cluster. `edge` is accepted too.
+    /// Cluster of the member. `edge` is accepted too.
     pub(super) cluster: As<ClusterName>,
-    /// Its share beside its neighbours'; 0 is standby.
+    /// Weight relative to the other members; 0 is standby.
     #[schemars(extend("default" = 1))]
     pub(super) weight: Option<Int<u16, 0, 65535>>,
-    /// When it is used: tier 1 is used first.
+    /// Tier; tier 1 is used first.
     #[schemars(extend("default" = 1))]
     pub(super) tier: Option<Int<u8, 1, 255>>,
-    /// What traffic costs there, in any unit: the lowest first, where the policy ranks by `cost`.
+    /// Cost of traffic, in any unit. If the policy ranks by `cost`, the lowest is used first.
     #[schemars(extend("default" = 0))]
     pub(super) cost: Option<Int<u16, 0, 65535>>,
-    /// How far beyond its own surroundings it draws clients, in place of its cluster's `bias`.
+    /// Bias of its distance; replaces that of the cluster's location.
     pub(super) bias: Option<Int<i8, -99, 99>>,
-    /// The networks whose clients may get it; to all others it is not there. At most 4096 in a pool. Default: everybody.
+    /// Networks whose clients may get this member; it is hidden from all others. At most 4096 in a pool. Default: all
+    /// clients.
     pub(super) networks: Option<List<As<Network>, 1, 4096>>,
-    /// Whether it is kept from public zones.
+    /// True if the member is never answered in public zones.
     #[schemars(extend("default" = false))]
     pub(super) internal: Option<bool>,
-    /// When it takes part, where the policy has the step `schedule`: while any of these is open. Default: always.
+    /// Windows in which the member takes part, if the policy has the step `schedule`. Default: always.
     pub(super) open: Option<List<Window, 1, { Schedule::WINDOWS_MAX }>>,
-    /// Its own monitor. Default: the pool's.
+    /// Monitor of the member. Default: that of the pool.
     pub(super) monitor: Option<As<MonitorName>>,
-    /// Where it is probed. Default: at each of its addresses, on the monitor's port.
+    /// Address to probe. Default: each of its addresses, on the monitor's port.
     pub(super) probe: Option<As<ProbeAddress>>,
 }
 
@@ -532,31 +544,31 @@ pub(super) struct Member {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SteeredName {
-    /// The name.
+    /// The steered name.
     pub(super) name: As<Name>,
-    /// The pool that answers.
+    /// Pool that answers it.
     pub(super) pool: As<PoolName>,
-    /// TTL in place of the pool's; at most 1d.
+    /// TTL that replaces the pool's; at most 1d.
     pub(super) ttl: Option<As<Ttl>>,
 }
 
-/// Force over the verdicts of what it matches.
+/// An override of the health of clusters and addresses.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Override {
-    /// What it matches: `CLUSTER` or `CLUSTER/ADDRESS`, where `*` stands for any characters and `?` for one.
+    /// Scope: `CLUSTER` or `CLUSTER/ADDRESS`, in which `*` matches any characters and `?` one.
     #[serde(rename = "match")]
     pub(super) scope: As<OverrideScope>,
-    /// What is forced: answered whatever probes say (`up`), never answered (`down`), or taken out for planned work
+    /// Health status: answered whatever the probes say (`up`), never answered (`down`), or taken out for planned work
     /// (`drain`).
     pub(super) action: Action,
-    /// Why, for whoever finds it later: one line.
+    /// Reason, for people who find it later; one line.
     pub(super) reason: Text<1, 500>,
-    /// When it ends by itself; at most 30 days from now.
+    /// Expiry; at most 30 days from now.
     pub(super) until: As<Timestamp>,
 }
 
-/// What is forced.
+/// Health status of an override.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -565,6 +577,6 @@ pub(super) enum Action {
     Drain,
     /// Never answered.
     Down,
-    /// Answered whatever probes say.
+    /// Answered whatever the probes say.
     Up,
 }

@@ -1,4 +1,4 @@
-//! Who may do what over the API, as it stands in a file.
+//! Access to the API, as written in a file.
 
 use std::time::Duration;
 
@@ -13,28 +13,31 @@ use super::{
 };
 use fairway_access::{Algorithm, Subject, TokenHash, Verb};
 
-/// Who may do what over the API.
+/// Access to the API.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Access {
     /// TLS of the HTTP listener. Default: plain HTTP, which is for loopback addresses only.
     pub(super) tls: Option<ServerTls>,
-    /// Known tokens, by their hashes. `fairway token create` makes one.
+    /// Known tokens, by their hashes. `fairway token create` creates one.
     #[serde(default)]
     pub(super) tokens: Vec<Token>,
-    /// Issuers of JSON Web Tokens (OpenID Connect) that are believed.
+    /// Trusted issuers of JSON Web Tokens (OpenID Connect).
     #[serde(default)]
     pub(super) issuers: Vec<Issuer>,
-    /// Roles beside the built-in ones: `admin` (every verb), `editor` (observe, read, write, delete), `operator` (observe, read,
+    /// Roles in addition to the built-in ones: `admin` (every verb), `editor` (observe, read, write, delete),
+    /// `operator` (observe, read,
     /// force, operate, report), `viewer` (observe, read).
     #[serde(default)]
     pub(super) roles: Vec<Role>,
-    /// Who has which role where. What is not granted is denied.
+    /// Roles granted to identities. Access without a grant is denied.
     #[serde(default)]
     pub(super) grants: Vec<Grant>,
-    /// Most requests of one client. Default: those below; without tokens, issuers and certificates of clients, none.
+    /// Rate limits per client. Default: the values below if there are tokens, issuers or client certificates; otherwise
+    /// none.
     pub(super) limits: Option<Limits>,
-    /// Names by which the plain HTTP listener may be asked, beside `localhost` and loopback addresses: for a proxy before it.
+    /// Host names that the plain HTTP listener answers to, in addition to `localhost` and loopback addresses: for a
+    /// proxy in front of it.
     pub(super) hosts: Option<List<Text<1, 253>, 1, 64>>,
 }
 
@@ -42,11 +45,11 @@ pub(super) struct Access {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ServerTls {
-    /// Certificate chain (PEM), the server's own first.
+    /// Certificate chain (PEM), the server's own certificate first.
     pub(super) cert: Reference,
-    /// Key of the certificate (PEM).
+    /// Private key of the certificate (PEM).
     pub(super) key: Reference,
-    /// Who vouches for the certificates of clients (PEM). Default: clients show none.
+    /// Certificates that must have signed those of clients (PEM). Default: no client certificates are requested.
     pub(super) client_ca: Option<Reference>,
 }
 
@@ -54,11 +57,11 @@ pub(super) struct ServerTls {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Token {
-    /// What its holder is called, in grants, logs and histories.
+    /// Name of the holder in grants, logs and histories.
     pub(super) name: As<AccessName>,
     /// SHA-256 of the token, as `fairway token create` prints it.
     pub(super) sha256: As<TokenHash>,
-    /// When it ends by itself. Default: never.
+    /// Expiry. Default: never.
     pub(super) expires: Option<As<Timestamp>>,
 }
 
@@ -66,71 +69,72 @@ pub(super) struct Token {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Issuer {
-    /// What grants call it.
+    /// Name of the issuer in grants.
     pub(super) name: As<AccessName>,
-    /// What its tokens say in `iss`, to the letter.
+    /// Value of `iss` in its tokens, compared exactly.
     pub(super) issuer: Text<1, 2048>,
-    /// Whom its tokens must be meant for: one of these is in `aud`.
+    /// Accepted audiences: `aud` of a token must contain one of them.
     pub(super) audiences: List<Text<1, 2048>, 1, 64>,
-    /// URL of its keys (JWKS): `https`, or `http` on this machine. Default: found by OpenID Connect Discovery below `issuer`.
+    /// URL of its keys (JWKS): `https`, or `http` on this machine. Default: found by OpenID Connect Discovery below
+    /// `issuer`.
     pub(super) keys_url: Option<As<SecureUrl>>,
-    /// File of its keys (JWKS), in place of a URL.
+    /// File with its keys (JWKS), instead of a URL.
     pub(super) keys_file: Option<Text<1>>,
-    /// Signature algorithms that are believed.
+    /// Accepted signature algorithms.
     #[schemars(extend("default" = ["RS256", "ES256"]))]
     pub(super) algorithms: Option<List<As<Algorithm>, 1, 9>>,
-    /// The claim that says who somebody is.
+    /// Claim with the subject.
     #[schemars(extend("default" = "sub"))]
     pub(super) subject_claim: Option<Text<1, 128>>,
-    /// The claim that lists groups.
+    /// Claim with the groups.
     #[schemars(extend("default" = "groups"))]
     pub(super) groups_claim: Option<Text<1, 128>>,
-    /// How far clocks may differ; at most 10m.
+    /// Largest accepted clock difference; at most 10m.
     #[schemars(extend("default" = "30s"))]
     pub(super) leeway: Option<As<Duration>>,
-    /// How old keys may get before they are read anew; 10s to 1d.
+    /// Time after which keys are fetched again; 10s to 1d.
     #[schemars(extend("default" = "10m"))]
     pub(super) refresh: Option<As<Duration>>,
-    /// Who vouches for the server of the keys (PEM). Default: the system's trust anchors.
+    /// Certificates that must have signed that of the key server (PEM). Default: the system's trust anchors.
     pub(super) ca: Option<Reference>,
 }
 
-/// What may be done, under one name.
+/// A named set of verbs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Role {
-    /// Its name; not that of a built-in one.
+    /// Name of the role; not that of a built-in one.
     pub(super) name: As<AccessName>,
-    /// Its verbs: `delete`, `force`, `observe`, `operate`, `read`, `report`, `write`.
+    /// Verbs of the role: `delete`, `force`, `observe`, `operate`, `read`, `report`, `write`.
     pub(super) verbs: List<As<Verb>, 1, 7>,
 }
 
-/// Who has a role, and where.
+/// A role that is granted to identities.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Grant {
     /// The role.
     pub(super) role: As<AccessName>,
-    /// Who: `token:NAME`, `certificate:NAME`, `jwt:ISSUER:SUBJECT`, `group:ISSUER:GROUP`, or `anyone`.
+    /// Identities: `token:NAME`, `certificate:NAME`, `jwt:ISSUER:SUBJECT`, `group:ISSUER:GROUP`, or `anyone`.
     pub(super) to: List<As<Subject>, 1, 1000>,
-    /// Projects of intents in which it holds. Default: all, and everything that is in no project.
+    /// Projects of intents in which the grant holds. Default: all, and everything outside projects.
     pub(super) projects: Option<List<Text<1, 128>, 1, 1000>>,
 }
 
-/// Most requests of one client: an IPv4 address, or an IPv6 network of 64 bits.
+/// Rate limits of one client: an IPv4 address, or an IPv6 network of 64 bits.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Limits {
-    /// Requests a second that go on and on.
+    /// Sustained rate of requests per second.
     #[schemars(extend("default" = 50))]
     pub(super) per_second: Option<Int<u32, 1, 1_000_000>>,
-    /// Requests at once after a rest.
+    /// Largest burst of requests after a pause.
     #[schemars(extend("default" = 100))]
     pub(super) burst: Option<Int<u32, 1, 1_000_000>>,
-    /// Failed attempts to show who one is, a minute.
+    /// Failed authentications per minute.
     #[schemars(extend("default" = 30))]
     pub(super) failures_per_minute: Option<Int<u32, 1, 1_000_000>>,
-    /// Connections open at once.
+    /// Open connections.
     #[schemars(extend("default" = 32))]
     pub(super) connections: Option<Int<u32, 1, 64>>,
 }

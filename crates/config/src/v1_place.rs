@@ -1,4 +1,4 @@
-//! The part of the configuration file, version 1, that speaks of places: maps, tables of latencies, preferences of pools.
+//! The part of the configuration file, version 1, about locations: maps, latency tables, preferences of pools.
 //!
 //! As in `v1`, the comments of fields are the operator's documentation.
 
@@ -12,87 +12,92 @@ use super::{
     values_wire::As,
 };
 
-/// A map from addresses to places: what a client's address says of where the client is.
+/// A map from client addresses to locations.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Map {
-    /// Its name.
+    /// Name of the map.
     pub(super) name: As<MapName>,
-    /// Files in MaxMind's format (MMDB): city, country, ASN. Of two that know where a client is, the first counts; so for the
-    /// number of its autonomous system. Relative paths begin at this file's folder.
+    /// Files in MaxMind's format (MMDB): city, country, ASN. The first one that has a location of the client is used,
+    /// and the first one
+    /// that has its AS number. Relative paths start at the folder of this file.
     pub(super) databases: Option<List<Text<1>, 1, { ClientMap::DATABASES_MAX }>>,
-    /// Networks whose places are declared here, over what databases say; the most specific one counts.
+    /// Networks with a location; they replace what databases say. The most specific one is used.
     pub(super) networks: Option<List<MapNetwork, 1, { ClientMap::NETWORKS_MAX }>>,
 }
 
-/// A network and where its clients are. Whoever gives one of region, country, continent, subdivision and coordinates gives all of
-/// them: what is left out is not taken from databases.
+/// A network and the location of its clients. If one of region, country, continent, subdivision and coordinates is
+/// given, none of the
+/// others is taken from databases.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct MapNetwork {
     /// The network.
     pub(super) network: As<Network>,
-    /// Free name of the region, as clusters have in their location.
+    /// Region, by the name that locations of clusters use.
     pub(super) region: Option<Text<1, 64>>,
-    /// The country: two letters (ISO 3166-1). Default: that of the subdivision.
+    /// Country: two letters (ISO 3166-1). Default: that of the subdivision.
     pub(super) country: Option<As<Country>>,
-    /// The continent. Default: that of the country.
+    /// Continent. Default: that of the country.
     pub(super) continent: Option<As<Continent>>,
-    /// The largest subdivision of the country (ISO 3166-2).
+    /// Largest subdivision of the country (ISO 3166-2).
     pub(super) subdivision: Option<As<Subdivision>>,
-    /// Degrees north; together with `longitude`.
+    /// Latitude: degrees north; requires `longitude`.
     pub(super) latitude: Option<Float<-90, 90>>,
-    /// Degrees east.
+    /// Longitude: degrees east; requires `latitude`.
     pub(super) longitude: Option<Float<-180, 180>>,
-    /// Number of the autonomous system.
+    /// AS number.
     pub(super) asn: Option<Int<u32, 1, 4_294_967_295>>,
 }
 
-/// A table of measured latencies from networks of clients to clusters.
+/// A table of measured latencies from client networks to clusters.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Latencies {
-    /// Its name.
+    /// Name of the table.
     pub(super) name: As<LatencyTableName>,
-    /// CSV file: the first line is `network` and names of clusters, each further one a network and milliseconds. Relative paths
-    /// begin at this file's folder. Default: what `PUT /v1/latency/NAME` gave last, kept in the data folder; nothing before.
+    /// CSV file. The first line has `network` and cluster names; each further line has a network and milliseconds.
+    /// Relative paths start at
+    /// the folder of this file. Default: the table last sent with `PUT /v1/latency/NAME`, which is kept in the data
+    /// folder; empty before.
     pub(super) file: Option<Text<1>>,
 }
 
-/// Which regions clients of which places prefer.
+/// Preferred regions by client location.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Geo {
-    /// Preferences of clients' places; for a client the most specific one counts: a region or autonomous system before a
-    /// subdivision, that before a country, that before a continent.
+    /// Preferences by client location. The most specific one that matches is used: region or AS number, then
+    /// subdivision, then country,
+    /// then continent.
     pub(super) prefer: Option<List<Preference, 1, 10_000>>,
-    /// Regions for all other clients, the preferred first. Default: all members alike.
+    /// Regions for all other clients, in order of preference. Default: all members rank equal.
     pub(super) default: Option<List<Text<1, 64>, 1, 255>>,
 }
 
-/// The regions that clients of a place prefer.
+/// Preferred regions of the clients of a location.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Preference {
-    /// Whom it holds for: everything that is said must hold.
+    /// Clients that it applies to; all given keys must match.
     #[serde(rename = "where")]
     pub(super) clients: PlaceMatch,
-    /// Regions of clusters, the preferred first. Members of other regions come after all of them.
+    /// Regions of clusters, in order of preference. Members of other regions come after all of them.
     pub(super) regions: List<Text<1, 64>, 1, 255>,
-    /// Whether members of other regions are never answered to these clients, whatever is down.
+    /// True if members of other regions are never answered to these clients, even if all others are down.
     #[schemars(extend("default" = false))]
     pub(super) only: Option<bool>,
 }
 
-/// What must be known of a client's place.
+/// Conditions on the location of a client.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct PlaceMatch {
-    /// The region that the map gives.
+    /// Region given by the map.
     pub(super) region: Option<Text<1, 64>>,
-    /// Number of the autonomous system.
+    /// AS number.
     pub(super) asn: Option<Int<u32, 1, 4_294_967_295>>,
-    /// The subdivision of a country.
+    /// Subdivision of a country.
     pub(super) subdivision: Option<As<Subdivision>>,
     /// The country.
     pub(super) country: Option<As<Country>>,
@@ -100,22 +105,22 @@ pub(super) struct PlaceMatch {
     pub(super) continent: Option<As<Continent>>,
 }
 
-/// How the ranking `nearest` measures.
+/// Settings of the ranking `nearest`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Nearest {
-    /// Members at most this much farther than the nearest of them rank equal.
+    /// Largest difference in distance to the nearest member at which members rank equal.
     #[schemars(extend("default" = "0km"))]
     pub(super) tolerance: Option<As<Distance>>,
 }
 
-/// How the ranking `latency` measures.
+/// Settings of the ranking `latency`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Latency {
-    /// The table. Default: the only one there is.
+    /// Latency table. Default: the only declared one.
     pub(super) table: Option<As<LatencyTableName>>,
-    /// Members at most this much slower than the best of them rank equal; at most 1m.
+    /// Largest difference in latency to the fastest member at which members rank equal; at most 1m.
     #[schemars(extend("default" = "10ms"))]
     pub(super) tolerance: Option<As<Milliseconds>>,
 }

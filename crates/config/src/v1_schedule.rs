@@ -1,4 +1,4 @@
-//! Windows of members as they stand in a file.
+//! Windows of members, as written in a file.
 
 use fairway_model::{NamedTimeZone, TimeOfDay, Timestamp, Weekdays};
 use schemars::JsonSchema;
@@ -6,22 +6,22 @@ use serde::Deserialize;
 
 use super::values_wire::As;
 
-/// When a member takes part: everything that is said must hold.
+/// A window of time in which a member takes part; all given keys must hold.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Window {
-    /// Days of the week: names and ranges with commas, like `mon-fri` or `mon,wed-fri`. Default: every day.
+    /// Days of the week: names and ranges, separated by commas, like `mon-fri` or `mon,wed-fri`. Default: every day.
     pub(super) days: Option<As<Weekdays>>,
-    /// Time of day at which it opens.
+    /// Time of day at which the window opens.
     #[schemars(extend("default" = "00:00"))]
     pub(super) from: Option<As<TimeOfDay>>,
-    /// Time of day at which it closes; where that is earlier than `from`, on the next day.
+    /// Time of day at which it closes; if that is before `from`, on the next day.
     #[schemars(extend("default" = "24:00"))]
     pub(super) to: Option<As<TimeOfDay>>,
-    /// The zone of the IANA database whose clocks count, like `Europe/Berlin`, or `UTC`. Needed with days or times of day.
+    /// IANA time zone of days and times, like `Europe/Berlin`, or `UTC`. Required with days or times of day.
     pub(super) zone: Option<As<NamedTimeZone>>,
-    /// The moment from which on it holds. Default: always.
+    /// Time before which the window is closed. Default: none.
     pub(super) after: Option<As<Timestamp>>,
-    /// The moment at which it ends for good. Default: never.
+    /// Time from which on the window is closed for good. Default: none.
     pub(super) before: Option<As<Timestamp>>,
 }

@@ -1,4 +1,4 @@
-//! Values that are written as text: durations, TTLs, times, shares, addresses. Text in, model type or a refusal out.
+//! Text values: durations, TTLs, times, shares, addresses.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -14,35 +14,35 @@ use fairway_model::{
 
 use super::tree::quoted;
 
-/// Why a text is no value of its kind, and how one is written.
+/// Why a text is not a valid value, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// The fact and its reason.
+    /// The error and its reason.
     pub(super) what: String,
-    /// The way out.
+    /// The hint.
     pub(super) hint: String,
 }
 
 impl Refusal {
-    /// Joins both.
+    /// Returns a rejection with these texts.
     pub(super) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { what: what.into(), hint: hint.into() }
     }
 }
 
-/// A kind of value that is written as text. The schema, the check and the parser follow from it.
+/// A value that is written as text. Schema, validation and parser are derived from it.
 pub(super) trait TextValue: Sized {
-    /// The schema's `format`.
+    /// `format` in the schema.
     const FORMAT: &'static str;
-    /// What is expected, to follow "expected": `a duration with its unit`.
+    /// Description of valid values, to follow "expected": `a duration with its unit`.
     const EXPECTED: &'static str;
-    /// One that is right.
+    /// Example of a valid value.
     const EXAMPLE: &'static str;
 
-    /// Reads the text.
+    /// Parses a text.
     fn parse(text: &str) -> Result<Self, Refusal>;
 
-    /// The refusal of a text that is nothing of the kind.
+    /// Returns the error for a text that is not a value of this kind.
     fn refuse(text: &str) -> Refusal {
         Refusal::new(format!("{} is not {}", quoted(text), Self::EXPECTED), format!("write it like {}", Self::EXAMPLE))
     }
@@ -63,18 +63,18 @@ impl TextValue for Duration {
         let parts = units(text).ok_or_else(|| Self::refuse(text))?;
         let total = parts.into_iter().try_fold(0u64, |sum, (number, unit)| sum.checked_add(number.checked_mul(unit)?));
         let total = total.map(Self::from_millis).filter(|total| *total <= LONGEST);
-        total.ok_or_else(|| Refusal::new(format!("{} is over 100 years", quoted(text)), "give a shorter one"))
+        total.ok_or_else(|| Refusal::new(format!("{} is over 100 years", quoted(text)), "write a shorter one"))
     }
 }
 
-/// A hundred years: over each bound that a single setting has.
+/// A hundred years: more than the limit of any setting.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-/// Units with their milliseconds, longest first: the order in which they may follow each other.
+/// Units in milliseconds, largest first: the order in which they must be written.
 const UNITS: &[(&str, u64)] =
     &[("w", 7 * 86_400_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// The numbers of `1h30m` with their units in milliseconds; none if it is nothing of the kind.
+/// Splits `1h30m` into numbers and units in milliseconds. Returns `None` if it is not a duration.
 fn units(text: &str) -> Option<Vec<(u64, u64)>> {
     let mut parts: Vec<(u64, u64)> = Vec::new();
     let mut rest = text;
@@ -87,7 +87,7 @@ fn units(text: &str) -> Option<Vec<(u64, u64)>> {
         if parts.last().is_some_and(|(_, before)| *before <= unit) {
             return None;
         }
-        // Digits alone can only fail by being too many: that many are over every bound.
+        // A number of digits fails to parse only if it is too large, and so over every limit.
         let number = if number.is_empty() { None } else { Some(number.parse().unwrap_or(u64::MAX)) };
         parts.push((number?, unit));
         rest = tail;
@@ -95,7 +95,7 @@ fn units(text: &str) -> Option<Vec<(u64, u64)>> {
     (!parts.is_empty()).then_some(parts)
 }
 
-/// A duration as it is written in a configuration: `1h30m`.
+/// Formats a duration as written in a configuration: `1h30m`.
 pub(super) fn show(duration: Duration) -> String {
     let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let mut text = String::new();
@@ -118,11 +118,11 @@ impl TextValue for Url {
     }
 }
 
-/// A refusal that shows the text, unless it holds a secret.
+/// Returns an error that shows the text, unless it contains a secret.
 fn refuse_url(error: UrlError, shown: Refusal) -> Refusal {
     match error {
         UrlError::UserInfo => {
-            Refusal::new(error.to_string(), "remove the text before the @; a configuration holds no secret")
+            Refusal::new(error.to_string(), "remove the text before the @; a configuration must not contain secrets")
         }
         _ => shown,
     }
@@ -139,7 +139,7 @@ impl TextValue for LoadUrl {
             Ok(address) => ProbeAddress::Socket(SocketAddr::new(address, url.port())),
             Err(_) => format!("{}:{}", url.host(), url.port()).parse().map_err(|_| Self::refuse(text))?,
         };
-        // As it is written: `{cluster}` stands in it for a name, and a URL would encode the braces.
+        // As written: `{cluster}` in it is a placeholder, and a URL would encode the braces.
         let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
         let path = after_scheme.find(['/', '?']).map_or("/", |at| &after_scheme[at..]);
         let path = if path.starts_with('?') { format!("/{path}") } else { path.to_owned() };
@@ -155,11 +155,11 @@ impl TextValue for Ttl {
     fn parse(text: &str) -> Result<Self, Refusal> {
         let duration = Duration::parse(text)?;
         if duration.subsec_millis() != 0 {
-            let what = format!("{} is no whole number of seconds, and a TTL counts seconds", quoted(text));
+            let what = format!("{} is not a whole number of seconds", quoted(text));
             return Err(Refusal::new(what, format!("write it like {}", Self::EXAMPLE)));
         }
         let secs = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
-        Self::from_secs(secs).map_err(|error| Refusal::new(error.to_string(), "give a shorter one"))
+        Self::from_secs(secs).map_err(|error| Refusal::new(error.to_string(), "write a shorter one"))
     }
 }
 
@@ -216,12 +216,12 @@ impl TextValue for Permille {
     }
 }
 
-/// One query in so many: `1/1000`.
+/// A sampling rate: one query out of this number, `1/1000`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample(pub(super) NonZeroU32);
 
 impl Sample {
-    /// One in a thousand.
+    /// One query out of a thousand.
     pub(super) const DEFAULT: Self = match NonZeroU32::new(1_000) {
         Some(number) => Self(number),
         None => Self(NonZeroU32::MIN),
@@ -281,12 +281,12 @@ impl TextValue for Name {
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         if !text.is_ascii() {
-            let what = format!("{} has letters outside ASCII", quoted(text));
-            return Err(Refusal::new(what, "write its A-labels (xn--...), as the DNS carries them (RFC 5890)"));
+            let what = format!("{} has non-ASCII characters", quoted(text));
+            return Err(Refusal::new(what, "write its A-labels (xn--...), as in the DNS (RFC 5890)"));
         }
         text.parse().map_err(|error: fairway_model::NameError| {
             Refusal::new(
-                format!("{} is no domain name: {error}", quoted(text)),
+                format!("{} is not a domain name: {error}", quoted(text)),
                 format!("write it like {}", Self::EXAMPLE),
             )
         })
@@ -325,14 +325,14 @@ macro_rules! object_name {
 
 object_name! {
     ClusterName => "the name of a cluster", "eu1";
-    LoadSourceName => "the name of a source of load", "gw";
+    LoadSourceName => "the name of a load source", "gw";
     MapName => "the name of a map", "world";
     MonitorName => "the name of a monitor", "gateway";
     PoolName => "the name of a pool", "shop";
-    LatencyTableName => "the name of a table of latencies", "rtt";
+    LatencyTableName => "the name of a latency table", "rtt";
 }
 
-/// What a text is refused with, and the way out.
+/// Returns the message and hint of a rejected text.
 #[cfg(test)]
 pub(super) fn refusal<T: TextValue + std::fmt::Debug>(text: &str) -> String {
     let refusal = T::parse(text).unwrap_err();
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_add_their_units_up() {
+    fn duration_units_are_added() {
         let table = [
             ("30s", 30_000),
             ("200ms", 200),
@@ -361,26 +361,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_the_way_to_write_it() {
+    fn invalid_duration_is_rejected_with_hint() {
         assert_eq!(refusal::<Duration>("30"), "\"30\" has no unit; write 30s, 30ms or 30m");
         for text in ["", "s", "-1s", "1.5s", "1s1h", "1s1s", "1 s", "30sec", "1S", "s1"] {
             let expected = format!("{text:?} is not a duration with its unit; write it like 30s, 200ms or 1h30m");
             assert_eq!(refusal::<Duration>(text), expected);
         }
         for text in ["99999999999999999999999s", "36601d", "18446744073709551615w"] {
-            assert_eq!(refusal::<Duration>(text), format!("{text:?} is over 100 years; give a shorter one"));
+            assert_eq!(refusal::<Duration>(text), format!("{text:?} is over 100 years; write a shorter one"));
         }
     }
 
     #[test]
-    fn a_ttl_counts_whole_seconds() {
+    fn ttl_with_milliseconds_is_rejected() {
         assert_eq!(Ttl::parse("5m").map(Ttl::secs), Ok(300));
-        assert!(refusal::<Ttl>("1500ms").contains("no whole number of seconds"));
+        assert!(refusal::<Ttl>("1500ms").contains("not a whole number of seconds"));
         assert!(refusal::<Ttl>("36000d").contains("2147483647"));
     }
 
     #[test]
-    fn percentages_and_samples_have_their_bounds() {
+    fn percentage_or_sample_out_of_range_is_rejected() {
         assert_eq!(Permille::parse("12.5%").map(Permille::thousandths), Ok(125));
         assert_eq!(Permille::parse("100%").map(Permille::thousandths), Ok(1000));
         assert_eq!(refusal::<Permille>("100.1%"), "\"100.1%\" is over the whole; give at most 100%");
@@ -390,26 +390,26 @@ mod tests {
     }
 
     #[test]
-    fn an_address_without_port_is_shown_with_one() {
+    fn address_without_port_is_rejected_with_hint() {
         assert_eq!(refusal::<SocketAddr>("::1"), "\"::1\" has no port; write \"[::1]:53\"");
         assert_eq!(refusal::<SocketAddr>("10.0.0.1"), "\"10.0.0.1\" has no port; write 10.0.0.1:53");
     }
 
     #[test]
-    fn a_name_outside_ascii_is_refused_with_its_way_out() {
+    fn non_ascii_name_is_rejected_with_hint() {
         assert!(refusal::<Name>("bücher.example").contains("xn--"));
-        assert!(refusal::<Name>("a..b").starts_with("\"a..b\" is no domain name: a label is empty"));
+        assert!(refusal::<Name>("a..b").starts_with("\"a..b\" is not a domain name: a label is empty"));
     }
 
     proptest! {
         #[test]
-        fn a_duration_shown_reads_back(millis in 0u64..3_000_000_000_000) {
+        fn formatted_duration_parses_to_itself(millis in 0u64..3_000_000_000_000) {
             let duration = Duration::from_millis(millis);
             prop_assert_eq!(Duration::parse(&show(duration)), Ok(duration));
         }
 
         #[test]
-        fn no_text_makes_a_parser_panic(text in "\\PC{0,40}|[0-9:TZ+.-]{0,30}|[0-9a-z%/]{0,12}") {
+        fn parsers_do_not_panic(text in "\\PC{0,40}|[0-9:TZ+.-]{0,30}|[0-9a-z%/]{0,12}") {
             let _ = (Duration::parse(&text), Timestamp::parse(&text), Permille::parse(&text), Sample::parse(&text));
             let _ = (Ttl::parse(&text), SocketAddr::parse(&text), Name::parse(&text), ProbeAddress::parse(&text));
         }

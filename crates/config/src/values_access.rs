@@ -1,4 +1,4 @@
-//! Values of access that are written as text: names, verbs, subjects, hashes, URLs. Text in, value or a refusal out.
+//! Text values of access control: names, verbs, subjects, hashes, URLs.
 
 use fairway_http::Url;
 use fairway_model::{ClusterName, closest};
@@ -9,7 +9,7 @@ use super::{
 };
 use fairway_access::{Algorithm, Subject, TokenHash, Verb};
 
-/// The name of a token, an issuer or a role: written as those of all objects.
+/// Name of a token, an issuer, a role or a provider; same format as names of objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AccessName(pub(super) String);
 
@@ -33,7 +33,7 @@ impl TextValue for Algorithm {
     }
 }
 
-/// A URL whose answers nobody on the network may change.
+/// A URL whose responses nobody on the network can change.
 #[derive(Clone, Debug)]
 pub(super) struct SecureUrl(pub(super) Url);
 
@@ -64,7 +64,7 @@ impl TextValue for TokenHash {
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         // The text is not shown: it may be the token itself, by mistake.
-        let what = "it is not the SHA-256 of a token";
+        let what = "not the SHA-256 of a token";
         Self::from_hex(text).ok_or_else(|| Refusal::new(what, format!("write {}", Self::EXAMPLE)))
     }
 }
@@ -76,7 +76,7 @@ impl TextValue for Verb {
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         text.parse().map_err(|()| match closest(text, Self::ALL.iter().map(|verb| verb.word())) {
-            Some(word) => Refusal::new(format!("{} is no verb", quoted(text)), format!("did you mean {word}?")),
+            Some(word) => Refusal::new(format!("{} is not a verb", quoted(text)), format!("did you mean {word}?")),
             None => Self::refuse(text),
         })
     }

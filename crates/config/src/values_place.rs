@@ -1,4 +1,4 @@
-//! Values of places that are written as text: networks, countries, distances. Text in, model type or a refusal out.
+//! Text values of locations: countries, continents, distances.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ impl TextValue for Country {
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         let country = Self::new(text).ok_or_else(|| Self::refuse(text))?;
-        // A country that there is not would never match a client, and nobody would be told.
+        // An unassigned code would never match a client, without any error.
         country.continent().map(|_| country).ok_or_else(|| {
             Refusal::new(
-                format!("{} is the code of no country", quoted(text)),
+                format!("{} is not the code of a country", quoted(text)),
                 "give its two letters (ISO 3166-1), like DE",
             )
         })
@@ -46,7 +46,7 @@ impl TextValue for Subdivision {
     }
 }
 
-/// A distance in metres, up to half-way round the earth.
+/// A distance in metres, at most half the circumference of the earth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Distance(pub(super) u32);
 
@@ -65,17 +65,17 @@ impl TextValue for Distance {
             return Err(Self::refuse(text));
         }
         let metres = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
-        let metres = metres.filter(|metres| *metres <= HALF_WAY_ROUND);
+        let metres = metres.filter(|metres| *metres <= DISTANCE_MAX);
         metres.map(Self).ok_or_else(|| {
-            Refusal::new(format!("{} is farther than half-way round the earth", quoted(text)), "give at most 20000km")
+            Refusal::new(format!("{} is more than half the circumference of the earth", quoted(text)), "give at most 20000km")
         })
     }
 }
 
-/// Metres.
-const HALF_WAY_ROUND: u32 = 20_000_000;
+/// 20,000 km, half the circumference of the earth, in metres.
+const DISTANCE_MAX: u32 = 20_000_000;
 
-/// Whole milliseconds, a minute at most.
+/// Whole milliseconds, at most a minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Milliseconds(pub(super) u16);
 
@@ -87,7 +87,7 @@ impl TextValue for Milliseconds {
     fn parse(text: &str) -> Result<Self, Refusal> {
         let duration = Duration::parse(text)?;
         let millis = u16::try_from(duration.as_millis()).ok().filter(|millis| *millis <= 60_000);
-        millis.map(Self).ok_or_else(|| Refusal::new(format!("{} is over a minute", quoted(text)), "give at most 1m"))
+        millis.map(Self).ok_or_else(|| Refusal::new(format!("{} is more than a minute", quoted(text)), "give at most 1m"))
     }
 }
 
@@ -97,12 +97,12 @@ mod tests {
     use crate::values::refusal;
 
     #[test]
-    fn distances_have_a_unit_and_stay_on_earth() {
+    fn distance_without_unit_or_over_limit_is_rejected() {
         let metres = |text: &str| Distance::parse(text).map(|Distance(metres)| metres).unwrap();
         assert_eq!(["0km", "100km", "500m", "20000km", "50 km"].map(metres), [0, 100_000, 500, 20_000_000, 50_000]);
         assert_eq!(
             refusal::<Distance>("20001km"),
-            "\"20001km\" is farther than half-way round the earth; give at most 20000km"
+            "\"20001km\" is more than half the circumference of the earth; give at most 20000km"
         );
         for wrong in ["100", "km", "-1km", "1.5km", "1mi"] {
             assert!(refusal::<Distance>(wrong).ends_with("write it like 100km or 500m"), "{wrong}");
@@ -110,17 +110,17 @@ mod tests {
     }
 
     #[test]
-    fn a_tolerance_of_time_is_at_most_a_minute() {
+    fn latency_tolerance_over_a_minute_is_rejected() {
         assert_eq!(Milliseconds::parse("1m").unwrap(), Milliseconds(60_000));
-        assert_eq!(refusal::<Milliseconds>("61s"), "\"61s\" is over a minute; give at most 1m");
+        assert_eq!(refusal::<Milliseconds>("61s"), "\"61s\" is more than a minute; give at most 1m");
         assert_eq!(refusal::<Milliseconds>("10"), "\"10\" has no unit; write 10s, 10ms or 10m");
     }
 
     #[test]
-    fn what_is_no_place_is_told_with_the_way_out() {
+    fn invalid_location_values_are_rejected_with_hint() {
         assert_eq!(
             refusal::<Country>("UK"),
-            "\"UK\" is the code of no country; give its two letters (ISO 3166-1), like DE"
+            "\"UK\" is not the code of a country; give its two letters (ISO 3166-1), like DE"
         );
         assert_eq!(
             refusal::<fairway_model::Network>("10.1.0.0/8"),

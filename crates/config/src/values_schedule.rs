@@ -1,4 +1,4 @@
-//! Values of schedules that are written as text: days, times of day, zones. Text in, model type or a refusal out.
+//! Text values of schedules: weekdays, times of day, time zones.
 
 use fairway_model::{NamedTimeZone, TimeOfDay, Weekdays, closest};
 use jiff::tz;
@@ -20,7 +20,7 @@ impl TextValue for Weekdays {
         };
         let days = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            // A range may go over the end of the week.
+            // A range may wrap around the end of the week.
             day(first).zip(day(last)).map(|(first, last)| first..=if last < first { last + 7 } else { last })
         };
         let parts: Option<Vec<_>> = text.split(',').map(days).collect();
@@ -71,7 +71,7 @@ mod tests {
     use crate::values::refusal;
 
     #[test]
-    fn days_are_names_and_ranges_also_over_the_end_of_the_week() {
+    fn weekdays_are_names_and_ranges_that_may_wrap() {
         let days = |numbers: &[u8]| numbers.iter().fold(Weekdays::default(), |days, day| days.with(*day));
         for (text, numbers) in [
             ("mon-fri", &[0, 1, 2, 3, 4][..]),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_day_have_two_digits_each_and_end_at_24() {
+    fn time_of_day_has_two_digits_each_and_ends_at_24() {
         assert_eq!(TimeOfDay::parse("08:30"), Ok(TimeOfDay::new(8, 30).unwrap()));
         assert_eq!(TimeOfDay::parse("24:00"), Ok(TimeOfDay::END));
         for text in ["", "8:00", "08", "24:01", "12:60", "08:00:00", "+8:00", "08.00"] {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_zone_is_told_with_the_one_that_was_meant() {
+    fn misspelt_time_zone_is_rejected_with_suggestion() {
         assert_eq!(NamedTimeZone::parse("Europe/Berlin").unwrap().name(), "Europe/Berlin");
         assert_eq!(
             refusal::<NamedTimeZone>("Europe/Berlim"),
@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_a_parser_panic(text in "\\PC{0,20}|[a-z,-]{0,20}|[0-9:]{0,8}|[A-Za-z/_+-]{0,20}") {
+        fn parsers_do_not_panic(text in "\\PC{0,20}|[a-z,-]{0,20}|[0-9:]{0,8}|[A-Za-z/_+-]{0,20}") {
             let _ = (Weekdays::parse(&text), TimeOfDay::parse(&text), NamedTimeZone::parse(&text));
         }
     }

@@ -1,6 +1,6 @@
-//! How single values appear in a file: text that is parsed, and the few settings that may be written in several forms.
+//! Values in a file: text that is parsed, and settings with several forms.
 //!
-//! The schema of each says in its `title` what is expected; faults quote it.
+//! The `title` of each schema describes the expected value; errors quote it.
 
 use std::{
     borrow::Cow,
@@ -22,7 +22,7 @@ use super::{
     values::{Refusal, TextValue},
 };
 
-/// A value that is written as text and parsed here, once.
+/// A value that is written as text and parsed here.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct As<T>(pub(super) T);
 
@@ -32,7 +32,7 @@ impl<'de, T: TextValue> Deserialize<'de> for As<T> {
     }
 }
 
-/// Parses a text where it lies.
+/// Parses a borrowed text, without copying it first.
 struct Parse<T>(PhantomData<T>);
 
 impl<T: TextValue> Visitor<'_> for Parse<T> {
@@ -61,7 +61,7 @@ impl<T: TextValue> JsonSchema for As<T> {
     }
 }
 
-/// Where the HTTP listener stands: an address and port, or `off`.
+/// Address and port of an HTTP listener, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HttpAddress(pub(super) Option<SocketAddr>);
 
@@ -73,7 +73,7 @@ impl TextValue for HttpAddress {
     fn parse(text: &str) -> Result<Self, Refusal> {
         match text {
             "off" => Ok(Self(None)),
-            // What lacks only its port is told so.
+            // An address without port has its own error.
             _ if text.parse::<IpAddr>().is_err() && text.parse::<SocketAddr>().is_err() => Err(Self::refuse(text)),
             _ => TextValue::parse(text).map(|address| Self(Some(address))),
         }
@@ -93,7 +93,7 @@ impl TextValue for Lease {
     }
 }
 
-/// The length of a client network for IPv4, with its slash.
+/// Prefix length of a client network for IPv4, with its slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PrefixLength(pub(super) u8);
 
@@ -108,7 +108,7 @@ impl TextValue for PrefixLength {
     }
 }
 
-/// A set of HTTP statuses as text.
+/// A set of HTTP status codes as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StatusText(pub(super) String);
 
@@ -135,7 +135,7 @@ pub(super) enum Fraction {
 }
 
 impl Fraction {
-    /// In thousandths, rounded.
+    /// Returns it in thousandths, rounded.
     pub(super) fn permille(&self) -> Permille {
         match self {
             // From 0 to 1, so the cast fits.
@@ -146,7 +146,7 @@ impl Fraction {
         }
     }
 
-    /// In millionths, rounded.
+    /// Returns it in millionths, rounded.
     pub(super) fn per_million(&self) -> u32 {
         match self {
             Self::Number(Float(number)) => super::otel::per_million(*number),
@@ -155,23 +155,23 @@ impl Fraction {
     }
 }
 
-/// What is answered when no member can be.
+/// Answer if no member can be answered.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline, title = "all, empty, refuse, last-good, or { fallback: ... }")]
 pub(super) enum Down {
-    /// By its name.
+    /// A policy by its name.
     Word(DownWord),
-    /// Something else in place of the members.
+    /// Replacement addresses or a CNAME.
     Fallback(Fallback),
 }
 
-/// Down answers that need no more said.
+/// Down answers without parameters.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub(super) enum DownWord {
-    /// Every member: the observer may be the one who is wrong.
+    /// Every member: the health checks may be wrong.
     All,
     /// The name without addresses (NODATA).
     Empty,
@@ -181,38 +181,38 @@ pub(super) enum DownWord {
     LastGood,
 }
 
-/// A down answer of addresses or of a CNAME.
+/// A down answer with addresses or a CNAME.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub(super) struct Fallback {
-    /// Addresses, or one domain name that is answered as CNAME.
+    /// Addresses, or one domain name for a CNAME.
     pub(super) fallback: FallbackTo,
 }
 
-/// Where a fallback leads.
+/// Content of a fallback answer.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline, title = "a list of addresses, or one domain name")]
 pub(super) enum FallbackTo {
-    /// Addresses, 1 to 16.
+    /// 1 to 16 addresses.
     Addresses(List<As<IpAddr>, 1, 16>),
-    /// One name, or one address.
+    /// One domain name, or one address.
     Text(#[schemars(title = "a list of addresses, or one domain name")] String),
 }
 
-/// What counts as one client.
+/// Prefix length of a client network.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline, title = "a prefix length like /24, or { v4: 24, v6: 56 }")]
 pub(super) enum Prefix {
-    /// For IPv4 alone.
+    /// For IPv4 only.
     V4(As<PrefixLength>),
-    /// A family each.
+    /// For each family.
     Both(PrefixBoth),
 }
 
-/// Prefix lengths a family.
+/// Prefix length for each family.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
@@ -225,23 +225,23 @@ pub(super) struct PrefixBoth {
     pub(super) v6: Option<Int<u8, 0, 128>>,
 }
 
-/// A value that may be left out and not be null. Only the forms of a value need it said: see `tree_wire`.
+/// Deserializes a value that may be absent but not null. Needed in forms of untagged enums only: see `tree_wire`.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-/// HTTP statuses that pass.
+/// HTTP status codes that pass.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline, title = "a status like 200, a set like \"200-299,401\" or \"2xx\", or a list of these")]
 pub(super) enum Statuses {
-    /// A number or a set.
+    /// One code or one set.
     One(Status),
     /// Several of them.
     Many(List<Status, 1, 64>),
 }
 
-/// One status or a set of them.
+/// One status code or a set.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline, title = "a status like 200, or a set like \"200-299,401\" or \"2xx\"")]
@@ -253,7 +253,7 @@ pub(super) enum Status {
 }
 
 impl Statuses {
-    /// As one set in text form.
+    /// Returns all as one set in text form.
     pub(super) fn text(&self) -> String {
         let one = |status: &Status| match status {
             Status::Number(Int(number)) => number.to_string(),
@@ -271,9 +271,9 @@ impl Statuses {
 #[serde(untagged)]
 #[schemars(inline, title = "a domain name, or { name: ..., addresses: [...] }")]
 pub(super) enum NameServer {
-    /// Its name alone.
+    /// Name only.
     Name(As<Name>),
-    /// With addresses, for a name inside the zone.
+    /// Name with addresses, inside the zone.
     WithAddresses(NameServerAddresses),
 }
 
@@ -288,13 +288,13 @@ pub(super) struct NameServerAddresses {
     pub(super) addresses: List<As<IpAddr>, 1, 16>,
 }
 
-/// Where a secret is found: a file, or an environment variable. The secret itself never stands in a configuration.
+/// A reference to a secret: a file or an environment variable. A configuration never contains the secret itself.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Reference {
     /// Name of an environment variable.
     Env(Text<1>),
-    /// Path of a file; relative ones begin at the configuration file's folder.
+    /// Path of a file. Relative paths start at the folder of the configuration file.
     File(Text<1>),
 }
 
@@ -303,7 +303,7 @@ impl JsonSchema for Reference {
         "Reference".into()
     }
 
-    /// A section of one key, where serde's own form would be a choice of two sections.
+    /// Returns a schema with one section of one key; serde's own form would be a choice of two sections.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut key = |description: &str| {
             let mut schema = generator.subschema_for::<Text<1>>();
@@ -312,11 +312,11 @@ impl JsonSchema for Reference {
         };
         json_schema!({
             "title": "{ file: PATH } or { env: NAME }",
-            "description": "Where a secret is found: a file, or an environment variable. The secret itself never stands in a configuration.",
+            "description": "A reference to a secret: a file or an environment variable. A configuration never contains the secret itself.",
             "type": "object",
             "properties": {
                 "env": key("Name of an environment variable."),
-                "file": key("Path of a file; relative ones begin at this file's folder."),
+                "file": key("Path of a file. Relative paths start at the folder of this file."),
             },
             "additionalProperties": false,
             "minProperties": 1,

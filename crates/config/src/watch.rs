@@ -1,6 +1,6 @@
-//! Tells whether files changed since they were read, cheaply: by what `stat` says of each path, links followed.
+//! Detects changed files by the result of `stat` on each path, with links followed.
 //!
-//! Polling is left to the caller. A ConfigMap's swap of its `..data` link shows as another inode behind the same path.
+//! The caller polls. When a ConfigMap swaps its `..data` link, the same path has another inode.
 
 use std::{
     collections::BTreeMap,
@@ -10,14 +10,15 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// What a set of files looked like at one time.
+/// State of a set of files at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     stamps: BTreeMap<PathBuf, Option<Stamp>>,
 }
 
-/// What `stat` says of one file. The time of the inode's change is part of it: tools that keep the time of modification
-/// cannot keep that one.
+/// Result of `stat` for one file. It includes the change time of the inode, because tools that preserve the
+/// modification time cannot
+/// preserve that one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -40,7 +41,8 @@ impl Stamp {
 }
 
 impl Fingerprint {
-    /// What these files look like now. A file that cannot be looked at counts as absent; its coming is a change.
+    /// Returns the current fingerprint of these files. An inaccessible file counts as absent; its appearance is a
+    /// change.
     pub fn of<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) -> Self {
         let mut now = Self::default();
         for path in files {
@@ -49,36 +51,38 @@ impl Fingerprint {
         now
     }
 
-    /// Adds what a file looked like when it was opened. Of two looks the first stays: what came after is a change.
+    /// Adds the state of a file when it was opened. A later state of the same file is ignored, so that it shows as a
+    /// change.
     pub fn add(&mut self, path: &Path, metadata: Option<&Metadata>) {
         self.stamps.entry(path.to_owned()).or_insert_with(|| metadata.map(Stamp::of));
     }
 
-    /// Adds what another one knows of files that this one does not.
+    /// Adds the files of another fingerprint that this one lacks.
     pub fn join(&mut self, other: &Self) {
         other.stamps.iter().for_each(|(path, stamp)| {
             self.stamps.entry(path.clone()).or_insert(*stamp);
         });
     }
 
-    /// Whether each file is there and had been left alone for a while: two changes within one tick of a file system's clock
-    /// look alike, and the coarsest clock ticks every two seconds.
+    /// True if each file exists and is older than one tick of the coarsest file system clock, which is two seconds: two
+    /// changes within one
+    /// tick look the same.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
         self.stamps.values().all(|stamp| stamp.is_some_and(|stamp| stamp.changed.0.max(stamp.modified.0) < now - TICK))
     }
 
-    /// The files it speaks of, sorted.
+    /// The files, sorted by path.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.stamps.keys().map(PathBuf::as_path)
     }
 
-    /// Whether each file still looks as it did. Asked right after reading, it tells whether a file changed meanwhile.
+    /// True if no file changed. Right after a load this tells whether a file changed during the load.
     pub fn is_current(&self) -> bool {
         self.changed().next().is_none()
     }
 
-    /// The files that look different now.
+    /// The files that changed.
     pub fn changed(&self) -> impl Iterator<Item = &Path> {
         self.stamps
             .iter()
@@ -87,7 +91,7 @@ impl Fingerprint {
     }
 }
 
-/// Seconds between two ticks of the coarsest clock of file systems (FAT).
+/// Seconds between two ticks of the coarsest file system clock (FAT).
 const TICK: i64 = 2;
 
 #[cfg(test)]
@@ -97,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_untouched_file_is_current_and_a_longer_one_is_not() {
+    fn untouched_file_is_current_and_longer_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
         fs::write(&file, "version: 1\n").unwrap();
@@ -108,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_comes_or_goes_is_a_change() {
+    fn created_or_deleted_file_is_a_change() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
         let absent = Fingerprint::of([&file]);
@@ -121,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_swap_of_a_config_map_is_a_change_though_no_path_in_it_changed() {
+    fn swap_of_a_config_map_is_a_change() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for version in ["..2024_01", "..2024_02"] {

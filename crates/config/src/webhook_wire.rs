@@ -1,4 +1,4 @@
-//! How the webhook of ExternalDNS appears in the file: a section of version 1 in a file of its own.
+//! The webhook for ExternalDNS in the file: a section of version 1.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -8,26 +8,28 @@ use serde::Deserialize;
 use super::values_wire::{As, HttpAddress, Reference};
 use fairway_access::TokenHash;
 
-/// Where ExternalDNS brings names and records. Default: nowhere.
+/// Webhook for ExternalDNS. Default: none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Webhook {
-    /// Address and port that ExternalDNS speaks to. A change takes a restart.
+    /// Address and port for ExternalDNS. A change requires a restart.
     #[schemars(extend("default" = "127.0.0.1:8888"))]
     pub(super) listen: Option<As<SocketAddr>>,
-    /// Address and port of health and metrics alone (`/healthz`, `/metrics`), or `off`. A change takes a restart.
+    /// Address and port for health and metrics only (`/healthz`, `/metrics`), or `off`. A change requires a restart.
     #[schemars(extend("default" = "0.0.0.0:8080"))]
     pub(super) metrics: Option<As<HttpAddress>>,
     /// TLS of the webhook. Default: plain HTTP.
     pub(super) tls: Option<WebhookTls>,
-    /// SHA-256 of a token that each call must show, as `fairway token create` prints it. Default: none.
+    /// SHA-256 of the token that each call must send, as `fairway token create` prints it. Default: none.
     pub(super) token: Option<As<TokenHash>>,
-    /// A name that several owners bring without set identifiers: `refuse` has the oldest hold and tells the others, `merge` makes all
-    /// of them members.
+    /// Policy for a name that several owners contribute without set identifiers: the oldest one keeps it and the others
+    /// get an error
+    /// (`refuse`), or all become members (`merge`).
     #[schemars(extend("default" = "refuse"))]
     pub(super) shared: Option<OnShared>,
-    /// How long an owner may not be heard of before what it brought fades; it is gone after twice as long. At least 10s; `off` keeps it
-    /// for ever.
+    /// Time without a call after which the contributions of an owner lose weight; after twice that time they are
+    /// removed. At least 10s;
+    /// `off` keeps them forever.
     #[schemars(extend("default" = "off"))]
     pub(super) lease: Option<As<Lease>>,
 }
@@ -36,23 +38,23 @@ pub(super) struct Webhook {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct WebhookTls {
-    /// Certificate chain (PEM), the server's own first.
+    /// Certificate chain (PEM), the server's own certificate first.
     pub(super) cert: Reference,
-    /// Key of the certificate (PEM).
+    /// Private key of the certificate (PEM).
     pub(super) key: Reference,
 }
 
-/// What becomes of a name that several owners bring without set identifiers.
+/// Policy for a name that several owners contribute without set identifiers.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) enum OnShared {
-    /// All are members.
+    /// All become members.
     Merge,
-    /// The oldest holds.
+    /// The oldest one keeps it.
     Refuse,
 }
 
-/// A time, or `off`.
+/// A duration, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease(pub(super) Option<Duration>);

@@ -1,4 +1,4 @@
-//! The words of structural faults: what, why; way out. Built from the validator's finding and the schema, in our own words.
+//! Messages of structural errors, built from the findings of the schema validator.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use super::{
     values::Refusal,
 };
 
-/// One finding in words, not yet placed.
+/// A structural error without its location.
 pub(super) struct Worded {
-    /// JSON pointer of the value it is about.
+    /// JSON pointer of the value with the error.
     pointer: String,
-    /// A key of that value, where the fault is the key itself.
+    /// Key of that value, if the error is the key itself.
     key: Option<String>,
     words: Refusal,
 }
 
 impl Worded {
-    /// What has to be left out for the rest to be sound: an element of a section, or a section; none if nothing can be.
+    /// Returns the element or section to remove so that the rest is valid; `None` if there is none.
     pub(super) fn part(&self) -> Option<Part> {
         let unescape = |step: &str| step.replace("~1", "/").replace("~0", "~");
         let mut steps = self.pointer.split('/').skip(1);
@@ -30,7 +30,7 @@ impl Worded {
         Some((section, steps.next().and_then(|index| index.parse().ok())))
     }
 
-    /// The fault in its place.
+    /// Returns the error with its location.
     pub(super) fn fault(&self, tree: &Node, files: &[Arc<str>]) -> Diagnostic {
         let mut located = tree.locate(&self.pointer);
         if let Some(key) = &self.key {
@@ -47,7 +47,7 @@ impl Worded {
     }
 }
 
-/// A finding in words: one, or one for each unknown key.
+/// Returns the errors of one finding: one, or one for each unknown key.
 pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<Worded> {
     let keyword = error.schema_path().as_str();
     let schema = keyword.rsplit_once('/').and_then(|(parent, _)| root.pointer(parent)).unwrap_or(root);
@@ -70,7 +70,7 @@ pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<Worded> {
         }
         Kind::Maximum { limit } if pointer == "/version" => {
             let what = format!("{} is newer than this program, which reads version {limit}", show(instance));
-            Refusal::new(what, "take a newer fairway, or write the file in version 1")
+            Refusal::new(what, "use a newer fairway, or write the file in version 1")
         }
         Kind::Maximum { limit } => Refusal::new(format!("{} is over {limit}", show(instance)), range(schema)),
         Kind::Minimum { limit } => Refusal::new(format!("{} is under {limit}", show(instance)), range(schema)),
@@ -79,9 +79,9 @@ pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<Worded> {
             let count = instance.as_array().map_or(0, Vec::len);
             Refusal::new(format!("the list has {count} elements; {limit} is the most"), "shorten or split it")
         }
-        Kind::MinLength { limit: 1 } => Refusal::new("the text is empty", "give one, or take the key out"),
+        Kind::MinLength { limit: 1 } => Refusal::new("the text is empty", "write one, or remove the key"),
         Kind::MinLength { limit } => {
-            Refusal::new(format!("{} is shorter than {limit} characters", show(instance)), "mend it")
+            Refusal::new(format!("{} is shorter than {limit} characters", show(instance)), "write a longer one")
         }
         Kind::MaxLength { limit } => {
             let count = instance.as_str().map_or(0, |text| text.chars().count());
@@ -95,7 +95,8 @@ pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<Worded> {
     vec![Worded { pointer, key: None, words }]
 }
 
-/// Several forms are allowed: the words of the one that was meant, by its type; else what the forms are.
+/// Returns the errors of a value that may have several forms: those of the form with its type, otherwise the list of
+/// forms.
 fn forms(
     error: &ValidationError<'_>,
     context: &[Vec<ValidationError<'static>>],
@@ -105,7 +106,7 @@ fn forms(
     let pointer = error.instance_path().as_str();
     let another_type = |form: &&Vec<ValidationError<'static>>| form.iter().any(|e| is_another_type(e, pointer));
     match context.iter().find(|form| !another_type(form)) {
-        // A word that is none of those known may be meant for another form.
+        // An unknown word may be meant for another form.
         Some(form) => match (&form[..], schema["title"].as_str()) {
             ([error], Some(title)) if is_far_word(error, pointer) => {
                 let words =
@@ -118,7 +119,7 @@ fn forms(
     }
 }
 
-/// Whether the value is of another type than a form takes, so that this form was not meant.
+/// True if the value has another type than the form, so that this form was not meant.
 fn is_another_type(error: &ValidationError<'_>, pointer: &str) -> bool {
     if error.instance_path().as_str() != pointer {
         return false;
@@ -131,7 +132,7 @@ fn is_another_type(error: &ValidationError<'_>, pointer: &str) -> bool {
     }
 }
 
-/// Whether the value is a word that is near to none of those known.
+/// True if no known word is similar to the value.
 fn is_far_word(error: &ValidationError<'_>, pointer: &str) -> bool {
     let Kind::Enum { options } = error.kind() else { return false };
     let known = options.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -143,7 +144,7 @@ fn unknown(key: &str, schema: &Value) -> Refusal {
     let known: Vec<&str> =
         schema["properties"].as_object().map(|p| p.keys().map(String::as_str).collect()).unwrap_or_default();
     let hint = if key == "<<" {
-        "merge keys are no part of YAML 1.2: write the keys out".to_owned()
+        "YAML 1.2 has no merge keys: write the keys out".to_owned()
     } else if let Some(word) = key.strip_prefix('-').filter(|word| known.contains(word)) {
         format!("write \"- {word}\": a space follows the dash")
     } else if let Some(word) = closest(key, known.iter().copied()) {
@@ -173,7 +174,7 @@ fn wrong_type(instance: &Value, schema: &Value) -> Refusal {
     let expected = expected(schema);
     let format = schema["format"].as_str().unwrap_or_default();
     match (instance, schema["type"].as_str().unwrap_or_default()) {
-        (Value::Null, _) => Refusal::new("the key has no value", format!("give {expected}, or take the key out")),
+        (Value::Null, _) => Refusal::new("the key has no value", format!("write {expected}, or remove the key")),
         (Value::Number(number), _) if format == "distance-with-unit" => {
             Refusal::new(format!("{number} has no unit"), format!("write {number}km or {number}m"))
         }
@@ -185,10 +186,10 @@ fn wrong_type(instance: &Value, schema: &Value) -> Refusal {
                 Some(example) => format!("write it like {example}"),
                 None => format!("put it in quotes: \"{}\"", show(instance)),
             };
-            Refusal::new(format!("{} is {} and not {expected}", show(instance), kind(instance)), hint)
+            Refusal::new(format!("{} is {}, expected {expected}", show(instance), kind(instance)), hint)
         }
         (Value::String(text), "integer" | "number") if text.parse::<f64>().is_ok() => {
-            Refusal::new(format!("{} is text and not a number", quoted(text)), "take the quotes away")
+            Refusal::new(format!("{} is text, expected a number", quoted(text)), "remove the quotes")
         }
         (Value::String(text), "boolean") => {
             Refusal::new(format!("{} is not true or false", quoted(text)), "write true or false, without quotes")
@@ -199,17 +200,17 @@ fn wrong_type(instance: &Value, schema: &Value) -> Refusal {
         }
         (_, "array") => Refusal::new(
             format!("{} is not a list", show(instance)),
-            "write [ONE, TWO], or a line for each that begins with \"- \"",
+            "write [ONE, TWO], or one line per element, beginning with \"- \"",
         ),
         _ => mismatch(instance, &expected),
     }
 }
 
 fn mismatch(instance: &Value, expected: &str) -> Refusal {
-    Refusal::new(format!("{} is not what belongs here", show(instance)), format!("give {expected}"))
+    Refusal::new(format!("{} is not valid here", show(instance)), format!("give {expected}"))
 }
 
-/// What a schema takes, to follow "give".
+/// Returns a description of the values that a schema accepts, to follow "write" or "expected".
 fn expected(schema: &Value) -> String {
     if let Some(title) = schema["title"].as_str() {
         return title.to_owned();
@@ -229,7 +230,7 @@ fn expected(schema: &Value) -> String {
         Some("integer") => "a whole number".to_owned(),
         Some("number") => "a number".to_owned(),
         Some("string") => "text".to_owned(),
-        _ => "a section with keys of its own".to_owned(),
+        _ => "a section".to_owned(),
     }
 }
 
@@ -245,7 +246,7 @@ fn range(schema: &Value) -> String {
 fn kind(instance: &Value) -> &'static str {
     match instance {
         Value::Null => "nothing",
-        Value::Bool(_) => "a truth value",
+        Value::Bool(_) => "true or false",
         Value::Number(_) => "a number",
         Value::String(_) => "text",
         Value::Array(_) => "a list",

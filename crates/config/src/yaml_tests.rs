@@ -21,7 +21,7 @@ fn fault(text: &str) -> String {
 }
 
 #[test]
-fn scalars_are_read_by_the_core_schema_of_yaml_1_2() {
+fn scalars_follow_the_yaml_1_2_core_schema() {
     let read = json("[1, -2, 0x10, 0o17, 1.5, true, off, yes, null, ~, '7', 10.0.0.1, 30s, .nan, 1e3, !!str 8]");
     let expected =
         json!([1, -2, 16, 15, 1.5, true, "off", "yes", null, null, "7", "10.0.0.1", "30s", ".nan", 1000, "8"]);
@@ -29,7 +29,7 @@ fn scalars_are_read_by_the_core_schema_of_yaml_1_2() {
 }
 
 #[test]
-fn every_value_knows_its_line_and_column() {
+fn every_value_has_line_and_column() {
     let tree = read("version: 1\npools:\n  - name: a\n    ttl:\n  -   name: \"ü\"\n      members: [ {x: 1}, 2 ]\n")
         .unwrap()
         .unwrap();
@@ -48,19 +48,19 @@ fn every_value_knows_its_line_and_column() {
 }
 
 #[test]
-fn nothing_is_no_document() {
+fn empty_text_has_no_document() {
     for text in ["", "\n\n", "# only a comment\n"] {
         assert!(read(text).unwrap().is_none(), "{text:?}");
     }
 }
 
 #[test]
-fn aliases_copy_what_they_name() {
+fn aliases_copy_their_anchor() {
     assert_eq!(json("a: &x {b: 1}\nc: *x\n"), json!({"a": {"b": 1}, "c": {"b": 1}}));
 }
 
 #[test]
-fn a_bomb_of_aliases_is_refused_where_it_passes_the_bound() {
+fn alias_expansion_over_the_limit_is_rejected() {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..10 {
         let inner = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -72,37 +72,37 @@ fn a_bomb_of_aliases_is_refused_where_it_passes_the_bound() {
 }
 
 #[test]
-fn an_alias_of_the_value_around_it_is_refused() {
-    assert_eq!(fault("a: &a [*a]\n"), "f.yaml:1:8: an alias stands inside the value it names; write the value out");
+fn recursive_alias_is_rejected() {
+    assert_eq!(fault("a: &a [*a]\n"), "f.yaml:1:8: an alias is inside the value that it refers to; write the value out");
 }
 
 #[test]
-fn keys_that_stand_twice_are_named_all_with_both_lines() {
+fn repeated_keys_are_rejected_with_both_lines() {
     let faults = read("a: 1\nb: 2\na: 3\nb: 4\n").unwrap_err();
     assert_eq!(
         faults,
         [
-            "f.yaml:3:1: key \"a\" stands here again; it stands in line 1 already; keep one of both",
-            "f.yaml:4:1: key \"b\" stands here again; it stands in line 2 already; keep one of both",
+            "f.yaml:3:1: key \"a\" is repeated; it is already in line 1; remove one of them",
+            "f.yaml:4:1: key \"b\" is repeated; it is already in line 2; remove one of them",
         ]
     );
 }
 
 #[test]
-fn what_is_no_yaml_gets_its_place_and_a_way_out() {
+fn invalid_yaml_is_rejected_with_location_and_hint() {
     let table = [
-        ("a:\n\tb: 1\n", "f.yaml:2:2: a tab stands in the indentation, which YAML forbids; indent with spaces"),
+        ("a:\n\tb: 1\n", "f.yaml:2:2: the indentation contains a tab, which YAML forbids; indent with spaces"),
         (
             "a: b: c\n",
-            "f.yaml:1:5: a ':' stands where no key can be; quote text that holds ': ', or mend the indentation of this line and the one before",
+            "f.yaml:1:5: unexpected ':'; quote text that contains ': ', or fix the indentation of this line and the one before",
         ),
-        ("a: *x\n", "f.yaml:1:4: an alias (*) names an anchor (&) that does not stand before it; write the value out"),
+        ("a: *x\n", "f.yaml:1:4: an alias (*) refers to an anchor (&) that is not defined before it; write the value out"),
         (
             "a: 1\n---\nb: 2\n",
-            "f.yaml:2:1: a second document begins here; keep one document a file; several files may lie in a folder",
+            "f.yaml:2:1: a second document begins here; write one document per file; a folder may have several files",
         ),
-        ("? [a]\n: 1\n", "f.yaml:1:3: a key is a list, a map or an alias; give a plain word as key"),
-        ("a: !secret x\n", "f.yaml:1:4: the tag \"!secret\" has no meaning here; take it out, or quote the text"),
+        ("? [a]\n: 1\n", "f.yaml:1:3: a key is a list, a map or an alias; write a plain word as key"),
+        ("a: !secret x\n", "f.yaml:1:4: the tag \"!secret\" is not supported; remove it, or quote the text"),
     ];
     for (text, expected) in table {
         assert_eq!(fault(text), expected, "{text:?}");
@@ -114,23 +114,23 @@ fn what_is_no_yaml_gets_its_place_and_a_way_out() {
 }
 
 #[test]
-fn depth_is_bounded_in_both_forms() {
+fn nesting_over_the_limit_is_rejected() {
     assert!(read(&format!("{}{}", "[".repeat(32), "]".repeat(32))).is_ok());
     let block: String = (0..40).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
-    assert!(fault(&block).starts_with("f.yaml:34:34: lists and maps stand in each other more than 32 levels deep"));
-    assert!(fault(&"[".repeat(100_000)).contains("brackets stand in each other too deep"));
+    assert!(fault(&block).starts_with("f.yaml:34:34: lists and maps are nested more than 32 levels deep"));
+    assert!(fault(&"[".repeat(100_000)).contains("brackets are nested too deeply"));
 }
 
 #[test]
-fn the_keys_of_a_map_are_bounded() {
+fn map_with_too_many_keys_is_rejected() {
     let keys = |count: usize| (0..count).map(|i| format!("k{i}:\n")).collect::<String>();
     assert!(read(&keys(10_000)).is_ok());
-    assert_eq!(fault(&keys(10_001)), "f.yaml:10001:1: a map has more than 10000 keys; make a list of it");
+    assert_eq!(fault(&keys(10_001)), "f.yaml:10001:1: a map has more than 10000 keys; use a list instead");
 }
 
 proptest! {
     #[test]
-    fn any_text_gives_a_tree_or_a_fault(text in "\\PC{0,200}|[-:{}\\[\\],&*!|>'\"%@`#?a-c0-9 \\n\\t]{0,200}") {
+    fn any_text_gives_a_tree_or_an_error(text in "\\PC{0,200}|[-:{}\\[\\],&*!|>'\"%@`#?a-c0-9 \\n\\t]{0,200}") {
         if let Err(faults) = read(&text) {
             prop_assert!(!faults.is_empty());
         }

@@ -54,7 +54,7 @@ fn a_new_database_moves_clients_and_a_damaged_one_changes_nothing() {
     wait_until("the damaged database is refused", LIMIT, || state(server.http)["config"]["stale"] == true);
     let faults = state(server.http)["config"]["lastReload"]["errors"].clone();
     let told = faults.to_string();
-    assert!(told.contains("places.mmdb is no MMDB database, or a damaged one"), "{told}");
+    assert!(told.contains("places.mmdb is not an MMDB database, or is damaged"), "{told}");
     assert_eq!(faults.as_array().map(Vec::len), Some(1), "one clear error: {told}");
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&US)));
 

@@ -76,7 +76,7 @@ fn a_start_that_cannot_be_ends_with_its_reason_and_serves_nothing() {
         (&weight, None, "pools[0].members[0].weight: 70000 is "),
         (&address, None, "clusters[0].addresses[0]: "),
         (&lost, None, "us1"),
-        (&untold, None, "traces: it names no collector; give endpoint"),
+        (&untold, None, "traces: no collector is configured; add endpoint"),
         (&key, None, "traces.endpoint: "),
         (
             &good,
@@ -88,7 +88,7 @@ fn a_start_that_cannot_be_ends_with_its_reason_and_serves_nothing() {
             Some(("FAIRWAY_LISTEN_HTTP", "on")),
             "environment: FAIRWAY_LISTEN_HTTP: \"on\" is not ADDRESS:PORT or off",
         ),
-        (&good, Some(("FAIRWAY_LOG", "loud")), "environment: FAIRWAY_LOG: \"loud\" is no level"),
+        (&good, Some(("FAIRWAY_LOG", "loud")), "environment: FAIRWAY_LOG: \"loud\" is not a level"),
         (&good, Some(("FAIRWAY_CONFIG", "/does/not/exist.yaml")), "/does/not/exist.yaml: "),
         (&good, Some(("FAIRWAY_DATA_DIR", "/dev/null")), "data folder /dev/null: not a directory; "),
         (&good, Some(("FAIRWAY_USER", "nobody-of-that-name")), "nobody-of-that-name"),

@@ -22,7 +22,7 @@ use super::{LIMIT, said, state};
 const KINDS: [(Kind, &str); 6] = [
     (Kind::Nothing, "does not exist"),
     (Kind::Folder, "is a folder"),
-    (Kind::Dangling, "is a link to what does not exist"),
+    (Kind::Dangling, "is a link to a file that does not exist"),
     (Kind::Loop, "is a link that leads back to itself"),
     (Kind::Pipe, "is a pipe, socket or device"),
     (Kind::Device, "is a pipe, socket or device"),
@@ -97,7 +97,7 @@ const FILES: [(&str, &str); 4] = [
 
 /// Whether the words of a fault are these; a folder in place of the configuration is read as one.
 fn tells(text: &str, (file, place): (&str, &str), (kind, fact): (Kind, &str)) -> bool {
-    let fact = if (file, kind) == ("fairway.yaml", Kind::Folder) { "holds no configuration" } else { fact };
+    let fact = if (file, kind) == ("fairway.yaml", Kind::Folder) { "contains no *.yaml" } else { fact };
     text.lines().any(|line| line.contains(place) && line.contains(fact) && line.contains("; "))
 }
 
@@ -125,7 +125,7 @@ fn a_start_names_the_file_that_cannot_be_read_and_ends() {
     // Text that is none, in the file that must be text; a zone file is octets.
     fs::write(folder.path().join("fairway.yaml"), b"version: 1\nuser: m\xfcller\n").expect("it was written before");
     let (status, text) = start_fails(folder.path());
-    assert!(status == Some(1) && text.contains("fairway.yaml:2:8: the text is not UTF-8 from here on"), "{text}");
+    assert!(status == Some(1) && text.contains("fairway.yaml:2:8: the text is not UTF-8 from here"), "{text}");
 }
 
 #[test]

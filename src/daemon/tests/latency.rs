@@ -69,7 +69,7 @@ async fn a_bad_push_is_told_and_the_table_before_serves_on() {
     client.push_latency("rtt", FIRST).await.unwrap();
     let cut = &FIRST[..FIRST.len() - 1];
     for (table, text, status, part) in [
-        ("rtt", "", 400, "it holds no network"),
+        ("rtt", "", 400, "the table has no network"),
         ("rtt", cut, 400, "the text ends without a line break"),
         ("rtt", "network,eu1\n192.0.2.0/24,-1\n", 400, "table:2: \"-1\" is no latency"),
         ("other", FIRST, 404, "no table of latencies is called other"),

@@ -1,4 +1,4 @@
-//! Who may do what: what each name leads to, and what cannot hold together.
+//! Access control: identities, roles, grants, and their consistency.
 
 use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use fairway_access::{
     TokenEntry, TokenHash, Verbs, check_keys,
 };
 
-/// What the section says; none where there is none.
+/// Converts the section; without it, access is not restricted on this machine.
 pub(super) fn access(meaning: &mut Meaning<'_, '_>, wire: Option<v1::Access>) -> Access {
     let Some(wire) = wire else { return Access::default() };
     let v1::Access { tls, tokens, issuers, roles, grants, limits, hosts } = wire;
@@ -39,20 +39,20 @@ pub(super) fn access(meaning: &mut Meaning<'_, '_>, wire: Option<v1::Access>) ->
         hosts.into_iter().flat_map(|List(names)| names).map(|Text(name)| name.to_ascii_lowercase()).collect();
     if meaning.whole && !access.grants.is_empty() && !access.is_enabled() {
         let what =
-            "somebody is granted something, and nobody can show who they are: everybody on this machine may do all";
-        meaning.error("/access/grants", what, "declare tokens, issuers or tls.clientCa, or take the grants out");
+            "grants have no effect without authentication: every client on this machine has full access";
+        meaning.error("/access/grants", what, "declare tokens, issuers or tls.clientCa, or remove the grants");
     }
     if meaning.whole && access.is_enabled() && access.grants.is_empty() {
-        meaning.warn("/access", "nobody is granted anything, so that all is denied", "add grants");
+        meaning.warn("/access", "there are no grants, so every request is denied", "add grants");
     }
     access
 }
 
-/// A listener that others than this machine reach takes TLS, and somebody who shows who they are.
+/// Checks that a listener that other machines can reach has TLS and authentication.
 pub(crate) fn check_listener(settings: &Settings, place: FileLocation, reader: &mut Reader<'_>) {
     let Some(address) = settings.http.filter(|address| !address.ip().to_canonical().is_loopback()) else { return };
     if reader.refused {
-        // What seems missing may be what is at fault.
+        // The missing keys may be the ones with an error.
         return;
     }
     let missing = match (&settings.access.tls, settings.access.is_enabled()) {
@@ -65,7 +65,7 @@ pub(crate) fn check_listener(settings: &Settings, place: FileLocation, reader: &
 }
 
 fn open_listener(address: SocketAddr, missing: &str, place: FileLocation) -> Diagnostic {
-    let what = format!("listen.http: {address} is reached from other machines, and takes TLS and authentication");
+    let what = format!("listen.http: {address} can be reached from other machines, which requires TLS and authentication");
     Diagnostic::error(place, what, format!("add {missing} (docs/access.md), or listen on 127.0.0.1:{}", address.port()))
 }
 
@@ -73,7 +73,7 @@ fn tls(meaning: &mut Meaning<'_, '_>, wire: &v1::ServerTls) -> Option<ServerTls>
     let cert = secret(meaning, "/access/tls/cert", &wire.cert);
     let key = secret(meaning, "/access/tls/key", &wire.key);
     let ca = wire.client_ca.as_ref().map(|ca| secret(meaning, "/access/tls/clientCa", ca));
-    // Whoever is asked for certificates and cannot be held against anybody must not pass for somebody without.
+    // Without its authority, clients with an invalid certificate would count as clients without one.
     let ca = match ca {
         Some(None) => return None,
         other => other.flatten(),
@@ -86,7 +86,7 @@ fn tls(meaning: &mut Meaning<'_, '_>, wire: &v1::ServerTls) -> Option<ServerTls>
                 TlsFault::ClientCa(what) => ("clientCa", what),
                 TlsFault::Key(what) => ("key", what),
             };
-            meaning.error(format_args!("/access/tls/{at}"), what, "give a certificate and its key, both in PEM");
+            meaning.error(format_args!("/access/tls/{at}"), what, "use a certificate and its key, both in PEM");
             None
         }
     }
@@ -99,11 +99,11 @@ fn tokens(meaning: &mut Meaning<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntry> {
     for (index, Token { name: As(AccessName(name)), sha256: As(hash), expires }) in wires.into_iter().enumerate() {
         once(meaning, &mut names, "tokens", index, &name);
         if let Some(first) = hashes.insert(hash.clone(), index) {
-            let what = format!("this is the token of access.tokens[{first}], too");
+            let what = format!("access.tokens[{first}] has the same hash");
             meaning.error(
                 format_args!("/access/tokens/{index}/sha256"),
                 what,
-                "make another one: fairway token create",
+                "create another token: fairway token create",
             );
         }
         entries.push(TokenEntry { name, hash, expires: expires.map(|As(at)| at) });
@@ -111,11 +111,11 @@ fn tokens(meaning: &mut Meaning<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntry> {
     entries
 }
 
-/// Declares a name of a section; a second of the same is a fault.
+/// Records a name of a section; a repeated one is an error.
 fn once(meaning: &mut Meaning<'_, '_>, names: &mut BTreeMap<String, usize>, section: &str, index: usize, name: &str) {
     if let Some(first) = names.insert(name.to_owned(), index) {
-        let what = format!("{name} is declared in access.{section}[{first}] already");
-        meaning.error(format_args!("/access/{section}/{index}/name"), what, "rename or remove one of both");
+        let what = format!("{name} is already declared in access.{section}[{first}]");
+        meaning.error(format_args!("/access/{section}/{index}/name"), what, "rename or remove one of them");
     }
 }
 
@@ -127,8 +127,8 @@ fn issuers(meaning: &mut Meaning<'_, '_>, wires: Vec<v1::Issuer>) -> Vec<Arc<Iss
         let As(AccessName(name)) = wire.name.clone();
         once(meaning, &mut names, "issuers", index, &name);
         if found.iter().any(|other| other.issuer == wire.issuer.0) {
-            let what = format!("{} is the issuer of another element, too", wire.issuer.0);
-            meaning.error(format_args!("{at}/issuer"), what, "join both: audiences are a list");
+            let what = format!("{} is also the issuer of another element", wire.issuer.0);
+            meaning.error(format_args!("{at}/issuer"), what, "merge them: audiences is a list");
         }
         let Some(keys) = keys(meaning, &at, &wire) else { continue };
         let text = |given: Option<Text<1, 128>>, usual: &str| given.map_or_else(|| usual.to_owned(), |Text(text)| text);
@@ -160,8 +160,8 @@ fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<Ke
         (Some(_), Some(_)) => {
             meaning.error(
                 format_args!("{at}/keysFile"),
-                "keysUrl says where the keys are, too",
-                "take one of both out",
+                "keysFile and keysUrl exclude each other",
+                "remove one of them",
             );
             None
         }
@@ -171,7 +171,7 @@ fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<Ke
             let path = meaning.path(&pointer, file);
             let read = meaning.files().read(&path, SECRET_MAX).map_err(|why| (why.what, why.hint));
             let read = read.and_then(|octets| {
-                check_keys(&octets).map_err(|why| (format!("holds {why}"), "give a JSON Web Key Set (RFC 7517)"))?;
+                check_keys(&octets).map_err(|why| (format!("cannot be used: {why}"), "use a JSON Web Key Set (RFC 7517)"))?;
                 Ok(String::from_utf8_lossy(&octets).into())
             });
             match read {
@@ -185,8 +185,8 @@ fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<Ke
         (None, None) => match Url::parse_secure(&wire.issuer.0) {
             Ok(url) => Some(KeySource::Discovered(url)),
             Err(_) => {
-                let what = "its keys cannot be found below it, since it is no https URL without query";
-                meaning.error(format_args!("{at}/issuer"), what, "say where they are: keysUrl or keysFile");
+                let what = "keys cannot be discovered, because the issuer is not an https URL without query";
+                meaning.error(format_args!("{at}/issuer"), what, "add keysUrl or keysFile");
                 None
             }
         },
@@ -224,9 +224,9 @@ fn grant(
     if verbs.is_none() && meaning.whole {
         let hint = match closest(&role, roles.keys().map(String::as_str)) {
             Some(word) => format!("did you mean {word}?"),
-            None => format!("there are {}", roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
+            None => format!("known roles: {}", roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
         };
-        meaning.error(format_args!("/access/grants/{index}/role"), format!("no role is called {role}"), hint);
+        meaning.error(format_args!("/access/grants/{index}/role"), format!("role {role} is not declared"), hint);
     }
     for (number, As(subject)) in to.iter().enumerate() {
         if let Some((what, hint)) = unfit(access, subject, verbs.unwrap_or_default()).filter(|_| meaning.whole) {
@@ -238,25 +238,25 @@ fn grant(
     Some(Grant { to: to.into_iter().map(|As(subject)| subject).collect(), verbs: verbs?, projects })
 }
 
-/// Why a grant to somebody means nothing, or too much; and the way out.
+/// Returns why a grant to a subject has no effect or is too wide, and a hint.
 fn unfit(access: &Access, subject: &Subject, verbs: Verbs) -> Option<(String, String)> {
     match subject {
         Subject::Anyone if !verbs.without(Verbs::SEEING).is_empty() => {
-            let what = format!("whoever asks, unknown, would get {}", verbs.without(Verbs::SEEING));
-            Some((what, "grant anyone a role of observe and read alone, like viewer".to_owned()))
+            let what = format!("clients without authentication would get {}", verbs.without(Verbs::SEEING));
+            Some((what, "grant anyone a role with observe and read only, like viewer".to_owned()))
         }
         Subject::Anyone => None,
         Subject::Certificate(_) if access.tls.as_ref().is_none_or(|tls| !tls.asks_clients()) => {
-            Some(("nobody vouches for certificates of clients".to_owned(), "add access.tls.clientCa".to_owned()))
+            Some(("client certificates are not requested".to_owned(), "add access.tls.clientCa".to_owned()))
         }
         Subject::Certificate(_) => None,
         Subject::Group(issuer, _) | Subject::Jwt(issuer, _) => {
             let is_known = access.issuers.iter().any(|known| known.name == *issuer);
-            (!is_known).then(|| (format!("no issuer is called {issuer}"), "declare it in access.issuers".to_owned()))
+            (!is_known).then(|| (format!("issuer {issuer} is not declared"), "declare it in access.issuers".to_owned()))
         }
         Subject::Token(name) => {
             let is_known = access.tokens.iter().any(|known| known.name == *name);
-            (!is_known).then(|| (format!("no token is called {name}"), "declare it in access.tokens".to_owned()))
+            (!is_known).then(|| (format!("token {name} is not declared"), "declare it in access.tokens".to_owned()))
         }
     }
 }

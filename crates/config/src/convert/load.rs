@@ -1,4 +1,4 @@
-//! Sources of load, and which cluster is read from which.
+//! Load sources, and the source of each cluster.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,14 +16,14 @@ use crate::{
     values_wire::{As, Fraction},
 };
 
-/// Keys that have a meaning for a type and not for all; the types that a key belongs to follow from this table.
+/// Keys that are allowed for some types only. The types that a key belongs to are derived from this table.
 const OWN: &[(LoadType, &str, &[&str])] = &[
     (LoadType::Prometheus, "prometheus", &["port", "path", "signal", "metric", "overloadAt"]),
     (LoadType::Json, "json", &["port", "path", "pointer"]),
     (LoadType::Promql, "promql", &["query", "label"]),
 ];
 
-/// Sources by name.
+/// Returns the load sources by name.
 pub(super) fn sources(meaning: &mut Meaning<'_, '_>, list: Vec<Load>) -> BTreeMap<LoadSourceName, Arc<LoadSource>> {
     let mut sources = BTreeMap::new();
     for (index, wire) in list.into_iter().enumerate() {
@@ -38,7 +38,7 @@ pub(super) fn sources(meaning: &mut Meaning<'_, '_>, list: Vec<Load>) -> BTreeMa
     sources
 }
 
-/// Which cluster is read from which source; the first of two clusters of one name counts, as for all that is said of it.
+/// Returns the load source of each cluster. Of two clusters with the same name, the first one counts.
 pub(super) fn feeds(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, ClusterLoadSource> {
     let mut feeds = BTreeMap::new();
     for (index, cluster) in list.iter().enumerate() {
@@ -49,8 +49,8 @@ pub(super) fn feeds(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTre
                 feeds.entry(cluster.name.0.clone()).or_insert(feed);
             }
             (None, Some(_)) => {
-                let what = "gateways are named, and no source of load that would ask them";
-                meaning.error(format_args!("/clusters/{index}/scrape"), what, "add load, or take scrape out");
+                let what = "scrape has no effect without a load source";
+                meaning.error(format_args!("/clusters/{index}/scrape"), what, "add load, or remove scrape");
             }
             (None, None) => {}
         }
@@ -58,7 +58,7 @@ pub(super) fn feeds(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTre
     feeds
 }
 
-/// How far each cluster is loaded on purpose, where that is declared.
+/// Returns target and limit of the load of each cluster that declares any.
 pub(super) fn aims(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, LoadBounds> {
     let mut aims = BTreeMap::new();
     for (index, cluster) in list.iter().enumerate() {
@@ -81,7 +81,7 @@ pub(super) fn aims(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTree
     aims
 }
 
-/// A key that another type has is a misunderstanding: what it asks for would silently not be read.
+/// Rejects keys of other types: they would have no effect, which the user does not expect.
 fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Load) {
     let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == wire.kind) else { return };
     let given = [
@@ -98,11 +98,11 @@ fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Load
         if !own.contains(key) {
             let others: Vec<&str> =
                 OWN.iter().filter(|(.., own)| own.contains(key)).map(|(_, word, _)| *word).collect();
-            let hint = format!("take it out; it belongs to type {}", others.join(" and "));
-            meaning.error(format_args!("{pointer}/{key}"), format!("{key} has no meaning for type {word}"), hint);
+            let hint = format!("remove it; it belongs to type {}", others.join(" and "));
+            meaning.error(format_args!("{pointer}/{key}"), format!("{key} is not valid for type {word}"), hint);
         } else if wire.url.is_some() && ["path", "port"].contains(key) {
-            let what = format!("{key} is of the gateways, and url is asked in their place");
-            meaning.error(format_args!("{pointer}/{key}"), what, "take one of both out");
+            let what = format!("{key} applies to gateways, but url replaces them");
+            meaning.error(format_args!("{pointer}/{key}"), what, "remove one of them");
         }
     }
 }
@@ -125,8 +125,8 @@ fn source(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: Load) -> LoadS
         ..default
     };
     if source.unit == LoadUnit::Permille && matches!(source.query, LoadQuery::Prometheus { metric: None, .. }) {
-        let what = "the signals of a gateway are amounts and no permille";
-        meaning.error(format_args!("{pointer}/unit"), what, "take it out, or declare a metric that is");
+        let what = "the signals of a gateway are not in permille";
+        meaning.error(format_args!("{pointer}/unit"), what, "remove it, or declare a metric that is in permille");
     }
     refuse_unfit(meaning, pointer, &source);
     source
@@ -138,8 +138,8 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadQu
         LoadType::Prometheus => {
             let metric = wire.metric.take().map(|wire| metric(meaning, &format!("{pointer}/metric"), wire));
             if metric.is_some() && wire.signal.is_some() {
-                let what = "a metric is declared, so no other signal can count";
-                meaning.error(format_args!("{pointer}/signal"), what, "take one of both out");
+                let what = "signal has no effect if a metric is declared";
+                meaning.error(format_args!("{pointer}/signal"), what, "remove one of them");
             }
             LoadQuery::Prometheus {
                 endpoint: place(wire, 15_090, "/stats/prometheus"),
@@ -158,7 +158,7 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadQu
             }
             let found = found.unwrap_or_default();
             if !found.is_empty() && !found.starts_with('/') {
-                let what = format!("{found:?} is no JSON pointer");
+                let what = format!("{found:?} is not a JSON pointer");
                 meaning.error(format_args!("{pointer}/pointer"), what, "write it like /load (RFC 6901)");
             }
             LoadQuery::Json { endpoint: place(wire, 1, "/"), pointer: found }
@@ -192,13 +192,13 @@ fn metric(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: Metric) -> LoadMet
     };
     let Text(name) = wire.name;
     if !word(&name, true) {
-        let what = format!("{name:?} is no name of a metric");
-        meaning.error(format_args!("{pointer}/name"), what, "write the name alone; labels have a key of their own");
+        let what = format!("{name:?} is not a metric name");
+        meaning.error(format_args!("{pointer}/name"), what, "write the name only; labels have their own key");
     }
     let labels = wire.labels.unwrap_or_default();
     for label in labels.keys().filter(|label| !word(label, false)) {
         let key = label.replace('~', "~0").replace('/', "~1");
-        let what = format!("{label:?} is no name of a label");
+        let what = format!("{label:?} is not a label name");
         meaning.error(format_args!("{pointer}/labels/{key}"), what, "write it like reporter: source");
     }
     LoadMetric { name, labels: labels.into_iter().collect(), is_rate: wire.kind == Some(MetricType::Rate) }
@@ -212,7 +212,7 @@ const fn signal(wire: Signal) -> LoadSignal {
     }
 }
 
-/// What could not be asked: paths, tokens, certificates and keys that are none.
+/// Rejects a source that could not be asked: invalid paths, tokens, certificates and keys.
 fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, source: &LoadSource) {
     let Err(error) = check_load_source(source) else { return };
     let key = match &error {
@@ -222,13 +222,13 @@ fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, source: &LoadSourc
         MonitorError::Path(_) if source.is_per_gateway() => "/path",
         MonitorError::Path(_) => "/url",
         MonitorError::ServerName(_) => "/tls/serverName",
-        // The words of a header would show the token.
+        // The text of the error would show the token.
         MonitorError::Header(_) => {
-            let what = "the token cannot be sent: it is not one line of visible text";
+            let what = "the token cannot be sent: it is not one line of printable ASCII";
             return meaning.error(
                 format_args!("{pointer}/token"),
                 what,
-                "look at the file or variable for line breaks",
+                "check the file or variable for line breaks",
             );
         }
         _ => "",

@@ -1,7 +1,9 @@
-//! From the file's structs to model types, with every fault of meaning in its place.
+//! Conversion of the file's types to model types, with a location for every error.
 //!
-//! Structure and single values are sound here: their types saw to it. What is left are bounds, what excludes what, and
-//! files that are named. Rules across objects are the model's ([`DesiredState::violations`]); here they get their places.
+//! Structure and single values are already valid: their types ensure it. Checked here are limits, keys that exclude
+//! each other, and
+//! files that are named. Rules across objects are in the model ([`DesiredState::violations`]); here they get their
+//! locations.
 
 mod access;
 mod load;
@@ -43,21 +45,22 @@ pub(super) use self::{
     zones::{check as check_zone_data, read as read_zone_file},
 };
 
-/// What a configuration means.
+/// A converted configuration.
 pub(super) struct Converted {
     pub(super) settings: Settings,
     pub(super) desired: DesiredState,
-    /// None if they are as before.
+    /// Records of the zones; `None` if they did not change.
     pub(super) zones: Option<Vec<ZoneData>>,
     pub(super) kept: KeptZones,
     pub(super) kept_maps: KeptMaps,
     pub(super) overrides: Vec<OverrideSpec>,
 }
 
-/// Converts a whole configuration. Faults go to the reader; the result counts only if none is an error.
+/// Converts a whole configuration. Errors go to the reader; the result is valid only if there are none.
 ///
-/// If the reader holds an error already, or reads an object apart, what is converted is only a part, and nothing is said across
-/// objects: what seems missing may stand in the part that is left out.
+/// If the reader already has an error, or reads a single object of the API, some objects are missing from the input.
+/// Then rules across
+/// objects are not checked, since they would report what is missing.
 pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'_>) -> Converted {
     let whole = !reader.refused && !reader.apart;
     let objects = config.monitors.len()
@@ -93,15 +96,15 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'
     Converted { settings, desired, zones, kept, kept_maps, overrides }
 }
 
-/// The place of everything while it is converted.
+/// State of a conversion.
 ///
-/// Places are JSON pointers, written out only for what is at fault.
+/// Locations are given as JSON pointers, which are formatted only for an error.
 struct Meaning<'a, 'r> {
     tree: &'a Tree<'a>,
     reader: &'a mut Reader<'r>,
-    /// Whether nothing was left out.
+    /// True if no object is missing from the input.
     whole: bool,
-    /// Which element of its section declares each object.
+    /// Index of the element that declares each object, in its section.
     subjects: HashMap<Subject, usize>,
 }
 
@@ -127,7 +130,7 @@ impl Meaning<'_, '_> {
         self.tree.locate(pointer).spot.place(self.tree.files)
     }
 
-    /// Declares an object; one of the same name before it is a fault. Tells whether it is the first.
+    /// Declares an object. Reports an error and returns false if its name is already declared.
     fn declare(&mut self, subject: Subject, index: usize) -> bool {
         match self.subjects.entry(subject) {
             Entry::Vacant(entry) => {
@@ -138,14 +141,14 @@ impl Meaning<'_, '_> {
                 let (subject, first) = (entry.key().clone(), *entry.get());
                 let (section, kind, name) = described(&subject);
                 let first = self.place(&format!("/{section}/{first}"));
-                let what = format!("{kind} {name} is declared in {first} already");
-                self.error(format_args!("/{section}/{index}/name"), what, "rename or remove one of both");
+                let what = format!("{kind} {name} is already declared in {first}");
+                self.error(format_args!("/{section}/{index}/name"), what, "rename or remove one of them");
                 false
             }
         }
     }
 
-    /// Where an object was declared.
+    /// Returns the location at which an object is declared.
     fn place_of(&self, subject: &Subject) -> FileLocation {
         let (object, member) = match subject {
             Subject::Member(pool, member) => (&Subject::Pool(pool.clone()), format!("/members/{member}")),
@@ -156,7 +159,7 @@ impl Meaning<'_, '_> {
         self.place(&pointer.unwrap_or_default())
     }
 
-    /// A duration within bounds, or its default.
+    /// Returns a duration if it is within limits, or the default after reporting an error.
     fn bounded(
         &mut self,
         pointer: &str,
@@ -173,12 +176,12 @@ impl Meaning<'_, '_> {
         *duration
     }
 
-    /// The file that holds what a pointer leads to.
+    /// Returns the name of the file that contains a pointer.
     fn file(&self, pointer: &str) -> Arc<str> {
         Arc::clone(&self.tree.files[usize::from(self.tree.known_spot(pointer).file)])
     }
 
-    /// A path of the configuration: relative ones begin at the folder of the file that names them.
+    /// Resolves a path of the configuration. Relative paths start at the folder of the file that names them.
     fn path(&self, pointer: &str, path: &str) -> PathBuf {
         let file = self.file(pointer);
         Path::new(&*file).parent().unwrap_or_else(|| Path::new("")).join(path)
@@ -188,7 +191,7 @@ impl Meaning<'_, '_> {
         &mut self.reader.files
     }
 
-    /// Puts the problems of the whole in their places. Every object was declared, so every subject has one.
+    /// Reports violated rules at the locations of their objects. Every object is declared, so each has a location.
     fn problems(&mut self, desired: &DesiredState) {
         for problem in desired.violations() {
             let place = self.place_of(&problem.subject);
@@ -197,14 +200,14 @@ impl Meaning<'_, '_> {
     }
 }
 
-/// The section an object stands in, its kind in words, and its name.
+/// Returns the section of an object, its kind in words, and its name.
 fn described(subject: &Subject) -> (&'static str, &'static str, String) {
     match subject {
         Subject::Cluster(name) => ("clusters", "cluster", name.to_string()),
-        Subject::LoadSource(name) => ("load", "source of load", name.to_string()),
+        Subject::LoadSource(name) => ("load", "load source", name.to_string()),
         Subject::Monitor(name) => ("monitors", "monitor", name.to_string()),
         Subject::Map(name) => ("maps", "map", name.to_string()),
-        Subject::Latencies(name) => ("latencies", "table of latencies", name.to_string()),
+        Subject::Latencies(name) => ("latencies", "latency table", name.to_string()),
         Subject::Pool(name) | Subject::Member(name, _) => ("pools", "pool", name.to_string()),
         Subject::Name(name) => ("names", "name", name.to_string()),
         Subject::Records(name, rtype) => ("records", "record set", format!("{name} {rtype}")),

@@ -1,4 +1,4 @@
-//! Monitors, and the secrets they name.
+//! Monitors, and references to secrets.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     values_wire::{As, Reference, Statuses},
 };
 
-/// Keys that have a meaning for this type and not for all; the types that a key belongs to follow from this table.
+/// Keys that are allowed for some types only. The types that a key belongs to are derived from this table.
 const OWN: &[(MonitorType, &str, &[&str])] = &[
     (MonitorType::Always, "always", &[]),
     (MonitorType::Tcp, "tcp", &["port"]),
@@ -28,7 +28,7 @@ const OWN: &[(MonitorType, &str, &[&str])] = &[
     (MonitorType::Grpc, "grpc", &["port", "service", "tls"]),
 ];
 
-/// Monitors by name.
+/// Returns the monitors by name.
 pub(super) fn monitors(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Monitor>) -> SharedMap<MonitorName, Arc<Monitor>> {
     let mut monitors = SharedMap::new();
     for (index, wire) in list.into_iter().enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn monitors(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Monitor>) ->
     monitors
 }
 
-/// A key that another type has is a misunderstanding: what it asks for would silently not be checked.
+/// Rejects keys of other types: they would have no effect, which the user does not expect.
 fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Monitor) {
     let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == wire.kind) else { return };
     let given = [
@@ -60,11 +60,11 @@ fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::
     ];
     for (key, _) in given.iter().filter(|(key, given)| *given && !own.contains(key)) {
         let others: Vec<&str> = OWN.iter().filter(|(.., own)| own.contains(key)).map(|(_, word, _)| *word).collect();
-        let what = format!("{key} has no meaning for type {word}");
+        let what = format!("{key} is not valid for type {word}");
         meaning.error(
             format_args!("{pointer}/{key}"),
             what,
-            format!("take it out; it belongs to type {}", others.join(" and ")),
+            format!("remove it; it belongs to type {}", others.join(" and ")),
         );
     }
 }
@@ -88,7 +88,7 @@ fn check(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut v1::Monitor) -
         MonitorType::Always => Check::Always,
         MonitorType::Grpc => {
             let port = wire.port.map(|Int(port)| port).unwrap_or_else(|| {
-                let what = "type grpc has no usual port";
+                let what = "type grpc has no default port";
                 meaning.error(pointer, what, "add port");
                 1
             });
@@ -111,7 +111,7 @@ fn http(
     if let Some(name) = headers.keys().find(|name| name.eq_ignore_ascii_case("host")) {
         meaning.error(
             format_args!("{pointer}/headers/{name}"),
-            "the Host header has a key of its own",
+            "the Host header has its own key",
             "write it as host",
         );
     }
@@ -144,20 +144,20 @@ pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -
         let missing = if wire.cert.is_some() { "key" } else { "cert" };
         meaning.error(
             pointer,
-            "cert and key go together, and one is missing",
-            format!("add {missing}, or take the other out"),
+            "cert and key must be given together",
+            format!("add {missing}, or remove the other one"),
         );
     }
     if wire.verify == Some(false) {
         if wire.ca.is_some() {
             meaning.error(
                 format_args!("{pointer}/ca"),
-                "a ca has no meaning where verify is false",
-                "take one of both out",
+                "ca has no effect if verify is false",
+                "remove one of them",
             );
         } else {
-            let what = "the gateway's certificate is not verified, so anyone can pass for it";
-            meaning.warn(format_args!("{pointer}/verify"), what, "give its ca, and leave verify out");
+            let what = "the gateway's certificate is not verified, so anyone can impersonate it";
+            meaning.warn(format_args!("{pointer}/verify"), what, "give its ca, and remove verify");
         }
     }
     let ca = wire.ca.and_then(|wire| secret(meaning, &format!("{pointer}/ca"), &wire));
@@ -171,7 +171,7 @@ pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -
     }
 }
 
-/// What a reference leads to; none, with a fault, if it leads nowhere. The text itself never shows in a fault.
+/// Returns the secret of a reference; `None` after reporting an error. Errors never show the secret.
 pub(super) fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Reference) -> Option<Secret> {
     let file = match wire {
         Reference::Env(Text(name)) => return secret_variable(meaning, pointer, name),
@@ -191,14 +191,15 @@ pub(super) fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Refere
 fn secret_variable(meaning: &mut Meaning<'_, '_>, pointer: &str, name: &str) -> Option<Secret> {
     let found = meaning.reader.variable(name);
     if found.is_none() {
-        let what = format!("the environment variable {} is not set, or empty", quoted(name));
-        meaning.error(format_args!("{pointer}/env"), what, "set it where fairway is started");
+        let what = format!("the environment variable {} is not set or empty", quoted(name));
+        meaning.error(format_args!("{pointer}/env"), what, "set it in the environment of fairway");
     }
     found.map(Secret::new)
 }
 
-/// What the checker could not run: headers, names, certificates and keys that are none. Times and counts are left to the
-/// rules across objects, which tell all of them at once.
+/// Rejects a monitor that could not run: invalid headers, names, certificates and keys. Times and counts are left to
+/// the rules across
+/// objects, which report all their errors together.
 fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, monitor: &Monitor) {
     let Err(error) = check_monitor(monitor) else { return };
     let key = match &error {

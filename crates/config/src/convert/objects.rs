@@ -17,7 +17,7 @@ use crate::{
     values_wire::{As, Down, DownWord, Fallback, FallbackTo, Fraction, Prefix, PrefixLength},
 };
 
-/// Clusters by name.
+/// Returns the clusters by name.
 pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) -> BTreeMap<ClusterName, Cluster> {
     let mut clusters = BTreeMap::new();
     for (index, wire) in list.into_iter().enumerate() {
@@ -26,7 +26,7 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
         let List(addresses) = wire.addresses;
         for (at, As(address)) in addresses.iter().enumerate() {
             if address.is_unspecified() || address.is_multicast() {
-                let what = format!("{address} is nowhere that traffic can be sent to");
+                let what = format!("{address} is not an address that traffic can be sent to");
                 meaning.error(
                     format_args!("{pointer}/addresses/{at}"),
                     what,
@@ -57,12 +57,12 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
     clusters
 }
 
-/// What a cluster runs that says nothing of it.
+/// Default services of a cluster: all.
 fn every_service() -> Vec<String> {
     vec!["*".to_owned()]
 }
 
-/// Pools by name.
+/// Returns the pools by name.
 pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> SharedMap<PoolName, Pool> {
     let mut pools = Vec::with_capacity(list.len());
     for (index, wire) in list.into_iter().enumerate() {
@@ -76,7 +76,7 @@ pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> Share
 
 fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -> Pool {
     let policy = super::policy::policy(meaning, pointer, &wire);
-    schedule::agrees(meaning, pointer, &wire);
+    schedule::check_step(meaning, pointer, &wire);
     let fraction = |given: Option<&Fraction>| given.map(Fraction::permille).unwrap_or_default();
     let said = places::Said { map: wire.map, geo: wire.geo, nearest: wire.nearest, latency: wire.latency };
     let place = places::rules(meaning, pointer, said);
@@ -114,7 +114,7 @@ fn member(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Membe
         schedule: schedule::schedule(meaning, pointer, wire.open),
         cluster: wire.cluster.0,
         weight: wire.weight.map(|Int(weight)| Weight(weight)).unwrap_or_default(),
-        // Its type holds the tier to 1..=255.
+        // The type of the key limits the tier to 1..=255.
         tier: wire.tier.and_then(|Int(number)| Tier::new(number).ok()).unwrap_or_default(),
         cost: wire.cost.map_or(0, |Int(cost)| cost),
         bias: wire.bias.and_then(|Int(bias)| Bias::new(bias)),
@@ -160,21 +160,21 @@ fn down(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Down) -> Do
     }
 }
 
-/// The TTL of a steered name, a day at most: health would not be followed any more.
+/// Returns the TTL of a pool or name; at most a day, because answers would not follow health any more.
 fn ttl(meaning: &mut Meaning<'_, '_>, owner: Arguments<'_>, given: Option<As<Ttl>>) -> Option<Ttl> {
     let As(ttl) = given?;
     if ttl.secs() > 86_400 {
         let shown = show(std::time::Duration::from_secs(ttl.secs().into()));
         meaning.error(
             format_args!("{owner}/ttl"),
-            format!("{shown} is over a day, and no answer follows health for that long"),
+            format!("{shown} is over a day, and answers would not follow health for that long"),
             "the default is 30s",
         );
     }
     Some(ttl)
 }
 
-/// The bounds within which a pool's TTL goes by risk, where any is declared.
+/// Returns the bounds of an adaptive TTL, if any is declared.
 fn ttl_bounds(
     meaning: &mut Meaning<'_, '_>,
     pool: Arguments<'_>,
@@ -194,15 +194,15 @@ fn ttl_bounds(
         meaning.error(format_args!("{pool}/ttlMax"), what, "give at least the TTL");
     }
     if bounds.long.secs() > 86_400 {
-        let what = format!("ttlMax {} is over a day, and no answer follows health for that long", bounds.long);
+        let what = format!("ttlMax {} is over a day, and answers would not follow health for that long", bounds.long);
         meaning.error(format_args!("{pool}/ttlMax"), what, "give at most 1d");
     }
     Some(bounds)
 }
 
-/// Steered names.
+/// Returns the steered names.
 pub(super) fn names(meaning: &mut Meaning<'_, '_>, list: Vec<v1::SteeredName>) -> SharedMap<Name, SteeredName> {
-    // Collected first: a map is made of many at once in a fraction of the time, and most lists come in order.
+    // Collected first: building a map from a list is several times as fast as inserting, and most lists are sorted.
     let mut names = Vec::with_capacity(list.len());
     for (index, wire) in list.into_iter().enumerate() {
         let As(name) = wire.name;
@@ -214,7 +214,7 @@ pub(super) fn names(meaning: &mut Meaning<'_, '_>, list: Vec<v1::SteeredName>) -
     names.into_iter().collect()
 }
 
-/// Overrides as declared. One that matches nothing is a warning: the cluster it was meant for may be misspelt.
+/// Returns the declared overrides. One that matches nothing is a warning: its cluster may be misspelt.
 pub(super) fn overrides(
     meaning: &mut Meaning<'_, '_>,
     list: Vec<v1::Override>,
@@ -227,12 +227,7 @@ pub(super) fn overrides(
         let matched = |c: &Cluster| c.addresses.iter().any(|address| scope.matches(&c.name, *address));
         if meaning.whole && !desired.clusters.values().any(matched) {
             let what = format!("{scope} matches no address of any cluster");
-            meaning.warn(format_args!("{pointer}/match"), what, "mend it, or take the override out");
-        }
-        let reason = wire.reason.0.trim();
-        if reason.is_empty() || reason.chars().any(char::is_control) {
-            let what = "the reason is empty or not one line";
-            meaning.error(format_args!("{pointer}/reason"), what, "say why in one line, for whoever finds it later");
+            meaning.warn(format_args!("{pointer}/match"), what, "fix it, or remove the override");
         }
         overrides.push(OverrideSpec {
             pattern: scope.to_string(),
@@ -241,7 +236,7 @@ pub(super) fn overrides(
                 v1::Action::Down => OverrideAction::Down,
                 v1::Action::Up => OverrideAction::Up,
             },
-            reason: reason.to_owned(),
+            reason: wire.reason.0,
             until: SystemTime::from(wire.until.0),
             place: meaning.place(&pointer),
         });

@@ -1,4 +1,4 @@
-//! Maps, tables of latencies, and what pools say of places.
+//! Maps, latency tables, and the location rules of pools.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -22,16 +22,16 @@ use crate::{
     values_wire::As,
 };
 
-/// Maps and tables of latencies by name, and what the next reading needs to leave them unread.
+/// Maps and latency tables by name, and their cache for the next load.
 pub(super) struct Maps {
     pub(super) maps: BTreeMap<MapName, Arc<ClientMap>>,
     pub(super) latencies: BTreeMap<LatencyTableName, Arc<LatencyTable>>,
     pub(super) kept: KeptMaps,
 }
 
-/// Reads maps and tables; those that are as they were are taken from the reading before.
+/// Reads maps and tables. Unchanged ones are taken from the previous load.
 ///
-/// Tables without a file are read from the data folder, where the API keeps what it is given.
+/// Tables without a file are read from the data folder, where the API keeps pushed tables.
 pub(super) fn maps(
     meaning: &mut Meaning<'_, '_>,
     maps: Vec<v1_place::Map>,
@@ -51,7 +51,7 @@ pub(super) fn maps(
             meaning.file_faults(faults, |number| {
                 (format!("{pointer}/databases/{number}"), databases.get(number).cloned().unwrap_or_default())
             });
-            // It is declared all the same: nobody who names it is at fault.
+            // It counts as declared, so that pools that refer to it have no error.
             Arc::new(ClientMap::new(name.clone(), []))
         });
         read.maps.insert(name, map);
@@ -77,8 +77,8 @@ pub(super) fn maps(
 fn map_text(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1_place::Map) -> MapText {
     let (databases, networks) = (wire.databases.map(|List(list)| list), wire.networks.map(|List(list)| list));
     if databases.is_none() && networks.is_none() {
-        let what = format!("map {} has neither databases nor networks", wire.name.0);
-        meaning.error(pointer, what, "give one of both");
+        let what = format!("map {} has no databases and no networks", wire.name.0);
+        meaning.error(pointer, what, "add databases or networks");
     }
     let numbered = databases.iter().flatten().enumerate();
     let path = |(number, Text(path)): (usize, &Text<1>)| meaning.path(&format!("{pointer}/databases/{number}"), path);
@@ -88,8 +88,8 @@ fn map_text(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1_place::Map) -
         let As(network) = wire.network;
         let place = client_place(meaning, format_args!("{pointer}/networks/{number}"), wire);
         if declared.insert(network, place).is_some() {
-            let what = format!("{network} stands in this map twice");
-            meaning.error(format_args!("{pointer}/networks/{number}/network"), what, "keep one");
+            let what = format!("{network} is repeated in this map");
+            meaning.error(format_args!("{pointer}/networks/{number}/network"), what, "remove one");
         }
     }
     MapText { name: wire.name.0, networks: declared.into_iter().collect(), databases }
@@ -106,16 +106,16 @@ fn client_place(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_
         asn: wire.asn.map(|Int(asn)| asn),
     };
     if wire.latitude.is_some() != wire.longitude.is_some() {
-        let what = "latitude and longitude go together, and one is missing";
-        meaning.error(pointer, what, "add it, or take the other out");
+        let what = "latitude and longitude must be given together";
+        meaning.error(pointer, what, "add the missing one, or remove the other one");
     } else if place == ClientLocation::default() {
-        let what = format!("{network} has no place: nothing is said of it");
+        let what = format!("{network} has no location");
         meaning.error(pointer, what, "give region, country, continent, subdivision, coordinates or asn");
     }
     place
 }
 
-/// What a pool says of places, as it stands in a file.
+/// Keys of a pool about locations, as written in a file.
 pub(super) struct Said {
     pub(super) map: Option<As<MapName>>,
     pub(super) geo: Option<v1_place::Geo>,
@@ -123,7 +123,7 @@ pub(super) struct Said {
     pub(super) latency: Option<v1_place::Latency>,
 }
 
-/// What a pool says of places.
+/// Converts the keys of a pool about locations.
 pub(super) fn rules(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Said) -> LocationRules {
     LocationRules {
         map: wire.map.map(|As(name)| name),
@@ -146,10 +146,10 @@ fn geo(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::Ge
         };
         let at = format_args!("{pointer}/geo/prefer/{number}/where").to_string();
         if clients == LocationMatch::default() {
-            meaning.error(&at, "nothing is said of whom it holds for", "give a place, or write its regions as default");
+            meaning.error(&at, "where has no key", "give a location, or write its regions as default");
         }
         if !seen.insert(clients.clone()) {
-            meaning.error(&at, "there is a preference of the same clients before it", "join the two");
+            meaning.error(&at, "an earlier preference has the same clients", "merge them");
         }
         let only = wire.only.unwrap_or_default();
         prefer.push(Preference { clients, regions: regions(wire.regions.0), only });
@@ -157,14 +157,14 @@ fn geo(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::Ge
     Geo { prefer, default: wire.default.map(|List(list)| regions(list)).unwrap_or_default() }
 }
 
-/// How much slower than the best one a member may be and rank equal.
+/// Returns the largest difference in latency at which members rank equal.
 pub(super) fn latency_tolerance(wire: Option<&v1_place::Latency>) -> Duration {
     let given = wire.and_then(|wire| wire.tolerance.as_ref());
     given.map_or(LATENCY_TOLERANCE, |As(Milliseconds(number))| Duration::from_millis(u64::from(*number)))
 }
 
 impl Meaning<'_, '_> {
-    /// Tells the faults of files. `named` says where a file is named, by its number, and its path.
+    /// Reports the errors of files. `named` returns the pointer and path of a file by its index.
     fn file_faults(&mut self, faults: Vec<FileFault>, named: impl Fn(usize) -> (String, PathBuf)) {
         for fault in faults {
             match fault {
@@ -178,5 +178,5 @@ impl Meaning<'_, '_> {
     }
 }
 
-/// Less is noise of most measurements.
+/// Smaller differences are noise in most measurements.
 const LATENCY_TOLERANCE: Duration = Duration::from_millis(10);

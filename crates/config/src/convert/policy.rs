@@ -1,4 +1,4 @@
-//! The steps of a policy: which rankings, whether load is heeded, who is taken of equals.
+//! Steps of a policy: rankings, use of load, and the rule among equals.
 
 use std::{fmt::Arguments, time::Duration};
 
@@ -7,7 +7,7 @@ use fairway_model::{Policy, Rank, Selection};
 use super::{Meaning, places};
 use crate::{bounds_wire::List, policy_wire as wire, policy_wire::Step, tree::quoted, v1};
 
-/// A pool's policy. What contradicts itself is a fault, and left out.
+/// Returns the policy of a pool. Contradicting steps are reported and skipped.
 pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool: &v1::Pool) -> Policy {
     let (steps, listed) = match &pool.policy {
         wire::Policy::Word(step) => (std::slice::from_ref(step), false),
@@ -25,8 +25,8 @@ pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool
         add(&mut policy, *step, last, tolerance);
     }
     if steps.contains(&Step::Sticky) && matches!(pool.spread, Some(v1::Spread::Query)) {
-        let what = "a policy that is sticky keeps each client's member, and spread: query draws anew for each query";
-        meaning.error(format_args!("{pointer}/spread"), what, "take one of both out");
+        let what = "a sticky policy keeps each client's member, but spread: query draws one for each query";
+        meaning.error(format_args!("{pointer}/spread"), what, "remove one of them");
     }
     let said = [
         ("geo", pool.geo.is_some(), Step::Geo),
@@ -34,8 +34,8 @@ pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool
         ("latency", pool.latency.is_some(), Step::Latency),
     ];
     for (key, _, _) in said.iter().filter(|(_, said, step)| *said && !steps.contains(step)) {
-        let what = format!("the policy does not rank by {key}, so this says nothing");
-        meaning.warn(format_args!("{pointer}/{key}"), what, format!("take it out, or add {key} to the policy"));
+        let what = format!("the policy does not rank by {key}, so this has no effect");
+        meaning.warn(format_args!("{pointer}/{key}"), what, format!("remove it, or add {key} to the policy"));
     }
     policy
 }
@@ -54,7 +54,8 @@ fn add(policy: &mut Policy, step: Step, last: bool, tolerance: Duration) {
     }
 }
 
-/// The policy of these words, which need nothing but weights, tiers and load; or which of them is at fault, and why.
+/// Parses the steps of an intent's policy, which can use weights, tiers and load only. Returns the index of an invalid
+/// step, and why.
 pub(crate) fn of_words(words: &[String]) -> Result<Policy, (usize, String)> {
     let mut steps = Vec::with_capacity(words.len());
     let mut policy = Policy::WEIGHTED;
@@ -66,8 +67,8 @@ pub(crate) fn of_words(words: &[String]) -> Result<Policy, (usize, String)> {
             "tier" => Step::Tier,
             "weighted" => Step::Weighted,
             _ => {
-                let hint = "give weighted, failover, sticky, or a list of tier, load and one of them; others need a declared pool";
-                return Err((at, format!("{} is no step here; {hint}", quoted(word))));
+                let hint = "give weighted, failover, sticky, or a list of tier, load and one of these; other steps need a declared pool";
+                return Err((at, format!("{} is not a valid step; {hint}", quoted(word))));
             }
         };
         if let Some((what, hint)) = contradiction(&steps, step) {
@@ -79,26 +80,26 @@ pub(crate) fn of_words(words: &[String]) -> Result<Policy, (usize, String)> {
     Ok(policy)
 }
 
-/// Why a step cannot follow those before it, and what to do.
+/// Returns why a step cannot follow the steps before it, and a hint.
 fn contradiction(before: &[Step], step: Step) -> Option<(String, &'static str)> {
     let chooses = |step: &Step| matches!(step, Step::Sticky | Step::Weighted);
     let word = format!("{step:?}").to_lowercase();
     let ranks_by_tier = |step: &Step| matches!(step, Step::Tier | Step::Failover);
     if before.contains(&step) || step == Step::Tier && before.iter().any(ranks_by_tier) {
-        return Some((format!("{word} stands twice"), "keep the first one"));
+        return Some((format!("{word} is repeated"), "remove the second one"));
     }
     if let Some(chooser) = before.iter().find(|before| chooses(before)) {
         let what =
-            format!("nothing follows {}, which says who of equals is taken", format!("{chooser:?}").to_lowercase());
+            format!("no step can follow {}, which chooses among equals", format!("{chooser:?}").to_lowercase());
         return Some((what, "put it last"));
     }
     if before.contains(&Step::Load) && step == Step::Schedule {
-        let what = "schedule says who takes part, and load passes clients on among those".to_owned();
+        let what = "load must come after schedule, which decides the members that take part".to_owned();
         return Some((what, "put schedule before load"));
     }
     if before.contains(&Step::Load) && !chooses(&step) && step != Step::Failover {
-        let what = format!("{word} ranks members, and load comes after all rankings");
-        return Some((what, "put load right before weighted, sticky or failover"));
+        let what = format!("{word} is a ranking, and load must come after all rankings");
+        return Some((what, "put load directly before weighted, sticky or failover"));
     }
     None
 }

@@ -1,4 +1,4 @@
-//! What is published to other DNS servers.
+//! Publishing to other DNS servers.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     values_wire::As,
 };
 
-/// Who we are in registries of providers that say nothing else.
+/// Returns the owner id in registries of providers that name none.
 pub(super) fn owner(publish: &Publish) -> &str {
     publish.owner.as_ref().map_or(Settings::PUBLISH_OWNER, |Text(owner)| owner)
 }
@@ -24,7 +24,7 @@ pub(super) fn owner(publish: &Publish) -> &str {
 pub(super) fn publish(meaning: &mut Meaning<'_, '_>, publish: &Publish) -> Vec<PublishTo> {
     let owner = owner(publish);
     if !is_owner(owner) {
-        told_owner(meaning, "/publish/owner", owner);
+        report_owner(meaning, "/publish/owner", owner);
     }
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
@@ -34,8 +34,8 @@ pub(super) fn publish(meaning: &mut Meaning<'_, '_>, publish: &Publish) -> Vec<P
         if !seen.insert(name) {
             meaning.error(
                 format_args!("{pointer}/name"),
-                format!("{name} stands here twice"),
-                "give each its own name",
+                format!("{name} is repeated"),
+                "give each provider its own name",
             );
         }
         all.extend(self::provider(meaning, &pointer, provider, owner));
@@ -107,8 +107,8 @@ fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider
     let (pointer, registry) = (format!("{pointer}/registry"), &from.registry);
     if from.dnsendpoint.is_some() {
         if registry.kind.is_some() {
-            let what = "the objects in the folder are all ours, and ExternalDNS keeps the registry of their records";
-            meaning.error(&pointer, what, "take it out");
+            let what = "a folder of objects has no registry: ExternalDNS keeps that of their records";
+            meaning.error(&pointer, what, "remove it");
         }
         return Ownership::Whole;
     }
@@ -120,7 +120,7 @@ fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider
     if let Some(Text(own)) = &registry.owner
         && !is_owner(own)
     {
-        told_owner(meaning, &format!("{pointer}/owner"), own);
+        report_owner(meaning, &format!("{pointer}/owner"), own);
     }
     let owner = registry.owner.as_ref().map_or(owner, |Text(owner)| owner);
     let prefix = registry.prefix.as_ref().map_or("", |Text(prefix)| prefix);
@@ -133,14 +133,14 @@ fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider
     let key = registry.key.as_ref().and_then(|key| {
         let pointer = format!("{pointer}/key");
         let key = SealKey::new(secret(meaning, &pointer, key)?);
-        key.map_err(|error| meaning.error(&pointer, error.to_string(), "put the key of ExternalDNS there")).ok()
+        key.map_err(|error| meaning.error(&pointer, error.to_string(), "use the key of ExternalDNS")).ok()
     });
     Ownership::Txt { affix, owner: owner.to_owned(), key }
 }
 
-fn told_owner(meaning: &mut Meaning<'_, '_>, pointer: &str, owner: &str) {
-    let what = format!("{owner:?} cannot stand in a registry record");
-    meaning.error(pointer, what, "leave out commas, quotes and equals signs");
+fn report_owner(meaning: &mut Meaning<'_, '_>, pointer: &str, owner: &str) {
+    let what = format!("{owner:?} is not a valid owner id of registry records");
+    meaning.error(pointer, what, "write it without commas, quotes, equals signs and control characters");
 }
 
 fn alias(from: &wire::Alias) -> PublishedAlias {
@@ -159,15 +159,15 @@ fn ds(meaning: &mut Meaning<'_, '_>, pointer: &str, texts: &[Text<1, 512>]) -> V
             Ok(rdata) => ds.push(rdata),
             Err(error) => meaning.error(
                 format_args!("{pointer}/{place}"),
-                format!("{text:?} is no DS record: {error}"),
-                "write TAG ALGORITHM DIGEST-TYPE DIGEST, the digest in hexadecimal",
+                format!("{text:?} is not a DS record: {error}"),
+                "write TAG ALGORITHM DIGEST-TYPE DIGEST, with the digest in hexadecimal",
             ),
         }
     }
     ds
 }
 
-/// NS, glue and DS of a delegation to these servers.
+/// Returns the NS, glue and DS record sets of a delegation to these servers.
 fn delegation_sets(of: ServedDelegation, servers: &[wire::NameServer], zones: &[Name]) -> Vec<ProviderRecordSet> {
     let ServedDelegation { zone, ttl, ds } = of;
     let names = servers.iter().map(|wire::NameServer { name: As(name), .. }| Box::from(name.as_wire()));
@@ -183,7 +183,7 @@ fn delegation_sets(of: ServedDelegation, servers: &[wire::NameServer], zones: &[
     sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderRecordSet::plain).collect()
 }
 
-/// TTL of delegations: they change seldom.
+/// Default TTL of delegations, which change seldom.
 const HOUR: Ttl = match Ttl::from_secs(3_600) {
     Ok(ttl) => ttl,
     Err(_) => Ttl::MAX,

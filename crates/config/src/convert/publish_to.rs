@@ -1,4 +1,4 @@
-//! Where records are published to.
+//! Kinds of providers that records are published to.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     values_wire::{As, Reference},
 };
 
-/// The place that a provider says, which is one alone.
+/// Returns the destination of a provider, which must have exactly one.
 pub(super) fn destination(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &Provider) -> Option<Destination> {
     let Provider { rfc2136, powerdns, etcd, webhook, dnsendpoint, file, .. } = from;
     let said = [
@@ -31,13 +31,13 @@ pub(super) fn destination(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &P
     ];
     match said.into_iter().filter(|said| *said).count() {
         0 => {
-            let hint = "give it rfc2136, powerdns, etcd, webhook, dnsendpoint or file";
-            meaning.error(pointer, "it says no place to publish to", hint);
+            let hint = "add rfc2136, powerdns, etcd, webhook, dnsendpoint or file";
+            meaning.error(pointer, "the provider has no destination", hint);
             return None;
         }
         1 => {}
         _ => {
-            meaning.error(pointer, "it says several places to publish to", "make a provider of each");
+            meaning.error(pointer, "the provider has several destinations", "declare a provider for each");
             return None;
         }
     }
@@ -93,7 +93,7 @@ fn etcd(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::SkyDns) -> Op
         (None, None) => None,
         (Some(Text(user)), Some(password)) => Some((user.clone(), password?)),
         _ => {
-            meaning.error(pointer, "user and password mean nothing without each other", "give both or none");
+            meaning.error(pointer, "user and password must be given together", "add the missing one, or remove the other one");
             None
         }
     };
@@ -132,8 +132,8 @@ fn dnsendpoints(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::DnsEn
     let namespace = from.namespace.as_ref().map_or("default", |Text(namespace)| namespace);
     let plain = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
     if !namespace.bytes().all(plain) || namespace.starts_with('-') || namespace.ends_with('-') {
-        let what = format!("{namespace:?} is no name of a namespace");
-        meaning.error(format_args!("{pointer}/namespace"), what, "give lower-case letters, digits and dashes");
+        let what = format!("{namespace:?} is not the name of a namespace");
+        meaning.error(format_args!("{pointer}/namespace"), what, "use lower-case letters, digits and dashes");
     }
     Destination::DnsEndpoints {
         folder: meaning.path(&format!("{pointer}/folder"), folder),
@@ -158,15 +158,16 @@ fn timeout(meaning: &mut Meaning<'_, '_>, pointer: &str, given: Option<&As<Durat
     meaning.bounded(&format!("{pointer}/timeout"), given, &TIMEOUTS, TIMEOUT)
 }
 
-/// Refuses certificates for a server that is reached without TLS: whoever gives them expects an encrypted connection.
+/// Rejects certificates for a server that is reached without TLS: a user who gives them expects an encrypted
+/// connection.
 fn refuse_unused(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls) {
     if from.ca.is_some() || from.cert.is_some() || from.key.is_some() {
-        let what = "certificates are given, and a URL that is spoken to without TLS";
-        meaning.error(pointer, what, "write https:// everywhere, or take the certificates out");
+        let what = "certificates have no effect on an http URL";
+        meaning.error(pointer, what, "write https:// everywhere, or remove the certificates");
     }
 }
 
-/// TLS of calls, tried out.
+/// Returns TLS settings of calls, after checking that they can be used.
 pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::CallTls) -> Option<Tls> {
     let mut read = |name: &str, given: &Option<Reference>| match given {
         Some(given) => secret(meaning, &format!("{pointer}/{name}"), given).map(Some),
@@ -174,14 +175,14 @@ pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Cal
     };
     let (ca, cert, key) = (read("ca", &from.ca)?, read("cert", &from.cert)?, read("key", &from.key)?);
     if cert.is_some() != key.is_some() {
-        meaning.error(pointer, "cert and key mean nothing without each other", "give both or none");
+        meaning.error(pointer, "cert and key must be given together", "add the missing one, or remove the other one");
         return None;
     }
     let tls = Tls { ca, identity: cert.zip(key) };
     if tls != Tls::default()
         && let Err(error) = tls.config()
     {
-        meaning.error(pointer, error.to_string(), "give certificates and a key that belongs to them, all in PEM");
+        meaning.error(pointer, error.to_string(), "use certificates and the key that belongs to them, all in PEM");
         return None;
     }
     Some(tls)
@@ -199,13 +200,13 @@ fn tsig_key(meaning: &mut Meaning<'_, '_>, pointer: &str, tsig: &wire::Tsig) -> 
         secret: secret(meaning, &format!("{pointer}/secret"), &tsig.secret)?,
     };
     if key.octets().is_none() {
-        let hint = "put the base64 of the key there, as in the other server's configuration";
-        meaning.error(format_args!("{pointer}/secret"), "the secret is no base64", hint);
+        let hint = "use the base64 text of the key, as in the server's configuration";
+        meaning.error(format_args!("{pointer}/secret"), "the secret is not base64", hint);
     }
     Some(key)
 }
 
-/// How long a call may take.
+/// Accepted time limits of a call.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(120);
-/// How long it may take where nothing is said.
+/// Default time limit of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);

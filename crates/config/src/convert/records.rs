@@ -1,4 +1,4 @@
-//! Records that are declared one name at a time.
+//! Record sets that are declared one name at a time.
 
 use std::fmt::Arguments;
 
@@ -12,7 +12,7 @@ use crate::{
     values_wire::As,
 };
 
-/// Record sets by name and type.
+/// Returns the record sets by name and type.
 pub(super) fn records(
     meaning: &mut Meaning<'_, '_>,
     list: Vec<v1_records::Records>,
@@ -41,7 +41,7 @@ fn set(
 ) -> Option<RecordSet> {
     let (As(rtype), List(data)) = (wire.rtype, wire.data);
     if !rtype.is_declarable() {
-        let hint = "zones have an SOA of their own; take it out";
+        let hint = "zones have their own SOA; remove it";
         meaning.error(format_args!("{pointer}/type"), format!("{rtype} records cannot be declared"), hint);
         return None;
     }
@@ -51,7 +51,7 @@ fn set(
         match rdata_from_text(rtype, text.as_bytes(), &Name::root()) {
             Ok(rdata) => rdatas.push(rdata),
             Err(error) => {
-                let hint = "write it as a zone file has it behind the type";
+                let hint = "write it as in a zone file, after the type";
                 meaning.error(format_args!("{pointer}/data/{at}"), error.to_string(), hint);
             }
         }

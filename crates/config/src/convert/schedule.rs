@@ -1,4 +1,4 @@
-//! Windows of members.
+//! Schedules of members.
 
 use std::fmt::Arguments;
 
@@ -7,7 +7,7 @@ use fairway_model::{Schedule, ScheduleWindow, ScheduleWindowError, TimeOfDay, We
 use super::Meaning;
 use crate::{bounds_wire::List, policy_wire as wire, policy_wire::Step, v1, v1_schedule, values_wire::As};
 
-/// When a member takes part. Windows that are at fault are left out.
+/// Returns the schedule of a member. Invalid windows are reported and skipped.
 pub(super) fn schedule(
     meaning: &mut Meaning<'_, '_>,
     pointer: Arguments<'_>,
@@ -24,7 +24,7 @@ pub(super) fn schedule(
     Schedule::new(sound)
 }
 
-/// A fault of a window: where in it, what, and the way out.
+/// An error of a window: pointer inside it, message, hint.
 type WindowFault = (&'static str, String, &'static str);
 
 fn window(wire: v1_schedule::Window) -> Result<ScheduleWindow, WindowFault> {
@@ -34,17 +34,17 @@ fn window(wire: v1_schedule::Window) -> Result<ScheduleWindow, WindowFault> {
     let to = to.map_or(TimeOfDay::END, |As(time)| time);
     let fault = |error: ScheduleWindowError| match error {
         ScheduleWindowError::NoLength if from == TimeOfDay::END => {
-            ("/from", "no day has an hour after 24:00".to_owned(), "let it open at 00:00, on the days after")
+            ("/from", "a window cannot open at 24:00".to_owned(), "write 00:00 and the days after")
         }
         ScheduleWindowError::NoLength => {
-            let what = format!("the window opens and closes at {from}, so that it is no time long");
-            ("/to", what, "give another time, or leave both out for whole days")
+            let what = format!("the window opens and closes at {from}, so it is never open");
+            ("/to", what, "change one of them, or remove both for whole days")
         }
-        ScheduleWindowError::Reversed => ("/before", error.to_string(), "give a moment that is past `after`"),
+        ScheduleWindowError::Reversed => ("/before", error.to_string(), "write a time later than `after`"),
         ScheduleWindowError::Nothing => {
-            ("", error.to_string(), "give zone with days or times of day, or after or before")
+            ("", error.to_string(), "add zone with days or times of day, or after or before")
         }
-        ScheduleWindowError::Always => ("", error.to_string(), "give days or times of day, or leave zone out"),
+        ScheduleWindowError::Always => ("", error.to_string(), "add days or times of day, or remove zone"),
     };
     let weekly = match zone {
         Some(As(zone)) => {
@@ -52,16 +52,18 @@ fn window(wire: v1_schedule::Window) -> Result<ScheduleWindow, WindowFault> {
             Some(WeeklyHours::new(days, from, to, zone).map_err(fault)?)
         }
         None if has_hours => {
-            let what = "the window has days or times of day, and no zone whose clocks show them".to_owned();
-            return Err(("", what, "add zone, like Europe/Berlin, or UTC"));
+            let what = "the window has days or times of day, but no time zone".to_owned();
+            return Err(("", what, "add zone, for example Europe/Berlin or UTC"));
         }
         None => None,
     };
     ScheduleWindow::new(weekly, after.map(|As(after)| after), before.map(|As(before)| before)).map_err(fault)
 }
 
-/// Windows without the step would be passed over silently, and a member be answered that is meant to be closed.
-pub(super) fn agrees(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool: &v1::Pool) {
+/// Checks that windows and the step `schedule` go together. Without the step, windows would have no effect, and a
+/// member be answered
+/// while it should be closed.
+pub(super) fn check_step(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool: &v1::Pool) {
     let steps = match &pool.policy {
         wire::Policy::Word(step) => std::slice::from_ref(step),
         wire::Policy::Steps(List(steps)) => &steps[..],
@@ -70,12 +72,12 @@ pub(super) fn agrees(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool
     let List(members) = &pool.members;
     let mut open = members.iter().enumerate().filter(|(_, member)| member.open.is_some()).peekable();
     if says_so && open.peek().is_none() {
-        let what = "the policy has the step schedule, and no member has windows";
-        meaning.warn(format_args!("{pointer}/policy"), what, "give a member `open`, or take the step out");
+        let what = "the policy has the step schedule, but no member has windows";
+        meaning.warn(format_args!("{pointer}/policy"), what, "add `open` to a member, or remove the step");
     }
     for (number, _) in open.filter(|_| !says_so) {
-        let what = "the member has windows, and the policy does not heed them";
-        let hint = "add the step schedule to the policy, or take the windows out";
+        let what = "the member has windows, but the policy does not use them";
+        let hint = "add the step schedule to the policy, or remove the windows";
         meaning.error(format_args!("{pointer}/members/{number}/open"), what, hint);
     }
 }

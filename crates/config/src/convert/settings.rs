@@ -13,7 +13,7 @@ use crate::{
     values_wire::{As, HttpAddress},
 };
 
-/// What the sections about the process say; the environment and who runs it are not known here.
+/// Converts the sections about the process. Environment variables are applied later.
 pub(super) fn settings(meaning: &mut Meaning<'_, '_>, config: &v1::Config) -> Settings {
     let default = Settings::default();
     let dns = config.listen.dns.as_ref().map(|List(list)| listen(meaning, list));
@@ -65,9 +65,9 @@ const SHORTEST: Duration = Duration::from_millis(100);
 fn listen(meaning: &mut Meaning<'_, '_>, list: &[As<SocketAddr>]) -> Vec<SocketAddr> {
     let mut seen = BTreeSet::new();
     for (index, As(address)) in list.iter().enumerate() {
-        // Port 0 is another port each time.
+        // Port 0 means a different port for each.
         if address.port() != 0 && !seen.insert(*address) {
-            meaning.error(format_args!("/listen/dns/{index}"), format!("{address} stands here twice"), "keep one");
+            meaning.error(format_args!("/listen/dns/{index}"), format!("{address} is repeated"), "remove one");
         }
     }
     list.iter().map(|As(address)| *address).collect()
@@ -88,22 +88,22 @@ fn log(meaning: &mut Meaning<'_, '_>, log: &v1::Log) -> LogSettings {
     }
 }
 
-/// What is wrong with a log filter; none if it is right.
+/// Returns why a log filter is invalid; `None` if it is valid.
 pub(crate) fn filter_fault(filter: &str) -> Option<String> {
-    // The parser takes any word for the name of a target that is to be logged whole; a misspelt level is one, too.
+    // The parser accepts any word as the name of a target, and so also a misspelt level.
     let word = filter.split(',').map(str::trim).find(|directive| {
         !directive.contains(['=', ':', '[', '_']) && directive.parse::<tracing::level_filters::LevelFilter>().is_err()
     });
     if let Some(word) = word {
-        return Some(format!("{word:?} is no level"));
+        return Some(format!("{word:?} is not a level"));
     }
     let parsed = tracing_subscriber::EnvFilter::try_new(filter);
-    parsed.err().map(|error| format!("{filter:?} is no filter of the log: {error}"))
+    parsed.err().map(|error| format!("{filter:?} is not a log filter: {error}"))
 }
 
-/// How a log filter is written.
+/// Syntax of a log filter.
 pub(crate) const FILTER_WAY_OUT: &str =
-    "write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, with commas between";
+    "write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, separated by commas";
 
 fn tcp(meaning: &mut Meaning<'_, '_>, tcp: &v1::Tcp) -> TcpSettings {
     let default = TcpSettings::default();

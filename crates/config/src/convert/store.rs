@@ -1,4 +1,4 @@
-//! Where declared objects are kept.
+//! The store of declared objects.
 
 use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
@@ -36,13 +36,13 @@ pub(super) fn store(meaning: &mut Meaning<'_, '_>, store: &Store) -> StoreSettin
             ca,
             identity,
             endpoint_timeout: timeout,
-            // An endpoint that does not answer, and another one.
+            // Enough for one endpoint that does not answer and another one.
             call_timeout: timeout * 2,
         },
     }
 }
 
-/// An endpoint. The error does not show a password that stands in the URL.
+/// Parses an endpoint. Errors do not show a password in the URL.
 pub(super) fn endpoint<const MOST: usize>(
     meaning: &mut Meaning<'_, '_>,
     pointer: impl Display,
@@ -51,7 +51,7 @@ pub(super) fn endpoint<const MOST: usize>(
     let report = |error: UrlError| {
         let shown = text.rsplit('@').next().unwrap_or_default();
         let hint = match error {
-            UrlError::UserInfo => "give user and password in keys of their own",
+            UrlError::UserInfo => "use the keys user and password",
             _ => "write http://HOST:PORT or https://HOST:PORT, without a path",
         };
         meaning.error(pointer, format!("{shown:.100}: {error}"), hint);
@@ -59,7 +59,7 @@ pub(super) fn endpoint<const MOST: usize>(
     Url::parse_origin(text).map_err(report).ok()
 }
 
-/// Refuses keys that mean nothing without another one.
+/// Rejects keys that have no effect without another one.
 fn refuse_halves(meaning: &mut Meaning<'_, '_>, etcd: &Etcd) {
     let (user, password) = (etcd.user.is_some(), etcd.password_file.is_some());
     let (certificate, key) = (etcd.certificate.is_some(), etcd.key.is_some());
@@ -70,19 +70,19 @@ fn refuse_halves(meaning: &mut Meaning<'_, '_>, etcd: &Etcd) {
         (key && !certificate, "key", "certificate"),
     ] {
         if is_half {
-            let what = format!("it means nothing without {other}");
-            meaning.error(format_args!("/store/etcd/{name}"), what, format!("add {other}, or take it out"));
+            let what = format!("it has no effect without {other}");
+            meaning.error(format_args!("/store/etcd/{name}"), what, format!("add {other}, or remove it"));
         }
     }
     let List(endpoints) = &etcd.endpoints;
     let is_plain = endpoints.iter().any(|Text(endpoint)| endpoint.starts_with("http://"));
     if is_plain && (certificate || etcd.ca.is_some()) {
-        let what = "certificates are given, and an endpoint that is spoken to without TLS";
-        meaning.error("/store/etcd/endpoints", what, "write https:// for all of them, or take the certificates out");
+        let what = "certificates have no effect on an http endpoint";
+        meaning.error("/store/etcd/endpoints", what, "write https:// for all of them, or remove the certificates");
     }
 }
 
-/// The prefix, which ends with a slash.
+/// Returns the prefix, which ends with a slash.
 fn prefix(meaning: &mut Meaning<'_, '_>, etcd: &Etcd) -> String {
     let given = etcd.prefix.as_ref().map_or(PREFIX, |Text(prefix)| prefix);
     if !given.bytes().all(|octet| octet.is_ascii_graphic()) {
@@ -91,8 +91,8 @@ fn prefix(meaning: &mut Meaning<'_, '_>, etcd: &Etcd) -> String {
     if given.ends_with('/') { given.to_owned() } else { format!("{given}/") }
 }
 
-/// Prefix of keys where none is given.
+/// Default prefix of keys.
 const PREFIX: &str = "/fairway/";
-/// Time that an endpoint has to answer where none is given.
+/// Default time limit of an endpoint.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Where traces go.
+//! Export of traces.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -13,15 +13,15 @@ use crate::{
     values_wire::As,
 };
 
-/// What the section and the variables of OpenTelemetry say together; none where neither names a collector.
+/// Combines the section and OpenTelemetry's variables; `None` if neither names a collector.
 pub(super) fn traces(meaning: &mut Meaning<'_, '_>, wire: Option<&Traces>) -> Option<TraceSettings> {
     let said = otel::said(meaning.reader);
     let of_file =
         wire.and_then(|wire| wire.endpoint.as_ref()).map(|As(url)| url.with_default_path(TraceSettings::PATH));
     let endpoint = said.endpoint.clone().or(of_file);
     if wire.is_some() && endpoint.is_none() && !said.is_off {
-        let hint = "give endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, or take the section out";
-        meaning.error("/traces", "it names no collector", hint);
+        let hint = "add endpoint, set OTEL_EXPORTER_OTLP_ENDPOINT, or remove the section";
+        meaning.error("/traces", "no collector is configured", hint);
     }
     let mut settings = TraceSettings::to(endpoint?);
     if let Some(wire) = wire {
@@ -40,13 +40,13 @@ fn read(meaning: &mut Meaning<'_, '_>, wire: &Traces, settings: &mut TraceSettin
         let value = secret(meaning, &format!("/traces/headers/{at}/value"), &header.value);
         match (name.parse::<HeaderName>(), value) {
             (Err(_), _) => {
-                let what = format!("{name:?} is no name of a header");
+                let what = format!("{name:?} is not a header name");
                 meaning.error(format_args!("/traces/headers/{at}/name"), what, "write it like Authorization");
             }
             // The value is not shown: it is a secret.
             (_, Some(value)) if HeaderValue::from_str(value.expose().trim()).is_err() => {
-                let what = "what stands there is no value of a header";
-                meaning.error(format_args!("/traces/headers/{at}/value"), what, "give one line of printable ASCII");
+                let what = "the value cannot be sent in a header";
+                meaning.error(format_args!("/traces/headers/{at}/value"), what, "use one line of printable ASCII");
             }
             (Ok(name), Some(value)) => settings.headers.push((name, value)),
             (Ok(_), None) => {}
@@ -57,8 +57,8 @@ fn read(meaning: &mut Meaning<'_, '_>, wire: &Traces, settings: &mut TraceSettin
     }
     let is_given = wire.tls.ca.is_some() || wire.tls.cert.is_some();
     if is_given && wire.endpoint.as_ref().is_some_and(|As(url)| !url.is_https()) {
-        let what = "certificates are given, and a URL that is spoken to without TLS";
-        meaning.error("/traces/tls", what, "write https://, or take the certificates out");
+        let what = "certificates have no effect on an http URL";
+        meaning.error("/traces/tls", what, "write https://, or remove the certificates");
     }
     settings.protocol = match wire.protocol {
         None | Some(traces_wire::TraceProtocol::HttpProtobuf) => TraceProtocol::HttpProtobuf,

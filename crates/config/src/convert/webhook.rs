@@ -1,4 +1,4 @@
-//! Where ExternalDNS brings names and records.
+//! The webhook for ExternalDNS.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -17,7 +17,7 @@ pub(super) fn webhook(meaning: &mut Meaning<'_, '_>, wire: &Webhook) -> WebhookS
     let lease = wire.lease.as_ref().and_then(|As(Lease(lease))| *lease);
     if let Some(short) = lease.filter(|lease| *lease < LEASE_MIN || *lease > LEASE_MAX) {
         let what = format!("{short:?} is not between {LEASE_MIN:?} and {LEASE_MAX:?}");
-        meaning.error("/webhook/lease", what, "give a longer or a shorter time, or off");
+        meaning.error("/webhook/lease", what, "write a time within these limits, or off");
     }
     let settings = WebhookSettings {
         listen: wire.listen.as_ref().map_or(default.listen, |As(address)| *address),
@@ -31,11 +31,11 @@ pub(super) fn webhook(meaning: &mut Meaning<'_, '_>, wire: &Webhook) -> WebhookS
         lease,
     };
     if settings.metrics.is_some_and(|metrics| same(metrics, settings.listen)) {
-        meaning.error("/webhook/metrics", "this is webhook.listen, too", "give another port, or off");
+        meaning.error("/webhook/metrics", "the address is the same as webhook.listen", "use another port, or off");
     }
     if !settings.listen.ip().to_canonical().is_loopback() && settings.token.is_none() {
-        let what = format!("whoever reaches {} can change what is served", settings.listen);
-        meaning.warn("/webhook/listen", what, "give webhook.token, or keep others away by other means");
+        let what = format!("every client that can reach {} can change what is served", settings.listen);
+        meaning.warn("/webhook/listen", what, "add webhook.token, or restrict access to the address");
     }
     settings
 }
@@ -54,13 +54,13 @@ fn tls(meaning: &mut Meaning<'_, '_>, wire: &WebhookTls) -> Option<ServerTls> {
                 TlsFault::Certificate(what) | TlsFault::ClientCa(what) => ("cert", what),
                 TlsFault::Key(what) => ("key", what),
             };
-            meaning.error(format_args!("/webhook/tls/{at}"), what, "give a certificate and its key, both in PEM");
+            meaning.error(format_args!("/webhook/tls/{at}"), what, "use a certificate and its key, both in PEM");
             None
         }
     }
 }
 
-/// Shortest lease: ExternalDNS comes once a minute where nothing is said, and each second at the most.
+/// Shortest lease: ExternalDNS calls once a minute by default, and at most once a second.
 const LEASE_MIN: Duration = Duration::from_secs(10);
-/// Longest lease.
+/// Longest lease: 30 days.
 const LEASE_MAX: Duration = Duration::from_secs(30 * 86_400);

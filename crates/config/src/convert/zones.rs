@@ -1,4 +1,4 @@
-//! Zones: read from their files, or made from the configuration where they have none.
+//! Zones: read from their files, or made from the configuration if they have none.
 
 use std::{
     collections::BTreeMap,
@@ -19,8 +19,8 @@ use crate::{
     values_wire::{As, NameServer},
 };
 
-/// The records of every zone, or none where all are as before; the zones themselves are added to `desired`, whose names must be
-/// complete.
+/// Returns the records of every zone, or `None` if they did not change. Adds the zones to `desired`, whose names must
+/// be complete.
 pub(super) fn zones(
     meaning: &mut Meaning<'_, '_>,
     list: Vec<v1::Zone>,
@@ -64,11 +64,11 @@ pub(super) fn zones(
     (Some(zones), KeptZones { origins, files, warnings, settled })
 }
 
-/// Where the records of a zone stand.
+/// Source of the records of a zone.
 enum Records {
-    /// In this file.
+    /// A zone file.
     File(PathBuf),
-    /// Nowhere: they are made.
+    /// The keys of the configuration.
     Made(ZoneData),
 }
 
@@ -89,22 +89,22 @@ fn text(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone) -> Option
         }
         (None, Some(List(ns))) => made(meaning, pointer, wire, ns).map(Records::Made),
         (Some(_), Some(_)) => {
-            meaning.error(pointer, "file and ns exclude each other", "keep file, or give ns and contact");
+            meaning.error(pointer, "file and ns exclude each other", "keep file, or ns and contact");
             None
         }
         (None, None) => {
-            let what = format!("zone {} has neither file nor ns", wire.name.0);
-            meaning.error(pointer, what, "give its file, or the names of its servers as ns");
+            let what = format!("zone {} has no file and no ns", wire.name.0);
+            meaning.error(pointer, what, "add its file, or the names of its servers as ns");
             None
         }
     }
 }
 
-/// Checks the records of a zone, if nothing that they may speak of was left out.
+/// Checks the records of a zone, unless objects that they may refer to are missing from the input.
 fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, desired: &DesiredState) -> ZoneData {
     if meaning.whole {
         let mut faults = check(&mut data, desired);
-        // The records of a made zone stand where it is declared, which may not have been known.
+        // The records of a made zone have the location of the zone, which is only looked up for errors.
         if data.records.first().is_some_and(|record| record.line == 0) && !faults.is_empty() {
             let place = FileLocation { column: 1, ..meaning.place(pointer) };
             faults.iter_mut().for_each(|fault| fault.location.clone_from(&place));
@@ -114,7 +114,7 @@ fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, des
     data
 }
 
-/// Checks what the records of a zone say together.
+/// Checks the records of a zone against each other.
 pub(crate) fn check(data: &mut ZoneData, desired: &DesiredState) -> Vec<Diagnostic> {
     check_zone(data, &|name| desired.names.contains_key(name))
 }
@@ -129,8 +129,8 @@ fn refuse_made_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zon
     for (key, _) in given.iter().filter(|(_, given)| *given) {
         meaning.error(
             format_args!("{pointer}/{key}"),
-            format!("{key} has no meaning beside file"),
-            "the zone file says it; take the key out",
+            format!("{key} is not allowed with file"),
+            "the zone file has it; remove the key",
         );
     }
 }
@@ -149,7 +149,7 @@ fn from_file(meaning: &mut Meaning<'_, '_>, pointer: &str, origin: &Name, path: 
     }
 }
 
-/// Reads a zone file and what it includes. Relative paths of inclusions begin at the zone file's folder.
+/// Reads a zone file and its included files. Relative paths of inclusions start at the zone file's folder.
 pub(crate) fn read(files: &mut Files, origin: &Name, path: &Path) -> Result<(ZoneData, Vec<Diagnostic>), Unreadable> {
     let text = files.read(path, ZONE_MAX)?;
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
@@ -157,7 +157,7 @@ pub(crate) fn read(files: &mut Files, origin: &Name, path: &Path) -> Result<(Zon
     Ok(read_zone(origin, &path.to_string_lossy(), &text, &mut include))
 }
 
-/// Makes a zone of SOA, NS and the addresses of its servers.
+/// Builds a zone of SOA, NS and the addresses of its servers.
 fn made(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[NameServer]) -> Option<ZoneData> {
     let origin = &wire.name.0;
     let line = meaning.tree.known_spot(pointer).line;
@@ -189,7 +189,7 @@ fn made(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[Nam
     Some(ZoneData { origin: origin.clone(), records, files: vec![meaning.file(pointer)] })
 }
 
-/// Names of the servers with their addresses; each name once.
+/// Returns the names of the servers with their addresses; each name once.
 fn servers<'w>(
     meaning: &mut Meaning<'_, '_>,
     pointer: &str,
@@ -204,11 +204,11 @@ fn servers<'w>(
             NameServer::WithAddresses(wire) => (&wire.name.0, &wire.addresses.0[..]),
         };
         if !addresses.is_empty() && !name.is_within(origin) {
-            let what = format!("{name} lies outside the zone, which cannot give it addresses");
-            meaning.error(&pointer, what, "give the name alone");
+            let what = format!("{name} is outside the zone, so it cannot have addresses here");
+            meaning.error(&pointer, what, "write the name only");
         }
         if servers.iter().any(|(known, _)| *known == name) {
-            meaning.error(&pointer, format!("{name} stands here twice"), "keep one");
+            meaning.error(&pointer, format!("{name} is repeated"), "remove one");
         } else {
             servers.push((name, addresses));
         }
@@ -216,7 +216,7 @@ fn servers<'w>(
     servers
 }
 
-/// SOA data (RFC 1035 section 3.3.13).
+/// Returns the RDATA of the SOA record (RFC 1035 section 3.3.13).
 fn soa(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, primary: &Name) -> Option<Vec<u8>> {
     let origin = &wire.name.0;
     let contact = wire
@@ -226,7 +226,7 @@ fn soa(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, primary: &
     let contact = match contact {
         Ok(contact) => contact,
         Err(why) => {
-            let what = format!("the contact is no mail address or name: {why}");
+            let what = format!("the contact is not a mail address or name: {why}");
             meaning.error(format_args!("{pointer}/contact"), what, "write it like hostmaster@example.com");
             return None;
         }
@@ -237,7 +237,7 @@ fn soa(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, primary: &
     Some([primary.as_wire(), contact.as_wire(), &numbers].concat())
 }
 
-/// The mailbox of a SOA: the part before the `@` is one label, its dots included (RFC 1035 section 8).
+/// Parses the mailbox of an SOA: the part before the `@` is one label, including its dots (RFC 1035 section 8).
 fn mailbox(text: &str) -> Result<Name, String> {
     let Some((local, domain)) = text.rsplit_once('@') else { return text.parse().map_err(name_fault) };
     let domain: Name = domain.parse().map_err(name_fault)?;

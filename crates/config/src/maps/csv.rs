@@ -1,11 +1,12 @@
-//! Tables of latencies as text: a line of names, then a line a network.
+//! Latency tables as text: a line of cluster names, then one line per network.
 //!
 //! ```text
 //! network,eu1,us1
 //! 203.0.113.0/24,12.5,98
 //! 2001:db8::/32,,87
 //! ```
-//! Milliseconds with up to three decimals; an empty cell is unknown. Empty lines and lines that begin with `#` are passed over.
+//! Values are milliseconds with up to three decimals; an empty cell is unknown. Empty lines and lines that begin with
+//! `#` are skipped.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -15,7 +16,7 @@ use fairway_model::{
 
 use crate::{FAULTS_MAX, tree::quoted};
 
-/// The table that a text holds, or all its faults.
+/// Parses a table, or returns all its errors.
 pub(super) fn read(name: &LatencyTableName, file: &str, text: &str) -> Result<LatencyTable, Vec<Diagnostic>> {
     let file: Arc<str> = file.into();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -31,11 +32,11 @@ pub(super) fn read(name: &LatencyTableName, file: &str, text: &str) -> Result<La
         }
     }
     if rows.is_empty() && reader.faults.is_empty() {
-        reader.fault(0, "it holds no network", "write a line of names, \"network,eu1,us1\", and a line a network");
+        reader.fault(0, "the table has no network", "write a first line like \"network,eu1,us1\", then one line per network");
     }
     if !text.is_empty() && !text.ends_with('\n') {
         let last = text.lines().count().try_into().unwrap_or(u32::MAX);
-        reader.fault(last, "the text ends without a line break, so the file may be cut", "complete its last line");
+        reader.fault(last, "the table does not end with a line break, so it may be truncated", "complete the last line");
     }
     if reader.faults.is_empty() { Ok(LatencyTable::new(name.clone(), clusters, rows)) } else { Err(reader.faults) }
 }
@@ -52,7 +53,7 @@ impl Lines {
         self.faults.push(Diagnostic::error(place, what, hint));
     }
 
-    /// The clusters that the first line names.
+    /// Returns the clusters of the first line.
     fn head(&mut self, number: u32, line: &str) -> Vec<ClusterName> {
         let mut cells = line.split(',').map(str::trim);
         if cells.next() != Some("network") {
@@ -63,18 +64,18 @@ impl Lines {
         for cell in cells {
             match ClusterName::new(cell) {
                 Ok(cluster) if clusters.contains(&cluster) => {
-                    self.fault(number, format!("cluster {cluster} stands here twice"), "keep one of its columns");
+                    self.fault(number, format!("cluster {cluster} is repeated"), "remove one of its columns");
                 }
                 Ok(cluster) => clusters.push(cluster),
-                Err(error) => self.fault(number, format!("{} is no name of a cluster: {error}", quoted(cell)), ""),
+                Err(error) => self.fault(number, format!("{} is not a cluster name: {error}", quoted(cell)), ""),
             }
         }
         if clusters.is_empty() && self.faults.is_empty() {
             self.fault(number, "the first line names no cluster", "write it like network,eu1,us1");
         }
         if clusters.len() > LatencyTable::CLUSTERS_MAX {
-            let what = format!("{} clusters; {} is the most", clusters.len(), LatencyTable::CLUSTERS_MAX);
-            self.fault(number, what, "make several tables of it");
+            let what = format!("{} clusters; the limit is {}", clusters.len(), LatencyTable::CLUSTERS_MAX);
+            self.fault(number, what, "split the table");
         }
         clusters
     }
@@ -90,12 +91,12 @@ impl Lines {
             }
         };
         if !self.seen.insert(network) {
-            self.fault(number, format!("{network} stands in this table twice"), "keep one of its lines");
+            self.fault(number, format!("{network} is repeated"), "remove one of its lines");
         }
         let latencies: Vec<_> = cells.map(|cell| self.cell(number, cell)).collect();
         if latencies.len() != clusters {
             let what = format!("{network} has {} latencies; the first line names {clusters} clusters", latencies.len());
-            self.fault(number, what, "write a cell a cluster, empty where nothing is known");
+            self.fault(number, what, "write one cell per cluster, empty if unknown");
         }
         Some((network, latencies))
     }
@@ -106,8 +107,8 @@ impl Lines {
         }
         let latency = micros(cell).filter(|micros| *micros <= LATENCY_MAX);
         if latency.is_none() {
-            let what = format!("{} is no latency from 0 to 60000 milliseconds", quoted(cell));
-            self.fault(number, what, "write milliseconds like 12 or 12.5, or nothing");
+            let what = format!("{} is not a latency from 0 to 60000 milliseconds", quoted(cell));
+            self.fault(number, what, "write milliseconds like 12 or 12.5, or leave the cell empty");
         }
         latency.map(Latency)
     }
@@ -116,13 +117,13 @@ impl Lines {
         let fits = rows <= LatencyTable::ROWS_MAX && rows.saturating_mul(clusters) <= LatencyTable::CELLS_MAX;
         if !fits {
             let (rows, cells) = (LatencyTable::ROWS_MAX, LatencyTable::CELLS_MAX);
-            self.fault(number, format!("more than {rows} networks or {cells} cells"), "join neighbouring networks");
+            self.fault(number, format!("more than {rows} networks or {cells} cells"), "merge neighbouring networks");
         }
         fits
     }
 }
 
-/// Milliseconds with up to three decimals, as microseconds.
+/// Parses milliseconds with up to three decimals, and returns microseconds.
 fn micros(text: &str) -> Option<u32> {
     let (whole, decimals) = text.split_once('.').map_or((text, "0"), |(whole, decimals)| (whole, decimals));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
@@ -133,7 +134,7 @@ fn micros(text: &str) -> Option<u32> {
     whole.parse::<u32>().ok()?.checked_mul(1_000)?.checked_add(decimals)
 }
 
-/// A minute, in microseconds: what is slower than that is an error of measurement.
+/// A minute, in microseconds: a slower result is a measurement error.
 const LATENCY_MAX: u32 = 60_000_000;
 
 #[cfg(test)]
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_gives_each_network_its_latencies_and_an_empty_cell_is_unknown() {
+    fn table_has_latencies_by_network_and_empty_cell_is_unknown() {
         let text = "# measured on Monday\nnetwork, eu1, us1\n\n192.0.2.0/24, 12.5, 98\n2001:db8::/32,,0.25\n";
         let table = table(text).unwrap();
         let row = |address: &str| table.entry(address.parse().unwrap()).1.to_vec();
@@ -156,26 +157,26 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_are_told_with_their_lines() {
+    fn every_invalid_line_is_reported() {
         let text =
             "network,eu1,us1,eu1\n192.0.2.0/24,1\n192.0.2.1/24,1,2\n198.51.100.0/24,fast,60001\n192.0.2.0/24,1,2\nx";
         let expected = [
-            "rtt.csv:1: cluster eu1 stands here twice; keep one of its columns",
-            "rtt.csv:2: 192.0.2.0/24 has 1 latencies; the first line names 2 clusters; write a cell a cluster, empty where nothing is known",
+            "rtt.csv:1: cluster eu1 is repeated; remove one of its columns",
+            "rtt.csv:2: 192.0.2.0/24 has 1 latencies; the first line names 2 clusters; write one cell per cluster, empty if unknown",
             "rtt.csv:3: 192.0.2.1/24 has bits set past its length; the block is 192.0.2.0/24",
-            "rtt.csv:4: \"fast\" is no latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or nothing",
-            "rtt.csv:4: \"60001\" is no latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or nothing",
-            "rtt.csv:5: 192.0.2.0/24 stands in this table twice; keep one of its lines",
+            "rtt.csv:4: \"fast\" is not a latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or leave the cell empty",
+            "rtt.csv:4: \"60001\" is not a latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or leave the cell empty",
+            "rtt.csv:5: 192.0.2.0/24 is repeated; remove one of its lines",
             "rtt.csv:6: \"x\" is not an address block; write it like 10.0.0.0/8 or 2001:db8::/32",
-            "rtt.csv:6: the text ends without a line break, so the file may be cut; complete its last line",
+            "rtt.csv:6: the table does not end with a line break, so it may be truncated; complete the last line",
         ];
         assert_eq!(table(text).unwrap_err(), expected);
     }
 
     #[test]
-    fn a_table_without_networks_or_names_is_none() {
+    fn table_without_network_or_cluster_is_rejected() {
         for (text, fault) in [
-            ("", "rtt.csv: it holds no network; write a line of names, \"network,eu1,us1\", and a line a network"),
+            ("", "rtt.csv: the table has no network; write a first line like \"network,eu1,us1\", then one line per network"),
             ("network\n", "rtt.csv:1: the first line names no cluster; write it like network,eu1,us1"),
             (
                 "10.0.0.0/8,1\n",
@@ -187,10 +188,10 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_bounded() {
+    fn table_over_a_limit_is_rejected() {
         let head: Vec<String> = (0..1_001).map(|number| format!("c{number}")).collect();
         let fault = &table(&format!("network,{}\n10.0.0.0/8{}\n", head.join(","), ",1".repeat(1_001))).unwrap_err()[0];
-        assert_eq!(fault, "rtt.csv:1: 1001 clusters; 1000 is the most; make several tables of it");
+        assert_eq!(fault, "rtt.csv:1: 1001 clusters; the limit is 1000; split the table");
         let mut lines = Lines { file: "f".into(), faults: Vec::new(), seen: HashSet::new() };
         assert!(lines.has_room(1, LatencyTable::ROWS_MAX, 16) && !lines.has_room(1, LatencyTable::ROWS_MAX + 1, 1));
         assert!(!lines.has_room(1, 20_000, 1_000));
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_have_at_most_three_decimals() {
+    fn milliseconds_with_more_than_three_decimals_are_rejected() {
         assert_eq!(["0", "12", "12.5", "0.001"].map(micros), [Some(0), Some(12_000), Some(12_500), Some(1)]);
         for wrong in ["-1", "1.", ".5", "1.2345", "1e3", "", "+1", "99999999999"] {
             assert_eq!(micros(wrong), None, "{wrong}");

@@ -1,7 +1,8 @@
-//! Reads databases in MaxMind's format (MMDB, version 2): the parts of a record that tell where a client is.
+//! Reads databases in MaxMind's format (MMDB, version 2): the parts of a record about the location of a client.
 //!
-//! A database is walked once, from end to end, and not kept: its networks become a partition, its records places. Records are
-//! shared between networks and decoded once each.
+//! A database is traversed once and not kept in memory: its networks become a partition, its records locations.
+//! Networks share
+//! records, and each record is decoded once.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -15,7 +16,7 @@ use fairway_model::{
 use maxminddb::{MaxMindDbError, Reader, WithinOptions};
 use serde::Deserialize;
 
-/// What a record says; all of it may be missing, and whatever else it says is passed over.
+/// A record of a database. All parts are optional, and other parts are ignored.
 #[derive(Debug, Deserialize)]
 struct Record<'a> {
     #[serde(borrow, default)]
@@ -55,7 +56,7 @@ struct LocationRecord {
 impl From<Record<'_>> for ClientLocation {
     fn from(record: Record<'_>) -> Self {
         let code = |record: &Option<CountryRecord<'_>>| Country::new(record.as_ref()?.iso_code?);
-        // Where nobody knows the country of a network, that of its holder is the best guess.
+        // If the country of a network is unknown, that of its holder is the best guess.
         let country = code(&record.country).or_else(|| code(&record.registered_country));
         let subdivision = || Subdivision::new(country?, record.subdivisions.first()?.iso_code?);
         let coordinates = || {
@@ -73,17 +74,17 @@ impl From<Record<'_>> for ClientLocation {
     }
 }
 
-/// Why a database cannot be used: what is wrong with it, to follow its path.
+/// Why a database cannot be used: the error, to follow its path.
 #[derive(Debug)]
 pub(super) struct Unusable(pub(super) String);
 
 impl From<MaxMindDbError> for Unusable {
     fn from(error: MaxMindDbError) -> Self {
-        Self(format!("is no MMDB database, or a damaged one: {error}"))
+        Self(format!("is not an MMDB database, or is damaged: {error}"))
     }
 }
 
-/// What a database says; `file` is its name for people.
+/// Reads a database; `file` is its name in messages.
 pub(super) fn read(octets: &[u8], file: &str, records_max: usize) -> Result<MapLayer, Unusable> {
     let reader = Reader::from_source(octets)?;
     let mut numbers = Numbers { places: Vec::new(), by_place: HashMap::from([(ClientLocation::default(), 0)]) };
@@ -107,13 +108,13 @@ pub(super) fn read(octets: &[u8], file: &str, records_max: usize) -> Result<MapL
     }
     if numbers.places.is_empty() {
         let kind = &reader.metadata().database_type;
-        return Err(Unusable(format!("is a database of the type {kind:?}, in which no record tells a place or an AS")));
+        return Err(Unusable(format!("is a database of type {kind:?} without any location or AS number")));
     }
     let source = MapSource::Database(Arc::from(file));
     Ok(MapLayer { partition: partition.finish(), locations: numbers.places, sources: vec![source] })
 }
 
-/// Numbers places from 1; one of which nothing is known is 0.
+/// Numbers locations from 1; the unknown location is 0.
 struct Numbers {
     places: Vec<ClientLocation>,
     by_place: HashMap<ClientLocation, u32>,
@@ -129,5 +130,5 @@ impl Numbers {
     }
 }
 
-// The numbers of places have 32 bits.
+// The numbers of locations have 32 bits.
 const _: () = assert!(ClientMap::RECORDS_MAX <= u32::MAX as usize);

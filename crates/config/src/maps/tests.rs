@@ -1,4 +1,4 @@
-//! Databases of maps, from files written here to places.
+//! Maps from database files to locations.
 
 use std::{fs, path::Path};
 
@@ -34,7 +34,7 @@ fn shown(map: &ClientMap, address: &str) -> String {
 }
 
 #[test]
-fn each_size_of_records_is_read_with_both_families() {
+fn every_record_size_is_read_for_both_families() {
     for record_size in [24, 28, 32] {
         let map = map(layer(&Mmdb { record_size, ..Mmdb::new(&networks()) }).unwrap());
         let table = [
@@ -48,13 +48,13 @@ fn each_size_of_records_is_read_with_both_families() {
         for (address, place) in table {
             assert_eq!(shown(&map, address), place, "{record_size}");
         }
-        // What is an alias of IPv4 is told by the address before it is looked up.
+        // IPv4-mapped addresses are converted before they are looked up.
         assert!(shown(&map, "::ffff:192.0.2.1").ends_with("nowhere"));
     }
 }
 
 #[test]
-fn a_database_of_ipv4_alone_is_read() {
+fn ipv4_database_has_no_ipv6_locations() {
     let networks = &networks()[..3];
     let map = map(layer(&Mmdb { ip_version: 4, ..Mmdb::new(networks) }).unwrap());
     assert_eq!(shown(&map, "192.0.2.200"), "192.0.2.128/25 country FR, continent EU");
@@ -62,7 +62,7 @@ fn a_database_of_ipv4_alone_is_read() {
 }
 
 #[test]
-fn every_part_of_a_record_that_tells_a_place_is_taken_and_the_rest_passed_over() {
+fn record_gives_location_and_other_parts_are_ignored() {
     let code = |key, code| Value::Map(vec![(key, Value::text(code))]);
     let record = Value::Map(vec![
         ("city", Value::Map(vec![("names", code("en", "Los Angeles"))])),
@@ -76,21 +76,21 @@ fn every_part_of_a_record_that_tells_a_place_is_taken_and_the_rest_passed_over()
 }
 
 #[test]
-fn what_is_no_database_or_tells_no_place_is_refused() {
+fn file_without_location_is_rejected() {
     let octets = Mmdb::new(&networks()).octets();
     let why = |octets: &[u8]| mmdb_wire::read(octets, "t", 1_000).map(|_| ()).unwrap_err().0;
-    assert!(why(b"").starts_with("is no MMDB database, or a damaged one: "));
-    assert!(why(&octets[..octets.len() / 2]).starts_with("is no MMDB database, or a damaged one: "));
+    assert!(why(b"").starts_with("is not an MMDB database, or is damaged: "));
+    assert!(why(&octets[..octets.len() / 2]).starts_with("is not an MMDB database, or is damaged: "));
     let other =
         Mmdb { kind: "Test-Domain", ..Mmdb::new(&[("192.0.2.0/24", Value::Map(vec![("domain", Value::text("x"))]))]) };
-    let fault = "is a database of the type \"Test-Domain\", in which no record tells a place or an AS";
+    let fault = "is a database of type \"Test-Domain\" without any location or AS number";
     assert_eq!(layer(&other).map(|_| ()).unwrap_err(), fault);
     let wrong = Value::Map(vec![("country", Value::text("DE"))]);
-    assert!(layer(&Mmdb::new(&[("192.0.2.0/24", wrong)])).unwrap_err().starts_with("is no MMDB database"));
+    assert!(layer(&Mmdb::new(&[("192.0.2.0/24", wrong)])).unwrap_err().starts_with("is not an MMDB database"));
 }
 
 #[test]
-fn a_damaged_octet_anywhere_is_an_error_or_another_database_and_never_a_panic() {
+fn damaged_byte_never_panics() {
     let octets = Mmdb { record_size: 28, ..Mmdb::new(&networks()) }.octets();
     for at in 0..octets.len() {
         for transition in [0x01, 0x80, 0xff] {
@@ -103,10 +103,10 @@ fn a_damaged_octet_anywhere_is_an_error_or_another_database_and_never_a_panic() 
 }
 
 #[test]
-fn networks_are_bounded() {
+fn database_over_the_network_limit_is_rejected() {
     let database = Mmdb::new(&networks()).octets();
     let count = |most| mmdb_wire::read(&database, "t", most).map(|layer| layer.locations.len()).map_err(|why| why.0);
-    // Of 192.0.2.0/24 the half remains, of 2001:db8::/32 sixteen parts.
+    // Half of 192.0.2.0/24 and sixteen parts of 2001:db8::/32 remain.
     assert_eq!(count(20), Ok(5));
     assert_eq!(count(19), Err("has more than 19 networks".to_owned()));
 }
@@ -141,14 +141,14 @@ impl Folder {
 }
 
 #[test]
-fn a_map_whose_files_are_as_they_were_is_not_read_again() {
+fn map_with_unchanged_files_is_not_read_again() {
     let folder = Folder(tempfile::tempdir().unwrap());
     folder.write("a", Mmdb::new(&networks()).octets());
     folder.write("b", Mmdb::new(&networks()).octets());
     let (first, mut kept, _) = folder.read(&["a"], None);
     let first = first.unwrap();
     let again = |kept: &KeptMaps, databases: &[&str]| folder.read(databases, Some(kept)).0.unwrap();
-    assert!(!Arc::ptr_eq(&first, &again(&kept, &["a"])), "written just now: the next change might not show");
+    assert!(!Arc::ptr_eq(&first, &again(&kept, &["a"])), "a file written just now may change without showing it");
     kept.maps[0].settled = true;
     let (second, _, files) = folder.read(&["a"], Some(&kept));
     assert!(Arc::ptr_eq(&first, &second.unwrap()));
@@ -159,13 +159,13 @@ fn a_map_whose_files_are_as_they_were_is_not_read_again() {
 }
 
 #[test]
-fn every_file_at_fault_is_told_and_watched() {
+fn every_invalid_file_is_reported_and_watched() {
     let folder = Folder(tempfile::tempdir().unwrap());
     folder.write("damaged", "no database");
     folder.write("good", Mmdb::new(&networks()).octets());
     let (map, _, files) = folder.read(&["missing", "good", "damaged"], None);
     let faults = map.unwrap_err();
     assert_eq!(faults[0], "0 does not exist");
-    assert!(faults[1].starts_with("2 is no MMDB database, or a damaged one: "), "{faults:?}");
+    assert!(faults[1].starts_with("2 is not an MMDB database, or is damaged: "), "{faults:?}");
     assert_eq!((faults.len(), files.fingerprint.files().count()), (2, 3));
 }

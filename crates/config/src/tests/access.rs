@@ -1,4 +1,4 @@
-//! Who may do what: what a section means, and what is refused.
+//! Access control: conversion of the section, and rejected input.
 
 use super::{
     sources::{CERTIFICATE, KEY},
@@ -8,7 +8,7 @@ use fairway_access::{Identity, LimitSettings, RequiredPermission, Verb};
 
 const HASH: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-/// A configuration with this section, and the files it may name.
+/// Returns a configuration with this section, and the files that it may refer to.
 fn folder(http: &str, access: &str) -> Folder {
     let text = format!("version: 1\nlisten: {{ http: \"{http}\" }}\n{access}\n");
     Folder::new(&[("f.yaml", &text), ("cert.pem", CERTIFICATE), ("key.pem", KEY), ("keys.json", "{\"keys\": []}")])
@@ -17,13 +17,13 @@ fn folder(http: &str, access: &str) -> Folder {
 const TLS: &str = "tls: { cert: { file: cert.pem }, key: { file: key.pem } }";
 
 #[test]
-fn without_a_section_nothing_is_granted_and_nobody_is_limited() {
+fn access_without_section_has_no_grants_and_no_limits() {
     let access = loaded("version: 1\n").settings.access;
     assert!(!access.is_enabled() && access.limits.is_none() && access.tls.is_none());
 }
 
 #[test]
-fn a_section_says_who_may_do_what_and_where() {
+fn access_section_gives_grants_limits_and_hosts() {
     let access = format!(
         "access:
   {TLS}
@@ -51,7 +51,7 @@ fn a_section_says_who_may_do_what_and_where() {
 }
 
 #[test]
-fn a_listener_that_others_reach_takes_tls_and_somebody_who_shows_who_they_are() {
+fn listener_for_other_machines_requires_tls_and_authentication() {
     let tokens = format!("tokens: [ {{ name: ci, sha256: {HASH} }} ]");
     for (http, section, missing) in [
         ("0.0.0.0:8053", String::new(), Some("access.tls, and access.tokens, access.issuers or access.tls.clientCa")),
@@ -77,7 +77,7 @@ fn a_listener_that_others_reach_takes_tls_and_somebody_who_shows_who_they_are() 
 }
 
 #[test]
-fn every_fault_is_told_at_once_and_in_its_place() {
+fn access_errors_are_reported_together_with_locations() {
     let text = format!(
         "access:
   tls: {{ cert: {{ file: cert.pem }}, key: {{ file: cert.pem }} }}
@@ -96,17 +96,17 @@ fn every_fault_is_told_at_once_and_in_its_place() {
     let faults = folder("off", &text).load("f.yaml").unwrap_err();
     for wanted in [
         ("f.yaml:4:", "access.tls.key: there is no private key in it"),
-        ("f.yaml:7:", "ci is declared in access.tokens[0] already"),
-        ("f.yaml:7:", "this is the token of access.tokens[0], too"),
-        ("f.yaml:9:", "its keys cannot be found below it"),
+        ("f.yaml:7:", "ci is already declared in access.tokens[0]"),
+        ("f.yaml:7:", "access.tokens[0] has the same hash"),
+        ("f.yaml:9:", "keys cannot be discovered"),
         ("f.yaml:10:", "it has no public key that signs"),
-        ("f.yaml:11:", "keysUrl says where the keys are, too"),
+        ("f.yaml:11:", "keysFile and keysUrl exclude each other"),
         ("f.yaml:12:", "admin is a built-in role"),
-        ("f.yaml:14:", "no role is called edito; did you mean editor?"),
-        ("f.yaml:14:", "no token is called cd"),
-        ("f.yaml:14:", "no issuer is called nobody"),
-        ("f.yaml:14:", "nobody vouches for certificates of clients"),
-        ("f.yaml:15:", "whoever asks, unknown, would get delete, write"),
+        ("f.yaml:14:", "role edito is not declared; did you mean editor?"),
+        ("f.yaml:14:", "token cd is not declared"),
+        ("f.yaml:14:", "issuer nobody is not declared"),
+        ("f.yaml:14:", "client certificates are not requested"),
+        ("f.yaml:15:", "clients without authentication would get delete, write"),
     ] {
         let is_told = faults.iter().any(|fault| fault.starts_with(wanted.0) && fault.contains(wanted.1));
         assert!(is_told, "{wanted:?} is not in {faults:#?}");
@@ -114,7 +114,7 @@ fn every_fault_is_told_at_once_and_in_its_place() {
 }
 
 #[test]
-fn values_are_refused_with_the_way_out_and_a_token_is_not_shown() {
+fn invalid_access_values_are_rejected_without_showing_a_token() {
     let faults = faults_of(
         "version: 1
 access:
@@ -138,10 +138,10 @@ access:
 }
 
 #[test]
-fn grants_that_nobody_can_use_and_identities_without_grants_are_told() {
+fn grants_without_identities_and_identities_without_grants_are_reported() {
     let faults = faults_of("version: 1\naccess: { grants: [ { role: viewer, to: [anyone] } ] }\n");
-    assert!(faults[0].contains("nobody can show who they are"), "{faults:?}");
+    assert!(faults[0].contains("grants have no effect without authentication"), "{faults:?}");
     let text = format!("version: 1\naccess: {{ tokens: [ {{ name: ci, sha256: {HASH} }} ] }}\n");
     let warnings = loaded(&text).warnings;
-    assert!(warnings.iter().any(|fault| fault.to_string().contains("all is denied")), "{warnings:?}");
+    assert!(warnings.iter().any(|fault| fault.to_string().contains("every request is denied")), "{warnings:?}");
 }

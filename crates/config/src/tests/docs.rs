@@ -1,4 +1,4 @@
-//! The manual holds: its examples load, its tables are the schema's. `FAIRWAY_UPDATE_DOCS=1` writes what differs.
+//! Tests of the manual: its examples load, and its tables match the schema. `FAIRWAY_UPDATE_DOCS=1` updates it.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Holds the text of a file to what it should be, or writes it.
+/// Compares a file with its expected text, or updates it.
 fn hold(path: &Path, expected: &str) {
     let found = fs::read_to_string(path).unwrap_or_default();
     if found == expected {
@@ -36,7 +36,7 @@ fn hold(path: &Path, expected: &str) {
         fs::write(path, expected).unwrap();
         return;
     }
-    panic!("{} is not what the schema says; write it anew with FAIRWAY_UPDATE_DOCS=1", path.display());
+    panic!("{} does not match the schema; update it with FAIRWAY_UPDATE_DOCS=1", path.display());
 }
 
 fn load_with_key(path: &Path) -> Loaded {
@@ -46,7 +46,7 @@ fn load_with_key(path: &Path) -> Loaded {
 }
 
 #[test]
-fn every_example_is_checked_without_a_fault() {
+fn every_example_passes_the_check() {
     let mut count = 0;
     for entry in fs::read_dir(docs().join("examples")).unwrap() {
         let path = entry.unwrap().path();
@@ -77,7 +77,7 @@ fn every_configuration_in_the_manual_loads() {
     }
 }
 
-/// The files that pages speak of where they speak of places.
+/// Writes the map and latency files that the pages refer to.
 fn write_places(folder: &Folder) {
     let city = Mmdb::new(&[("203.0.113.0/24", Data::city("DE", Some((50.1, 8.7))))]);
     folder.write("GeoLite2-City.mmdb", city.octets());
@@ -86,7 +86,7 @@ fn write_places(folder: &Folder) {
 }
 
 #[test]
-fn every_fragment_in_the_pages_of_monitors_policies_health_and_transports_loads() {
+fn every_fragment_in_other_pages_of_the_manual_loads() {
     let folder = Folder::new(&[("ca.pem", CERTIFICATE), ("probe.pem", CERTIFICATE), ("probe-key.pem", KEY)]);
     write_places(&folder);
     let all = |name: &str| {
@@ -111,9 +111,9 @@ fn every_fragment_in_the_pages_of_monitors_policies_health_and_transports_loads(
     assert!(count >= 9, "{count}");
 }
 
-/// The first configuration that a newcomer sees, over a zone file such as the README describes.
+/// Checks the first configuration that a new user sees, with a zone file as the README describes it.
 #[test]
-fn the_configuration_of_the_readme_has_no_fault() {
+fn configuration_of_the_readme_passes_the_check() {
     let text = fs::read_to_string(docs().join("../README.md")).unwrap();
     let block = text.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a configuration");
     let folder = Folder::new(&[("fairway.yaml", block)]);
@@ -123,12 +123,12 @@ fn the_configuration_of_the_readme_has_no_fault() {
 }
 
 #[test]
-fn the_schema_is_the_one_in_the_manual() {
+fn schema_in_the_manual_is_current() {
     hold(&docs().join("config/schema.json"), &schema());
 }
 
 #[test]
-fn the_tables_of_keys_are_those_of_the_schema() {
+fn tables_of_keys_in_the_manual_are_current() {
     let schema = schema::schema();
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
@@ -138,7 +138,7 @@ fn the_tables_of_keys_are_those_of_the_schema() {
             let (marker, inside) = after.split_once(" -->\n").unwrap();
             let (_, after) = inside.split_once("<!-- end -->").unwrap();
             let table = match marker.strip_prefix("keys: ") {
-                // The sections have headings of their own.
+                // The sections have their own headings.
                 Some("root") => table(&schema, |value| value["type"] == "string"),
                 Some(name) => table(&schema["$defs"][name], |_| true),
                 None => variables(),
@@ -151,7 +151,7 @@ fn the_tables_of_keys_are_those_of_the_schema() {
     }
 }
 
-/// A table of the keys of a section, those that must be there first.
+/// Returns the table of the keys of a section, required ones first.
 fn table(section: &Value, wanted: impl Fn(&Value) -> bool) -> String {
     let properties = section["properties"].as_object().unwrap_or_else(|| panic!("no keys: {section}"));
     let needed = |key: &str| section["required"].as_array().is_some_and(|all| all.iter().any(|k| k == key));
@@ -172,7 +172,7 @@ fn table(section: &Value, wanted: impl Fn(&Value) -> bool) -> String {
     table
 }
 
-/// What a key takes, in a few words.
+/// Returns a short description of the values of a key.
 fn shape(value: &Value) -> String {
     if let Some(title) = value["title"].as_str() {
         return title.to_owned();
@@ -198,12 +198,12 @@ fn variables() -> String {
     format!("\n| Variable | What it sets |\n|---|---|\n{}\n", rows.collect::<String>())
 }
 
-/// Makes an object of a kind with some keys given.
+/// Builds an object of a kind with these keys.
 type Make<'a> = &'a dyn Fn(&str, &[(&str, Value)]) -> Value;
 
-/// What the schema calls a default is what the program does without the key.
+/// Compares a configuration that has every default of the schema with one that has none of these keys.
 #[test]
-fn defaults_of_the_schema_are_those_of_the_program() {
+fn defaults_of_schema_and_program_are_equal() {
     let schema = schema::schema();
     let said = |name: &str, keep: &[(&str, Value)]| {
         let properties = schema["$defs"][name]["properties"].as_object().unwrap();

@@ -1,8 +1,8 @@
-//! Each fault: its place, the fact, the way out, word for word.
+//! Exact error messages with location and hint.
 
 use super::*;
 
-/// Holds what a configuration gives that is right but for the lines shown.
+/// Compares the errors of a configuration of these lines with the expected ones.
 fn assert_faults(table: &[(&str, &[&str])]) {
     for (text, expected) in table {
         assert_eq!(faults_of(&format!("version: 1\n{text}\n")), *expected, "{text}");
@@ -10,7 +10,7 @@ fn assert_faults(table: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn unknown_keys_are_told_with_the_nearest_known_one() {
+fn unknown_key_is_rejected_with_suggestion() {
     assert_faults(&[
         ("pool: []", &["f.yaml:2:1: pool: unknown key; did you mean pools?"]),
         (
@@ -24,13 +24,13 @@ fn unknown_keys_are_told_with_the_nearest_known_one() {
         ("udp: {threads: 4}", &["f.yaml:2:7: udp.threads: unknown key; known here: payloadMax, workers"]),
         (
             "<<: {user: a}",
-            &["f.yaml:2:1: [\"<<\"]: unknown key; merge keys are no part of YAML 1.2: write the keys out"],
+            &["f.yaml:2:1: [\"<<\"]: unknown key; YAML 1.2 has no merge keys: write the keys out"],
         ),
     ]);
 }
 
 #[test]
-fn numbers_out_of_range_are_told_with_the_range() {
+fn number_out_of_range_is_rejected_with_range() {
     assert_faults(&[
         (
             "pools: [{name: a, policy: weighted, members: [{cluster: c, weight: 70000, tier: 0}], answers: 9}]",
@@ -65,19 +65,19 @@ fn numbers_out_of_range_are_told_with_the_range() {
             ],
         ),
     ]);
-    let newer = "f.yaml:1:10: version: 2 is newer than this program, which reads version 1; take a newer fairway, or write the file in version 1";
+    let newer = "f.yaml:1:10: version: 2 is newer than this program, which reads version 1; use a newer fairway, or write the file in version 1";
     assert_eq!(faults_of("version: 2\n"), [newer]);
     assert_eq!(faults_of("user: a\n"), ["f.yaml:1:1: key version is missing; add version: a whole number"]);
 }
 
 #[test]
-fn wrong_types_are_told_with_what_is_expected() {
+fn wrong_type_is_rejected_with_expected_one() {
     assert_faults(&[
         ("drainTimeout: 30", &["f.yaml:2:15: drainTimeout: 30 has no unit; write 30s, or another unit: ms, m, h, d"]),
-        ("user: 7", &["f.yaml:2:7: user: 7 is a number and not text; put it in quotes: \"7\""]),
-        ("user:\nlog: {level: }", &["f.yaml:3:7: log.level: the key has no value; give text, or take the key out"]),
-        ("udp: {workers: '4'}", &["f.yaml:2:16: udp.workers: \"4\" is text and not a number; take the quotes away"]),
-        ("udp: {workers: 1.5}", &["f.yaml:2:16: udp.workers: 1.5 is not what belongs here; give a whole number"]),
+        ("user: 7", &["f.yaml:2:7: user: 7 is a number, expected text; put it in quotes: \"7\""]),
+        ("user:\nlog: {level: }", &["f.yaml:3:7: log.level: the key has no value; write text, or remove the key"]),
+        ("udp: {workers: '4'}", &["f.yaml:2:16: udp.workers: \"4\" is text, expected a number; remove the quotes"]),
+        ("udp: {workers: 1.5}", &["f.yaml:2:16: udp.workers: 1.5 is not valid here; give a whole number"]),
         (
             "clusters:\n  -name: c",
             &["f.yaml:3:3: clusters: this is not a list; write \"- name\": a space follows the dash"],
@@ -85,19 +85,19 @@ fn wrong_types_are_told_with_what_is_expected() {
         (
             "clusters:\n  name: c",
             &[
-                "f.yaml:3:3: clusters: a section is not a list; write [ONE, TWO], or a line for each that begins with \"- \"",
+                "f.yaml:3:3: clusters: a section is not a list; write [ONE, TWO], or one line per element, beginning with \"- \"",
             ],
         ),
         (
             "clusters: [c]",
             &[
-                "f.yaml:2:12: clusters[0]: \"c\" is not what belongs here; give a section with keys like name and addresses",
+                "f.yaml:2:12: clusters[0]: \"c\" is not valid here; give a section with keys like name and addresses",
             ],
         ),
         (
             "listen: {dns: [53], http: offf}",
             &[
-                "f.yaml:2:16: listen.dns[0]: 53 is a number and not ADDRESS:PORT; write it like \"0.0.0.0:53\" or \"[::]:53\"",
+                "f.yaml:2:16: listen.dns[0]: 53 is a number, expected ADDRESS:PORT; write it like \"0.0.0.0:53\" or \"[::]:53\"",
                 "f.yaml:2:27: listen.http: \"offf\" is not ADDRESS:PORT or off; write it like 127.0.0.1:8053 or off",
             ],
         ),
@@ -105,7 +105,7 @@ fn wrong_types_are_told_with_what_is_expected() {
             "monitors: [{name: m, type: https, tls: {verify: yes, ca: x}}]",
             &[
                 "f.yaml:2:49: monitors[0].tls.verify: \"yes\" is not true or false; write true or false, without quotes",
-                "f.yaml:2:58: monitors[0].tls.ca: \"x\" is not what belongs here; give { file: PATH } or { env: NAME }",
+                "f.yaml:2:58: monitors[0].tls.ca: \"x\" is not valid here; give { file: PATH } or { env: NAME }",
             ],
         ),
         (
@@ -118,7 +118,7 @@ fn wrong_types_are_told_with_what_is_expected() {
 }
 
 #[test]
-fn words_that_are_not_known_are_told_with_those_that_are() {
+fn unknown_word_is_rejected_with_known_ones() {
     assert_faults(&[
         (
             "pools: [{name: a, policy: weigthed, members: [{cluster: c}], down: FALLBACK_IP}]",
@@ -142,14 +142,14 @@ fn words_that_are_not_known_are_told_with_those_that_are() {
         (
             "log: {level: inof}",
             &[
-                "f.yaml:2:14: log.level: \"inof\" is no level; write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, with commas between",
+                "f.yaml:2:14: log.level: \"inof\" is not a level; write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, separated by commas",
             ],
         ),
     ]);
 }
 
 #[test]
-fn what_is_missing_is_told_with_what_to_add() {
+fn missing_key_is_rejected_with_hint() {
     assert_faults(&[
         (
             "pools: [{name: a}]",
@@ -168,10 +168,10 @@ fn what_is_missing_is_told_with_what_to_add() {
         (
             "zones: [{name: a.example}]",
             &[
-                "f.yaml:2:9: zones[0]: zone a.example. has neither file nor ns; give its file, or the names of its servers as ns",
+                "f.yaml:2:9: zones[0]: zone a.example. has no file and no ns; add its file, or the names of its servers as ns",
             ],
         ),
-        ("monitors: [{name: m, type: grpc}]", &["f.yaml:2:12: monitors[0]: type grpc has no usual port; add port"]),
+        ("monitors: [{name: m, type: grpc}]", &["f.yaml:2:12: monitors[0]: type grpc has no default port; add port"]),
         (
             "pools: [{name: a, policy: failover, members: []}]",
             &["f.yaml:2:46: pools[0].members: the list is empty; give at least one element"],
@@ -180,20 +180,20 @@ fn what_is_missing_is_told_with_what_to_add() {
 }
 
 #[test]
-fn what_excludes_each_other_is_told_with_what_to_keep() {
+fn exclusive_keys_are_rejected_with_hint() {
     assert_faults(&[
         (
             "monitors: [{name: m, type: tcp, path: /x, tls: {}}]",
             &[
-                "f.yaml:2:39: monitors[0].path: path has no meaning for type tcp; take it out; it belongs to type http and https",
-                "f.yaml:2:48: monitors[0].tls: tls has no meaning for type tcp; take it out; it belongs to type https and grpc",
+                "f.yaml:2:39: monitors[0].path: path is not valid for type tcp; remove it; it belongs to type http and https",
+                "f.yaml:2:48: monitors[0].tls: tls is not valid for type tcp; remove it; it belongs to type https and grpc",
             ],
         ),
         (
             "zones: [{name: a.example, file: a.zone, ns: [b]}, {name: b.example, ns: [x.c], contact: x@y..z}]",
             &[
-                "f.yaml:2:9: zones[0]: file and ns exclude each other; keep file, or give ns and contact",
-                "f.yaml:2:89: zones[1].contact: the contact is no mail address or name: a label is empty; only the root, '.', has none; write it like hostmaster@example.com",
+                "f.yaml:2:9: zones[0]: file and ns exclude each other; keep file, or ns and contact",
+                "f.yaml:2:89: zones[1].contact: the contact is not a mail address or name: a label is empty; only the root, '.', has none; write it like hostmaster@example.com",
             ],
         ),
         (
@@ -205,21 +205,21 @@ fn what_excludes_each_other_is_told_with_what_to_keep() {
         ),
         (
             "monitors: [{name: m, type: http, headers: {Host: a}}]",
-            &["f.yaml:2:50: monitors[0].headers.Host: the Host header has a key of its own; write it as host"],
+            &["f.yaml:2:50: monitors[0].headers.Host: the Host header has its own key; write it as host"],
         ),
     ]);
 }
 
 #[test]
-fn objects_declared_twice_are_told_with_both_places() {
+fn repeated_object_is_rejected_with_both_locations() {
     assert_faults(&[(
         "clusters:\n- {name: c, addresses: [192.0.2.1]}\n- {name: c, addresses: [192.0.2.2]}",
-        &["f.yaml:4:10: clusters[1].name: cluster c is declared in f.yaml:3:3 already; rename or remove one of both"],
+        &["f.yaml:4:10: clusters[1].name: cluster c is already declared in f.yaml:3:3; rename or remove one of them"],
     )]);
 }
 
 #[test]
-fn rules_across_objects_are_told_where_the_object_stands() {
+fn rules_across_objects_are_reported_at_the_object() {
     let text = "
 clusters: [{name: eu1, addresses: [192.0.2.1]}]
 pools:
@@ -241,7 +241,7 @@ monitors: [{name: m, type: tcp, period: 1s, timeout: 2s}]";
 }
 
 #[test]
-fn a_callback_is_an_http_or_https_url_without_a_secret() {
+fn callback_must_be_a_url_without_password() {
     let no_url = |url: &str| {
         let text = format!("ready: {{callback: \"{url}\"}}");
         let fault = "is not an http or https URL; write it like http://127.0.0.1:8080/ready";
@@ -254,7 +254,7 @@ fn a_callback_is_an_http_or_https_url_without_a_secret() {
     no_url("https://lb.example:65536/");
     no_url("https://lb.example/#ready");
     let secret = "f.yaml:2:19: ready.callback: the URL holds a user or a password; \
-        remove the text before the @; a configuration holds no secret";
+        remove the text before the @; a configuration must not contain secrets";
     for url in ["http://ann:secret@lb.example/", "ftp://secret@lb.example", "ann:secret@lb.example/ready"] {
         assert_faults(&[(&format!("ready: {{callback: \"{url}\"}}"), &[secret])]);
     }
@@ -264,7 +264,7 @@ fn a_callback_is_an_http_or_https_url_without_a_secret() {
 }
 
 #[test]
-fn faults_of_structure_and_of_meaning_come_together() {
+fn structural_and_other_errors_are_reported_together() {
     let text = "
 user: 7
 zones: [{name: a.example, file: none.zone}, {name: 7}, {nam: b.example}]
@@ -274,13 +274,13 @@ drainTimeout: 1h";
     assert_faults(&[(
         text,
         &[
-            "f.yaml:3:7: user: 7 is a number and not text; put it in quotes: \"7\"",
-            "f.yaml:4:33: zones[0].file: none.zone does not exist; mend the path; relative ones begin at the configuration file's folder",
-            "f.yaml:4:52: zones[1].name: 7 is a number and not a domain name; write it like shop.gslb.example",
+            "f.yaml:3:7: user: 7 is a number, expected text; put it in quotes: \"7\"",
+            "f.yaml:4:33: zones[0].file: none.zone does not exist; fix the path; relative paths start at the configuration file's folder",
+            "f.yaml:4:52: zones[1].name: 7 is a number, expected a domain name; write it like shop.gslb.example",
             "f.yaml:4:56: zones[2]: key name is missing; add name: a domain name",
             "f.yaml:4:57: zones[2].nam: unknown key; did you mean name?",
             "f.yaml:5:34: clusters[0].addresses[0]: \"192.0.2.300\" is not an IPv4 or IPv6 address; write it like 192.0.2.1 or 2001:db8::1",
-            "f.yaml:6:42: pools[0].ttl: 2d is over a day, and no answer follows health for that long; the default is 30s",
+            "f.yaml:6:42: pools[0].ttl: 2d is over a day, and answers would not follow health for that long; the default is 30s",
             "f.yaml:7:15: drainTimeout: 1h is not between 0s and 10m; the default is 5s",
         ],
     )]);

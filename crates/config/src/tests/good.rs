@@ -1,4 +1,4 @@
-//! What is right becomes the model types it says.
+//! Conversion of valid configurations.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -68,7 +68,7 @@ overrides:
 "#;
 
 #[test]
-fn settings_are_read_and_paths_begin_at_the_file() {
+fn settings_are_read_with_paths_relative_to_the_file() {
     let folder = Folder::new(&[("f.yaml", EVERYTHING)]);
     let loaded = folder.load("f.yaml").unwrap();
     let settings = loaded.settings;
@@ -93,7 +93,7 @@ fn settings_are_read_and_paths_begin_at_the_file() {
 }
 
 #[test]
-fn pools_monitors_and_overrides_become_what_they_say() {
+fn pools_monitors_and_overrides_are_converted() {
     let loaded = loaded(EVERYTHING);
     assert_eq!(loaded.warnings, []);
     let pools: Vec<_> = loaded.desired.pools.values().collect();
@@ -123,7 +123,7 @@ fn pools_monitors_and_overrides_become_what_they_say() {
 }
 
 #[test]
-fn a_zone_without_file_is_made_of_soa_and_name_servers() {
+fn zone_without_file_has_soa_and_name_servers() {
     let loaded = loaded(EVERYTHING);
     let zone = &loaded.zones[0];
     let types: Vec<_> = zone.records.iter().map(|record| record.rtype).collect();
@@ -139,7 +139,7 @@ fn a_zone_without_file_is_made_of_soa_and_name_servers() {
 }
 
 #[test]
-fn the_smallest_configuration_has_every_default() {
+fn smallest_configuration_has_every_default() {
     let settings = loaded("version: 1\n").settings;
     let data_dir = super::super::data_dir(&|name| variable(&[], name));
     assert_eq!(settings, Settings { data_dir, ..Settings::default() });

@@ -1,31 +1,31 @@
-//! A configuration in JSON is read another way than one in YAML, and says the same.
+//! JSON has its own parser, which must give the same result as YAML.
 
 use proptest::prelude::*;
 
 use super::{good::EVERYTHING, *};
 use crate::{join::join, yaml};
 
-/// A configuration as JSON.
+/// Returns a configuration as JSON.
 fn as_json(text: &str) -> String {
     let files = ["f.yaml".into()];
     let tree = yaml::parse(text, 0, &files).unwrap().unwrap();
     join(vec![tree], &files, &mut Vec::new()).to_json().to_string()
 }
 
-/// The same text, which is then read as YAML: the comment is no JSON.
+/// Returns the same text with a comment, so that it is parsed as YAML.
 fn read_as_yaml(json: &str) -> String {
     format!("{json}\n# this is YAML\n")
 }
 
 #[test]
-fn everything_in_json_means_what_it_means_in_yaml() {
+fn json_and_yaml_are_equivalent() {
     let json = as_json(EVERYTHING);
     assert!(outcome(&json).is_ok());
     assert_eq!(outcome(&json), outcome(&read_as_yaml(&json)));
 }
 
 #[test]
-fn what_is_at_fault_in_json_is_told_in_its_place() {
+fn errors_in_json_have_locations() {
     let at_fault = [
         "{\"version\": 1,\n\"log\": {\"level\": null}}",
         "{\"version\": 1,\n\"user\": \"a\",\n\"user\": \"b\"}",
@@ -43,14 +43,14 @@ fn what_is_at_fault_in_json_is_told_in_its_place() {
 
 proptest! {
     #[test]
-    fn a_changed_text_gets_one_verdict(changes in proptest::collection::vec((any::<prop::sample::Index>(), 0x20..0x7fu8), 1..4)) {
+    fn changed_json_has_the_same_result_as_yaml(changes in proptest::collection::vec((any::<prop::sample::Index>(), 0x20..0x7fu8), 1..4)) {
         let mut octets = as_json(EVERYTHING).into_bytes();
         for (at, octet) in changes {
             let at = at.index(octets.len());
             octets[at] = octet;
         }
         let json = String::from_utf8(octets).unwrap();
-        // Where it is refused, both are read as YAML.
+        // A rejected text is parsed as YAML in both cases.
         prop_assert_eq!(outcome(&json).ok(), outcome(&read_as_yaml(&json)).ok());
     }
 }

@@ -1,4 +1,4 @@
-//! A reading after another leaves zones unread that are as they were, and only those.
+//! Cache of zones between loads.
 
 use fairway_model::{SharedMap, SharedSet};
 
@@ -7,7 +7,7 @@ use crate::{Before, attempt_after};
 
 const ZONE: &str = "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\n$INCLUDE more\n";
 
-/// A configuration whose parts can be changed one by one.
+/// A configuration with variable parts.
 struct Parts<'a> {
     weight: u16,
     names: &'a str,
@@ -34,7 +34,7 @@ names: [{names}]
     }
 }
 
-/// A folder that was read once, its files old enough.
+/// Returns a loaded folder with files that are old enough.
 fn read_before() -> (Folder, Loaded) {
     let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("b.zone", ZONE), ("more", "\n")]);
     let mut loaded = folder.load("f.yaml").unwrap();
@@ -54,9 +54,9 @@ fn read_after(folder: &Folder, before: &Loaded, parts: &Parts<'_>) -> Loaded {
 }
 
 #[test]
-fn a_changed_pool_leaves_the_zones_unread() {
+fn zones_are_not_read_again_after_change_of_a_pool() {
     let (folder, before) = read_before();
-    let longer = "\n\n# Lines that move what comes behind.\nlog: {level: warn}";
+    let longer = "\n\n# Lines that move the rest.\nlog: {level: warn}";
     for parts in [
         Parts { weight: 7, ..Parts::START },
         Parts { names: "www.a.example more.a.example", ..Parts::START },
@@ -64,16 +64,16 @@ fn a_changed_pool_leaves_the_zones_unread() {
     ] {
         let after = read_after(&folder, &before, &parts);
         assert!(after.zones_as_before && after.zones.is_empty());
-        assert_eq!(after.files, before.files, "all files are watched all the same");
+        assert_eq!(after.files, before.files, "cached files are watched as well");
         assert!(after.fingerprint.is_current());
-        // So does the reading after that.
+        // The next load uses the cache again.
         let again = read_after(&folder, &Loaded { kept: after.kept, ..after }, &parts);
         assert!(again.zones_as_before);
     }
 }
 
 #[test]
-fn a_zone_that_may_be_another_one_is_read() {
+fn zone_is_read_again_if_it_may_have_changed() {
     for parts in [
         Parts { names: "other.a.example", ..Parts::START },
         Parts { file: "b.zone", ..Parts::START },
@@ -95,7 +95,7 @@ fn a_zone_that_may_be_another_one_is_read() {
 }
 
 #[test]
-fn warnings_of_unread_zones_are_told_again_and_a_name_that_may_mend_one_has_them_read() {
+fn warnings_of_cached_zones_are_repeated_until_a_name_resolves_them() {
     let (folder, _) = read_before();
     folder.write("more", "mx MX 10 mail\n");
     let mut before = folder.load("f.yaml").unwrap();
@@ -110,7 +110,7 @@ fn warnings_of_unread_zones_are_told_again_and_a_name_that_may_mend_one_has_them
 }
 
 #[test]
-fn what_was_written_just_now_is_not_settled() {
+fn file_written_just_now_is_not_cached() {
     let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("more", "\n")]);
     assert!(!folder.load("f.yaml").unwrap().kept.settled);
     let none = SharedMap::new();

@@ -1,4 +1,4 @@
-//! Sources of load and the clusters that are read from them.
+//! Load sources and their clusters.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn url(text: &str, https: bool, path: &str) -> LoadUrl {
 }
 
 #[test]
-fn sources_are_read_with_their_defaults() {
+fn load_sources_have_defaults() {
     let at = |port, path: &str| LoadEndpoint::Gateways { port, path: path.to_owned() };
     let metrics = |at, signal, metric, overload_at| LoadQuery::Prometheus { endpoint: at, signal, metric, overload_at };
     let stats = at(15090, "/stats/prometheus");
@@ -56,7 +56,7 @@ fn sources_are_read_with_their_defaults() {
 }
 
 #[test]
-fn a_cluster_names_its_source_and_where_its_gateways_are() {
+fn cluster_has_load_source_and_gateways() {
     let feeds = loaded(SOURCES).desired.cluster_load_sources;
     let jp1 = &feeds[&ClusterName::new("jp1").unwrap()];
     assert_eq!((jp1.source.as_str(), feeds.len()), ("gw", 3));
@@ -65,7 +65,7 @@ fn a_cluster_names_its_source_and_where_its_gateways_are() {
 }
 
 #[test]
-fn a_token_is_read_and_one_that_cannot_be_sent_is_refused_without_being_shown() {
+fn invalid_token_is_rejected_without_showing_it() {
     let text = "version: 1\nload: [{ name: gw, type: prometheus, token: { env: TOKEN } }]\n";
     let folder = Folder::new(&[("f.yaml", text)]);
     let read = folder.load_with("f.yaml", &[("TOKEN", "s3cret")]).unwrap();
@@ -77,7 +77,7 @@ fn a_token_is_read_and_one_that_cannot_be_sent_is_refused_without_being_shown() 
 }
 
 #[test]
-fn faults_of_load_come_at_once_each_with_its_place_and_way_out() {
+fn load_errors_are_reported_together() {
     let faults = faults_of(
         "version: 1
 load:
@@ -94,21 +94,21 @@ clusters:
 ",
     );
     for part in [
-        "load[0].query: query has no meaning for type prometheus; take it out; it belongs to type promql",
-        "load[0].unit: the signals of a gateway are amounts and no permille",
+        "load[0].query: query is not valid for type prometheus; remove it; it belongs to type promql",
+        "load[0].unit: the signals of a gateway are not in permille",
         "load[1].path: path \"nowhere\" is no request target",
-        "load[1].pointer: \"load\" is no JSON pointer; write it like /load",
+        "load[1].pointer: \"load\" is not a JSON pointer; write it like /load",
         "load[2]: key query is missing; add query",
         "load[2]: key url is missing; add url",
-        "load[3].signal: a metric is declared",
-        "load[3].metric.name: \"a{}\" is no name of a metric",
-        "load[3].metric.labels.1: \"1\" is no name of a label",
-        "load[4].port: port is of the gateways",
+        "load[3].signal: signal has no effect",
+        "load[3].metric.name: \"a{}\" is not a metric name",
+        "load[3].metric.labels.1: \"1\" is not a label name",
+        "load[4].port: port applies to gateways",
         "load[4].period: 1ms is not between 50ms and 1d",
-        "load[5].name: source of load e is declared in f.yaml:7:5 already",
+        "load[5].name: load source e is already declared in f.yaml:7:5",
         "load source gw is not declared; declare it, or use one of: a, b, c, d, e",
         "load source a2 is not declared",
-        "clusters[2].scrape: gateways are named, and no source of load",
+        "clusters[2].scrape: scrape has no effect without a load source",
     ] {
         assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");
     }
@@ -122,7 +122,7 @@ clusters:
 }
 
 #[test]
-fn a_cluster_says_how_far_it_is_loaded_on_purpose() {
+fn cluster_has_load_target_and_limit() {
     let text = "version: 1
 clusters:
   - { name: a, addresses: [192.0.2.1], capacity: 800, target: 70%, limit: 0.9 }
@@ -135,13 +135,13 @@ clusters:
         let aim = aims.get(&ClusterName::new(name).unwrap())?;
         Some((aim.target().thousandths(), aim.limit().thousandths()))
     };
-    // A limit under the usual target is the target, too.
+    // A limit below the default target is also the target.
     let expected = [Some((700, 900)), Some((600, 600)), Some((950, 1000)), None];
     assert_eq!(["a", "b", "c", "d"].map(shown), expected);
 }
 
 #[test]
-fn an_aim_at_nothing_or_above_its_limit_is_refused_at_its_place() {
+fn load_target_of_zero_or_above_limit_is_rejected() {
     let faults = faults_of(
         "version: 1
 clusters:
@@ -173,7 +173,7 @@ clusters:
 }
 
 #[test]
-fn a_ttl_may_go_by_risk_between_bounds_around_it() {
+fn adaptive_ttl_has_bounds_around_the_ttl() {
     let pool = |keys: &str| {
         format!(
             "version: 1

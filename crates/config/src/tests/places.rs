@@ -1,4 +1,4 @@
-//! Maps, tables of latencies and what pools say of places.
+//! Maps, latency tables and location rules of pools.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn maps_tables_and_rules_become_what_they_say() {
+fn maps_tables_and_location_rules_are_converted() {
     let loaded = folder().load("f.yaml").unwrap();
     let desired = &loaded.desired;
     let map = desired.maps.values().next().unwrap();
@@ -72,11 +72,11 @@ fn maps_tables_and_rules_become_what_they_say() {
     let location = desired.clusters.values().next().unwrap().location.as_ref().unwrap();
     assert_eq!(location.bias.hundredths(), -20);
     assert_eq!(loaded.warnings, []);
-    assert_eq!(loaded.files.len(), 4, "all are watched: {:?}", loaded.files);
+    assert_eq!(loaded.files.len(), 4, "all files are watched: {:?}", loaded.files);
 }
 
 #[test]
-fn faults_of_maps_are_told_at_their_keys() {
+fn map_errors_are_reported_at_their_keys() {
     let text = "version: 1
 maps:
 - {name: a}
@@ -91,7 +91,7 @@ pools: [{name: p, policy: weighted, members: [{cluster: e, bias: 100}], nearest:
     let faults = faults_of(text);
     let expected = [
         "f.yaml:6:15: maps[1].networks[0].network: \"10.0.0.1/8\" has bits set past its length; write 10.0.0.0/8",
-        "f.yaml:6:36: maps[1].networks[0].country: \"UK\" is the code of no country; give its two letters (ISO 3166-1), like DE",
+        "f.yaml:6:36: maps[1].networks[0].country: \"UK\" is not the code of a country; give its two letters (ISO 3166-1), like DE",
         "f.yaml:10:66: pools[0].members[0].bias: 100 is over 99; give -99 to 99",
         "f.yaml:10:94: pools[0].nearest.tolerance: 5 has no unit; write 5km or 5m",
     ];
@@ -99,18 +99,18 @@ pools: [{name: p, policy: weighted, members: [{cluster: e, bias: 100}], nearest:
         assert!(faults.iter().any(|fault| fault == expected), "{number} {faults:#?}");
     }
     let meant = [
-        "f.yaml:3:3: maps[0]: map a has neither databases nor networks; give one of both",
-        "f.yaml:8:55: maps[2].networks[1].network: 10.0.0.0/8 stands in this map twice; keep one",
-        "f.yaml:8:79: maps[2].networks[2]: 11.0.0.0/8 has no place: nothing is said of it; give region, country, continent, subdivision, coordinates or asn",
-        "f.yaml:8:102: maps[2].networks[3]: latitude and longitude go together, and one is missing; add it, or take the other out",
-        "f.yaml:9:10: maps[3].name: map c is declared in f.yaml:7:3 already; rename or remove one of both",
+        "f.yaml:3:3: maps[0]: map a has no databases and no networks; add databases or networks",
+        "f.yaml:8:55: maps[2].networks[1].network: 10.0.0.0/8 is repeated in this map; remove one",
+        "f.yaml:8:79: maps[2].networks[2]: 11.0.0.0/8 has no location; give region, country, continent, subdivision, coordinates or asn",
+        "f.yaml:8:102: maps[2].networks[3]: latitude and longitude must be given together; add the missing one, or remove the other one",
+        "f.yaml:9:10: maps[3].name: map c is already declared in f.yaml:7:3; rename or remove one of them",
     ];
     let mended = text.replace("10.0.0.1/8, country: UK", "10.0.0.0/8, country: GB").replace("pools:", "#");
     assert_eq!(faults_of(&mended), meant);
 }
 
 #[test]
-fn a_preference_says_whom_it_holds_for_and_stands_once() {
+fn empty_or_repeated_preference_is_rejected() {
     let text = "version: 1
 clusters: [{name: eu1, addresses: [192.0.2.1], location: {latitude: 1, longitude: 2, region: eu}}]
 maps: [{name: m, networks: [{network: 10.0.0.0/8, region: x}]}]
@@ -121,14 +121,14 @@ pools:
   geo: {prefer: [{where: {}, regions: [eu]}, {where: {asn: 1}, regions: [eu]}, {where: {asn: 1}, regions: [eu]}]}
 ";
     let expected = [
-        "f.yaml:8:26: pools[0].geo.prefer[0].where: nothing is said of whom it holds for; give a place, or write its regions as default",
-        "f.yaml:8:88: pools[0].geo.prefer[2].where: there is a preference of the same clients before it; join the two",
+        "f.yaml:8:26: pools[0].geo.prefer[0].where: where has no key; give a location, or write its regions as default",
+        "f.yaml:8:88: pools[0].geo.prefer[2].where: an earlier preference has the same clients; merge them",
     ];
     assert_eq!(faults_of(text), expected);
 }
 
 #[test]
-fn a_missing_or_damaged_file_is_told_where_it_is_named_and_a_line_where_it_stands() {
+fn invalid_map_file_is_reported_where_it_is_named() {
     let folder = folder();
     let whole = city().octets();
     folder.write("city.mmdb", &whole[..whole.len() / 2]);
@@ -136,20 +136,20 @@ fn a_missing_or_damaged_file_is_told_where_it_is_named_and_a_line_where_it_stand
     folder.write("rtt.csv", "network,eu1\n192.0.2.0/24,soon\n");
     let faults = folder.load("f.yaml").unwrap_err();
     assert!(
-        faults[0].starts_with("f.yaml:4:15: maps[0].databases[0]: city.mmdb is no MMDB database, or a damaged one: "),
+        faults[0].starts_with("f.yaml:4:15: maps[0].databases[0]: city.mmdb is not an MMDB database, or is damaged: "),
         "{faults:#?}"
     );
     assert_eq!(
         faults[1..],
         [
-            "f.yaml:4:26: maps[0].databases[1]: asn.mmdb does not exist; mend the path; relative ones begin at the configuration file's folder",
-            "rtt.csv:2: \"soon\" is no latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or nothing",
+            "f.yaml:4:26: maps[0].databases[1]: asn.mmdb does not exist; fix the path; relative paths start at the configuration file's folder",
+            "rtt.csv:2: \"soon\" is not a latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or leave the cell empty",
         ]
     );
 }
 
 #[test]
-fn a_change_beside_a_map_leaves_it_unread_and_a_changed_file_does_not() {
+fn unchanged_map_is_cached_and_changed_file_is_read() {
     let folder = folder();
     let before = folder.load("f.yaml").unwrap();
     let after = |before: &Loaded| {
@@ -166,20 +166,20 @@ fn a_change_beside_a_map_leaves_it_unread_and_a_changed_file_does_not() {
         let table = |loaded: &Loaded| Arc::clone(loaded.desired.latencies.values().next().unwrap());
         (Arc::ptr_eq(&map(a), &map(b)), Arc::ptr_eq(&table(a), &table(b)))
     };
-    assert_eq!(same(&before, &after(&before)), (false, false), "written just now: a further change might not show");
+    assert_eq!(same(&before, &after(&before)), (false, false), "a file written just now may change without showing it");
     let mut settled = folder.load("f.yaml").unwrap();
     settled.kept_maps.settle();
     folder.write("f.yaml", GOOD.replace("bias: 30", "bias: 31"));
     let second = after(&settled);
     assert_eq!(same(&settled, &second), (true, true));
-    assert_eq!(second.files, settled.files, "all files are watched all the same");
+    assert_eq!(second.files, settled.files, "cached files are watched as well");
     folder.write("rtt.csv", "network,eu1\n192.0.2.0/24,13\n");
     assert_eq!(same(&settled, &after(&second)), (true, false));
     folder.write("f.yaml", GOOD.replace("region: office", "region: home"));
     assert_eq!(same(&settled, &after(&second)), (false, false));
 }
 
-/// The problems of a pool with this policy and these rules, in a configuration with so many maps and tables.
+/// Returns the diagnostics of a pool with this policy and these location rules.
 fn problems(policy: &str, rules: &str, maps: &str) -> Vec<String> {
     let text = format!(
         "version: 1\n{maps}clusters:
@@ -197,7 +197,7 @@ pools: [{{name: p, policy: {policy}, members: [{{cluster: eu1}}, {{cluster: us1}
 }
 
 #[test]
-fn what_a_policy_by_place_lacks_is_told() {
+fn incomplete_location_policy_is_reported() {
     let map = |name: &str| format!("{{name: {name}, networks: [{{network: 10.0.0.0/8, region: eu}}]}}");
     let (one, two) = (format!("maps: [{}]\n", map("world")), format!("maps: [{}, {}]\n", map("world"), map("office")));
     let geo = ", geo: {default: [eu]}";
@@ -235,7 +235,7 @@ fn what_a_policy_by_place_lacks_is_told() {
     assert_eq!(
         unused,
         [
-            "warning: pools[0].geo: the policy does not rank by geo, so this says nothing; take it out, or add geo to the policy"
+            "warning: pools[0].geo: the policy does not rank by geo, so this has no effect; remove it, or add geo to the policy"
         ]
     );
 }

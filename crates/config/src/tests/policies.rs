@@ -1,4 +1,4 @@
-//! The steps of a policy: what they mean, and which contradict each other.
+//! Steps of a policy: conversion and contradictions.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn config(policy: &str, more: &str) -> String {
     )
 }
 
-/// A folder with a configuration, and a table of latencies.
+/// Returns a folder with a configuration and a latency table.
 fn folder(policy: &str, more: &str) -> Folder {
     Folder::new(&[("f.yaml", &config(policy, more)), ("t.csv", "network,c\n10.0.0.0/8,1\n")])
 }
@@ -25,7 +25,7 @@ fn policy(text: &str) -> Policy {
 }
 
 #[test]
-fn a_word_or_a_list_of_steps_is_a_policy() {
+fn policy_is_a_word_or_a_list_of_steps() {
     let latency = Rank::Latency { tolerance: Duration::from_millis(20) };
     for (text, ranks, load, choose) in [
         ("weighted", vec![], false, Selection::Weighted),
@@ -45,27 +45,27 @@ fn a_word_or_a_list_of_steps_is_a_policy() {
 }
 
 #[test]
-fn steps_that_contradict_each_other_are_told_where_they_stand() {
+fn contradicting_steps_are_rejected() {
     let faults = |policy: &str, more: &str| {
         let faults = folder(policy, more).load("f.yaml").unwrap_err();
         faults.iter().map(|fault| fault.to_string()).collect::<Vec<_>>().join("\n")
     };
     for (policy, more, fault) in [
-        ("[geo, geo]", "", "pools[0].policy[1]: geo stands twice; keep the first one"),
-        ("[failover, tier, weighted]", "", "pools[0].policy[1]: tier stands twice"),
+        ("[geo, geo]", "", "pools[0].policy[1]: geo is repeated; remove the second one"),
+        ("[failover, tier, weighted]", "", "pools[0].policy[1]: tier is repeated"),
         (
             "[weighted, geo]",
             "",
-            "pools[0].policy[1]: nothing follows weighted, which says who of equals is taken; put it last",
+            "pools[0].policy[1]: no step can follow weighted, which chooses among equals; put it last",
         ),
-        ("[weighted, failover]", "", "pools[0].policy[1]: nothing follows weighted"),
-        ("[load, geo]", "", "pools[0].policy[1]: geo ranks members, and load comes after all rankings"),
-        ("sticky", ", spread: query", "pools[0].spread: a policy that is sticky keeps each client's member"),
+        ("[weighted, failover]", "", "pools[0].policy[1]: no step can follow weighted"),
+        ("[load, geo]", "", "pools[0].policy[1]: geo is a ranking, and load must come after all rankings"),
+        ("sticky", ", spread: query", "pools[0].spread: a sticky policy keeps each client's member"),
         ("[]", "", "pools[0].policy: the list is empty"),
         ("[geo, neerest]", "", "pools[0].policy[1]: \"neerest\" is not known here; did you mean nearest?"),
         ("load", ", minHealthy: 50%", "pool p has minHealthy, but its policy uses load"),
         ("[load, failover]", ", answers: 2", "pool p has answers 2, but failover with load answers one cluster"),
-        ("latency", ", latency: {tolerance: 2m}", "pools[0].latency.tolerance: \"2m\" is over a minute"),
+        ("latency", ", latency: {tolerance: 2m}", "pools[0].latency.tolerance: \"2m\" is more than a minute"),
     ] {
         let told = faults(policy, more);
         assert!(told.contains(fault), "{policy}: {told}");

@@ -1,4 +1,4 @@
-//! Places that are published to.
+//! Providers that records are published to.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn published(section: &str) -> PublishTo {
 }
 
 #[test]
-fn an_etcd_is_reached_as_it_is_told() {
+fn etcd_settings_are_converted() {
     let plain = published("etcd: { endpoints: [\"http://a:2379\", \"http://[::1]:2379/\"] }").destination;
     let endpoints = ["http://a:2379", "http://[::1]:2379"].map(|url| url.parse().unwrap()).into();
     let etcd = Settings::new(endpoints, Tls::default(), None, Duration::from_secs(30));
@@ -39,7 +39,7 @@ fn an_etcd_is_reached_as_it_is_told() {
     )
     .destination
     else {
-        panic!("it is an etcd by its other name")
+        panic!("coredns must be an alias of etcd")
     };
     let (name, password) = etcd.user.unwrap();
     assert_eq!((&*prefix, &*name), ("/dns/", "ann"));
@@ -48,11 +48,11 @@ fn an_etcd_is_reached_as_it_is_told() {
 }
 
 #[test]
-fn a_webhook_and_a_folder_of_objects_are_told() {
+fn webhook_and_dnsendpoint_settings_are_converted() {
     let Destination::Webhook { authorization, weights, .. } =
         published("webhook: { url: \"http://a:8888/base\", token: { file: word }, weights: aws }").destination
     else {
-        panic!("it is a webhook")
+        panic!("expected a webhook")
     };
     assert_eq!((authorization.unwrap().expose(), weights), ("Bearer open", Some(Weights::Aws)));
     let to = published("dnsendpoint: { folder: objects }");
@@ -63,22 +63,22 @@ fn a_webhook_and_a_folder_of_objects_are_told() {
 }
 
 #[test]
-fn each_fault_has_its_place_and_a_way_out() {
+fn destination_errors_have_location_and_hint() {
     for (section, part) in [
-        ("auto: true", "publish.providers[0]: it says no place to publish to; give it rfc2136"),
-        ("file: a\n      dnsendpoint: { folder: b }", "several places"),
+        ("auto: true", "publish.providers[0]: the provider has no destination; add rfc2136"),
+        ("file: a\n      dnsendpoint: { folder: b }", "several destinations"),
         ("etcd: { endpoints: [\"a:2379\"] }", "etcd.endpoints[0]: a:2379: not a URL: no scheme"),
         ("etcd: { endpoints: [\"http://a:2379/v3\"] }", "etcd.endpoints[0]: http://a:2379/v3: the URL has a path"),
         ("etcd: { endpoints: [\"http://a:2379\"], prefix: \"/ü/\" }", "not printable ASCII"),
-        ("etcd: { endpoints: [\"http://a:2379\"], user: ann }", "without each other"),
+        ("etcd: { endpoints: [\"http://a:2379\"], user: ann }", "must be given together"),
         ("etcd: { endpoints: [\"https://a:2379\"], tls: { cert: { file: ca.pem } } }", "etcd.tls: cert and key"),
         ("etcd: { endpoints: [\"https://a:2379\"], tls: { ca: { file: word } } }", "no certificate in it"),
-        ("etcd: { endpoints: [\"http://a:2379\"], tls: { ca: { file: ca.pem } } }", "without TLS"),
+        ("etcd: { endpoints: [\"http://a:2379\"], tls: { ca: { file: ca.pem } } }", "no effect on an http URL"),
         ("webhook: { url: \"ftp://a\" }", "webhook.url: the scheme is neither http nor https; write http://HOST:PORT"),
         ("webhook: { url: \"http://a\", token: { file: nowhere } }", "webhook.token.file: "),
         ("webhook: { url: \"http://a\", timeout: 10m }", "webhook.timeout: "),
-        ("dnsendpoint: { folder: a, namespace: Up }", "no name of a namespace"),
-        ("dnsendpoint: { folder: a }\n      registry: { type: txt }", "registry: the objects in the folder"),
+        ("dnsendpoint: { folder: a, namespace: Up }", "not the name of a namespace"),
+        ("dnsendpoint: { folder: a }\n      registry: { type: txt }", "registry: a folder of objects"),
     ] {
         let told = folder(section).check("f.yaml");
         assert!(told.iter().any(|fault| fault.contains(part)), "{section}: {told:?}");

@@ -1,4 +1,4 @@
-//! Records that are declared one name at a time.
+//! Declared record sets.
 
 use fairway_model::Rtype;
 
@@ -9,7 +9,7 @@ fn config(records: &str) -> String {
 }
 
 #[test]
-fn a_set_has_its_type_its_ttl_and_its_data_in_any_order() {
+fn record_set_has_type_ttl_and_sorted_data() {
     let text = "- {name: a.example, sets: [{type: txt, data: ['\"two words\"', one]}, {type: TYPE65280, ttl: 1h, data: ['\\# 1 ff']}]}\n";
     let sets = loaded(&config(text)).desired.records;
     let told: Vec<_> = sets.values().map(|set| (set.rtype, set.ttl.secs(), set.rdatas.len())).collect();
@@ -19,7 +19,7 @@ fn a_set_has_its_type_its_ttl_and_its_data_in_any_order() {
 }
 
 #[test]
-fn what_cannot_be_declared_has_its_place_and_reason() {
+fn invalid_record_set_is_rejected() {
     let table = [
         ("{name: a.example, sets: [{type: A, data: [nowhere]}]}", "records[0].sets[0].data[0]: A data:"),
         (
@@ -31,7 +31,7 @@ fn what_cannot_be_declared_has_its_place_and_reason() {
         ("{name: b.invalid, sets: [{type: TXT, data: [x]}]}", "b.invalid. TXT is in no declared zone"),
         (
             "{name: a.example, sets: [{type: TXT, data: [x]}, {type: TXT, data: [y]}]}",
-            "record set a.example. TXT is declared in f.yaml:4",
+            "record set a.example. TXT is already declared in f.yaml:4",
         ),
     ];
     for (records, wanted) in table {

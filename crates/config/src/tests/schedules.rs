@@ -1,4 +1,4 @@
-//! Windows of members: what they mean, and each fault with its place and way out.
+//! Windows of members: conversion and errors.
 
 use fairway_model::Timestamp;
 
@@ -11,7 +11,7 @@ fn config(policy: &str, open: &str) -> String {
     )
 }
 
-/// Whether the first member is open at a moment.
+/// True if the first member is open at a time.
 fn is_open(open: &str, at: &str) -> bool {
     let loaded = loaded(&config("[schedule, weighted]", &format!(", open: [{open}]")));
     let pool = loaded.desired.pools.values().next().unwrap();
@@ -20,10 +20,10 @@ fn is_open(open: &str, at: &str) -> bool {
 }
 
 #[test]
-fn a_window_has_days_hours_a_zone_and_moments_and_each_may_be_left_out() {
+fn window_has_days_hours_zone_and_times_each_optional() {
     let hours = "{days: mon-fri, from: \"08:00\", to: \"20:00\", zone: Europe/Berlin}";
     assert!(is_open(hours, "2026-11-23T07:00:00Z") && !is_open(hours, "2026-11-22T12:00:00Z"));
-    // Unquoted times are text as well.
+    // Unquoted times are text, too.
     let night = "{from: 22:00, to: 06:00, zone: UTC}";
     assert!(is_open(night, "2026-11-23T05:59:00Z") && !is_open(night, "2026-11-23T06:00:00Z"));
     let weekend = "{days: \"sat,sun\", zone: UTC}";
@@ -35,13 +35,13 @@ fn a_window_has_days_hours_a_zone_and_moments_and_each_may_be_left_out() {
 }
 
 #[test]
-fn what_is_no_window_is_told_with_its_place_and_the_way_out() {
+fn invalid_window_is_rejected_with_hint() {
     let told = |open: &str| faults_of(&config("[schedule, weighted]", &format!(", open: {open}"))).join("\n");
     for (open, fault) in [
         ("[]", "pools[0].members[0].open: the list is empty"),
         (
             "[{}]",
-            "pools[0].members[0].open[0]: the window says nothing; give zone with days or times of day, or after or",
+            "pools[0].members[0].open[0]: the window says nothing; add zone with days or times of day, or after or",
         ),
         (
             "[{zone: Europe/Berlim, days: mon}]",
@@ -51,20 +51,20 @@ fn what_is_no_window_is_told_with_its_place_and_the_way_out() {
         ("[{zone: UTC, from: \"8:00\"}]", "open[0].from: \"8:00\" is not a time of day from 00:00 to 24:00"),
         (
             "[{zone: UTC, days: mon}, {zone: UTC, from: \"08:00\", to: \"08:00\"}]",
-            "open[1].to: the window opens and closes at 08:00, so that it is no time long; give another time, or leave",
+            "open[1].to: the window opens and closes at 08:00, so it is never open; change one of them, or",
         ),
         (
             "[{zone: UTC, from: \"24:00\", to: \"06:00\"}]",
-            "open[0].from: no day has an hour after 24:00; let it open at",
+            "open[0].from: a window cannot open at 24:00; write 00:00 and",
         ),
         (
             "[{from: \"08:00\"}]",
-            "open[0]: the window has days or times of day, and no zone whose clocks show them; add zone",
+            "open[0]: the window has days or times of day, but no time zone; add zone",
         ),
-        ("[{zone: UTC}]", "open[0]: the window is open at every hour of the week; give days or times of day"),
+        ("[{zone: UTC}]", "open[0]: the window is open at every hour of the week; add days or times of day"),
         (
             "[{after: \"2026-12-01T00:00:00Z\", before: \"2026-12-01T00:00:00Z\"}]",
-            "open[0].before: the window ends before it begins; give a moment that is past `after`",
+            "open[0].before: the window ends before it begins; write a time later than `after`",
         ),
         ("[{zone: UTC, till: \"08:00\"}]", "open[0].till"),
         ("mon-fri", "pools[0].members[0].open: "),
@@ -77,17 +77,17 @@ fn what_is_no_window_is_told_with_its_place_and_the_way_out() {
 }
 
 #[test]
-fn windows_that_the_policy_would_pass_over_are_a_fault_and_a_step_without_windows_a_warning() {
+fn windows_without_step_are_rejected_and_step_without_windows_warns() {
     let open = ", open: [{days: mon, zone: UTC}]";
     let told = faults_of(&config("weighted", open)).join("\n");
     let fault =
-        "pools[0].members[0].open: the member has windows, and the policy does not heed them; add the step schedule";
+        "pools[0].members[0].open: the member has windows, but the policy does not use them; add the step schedule";
     assert!(told.contains(fault), "{told}");
     let warnings = loaded(&config("[schedule, failover]", "")).warnings;
     let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    assert!(told.iter().any(|told| told.contains("has the step schedule, and no member has windows")), "{told:?}");
+    assert!(told.iter().any(|told| told.contains("has the step schedule, but no member has windows")), "{told:?}");
     let told = faults_of(&config("[load, schedule, weighted]", open)).join("\n");
-    assert!(told.contains("pools[0].policy[1]: schedule says who takes part, and load passes clients on"), "{told}");
+    assert!(told.contains("pools[0].policy[1]: load must come after schedule"), "{told}");
     assert_eq!(
         loaded(&config("schedule", open)).desired.pools.values().next().unwrap().policy.to_string(),
         "schedule, weighted"

@@ -1,9 +1,9 @@
-//! What comes from beside the configuration file: zone files, secrets, environment, flags.
+//! Input from outside the configuration file: zone files, secrets, environment, flags.
 
 use super::*;
 use crate::{environment, load};
 
-/// A key that guards nothing, and its certificate.
+/// A private key for tests, and its certificate.
 pub(super) const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgaDDZRZcH29ji5bPF\n\
 2ZS50qtNOPEgC/UgIvfPGQ7jtiGhRANCAATA70ComlB0MTKX0y7BTnUQ5AAmJc9g\n\
@@ -22,7 +22,7 @@ acnu86ff6bXSbGLq3LON\n\
 -----END CERTIFICATE-----\n";
 
 #[test]
-fn zone_files_and_what_they_include_are_read_from_their_own_folder() {
+fn included_zone_files_are_read_relative_to_the_zone_file() {
     let folder = Folder::new(&[
         ("f.yaml", "version: 1\nzones: [{name: a.example, file: zones/a.zone}]\n"),
         (
@@ -42,7 +42,7 @@ fn zone_files_and_what_they_include_are_read_from_their_own_folder() {
 }
 
 #[test]
-fn faults_of_config_and_zones_come_together_sorted_by_place() {
+fn errors_of_configuration_and_zones_are_sorted_by_location() {
     let folder = Folder::new(&[
         ("f.yaml", "version: 1\nzones: [{name: a.example, file: a.zone}]\nuser: 7\n"),
         ("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.530\n"),
@@ -53,7 +53,7 @@ fn faults_of_config_and_zones_come_together_sorted_by_place() {
 }
 
 #[test]
-fn an_address_in_the_zone_file_at_a_steered_name_is_refused() {
+fn address_in_zone_file_at_steered_name_is_rejected() {
     let folder = Folder::new(&[
         (
             "f.yaml",
@@ -71,12 +71,12 @@ overrides: [{match: c, action: drain, reason: x, until: 2025-12-31T00:00:00Z}]
     assert!(faults.iter().any(|fault| fault.starts_with("a.zone:5:") && !fault.contains("warning")), "{faults:?}");
     folder.write("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\nwww TXT x\n");
     let ended =
-        "f.yaml:6:13: warning: the override of c ended at 2025-12-31T00:00:00Z; it does nothing any more: take it out";
+        "f.yaml:6:13: warning: the override of c expired at 2025-12-31T00:00:00Z; remove it";
     assert_eq!(folder.check("f.yaml"), [ended]);
 }
 
 #[test]
-fn secrets_show_in_no_output_and_no_fault() {
+fn secrets_are_never_shown() {
     let text = "version: 1
 monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}, key: {env: KEY}}}]
 ";
@@ -87,7 +87,7 @@ monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}
     let parts: Vec<&str> = KEY.lines().filter(|line| !line.starts_with('-')).collect();
     let table = [
         (KEY, None),
-        ("", Some("the environment variable \"KEY\" is not set, or empty")),
+        ("", Some("the environment variable \"KEY\" is not set or empty")),
         (&one_line, Some("client key: its END line is missing, or its line breaks are lost")),
         (&fused, Some("client key: its BEGIN line is malformed")),
         (cut, Some("client key: its END line is missing")),
@@ -104,7 +104,7 @@ monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}
         };
         assert!(fault.is_none_or(|fault| shown.contains(fault)), "{shown}");
         assert_eq!(fault.is_none(), attempt.outcome.is_ok(), "{shown}");
-        // As text, or as the numbers of its octets.
+        // As text, or as the numbers of its bytes.
         let hidden =
             |part: &&str| !shown.contains(*part) && !shown.contains(&format!("{:?}", &part.as_bytes()[..8])[1..20]);
         assert!(parts.iter().all(hidden), "{shown}");
@@ -113,7 +113,7 @@ monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}
 }
 
 #[test]
-fn what_no_probe_can_use_is_told_at_its_key() {
+fn monitor_that_cannot_run_is_rejected_at_its_key() {
     let text = "version: 1
 monitors:
 - {name: a, type: https, tls: {ca: {file: f.yaml}}}
@@ -135,20 +135,20 @@ monitors:
 }
 
 #[test]
-fn secrets_that_lead_nowhere_are_told_by_their_name() {
+fn missing_secret_is_reported_by_name() {
     let text = "version: 1
 monitors: [{name: m, type: https, tls: {cert: {env: CERT}, key: {file: key.pem}}}, {name: n, type: https, tls: {key: {file: f.yaml}}}]
 ";
     let expected = [
-        "f.yaml:2:53: monitors[0].tls.cert.env: the environment variable \"CERT\" is not set, or empty; set it where fairway is started",
-        "f.yaml:2:72: monitors[0].tls.key.file: key.pem does not exist; mend the path; relative ones begin at the configuration file's folder",
-        "f.yaml:2:112: monitors[1].tls: cert and key go together, and one is missing; add cert, or take the other out",
+        "f.yaml:2:53: monitors[0].tls.cert.env: the environment variable \"CERT\" is not set or empty; set it in the environment of fairway",
+        "f.yaml:2:72: monitors[0].tls.key.file: key.pem does not exist; fix the path; relative paths start at the configuration file's folder",
+        "f.yaml:2:112: monitors[1].tls: cert and key must be given together; add cert, or remove the other one",
     ];
     assert_eq!(faults_of(text), expected);
 }
 
 #[test]
-fn the_environment_wins_over_the_file() {
+fn environment_takes_precedence_over_file() {
     let text = "version: 1\nlisten: {dns: [\"127.0.0.1:1\"], http: \"127.0.0.1:2\"}\nlog: {level: warn}\ndataDir: d\nuser: a\n";
     let folder = Folder::new(&[("f.yaml", text)]);
     let env = [
@@ -169,16 +169,16 @@ fn the_environment_wins_over_the_file() {
 }
 
 #[test]
-fn faults_of_the_environment_are_told_by_variable() {
+fn invalid_variable_is_reported_by_name() {
     let folder = Folder::new(&[("f.yaml", "version: 1\n")]);
     let table = [
         ("FAIRWAY_LISTEN_DNS", "::1", "\"::1\" has no port; write \"[::1]:53\""),
-        ("FAIRWAY_LISTEN_DNS", ",", "it names no address; write it like 0.0.0.0:53,[::]:53, or unset it"),
+        ("FAIRWAY_LISTEN_DNS", ",", "the list has no address; write it like 0.0.0.0:53,[::]:53, or unset it"),
         ("FAIRWAY_LISTEN_HTTP", "on", "\"on\" is not ADDRESS:PORT or off; write it like 127.0.0.1:8053 or off"),
         (
             "FAIRWAY_LOG",
             "loud",
-            "\"loud\" is no level; write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, with commas between",
+            "\"loud\" is not a level; write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, separated by commas",
         ),
     ];
     for (name, value, fault) in table {
@@ -190,7 +190,7 @@ fn faults_of_the_environment_are_told_by_variable() {
 }
 
 #[test]
-fn unknown_variables_are_warned_of_and_those_of_secrets_are_known() {
+fn unknown_variable_is_a_warning() {
     let names = ["FAIRWAY_LISTEN_DSN", "FAIRWAY_LOG", "FAIRWAY_KEY", "FAIRWAY_CONFIG", "PATH"].map(str::to_owned);
     let others = ["FAIRWAY_KEY".to_owned()].into();
     let warnings: Vec<_> = environment::unknown_variables(names, &others).iter().map(Diagnostic::to_string).collect();
@@ -201,7 +201,7 @@ fn unknown_variables_are_warned_of_and_those_of_secrets_are_known() {
 }
 
 #[test]
-fn flags_alone_serve_static_zones_with_no_folder_and_no_listener() {
+fn flags_give_static_zones_without_folder_and_listener() {
     let folder =
         Folder::new(&[("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\n")]);
     let zone = |name: &str| ("a.example".parse().unwrap(), folder.path().join(name));
@@ -212,7 +212,7 @@ fn flags_alone_serve_static_zones_with_no_folder_and_no_listener() {
     assert_eq!((loaded.zones.len(), loaded.desired.zones.len(), loaded.files.len()), (1, 1, 1));
     let source = Source::Flags { listen: vec![], zones: vec![zone("a.zone"), zone("a.zone")] };
     let faults = load(&source, &|_| None).unwrap_err();
-    assert_eq!(folder.lines(&faults), ["command line: zone a.example. is given twice; keep one"]);
+    assert_eq!(folder.lines(&faults), ["command line: zone a.example. is given twice; remove one"]);
     let source = Source::Flags { listen: vec![], zones: vec![zone("none")] };
     assert!(load(&source, &|_| None).unwrap_err()[0].to_string().contains("does not exist"));
 }

@@ -1,16 +1,16 @@
-//! Where declared objects are kept.
+//! The store of declared objects.
 
 use super::*;
 use crate::StoreSettings;
 
 #[test]
-fn without_a_word_they_are_kept_in_the_data_folder() {
+fn default_store_is_in_the_data_folder() {
     assert_eq!(loaded("version: 1\n").settings.store, StoreSettings::Embedded);
     assert_eq!(loaded("version: 1\nstore: {}\n").settings.store, StoreSettings::Embedded);
 }
 
 #[test]
-fn an_etcd_is_reached_as_it_is_told() {
+fn etcd_settings_are_converted() {
     use std::time::Duration;
 
     use fairway_etcd::{Settings, Source};
@@ -46,7 +46,7 @@ fn an_etcd_is_reached_as_it_is_told() {
 }
 
 #[test]
-fn every_fault_of_an_etcd_is_told_and_no_password() {
+fn etcd_errors_are_reported_without_password() {
     let told = faults_of(
         "version: 1
 store:
@@ -61,12 +61,12 @@ store:
     let told = told.join("\n");
     for part in [
         "store.etcd.endpoints[0]: etcd:2379: not a URL: no scheme",
-        "store.etcd.endpoints[1]: etcd:2379: the URL holds a user or a password; give user and password in keys of",
+        "store.etcd.endpoints[1]: etcd:2379: the URL holds a user or a password; use the keys user and password",
         "store.etcd.endpoints[2]: http://etcd:2379/path: the URL has a path",
-        "store.etcd.endpoints: certificates are given, and an endpoint that is spoken to without TLS",
+        "store.etcd.endpoints: certificates have no effect on an http endpoint",
         "store.etcd.prefix: \"a b\" is not printable ASCII",
-        "store.etcd.user: it means nothing without passwordFile",
-        "store.etcd.certificate: it means nothing without key",
+        "store.etcd.user: it has no effect without passwordFile",
+        "store.etcd.certificate: it has no effect without key",
         "store.etcd.timeout: 1m is not between 100ms and 30s",
     ] {
         assert!(told.contains(part), "{part} in {told}");

@@ -1,4 +1,4 @@
-//! Where traces go: what the section says, what OpenTelemetry's variables say, and which of them holds.
+//! Traces: the section, OpenTelemetry's variables, and their precedence.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use fairway_http::Url;
 use super::{sources::CERTIFICATE, *};
 use crate::{TraceProtocol, TraceSettings};
 
-/// What is read of a section and of variables, and what is warned of.
+/// Returns the trace settings of a section and of variables, and the warnings.
 fn read(section: &str, env: &[(&str, &str)]) -> (Option<TraceSettings>, Vec<String>) {
     let text = format!("version: 1\n{section}\n");
     let folder = Folder::new(&[("f.yaml", &text), ("word", "Basic YTpi\n"), ("ca.pem", CERTIFICATE)]);
@@ -29,7 +29,7 @@ fn web_url(text: &str) -> Url {
 }
 
 #[test]
-fn there_are_none_unless_a_collector_is_named() {
+fn traces_are_off_without_collector() {
     assert_eq!(none("", &[]), [""; 0]);
     assert_eq!(none("", &[("OTEL_SERVICE_NAME", "dns"), ("OTEL_TRACES_SAMPLER", "parentbased_always_on")]), [""; 0]);
     let traces = read("traces: { endpoint: \"https://otel.example\" }", &[]).0.unwrap();
@@ -40,7 +40,7 @@ fn there_are_none_unless_a_collector_is_named() {
 }
 
 #[test]
-fn a_section_says_where_they_go_and_which() {
+fn traces_section_is_converted() {
     let (traces, warnings) = read(FILE, &[]);
     let traces = traces.unwrap();
     assert_eq!((traces.timeout, traces.per_million, &*traces.service), (Duration::from_secs(2), 250_000, "dns"));
@@ -53,7 +53,7 @@ fn a_section_says_where_they_go_and_which() {
 }
 
 #[test]
-fn variables_win_over_the_section_key_by_key() {
+fn variables_take_precedence_key_by_key() {
     let env = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all.example:4318/"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=a%2Cb, x-word=c"),
@@ -81,7 +81,7 @@ fn variables_win_over_the_section_key_by_key() {
 }
 
 #[test]
-fn protocol_is_http_unless_section_or_variable_says_grpc() {
+fn protocol_is_http_unless_section_or_variable_is_grpc() {
     let grpc = "traces: { endpoint: \"http://otel.example:4317\", protocol: grpc }";
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel.example:4317");
     let protocol = |word| ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", word);
@@ -91,7 +91,7 @@ fn protocol_is_http_unless_section_or_variable_says_grpc() {
         (grpc, &[endpoint], TraceProtocol::Grpc),
         ("", &[endpoint, protocol("grpc")], TraceProtocol::Grpc),
         (grpc, &[endpoint, protocol("http/protobuf")], TraceProtocol::HttpProtobuf),
-        // A variable without an endpoint is meant for another program's port.
+        // Without an endpoint, the variable applies to the port of another program.
         (FILE, &[protocol("grpc")], TraceProtocol::HttpProtobuf),
     ] {
         let (traces, warnings) = read(section, env);
@@ -100,7 +100,7 @@ fn protocol_is_http_unless_section_or_variable_says_grpc() {
 }
 
 #[test]
-fn a_variable_that_cannot_be_heeded_is_warned_of_and_keeps_nobody_from_starting() {
+fn invalid_otel_variable_is_a_warning() {
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel.example:4317");
     for off in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")] {
         assert_eq!(none(FILE, &[endpoint, off]), [""; 0]);
@@ -118,10 +118,10 @@ fn a_variable_that_cannot_be_heeded_is_warned_of_and_keeps_nobody_from_starting(
     assert!(told.contains("holds a user or a password") && !told.contains("secret@"), "{told}");
     let table = [
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "10s is not 100 to 60000"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "secret", "a part of it is no KEY=VALUE"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "a b=secret", "\"a b\" is no header with its value"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "a=secret%0a", "\"a\" is no header with its value"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "a=secret%f", "a part of it is no KEY=VALUE"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "secret", "one of its parts is not KEY=VALUE"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a b=secret", "\"a b\" is not a header name with a valid value"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=secret%0a", "\"a\" is not a header name with a valid value"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=secret%f", "one of its parts is not KEY=VALUE"),
         ("OTEL_TRACES_SAMPLER", "jaeger_remote", "jaeger_remote is not known"),
     ];
     for (name, value, what) in table {
@@ -139,11 +139,11 @@ fn a_variable_that_cannot_be_heeded_is_warned_of_and_keeps_nobody_from_starting(
 }
 
 #[test]
-fn every_fault_of_the_section_is_told_and_no_secret() {
+fn traces_errors_are_reported_without_secrets() {
     assert_eq!(
         faults_of("version: 1\ntraces: {}\n"),
         [
-            "f.yaml:2:9: traces: it names no collector; give endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, or take the section out"
+            "f.yaml:2:9: traces: no collector is configured; add endpoint, set OTEL_EXPORTER_OTLP_ENDPOINT, or remove the section"
         ]
     );
     let told = faults_of(
@@ -158,10 +158,10 @@ traces:
     .join("\n");
     for part in [
         "traces.timeout: 2h is not between 100ms and 1m; the default is 10s",
-        "traces.headers[0].name: \"a b\" is no name of a header; write it like Authorization",
-        "traces.headers[1].value.env: the environment variable \"NOWHERE\" is not set, or empty",
-        "traces.tls: cert and key mean nothing without each other",
-        "traces.tls: certificates are given, and a URL that is spoken to without TLS",
+        "traces.headers[0].name: \"a b\" is not a header name; write it like Authorization",
+        "traces.headers[1].value.env: the environment variable \"NOWHERE\" is not set or empty",
+        "traces.tls: cert and key must be given together",
+        "traces.tls: certificates have no effect on an http URL",
     ] {
         assert!(told.contains(part), "{part} in {told}");
     }

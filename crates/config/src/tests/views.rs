@@ -14,7 +14,7 @@ fn config(member: &str, zone: &str) -> String {
 }
 
 #[test]
-fn members_are_for_everybody_and_zones_public_where_nothing_else_is_said() {
+fn members_and_zones_are_public_by_default() {
     let loaded = loaded(&config("", ""));
     let member = &loaded.desired.pools.values().next().unwrap().members[0];
     assert_eq!((&*member.networks, member.internal), (&[][..], false));
@@ -22,7 +22,7 @@ fn members_are_for_everybody_and_zones_public_where_nothing_else_is_said() {
 }
 
 #[test]
-fn networks_internal_and_visibility_become_what_they_say() {
+fn networks_internal_and_visibility_are_converted() {
     let loaded = loaded(&config(
         ", networks: [10.0.0.0/8, \"2001:db8::/32\", 192.0.2.7], internal: true",
         ", visibility: private",
@@ -38,7 +38,7 @@ fn networks_internal_and_visibility_become_what_they_say() {
 }
 
 #[test]
-fn a_pool_whose_members_are_all_internal_is_told_in_a_public_zone() {
+fn pool_with_internal_members_only_warns_in_public_zone() {
     let warnings = loaded(&config(", internal: true", "")).warnings;
     let said: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     let what = "every member of pool p is internal, but the zone of shop.a.example. is public";
@@ -49,7 +49,7 @@ fn a_pool_whose_members_are_all_internal_is_told_in_a_public_zone() {
 }
 
 #[test]
-fn what_is_no_network_or_no_visibility_is_told_with_its_place() {
+fn invalid_network_or_visibility_is_rejected() {
     for (member, zone, expected) in [
         (
             ", networks: [10.1.2.3/8]",
@@ -71,7 +71,7 @@ fn what_is_no_network_or_no_visibility_is_told_with_its_place() {
 }
 
 #[test]
-fn more_networks_than_a_pool_may_name_are_told() {
+fn too_many_networks_in_a_pool_are_rejected() {
     let networks = |count: u16| {
         let networks: Vec<_> = (0..count).map(|i| format!("10.{}.{}.0/24", i / 256, i % 256)).collect();
         format!(", networks: [{}]", networks.join(", "))

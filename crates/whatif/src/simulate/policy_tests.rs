@@ -69,7 +69,7 @@ fn each_page_of_a_policy_shows_the_picture_of_its_scenario() {
 fn a_pool_is_read_as_a_configuration_would_and_its_faults_are_told_in_the_same_words() {
     let fault = |pool: Value| read(file(|file| file["pool"] = pool)).err().unwrap_or_else(|| "no fault".to_owned());
     assert_eq!(fault(json!({ "policy": "failover" })), "no fault");
-    let late = "pool.policy[1]: nothing follows weighted, which says who of equals is taken; put it last";
+    let late = "pool.policy[1]: no step can follow weighted, which chooses among equals; put it last";
     assert_eq!(fault(json!({ "policy": ["weighted", "load"] })), late);
     assert!(fault(json!({ "policy": "random" })).starts_with("pool.policy: "));
     assert!(fault(json!({ "policy": "weighted", "members": [{ "cluster": "c" }] })).contains("cluster c"));
