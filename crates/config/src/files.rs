@@ -109,9 +109,7 @@ fn explain(error: &io::Error) -> Unreadable {
         ErrorKind::NotFound => {
             ("does not exist", "fix the path; relative paths start at the configuration file's folder")
         }
-        ErrorKind::PermissionDenied => {
-            ("is not readable by this user", "allow the user that runs fairway to read it")
-        }
+        ErrorKind::PermissionDenied => ("is not readable by this user", "allow the user that runs fairway to read it"),
         ErrorKind::NotADirectory => ("has a component that is not a folder", "fix the path"),
         _ => return Unreadable { what: format!("cannot be read: {error}"), hint: "fix the file or the path" },
     };
@@ -134,9 +132,10 @@ mod tests {
         assert_eq!(why(folder.path()), "is a folder");
         assert_eq!(why(&folder.path().join("none")), "does not exist");
         assert_eq!(why(&pipe.join("x")), "has a component that is not a folder");
-        for (link, leads_to, what) in
-            [("a", "none", "is a link to a file that does not exist"), ("b", "b", "is a link that leads back to itself")]
-        {
+        for (link, leads_to, what) in [
+            ("a", "none", "is a link to a file that does not exist"),
+            ("b", "b", "is a link that leads back to itself"),
+        ] {
             std::os::unix::fs::symlink(leads_to, folder.path().join(link)).unwrap();
             assert_eq!(why(&folder.path().join(link)), what);
         }

@@ -231,7 +231,8 @@ pub fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec<Diagno
     }
     let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string(), "name a text file"))?;
     let root = yaml::parse(&text, 0, std::slice::from_ref(&name))?;
-    root.map(|root| root.to_json()).ok_or_else(|| fault("the file is empty".to_owned(), "the manual describes its content"))
+    root.map(|root| root.to_json())
+        .ok_or_else(|| fault("the file is empty".to_owned(), "the manual describes its content"))
 }
 
 /// Converts a configuration that was composed in memory and names no files; or returns its errors.

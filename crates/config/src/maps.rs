@@ -179,4 +179,5 @@ pub fn check_latencies(name: &LatencyTableName, text: &str) -> Result<LatencyTab
 }
 
 /// Hint for a database that cannot be used.
-const MMDB_WAY_OUT: &str = "replace it with a complete City, Country or ASN database: write it under another name, then rename it";
+const MMDB_WAY_OUT: &str =
+    "replace it with a complete City, Country or ASN database: write it under another name, then rename it";

@@ -175,7 +175,12 @@ fn decoded(text: &str) -> Option<String> {
 fn header(reader: &mut Reader<'_>, name: &str, key: &str, value: &str) -> Option<(HeaderName, Secret)> {
     let parsed = key.parse().ok().filter(|_| HeaderValue::from_str(value).is_ok());
     if parsed.is_none() {
-        warn(reader, name, &format!("{key:?} is not a header name with a valid value"), "write it like Authorization=Basic%20…");
+        warn(
+            reader,
+            name,
+            &format!("{key:?} is not a header name with a valid value"),
+            "write it like Authorization=Basic%20…",
+        );
     }
     parsed.map(|key| (key, Secret::new(value.to_owned())))
 }

@@ -67,7 +67,10 @@ impl TextValue for Distance {
         let metres = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
         let metres = metres.filter(|metres| *metres <= DISTANCE_MAX);
         metres.map(Self).ok_or_else(|| {
-            Refusal::new(format!("{} is more than half the circumference of the earth", quoted(text)), "give at most 20000km")
+            Refusal::new(
+                format!("{} is more than half the circumference of the earth", quoted(text)),
+                "give at most 20000km",
+            )
         })
     }
 }
@@ -87,7 +90,9 @@ impl TextValue for Milliseconds {
     fn parse(text: &str) -> Result<Self, Refusal> {
         let duration = Duration::parse(text)?;
         let millis = u16::try_from(duration.as_millis()).ok().filter(|millis| *millis <= 60_000);
-        millis.map(Self).ok_or_else(|| Refusal::new(format!("{} is more than a minute", quoted(text)), "give at most 1m"))
+        millis
+            .map(Self)
+            .ok_or_else(|| Refusal::new(format!("{} is more than a minute", quoted(text)), "give at most 1m"))
     }
 }
 

@@ -185,7 +185,11 @@ impl<'t> Reader<'t> {
         if self.nodes <= NODES_MAX {
             return Ok(());
         }
-        Err(self.stop(spot, format!("the file has more than {NODES_MAX} values"), "spread it over several files of a folder"))
+        Err(self.stop(
+            spot,
+            format!("the file has more than {NODES_MAX} values"),
+            "spread it over several files of a folder",
+        ))
     }
 
     fn scalar(&mut self, text: Cow<'t, str>, style: ScalarStyle, tag: Option<&Tag>, spot: Spot) -> Data {
@@ -270,7 +274,10 @@ fn explain(info: &str, text: &str, marker: &Marker) -> (String, &'static str) {
         return ("the indentation contains a tab, which YAML forbids".to_owned(), "indent with spaces");
     }
     if info.contains("unknown anchor") {
-        return ("an alias (*) refers to an anchor (&) that is not defined before it".to_owned(), "write the value out");
+        return (
+            "an alias (*) refers to an anchor (&) that is not defined before it".to_owned(),
+            "write the value out",
+        );
     }
     if info.contains("mapping values are not allowed") {
         let what = "unexpected ':'";
@@ -283,10 +290,7 @@ fn explain(info: &str, text: &str, marker: &Marker) -> (String, &'static str) {
         return ("brackets are nested too deeply".to_owned(), "look for an extra bracket");
     }
     if info.contains("unprintable") {
-        return (
-            "unexpected control character".to_owned(),
-            "remove it; in double quotes it can be written as \\x00",
-        );
+        return ("unexpected control character".to_owned(), "remove it; in double quotes it can be written as \\x00");
     }
     let hint = "check the indentation, brackets and quotes here and in the lines before";
     (format!("this is not YAML ({info})"), hint)

@@ -73,7 +73,10 @@ fn alias_expansion_over_the_limit_is_rejected() {
 
 #[test]
 fn recursive_alias_is_rejected() {
-    assert_eq!(fault("a: &a [*a]\n"), "f.yaml:1:8: an alias is inside the value that it refers to; write the value out");
+    assert_eq!(
+        fault("a: &a [*a]\n"),
+        "f.yaml:1:8: an alias is inside the value that it refers to; write the value out"
+    );
 }
 
 #[test]
@@ -96,7 +99,10 @@ fn invalid_yaml_is_rejected_with_location_and_hint() {
             "a: b: c\n",
             "f.yaml:1:5: unexpected ':'; quote text that contains ': ', or fix the indentation of this line and the one before",
         ),
-        ("a: *x\n", "f.yaml:1:4: an alias (*) refers to an anchor (&) that is not defined before it; write the value out"),
+        (
+            "a: *x\n",
+            "f.yaml:1:4: an alias (*) refers to an anchor (&) that is not defined before it; write the value out",
+        ),
         (
             "a: 1\n---\nb: 2\n",
             "f.yaml:2:1: a second document begins here; write one document per file; a folder may have several files",

@@ -38,8 +38,7 @@ pub(super) fn access(meaning: &mut Meaning<'_, '_>, wire: Option<v1::Access>) ->
     access.hosts =
         hosts.into_iter().flat_map(|List(names)| names).map(|Text(name)| name.to_ascii_lowercase()).collect();
     if meaning.whole && !access.grants.is_empty() && !access.is_enabled() {
-        let what =
-            "grants have no effect without authentication: every client on this machine has full access";
+        let what = "grants have no effect without authentication: every client on this machine has full access";
         meaning.error("/access/grants", what, "declare tokens, issuers or tls.clientCa, or remove the grants");
     }
     if meaning.whole && access.is_enabled() && access.grants.is_empty() {
@@ -65,7 +64,8 @@ pub(crate) fn check_listener(settings: &Settings, place: FileLocation, reader: &
 }
 
 fn open_listener(address: SocketAddr, missing: &str, place: FileLocation) -> Diagnostic {
-    let what = format!("listen.http: {address} can be reached from other machines, which requires TLS and authentication");
+    let what =
+        format!("listen.http: {address} can be reached from other machines, which requires TLS and authentication");
     Diagnostic::error(place, what, format!("add {missing} (docs/access.md), or listen on 127.0.0.1:{}", address.port()))
 }
 
@@ -171,7 +171,8 @@ fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<Ke
             let path = meaning.path(&pointer, file);
             let read = meaning.files().read(&path, SECRET_MAX).map_err(|why| (why.what, why.hint));
             let read = read.and_then(|octets| {
-                check_keys(&octets).map_err(|why| (format!("cannot be used: {why}"), "use a JSON Web Key Set (RFC 7517)"))?;
+                check_keys(&octets)
+                    .map_err(|why| (format!("cannot be used: {why}"), "use a JSON Web Key Set (RFC 7517)"))?;
                 Ok(String::from_utf8_lossy(&octets).into())
             });
             match read {

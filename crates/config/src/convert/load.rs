@@ -225,11 +225,7 @@ fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, source: &LoadSourc
         // The text of the error would show the token.
         MonitorError::Header(_) => {
             let what = "the token cannot be sent: it is not one line of printable ASCII";
-            return meaning.error(
-                format_args!("{pointer}/token"),
-                what,
-                "check the file or variable for line breaks",
-            );
+            return meaning.error(format_args!("{pointer}/token"), what, "check the file or variable for line breaks");
         }
         _ => "",
     };

@@ -109,11 +109,7 @@ fn http(
 ) -> HttpCheck {
     let headers = wire.headers.take().unwrap_or_default();
     if let Some(name) = headers.keys().find(|name| name.eq_ignore_ascii_case("host")) {
-        meaning.error(
-            format_args!("{pointer}/headers/{name}"),
-            "the Host header has its own key",
-            "write it as host",
-        );
+        meaning.error(format_args!("{pointer}/headers/{name}"), "the Host header has its own key", "write it as host");
     }
     HttpCheck {
         port: wire.port.map_or(port, |Int(port)| port),
@@ -150,11 +146,7 @@ pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -
     }
     if wire.verify == Some(false) {
         if wire.ca.is_some() {
-            meaning.error(
-                format_args!("{pointer}/ca"),
-                "ca has no effect if verify is false",
-                "remove one of them",
-            );
+            meaning.error(format_args!("{pointer}/ca"), "ca has no effect if verify is false", "remove one of them");
         } else {
             let what = "the gateway's certificate is not verified, so anyone can impersonate it";
             meaning.warn(format_args!("{pointer}/verify"), what, "give its ca, and remove verify");

@@ -89,8 +89,7 @@ fn contradiction(before: &[Step], step: Step) -> Option<(String, &'static str)> 
         return Some((format!("{word} is repeated"), "remove the second one"));
     }
     if let Some(chooser) = before.iter().find(|before| chooses(before)) {
-        let what =
-            format!("no step can follow {}, which chooses among equals", format!("{chooser:?}").to_lowercase());
+        let what = format!("no step can follow {}, which chooses among equals", format!("{chooser:?}").to_lowercase());
         return Some((what, "put it last"));
     }
     if before.contains(&Step::Load) && step == Step::Schedule {

@@ -93,7 +93,11 @@ fn etcd(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::SkyDns) -> Op
         (None, None) => None,
         (Some(Text(user)), Some(password)) => Some((user.clone(), password?)),
         _ => {
-            meaning.error(pointer, "user and password must be given together", "add the missing one, or remove the other one");
+            meaning.error(
+                pointer,
+                "user and password must be given together",
+                "add the missing one, or remove the other one",
+            );
             None
         }
     };

@@ -32,11 +32,19 @@ pub(super) fn read(name: &LatencyTableName, file: &str, text: &str) -> Result<La
         }
     }
     if rows.is_empty() && reader.faults.is_empty() {
-        reader.fault(0, "the table has no network", "write a first line like \"network,eu1,us1\", then one line per network");
+        reader.fault(
+            0,
+            "the table has no network",
+            "write a first line like \"network,eu1,us1\", then one line per network",
+        );
     }
     if !text.is_empty() && !text.ends_with('\n') {
         let last = text.lines().count().try_into().unwrap_or(u32::MAX);
-        reader.fault(last, "the table does not end with a line break, so it may be truncated", "complete the last line");
+        reader.fault(
+            last,
+            "the table does not end with a line break, so it may be truncated",
+            "complete the last line",
+        );
     }
     if reader.faults.is_empty() { Ok(LatencyTable::new(name.clone(), clusters, rows)) } else { Err(reader.faults) }
 }
@@ -176,7 +184,10 @@ mod tests {
     #[test]
     fn table_without_network_or_cluster_is_rejected() {
         for (text, fault) in [
-            ("", "rtt.csv: the table has no network; write a first line like \"network,eu1,us1\", then one line per network"),
+            (
+                "",
+                "rtt.csv: the table has no network; write a first line like \"network,eu1,us1\", then one line per network",
+            ),
             ("network\n", "rtt.csv:1: the first line names no cluster; write it like network,eu1,us1"),
             (
                 "10.0.0.0/8,1\n",

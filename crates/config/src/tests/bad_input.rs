@@ -100,10 +100,7 @@ fn unreadable_file_is_reported_and_watched() {
         ("pipe.yaml", "pipe.yaml: the file is a pipe, socket or device; name a regular file"),
         ("long.yaml", "long.yaml: the file is larger than 67108864 bytes; split it"),
         ("latin1.yaml", "latin1.yaml:2:8: the text is not UTF-8 from here; save it as UTF-8"),
-        (
-            "empty",
-            "empty: the file contains no *.yaml and no *.yml file; add one, or name another folder",
-        ),
+        ("empty", "empty: the file contains no *.yaml and no *.yml file; add one, or name another folder"),
         ("latin1.yaml/x", "latin1.yaml/x: the file has a component that is not a folder; fix the path"),
     ];
     for (name, expected) in table {

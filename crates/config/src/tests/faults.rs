@@ -22,10 +22,7 @@ fn unknown_key_is_rejected_with_suggestion() {
             &["f.yaml:2:60: pools[0].members[0].Wieght: unknown key; did you mean weight?"],
         ),
         ("udp: {threads: 4}", &["f.yaml:2:7: udp.threads: unknown key; known here: payloadMax, workers"]),
-        (
-            "<<: {user: a}",
-            &["f.yaml:2:1: [\"<<\"]: unknown key; YAML 1.2 has no merge keys: write the keys out"],
-        ),
+        ("<<: {user: a}", &["f.yaml:2:1: [\"<<\"]: unknown key; YAML 1.2 has no merge keys: write the keys out"]),
     ]);
 }
 
@@ -90,9 +87,7 @@ fn wrong_type_is_rejected_with_expected_one() {
         ),
         (
             "clusters: [c]",
-            &[
-                "f.yaml:2:12: clusters[0]: \"c\" is not valid here; give a section with keys like name and addresses",
-            ],
+            &["f.yaml:2:12: clusters[0]: \"c\" is not valid here; give a section with keys like name and addresses"],
         ),
         (
             "listen: {dns: [53], http: offf}",

@@ -70,8 +70,7 @@ overrides: [{match: c, action: drain, reason: x, until: 2025-12-31T00:00:00Z}]
     let faults = folder.check("f.yaml");
     assert!(faults.iter().any(|fault| fault.starts_with("a.zone:5:") && !fault.contains("warning")), "{faults:?}");
     folder.write("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\nwww TXT x\n");
-    let ended =
-        "f.yaml:6:13: warning: the override of c expired at 2025-12-31T00:00:00Z; remove it";
+    let ended = "f.yaml:6:13: warning: the override of c expired at 2025-12-31T00:00:00Z; remove it";
     assert_eq!(folder.check("f.yaml"), [ended]);
 }
 
