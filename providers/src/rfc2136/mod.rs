@@ -1,33 +1,40 @@
-//! DNS servers that take updates: UPDATE (RFC 2136) to write, a transfer (RFC 5936) to read, both over TCP and signed with TSIG.
+//! Servers that accept DNS UPDATE (RFC 2136). The zone is read by a transfer (RFC 5936); both go over TCP and are signed with TSIG.
 //!
-//! The messages are put together and read here, not by hickory-proto (0.26): its verifier wants every message of a transfer signed,
-//! where up to 99 need not be (RFC 8945 section 5.3.1), and a record whose data it cannot read fails the whole transfer, where records of
-//! others are none of ours to judge.
+//! The crate `domain` encodes, decodes and signs. hickory-proto (0.26) cannot be used: its verifier requires a signature on every message of
+//! a transfer, where up to 99 messages may be unsigned (RFC 8945 section 5.3.1), and a record with RDATA that it cannot parse fails the
+//! whole transfer, although that record may belong to another owner.
 
 mod message;
+#[cfg(test)]
+mod tests;
 mod tsig;
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{fmt::Display, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use domain::{
+    base::{Message, iana::Rcode},
+    rdata::tsig::Time48,
+    tsig::{ClientSequence, Key},
+};
 use fairway_model::{Changes, Name, ProviderRecordSet, Rtype};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
+use self::message::Request;
 pub use self::tsig::{TsigAlgorithm, TsigKey};
-use self::{message::Message, tsig::Session};
 use crate::publish::{Limits, Provider, ProviderError, Scope};
 
-/// A server that takes updates.
+/// A server that accepts DNS UPDATE.
 #[derive(Clone, Debug)]
 pub struct Rfc2136 {
-    /// Where it listens.
+    /// Its address and port.
     pub server: SocketAddr,
     /// Its zones that are published to.
     pub zones: Vec<Name>,
-    /// With what messages are signed; none for a server that goes by addresses.
+    /// Key that signs messages; `None` for a server that authorizes by client address.
     pub key: Option<TsigKey>,
     /// Longest time of a call.
     pub timeout: Duration,
@@ -59,111 +66,117 @@ impl Provider for Rfc2136 {
 }
 
 impl Rfc2136 {
-    /// The changes that belong to a zone.
+    /// Returns the changes that belong to a zone.
     fn part(&self, zone: &Name, changes: &Changes) -> Changes {
         let scope = Scope { zones: &self.zones, types: None, set_identifiers: false };
-        let is_there = |set: &&ProviderRecordSet| scope.zone_of(&set.set.name) == Some(zone);
+        let is_in_zone = |set: &&ProviderRecordSet| scope.zone_of(&set.set.name) == Some(zone);
         Changes {
-            create: changes.create.iter().filter(is_there).cloned().collect(),
-            update: changes.update.iter().filter(|update| is_there(&&update.to)).cloned().collect(),
-            delete: changes.delete.iter().filter(is_there).cloned().collect(),
+            create: changes.create.iter().filter(is_in_zone).cloned().collect(),
+            update: changes.update.iter().filter(|update| is_in_zone(&&update.to)).cloned().collect(),
+            delete: changes.delete.iter().filter(is_in_zone).cloned().collect(),
         }
     }
 
     async fn update(&self, zone: &Name, changes: &Changes) -> Result<(), ProviderError> {
-        let mut call = Call::start(self, message::update(id(), zone, changes)).await?;
-        let answer = call.next(|_| true).await?;
-        match answer.rcode {
-            0 => Ok(()),
-            rcode => Err(refusal(rcode, zone)),
+        let too_large = |_| ProviderError::Refused("the update is over 65,535 bytes".to_owned());
+        let mut exchange = Exchange::start(self, message::update(id(), zone, changes).map_err(too_large)?).await?;
+        let response = exchange.next().await?;
+        exchange.finish()?;
+        match response.header().rcode() {
+            Rcode::NOERROR => Ok(()),
+            rcode => Err(update_error(rcode, zone)),
         }
     }
 
     async fn transfer(&self, zone: &Name) -> Result<Vec<ProviderRecordSet>, ProviderError> {
-        let mut call = Call::start(self, message::transfer(id(), zone)).await?;
+        let request = message::transfer(id(), zone).map_err(|error| ProviderError::Unavailable(error.to_string()))?;
+        let mut exchange = Exchange::start(self, request).await?;
         let mut records: Vec<message::Record> = Vec::new();
-        let mut octets = 0;
+        let mut bytes = 0;
         loop {
-            let begun = !records.is_empty();
-            let answer = call.next(|answer| answer.rcode != 0 || is_end(begun, answer)).await?;
-            if answer.rcode != 0 {
+            let response = exchange.next().await?;
+            let rcode = response.header().rcode();
+            if rcode != Rcode::NOERROR {
                 return Err(ProviderError::Unavailable(format!(
-                    "the transfer of {zone} is refused ({}); allow it to this key or address",
-                    rcode_name(answer.rcode)
+                    "the server refused the transfer of {zone} ({}); allow it for this key or address",
+                    describe(rcode)
                 )));
             }
-            let is_end = is_end(begun, &answer);
-            octets += call.read_last;
-            records.extend(answer.answers);
+            bytes += response.as_slice().len();
+            records.extend(message::answers(&response).map_err(malformed)?);
             if records.first().is_none_or(|first| first.rtype != Rtype::SOA || first.name != *zone) {
                 return Err(ProviderError::Unavailable(format!("the transfer of {zone} does not begin with its SOA")));
             }
-            if is_end {
+            // The SOA at the end marks the end and is not a record of its own (RFC 5936 section 2.2).
+            if records.len() > 1 && records.last().is_some_and(|last| last.rtype == Rtype::SOA) {
+                exchange.finish()?;
                 records.pop();
                 return Ok(message::sets(records));
             }
-            if octets > TRANSFER_MAX {
-                return Err(ProviderError::Unavailable(format!(
-                    "the transfer of {zone} is over {TRANSFER_MAX} octets"
-                )));
+            if bytes > TRANSFER_MAX {
+                return Err(ProviderError::Unavailable(format!("the transfer of {zone} is over {TRANSFER_MAX} bytes")));
             }
         }
     }
 }
 
-/// Whether a message ends a transfer: its last record is the SOA again.
-fn is_end(begun: bool, answer: &Message) -> bool {
-    let last_is_soa = answer.answers.last().is_some_and(|record| record.rtype == Rtype::SOA);
-    last_is_soa && (begun || answer.answers.len() > 1)
-}
-
-/// One request and its answer, over a connection of their own.
-struct Call {
+/// One request and its responses, on a connection of their own.
+struct Exchange {
     stream: TcpStream,
     id: u16,
-    session: Option<Session>,
-    read_last: usize,
+    /// Verifies the responses; `None` without a key.
+    signatures: Option<ClientSequence<Arc<Key>>>,
 }
 
-impl Call {
-    async fn start(to: &Rfc2136, mut request: Vec<u8>) -> Result<Self, ProviderError> {
-        let session = match &to.key {
+impl Exchange {
+    async fn start(to: &Rfc2136, mut request: Request) -> Result<Self, ProviderError> {
+        let too_large = || ProviderError::Refused("the update is over 65,535 bytes".to_owned());
+        let signatures = match &to.key {
             None => None,
             Some(key) => {
-                let octets = key
-                    .octets()
-                    .ok_or_else(|| ProviderError::Unavailable("the TSIG secret is no base64".to_owned()))?;
-                Some(Session::sign(key, &octets, &mut request, now()))
+                let key = key
+                    .to_domain()
+                    .ok_or_else(|| ProviderError::Unavailable("the TSIG secret is not base64".to_owned()))?;
+                let signed = ClientSequence::request(key, &mut request, Time48::now());
+                Some(signed.map_err(|_| too_large())?)
             }
         };
-        let length = u16::try_from(request.len())
-            .map_err(|_| ProviderError::Refused("the update is over 65,535 octets".to_owned()))?;
-        let id = u16::from_be_bytes([request[0], request[1]]);
+        let id = request.header().id();
+        let request = request.finish();
+        let length = u16::try_from(request.len()).map_err(|_| too_large())?;
         let mut stream = TcpStream::connect(to.server).await.map_err(|error| unavailable(to.server, &error))?;
         let framed = [&length.to_be_bytes()[..], &request].concat();
         stream.write_all(&framed).await.map_err(|error| unavailable(to.server, &error))?;
-        Ok(Self { stream, id, session, read_last: 0 })
+        Ok(Self { stream, id, signatures })
     }
 
-    /// The next message of the answer, its signature checked.
-    async fn next(&mut self, is_last: impl Fn(&Message) -> bool) -> Result<Message, ProviderError> {
-        let wire =
-            self.frame().await.map_err(|error| ProviderError::Unavailable(format!("the answer broke off: {error}")))?;
-        self.read_last = wire.len();
-        let message = Message::read(&wire).map_err(|error| ProviderError::Unavailable(error.to_string()))?;
-        if message.id != self.id || !message.is_response {
-            return Err(ProviderError::Unavailable("the answer belongs to another question".to_owned()));
+    /// Returns the next response. An unsigned one is accepted between signed ones (RFC 8945 section 5.3.1).
+    async fn next(&mut self) -> Result<Message<Vec<u8>>, ProviderError> {
+        let broken =
+            |error: io::Error| ProviderError::Unavailable(format!("the connection broke during the response: {error}"));
+        let mut response = Message::from_octets(self.frame().await.map_err(broken)?).map_err(malformed)?;
+        let header = response.header();
+        if header.id() != self.id || !header.qr() {
+            return Err(ProviderError::Unavailable("the response belongs to another request".to_owned()));
         }
-        if let Some(session) = &mut self.session {
-            let checked = session.check(&wire, &message, is_last(&message), now());
-            // A server that cannot sign says why it refuses all the same.
-            let unsigned = |why: &str| match message.rcode {
-                0 => ProviderError::Unavailable(why.to_owned()),
-                rcode => ProviderError::Unavailable(format!("{why} ({})", rcode_name(rcode))),
+        if let Some(signatures) = &mut self.signatures {
+            // A server that cannot sign still gives its reason as the RCODE.
+            let reason = match header.rcode() {
+                Rcode::NOERROR => String::new(),
+                rcode => format!(" ({})", describe(rcode)),
             };
-            checked.map_err(unsigned)?;
+            if let Err(error) = signatures.answer(&mut response, Time48::now()) {
+                let error = tsig::reported_badtime(&response).unwrap_or(error);
+                return Err(ProviderError::Unavailable(tsig::explain(error) + &reason));
+            }
         }
-        Ok(message)
+        Ok(response)
+    }
+
+    /// Checks that the last response was signed.
+    fn finish(self) -> Result<(), ProviderError> {
+        let Some(signatures) = self.signatures else { return Ok(()) };
+        signatures.done().map_err(|error| ProviderError::Unavailable(tsig::explain(error)))
     }
 
     async fn frame(&mut self) -> io::Result<Vec<u8>> {
@@ -174,34 +187,38 @@ impl Call {
     }
 }
 
+fn malformed(error: impl Display) -> ProviderError {
+    ProviderError::Unavailable(format!("the response is malformed: {error}"))
+}
+
 fn unavailable(server: SocketAddr, error: &io::Error) -> ProviderError {
     ProviderError::Unavailable(format!("{server}: {error}"))
 }
 
-/// What an UPDATE's answer means (RFC 2136 section 3): of the records, or of the server as a whole.
-fn refusal(rcode: u8, zone: &Name) -> ProviderError {
-    let what = format!("the update of {zone} is refused: {}", rcode_name(rcode));
+/// Returns the error of a rejected UPDATE (RFC 2136 section 3). Some codes are about the server as a whole, others about a record.
+fn update_error(rcode: Rcode, zone: &Name) -> ProviderError {
+    let text = format!("the server rejected the update of {zone}: {}", describe(rcode));
     match rcode {
-        2 | 4 | 9 => ProviderError::Unavailable(what),
-        _ => ProviderError::Refused(what),
+        Rcode::SERVFAIL | Rcode::NOTIMP | Rcode::NOTAUTH => ProviderError::Unavailable(text),
+        _ => ProviderError::Refused(text),
     }
 }
 
-fn rcode_name(rcode: u8) -> String {
-    let (name, meaning) = match rcode {
-        1 => ("FORMERR", "a record is malformed for it"),
-        2 => ("SERVFAIL", "it failed itself"),
-        3 => ("NXDOMAIN", "a name is gone"),
-        4 => ("NOTIMP", "it takes no updates"),
-        5 => ("REFUSED", "its policy forbids it"),
-        6 => ("YXDOMAIN", "a name is there meanwhile"),
-        7 => ("YXRRSET", "somebody else created the record set meanwhile"),
-        8 => ("NXRRSET", "somebody else changed the record set meanwhile"),
-        9 => ("NOTAUTH", "it does not serve the zone, or does not take the key"),
-        10 => ("NOTZONE", "a name is not in the zone"),
-        _ => return format!("code {rcode}"),
+fn describe(rcode: Rcode) -> String {
+    let meaning = match rcode {
+        Rcode::FORMERR => "a record is malformed",
+        Rcode::SERVFAIL => "the server failed",
+        Rcode::NXDOMAIN => "a name no longer exists",
+        Rcode::NOTIMP => "the server does not support updates",
+        Rcode::REFUSED => "the policy of the server forbids it",
+        Rcode::YXDOMAIN => "a name was created by another client",
+        Rcode::YXRRSET => "the record set was created by another client",
+        Rcode::NXRRSET => "the record set was changed by another client",
+        Rcode::NOTAUTH => "the server does not serve the zone, or rejects the key",
+        Rcode::NOTZONE => "a name is not in the zone",
+        _ => return rcode.to_string(),
     };
-    format!("{name}, {meaning}")
+    format!("{rcode}, {meaning}")
 }
 
 fn id() -> u16 {
@@ -209,11 +226,7 @@ fn id() -> u16 {
     std::hash::RandomState::new().build_hasher().finish() as u16
 }
 
-fn now() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// Most sets of an update: far below 65,535 octets for addresses; a batch that is over is halved as a refused one is.
+/// Most record sets of an update. 200 sets of addresses are far below 65,535 bytes; a batch over the limit is halved like a rejected one.
 const BATCH_MAX: usize = 200;
-/// Most octets of a transfer.
+/// Most bytes of a transfer.
 const TRANSFER_MAX: usize = 256 << 20;

@@ -203,7 +203,7 @@ fn tsig_key(meaning: &mut Meaning<'_, '_>, pointer: &str, tsig: &wire::Tsig) -> 
         },
         secret: secret(meaning, &format!("{pointer}/secret"), &tsig.secret)?,
     };
-    if key.octets().is_none() {
+    if !key.is_valid() {
         let hint = "use the base64 text of the key, as in the server's configuration";
         meaning.error(format_args!("{pointer}/secret"), "the secret is not base64", hint);
     }

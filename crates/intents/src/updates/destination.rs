@@ -81,7 +81,7 @@ fn tsig_key(reader: &mut ParameterReader<'_>) -> Option<Option<TsigKey>> {
         return None;
     };
     let key = TsigKey { name, algorithm, secret: Secret::new(text?) };
-    if key.octets().is_none() {
+    if !key.is_valid() {
         reader.error(secret, "is not base64; write the key as in the server's configuration");
     }
     Some(Some(key))
