@@ -1,14 +1,11 @@
 //! Metrics of gateways: however a text is divided it is read the same, and what is read of it is within bounds.
 
-use fairway_health::load::{
-    exposition::{Exposition, LINE_MAX},
-    gateway::{AMOUNT_MAX, Look, SERIES_MAX, Shown},
-};
+use fairway_health::load::{AMOUNT_MAX, Exposition, GatewayCollector, GatewayMetrics, LINE_MAX, SERIES_MAX};
 
 use crate::{Target, mutate, rng::Rng};
 
 /// The reader under test: the text, and the octets of a piece. The real one, or one with a bug planted in it.
-pub type Read = fn(&[u8], usize) -> Result<Shown, String>;
+pub type Read = fn(&[u8], usize) -> Result<GatewayMetrics, String>;
 
 /// The target of metrics.
 #[derive(Debug)]
@@ -28,8 +25,8 @@ impl Metrics {
 }
 
 /// Reads with the real reader.
-pub fn real(text: &[u8], piece: usize) -> Result<Shown, String> {
-    let (mut exposition, mut look) = (Exposition::new(TEXT_MAX), Look::new(None, 95));
+pub fn real(text: &[u8], piece: usize) -> Result<GatewayMetrics, String> {
+    let (mut exposition, mut look) = (Exposition::new(TEXT_MAX), GatewayCollector::new(None, 95));
     for piece in text.chunks(piece) {
         exposition.feed(piece, &mut |sample| look.take(sample)).map_err(|error| error.to_string())?;
     }
@@ -97,7 +94,7 @@ impl Target for Metrics {
     }
 }
 
-fn check(shown: &Shown) -> Result<Vec<u64>, String> {
+fn check(shown: &GatewayMetrics) -> Result<Vec<u64>, String> {
     let sums = [shown.in_flight, shown.connections, shown.requests, shown.declared];
     let most = AMOUNT_MAX * SERIES_MAX as f64;
     if let Some(sum) = sums.iter().flatten().find(|sum| !(0.0..=most).contains(*sum)) {
@@ -110,6 +107,6 @@ fn check(shown: &Shown) -> Result<Vec<u64>, String> {
         return Err(format!("{:?} is read as a time", shown.uptime));
     }
     let had = sums.iter().fold(0, |bits, sum| bits << 1 | u64::from(sum.is_some()));
-    let warned = shown.warnings.iter().map(|warning| crate::kind(warning.word()));
+    let warned = shown.warnings.iter().map(|warning| crate::kind(warning.kind()));
     Ok(std::iter::once(crate::mix(had)).chain(warned).collect())
 }

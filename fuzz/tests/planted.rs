@@ -9,7 +9,7 @@ use fairway_fuzz::{
     packet::{self, in_stages},
     run_once, zone,
 };
-use fairway_health::load::gateway::Shown;
+use fairway_health::load::GatewayMetrics;
 use fairway_model::{Diagnostic, Name, Rtype};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{Outcome, Query, Request, ServingState, Tally, find, read, write};
@@ -98,7 +98,7 @@ fn fragile(source: &Source) -> Result<Loaded, Vec<Diagnostic>> {
 }
 
 /// Passes over the begin of a line whose end comes with another piece, if it is long.
-fn forgetful(text: &[u8], piece: usize) -> Result<Shown, String> {
+fn forgetful(text: &[u8], piece: usize) -> Result<GatewayMetrics, String> {
     match text.chunks(piece).any(|part| part.len() < text.len() && part.ends_with(b"active")) {
         true => Err("lost".to_owned()),
         false => metrics::real(text, piece),

@@ -22,7 +22,7 @@ use std::{
 use fairway_model::{Cause, HealthStatus, Target};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
-pub use self::totals::Totals;
+pub use self::totals::ProbeTotals;
 use self::{
     round::{Command, Round},
     table::Entry,
@@ -98,7 +98,7 @@ pub struct TargetState {
 
 /// The state of a target before a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoredState {
     /// The status.
     pub status: HealthStatus,
     /// The time of its last change.
@@ -125,7 +125,7 @@ pub struct Observer {
     /// Total duration of these stalls. A probe during a stall counts only if it passed.
     pub stalled_for: Duration,
     /// Results of all probes.
-    pub totals: Totals,
+    pub totals: ProbeTotals,
 }
 
 /// The handle of the checking task. Dropping it ends the task and the running probes.
@@ -151,7 +151,7 @@ impl Checker {
     ///
     /// New targets are probed soon, at 5,000 per second and within their period; targets with a restored status at a random
     /// time within a period. A restored status causes no transition: read it from [`states`](Self::states).
-    pub async fn set_targets(&self, targets: Vec<Target>, restored: Vec<(Target, Restored)>) {
+    pub async fn set_targets(&self, targets: Vec<Target>, restored: Vec<(Target, RestoredState)>) {
         let mut workshop = self.workshop.lock().await;
         let entries = entries(&mut workshop, targets, restored);
         let (done, wait) = oneshot::channel();
@@ -226,7 +226,7 @@ impl fmt::Debug for Checker {
 }
 
 /// Adds the prepared monitor and the restored state to each target.
-fn entries(workshop: &mut Workshop, targets: Vec<Target>, restored: Vec<(Target, Restored)>) -> Vec<Entry> {
+fn entries(workshop: &mut Workshop, targets: Vec<Target>, restored: Vec<(Target, RestoredState)>) -> Vec<Entry> {
     let prepared = workshop.prepare(&targets);
     let mut known: HashMap<_, _> = restored
         .into_iter()

@@ -12,6 +12,8 @@ mod observer;
 mod probe;
 mod schedule;
 
-pub use checker::{Checker, CheckerSettings, HealthTransition, HistoryEntry, Observer, Restored, TargetState, Totals};
+pub use checker::{
+    Checker, CheckerSettings, HealthTransition, HistoryEntry, Observer, ProbeTotals, RestoredState, TargetState,
+};
 pub use evaluator::Evaluator;
 pub use probe::{MonitorError, check_monitor};

@@ -193,7 +193,7 @@ fn two_hundred_held_requests_are_seen_and_a_frozen_gateway_becomes_stale() {
     );
     assert_eq!(scene.cluster("idle")["load"][0]["status"], "used");
     scene.gateway("tuned").signal("CONT");
-    wait_until("its load counts again", LIMIT, || standing(&scene) == "counts");
+    wait_until("its load is used again", LIMIT, || standing(&scene) == "used");
     drop(held);
     scene.wait_load("tuned", "inFlight", 0);
 }

@@ -9,7 +9,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use fairway_health::load::board::{Amount, Push};
+use fairway_health::load::{LoadAmount, PushedLoad};
 use fairway_model::Load;
 
 use super::{
@@ -56,16 +56,16 @@ async fn push(State(site): State<Site>, Path(cluster): Path<String>, body: Resul
 }
 
 /// Takes a body into the model: every fault has its field.
-fn parse(new: &NewLoad) -> Result<Push, String> {
+fn parse(new: &NewLoad) -> Result<PushedLoad, String> {
     let amount = match (new.load, new.used) {
         (Some(load), None) => {
             let most = Load::MAX.0;
             let load = u32::try_from(load).ok().filter(|load| *load <= most);
-            Amount::Permille(
+            LoadAmount::Permille(
                 load.ok_or_else(|| format!("load: over {most}; give permille of the capacity, 1000 is full"))?,
             )
         }
-        (None, Some(used)) => Amount::Used(used),
+        (None, Some(used)) => LoadAmount::Used(used),
         (None, None) => return Err("neither load nor used is given; give one of both".to_owned()),
         (Some(_), Some(_)) => return Err("load and used are both given; give one of both".to_owned()),
     };
@@ -74,7 +74,7 @@ fn parse(new: &NewLoad) -> Result<Push, String> {
     if !(VALID_FOR_MIN..=VALID_FOR_MAX).contains(&valid_for) {
         return Err(format!("validFor: {valid_for:?} is not between 1s and 1h; the default is 30s"));
     }
-    Ok(Push { amount, sequence: new.sequence, valid_for })
+    Ok(PushedLoad { amount, sequence: new.sequence, valid_for })
 }
 
 /// How long a push counts that does not say.

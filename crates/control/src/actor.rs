@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_health::{HealthTransition, load::LoadNews};
+use fairway_health::{HealthTransition, load::LoadUpdate};
 use fairway_telemetry::logs::{Logs, Trace};
 use fairway_zones::{RuntimeState, ServingState, give_back_memory};
 use tokio::{
@@ -58,7 +58,7 @@ pub struct Actor {
     pub clock: Clock,
     pub logs: Option<Logs>,
     /// Reports of load.
-    pub news: broadcast::Receiver<LoadNews>,
+    pub news: broadcast::Receiver<LoadUpdate>,
     pub balance: Balance,
     /// What was answered in the last minute.
     pub minute: Minute,
@@ -177,7 +177,7 @@ impl Actor {
     }
 
     /// Takes a report of load.
-    fn hear(&mut self, news: Result<LoadNews, broadcast::error::RecvError>) {
+    fn hear(&mut self, news: Result<LoadUpdate, broadcast::error::RecvError>) {
         // Of reports that were lost, later ones say what counts now.
         let Ok(news) = news else { return };
         let now = Instant::now();

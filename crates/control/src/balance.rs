@@ -26,7 +26,7 @@ use std::{
 
 use fairway_health::{
     balance::{Balancer, Caution, Drain, Settings},
-    load::LoadNews,
+    load::LoadUpdate,
 };
 use fairway_model::{ClusterName, DesiredState, PoolName, Shares, Timestamp};
 use fairway_zones::{Asked, RuntimeState, Snapshot};
@@ -62,7 +62,7 @@ struct Running {
     clusters: Clusters,
     work: Work,
     /// Reports that came while a step ran, with their times.
-    waiting: Vec<(LoadNews, Instant)>,
+    waiting: Vec<(LoadUpdate, Instant)>,
     /// What the last step decided.
     decided: Shares,
     next_step: Instant,
@@ -125,7 +125,7 @@ impl Balance {
     }
 
     /// Takes a report.
-    pub fn hear(&mut self, news: LoadNews, now: Instant) {
+    pub fn hear(&mut self, news: LoadUpdate, now: Instant) {
         let Some(running) = &mut self.running else { return };
         let Some(place) = running.places.clusters.get(&news.report.cluster) else { return };
         running.clusters.hear(*place, &news, now);

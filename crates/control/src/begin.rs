@@ -10,7 +10,7 @@ use std::{
 use arc_swap::ArcSwap;
 use fairway_health::{
     Checker, CheckerSettings, HealthTransition,
-    load::{ClusterFeed, Loads},
+    load::{ClusterLoadSettings, LoadReader},
 };
 use fairway_model::Timestamp;
 use fairway_telemetry::logs::{LineFormat, Logs};
@@ -99,8 +99,8 @@ impl Parts {
         let restored = Remembered::find(past.health, &targets);
         checker.set_targets(targets, restored).await;
         let statuses: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.status)).collect();
-        let loads = Loads::start();
-        loads.set(ClusterFeed::all(&configured.merged.desired)).await;
+        let loads = LoadReader::start();
+        loads.set(ClusterLoadSettings::all(&configured.merged.desired)).await;
         let book = first_book(&configured, past.overrides, (self.clock)());
         let forced = book.forced(&configured.uses);
         let view = view_of(snapshot, None, (self.clock)(), &statuses, &forced);
@@ -136,7 +136,7 @@ impl Parts {
             retired: Retired::default(),
             clock: self.clock,
             logs: self.logs,
-            news: shared.loads.news(),
+            news: shared.loads.updates(),
             balance,
             minute: Minute::default(),
             drains: DrainWatch::default(),
@@ -150,7 +150,7 @@ impl Parts {
 fn first_shared(
     view: ServingState,
     published: Published,
-    (checker, loads, traces): (Checker, Loads, Traces),
+    (checker, loads, traces): (Checker, LoadReader, Traces),
     source: String,
 ) -> Shared {
     let revision = published.configured.objects.revision;

@@ -1,17 +1,13 @@
 //! Load of clusters in the daemon: what is pushed, and how it is shown.
 
-use fairway_health::load::{
-    ClusterLoad,
-    board::{Push, PushError, word},
-    state::LoadWord,
-};
+use fairway_health::load::{ClusterLoad, PushError, PushedLoad, SourceLoad};
 
 use super::{Control, ControlError};
 use fairway_api_types::{load_wire::LoadState, state_wire::ClusterState};
 
 impl Control {
     /// Takes a load that somebody reports; returns how it stands then.
-    pub async fn push_load(&self, cluster: &str, push: Push) -> Result<LoadState, ControlError> {
+    pub async fn push_load(&self, cluster: &str, push: PushedLoad) -> Result<LoadState, ControlError> {
         let loads = &self.shared.loads;
         loads.push(cluster, push).await.map_err(|error| match error {
             PushError::Stopped => ControlError::Stopped,
@@ -20,7 +16,7 @@ impl Control {
         })?;
         let (states, _) = loads.states().await;
         let state = states.into_iter().find(|state| state.cluster.as_str() == cluster);
-        let word = state.as_ref().and_then(|state| state.words.first());
+        let word = state.as_ref().and_then(|state| state.sources.first());
         Ok(word.map(shown).unwrap_or_default())
     }
 }
@@ -32,19 +28,19 @@ pub(crate) fn add(clusters: &mut [ClusterState], loads: &[ClusterLoad]) {
             continue;
         };
         let cluster = &mut clusters[place];
-        cluster.load = load.words.iter().map(shown).collect();
+        cluster.load = load.sources.iter().map(shown).collect();
         cluster.warnings = load.warnings.iter().map(ToString::to_string).collect();
         cluster.exhausted = load.is_exhausted;
     }
 }
 
-fn shown(said: &LoadWord) -> LoadState {
+fn shown(said: &SourceLoad) -> LoadState {
     LoadState {
         source: said.source.clone(),
         permille: said.load.map(|(load, _)| load.0),
-        signal: said.load.map(|(_, signal)| word(signal).to_owned()),
+        signal: said.load.map(|(_, signal)| signal.to_string()),
         age_ms: said.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
-        status: said.standing.word().to_owned(),
+        status: said.status.as_str().to_owned(),
         failure: said.failure.clone(),
         gateways_answering: said.gateways.map(|(answering, _)| answering),
         gateways: said.gateways.map(|(_, all)| all),

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use fairway_health::load::ClusterFeed;
+use fairway_health::load::ClusterLoadSettings;
 use fairway_model::{Diagnostic, Health, HealthStatus, OverrideAction, Target, Timestamp};
 use fairway_telemetry::logs::Trace;
 use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
@@ -182,7 +182,7 @@ impl Actor {
         let mut book = self.shared.serving.published().book.clone();
         book.set_declared(configured.overrides.clone());
         self.forced = book.forced(&configured.uses);
-        let (feeds, revision) = (ClusterFeed::all(&configured.merged.desired), configured.objects.revision);
+        let (feeds, revision) = (ClusterLoadSettings::all(&configured.merged.desired), configured.objects.revision);
         let previous = self.shared.serving.load();
         // A part of a second at most, and flips wait for the view anyway.
         self.balance.rest().await;

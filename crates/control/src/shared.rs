@@ -10,7 +10,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_health::{Checker, load::Loads};
+use fairway_health::{Checker, load::LoadReader};
 use fairway_model::{HealthStatus, Timestamp};
 use fairway_providers::{publish::Publisher, webhook_server::Calls};
 use fairway_zones::ServingState;
@@ -165,7 +165,7 @@ pub struct Shared {
     /// The health checker.
     pub checker: Checker,
     /// The reader of the load of clusters.
-    pub loads: Loads,
+    pub loads: LoadReader,
     /// Where spans of requests and of what comes of them go.
     pub traces: Traces,
     /// The DNS listeners.

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_health::load::{ClusterLoad, state::WordStanding};
+use fairway_health::load::{ClusterLoad, LoadStatus};
 use fairway_model::{ClusterName, DesiredState, Pool, PoolName};
 use fairway_zones::{Slot, Snapshot};
 
@@ -80,7 +80,7 @@ pub fn shares(pool: &Pool, answered: &Answered, carried: &HashMap<ClusterName, f
 /// What each cluster carries, as the word that counts says it; nothing of those whose load is unknown.
 pub fn carried(desired: &DesiredState, loads: &[ClusterLoad]) -> HashMap<ClusterName, f64> {
     let carries = |load: &ClusterLoad| {
-        let word = load.words.iter().find(|word| word.standing == WordStanding::Counts)?;
+        let word = load.sources.iter().find(|word| word.status == LoadStatus::Used)?;
         let (permille, _) = word.load?;
         let capacity = desired.clusters.get(&load.cluster)?.capacity?;
         Some((load.cluster.clone(), f64::from(permille.0) / 1000.0 * capacity as f64))

@@ -40,6 +40,18 @@ pub enum LoadSignal {
     RequestRate,
 }
 
+impl fmt::Display for LoadSignal {
+    /// Writes the name that configuration, API and metrics use: `inFlight`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Declared => "declared",
+            Self::InFlight => "inFlight",
+            Self::Connections => "connections",
+            Self::RequestRate => "requestRate",
+        })
+    }
+}
+
 /// One report of a cluster's load by one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadReport {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fairway_health::{HistoryEntry, Restored, TargetState};
+use fairway_health::{HistoryEntry, RestoredState, TargetState};
 use fairway_model::{Cause, HealthStatus, Monitor, Target, Timestamp};
 
 use super::state_wire::{self, FileError, HealthFile, HistoryLine, TargetLine, VERSION};
@@ -13,23 +13,23 @@ pub struct Remembered {
     address: String,
     monitor: String,
     digest: String,
-    restored: Restored,
+    restored: RestoredState,
 }
 
 impl Remembered {
     /// Finds these targets among what is remembered.
     ///
     /// A target whose monitor does something else now gets its history only: its verdict is that of another check.
-    pub fn find(remembered: Vec<Self>, targets: &[Target]) -> Vec<(Target, Restored)> {
+    pub fn find(remembered: Vec<Self>, targets: &[Target]) -> Vec<(Target, RestoredState)> {
         let by_name = |r: &Self| (r.address.clone(), r.monitor.clone());
         let names: HashMap<_, _> = remembered.iter().map(|r| (by_name(r), r.restored.clone())).collect();
         let exact: HashMap<_, _> = remembered.into_iter().map(|r| ((r.address, r.digest), r.restored)).collect();
-        let find = |target: &Target| -> Option<Restored> {
+        let find = |target: &Target| -> Option<RestoredState> {
             let address = target.address.to_string();
             let name = (address.clone(), target.label.to_string());
             exact.get(&(address, digest(&target.monitor))).cloned().or_else(|| {
                 let known = names.get(&name)?.clone();
-                Some(Restored { status: HealthStatus::Pending, ..known })
+                Some(RestoredState { status: HealthStatus::Pending, ..known })
             })
         };
         targets.iter().filter_map(|target| Some((target.clone(), find(target)?))).collect()
@@ -50,7 +50,7 @@ fn remembered(line: TargetLine, written: Timestamp) -> Option<Remembered> {
         Some(HistoryEntry { at: at.into(), to: status(&h.to)?, cause: Cause::new(h.cause) })
     };
     let since: Timestamp = line.since.parse().ok()?;
-    let restored = Restored {
+    let restored = RestoredState {
         status: status(&line.verdict)?,
         since: since.into(),
         history: line.history.into_iter().filter_map(entry).collect(),

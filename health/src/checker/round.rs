@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    HealthTransition, Observer, TargetState, Totals,
+    HealthTransition, Observer, ProbeTotals, TargetState,
     outbox::Outbox,
     sockets::{Lane, Sockets},
     table::{Entry, Key, Slot, Table},
@@ -83,7 +83,7 @@ pub(super) struct Round<P> {
     outbox: Outbox<Key>,
     unevaluated: watch::Sender<usize>,
     meter: Arc<Mutex<LagMeter>>,
-    totals: Totals,
+    totals: ProbeTotals,
     reach: Reach<Key>,
     /// The next time at which stale statuses are expired.
     next_expiry: Instant,
@@ -109,7 +109,7 @@ impl<P: Probe> Round<P> {
             outbox: Outbox::new(transitions),
             unevaluated,
             meter: Arc::new(Mutex::new(LagMeter::new(now))),
-            totals: Totals::default(),
+            totals: ProbeTotals::default(),
             reach: Reach::new(),
             next_expiry: now + EXPIRY_MAX,
             expiry_period: EXPIRY_MAX,

@@ -11,7 +11,7 @@ use std::{
 use fairway_model::{Cause, HealthStatus, Monitor, Observation, ProbeAddress, Target};
 use tokio::{task::AbortHandle, time::Instant};
 
-use super::{HistoryEntry, Restored, TargetState, sockets::Lane};
+use super::{HistoryEntry, RestoredState, TargetState, sockets::Lane};
 use crate::{evaluator::Evaluator, observer::Family, probe::Prepared};
 
 /// Largest number of history entries of one target.
@@ -24,7 +24,7 @@ const FRESH: Duration = Duration::from_secs(60);
 pub(super) struct Entry {
     pub(super) target: Target,
     pub(super) work: Arc<Prepared>,
-    pub(super) restored: Option<Restored>,
+    pub(super) restored: Option<RestoredState>,
 }
 
 /// The key of a slot.
@@ -88,7 +88,7 @@ impl Slot {
         slot
     }
 
-    fn restore(&mut self, restored: Restored, wall: SystemTime) {
+    fn restore(&mut self, restored: RestoredState, wall: SystemTime) {
         let fresh = FRESH.max(self.target.monitor.period.saturating_mul(3));
         let holds = wall.duration_since(restored.written).is_ok_and(|age| age <= fresh);
         let skipped = restored.history.len().saturating_sub(HISTORY_MAX);

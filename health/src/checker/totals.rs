@@ -6,21 +6,21 @@ use fairway_model::Observation;
 
 /// Finished probes by outcome, with the durations of conclusive ones. Monitors of type `always` send no probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct ProbeTotals {
     /// Probes that passed.
     pub passes: u64,
     /// Probes that failed.
     pub failures: u64,
     /// Inconclusive probes.
     pub inconclusive: u64,
-    /// Conclusive probes by duration: each counts at the first of [`Totals::BOUNDS`] that it does not exceed.
+    /// Conclusive probes by duration: each counts at the first of [`ProbeTotals::BOUNDS`] that it does not exceed.
     pub took: [u64; Self::BOUNDS.len()],
     /// Total duration of conclusive probes, including those over the last bound.
     pub time: Duration,
 }
 
-impl Totals {
-    /// Upper bounds of [`Totals::took`], from a round trip within a data centre to a usual timeout.
+impl ProbeTotals {
+    /// Upper bounds of [`ProbeTotals::took`], from a round trip within a data centre to a usual timeout.
     pub const BOUNDS: [Duration; 12] = [
         Duration::from_millis(1),
         Duration::from_millis(2),
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn only_conclusive_probes_are_timed_and_each_falls_into_one_bound() {
-        let mut totals = Totals::default();
+        let mut totals = ProbeTotals::default();
         totals.note(&Observation::Pass, Duration::from_millis(1));
         totals.note(&Observation::Fail(Cause::new("status 503")), Duration::from_micros(1_001));
         totals.note(&Observation::Fail(Cause::new("no answer")), Duration::from_secs(60));

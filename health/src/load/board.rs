@@ -17,13 +17,13 @@ use tokio::time::Instant;
 
 use super::{
     failure::ReadError,
-    gateway::{Shown, Warning},
+    gateway::{GatewayMetrics, GatewayWarning},
     ladder::{self, Readings},
 };
 
 /// A report that counts, as the balancer hears it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LoadNews {
+pub struct LoadUpdate {
     /// The report. Its sequence counts what was told of this cluster, whatever it was read from.
     pub report: LoadReport,
     /// When the next one is expected; of a push, a third of the time it is valid. Held three of these long, it is as
@@ -31,12 +31,12 @@ pub struct LoadNews {
     pub period: Duration,
     /// All gateways that answered drain or are overloaded: the cluster is to get no more than it must, whatever its
     /// load. That is no verdict: it can be answered, it is in nobody's way to panic, and it ends with the report.
-    pub exhausted: bool,
+    pub is_exhausted: bool,
 }
 
 /// A cluster, and from where its load is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClusterFeed {
+pub struct ClusterLoadSettings {
     /// The cluster.
     pub cluster: ClusterName,
     /// Its capacity, if declared.
@@ -47,7 +47,7 @@ pub struct ClusterFeed {
     pub gateways: Vec<ProbeAddress>,
 }
 
-impl ClusterFeed {
+impl ClusterLoadSettings {
     /// Returns all clusters of a wish, in order of name.
     pub fn all(desired: &DesiredState) -> Vec<Self> {
         let feed = |cluster: &fairway_model::Cluster| {
@@ -71,9 +71,9 @@ impl ClusterFeed {
 
 /// A load that somebody reports by himself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Push {
+pub struct PushedLoad {
     /// How much.
-    pub amount: Amount,
+    pub amount: LoadAmount,
     /// Counts the pushes of this cluster; one that is not above the last valid one is refused. Default: no order is held.
     pub sequence: Option<u64>,
     /// How long it counts.
@@ -82,7 +82,7 @@ pub struct Push {
 
 /// How much of a cluster is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
+pub enum LoadAmount {
     /// Permille of the capacity.
     Permille(u32),
     /// In the unit of the capacity.
@@ -113,16 +113,16 @@ pub enum PushError {
 
 /// What an event did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Effect {
+pub(super) struct Effect {
     /// What the balancer hears.
-    pub news: Option<LoadNews>,
+    pub news: Option<LoadUpdate>,
     /// What the log hears: changes, not states.
     pub changes: Vec<Change>,
 }
 
 /// Something that is otherwise than before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(super) enum Change {
     /// Other gateways answer than before: so many of so many.
     Answering(usize, usize),
     /// Load is read for the first time, again, or by another signal.
@@ -130,27 +130,27 @@ pub enum Change {
     /// Load cannot be read any more.
     Unread(String),
     /// The warnings are others.
-    Warned(Vec<Warning>),
+    Warned(Vec<GatewayWarning>),
 }
 
 /// All clusters.
 #[derive(Debug, Default)]
-pub struct Board {
+pub(super) struct Board {
     rows: BTreeMap<ClusterName, Row>,
 }
 
 /// What is known of one cluster.
 #[derive(Debug)]
 pub(super) struct Row {
-    pub(super) feed: ClusterFeed,
+    pub(super) feed: ClusterLoadSettings,
     pub(super) gateways: Vec<Gateway>,
     /// What was read last.
     pub(super) read: Option<Kept>,
     /// What was pushed last, and until when it is valid.
-    pub(super) pushed: Option<(Kept, Push)>,
+    pub(super) pushed: Option<(Kept, PushedLoad)>,
     /// Why the last reading gave no load.
     pub(super) failing: Option<String>,
-    pub(super) warnings: Vec<Warning>,
+    pub(super) warnings: Vec<GatewayWarning>,
     /// Reports told so far.
     told: u64,
 }
@@ -159,7 +159,7 @@ pub(super) struct Row {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gateway {
     /// The last good look, and when it was asked for.
-    last: Option<(Shown, Instant)>,
+    last: Option<(GatewayMetrics, Instant)>,
     /// What that look told beside the one before it.
     readings: Readings,
     /// Why the last look failed.
@@ -182,7 +182,7 @@ impl Kept {
 
 impl Board {
     /// Makes these the clusters that are known; those that are read as before keep what was said of them.
-    pub fn set(&mut self, feeds: Vec<ClusterFeed>) {
+    pub(super) fn set(&mut self, feeds: Vec<ClusterLoadSettings>) {
         let mut before = std::mem::take(&mut self.rows);
         for feed in feeds {
             let row = match before.remove(&feed.cluster) {
@@ -197,10 +197,10 @@ impl Board {
 
     /// Takes what the gateways of a cluster said that were asked at a time, in their order; of a source with one place,
     /// one. A reading that the observer itself spoilt is not brought here.
-    pub fn looked(
+    pub(super) fn looked(
         &mut self,
         cluster: &ClusterName,
-        looks: Vec<Result<Shown, ReadError>>,
+        looks: Vec<Result<GatewayMetrics, ReadError>>,
         at: Instant,
         now: Instant,
     ) -> Effect {
@@ -208,13 +208,13 @@ impl Board {
     }
 
     /// Returns the clusters that are read from a source.
-    pub fn clusters_of<'a>(&'a self, source: &'a LoadSourceName) -> impl Iterator<Item = &'a ClusterName> {
+    pub(super) fn clusters_of<'a>(&'a self, source: &'a LoadSourceName) -> impl Iterator<Item = &'a ClusterName> {
         let of = move |row: &&Row| row.feed.source.as_ref().is_some_and(|(name, _)| name == source);
         self.rows.values().filter(of).map(|row| &row.feed.cluster)
     }
 
     /// Takes a push, or refuses it and changes nothing.
-    pub fn push(&mut self, cluster: &str, push: Push, now: Instant) -> Result<Effect, PushError> {
+    pub(super) fn push(&mut self, cluster: &str, push: PushedLoad, now: Instant) -> Result<Effect, PushError> {
         let Some(row) = self.rows.get_mut(cluster) else {
             let hint = match closest(cluster, self.rows.keys().map(ClusterName::as_str)) {
                 Some(near) => format!("did you mean {near}?"),
@@ -231,7 +231,7 @@ impl Board {
 }
 
 impl Row {
-    fn new(feed: ClusterFeed) -> Self {
+    fn new(feed: ClusterLoadSettings) -> Self {
         let places = match &feed.source {
             Some((_, source)) if source.is_per_gateway() => feed.gateways.len(),
             _ => usize::from(feed.source.is_some()),
@@ -240,7 +240,7 @@ impl Row {
         Self { feed, gateways, read: None, pushed: None, failing: None, warnings: vec![], told: 0 }
     }
 
-    fn looked(&mut self, looks: Vec<Result<Shown, ReadError>>, at: Instant, now: Instant) -> Effect {
+    fn looked(&mut self, looks: Vec<Result<GatewayMetrics, ReadError>>, at: Instant, now: Instant) -> Effect {
         let Some((_, source)) = self.feed.source.clone() else { return Effect::default() };
         let mut changes = Vec::new();
         let before = self.gateways.iter().filter(|gateway| gateway.fault.is_none()).count();
@@ -289,7 +289,7 @@ impl Row {
             return if waits { Ok(None) } else { Err("the gateways show no signal that all of them have".to_owned()) };
         };
         if let Some(better) = self.read.filter(|read| read.signal < rung.signal && read.age(now) <= held) {
-            return Err(format!("no {} any more, and {} does not compare", word(better.signal), word(rung.signal)));
+            return Err(format!("no {} any more, and {} does not compare", better.signal, rung.signal));
         }
         let load = match (source.unit, self.feed.capacity) {
             (LoadUnit::Capacity, Some(capacity)) => Load::of(rung.amount, capacity),
@@ -302,12 +302,12 @@ impl Row {
     fn warn(&mut self, changes: &mut Vec<Change>) {
         let shown = self.gateways.iter().filter(|gateway| gateway.fault.is_none());
         let shown = shown.filter_map(|gateway| gateway.last.as_ref());
-        let mut warnings: Vec<Warning> = shown.flat_map(|(shown, _)| shown.warnings.clone()).collect();
+        let mut warnings: Vec<GatewayWarning> = shown.flat_map(|(shown, _)| shown.warnings.clone()).collect();
         warnings.sort();
         warnings.dedup();
         // A pressure that moves by a per cent is the same warning.
-        let kinds = |warnings: &[Warning]| {
-            let mut words: Vec<_> = warnings.iter().map(Warning::word).collect();
+        let kinds = |warnings: &[GatewayWarning]| {
+            let mut words: Vec<_> = warnings.iter().map(GatewayWarning::kind).collect();
             words.dedup();
             words
         };
@@ -317,7 +317,7 @@ impl Row {
         self.warnings = warnings;
     }
 
-    fn push(&mut self, push: Push, now: Instant) -> Result<Effect, PushError> {
+    fn push(&mut self, push: PushedLoad, now: Instant) -> Result<Effect, PushError> {
         let last = self.pushed.filter(|_| self.is_pushed(now)).and_then(|(_, last)| last.sequence);
         if let (Some(given), Some(last)) = (push.sequence, last)
             && given <= last
@@ -325,9 +325,9 @@ impl Row {
             return Err(PushError::Sequence { given, last });
         }
         let load = match (push.amount, self.feed.capacity) {
-            (Amount::Permille(load), _) => permille(load.into()),
-            (Amount::Used(used), Some(capacity)) => Load::of(used, capacity),
-            (Amount::Used(_), None) => return Err(PushError::NoCapacity(self.feed.cluster.clone())),
+            (LoadAmount::Permille(load), _) => permille(load.into()),
+            (LoadAmount::Used(used), Some(capacity)) => Load::of(used, capacity),
+            (LoadAmount::Used(_), None) => return Err(PushError::NoCapacity(self.feed.cluster.clone())),
         };
         let changes = if self.is_pushed(now) { vec![] } else { vec![Change::Read(LoadSignal::Declared, load)] };
         let kept = Kept { load, signal: LoadSignal::Declared, at: now };
@@ -344,12 +344,12 @@ impl Row {
     pub(super) fn is_exhausted(&self) -> bool {
         let mut answered = self.gateways.iter().filter(|gateway| gateway.fault.is_none() && gateway.last.is_some());
         let exhausted = |gateway: &Gateway| {
-            gateway.last.as_ref().is_some_and(|(shown, _)| shown.warnings.iter().any(Warning::exhausts))
+            gateway.last.as_ref().is_some_and(|(shown, _)| shown.warnings.iter().any(GatewayWarning::exhausts))
         };
         answered.clone().next().is_some() && answered.all(exhausted)
     }
 
-    fn news(&mut self, kept: Kept, period: Duration) -> LoadNews {
+    fn news(&mut self, kept: Kept, period: Duration) -> LoadUpdate {
         self.told += 1;
         let report = LoadReport {
             cluster: self.feed.cluster.clone(),
@@ -358,12 +358,12 @@ impl Row {
             sequence: self.told,
             at: kept.at.into_std(),
         };
-        LoadNews { report, period, exhausted: self.is_exhausted() }
+        LoadUpdate { report, period, is_exhausted: self.is_exhausted() }
     }
 }
 
 impl Gateway {
-    fn looked(&mut self, look: Result<Shown, ReadError>, at: Instant, is_rate: bool) {
+    fn looked(&mut self, look: Result<GatewayMetrics, ReadError>, at: Instant, is_rate: bool) {
         match look {
             Ok(shown) => {
                 let before = self.last.as_ref().map(|(shown, then)| (shown, *then));
@@ -377,16 +377,6 @@ impl Gateway {
 
     fn counts(&self, held: Duration, now: Instant) -> bool {
         self.last.as_ref().is_some_and(|(_, at)| now.saturating_duration_since(*at) <= held)
-    }
-}
-
-/// What a signal is called.
-pub const fn word(signal: LoadSignal) -> &'static str {
-    match signal {
-        LoadSignal::Declared => "declared",
-        LoadSignal::InFlight => "inFlight",
-        LoadSignal::Connections => "connections",
-        LoadSignal::RequestRate => "requestRate",
     }
 }
 

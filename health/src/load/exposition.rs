@@ -9,7 +9,7 @@ use std::str;
 /// Longest line read, a sample with its labels: Istio's are about 1 KiB.
 pub const LINE_MAX: usize = 64 << 10;
 /// Most octets of a text, unless the reader says otherwise: 16 MiB is some 100,000 series.
-pub const TEXT_MAX: usize = 16 << 20;
+pub(super) const TEXT_MAX: usize = 16 << 20;
 
 /// Why a text is refused, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -24,7 +24,7 @@ pub const SERIES_MAX: usize = 65_536;
 /// Numbers over this are no amounts: 2^53 - 1, up to which a float counts whole.
 pub const AMOUNT_MAX: f64 = 9_007_199_254_740_991.0;
 /// Days to the end of a certificate from which on it is a warning.
-pub const CERTIFICATE_DAYS: u64 = 14;
+pub(super) const CERTIFICATE_DAYS: u64 = 14;
 
 /// Why the metrics of a gateway tell nothing.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum GatewayError {
 
 /// A sign that a gateway should be asked less, or soon cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Warning {
+pub enum GatewayWarning {
     /// A certificate that ends in so many days, at most [`CERTIFICATE_DAYS`]. Told, and nothing else.
     CertificateEnds(u64),
     /// It drains (`envoy_server_live` is 0). Its cluster takes no more than it must.
@@ -61,14 +61,14 @@ pub enum Warning {
     Overloaded(String),
 }
 
-impl Warning {
+impl GatewayWarning {
     /// Returns true if the gateway is to get no more than it must.
     pub const fn exhausts(&self) -> bool {
         matches!(self, Self::Draining | Self::Overloaded(_))
     }
 
     /// Returns one word for metrics.
-    pub const fn word(&self) -> &'static str {
+    pub const fn kind(&self) -> &'static str {
         match self {
             Self::CertificateEnds(_) => "certificate",
             Self::Draining => "draining",
@@ -78,7 +78,7 @@ impl Warning {
     }
 }
 
-impl std::fmt::Display for Warning {
+impl std::fmt::Display for GatewayWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::CertificateEnds(days) => write!(f, "a certificate ends in {days} days"),
@@ -91,7 +91,7 @@ impl std::fmt::Display for Warning {
 
 /// What one look at a gateway showed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Shown {
+pub struct GatewayMetrics {
     /// Requests in flight.
     pub in_flight: Option<f64>,
     /// Open connections.
@@ -103,10 +103,10 @@ pub struct Shown {
     /// Seconds since the gateway's process started.
     pub uptime: Option<f64>,
     /// What else it tells, in order.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<GatewayWarning>,
 }
 
-impl Shown {
+impl GatewayMetrics {
     /// Returns true if there is anything that load can be read from.
     pub const fn has_signal(&self) -> bool {
         self.in_flight.is_some() || self.connections.is_some() || self.requests.is_some() || self.declared.is_some()
@@ -115,23 +115,23 @@ impl Shown {
 
 /// Picks out of the samples of one gateway what tells of its load.
 #[derive(Debug)]
-pub struct Look<'a> {
+pub struct GatewayCollector<'a> {
     metric: Option<&'a LoadMetric>,
     overload_at: f64,
-    shown: Shown,
+    shown: GatewayMetrics,
     ejections: f64,
     /// What was added up: a hash of name and labels each.
     series: HashSet<u64>,
     fault: Option<GatewayError>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> GatewayCollector<'a> {
     /// Looks for what is known, or for the declared metric in its place.
     pub fn new(metric: Option<&'a LoadMetric>, overload_at: u8) -> Self {
         Self {
             metric,
             overload_at: overload_at.into(),
-            shown: Shown::default(),
+            shown: GatewayMetrics::default(),
             ejections: 0.0,
             series: HashSet::new(),
             fault: None,
@@ -148,7 +148,7 @@ impl<'a> Look<'a> {
     }
 
     /// What all of them showed.
-    pub fn end(mut self) -> Result<Shown, GatewayError> {
+    pub fn end(mut self) -> Result<GatewayMetrics, GatewayError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -156,7 +156,7 @@ impl<'a> Look<'a> {
             return Err(GatewayError::NoSignal);
         }
         if self.ejections >= 1.0 {
-            self.shown.warnings.push(Warning::Ejections(self.ejections as u64));
+            self.shown.warnings.push(GatewayWarning::Ejections(self.ejections as u64));
         }
         self.shown.warnings.sort();
         self.shown.warnings.dedup();
@@ -207,18 +207,18 @@ impl<'a> Look<'a> {
         if name == "server_uptime" {
             self.shown.uptime = Some(value).filter(|uptime| *uptime >= 0.0);
         } else if name == "server_live" && value == 0.0 {
-            self.shown.warnings.push(Warning::Draining);
+            self.shown.warnings.push(GatewayWarning::Draining);
         } else if name == "server_days_until_first_cert_expiring" {
             // Envoy says the largest number of 32 bits where it has none. A float casts to the nearest number there is.
             if value <= CERTIFICATE_DAYS as f64 {
-                self.shown.warnings.push(Warning::CertificateEnds(value as u64));
+                self.shown.warnings.push(GatewayWarning::CertificateEnds(value as u64));
             }
         } else if let Some(of) = name.strip_prefix("overload_") {
             let pressed = of.ends_with("pressure") && value >= self.overload_at;
             let active = of.ends_with("active") && value >= 1.0;
             if (pressed || active) && self.shown.warnings.len() < WARNINGS_MAX {
                 let what: String = of.chars().take(WARNING_LENGTH_MAX).collect();
-                self.shown.warnings.push(Warning::Overloaded(format!("{what} is {value}")));
+                self.shown.warnings.push(GatewayWarning::Overloaded(format!("{what} is {value}")));
             }
         } else if name.starts_with("cluster_") && name.ends_with("outlier_detection_ejections_active") && value >= 1.0 {
             self.ejections = (self.ejections + value).min(AMOUNT_MAX);

@@ -11,11 +11,11 @@ use std::time::Duration;
 use fairway_model::{LoadSignal, LoadUnit};
 use tokio::time::Instant;
 
-use super::gateway::{AMOUNT_MAX, Shown};
+use super::gateway::{AMOUNT_MAX, GatewayMetrics};
 
 /// What a gateway tells by each signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Readings {
+pub(super) struct Readings {
     declared: Option<f64>,
     in_flight: Option<f64>,
     connections: Option<f64>,
@@ -26,7 +26,7 @@ pub struct Readings {
 
 /// A number of a cluster, and the signal it was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rung {
+pub(super) struct Rung {
     /// The signal.
     pub signal: LoadSignal,
     /// The number, in the unit of the source; rounded up.
@@ -41,8 +41,12 @@ impl Readings {
     /// What a look tells beside the one before it, each with its time.
     ///
     /// `is_rate` says that the declared metric is a counter.
-    pub fn new(now: (&Shown, Instant), before: Option<(&Shown, Instant)>, is_rate: bool) -> Self {
-        let rate = |of: fn(&Shown) -> Option<f64>| {
+    pub(super) fn new(
+        now: (&GatewayMetrics, Instant),
+        before: Option<(&GatewayMetrics, Instant)>,
+        is_rate: bool,
+    ) -> Self {
+        let rate = |of: fn(&GatewayMetrics) -> Option<f64>| {
             let (before, then) = before?;
             if is_restarted(before, now.0, now.1.saturating_duration_since(then)) {
                 return None;
@@ -61,13 +65,8 @@ impl Readings {
     }
 
     /// Returns true if there is a counter that tells nothing until it is seen once more.
-    pub const fn waits(&self) -> bool {
+    pub(super) const fn waits(&self) -> bool {
         self.waits
-    }
-
-    /// What a source says whose numbers are declared to be load.
-    pub fn declared(amount: f64) -> Self {
-        Self { declared: Some(amount), ..Self::default() }
     }
 
     const fn by(&self, signal: LoadSignal) -> Option<f64> {
@@ -81,7 +80,7 @@ impl Readings {
 }
 
 /// Returns the best rung that all gateways reach, or the `wanted` one; none if there is none, or no gateway.
-pub fn rung(gateways: &[Readings], wanted: Option<LoadSignal>, unit: LoadUnit) -> Option<Rung> {
+pub(super) fn rung(gateways: &[Readings], wanted: Option<LoadSignal>, unit: LoadUnit) -> Option<Rung> {
     let reached = |signal: LoadSignal| {
         let amounts = gateways.iter().map(|gateway| gateway.by(signal));
         let sum = amounts.sum::<Option<f64>>().filter(|_| !gateways.is_empty())?;
@@ -104,7 +103,7 @@ fn rate(before: f64, now: f64, elapsed: Duration) -> Option<f64> {
 }
 
 /// Returns true if the gateway's process is another one than before.
-fn is_restarted(before: &Shown, now: &Shown, elapsed: Duration) -> bool {
+fn is_restarted(before: &GatewayMetrics, now: &GatewayMetrics, elapsed: Duration) -> bool {
     let (Some(then), Some(uptime)) = (before.uptime, now.uptime) else { return false };
     uptime < then || uptime + UPTIME_STEP < elapsed.as_secs_f64()
 }

@@ -9,18 +9,21 @@
 //! What follows from a load is not decided here.
 
 mod answers_wire;
-pub mod board;
-pub mod exposition;
-pub mod failure;
-pub mod gateway;
-pub mod ladder;
+mod board;
+mod exposition;
+mod failure;
+mod gateway;
+mod ladder;
 mod reader;
-pub mod state;
+mod state;
 mod work;
 
-pub use board::{ClusterFeed, LoadNews};
-pub use reader::{LoadTotals, Loads};
-pub use state::ClusterLoad;
+pub use board::{ClusterLoadSettings, LoadAmount, LoadUpdate, PushError, PushedLoad};
+pub use exposition::{Exposition, ExpositionError, LINE_MAX, Labels, Sample};
+pub use failure::ReadError;
+pub use gateway::{AMOUNT_MAX, GatewayCollector, GatewayError, GatewayMetrics, GatewayWarning, SERIES_MAX};
+pub use reader::{LoadReader, LoadTotals};
+pub use state::{ClusterLoad, LoadStatus, SourceLoad};
 pub use work::check_load_source;
 
 #[cfg(test)]

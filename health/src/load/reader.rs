@@ -19,14 +19,14 @@ use tokio::{
 };
 
 use super::{
-    board::{Board, Change, ClusterFeed, Effect, LoadNews, Push, PushError, word},
+    board::{Board, Change, ClusterLoadSettings, Effect, LoadUpdate, PushError, PushedLoad},
     failure::ReadError,
-    gateway::Shown,
+    gateway::GatewayMetrics,
     state::ClusterLoad,
     work::{Brought, Errand, Shared, Whom, Work},
 };
 use crate::{
-    Totals,
+    ProbeTotals,
     observer::{LagMeter, tolerance},
     probe::get::TlsConfigs,
     schedule::{self, Schedule},
@@ -37,8 +37,8 @@ use crate::{
 pub struct LoadTotals {
     /// By source: places that were read well, and those that were not by [`ReadError::REASONS`].
     pub sources: BTreeMap<String, (u64, [u64; ReadError::REASONS.len()])>,
-    /// Readings that took at most [`Totals::BOUNDS`] of the same place, and longer than the one before.
-    pub took: [u64; Totals::BOUNDS.len()],
+    /// Readings that took at most [`ProbeTotals::BOUNDS`] of the same place, and longer than the one before.
+    pub took: [u64; ProbeTotals::BOUNDS.len()],
     /// How many there were.
     pub count: u64,
     /// Time that they took altogether.
@@ -46,15 +46,15 @@ pub struct LoadTotals {
 }
 
 /// Handle of the task that reads load. Dropping it ends the task, and the readings that run.
-pub struct Loads {
+pub struct LoadReader {
     commands: mpsc::Sender<Command>,
-    news: broadcast::Sender<LoadNews>,
+    news: broadcast::Sender<LoadUpdate>,
 }
 
 #[derive(Debug)]
 enum Command {
-    Push(String, Push, oneshot::Sender<Result<(), PushError>>),
-    Set(Vec<ClusterFeed>, oneshot::Sender<()>),
+    Push(String, PushedLoad, oneshot::Sender<Result<(), PushError>>),
+    Set(Vec<ClusterLoadSettings>, oneshot::Sender<()>),
     States(oneshot::Sender<(Vec<ClusterLoad>, LoadTotals)>),
 }
 
@@ -63,7 +63,7 @@ const COMMANDS_MAX: usize = 16;
 /// Reports that a slow reader may be behind before it loses the oldest; the newest of each cluster is what matters.
 const NEWS_MAX: usize = 1024;
 
-impl Loads {
+impl LoadReader {
     /// Starts the task on the current runtime; nothing is read yet.
     pub fn start() -> Self {
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
@@ -74,7 +74,7 @@ impl Loads {
 
     /// Makes these the clusters whose load is known: readings that are as before keep their times and what they brought,
     /// new ones are first due at once, spread as first probes are. Returns when that is in force.
-    pub async fn set(&self, feeds: Vec<ClusterFeed>) {
+    pub async fn set(&self, feeds: Vec<ClusterLoadSettings>) {
         let (done, wait) = oneshot::channel();
         if self.commands.send(Command::Set(feeds, done)).await.is_ok() {
             // An error means that the task ended with its runtime: nothing is read any more.
@@ -83,7 +83,7 @@ impl Loads {
     }
 
     /// Takes a load that somebody reports, or refuses it and changes nothing.
-    pub async fn push(&self, cluster: &str, push: Push) -> Result<(), PushError> {
+    pub async fn push(&self, cluster: &str, push: PushedLoad) -> Result<(), PushError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.commands.send(Command::Push(cluster.to_owned(), push, reply)).await;
         sent.map_err(|_| PushError::Stopped)?;
@@ -91,7 +91,7 @@ impl Loads {
     }
 
     /// Returns every report that counts, from now on.
-    pub fn news(&self) -> broadcast::Receiver<LoadNews> {
+    pub fn updates(&self) -> broadcast::Receiver<LoadUpdate> {
         self.news.subscribe()
     }
 
@@ -105,9 +105,9 @@ impl Loads {
     }
 }
 
-impl fmt::Debug for Loads {
+impl fmt::Debug for LoadReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loads").finish_non_exhaustive()
+        f.debug_struct("LoadReader").finish_non_exhaustive()
     }
 }
 
@@ -144,11 +144,11 @@ struct Reader {
     meter: LagMeter,
     shared: Shared,
     totals: LoadTotals,
-    news: broadcast::Sender<LoadNews>,
+    news: broadcast::Sender<LoadUpdate>,
 }
 
 impl Reader {
-    fn new(news: broadcast::Sender<LoadNews>) -> Self {
+    fn new(news: broadcast::Sender<LoadUpdate>) -> Self {
         Self {
             board: Board::default(),
             slots: HashMap::new(),
@@ -201,7 +201,7 @@ impl Reader {
         }
     }
 
-    fn set(&mut self, feeds: Vec<ClusterFeed>) {
+    fn set(&mut self, feeds: Vec<ClusterLoadSettings>) {
         if self.slots.is_empty() {
             self.meter = LagMeter::new(Instant::now());
         }
@@ -307,7 +307,7 @@ impl Reader {
                         Ok(values) => values.get(cluster.as_str()).copied().ok_or_else(|| unnamed(&cluster)),
                         Err(error) => Err(error.clone()),
                     };
-                    let look = look.map(|value| Shown { declared: Some(value), ..Shown::default() });
+                    let look = look.map(|value| GatewayMetrics { declared: Some(value), ..GatewayMetrics::default() });
                     let effect = self.board.looked(&cluster, vec![look], at, now);
                     self.tell(cluster.as_str(), name.as_str(), effect);
                 }
@@ -321,7 +321,7 @@ impl Reader {
         let totals = &mut self.totals;
         totals.count += 1;
         totals.time += took;
-        if let Some(place) = Totals::BOUNDS.iter().position(|bound| took <= *bound) {
+        if let Some(place) = ProbeTotals::BOUNDS.iter().position(|bound| took <= *bound) {
             totals.took[place] += 1;
         }
     }
@@ -355,7 +355,7 @@ fn unnamed(cluster: &ClusterName) -> ReadError {
 }
 
 /// What has to be read at a time of its own, with the name of its source: each cluster, or a query for all of them.
-fn errands(feeds: &[ClusterFeed]) -> Vec<(LoadSourceName, Errand)> {
+fn errands(feeds: &[ClusterLoadSettings]) -> Vec<(LoadSourceName, Errand)> {
     let (mut errands, mut queries) = (Vec::new(), HashSet::new());
     for feed in feeds {
         let Some((name, source)) = &feed.source else { continue };
@@ -377,7 +377,7 @@ fn log(cluster: &str, source: &str, change: &Change) {
             tracing::warn!(cluster, source, answering = some, total = all, "number of answering gateways changed")
         }
         Change::Read(signal, load) => {
-            tracing::info!(cluster, source, signal = word(*signal), load = load.0, "load reading succeeded");
+            tracing::info!(cluster, source, %signal, load = load.0, "load reading succeeded");
         }
         Change::Unread(cause) => tracing::warn!(cluster, source, cause, "load reading failed"),
         Change::Warned(warnings) if warnings.is_empty() => {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     board::{Board, Row},
-    gateway::Warning,
+    gateway::GatewayWarning,
 };
 
 /// The load of one cluster, from all that speak of it; nothing if nobody does.
@@ -16,16 +16,16 @@ pub struct ClusterLoad {
     /// The cluster.
     pub cluster: ClusterName,
     /// What was said, the most trusted first.
-    pub words: Vec<LoadWord>,
+    pub sources: Vec<SourceLoad>,
     /// What its gateways warn of, in order.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<GatewayWarning>,
     /// True if all gateways that answered drain or are overloaded.
     pub is_exhausted: bool,
 }
 
 /// What one source says of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadWord {
+pub struct SourceLoad {
     /// The source's name; none for a push.
     pub source: Option<String>,
     /// The load, and what it was read from; none if there was none yet.
@@ -33,7 +33,7 @@ pub struct LoadWord {
     /// Since when that is known.
     pub age: Option<Duration>,
     /// How it counts.
-    pub standing: WordStanding,
+    pub status: LoadStatus,
     /// Why it cannot be read now.
     pub failure: Option<String>,
     /// Gateways that answered last, and all of them; none where gateways are not asked.
@@ -42,23 +42,23 @@ pub struct LoadWord {
 
 /// How one word on a load counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordStanding {
+pub enum LoadStatus {
     /// A better one counts: a push that is valid.
-    Beside,
+    Unused,
     /// It counts.
-    Counts,
+    Used,
     /// It is older than three periods, or its time is over: it is unknown now.
     Stale,
     /// There was none yet.
     Unknown,
 }
 
-impl WordStanding {
+impl LoadStatus {
     /// In one word.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Beside => "unused",
-            Self::Counts => "used",
+            Self::Unused => "unused",
+            Self::Used => "used",
             Self::Stale => "stale",
             Self::Unknown => "unknown",
         }
@@ -67,8 +67,8 @@ impl WordStanding {
 
 impl Board {
     /// What is known of every cluster that anybody speaks of, in order of name.
-    pub fn states(&self, now: Instant) -> Vec<ClusterLoad> {
-        self.rows().map(|row| row.state(now)).filter(|state| !state.words.is_empty()).collect()
+    pub(super) fn states(&self, now: Instant) -> Vec<ClusterLoad> {
+        self.rows().map(|row| row.state(now)).filter(|state| !state.sources.is_empty()).collect()
     }
 }
 
@@ -77,37 +77,37 @@ impl Row {
         let words = self.pushed_word(now).into_iter().chain(self.read_word(now)).collect();
         ClusterLoad {
             cluster: self.feed.cluster.clone(),
-            words,
+            sources: words,
             warnings: self.warnings.clone(),
             is_exhausted: self.is_exhausted(),
         }
     }
 
-    fn pushed_word(&self, now: Instant) -> Option<LoadWord> {
+    fn pushed_word(&self, now: Instant) -> Option<SourceLoad> {
         let (kept, _) = self.pushed?;
-        Some(LoadWord {
+        Some(SourceLoad {
             source: None,
             load: Some((kept.load, kept.signal)),
             age: Some(kept.age(now)),
-            standing: if self.is_pushed(now) { WordStanding::Counts } else { WordStanding::Stale },
+            status: if self.is_pushed(now) { LoadStatus::Used } else { LoadStatus::Stale },
             failure: None,
             gateways: None,
         })
     }
 
-    fn read_word(&self, now: Instant) -> Option<LoadWord> {
+    fn read_word(&self, now: Instant) -> Option<SourceLoad> {
         let (name, source) = self.feed.source.as_ref()?;
         let held = source.period * LoadSource::PERIODS_VALID;
         let answering = self.gateways.iter().filter(|gateway| gateway.fault.is_none()).count();
-        Some(LoadWord {
+        Some(SourceLoad {
             source: Some(name.to_string()),
             load: self.read.map(|kept| (kept.load, kept.signal)),
             age: self.read.map(|kept| kept.age(now)),
-            standing: match self.read {
-                None => WordStanding::Unknown,
-                Some(kept) if kept.age(now) > held => WordStanding::Stale,
-                Some(_) if self.is_pushed(now) => WordStanding::Beside,
-                Some(_) => WordStanding::Counts,
+            status: match self.read {
+                None => LoadStatus::Unknown,
+                Some(kept) if kept.age(now) > held => LoadStatus::Stale,
+                Some(_) if self.is_pushed(now) => LoadStatus::Unused,
+                Some(_) => LoadStatus::Used,
             },
             failure: self.failing.clone(),
             gateways: source.is_per_gateway().then_some((answering, self.gateways.len())),

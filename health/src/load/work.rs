@@ -11,7 +11,7 @@ use super::{
     answers_wire::{self, JSON_MAX},
     exposition::{Exposition, TEXT_MAX},
     failure::ReadError,
-    gateway::{Look, Shown},
+    gateway::{GatewayCollector, GatewayMetrics},
 };
 use crate::probe::{
     MonitorError, check_monitor,
@@ -40,7 +40,7 @@ pub(super) enum Whom {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Brought {
     /// Of each gateway.
-    Looks(Vec<Result<Shown, ReadError>>),
+    Looks(Vec<Result<GatewayMetrics, ReadError>>),
     /// Of each cluster that the answer names.
     Values(Result<BTreeMap<String, f64>, ReadError>),
 }
@@ -105,10 +105,11 @@ impl Work {
         Brought::Looks(looks)
     }
 
-    async fn look(&self, address: &ProbeAddress) -> Result<Shown, ReadError> {
+    async fn look(&self, address: &ProbeAddress) -> Result<GatewayMetrics, ReadError> {
         match &self.errand.source.query {
             LoadQuery::Prometheus { metric, overload_at, .. } => {
-                let (mut exposition, mut look) = (Exposition::new(TEXT_MAX), Look::new(metric.as_ref(), *overload_at));
+                let (mut exposition, mut look) =
+                    (Exposition::new(TEXT_MAX), GatewayCollector::new(metric.as_ref(), *overload_at));
                 let mut fault = None;
                 let mut read = |piece: &[u8]| {
                     fault = exposition.feed(piece, &mut |sample| look.take(sample)).err();
@@ -125,7 +126,7 @@ impl Work {
             LoadQuery::Json { pointer, .. } => {
                 let pointer = self.named(pointer);
                 let number = answers_wire::number_at(&self.text(address).await?, &pointer)?;
-                Ok(Shown { declared: Some(number), ..Shown::default() })
+                Ok(GatewayMetrics { declared: Some(number), ..GatewayMetrics::default() })
             }
             LoadQuery::Promql { .. } => Err(broken()),
         }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use fairway_health::{Observer, TargetState, Totals};
+use fairway_health::{Observer, ProbeTotals, TargetState};
 use fairway_model::{AnswerMode, Eligibility, HealthStatus, OverrideAction, PoolName, Target};
 use fairway_zones::{
     Draw, RuntimeState, ServingState, TargetIndex,
@@ -38,7 +38,7 @@ fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) 
     let outcomes = [("pass", totals.passes), ("fail", totals.failures), ("inconclusive", totals.inconclusive)];
     let outcomes = outcomes.map(|(outcome, count)| ([outcome], count));
     sheet.counters("fairway_probes_total", "Completed probes by outcome.", &["outcome"], outcomes);
-    let buckets: Vec<_> = Totals::BOUNDS.iter().map(Duration::as_secs_f64).zip(totals.took).collect();
+    let buckets: Vec<_> = ProbeTotals::BOUNDS.iter().map(Duration::as_secs_f64).zip(totals.took).collect();
     let (count, sum) = (totals.passes + totals.failures, totals.time.as_secs_f64());
     sheet.histogram("fairway_probe_duration_seconds", "Duration of conclusive probes.", &buckets, count, sum);
     let waiting = observer.probes_waiting as f64;

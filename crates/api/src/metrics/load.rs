@@ -3,28 +3,23 @@
 use std::time::Duration;
 
 use fairway_health::{
-    Totals,
-    load::{
-        ClusterLoad, LoadTotals,
-        board::word,
-        failure::ReadError,
-        state::{LoadWord, WordStanding},
-    },
+    ProbeTotals,
+    load::{ClusterLoad, LoadStatus, LoadTotals, ReadError, SourceLoad},
 };
 
 use super::Sheet;
 
 /// Writes the metrics of load.
 pub(super) fn write(sheet: &mut Sheet, loads: &[ClusterLoad], totals: &LoadTotals) {
-    let counting = |load: &ClusterLoad| -> Option<(String, LoadWord)> {
-        let word = load.words.iter().find(|word| word.standing == WordStanding::Counts)?;
+    let counting = |load: &ClusterLoad| -> Option<(String, SourceLoad)> {
+        let word = load.sources.iter().find(|word| word.status == LoadStatus::Used)?;
         Some((load.cluster.to_string(), word.clone()))
     };
-    let counts: Vec<(String, LoadWord)> = loads.iter().filter_map(counting).collect();
+    let counts: Vec<(String, SourceLoad)> = loads.iter().filter_map(counting).collect();
     let rows = counts.iter().filter_map(|(cluster, said)| {
         let (load, signal) = said.load?;
         let source = said.source.clone().unwrap_or_default();
-        Some(([cluster.clone(), source, word(signal).to_owned()], f64::from(load.0) / 1_000.0))
+        Some(([cluster.clone(), source, signal.to_string()], f64::from(load.0) / 1_000.0))
     });
     let help =
         "Load in use, as a ratio of the capacity (1 = full); source is empty for pushed load. Absent if unknown.";
@@ -32,7 +27,7 @@ pub(super) fn write(sheet: &mut Sheet, loads: &[ClusterLoad], totals: &LoadTotal
     let ages = counts.iter().filter_map(|(cluster, said)| Some(([cluster.as_str()], said.age?.as_secs_f64())));
     sheet.gauges("fairway_cluster_load_age_seconds", "Age of the load in use.", &["cluster"], ages);
     let warned = loads.iter().flat_map(|load| {
-        let mut words: Vec<&str> = load.warnings.iter().map(|warning| warning.word()).collect();
+        let mut words: Vec<&str> = load.warnings.iter().map(|warning| warning.kind()).collect();
         words.dedup();
         words.into_iter().map(|word| ([load.cluster.to_string(), word.to_owned()], 1.0))
     });
@@ -49,7 +44,7 @@ pub(super) fn write(sheet: &mut Sheet, loads: &[ClusterLoad], totals: &LoadTotal
     let help = "Requests for load, by source and outcome: read, or the kind of failure.";
     sheet.counters("fairway_load_reads_total", help, &["source", "outcome"], outcomes);
     if totals.count > 0 {
-        let buckets: Vec<_> = Totals::BOUNDS.iter().map(Duration::as_secs_f64).zip(totals.took).collect();
+        let buckets: Vec<_> = ProbeTotals::BOUNDS.iter().map(Duration::as_secs_f64).zip(totals.took).collect();
         let (name, help) = (
             "fairway_load_read_duration_seconds",
             "Duration of load readings; one reading covers all gateways of a cluster.",

@@ -7,7 +7,7 @@ use std::{
 
 use fairway_health::{
     balance::{Declared, Settings},
-    load::LoadNews,
+    load::LoadUpdate,
 };
 use fairway_model::{AcceptedShare, ClusterName, DesiredState, Eligibility, Shares};
 use fairway_zones::{RuntimeState, Snapshot, TargetIndex, steer::SteerPool};
@@ -70,8 +70,8 @@ impl Clusters {
     }
 
     /// Notes whether gateways of a cluster drain or are overloaded. It is forgotten where no report says it again.
-    pub(super) fn hear(&mut self, place: usize, news: &LoadNews, now: Instant) {
-        if news.exhausted {
+    pub(super) fn hear(&mut self, place: usize, news: &LoadUpdate, now: Instant) {
+        if news.is_exhausted {
             self.exhausted.insert(place, now + news.period * PERIODS_HELD);
         } else {
             self.exhausted.remove(&place);

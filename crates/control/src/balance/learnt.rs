@@ -8,7 +8,7 @@ use std::{
 };
 
 use fairway_health::balance::{Balancer, Heard};
-use fairway_health::load::LoadNews;
+use fairway_health::load::LoadUpdate;
 use fairway_model::{ClusterName, Demand, Shares};
 use fairway_zones::{
     Asked, Draw, RuntimeState, Slot, Snapshot,
@@ -69,7 +69,7 @@ impl Step {
 
 impl Learnt {
     /// Takes a report.
-    pub(super) fn hear(&mut self, news: &LoadNews, now: Instant) {
+    pub(super) fn hear(&mut self, news: &LoadUpdate, now: Instant) {
         if self.balancer.report(&news.report, now) == Heard::Disbelieved {
             let (cluster, load) = (&news.report.cluster, news.report.load);
             tracing::debug!(%cluster, %load, "load report rejected: far below the load sent to the cluster");

@@ -6,7 +6,7 @@ use fairway_model::{Cause, Check, HealthStatus, Monitor};
 use tokio::{sync::mpsc, time::sleep};
 
 use super::world::*;
-use crate::{HistoryEntry, Restored};
+use crate::{HistoryEntry, RestoredState};
 
 #[tokio::test(start_paused = true)]
 async fn equal_targets_run_once_whatever_their_monitor_is_called() {
@@ -79,11 +79,11 @@ async fn dropping_the_checker_ends_its_probes() {
     assert_eq!(world.seen().running, 0);
 }
 
-fn restored(status: HealthStatus, age: u64) -> Restored {
+fn restored(status: HealthStatus, age: u64) -> RestoredState {
     let written = SystemTime::now() - seconds(age);
     let since = written - seconds(3_600);
     let history = (0..20).map(|step| HistoryEntry { at: since + seconds(step), to: status, cause: Cause::new("old") });
-    Restored { status, since, history: history.collect(), written }
+    RestoredState { status, since, history: history.collect(), written }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,16 +4,16 @@ use fairway_model::LoadMetric;
 
 use crate::load::{
     exposition::{Exposition, TEXT_MAX},
-    gateway::{GatewayError, Look, SERIES_MAX, Shown, Warning},
+    gateway::{GatewayCollector, GatewayError, GatewayMetrics, GatewayWarning, SERIES_MAX},
 };
 
 /// What a text shows.
-pub(super) fn shown(text: &str) -> Result<Shown, GatewayError> {
+pub(super) fn shown(text: &str) -> Result<GatewayMetrics, GatewayError> {
     look(text, None)
 }
 
-fn look(text: &str, metric: Option<&LoadMetric>) -> Result<Shown, GatewayError> {
-    let (mut exposition, mut look) = (Exposition::new(TEXT_MAX), Look::new(metric, 95));
+fn look(text: &str, metric: Option<&LoadMetric>) -> Result<GatewayMetrics, GatewayError> {
+    let (mut exposition, mut look) = (Exposition::new(TEXT_MAX), GatewayCollector::new(metric, 95));
     exposition.feed(text.as_bytes(), &mut |sample| look.take(sample)).expect("the text is sound");
     exposition.finish().expect("the text is whole");
     look.end()
@@ -134,5 +134,5 @@ fn a_gateway_without_certificate_or_with_one_that_lasts_warns_of_nothing() {
         assert_eq!(shown(&text).unwrap().warnings, [], "{days}");
     }
     let ended = "envoy_server_total_connections 1\nenvoy_server_days_until_first_cert_expiring 0\n";
-    assert_eq!(shown(ended).unwrap().warnings, [Warning::CertificateEnds(0)]);
+    assert_eq!(shown(ended).unwrap().warnings, [GatewayWarning::CertificateEnds(0)]);
 }

@@ -6,11 +6,11 @@ use fairway_model::{LoadSignal, LoadUnit};
 use tokio::time::Instant;
 
 use crate::load::{
-    gateway::Shown,
+    gateway::GatewayMetrics,
     ladder::{Readings, Rung, rung},
 };
 
-fn now(shown: &Shown) -> Readings {
+fn now(shown: &GatewayMetrics) -> Readings {
     Readings::new((shown, Instant::now()), None, false)
 }
 
@@ -20,14 +20,19 @@ fn best(gateways: &[Readings]) -> Option<(LoadSignal, u64)> {
 
 /// What two looks tell that are so many seconds apart, each a count of requests and an uptime.
 fn rate(before: (f64, Option<f64>), after: (f64, Option<f64>), secs: u64) -> Option<(LoadSignal, u64)> {
-    let look = |(requests, uptime)| Shown { requests: Some(requests), uptime, ..Shown::default() };
+    let look = |(requests, uptime)| GatewayMetrics { requests: Some(requests), uptime, ..GatewayMetrics::default() };
     let (before, after, then) = (look(before), look(after), Instant::now());
     best(&[Readings::new((&after, then + Duration::from_secs(secs)), Some((&before, then)), false)])
 }
 
 #[test]
 fn requests_in_flight_come_before_connections_and_those_before_a_rate() {
-    let mut shown = Shown { in_flight: Some(5.0), connections: Some(9.0), requests: Some(1.0), ..Shown::default() };
+    let mut shown = GatewayMetrics {
+        in_flight: Some(5.0),
+        connections: Some(9.0),
+        requests: Some(1.0),
+        ..GatewayMetrics::default()
+    };
     assert_eq!(best(&[now(&shown)]), Some((LoadSignal::InFlight, 5)));
     shown.in_flight = None;
     assert_eq!(best(&[now(&shown)]), Some((LoadSignal::Connections, 9)));
@@ -38,8 +43,8 @@ fn requests_in_flight_come_before_connections_and_those_before_a_rate() {
 
 #[test]
 fn gateways_add_up_by_the_best_signal_that_all_of_them_have() {
-    let both = now(&Shown { in_flight: Some(5.0), connections: Some(9.0), ..Shown::default() });
-    let one = now(&Shown { connections: Some(3.0), ..Shown::default() });
+    let both = now(&GatewayMetrics { in_flight: Some(5.0), connections: Some(9.0), ..GatewayMetrics::default() });
+    let one = now(&GatewayMetrics { connections: Some(3.0), ..GatewayMetrics::default() });
     assert_eq!(best(&[both, both]), Some((LoadSignal::InFlight, 10)));
     assert_eq!(best(&[both, one]), Some((LoadSignal::Connections, 12)));
     assert_eq!(best(&[]), None);
@@ -49,7 +54,7 @@ fn gateways_add_up_by_the_best_signal_that_all_of_them_have() {
 
 #[test]
 fn a_wanted_signal_is_the_only_one_that_counts() {
-    let both = now(&Shown { in_flight: Some(5.0), connections: Some(9.0), ..Shown::default() });
+    let both = now(&GatewayMetrics { in_flight: Some(5.0), connections: Some(9.0), ..GatewayMetrics::default() });
     let wanted = |signal| rung(&[both], Some(signal), LoadUnit::Capacity).map(|rung| rung.amount);
     assert_eq!([LoadSignal::Connections, LoadSignal::RequestRate].map(wanted), [Some(9), None]);
 }
@@ -65,6 +70,6 @@ fn a_reset_counter_tells_no_rate_and_never_a_negative_or_huge_one() {
 
 #[test]
 fn a_little_is_never_nothing() {
-    let little = now(&Shown { connections: Some(0.2), ..Shown::default() });
+    let little = now(&GatewayMetrics { connections: Some(0.2), ..GatewayMetrics::default() });
     assert_eq!(best(&[little]), Some((LoadSignal::Connections, 1)));
 }

@@ -8,9 +8,9 @@ use tokio::{io::AsyncWriteExt, time::timeout};
 use super::*;
 use crate::{
     load::{
-        board::Amount,
-        gateway::Warning,
-        state::{LoadWord, WordStanding},
+        board::LoadAmount,
+        gateway::GatewayWarning,
+        state::{LoadStatus, SourceLoad},
     },
     probe::tests::servers::{answering, request, serve, silent, streaming},
 };
@@ -40,8 +40,8 @@ fn url(address: SocketAddr, path: &str) -> LoadUrl {
     LoadUrl { https: false, address: ProbeAddress::Socket(address), path: path.to_owned() }
 }
 
-fn feed(cluster: &str, source: &LoadSource, gateways: &[SocketAddr]) -> ClusterFeed {
-    ClusterFeed {
+fn feed(cluster: &str, source: &LoadSource, gateways: &[SocketAddr]) -> ClusterLoadSettings {
+    ClusterLoadSettings {
         cluster: ClusterName::new(cluster).unwrap(),
         capacity: 100.try_into().ok(),
         source: Some((LoadSourceName::new("gw").unwrap(), Arc::new(source.clone()))),
@@ -49,23 +49,23 @@ fn feed(cluster: &str, source: &LoadSource, gateways: &[SocketAddr]) -> ClusterF
     }
 }
 
-async fn started(feeds: Vec<ClusterFeed>) -> (Loads, broadcast::Receiver<LoadNews>) {
-    let loads = Loads::start();
-    let news = loads.news();
+async fn started(feeds: Vec<ClusterLoadSettings>) -> (LoadReader, broadcast::Receiver<LoadUpdate>) {
+    let loads = LoadReader::start();
+    let news = loads.updates();
     loads.set(feeds).await;
     (loads, news)
 }
 
-async fn next(news: &mut broadcast::Receiver<LoadNews>) -> (String, Load, LoadSignal) {
-    let LoadNews { report, .. } = timeout(PATIENCE, news.recv()).await.expect("news in time").expect("the task runs");
+async fn next(news: &mut broadcast::Receiver<LoadUpdate>) -> (String, Load, LoadSignal) {
+    let LoadUpdate { report, .. } = timeout(PATIENCE, news.recv()).await.expect("news in time").expect("the task runs");
     (report.cluster.to_string(), report.load, report.signal)
 }
 
 /// What is said of the one cluster, once it is as wanted.
-async fn word(loads: &Loads, wanted: impl Fn(&LoadWord) -> bool) -> LoadWord {
+async fn word(loads: &LoadReader, wanted: impl Fn(&SourceLoad) -> bool) -> SourceLoad {
     let look = async {
         loop {
-            let word = loads.states().await.0.pop().map(|mut state| state.words.remove(0));
+            let word = loads.states().await.0.pop().map(|mut state| state.sources.remove(0));
             if let Some(word) = word.filter(&wanted) {
                 return word;
             }
@@ -88,8 +88,8 @@ async fn metrics_of_all_gateways_become_one_report() {
     let (loads, mut news) = started(vec![feed("eu1", &gateways(), &[a, b])]).await;
     assert_eq!(next(&mut news).await, ("eu1".to_owned(), Load(510), LoadSignal::InFlight));
     let (states, totals) = loads.states().await;
-    assert_eq!(states[0].words[0].gateways, Some((2, 2)));
-    assert_eq!((states[0].warnings.clone(), states[0].is_exhausted), (vec![Warning::Draining], false));
+    assert_eq!(states[0].sources[0].gateways, Some((2, 2)));
+    assert_eq!((states[0].warnings.clone(), states[0].is_exhausted), (vec![GatewayWarning::Draining], false));
     assert!(totals.sources["gw"].0 >= 2 && totals.count >= 1);
 }
 
@@ -155,7 +155,7 @@ async fn an_answer_without_end_stops_at_its_bound() {
     let (loads, _) = started(vec![feed("eu1", &gateways(), &[poured])]).await;
     let word = word(&loads, |word| word.failure.is_some()).await;
     assert!(word.failure.unwrap().starts_with("metrics over 16777216 octets"));
-    assert_eq!((word.load, word.standing), (None, WordStanding::Unknown));
+    assert_eq!((word.load, word.status), (None, LoadStatus::Unknown));
     let json = quick(LoadQuery::Json {
         endpoint: LoadEndpoint::Url(url(streaming(head, "[[[[").await, "/")),
         pointer: "/a".into(),
@@ -205,7 +205,7 @@ async fn one_query_of_a_prometheus_server_tells_of_many_clusters() {
     let (loads, mut news) = started(feeds).await;
     assert_eq!(next(&mut news).await, ("eu1".to_owned(), Load(250), LoadSignal::Declared));
     assert_eq!(next(&mut news).await, ("us1".to_owned(), Load(2), LoadSignal::Declared));
-    let jp1 = loads.states().await.0.remove(1).words.remove(0);
+    let jp1 = loads.states().await.0.remove(1).sources.remove(0);
     assert_eq!(jp1.failure.as_deref(), Some("the answer has no value for jp1"));
     assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
@@ -237,7 +237,7 @@ async fn what_a_held_up_observer_read_does_not_count() {
     reader.set(vec![feed("eu1", &source, &[([127, 0, 0, 1], 9).into()])]);
     let mut news = reader.news.subscribe();
     let begun = Instant::now();
-    let shown = Shown { connections: Some(7.0), ..Shown::default() };
+    let shown = GatewayMetrics { connections: Some(7.0), ..GatewayMetrics::default() };
     let ended = |took, stalled_before| Ended {
         due: begun,
         started: begun,
@@ -263,10 +263,10 @@ async fn a_push_is_told_and_a_reading_that_is_no_more_wanted_ends() {
     let fed = feed("eu1", &gateways(), &[address]);
     let (loads, mut news) = started(vec![fed.clone()]).await;
     assert_eq!(next(&mut news).await.1, Load(70));
-    loads.set(vec![ClusterFeed { source: None, ..fed }]).await;
+    loads.set(vec![ClusterLoadSettings { source: None, ..fed }]).await;
     let so_far = asked.load(std::sync::atomic::Ordering::Relaxed);
     while news.try_recv().is_ok() {}
-    let push = Push { amount: Amount::Used(99), sequence: None, valid_for: PATIENCE };
+    let push = PushedLoad { amount: LoadAmount::Used(99), sequence: None, valid_for: PATIENCE };
     loads.push("eu1", push).await.unwrap();
     assert_eq!(next(&mut news).await, ("eu1".to_owned(), Load(990), LoadSignal::Declared));
     assert!(matches!(loads.push("eu", push).await, Err(PushError::Unknown(..))));
