@@ -1,51 +1,52 @@
-//! $GENERATE: one line for many records that differ in a number, as BIND has it.
+//! $GENERATE: one line that produces many records, compatible with BIND.
 //!
 //! `$GENERATE START-STOP[/STEP] OWNER [TTL] [CLASS] TYPE DATA`: in OWNER and DATA each `$` becomes the number, and
 //! `${OFFSET[,WIDTH[,BASE]]}` the number plus OFFSET, at least WIDTH digits long, in base d, o, x, X, n or N (nibbles
-//! in reverse, with dots). `\$` is a plain dollar.
+//! in reverse, with dots). `\$` is a literal dollar.
 
 use super::{
-    faults::{Wrong, show},
+    diagnostics::{TextError, show},
     lexer::{Lexer, Word},
     reader::{Frame, Reader},
 };
 
-/// How many records all of a zone's $GENERATE lines may make: a short text must not fill the memory.
+/// Maximum number of records of all $GENERATE lines of a zone, so that a short text cannot fill the memory.
 const GENERATED_MAX: usize = 1 << 20;
-/// Most octets that all these records may be in text: 64 for each of the most records.
+/// Maximum octets of the text of all these records: 64 per record.
 const OCTETS_MAX: usize = 64 * GENERATED_MAX;
-/// Longest number that a width may ask for; a longer one fits into no name or address.
+/// Maximum width of a number; a longer one fits into no name or address.
 const WIDTH_MAX: usize = 127;
 
 impl Reader<'_> {
-    /// Reads what follows $GENERATE, and the records it stands for.
-    pub(super) fn generate(&mut self, lexer: &mut Lexer<'_>, frame: &Frame) -> Result<(), Wrong> {
+    /// Reads the arguments of $GENERATE, then the records that it produces.
+    pub(super) fn generate(&mut self, lexer: &mut Lexer<'_>, frame: &Frame) -> Result<(), TextError> {
         let line = lexer.line();
         let expected = "a range like 1-254 or 0-100/2";
         let range_word = lexer.word()?;
         let range_word = range_word
-            .ok_or_else(|| Wrong::new(lexer.at(), format!("expected {expected} after $GENERATE"), "add it"))?;
+            .ok_or_else(|| TextError::new(lexer.at(), format!("expected {expected} after $GENERATE"), "add it"))?;
         let range = read_range(range_word.text).ok_or_else(|| {
-            Wrong::new(range_word.at, format!("expected {expected}, found {}", show(range_word.text)), "")
+            TextError::new(range_word.at, format!("expected {expected}, found {}", show(range_word.text)), "")
         })?;
         let template = read_template(lexer)?;
         self.generated += range.clone().count();
         if self.generated > GENERATED_MAX {
-            let what = "the $GENERATE lines of the zone produce more than 1048576 records";
-            return Err(Wrong::new(range_word.at, what, "put the records into a file and include it"));
+            let fact = "the $GENERATE lines of the zone produce more than 1048576 records";
+            return Err(TextError::new(range_word.at, fact, "put the records into a file and include it"));
         }
         let mut generated = Self::generated_frame(frame, line);
         for number in range {
             let mut text = Vec::with_capacity(template.len() + 16);
-            substitute(&template, number, &mut text)
-                .map_err(|what| Wrong::new(range_word.at, what, "write ${OFFSET,WIDTH,BASE}, or \\$ for a dollar"))?;
+            substitute(&template, number, &mut text).map_err(|fact| {
+                TextError::new(range_word.at, fact, "write ${OFFSET,WIDTH,BASE}, or \\$ for a dollar")
+            })?;
             text.push(b'\n');
             self.generated_octets += text.len();
             if self.generated_octets > OCTETS_MAX {
-                let what = "the $GENERATE lines of the zone produce more than 64 MiB of text";
-                return Err(Wrong::new(range_word.at, what, "put the records into a file and include it"));
+                let fact = "the $GENERATE lines of the zone produce more than 64 MiB of text";
+                return Err(TextError::new(range_word.at, fact, "put the records into a file and include it"));
             }
-            // One fault is enough: the other numbers would only repeat it.
+            // The other numbers would only repeat the error.
             if !self.lines(&mut Lexer::new(&text), &mut generated) {
                 break;
             }
@@ -54,20 +55,20 @@ impl Reader<'_> {
     }
 }
 
-/// `START-STOP` or `START-STOP/STEP`.
+/// Reads `START-STOP` or `START-STOP/STEP`.
 fn read_range(text: &[u8]) -> Option<std::iter::StepBy<std::ops::RangeInclusive<u32>>> {
     let text = std::str::from_utf8(text).ok()?;
     let (range, step) = text.split_once('/').unwrap_or((text, "1"));
     let (start, stop) = range.split_once('-')?;
     let digits = |t: &str| t.bytes().all(|o| o.is_ascii_digit()).then(|| t.parse::<u32>().ok())?;
     let (start, stop, step) = (digits(start)?, digits(stop)?, digits(step)?);
-    // Numbers stay in 31 bits, as in BIND.
-    let sound = start <= stop && stop < 1 << 31 && step > 0;
-    sound.then(|| (start..=stop).step_by(usize::try_from(step).unwrap_or(usize::MAX)))
+    // Numbers have at most 31 bits, as in BIND.
+    let is_valid = start <= stop && stop < 1 << 31 && step > 0;
+    is_valid.then(|| (start..=stop).step_by(usize::try_from(step).unwrap_or(usize::MAX)))
 }
 
-/// The record in words with one blank between, its escapes and quotes as written.
-fn read_template(lexer: &mut Lexer<'_>) -> Result<Vec<u8>, Wrong> {
+/// Returns the words of the record, separated by one blank, with escapes and quotes as written.
+fn read_template(lexer: &mut Lexer<'_>) -> Result<Vec<u8>, TextError> {
     let mut template = vec![];
     let mut count = 0;
     let mut push = |word: Word<'_>| {
@@ -79,13 +80,13 @@ fn read_template(lexer: &mut Lexer<'_>) -> Result<Vec<u8>, Wrong> {
         push(word);
     }
     if count < 3 {
-        let what = "$GENERATE needs an owner, a type and data";
-        return Err(Wrong::new(lexer.at(), what, "complete it"));
+        let fact = "$GENERATE needs an owner, a type and data";
+        return Err(TextError::new(lexer.at(), fact, "complete it"));
     }
     Ok(template)
 }
 
-/// Puts the number in the place of each `$`.
+/// Replaces each `$` with the number.
 fn substitute(template: &[u8], number: u32, out: &mut Vec<u8>) -> Result<(), &'static str> {
     let mut rest = template;
     while let Some((&octet, tail)) = rest.split_first() {
@@ -95,8 +96,8 @@ fn substitute(template: &[u8], number: u32, out: &mut Vec<u8>) -> Result<(), &'s
                 if rest.first() != Some(&b'$') {
                     out.push(octet);
                 }
-                if let Some((&hidden, tail)) = rest.split_first() {
-                    out.push(hidden);
+                if let Some((&escaped, tail)) = rest.split_first() {
+                    out.push(escaped);
                     rest = tail;
                 }
             }
@@ -112,7 +113,7 @@ fn substitute(template: &[u8], number: u32, out: &mut Vec<u8>) -> Result<(), &'s
     Ok(())
 }
 
-/// One `OFFSET[,WIDTH[,BASE]]`.
+/// Appends the number in the format `OFFSET[,WIDTH[,BASE]]`.
 fn format_number(modifiers: &[u8], number: u32, out: &mut Vec<u8>) -> Result<(), &'static str> {
     const BAD: &str = "the braces after $ must hold OFFSET,WIDTH,BASE";
     let modifiers = std::str::from_utf8(modifiers).map_err(|_| BAD)?;
@@ -138,7 +139,7 @@ fn format_number(modifiers: &[u8], number: u32, out: &mut Vec<u8>) -> Result<(),
     Ok(())
 }
 
-/// Hexadecimal digits from the last to the first with dots between; the width counts the dots.
+/// Returns the hexadecimal digits in reverse order, separated by dots; the width includes the dots.
 fn nibbles(digits: &str, width: usize) -> String {
     let mut text = String::new();
     for digit in digits.chars().rev().chain(std::iter::repeat('0')) {

@@ -1,47 +1,47 @@
-//! Words of a master file (RFC 1035 section 5.1): blanks, comments, quotes, parentheses, ends of lines.
+//! Splits a zone file into words (RFC 1035 section 5.1): blanks, comments, quotes, parentheses, line breaks.
 //!
-//! A word is a slice of the text; its escapes are left for whoever knows what it means. Nothing is copied.
+//! A word is a slice of the text, with its escapes: only the reader of a field knows how to decode them. Nothing is copied.
 
-use super::faults::Wrong;
+use super::diagnostics::TextError;
 
 /// One word of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word<'a> {
-    /// The octets as written, without the quotes; escapes are still in it.
+    /// Octets as written, without the quotes and with the escapes.
     pub text: &'a [u8],
-    /// Whether it stood in quotes.
+    /// True if the word was quoted.
     pub quoted: bool,
-    /// Whether it has a backslash.
+    /// True if the word contains a backslash.
     pub escaped: bool,
     /// Offset in the text.
     pub at: usize,
 }
 
-/// How a record begins.
+/// Start of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// With the owner, or a directive, in the first column.
+    /// An owner or a directive in the first column.
     Owner,
-    /// With a blank: the owner is the one before.
+    /// A blank: the record has the owner of the record before.
     Blank,
-    /// Not at all: the text is over.
+    /// End of the text.
     End,
 }
 
-/// Takes a text apart, from its start to its end.
+/// Reads a text word by word.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
     /// Line of `at`, from 1.
     line: u32,
-    /// Parentheses open at `at`.
+    /// Number of open parentheses at `at`.
     depth: u32,
-    /// Where the outermost of them stands.
+    /// Offset of the outermost open parenthesis.
     opened: usize,
 }
 
-/// What an octet is to the lexer.
+/// Class of an octet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
@@ -80,23 +80,23 @@ const fn kind(octet: u8) -> Kind {
 }
 
 impl<'a> Lexer<'a> {
-    /// A lexer at the start of `text`. A byte order mark there is skipped.
+    /// Returns a lexer at the start of `text`. Skips a byte order mark.
     pub(super) fn new(text: &'a [u8]) -> Self {
         let at = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         Self { text, at, line: 1, depth: 0, opened: 0 }
     }
 
-    /// The line that is being read, from 1.
+    /// Returns the current line, from 1.
     pub(super) const fn line(&self) -> u32 {
         self.line
     }
 
-    /// The offset that is read next.
+    /// Returns the offset of the next octet.
     pub(super) const fn at(&self) -> usize {
         self.at
     }
 
-    /// Line and column, both from 1, of an offset that was read. Costs a walk over the record: for faults only.
+    /// Returns line and column, both from 1, of an offset that was read. Scans the record, so use it for diagnostics only.
     pub(super) fn position(&self, at: usize) -> (u32, u32) {
         let at = at.min(self.text.len());
         let newlines = |text: &[u8]| text.iter().filter(|o| **o == b'\n').count();
@@ -104,13 +104,13 @@ impl<'a> Lexer<'a> {
         let start = self.text[..at].iter().rposition(|o| *o == b'\n').map_or(0, |newline| newline + 1);
         let before = &self.text[start..at];
         let before = before.strip_prefix(b"\xef\xbb\xbf").unwrap_or(before);
-        // Columns count characters: the octets that continue one in UTF-8 are left out.
+        // Columns count characters, so UTF-8 continuation octets are skipped.
         let column = 1 + before.iter().filter(|o| **o & 0xc0 != 0x80).count();
         let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         (self.line.saturating_sub(short(back)), short(column))
     }
 
-    /// Goes to the next line that holds something. The record before must have been read to its end.
+    /// Moves to the next line that is not empty. The record before must have been read to its end.
     pub(super) fn begin(&mut self) -> Begin {
         loop {
             let Some(&first) = self.text.get(self.at) else { return Begin::End };
@@ -128,8 +128,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next word of the record; none at its end, however often it is asked.
-    pub(super) fn word(&mut self) -> Result<Option<Word<'a>>, Wrong> {
+    /// Returns the next word of the record, or `None` at its end, also when called again.
+    pub(super) fn word(&mut self) -> Result<Option<Word<'a>>, TextError> {
         loop {
             let Some(&octet) = self.text.get(self.at) else { return self.finish() };
             match kind(octet) {
@@ -143,28 +143,28 @@ impl<'a> Lexer<'a> {
                 Kind::Close if self.depth == 0 => {
                     let at = self.at;
                     self.at += 1;
-                    return Err(Wrong::new(at, "closing parenthesis without an opening one", "remove it"));
+                    return Err(TextError::new(at, "closing parenthesis without an opening one", "remove it"));
                 }
                 Kind::Close => {
                     self.depth -= 1;
                     self.at += 1;
                 }
                 Kind::Control => {
-                    let what = format!("unexpected control character {octet:#04x}; the file may be damaged");
+                    let fact = format!("unexpected control character {octet:#04x}; the file may be damaged");
                     self.at += 1;
-                    return Err(Wrong::new(self.at - 1, what, format!("write \\{octet:03} if it is intended")));
+                    return Err(TextError::new(self.at - 1, fact, format!("write \\{octet:03} if it is intended")));
                 }
             }
         }
     }
 
-    /// A quoted word that begins right here, as in `alpn="h2"` after the equals sign.
-    pub(super) fn adjoining_quote(&mut self) -> Result<Option<Word<'a>>, Wrong> {
+    /// Returns the quoted word at the current offset, as in `alpn="h2"` after the equals sign; `None` if there is none.
+    pub(super) fn adjoining_quote(&mut self) -> Result<Option<Word<'a>>, TextError> {
         if self.text.get(self.at) == Some(&b'"') { self.quoted().map(Some) } else { Ok(None) }
     }
 
-    /// Skips what is left of the record. Tells of a parenthesis that is open when the text ends.
-    pub(super) fn skip_record(&mut self) -> Result<(), Wrong> {
+    /// Skips the rest of the record. Fails if a parenthesis is open at the end of the text.
+    pub(super) fn skip_record(&mut self) -> Result<(), TextError> {
         loop {
             let Some(&octet) = self.text.get(self.at) else { return self.finish().map(|_| ()) };
             match kind(octet) {
@@ -175,7 +175,7 @@ impl<'a> Lexer<'a> {
                     }
                 }
                 Kind::Comment => self.skip_comment(),
-                // An unfinished quote ends with its line; the record has its fault already.
+                // An unfinished quote ends with its line. The error was reported already.
                 Kind::Quote => drop(self.quoted()),
                 Kind::Open => self.open(),
                 Kind::Close => {
@@ -188,7 +188,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Whether the text ends in the middle of a line.
+    /// True if the text does not end with a line break.
     pub(super) fn ends_without_newline(&self) -> bool {
         self.text.last().is_some_and(|o| *o != b'\n')
     }
@@ -211,14 +211,14 @@ impl<'a> Lexer<'a> {
         self.at += rest.iter().position(|o| *o == b'\n').unwrap_or(rest.len());
     }
 
-    /// The end of the text: fine unless a parenthesis is open.
-    fn finish(&mut self) -> Result<Option<Word<'a>>, Wrong> {
+    /// Handles the end of the text: an error if a parenthesis is open.
+    fn finish(&mut self) -> Result<Option<Word<'a>>, TextError> {
         if self.depth == 0 {
             return Ok(None);
         }
         self.depth = 0;
-        let what = "this parenthesis is not closed before the end of the file";
-        Err(Wrong::new(self.opened, what, "close it; the file may be truncated"))
+        let fact = "this parenthesis is not closed before the end of the file";
+        Err(TextError::new(self.opened, fact, "close it; the file may be truncated"))
     }
 
     fn plain(&mut self) -> Word<'a> {
@@ -237,7 +237,7 @@ impl<'a> Lexer<'a> {
         Word { text: &self.text[start..self.at], quoted: false, escaped, at: start }
     }
 
-    /// Steps over a backslash and the octet it hides. A line's end cannot be hidden.
+    /// Skips a backslash and the escaped octet. A line break cannot be escaped.
     fn step_over_escape(&mut self) {
         self.at += 1;
         if self.text.get(self.at).is_some_and(|o| !matches!(o, b'\n' | b'\r')) {
@@ -245,15 +245,15 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn quoted(&mut self) -> Result<Word<'a>, Wrong> {
+    fn quoted(&mut self) -> Result<Word<'a>, TextError> {
         let quote = self.at;
         self.at += 1;
         let mut escaped = false;
         loop {
             match self.text.get(self.at) {
                 None | Some(b'\n') => {
-                    let what = "this quote is not closed before the end of the line";
-                    return Err(Wrong::new(quote, what, "close it on the same line; write \\010 for a line break"));
+                    let fact = "this quote is not closed before the end of the line";
+                    return Err(TextError::new(quote, fact, "close it on the same line; write \\010 for a line break"));
                 }
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -279,27 +279,27 @@ mod tests {
             match lexer.word() {
                 Ok(Some(word)) => found.push(String::from_utf8_lossy(word.text).into_owned()),
                 Ok(None) => return found,
-                Err(wrong) => return [found, vec![format!("!{}", wrong.at)]].concat(),
+                Err(error) => return [found, vec![format!("!{}", error.at)]].concat(),
             }
         }
     }
 
     #[test]
-    fn a_record_ends_with_its_line_unless_in_parentheses() {
+    fn record_ends_with_its_line_unless_in_parentheses() {
         assert_eq!(words("a b ; c\nd"), ["a", "b"]);
         assert_eq!(words("a ( b ; c )\n d ) e\nf"), ["a", "b", "d", "e"]);
         assert_eq!(words("a (b (c\n) d\n) e"), ["a", "b", "c", "d", "e"]);
     }
 
     #[test]
-    fn quotes_hide_blanks_comments_and_parentheses() {
+    fn quotes_protect_blanks_comments_and_parentheses() {
         assert_eq!(words(r#"a "b ; (c" "d\"e""#), ["a", "b ; (c", r#"d\"e"#]);
         assert_eq!(words(r#"a"b""#), ["a", "b"]);
         assert_eq!(words(r"a\ b\;c"), [r"a\ b\;c"]);
     }
 
     #[test]
-    fn what_is_opened_and_not_closed_is_told_where_it_opened() {
+    fn unclosed_quote_and_parenthesis_are_reported_at_their_start() {
         assert_eq!(words("a \"b\nc\""), ["a", "!2"]);
         assert_eq!(words("a ( b\nc"), ["a", "b", "c", "!2"]);
         assert_eq!(words("a ) b"), ["a", "!2"]);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backslash_at_the_end_hides_nothing() {
+    fn backslash_at_the_end_of_a_line_escapes_nothing() {
         assert_eq!(words("a\\\nb"), ["a\\"]);
         assert_eq!(words("a\\"), ["a\\"]);
         assert_eq!(words("a \"b\\"), ["a", "!2"]);

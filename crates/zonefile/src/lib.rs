@@ -1,12 +1,11 @@
-//! Zone text: RFC 1035 master files in, records out, with every fault in its place.
+//! Zone files (RFC 1035 master files): text in, records and errors with their locations out.
 //!
-//! [`read_zone`] reads the text and its inclusions; [`check_zone`] then checks what the records say together, as
-//! `named-checkzone` does, knowing which names are steered. Neither opens files, nor compiles for answering.
-//! The data of records has its own functions: [`rdata_from_text`], [`rdata_text`], [`rdata_names`], [`check_rdata`].
+//! [`read_zone`] reads the text and included files. [`check_zone`] then checks the records against each other, as `named-checkzone` does,
+//! and takes steered names into account. Neither opens files. RDATA has its own functions: [`rdata_from_text`], [`rdata_text`], [`rdata_names`], [`check_rdata`].
 #![forbid(unsafe_code)]
 
 mod check;
-mod faults;
+mod diagnostics;
 mod generate;
 mod lexer;
 mod rdata;
@@ -22,10 +21,10 @@ use fairway_model::{Diagnostic, FileLocation, Name, Rtype, SmallBytes, Ttl};
 pub use check::check_zone;
 pub use rdata::{NameAt, RdataError, check_rdata, rdata_from_text, rdata_names, rdata_text};
 
-/// One resource record, its data in uncompressed wire form.
+/// One resource record, with its data in uncompressed wire form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Owner, case as written.
+    /// Owner; keeps the case of the text.
     pub owner: Name,
     /// Type.
     pub rtype: Rtype,
@@ -35,36 +34,36 @@ pub struct Record {
     pub rdata: SmallBytes<22>,
     /// Index into [`ZoneData::files`].
     pub file: u16,
-    /// Line the record begins at, from 1.
+    /// Line where the record begins, from 1.
     pub line: u32,
 }
 
-/// The records of one zone, as read.
+/// The records of one zone file.
 #[derive(Clone, Debug)]
 pub struct ZoneData {
-    /// The apex.
+    /// Apex of the zone.
     pub origin: Name,
-    /// The records in the order of the text.
+    /// Records in the order of the text.
     pub records: Vec<Record>,
-    /// Paths of the texts: the zone file, then what it includes.
+    /// Paths of the zone file and then of the included files.
     pub files: Vec<Arc<str>>,
 }
 
 impl ZoneData {
-    /// Where a record stands.
+    /// Returns the location of a record.
     pub fn place(&self, record: &Record) -> FileLocation {
         FileLocation { file: Arc::clone(&self.files[usize::from(record.file)]), line: record.line, column: 1 }
     }
 }
 
-/// Gives the octets of an included file, or why it cannot be read. The path comes as it is written after $INCLUDE:
-/// what a relative one is relative to is for the giver to say.
+/// Returns the content of an included file, or the reason why it cannot be read. The argument is the path as written after $INCLUDE; the
+/// caller resolves relative paths.
 pub type Include<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 
-/// Reads zone text. What the records say together is for [`check_zone`]: call it next. The data is usable only if no
-/// fault of either is an error; it holds every record that could be read, those outside the zone left out.
+/// Reads a zone file. Call [`check_zone`] next. The data is usable only if neither returns an error; it contains every record that could be
+/// read, without those outside the zone.
 ///
-/// `path` names the text in faults. At most 100 errors and 100 warnings are told one by one.
+/// `path` is the name of the file in diagnostics. At most 100 errors and 100 warnings are listed; further ones are counted.
 pub fn read_zone(origin: &Name, path: &str, text: &[u8], include: Include<'_>) -> (ZoneData, Vec<Diagnostic>) {
     reader::Reader::new(origin, path, include).read(text)
 }

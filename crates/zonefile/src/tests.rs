@@ -19,46 +19,46 @@ fn read(origin: &str, text: &[u8]) -> (ZoneData, Vec<Diagnostic>) {
 }
 
 fn read_rich(text: &str) -> ZoneData {
-    let (mut zone, faults) = read("rich.test", text.as_bytes());
-    assert_eq!(faults, []);
-    let faults = check_zone(&mut zone, &|_| false);
-    assert!(faults.iter().all(|fault| !fault.is_error()), "{faults:#?}");
+    let (mut zone, diagnostics) = read("rich.test", text.as_bytes());
+    assert_eq!(diagnostics, []);
+    let diagnostics = check_zone(&mut zone, &|_| false);
+    assert!(diagnostics.iter().all(|diagnostic| !diagnostic.is_error()), "{diagnostics:#?}");
     zone
 }
 
-/// A record by what it says; names in RDATA keep their case, owners do not.
-fn meaning(record: &Record) -> (String, Rtype, u32, String) {
+/// Returns a record in comparable form. Owners become lower case, names in RDATA keep their case.
+fn comparable(record: &Record) -> (String, Rtype, u32, String) {
     let hex = record.rdata.iter().map(|octet| format!("{octet:02x}")).collect();
     (record.owner.to_lowercase().to_string(), record.rtype, record.ttl.secs(), hex)
 }
 
 #[test]
-fn every_type_is_read_as_bind_reads_it() {
-    let ours: BTreeSet<_> = read_rich(RICH).records.iter().map(meaning).collect();
-    let binds: BTreeSet<_> = read_rich(PORTABLE).records.iter().map(meaning).collect();
+fn every_type_has_the_wire_form_of_bind() {
+    let ours: BTreeSet<_> = read_rich(RICH).records.iter().map(comparable).collect();
+    let binds: BTreeSet<_> = read_rich(PORTABLE).records.iter().map(comparable).collect();
     assert_eq!(ours.difference(&binds).collect::<Vec<_>>(), Vec::<&_>::new(), "only ours");
     assert_eq!(binds.difference(&ours).collect::<Vec<_>>(), Vec::<&_>::new(), "only BIND's");
     assert!(ours.len() > 140);
 }
 
 #[test]
-fn every_type_of_the_table_stands_in_the_rich_zone() {
+fn rich_zone_contains_every_type_of_the_table() {
     let there: BTreeSet<_> = read_rich(RICH).records.iter().map(|record| record.rtype).collect();
     let known = (1..=u16::MAX).map(Rtype).filter(|t| t.mnemonic().is_some() && !t.is_meta());
-    // NXT and A6 are historic and have no form of their own here.
+    // NXT and A6 are historic and are supported only in generic form.
     let missing: Vec<_> = known.filter(|t| !there.contains(t) && !matches!(*t, Rtype::NXT | Rtype::A6)).collect();
     assert_eq!(missing, [Rtype::MD, Rtype::MF], "BIND refuses these two");
 }
 
 #[test]
-fn the_rich_zone_is_found_without_errors() {
+fn rich_zone_has_no_errors() {
     let (mut zone, _) = read("rich.test", RICH.as_bytes());
-    let faults = check_zone(&mut zone, &|_| false);
-    assert_eq!(faults, []);
+    let diagnostics = check_zone(&mut zone, &|_| false);
+    assert_eq!(diagnostics, []);
 }
 
 #[test]
-fn text_of_rdata_comes_back_as_the_same_octets() {
+fn rdata_round_trips_through_text() {
     for record in read_rich(RICH).records {
         let text = rdata_text(record.rtype, &record.rdata);
         let known = record.rtype.mnemonic().is_some() && record.rtype != Rtype::NULL;
@@ -70,17 +70,17 @@ fn text_of_rdata_comes_back_as_the_same_octets() {
 }
 
 #[test]
-fn rdata_that_its_type_does_not_explain_is_shown_in_generic_form() {
+fn malformed_rdata_is_written_in_generic_form() {
     assert_eq!(rdata_text(Rtype::A, &[1, 2, 3]), "\\# 3 010203");
     assert_eq!(rdata_text(Rtype(65280), &[]), "\\# 0");
     assert_eq!(rdata_text(Rtype::MX, &[0, 1, 0]), "1 .");
 }
 
 #[test]
-fn every_cut_or_stretched_rdata_is_refused_or_still_sound() {
+fn truncated_or_extended_rdata_is_rejected_or_still_valid() {
     for record in read_rich(RICH).records {
         for end in 0..record.rdata.len() {
-            // What is still sound must come back from its text; the rest is refused without a panic.
+            // Valid data must round-trip through text; the rest is rejected without a panic.
             let cut = &record.rdata[..end];
             let text = rdata_text(record.rtype, cut);
             let back = rdata_from_text(record.rtype, text.as_bytes(), &Name::root());
@@ -91,7 +91,7 @@ fn every_cut_or_stretched_rdata_is_refused_or_still_sound() {
 }
 
 #[test]
-fn names_in_rdata_are_found_and_only_old_types_compress() {
+fn only_names_in_types_of_rfc_1035_are_compressible() {
     let mut compressible = BTreeSet::new();
     for record in read_rich(RICH).records {
         for found in rdata_names(record.rtype, &record.rdata) {

@@ -1,4 +1,4 @@
-//! The records of a zone by owner.
+//! Index of the records of a zone by owner.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
@@ -6,7 +6,7 @@ use fairway_model::{Name, Rtype, StableHasher};
 
 use crate::{Record, ZoneData};
 
-/// A name in wire form that is compared and hashed without regard to case.
+/// A name in wire form with case-insensitive comparison and hash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Folded<'z>(pub(super) &'z [u8]);
 
@@ -20,7 +20,7 @@ impl Eq for Folded<'_> {}
 
 impl Hash for Folded<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // One write of the whole name: several times as fast as one an octet.
+        // One write of the whole name is several times as fast as one per octet.
         let mut lower = [0; Name::OCTETS_MAX];
         let lower = &mut lower[..self.0.len().min(Name::OCTETS_MAX)];
         lower.copy_from_slice(&self.0[..lower.len()]);
@@ -29,7 +29,7 @@ impl Hash for Folded<'_> {
     }
 }
 
-/// Kinds of records that a node has, as bits.
+/// Set of the kinds of records that a node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u8);
 
@@ -38,7 +38,7 @@ impl Kinds {
     pub(super) const CNAME: Self = Self(2);
     pub(super) const DNAME: Self = Self(4);
     pub(super) const NS: Self = Self(8);
-    /// What may stand beside a CNAME (RFC 2181 section 10.1, RFC 4034 section 4, RFC 2535 section 2.3.5).
+    /// Types that may exist next to a CNAME (RFC 2181 section 10.1, RFC 4034 section 4, RFC 2535 section 2.3.5).
     pub(super) const SIGNING: Self = Self(16);
     pub(super) const OTHER: Self = Self(32);
 
@@ -53,89 +53,88 @@ impl Kinds {
         }
     }
 
-    /// Whether any of these kinds is there.
+    /// True if the set contains any of these kinds.
     pub(super) const fn any(self, kinds: Self) -> bool {
         self.0 & kinds.0 != 0
     }
 
-    /// Both together.
+    /// Returns the union of both sets.
     pub(super) const fn and(self, kinds: Self) -> Self {
         Self(self.0 | kinds.0)
     }
 }
 
-/// One owner.
+/// One owner with its records.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
-    /// Its first record, whose owner stands for all.
+    /// Index of the first record, whose owner is used for the node.
     first: u32,
-    /// Its part of the order of records.
+    /// Start of its records in [`Nodes::order`].
     start: u32,
     count: u32,
     pub(super) kinds: Kinds,
 }
 
-/// Every owner of a zone, in the order of first appearance.
+/// All owners of a zone, in the order of first appearance.
 ///
-/// A million owners miss the caches whatever is done; so the table of names is one array of 8 octets a slot, touched
-/// once for each owner, and numbers are of 4 octets.
+/// The names of a million owners do not fit the caches. The hash table therefore is one array with 8 bytes per slot, which causes one cache
+/// miss per owner, and indices have 4 bytes.
 pub(super) struct Nodes<'z> {
     pub(super) zone: &'z ZoneData,
     nodes: Vec<Node>,
-    /// Record indices, those of a node together, in the order of the text.
+    /// Record indices, grouped by node, in the order of the text.
     order: Vec<u32>,
-    /// Open addressing by hash: 0 where a slot is free, else half of the hash and the number of the node plus 1.
+    /// Hash table with open addressing. A free slot is 0; others have the upper half of the hash, and the node index plus 1.
     slots: Vec<u64>,
     hashing: BuildHasherDefault<StableHasher>,
-    /// Whether any name is delegated away or has a DNAME: only then can one name hide another.
-    any_cover: bool,
+    /// True if any name is delegated or has a DNAME; otherwise no name can hide another.
+    has_covers: bool,
 }
 
 impl<'z> Nodes<'z> {
     pub(super) fn new(zone: &'z ZoneData) -> Self {
-        // At most half full, so that a probe is short.
+        // At most half full, so that probe sequences stay short.
         let slots = vec![0; (2 * zone.records.len() + 2).next_power_of_two()];
         let nodes = Vec::with_capacity(zone.records.len());
-        let mut all = Self { zone, nodes, order: vec![], slots, hashing: Default::default(), any_cover: false };
+        let mut all = Self { zone, nodes, order: vec![], slots, hashing: Default::default(), has_covers: false };
         let node_of = all.gather();
-        all.put_in_order(&node_of);
-        let any_cover = all.iter().any(|node| all.is_cut(node) || node.kinds.any(Kinds::DNAME));
-        all.any_cover = any_cover;
+        all.sort_records(&node_of);
+        let has_covers = all.iter().any(|node| all.is_cut(node) || node.kinds.any(Kinds::DNAME));
+        all.has_covers = has_covers;
         all
     }
 
-    /// Makes the nodes, and says for each record which is its own.
+    /// Creates the nodes. Returns the node index of each record.
     fn gather(&mut self) -> Vec<u32> {
         let records = &self.zone.records;
         let mut node_of: Vec<u32> = Vec::with_capacity(records.len());
-        for together in records.chunks(TOGETHER) {
+        for together in records.chunks(PREFETCHED) {
             let hashes = self.fetch(together);
             for (record, hash) in together.iter().zip(hashes) {
                 let index = node_of.len();
-                // Records of one owner mostly follow each other.
+                // Records of one owner usually follow each other.
                 let before =
                     index.checked_sub(1).filter(|before| records[*before].owner.as_wire() == record.owner.as_wire());
                 let node = match before {
                     Some(before) => node_of[before],
-                    None => self.find_or_make(record, index, hash),
+                    None => self.find_or_insert(record, index, hash),
                 };
-                let place = &mut self.nodes[widen(node)];
-                place.count += 1;
-                place.kinds = place.kinds.and(Kinds::of(record.rtype));
+                let node_entry = &mut self.nodes[widen(node)];
+                node_entry.count += 1;
+                node_entry.kinds = node_entry.kinds.and(Kinds::of(record.rtype));
                 node_of.push(node);
             }
         }
         node_of
     }
 
-    /// The hashes of the records' owners. Their slots are looked at on the way, so that the processor has them all
-    /// brought from memory at the same time.
-    fn fetch(&self, records: &[Record]) -> [u64; TOGETHER] {
-        let mut hashes = [0; TOGETHER];
+    /// Returns the hashes of the records' owners. Reads their slots, so that the cache misses of all of them overlap.
+    fn fetch(&self, records: &[Record]) -> [u64; PREFETCHED] {
+        let mut hashes = [0; PREFETCHED];
         for (hash, record) in hashes.iter_mut().zip(records) {
             *hash = self.hash(record.owner.as_wire());
         }
-        std::hint::black_box(hashes.iter().fold(0, |all, hash| all ^ self.slots[self.place(*hash)]));
+        std::hint::black_box(hashes.iter().fold(0, |all, hash| all ^ self.slots[self.slot_of(*hash)]));
         hashes
     }
 
@@ -143,12 +142,12 @@ impl<'z> Nodes<'z> {
         self.hashing.hash_one(Folded(name))
     }
 
-    /// The slot of a hash.
-    fn place(&self, hash: u64) -> usize {
+    /// Returns the first slot of a hash.
+    fn slot_of(&self, hash: u64) -> usize {
         narrow_hash(hash) & (self.slots.len() - 1)
     }
 
-    fn find_or_make(&mut self, record: &Record, index: usize, hash: u64) -> u32 {
+    fn find_or_insert(&mut self, record: &Record, index: usize, hash: u64) -> u32 {
         let slot = match self.find(record.owner.as_wire(), hash) {
             Ok(node) => return node,
             Err(slot) => slot,
@@ -159,11 +158,11 @@ impl<'z> Nodes<'z> {
         node
     }
 
-    /// The node of a name, or the free slot where it belongs.
+    /// Returns the node of a name, or the free slot for it.
     fn find(&self, name: &[u8], hash: u64) -> Result<u32, FreeSlot> {
         let tag = hash & !u64::from(u32::MAX);
-        let mut place = self.place(hash);
-        // Ends: at most half of the slots are taken.
+        let mut place = self.slot_of(hash);
+        // Terminates, because at least half of the slots are free.
         loop {
             let slot = self.slots[place];
             if slot == 0 {
@@ -178,8 +177,8 @@ impl<'z> Nodes<'z> {
         }
     }
 
-    /// Sorts record indices by node, by counting.
-    fn put_in_order(&mut self, node_of: &[u32]) {
+    /// Sorts record indices by node (counting sort).
+    fn sort_records(&mut self, node_of: &[u32]) {
         let mut start = 0;
         let mut next = Vec::with_capacity(self.nodes.len());
         for node in &mut self.nodes {
@@ -203,34 +202,34 @@ impl<'z> Nodes<'z> {
         &self.zone.records[widen(node.first)].owner
     }
 
-    /// Indices of a node's records, in the order of the text.
+    /// Returns the indices of a node's records, in the order of the text.
     pub(super) fn indices(&self, node: &Node) -> impl ExactSizeIterator<Item = usize> + Clone {
         self.order[widen(node.start)..widen(node.start + node.count)].iter().map(|index| widen(*index))
     }
 
-    /// A node's records, in the order of the text.
+    /// Returns a node's records, in the order of the text.
     pub(super) fn records(&self, node: &Node) -> impl Iterator<Item = &'z Record> {
         self.indices(node).map(|index| &self.zone.records[index])
     }
 
-    /// The node of a name in wire form.
+    /// Returns the node of a name in wire form.
     pub(super) fn get(&self, name: &[u8]) -> Option<&Node> {
         self.find(name, self.hash(name)).ok().map(|node| &self.nodes[widen(node)])
     }
 
-    /// Whether the node is the apex.
+    /// True if the node is the apex.
     pub(super) fn is_apex(&self, node: &Node) -> bool {
         self.owner(node) == &self.zone.origin
     }
 
-    /// Whether the zone delegates the node away.
+    /// True if the node is a zone cut.
     pub(super) fn is_cut(&self, node: &Node) -> bool {
         node.kinds.any(Kinds::NS) && !self.is_apex(node)
     }
 
-    /// The highest node strictly above `name` that hides it: a cut, or the owner of a DNAME.
+    /// Returns the highest node strictly above `name` that hides it: a zone cut, or the owner of a DNAME.
     pub(super) fn cover(&self, name: &[u8]) -> Option<&Node> {
-        if !self.any_cover {
+        if !self.has_covers {
             return None;
         }
         let above = ancestors(name, &self.zone.origin).filter_map(|ancestor| self.get(ancestor));
@@ -238,17 +237,17 @@ impl<'z> Nodes<'z> {
     }
 }
 
-/// How many records are looked up together.
-const TOGETHER: usize = 16;
+/// Number of records whose slots are prefetched together.
+const PREFETCHED: usize = 16;
 
-/// Where a name that is not there belongs.
+/// Free slot for a name that is not in the table.
 struct FreeSlot {
     place: usize,
-    /// The half of its hash that the slot keeps.
+    /// Upper half of the hash, which the slot stores.
     tag: u64,
 }
 
-/// Numbers of records and nodes.
+/// Converts an index of a record or node.
 fn narrow(number: usize) -> u32 {
     u32::try_from(number).expect("2^32 records would take 300 GB of memory")
 }
@@ -257,17 +256,17 @@ const fn widen(number: u32) -> usize {
     number as usize
 }
 
-/// The half of the hash that chooses the slot.
+/// Returns the half of the hash that selects the slot.
 const fn narrow_hash(hash: u64) -> usize {
     widen(narrow_slot(hash))
 }
 
-/// The lower half.
+/// Returns the lower half.
 const fn narrow_slot(slot: u64) -> u32 {
     (slot & u32::MAX as u64) as u32
 }
 
-/// The names strictly above `name`, up to `origin`, in wire form.
+/// Returns the names strictly above `name`, up to `origin`, in wire form.
 pub(super) fn ancestors<'n>(name: &'n [u8], origin: &Name) -> impl Iterator<Item = &'n [u8]> {
     let shortest = origin.as_wire().len();
     let mut rest = name;

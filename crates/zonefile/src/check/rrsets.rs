@@ -1,4 +1,4 @@
-//! Rules within one RRset, and between the RRsets of one owner.
+//! Rules about an RRset, and about the RRsets of one owner.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,21 @@ use fairway_model::{Rtype, Ttl};
 use super::{Check, Kinds, Node};
 use crate::{Record, rdata_names};
 
-/// Octets of a message besides name and records: header, type and class of the question, OPT.
+/// Octets of a message without names and records: header, type and class of the question, OPT.
 const OVERHEAD: usize = 12 + 4 + 11;
-/// Octets of a record besides its data, its owner compressed.
+/// Octets of a record without its data, with a compressed owner.
 const RECORD_OVERHEAD: usize = 12;
-/// Most octets of a message over TCP (RFC 1035 section 4.2.2).
+/// Maximum octets of a message over TCP (RFC 1035 section 4.2.2).
 const MESSAGE_MAX: usize = 65_535;
 
 impl<'z> Check<'z, '_> {
-    /// Duplicates, TTLs, types that stand alone, size.
+    /// Checks the RRsets of a node: duplicates, TTLs, types with one record, size.
     pub(super) fn rrsets(&mut self, node: &Node) {
         let records = &self.nodes.zone.records;
-        let mut indices = self.nodes.indices(node);
+        let indices = self.nodes.indices(node);
         if indices.len() == 1 {
-            return indices.next().into_iter().for_each(|index| self.size(&[index]));
+            self.size(&indices.collect::<Vec<_>>());
+            return;
         }
         let mut sorted: Vec<(Rtype, Cow<'z, [u8]>, usize)> =
             indices.map(|index| (records[index].rtype, canonical(&records[index]), index)).collect();
@@ -34,13 +35,13 @@ impl<'z> Check<'z, '_> {
             distinct.sort_unstable();
             let all: Vec<usize> = rrset.iter().map(|(_, _, index)| *index).collect();
             self.ttl(&all);
-            self.alone(&distinct);
+            self.single_record(&distinct);
             self.size(&distinct);
             self.service_modes(&distinct);
         }
     }
 
-    /// One TTL for the whole RRset, the smallest. Signatures follow what they cover, not each other (RFC 4034 section 3).
+    /// Sets one TTL for the whole RRset, the smallest. Signatures have the TTL of the RRset that they cover (RFC 4034 section 3).
     fn ttl(&mut self, rrset: &[usize]) {
         let records = &self.nodes.zone.records;
         let ttl_of = |index: &usize| records[*index].ttl;
@@ -52,39 +53,39 @@ impl<'z> Check<'z, '_> {
             return;
         }
         self.ttls.extend(differing.map(|index| (index, smallest)));
-        let what = format!(
+        let fact = format!(
             "the {} records of {} have different TTLs; the smallest, {smallest}, applies to all (RFC 2181 section 5.2)",
             record.rtype, record.owner
         );
-        self.warning(record, what, "give them the same TTL");
+        self.warning(record, fact, "give them the same TTL");
     }
 
-    /// SOA, CNAME and DNAME are one record (RFC 2181 section 10.1, RFC 6672 section 2.4).
-    fn alone(&mut self, rrset: &[usize]) {
+    /// Checks that SOA, CNAME and DNAME RRsets have one record (RFC 2181 section 10.1, RFC 6672 section 2.4).
+    fn single_record(&mut self, rrset: &[usize]) {
         let [_, second, ..] = rrset else { return };
         let record = &self.nodes.zone.records[*second];
         if matches!(record.rtype, Rtype::SOA | Rtype::CNAME | Rtype::DNAME) {
-            let what = format!("{} has {} different {} records", record.owner, rrset.len(), record.rtype);
-            self.error(record, what, "keep one");
+            let fact = format!("{} has {} different {} records", record.owner, rrset.len(), record.rtype);
+            self.error(record, fact, "keep one");
         }
     }
 
-    /// An RRset fits into one message, or nobody can ever get it.
+    /// Checks that an RRset fits into one message; otherwise it could never be answered.
     fn size(&mut self, rrset: &[usize]) {
         let records = &self.nodes.zone.records;
         let Some(first) = rrset.first().map(|index| &records[*index]) else { return };
         let data: usize = rrset.iter().map(|index| RECORD_OVERHEAD + records[*index].rdata.len()).sum();
         let octets = OVERHEAD + first.owner.as_wire().len() + data;
         if octets > MESSAGE_MAX {
-            let what = format!(
+            let fact = format!(
                 "the {} records of {} need a message of {octets} octets; the maximum is 65535",
                 first.rtype, first.owner
             );
-            self.error(first, what, "use fewer or shorter records");
+            self.error(first, fact, "use fewer or shorter records");
         }
     }
 
-    /// AliasMode stands alone (RFC 9460 section 2.4.1), and without parameters (section 2.4.2).
+    /// Checks that an AliasMode record is the only one of its RRset (RFC 9460 section 2.4.1).
     fn service_modes(&mut self, rrset: &[usize]) {
         let records = &self.nodes.zone.records;
         let is_alias = |index: &&usize| records[**index].rdata.starts_with(&[0, 0]);
@@ -93,35 +94,35 @@ impl<'z> Check<'z, '_> {
             return;
         }
         if let Some(alias) = rrset.iter().find(is_alias) {
-            let what = format!(
+            let fact = format!(
                 "{} has an {} record with priority 0 next to others, which clients then ignore (RFC 9460 section 2.4.1)",
                 first.owner, first.rtype
             );
-            self.warning(&records[*alias], what, "keep only that one, or give it a priority of 1 or more");
+            self.warning(&records[*alias], fact, "keep only that one, or give it a priority of 1 or more");
         }
     }
 
-    /// CNAME stands with nothing but what signs it (RFC 1034 section 3.6.2, RFC 2181 section 10.1).
+    /// Checks that only DNSSEC types exist next to a CNAME (RFC 1034 section 3.6.2, RFC 2181 section 10.1).
     pub(super) fn cname_and_others(&mut self, node: &Node) {
         let others = Kinds::ADDRESS.and(Kinds::DNAME).and(Kinds::NS).and(Kinds::OTHER);
         if !node.kinds.any(Kinds::CNAME) || !node.kinds.any(others) {
             return;
         }
-        let beside = |r: &&Record| {
+        let is_other = |r: &&Record| {
             !matches!(r.rtype, Rtype::CNAME | Rtype::RRSIG | Rtype::NSEC | Rtype::SIG | Rtype::KEY | Rtype::NXT)
         };
-        let other = self.nodes.records(node).find(beside).map_or(Rtype::CNAME, |r| r.rtype);
+        let other = self.nodes.records(node).find(is_other).map_or(Rtype::CNAME, |r| r.rtype);
         if let Some(cname) = self.nodes.records(node).find(|r| r.rtype == Rtype::CNAME) {
-            let what = format!(
+            let fact = format!(
                 "{} has a CNAME and {other} data; a CNAME must be the only record (RFC 1034 section 3.6.2)",
                 cname.owner
             );
-            self.error(cname, what, "remove one of the two");
+            self.error(cname, fact, "remove one of the two");
         }
     }
 }
 
-/// RDATA with its names in lower case, the form in which two records are the same.
+/// Returns RDATA with its names in lower case, for comparison.
 fn canonical(record: &Record) -> Cow<'_, [u8]> {
     if !record.rdata.iter().any(u8::is_ascii_uppercase) {
         return Cow::Borrowed(&record.rdata);

@@ -1,4 +1,4 @@
-//! Names that NS, MX and SRV point to: inside the zone they must have addresses, and be no aliases.
+//! Targets of NS, MX and SRV records: inside the zone they must have addresses and must not be aliases.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use fairway_model::{Name, Rtype};
 use super::{
     Check, Kinds, Node, Nodes,
     nodes::{Folded, ancestors},
-    places::is_host_name,
+    owners::is_host_name,
 };
 use crate::{Record, rdata_names};
 
-/// What a target inside the zone is.
+/// State of a target inside the zone.
 enum Target<'n> {
     /// It has addresses, from the file or steered.
     Address,
@@ -19,20 +19,20 @@ enum Target<'n> {
     Alias,
     /// A DNAME at this node renames it.
     Renamed(&'n Node),
-    /// The zone delegates it away, and has no address for it.
+    /// It is delegated, and the zone has no address for it.
     Delegated,
-    /// It exists not, or without addresses.
+    /// It does not exist, or has no addresses.
     Missing,
 }
 
-/// Every name that an NS record of the zone names.
+/// Returns the targets of all NS records of the zone.
 pub(super) fn name_servers<'z>(nodes: &Nodes<'z>) -> HashSet<Folded<'z>> {
     let records = nodes.iter().filter(|node| node.kinds.any(Kinds::NS)).flat_map(|node| nodes.records(node));
     records.filter(|record| record.rtype == Rtype::NS).map(|record| Folded(&record.rdata)).collect()
 }
 
 impl Check<'_, '_> {
-    /// Checks where an NS, MX or SRV record points to.
+    /// Checks the target of an NS, MX or SRV record.
     pub(super) fn target(&mut self, record: &Record) {
         if !matches!(record.rtype, Rtype::NS | Rtype::MX | Rtype::SRV) {
             return;
@@ -40,7 +40,7 @@ impl Check<'_, '_> {
         let names = rdata_names(record.rtype, &record.rdata);
         let Some(wire) = names.first().map(|name| &record.rdata[name.range.clone()]) else { return };
         let Ok(target) = Name::from_wire(wire) else { return };
-        // A target of "." says that there is none (RFC 2782, RFC 7505).
+        // A target of "." means that the service does not exist (RFC 2782, RFC 7505).
         if target.is_root() {
             return;
         }
@@ -48,13 +48,13 @@ impl Check<'_, '_> {
         if !target.is_within(&self.nodes.zone.origin) {
             return;
         }
-        let what = match self.resolve(&target) {
+        let fact = match self.resolve(&target) {
             Target::Address => return,
             Target::Delegated if record.rtype == Rtype::NS && target.is_within(&record.owner) => {
-                let what =
+                let fact =
                     format!("{target} is a name server of {} inside that zone, but has no glue address", record.owner);
                 let hint = "add its A or AAAA record; without it, resolvers cannot reach that server";
-                return self.warning(record, what, hint);
+                return self.warning(record, fact, hint);
             }
             Target::Delegated => return,
             Target::Alias => format!("{} points to {target}, which is a CNAME (RFC 2181 section 10.3)", record.rtype),
@@ -64,11 +64,11 @@ impl Check<'_, '_> {
             Target::Missing => format!("{} points to {target}, which has no A or AAAA record", record.rtype),
         };
         let hint = self.hint(&target);
-        // The rule of named-checkzone: a zone without its servers is refused, one with lost mail is not.
+        // As named-checkzone: missing name servers are an error, missing mail servers a warning.
         if record.rtype == Rtype::NS {
-            self.error(record, what, hint);
+            self.error(record, fact, hint);
         } else {
-            self.warning(record, what, hint);
+            self.warning(record, fact, hint);
         }
     }
 
@@ -82,17 +82,17 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Targets that look like addresses, or that software will not look up.
+    /// Warns about targets that look like addresses or are no host names.
     fn target_form(&mut self, record: &Record, target: &Name) {
         let numbers = target.labels().take(4).filter(|label| is_decimal_octet(label)).count();
         let rest = target.as_wire().len() - target.labels().take(4).map(|label| label.len() + 1).sum::<usize>();
         if numbers == 4 && (rest == 1 || rest == self.nodes.zone.origin.as_wire().len()) {
-            let what = format!("{} points to {target}, which looks like an address", record.rtype);
-            self.warning(record, what, "use a host name that has an A record");
+            let fact = format!("{} points to {target}, which looks like an address", record.rtype);
+            self.warning(record, fact, "use a host name that has an A record");
         } else if !is_host_name(target.as_wire()) {
-            let what =
+            let fact =
                 format!("{} points to {target}, which is not a valid host name (RFC 1123 section 2.1)", record.rtype);
-            self.warning(record, what, "use letters, digits and hyphens only");
+            self.warning(record, fact, "use letters, digits and hyphens only");
         }
     }
 
@@ -115,8 +115,8 @@ impl Check<'_, '_> {
         }
     }
 
-    /// What a wildcard makes of a name that does not exist itself. Empty non-terminals are not counted as existing,
-    /// which can only spare a fault.
+    /// Returns the state of a name that does not exist itself but may match a wildcard. Ignores empty non-terminals, which can only suppress
+    /// a diagnostic.
     fn by_wildcard(&self, wire: &[u8]) -> Target<'_> {
         for encloser in ancestors(wire, &self.nodes.zone.origin) {
             let Some(wildcard) = Name::from_wire(encloser).ok().and_then(|name| name.child(b"*").ok()) else { break };

@@ -2,7 +2,7 @@ use fairway_model::{Diagnostic, Name};
 
 use crate::{ZoneData, check_zone, read_zone};
 
-/// What every zone of these tests begins with.
+/// Start of every zone of these tests.
 const HEAD: &str = "$TTL 60\n@ SOA ns h 1 1h 15m 2w 5m\n@ NS ns\nns A 192.0.2.1\n";
 
 fn name(text: &str) -> Name {
@@ -12,13 +12,13 @@ fn name(text: &str) -> Name {
 fn check(text: &str, steered: &[&str]) -> (ZoneData, Vec<Diagnostic>) {
     let steered: Vec<Name> = steered.iter().map(|text| name(text)).collect();
     let mut refuse = |_: &str| Err("no files here".to_owned());
-    let (mut zone, faults) = read_zone(&name("e.test"), "z", text.as_bytes(), &mut refuse);
-    assert_eq!(faults, []);
-    let faults = check_zone(&mut zone, &|name| steered.contains(name));
-    (zone, faults)
+    let (mut zone, diagnostics) = read_zone(&name("e.test"), "z", text.as_bytes(), &mut refuse);
+    assert_eq!(diagnostics, []);
+    let diagnostics = check_zone(&mut zone, &|name| steered.contains(name));
+    (zone, diagnostics)
 }
 
-/// What is found in a zone of the usual head and these lines; warnings begin with `warning`.
+/// Returns the diagnostics of a zone with the usual start and these lines; warnings begin with `warning`.
 fn found(lines: &str) -> Vec<String> {
     check(&format!("{HEAD}{lines}"), &[]).1.iter().map(|fault| fault.to_string().replace("z:", "")).collect()
 }
@@ -45,17 +45,17 @@ fn fine(lines: &str) {
 }
 
 #[test]
-fn apex_without_soa_or_ns_is_refused() {
-    let faults = check("$TTL 60\na A 192.0.2.1\n", &[]).1;
-    assert_eq!(faults.len(), 2);
-    assert!(faults.iter().all(Diagnostic::is_error));
-    assert!(faults[0].fact.contains("no SOA") && faults[1].fact.contains("no NS"));
+fn apex_without_soa_or_ns_is_rejected() {
+    let diagnostics = check("$TTL 60\na A 192.0.2.1\n", &[]).1;
+    assert_eq!(diagnostics.len(), 2);
+    assert!(diagnostics.iter().all(Diagnostic::is_error));
+    assert!(diagnostics[0].fact.contains("no SOA") && diagnostics[1].fact.contains("no NS"));
     error("@ SOA ns h 2 1h 15m 2w 5m\n", 5, "2 different SOA");
     error("a SOA ns h 2 1h 15m 2w 5m\n", 5, "not the zone apex");
 }
 
 #[test]
-fn the_usual_zone_is_fine() {
+fn usual_zone_has_no_diagnostics() {
     fine("");
     fine("@ MX 10 mail\nmail AAAA 2001:db8::1\n_sip._udp SRV 1 1 5060 mail\nwww CNAME elsewhere.example.\n");
     fine(
@@ -65,7 +65,7 @@ fn the_usual_zone_is_fine() {
 }
 
 #[test]
-fn cname_with_other_data_is_refused_except_signatures() {
+fn cname_with_other_data_is_rejected_except_dnssec_types() {
     error("c CNAME x.\nc A 192.0.2.1\n", 5, "CNAME and A");
     error("c A 192.0.2.1\nc CNAME x.\n", 6, "CNAME and A");
     error("c CNAME x.\nC CNAME y.\n", 6, "2 different CNAME");
@@ -75,7 +75,7 @@ fn cname_with_other_data_is_refused_except_signatures() {
 }
 
 #[test]
-fn a_dname_is_one_and_hides_what_is_below() {
+fn second_dname_and_names_below_a_dname_are_reported() {
     error("d DNAME x.\nd DNAME y.\n", 6, "2 different DNAME");
     warning("d DNAME x.\na.d A 192.0.2.1\n", 6, "the DNAME at d.e.test. hides it");
     warning("d DNAME x.\n@ MX 1 a.d\n", 6, "DNAME at d.e.test. renames");
@@ -85,7 +85,7 @@ fn a_dname_is_one_and_hides_what_is_below() {
 }
 
 #[test]
-fn name_server_in_zone_without_address_or_with_alias_is_refused() {
+fn name_server_in_zone_without_address_or_with_alias_is_rejected() {
     error("@ NS c\n", 5, "NS points to c.e.test., which has no A or AAAA");
     error("sub NS c\n", 5, "which has no A or AAAA");
     error("@ NS c\nc CNAME ns\n", 5, "is a CNAME");
@@ -106,7 +106,7 @@ fn mail_and_service_targets_without_address_are_warnings() {
 }
 
 #[test]
-fn a_delegation_needs_glue_only_for_servers_inside_it() {
+fn delegation_needs_glue_only_for_servers_inside_it() {
     warning("sub NS ns.sub\n", 5, "no glue");
     warning("sub NS sub\n", 5, "no glue");
     fine("sub NS sub\nsub A 192.0.2.4\n");
@@ -131,17 +131,17 @@ fn ds_outside_delegations_is_reported() {
 
 #[test]
 fn duplicates_are_dropped_ignoring_case_of_names() {
-    let (zone, faults) = check(&format!("{HEAD}NS A 192.0.2.1\n@ NS NS\nt TXT a\nt TXT A\n"), &[]);
-    assert_eq!(faults, []);
+    let (zone, diagnostics) = check(&format!("{HEAD}NS A 192.0.2.1\n@ NS NS\nt TXT a\nt TXT A\n"), &[]);
+    assert_eq!(diagnostics, []);
     let lines: Vec<u32> = zone.records.iter().map(|record| record.line).collect();
     assert_eq!(lines, [2, 3, 4, 7, 8]);
 }
 
 #[test]
 fn different_ttls_in_an_rrset_become_the_smallest() {
-    let (zone, faults) = check(&format!("{HEAD}ns 30 A 192.0.2.2\nns 90 A 192.0.2.3\nns 70 AAAA ::1\n"), &[]);
-    assert_eq!(faults.len(), 1, "{faults:?}");
-    assert!(!faults[0].is_error() && faults[0].location.line == 4, "{faults:?}");
+    let (zone, diagnostics) = check(&format!("{HEAD}ns 30 A 192.0.2.2\nns 90 A 192.0.2.3\nns 70 AAAA ::1\n"), &[]);
+    assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
+    assert!(!diagnostics[0].is_error() && diagnostics[0].location.line == 4, "{diagnostics:?}");
     let ttls: Vec<u32> = zone.records.iter().map(|record| record.ttl.secs()).collect();
     assert_eq!(ttls, [60, 60, 30, 30, 30, 70]);
 }
@@ -153,7 +153,7 @@ fn signatures_keep_their_own_ttls() {
 }
 
 #[test]
-fn rrset_larger_than_a_message_is_refused() {
+fn rrset_larger_than_a_message_is_rejected() {
     let string = format!("\"{}\" ", "x".repeat(255));
     fine(&format!("big TXT {}\n", string.repeat(242)));
     let many: String = (0..300).map(|n| format!("many TXT {n} \"{}\"\n", "x".repeat(250))).collect();
@@ -161,7 +161,7 @@ fn rrset_larger_than_a_message_is_refused() {
 }
 
 #[test]
-fn alias_mode_stands_alone_and_bare() {
+fn alias_mode_with_others_or_with_parameters_is_reported() {
     warning("s HTTPS 0 x.\ns HTTPS 1 . port=1\n", 5, "priority 0 next to others");
     warning("s SVCB 0 x. port=1\n", 5, "which clients ignore");
     fine("s HTTPS 0 x.\n");
@@ -171,30 +171,33 @@ fn alias_mode_stands_alone_and_bare() {
 fn invalid_host_names_and_mailboxes_are_warnings() {
     warning("a_b A 192.0.2.1\n", 5, "not a valid host name");
     fine("*.a A 192.0.2.1\n_dmarc TXT x\n");
-    let faults = check("$TTL 60\n@ SOA ns h@e.test. 1 1h 15m 2w 5m\n@ NS ns\nns A 192.0.2.1\n", &[]).1;
-    assert!(faults.len() == 1 && faults[0].fact.contains("contains an @"), "{faults:?}");
+    let diagnostics = check("$TTL 60\n@ SOA ns h@e.test. 1 1h 15m 2w 5m\n@ NS ns\nns A 192.0.2.1\n", &[]).1;
+    assert!(diagnostics.len() == 1 && diagnostics[0].fact.contains("contains an @"), "{diagnostics:?}");
 }
 
 #[test]
-fn steered_names_have_addresses_and_take_none_from_the_file() {
-    let (_, faults) = check(
+fn steered_name_has_addresses_and_rejects_those_of_the_file() {
+    let (_, diagnostics) = check(
         &format!("{HEAD}@ NS s\n@ MX 1 s\n@ MX 2 any.w\n_a._tcp SRV 1 1 1 s\nwww CNAME s\ns TXT static\n"),
         &["s.e.test", "*.w.e.test"],
     );
-    assert_eq!(faults, []);
+    assert_eq!(diagnostics, []);
     for line in ["s A 192.0.2.9", "s AAAA ::1", "s CNAME x."] {
-        let (_, faults) = check(&format!("{HEAD}{line}\n"), &["s.e.test"]);
-        assert!(faults.len() == 1 && faults[0].is_error() && faults[0].location.line == 5, "{line} {faults:?}");
+        let (_, diagnostics) = check(&format!("{HEAD}{line}\n"), &["s.e.test"]);
+        assert!(
+            diagnostics.len() == 1 && diagnostics[0].is_error() && diagnostics[0].location.line == 5,
+            "{line} {diagnostics:?}"
+        );
     }
-    // An exact name beside a steered wildcard is its own.
+    // An exact name next to a steered wildcard is not steered.
     assert_eq!(check(&format!("{HEAD}own.w A 192.0.2.9\n"), &["*.w.e.test"]).1, []);
 }
 
 #[test]
-fn a_flood_of_faults_is_bounded() {
+fn number_of_diagnostics_is_bounded() {
     let lines: String = (0..500).map(|n| format!("@ NS x{n}\n@ MX 1 x{n}\n")).collect();
-    let faults = check(&format!("{HEAD}{lines}"), &[]).1;
-    assert_eq!(faults.len(), 202);
-    assert!(faults.iter().any(|f| f.is_error() && f.fact == "and 400 more errors"));
-    assert!(faults.iter().any(|f| !f.is_error() && f.fact == "and 400 more warnings"));
+    let diagnostics = check(&format!("{HEAD}{lines}"), &[]).1;
+    assert_eq!(diagnostics.len(), 202);
+    assert!(diagnostics.iter().any(|f| f.is_error() && f.fact == "and 400 more errors"));
+    assert!(diagnostics.iter().any(|f| !f.is_error() && f.fact == "and 400 more warnings"));
 }

@@ -1,4 +1,4 @@
-//! IPSECKEY (RFC 4025), AMTRELAY (RFC 8777) and HIP (RFC 8005): fields whose form depends on a field before.
+//! IPSECKEY (RFC 4025), AMTRELAY (RFC 8777) and HIP (RFC 8005): the format of some fields depends on an earlier field.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
@@ -8,17 +8,17 @@ use std::{
 use fairway_model::Name;
 
 use super::{
-    codec,
-    source::{Source, refuse, refuse_because},
+    codec::{self, Malformed},
+    name::name_length,
     table::Field,
-    wire::{Malformed, name_length},
+    words::{Words, refuse, refuse_because},
 };
-use crate::faults::Wrong;
+use crate::diagnostics::TextError;
 
-/// Kind of a gateway: none, IPv4 address, IPv6 address, name (RFC 4025 section 2.3, RFC 8777 section 4.2.3).
+/// Gateway type "name"; 0 is none, 1 an IPv4 address, 2 an IPv6 address (RFC 4025 section 2.3, RFC 8777 section 4.2.3).
 const KIND_NAME: u8 = 3;
 
-/// How many octets a gateway of this kind takes at the start of `rest`.
+/// Returns the length of a gateway of this type at the start of `rest`.
 fn gateway_length(kind: u8, rest: &[u8]) -> Result<usize, Malformed> {
     let length = match kind {
         0 => 0,
@@ -30,13 +30,13 @@ fn gateway_length(kind: u8, rest: &[u8]) -> Result<usize, Malformed> {
     if length > rest.len() { Err("the data ends inside the gateway") } else { Ok(length) }
 }
 
-fn read_gateway(source: &mut Source<'_, '_>, kind: u8) -> Result<(), Wrong> {
+fn read_gateway(words: &mut Words<'_, '_>, kind: u8) -> Result<(), TextError> {
     match kind {
-        1 => source.ipv4(),
-        2 => source.ipv6(),
-        KIND_NAME => source.name(),
+        1 => words.ipv4(),
+        2 => words.ipv6(),
+        KIND_NAME => words.name(),
         _ => {
-            let word = source.need("a gateway")?;
+            let word = words.need("a gateway")?;
             if kind == 0 && word.text == b"." { Ok(()) } else { Err(refuse(word, "a dot after gateway type 0")) }
         }
     }
@@ -52,7 +52,7 @@ fn write_gateway(kind: u8, gateway: &[u8], out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// The part of IPSECKEY after its precedence: kind, algorithm, gateway, key.
+/// Checks IPSECKEY after its precedence: gateway type, algorithm, gateway, key.
 pub(super) fn check_ipseckey(rest: &[u8]) -> Result<(), Malformed> {
     let [kind, algorithm, rest @ ..] = rest else { return Err("the data ends before the gateway") };
     let key = rest.len() - gateway_length(*kind, rest)?;
@@ -63,13 +63,13 @@ pub(super) fn check_ipseckey(rest: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-pub(super) fn read_ipseckey(source: &mut Source<'_, '_>) -> Result<(), Wrong> {
-    let kind = source.octet()?;
-    let algorithm = source.octet()?;
-    source.out.extend_from_slice(&[kind, algorithm]);
-    read_gateway(source, kind)?;
-    let (at, key) = source.rest()?;
-    codec::read_base64(&key, source.out).map_err(|what| Wrong::new(at, what, ""))
+pub(super) fn read_ipseckey(words: &mut Words<'_, '_>) -> Result<(), TextError> {
+    let kind = words.octet()?;
+    let algorithm = words.octet()?;
+    words.out.extend_from_slice(&[kind, algorithm]);
+    read_gateway(words, kind)?;
+    let (at, key) = words.rest()?;
+    codec::read_base64(&key, words.out).map_err(|fact| TextError::new(at, fact, ""))
 }
 
 pub(super) fn write_ipseckey(value: &[u8], out: &mut String) -> Option<()> {
@@ -84,17 +84,17 @@ pub(super) fn write_ipseckey(value: &[u8], out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// The part of AMTRELAY after its precedence: discovery bit and kind in one octet, relay.
+/// Checks AMTRELAY after its precedence: discovery bit and relay type in one octet, relay.
 pub(super) fn check_relay(rest: &[u8]) -> Result<(), Malformed> {
     let [kind, relay @ ..] = rest else { return Err("the data ends before the relay") };
     if gateway_length(kind & 0x7f, relay)? == relay.len() { Ok(()) } else { Err("unexpected octets after the relay") }
 }
 
-pub(super) fn read_relay(source: &mut Source<'_, '_>) -> Result<(), Wrong> {
-    let discovery = source.number(1)?.to_le_bytes()[0];
-    let kind = source.number(0x7f)?.to_le_bytes()[0];
-    source.out.push(discovery << 7 | kind);
-    read_gateway(source, kind)
+pub(super) fn read_relay(words: &mut Words<'_, '_>) -> Result<(), TextError> {
+    let discovery = words.number(1)?.to_le_bytes()[0];
+    let kind = words.number(0x7f)?.to_le_bytes()[0];
+    words.out.push(discovery << 7 | kind);
+    read_gateway(words, kind)
 }
 
 pub(super) fn write_relay(value: &[u8], out: &mut String) -> Option<()> {
@@ -108,11 +108,11 @@ struct Hip<'a> {
     algorithm: u8,
     tag: &'a [u8],
     key: &'a [u8],
-    /// Names of rendezvous servers, one after the other.
+    /// Names of the rendezvous servers, concatenated.
     servers: &'a [u8],
 }
 
-/// HIP on the wire: lengths of tag and key around the algorithm, then tag, key and names.
+/// Splits HIP in wire form: length of the tag, algorithm, length of the key, then tag, key and names.
 fn hip_parts(value: &[u8]) -> Result<Hip<'_>, Malformed> {
     const CUT: Malformed = "the data ends inside the key";
     let [tag_length, algorithm, high, low, rest @ ..] = value else { return Err(CUT) };
@@ -132,21 +132,21 @@ pub(super) fn check_hip(value: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-pub(super) fn read_hip(source: &mut Source<'_, '_>) -> Result<(), Wrong> {
-    let start = source.out.len();
-    let algorithm = source.octet()?;
-    source.out.extend_from_slice(&[0, algorithm, 0, 0]);
-    let word = source.need("a host identity tag in hexadecimal digits")?;
-    codec::read_hex(word.text, source.out).map_err(|what| refuse_because(word, what))?;
-    let tag = source.out.len() - start - 4;
-    source.out[start] = u8::try_from(tag).map_err(|_| refuse(word, "a tag of at most 255 octets"))?;
-    let word = source.need("a key in Base64")?;
-    codec::read_base64(word.text, source.out).map_err(|what| refuse_because(word, what))?;
-    let key = source.out.len() - start - 4 - tag;
+pub(super) fn read_hip(words: &mut Words<'_, '_>) -> Result<(), TextError> {
+    let start = words.out.len();
+    let algorithm = words.octet()?;
+    words.out.extend_from_slice(&[0, algorithm, 0, 0]);
+    let word = words.need("a host identity tag in hexadecimal digits")?;
+    codec::read_hex(word.text, words.out).map_err(|fact| refuse_because(word, fact))?;
+    let tag = words.out.len() - start - 4;
+    words.out[start] = u8::try_from(tag).map_err(|_| refuse(word, "a tag of at most 255 octets"))?;
+    let word = words.need("a key in Base64")?;
+    codec::read_base64(word.text, words.out).map_err(|fact| refuse_because(word, fact))?;
+    let key = words.out.len() - start - 4 - tag;
     let key = u16::try_from(key).map_err(|_| refuse(word, "a key of at most 65535 octets"))?;
-    source.out[start + 2..start + 4].copy_from_slice(&key.to_be_bytes());
-    while source.more()? {
-        source.name()?;
+    words.out[start + 2..start + 4].copy_from_slice(&key.to_be_bytes());
+    while words.has_next()? {
+        words.name()?;
     }
     Ok(())
 }
@@ -166,7 +166,7 @@ pub(super) fn write_hip(value: &[u8], out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Where names stand inside the value of one of these fields, which was checked.
+/// Returns the positions of the names in the value of one of these fields, which was checked.
 pub(super) fn names(field: Field, value: &[u8]) -> Vec<Range<usize>> {
     let mut at = match (field, value) {
         (Field::Ipseckey, [KIND_NAME, _, ..]) => 2,

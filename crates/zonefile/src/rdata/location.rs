@@ -1,19 +1,19 @@
-//! LOC, a position on the earth (RFC 1876). Integers only: thousandths of a second of arc, centimetres.
+//! LOC: a position on the earth (RFC 1876), in integers: thousandths of a second of arc, and centimetres.
 
 use super::{
-    source::{Source, refuse},
-    wire::Malformed,
+    codec::Malformed,
+    words::{Words, refuse},
 };
-use crate::{faults::Wrong, lexer::Word};
+use crate::{diagnostics::TextError, lexer::Word};
 
-/// The equator and the prime meridian in wire form; a thousandth of a second of arc is 1.
+/// The equator and the prime meridian in wire form, in thousandths of a second of arc.
 const CENTRE: i64 = 1 << 31;
-/// Altitudes are counted from 100 km below the reference spheroid, in centimetres.
+/// Altitude of the reference spheroid in wire form: altitudes count from 100 km below it, in centimetres.
 const BASE: i64 = 10_000_000;
 /// One degree in thousandths of a second of arc.
 const DEGREE: i64 = 3_600_000;
 
-/// Version 0, powers of ten with digits up to 9, latitude up to 90 and longitude up to 180 degrees.
+/// Checks the version (0), the digits of sizes (0 to 9), the latitude (up to 90 degrees) and the longitude (up to 180 degrees).
 pub(super) fn check(rest: &[u8]) -> Result<usize, Malformed> {
     let Some(value) = rest.first_chunk::<16>() else { return Err("the data ends inside the position") };
     if value[0] != 0 {
@@ -28,36 +28,36 @@ pub(super) fn check(rest: &[u8]) -> Result<usize, Malformed> {
     Ok(16)
 }
 
-fn at(value: &[u8; 16], place: usize) -> i64 {
-    i64::from(u32::from_be_bytes([value[place], value[place + 1], value[place + 2], value[place + 3]]))
+fn at(value: &[u8; 16], offset: usize) -> i64 {
+    i64::from(u32::from_be_bytes([value[offset], value[offset + 1], value[offset + 2], value[offset + 3]]))
 }
 
-pub(super) fn read(source: &mut Source<'_, '_>) -> Result<(), Wrong> {
-    let latitude = angle(source, b'N', b'S', 90)?;
-    let longitude = angle(source, b'E', b'W', 180)?;
-    let word = source.need("an altitude")?;
+pub(super) fn read(words: &mut Words<'_, '_>) -> Result<(), TextError> {
+    let latitude = angle(words, b'N', b'S', 90)?;
+    let longitude = angle(words, b'E', b'W', 180)?;
+    let word = words.need("an altitude")?;
     let altitude = metres(word.text, -BASE, i64::from(u32::MAX) - BASE)
         .ok_or_else(|| refuse(word, "an altitude in metres like -12.5m"))?;
-    // Defaults of size and precisions: RFC 1876 section 3.
+    // Defaults of size and precisions (RFC 1876 section 3).
     let mut powers = [0x12, 0x16, 0x13];
     for power in &mut powers {
-        let Some(word) = source.next()? else { break };
+        let Some(word) = words.next()? else { break };
         let length = metres(word.text, 0, 9_000_000_000).ok_or_else(|| refuse(word, "a length like 10m"))?;
         *power = power_of_ten(length);
     }
-    source.out.push(0);
-    source.out.extend_from_slice(&powers);
+    words.out.push(0);
+    words.out.extend_from_slice(&powers);
     for number in [latitude + CENTRE, longitude + CENTRE, altitude + BASE] {
-        source.out.extend_from_slice(&number.to_be_bytes()[4..]);
+        words.out.extend_from_slice(&number.to_be_bytes()[4..]);
     }
     Ok(())
 }
 
-/// Degrees, minutes, seconds, then the side; minutes and seconds may be missing.
-fn angle(source: &mut Source<'_, '_>, plus: u8, minus: u8, degrees_max: i64) -> Result<i64, Wrong> {
+/// Reads degrees, minutes, seconds and the direction. Minutes and seconds are optional.
+fn angle(words: &mut Words<'_, '_>, plus: u8, minus: u8, degrees_max: i64) -> Result<i64, TextError> {
     let mut total = 0;
     for (index, unit) in [DEGREE, 60_000, 1_000, 0].into_iter().enumerate() {
-        let word = source.need("degrees, minutes, seconds and N, S, E or W")?;
+        let word = words.need("degrees, minutes, seconds and N, S, E or W")?;
         if index > 0 {
             if word.text.eq_ignore_ascii_case(&[plus]) {
                 return Ok(total);
@@ -72,15 +72,15 @@ fn angle(source: &mut Source<'_, '_>, plus: u8, minus: u8, degrees_max: i64) -> 
             2 => decimal(word.text, 3).filter(|s| (0..60_000).contains(s)),
             _ => None,
         };
-        total += part.ok_or_else(|| wrong_angle(word, index, plus, minus, degrees_max))?;
+        total += part.ok_or_else(|| angle_error(word, index, plus, minus, degrees_max))?;
         if total > degrees_max * DEGREE {
-            return Err(wrong_angle(word, 0, plus, minus, degrees_max));
+            return Err(angle_error(word, 0, plus, minus, degrees_max));
         }
     }
     Ok(total)
 }
 
-fn wrong_angle(word: Word<'_>, index: usize, plus: u8, minus: u8, degrees_max: i64) -> Wrong {
+fn angle_error(word: Word<'_>, index: usize, plus: u8, minus: u8, degrees_max: i64) -> TextError {
     let side = format!("{} or {}", char::from(plus), char::from(minus));
     match index {
         0 => refuse(word, &format!("an angle of 0 to {degrees_max} degrees")),
@@ -90,13 +90,13 @@ fn wrong_angle(word: Word<'_>, index: usize, plus: u8, minus: u8, degrees_max: i
     }
 }
 
-/// Metres with up to two decimals and perhaps an `m`, in centimetres.
+/// Reads metres with up to two decimals and an optional `m`. Returns centimetres.
 fn metres(text: &[u8], min: i64, max: i64) -> Option<i64> {
     let number = text.strip_suffix(b"m").or_else(|| text.strip_suffix(b"M")).unwrap_or(text);
     decimal(number, 2).filter(|cm| (min..=max).contains(cm))
 }
 
-/// A decimal number with at most `places` decimals, multiplied by 10 to the power of `places`.
+/// Reads a decimal number with at most `places` decimals. Returns it multiplied by 10 to the power of `places`.
 fn decimal(text: &[u8], places: usize) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix(b"-") {
         Some(digits) => (true, digits),
@@ -116,7 +116,7 @@ fn decimal(text: &[u8], places: usize) -> Option<i64> {
     Some(if negative { -number } else { number })
 }
 
-/// Centimetres as one digit and a power of ten, cut down to it.
+/// Returns centimetres as one digit and a power of ten, rounded down.
 fn power_of_ten(mut length: i64) -> u8 {
     let mut power = 0;
     while length > 9 {
@@ -129,8 +129,8 @@ fn power_of_ten(mut length: i64) -> u8 {
 pub(super) fn write(value: &[u8], out: &mut String) -> Option<()> {
     check(value).ok()?;
     let value = value.first_chunk::<16>()?;
-    for (place, sides) in [(4, ['N', 'S']), (8, ['E', 'W'])] {
-        let angle = at(value, place) - CENTRE;
+    for (offset, sides) in [(4, ['N', 'S']), (8, ['E', 'W'])] {
+        let angle = at(value, offset) - CENTRE;
         let side = sides[usize::from(angle < 0)];
         let angle = angle.abs();
         let (seconds, thousandths) = (angle / 1000 % 60, angle % 1000);

@@ -1,18 +1,19 @@
-//! The data of records: from presentation form to wire form and back, and the names inside.
+//! RDATA: from presentation form to wire form and back, and the names in it.
 //!
-//! One table ([`table`]) says which fields each type has; no type has a function of its own.
+//! One table ([`table`]) has the fields of each type; no type has its own function.
 
 mod codec;
 mod gateway;
 mod location;
+mod name;
 mod prefixes;
 mod read;
 mod services;
-mod source;
 mod svcb;
 mod table;
 mod time;
 mod wire;
+mod words;
 mod write;
 
 #[cfg(test)]
@@ -22,7 +23,8 @@ use std::ops::Range;
 
 use fairway_model::{Name, Rtype};
 
-pub(super) use read::{read, read_name, show_name_error};
+pub(super) use name::{name_error, read_name};
+pub(super) use read::read;
 pub(super) use time::read_ttl;
 pub use write::rdata_text;
 
@@ -32,13 +34,13 @@ use table::Field;
 /// A domain name inside RDATA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameAt {
-    /// Its octets in the RDATA, uncompressed.
+    /// Position of its octets in the RDATA; uncompressed.
     pub range: Range<usize>,
-    /// Whether it may be compressed in a message: only in the types of RFC 1035 (RFC 3597 section 4).
+    /// True if it may be compressed in a message: only in the types of RFC 1035 (RFC 3597 section 4).
     pub compressible: bool,
 }
 
-/// The names inside RDATA in wire form, in order. Empty for types without names or unknown, and for malformed data.
+/// Returns the names in RDATA, in order. Empty for unknown types, types without names, and malformed data.
 pub fn rdata_names(rtype: Rtype, rdata: &[u8]) -> Vec<NameAt> {
     let mut names = vec![];
     let walked = wire::walk(rtype, rdata, |field, at, value| match field {
@@ -57,31 +59,31 @@ pub fn rdata_names(rtype: Rtype, rdata: &[u8]) -> Vec<NameAt> {
     names
 }
 
-/// Why a text is no RDATA of its type, or octets are none.
+/// Reason why text or octets are no valid RDATA of a type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{rtype} data: {what}")]
+#[error("{rtype} data: {fact}")]
 pub struct RdataError {
-    /// The type it was read as.
+    /// Record type.
     pub rtype: Rtype,
-    /// What is wrong, and why.
-    pub what: String,
+    /// Error message.
+    pub fact: String,
 }
 
-/// Reads the presentation form of RDATA, RFC 3597's included. Relative names are completed with `origin`.
+/// Reads the presentation form of RDATA, also in the form of RFC 3597. Relative names are completed with `origin`.
 pub fn rdata_from_text(rtype: Rtype, text: &[u8], origin: &Name) -> Result<Box<[u8]>, RdataError> {
     let mut rdata = vec![];
     let mut lexer = Lexer::new(text);
     let read = read(rtype, &mut lexer, origin, &mut rdata);
     match read {
         Ok(()) if lexer.at() < text.trim_ascii_end().len() => {
-            Err(RdataError { rtype, what: "unexpected text after the first line".to_owned() })
+            Err(RdataError { rtype, fact: "unexpected text after the first line".to_owned() })
         }
         Ok(()) => Ok(rdata.into()),
-        Err(wrong) => Err(RdataError { rtype, what: wrong.what.into_owned() }),
+        Err(error) => Err(RdataError { rtype, fact: error.fact.into_owned() }),
     }
 }
 
-/// Checks RDATA in wire form: every field there, nothing after the last. Unknown types pass.
+/// Checks RDATA in wire form: all fields exist and nothing follows the last. Accepts unknown types.
 pub fn check_rdata(rtype: Rtype, rdata: &[u8]) -> Result<(), RdataError> {
-    wire::check(rtype, rdata).map_err(|what| RdataError { rtype, what: what.to_owned() })
+    wire::check(rtype, rdata).map_err(|fact| RdataError { rtype, fact: fact.to_owned() })
 }

@@ -1,15 +1,15 @@
-//! APL: a list of address prefixes (RFC 3123). Families are those of IP; others have only RFC 3597's form.
+//! APL: a list of address prefixes (RFC 3123). Address families other than IP have only the form of RFC 3597.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{
-    source::{Source, read_ipv4, read_ipv6, refuse},
+    codec::Malformed,
     time::read_number,
-    wire::Malformed,
+    words::{Words, read_ipv4, read_ipv6, refuse},
 };
-use crate::{faults::Wrong, lexer::Word};
+use crate::{diagnostics::TextError, lexer::Word};
 
-/// Items follow each other to the end, addresses without the zeros at their end (RFC 3123 section 4).
+/// Checks the items. Addresses have no trailing zero octets (RFC 3123 section 4).
 pub(super) fn check(mut rest: &[u8]) -> Result<(), Malformed> {
     const CUT: Malformed = "the list of prefixes is truncated";
     while let [high, low, prefix, length, tail @ ..] = rest {
@@ -29,10 +29,10 @@ pub(super) fn check(mut rest: &[u8]) -> Result<(), Malformed> {
     if rest.is_empty() { Ok(()) } else { Err(CUT) }
 }
 
-pub(super) fn read(source: &mut Source<'_, '_>) -> Result<(), Wrong> {
-    while let Some(word) = source.next()? {
+pub(super) fn read(words: &mut Words<'_, '_>) -> Result<(), TextError> {
+    while let Some(word) = words.next()? {
         let item = read_item(word).ok_or_else(|| refuse(word, "a prefix like 1:192.0.2.0/24 or !2:2001:db8::/32"))?;
-        source.out.extend_from_slice(&item);
+        words.out.extend_from_slice(&item);
     }
     Ok(())
 }
@@ -43,7 +43,7 @@ fn read_item(word: Word<'_>) -> Option<Vec<u8>> {
     let slash = text.iter().position(|o| *o == b'/')?;
     let address = text.get(colon + 1..slash)?;
     let (family, octets) = match &text[..colon] {
-        b"1" => (1, read_ipv4(address)?.to_vec()),
+        b"1" => (1, read_ipv4(address)?.octets().to_vec()),
         b"2" => (2, read_ipv6(address)?.octets().to_vec()),
         _ => return None,
     };

@@ -1,108 +1,60 @@
-//! Presentation form of RDATA into wire form, field by field.
+//! Converts RDATA from presentation form to wire form, field by field.
 
-use fairway_model::{Name, NameError, Rtype};
+use fairway_model::{Name, Rtype};
 
 use super::{
-    codec, gateway, location, prefixes, services,
-    source::{Source, refuse},
-    svcb,
+    codec::{self, Malformed},
+    gateway, location, prefixes, services, svcb,
     table::{Field, Mnemonics, fields},
     time::{read_number, read_time, read_ttl},
-    wire::{self, Malformed},
+    wire,
+    words::{Words, refuse},
 };
-use crate::{
-    faults::{Wrong, show},
-    lexer::{Lexer, Word},
-};
+use crate::{diagnostics::TextError, lexer::Lexer};
 
-/// Reads the words that are left of a record as RDATA and appends it to `out`; the record is at its end then.
-pub(crate) fn read(rtype: Rtype, lexer: &mut Lexer<'_>, origin: &Name, out: &mut Vec<u8>) -> Result<(), Wrong> {
+/// Reads the remaining words of a record as RDATA and appends the wire form to `out`.
+pub(crate) fn read(rtype: Rtype, lexer: &mut Lexer<'_>, origin: &Name, out: &mut Vec<u8>) -> Result<(), TextError> {
     let first = lexer.word()?;
     let begin = first.map_or_else(|| lexer.at(), |word| word.at);
     let start = out.len();
-    let mut source = Source { lexer, origin, pending: first, out };
+    let mut words = Words { lexer, origin, pending: first, out };
     match (first, fields(rtype)) {
-        (Some(word), _) if word.text == b"\\#" && !word.quoted => source.generic()?,
+        (Some(word), _) if word.text == b"\\#" && !word.quoted => words.generic()?,
         (_, Some(fields)) => {
             for &field in fields {
-                source.field(field)?;
+                words.field(field)?;
             }
-            source.end()?;
+            words.end()?;
         }
         _ => {
-            let what = format!("type {rtype} has no presentation form");
-            return Err(Wrong::new(begin, what, "write \\# LENGTH HEX (RFC 3597 section 5)"));
+            let fact = format!("type {rtype} has no presentation form");
+            return Err(TextError::new(begin, fact, "write \\# LENGTH HEX (RFC 3597 section 5)"));
         }
     }
-    // An address cannot be malformed once it was read.
+    // An address that was read cannot be malformed.
     if matches!(rtype, Rtype::A | Rtype::AAAA) && first.is_some_and(|w| !w.escaped) {
         return Ok(());
     }
-    wire::check(rtype, &out[start..]).map_err(|what| Wrong::new(begin, format!("{rtype} data: {what}"), ""))
+    wire::check(rtype, &out[start..]).map_err(|fact| TextError::new(begin, format!("{rtype} data: {fact}"), ""))
 }
 
-/// Appends the wire form of a name to `out`: as [`Name::from_text`] does, without its allocations.
-pub(crate) fn read_name(text: &[u8], origin: &Name, out: &mut Vec<u8>) -> Result<(), NameError> {
-    let begin = out.len();
-    let mut length_at = begin;
-    out.push(0);
-    for (index, &octet) in text.iter().enumerate() {
-        match octet {
-            b'.' => {
-                let label = out.len() - length_at - 1;
-                match u8::try_from(label) {
-                    Ok(1..=63) => out[length_at] = label.to_le_bytes()[0],
-                    _ => return slow_name(text, origin, begin, out),
-                }
-                if index + 1 == text.len() {
-                    out.push(0);
-                    return if out.len() - begin > Name::OCTETS_MAX { Err(NameError::Long) } else { Ok(()) };
-                }
-                length_at = out.len();
-                out.push(0);
-            }
-            b'\\' => return slow_name(text, origin, begin, out),
-            _ => out.push(octet),
-        }
-    }
-    let label = out.len() - length_at - 1;
-    if text == b"@" || !(1..=Name::LABEL_MAX).contains(&label) {
-        return slow_name(text, origin, begin, out);
-    }
-    out[length_at] = label.to_le_bytes()[0];
-    out.extend_from_slice(origin.as_wire());
-    if out.len() - begin > Name::OCTETS_MAX { Err(NameError::Long) } else { Ok(()) }
-}
-
-/// Names with escapes, faults, and the short forms `.` and `@`.
-fn slow_name(text: &[u8], origin: &Name, begin: usize, out: &mut Vec<u8>) -> Result<(), NameError> {
-    out.truncate(begin);
-    out.extend_from_slice(Name::from_text(text, Some(origin))?.as_wire());
-    Ok(())
-}
-
-/// A fault for a word that is no name.
-pub(crate) fn show_name_error(word: Word<'_>, error: NameError) -> Wrong {
-    Wrong::new(word.at, format!("{} is not a domain name: {error}", show(word.text)), "")
-}
-
-impl Source<'_, '_> {
-    /// `\# LENGTH HEX` (RFC 3597 section 5).
-    fn generic(&mut self) -> Result<(), Wrong> {
+impl Words<'_, '_> {
+    /// Reads `\# LENGTH HEX` (RFC 3597 section 5).
+    fn generic(&mut self) -> Result<(), TextError> {
         self.pending = None;
         let length = self.number(u16::MAX.into())?;
         let (at, text) = self.rest()?;
         let start = self.out.len();
-        codec::read_hex(&text, self.out).map_err(|what| Wrong::new(at, what, ""))?;
+        codec::read_hex(&text, self.out).map_err(|fact| TextError::new(at, fact, ""))?;
         let octets = self.out.len() - start;
         if u64::try_from(octets) == Ok(length) {
             return Ok(());
         }
-        let what = format!("the length field says {length} octets, but {octets} follow");
-        Err(Wrong::new(at, what, "correct the length, or complete the data"))
+        let fact = format!("the length field says {length} octets, but {octets} follow");
+        Err(TextError::new(at, fact, "correct the length, or complete the data"))
     }
 
-    fn field(&mut self, field: Field) -> Result<(), Wrong> {
+    fn field(&mut self, field: Field) -> Result<(), TextError> {
         match field {
             Field::CompressibleName | Field::Name => self.name()?,
             Field::U8 => self.push_number(1)?,
@@ -132,8 +84,8 @@ impl Source<'_, '_> {
         Ok(())
     }
 
-    /// Kinds that are one word, and cannot be wrong in more than one way.
-    fn one_word(&mut self, field: Field) -> Result<(), Wrong> {
+    /// Reads a field that is one word and has one error message.
+    fn one_word(&mut self, field: Field) -> Result<(), TextError> {
         let meaning = match field {
             Field::Seconds => "a number of seconds like 3600 or 1h",
             Field::Time => "a time like 20300131235959",
@@ -169,14 +121,14 @@ impl Source<'_, '_> {
         })
     }
 
-    fn push_number(&mut self, octets: usize) -> Result<(), Wrong> {
+    fn push_number(&mut self, octets: usize) -> Result<(), TextError> {
         let number = self.number(u64::MAX >> (64 - 8 * octets))?;
         self.out.extend_from_slice(&number.to_be_bytes()[8 - octets..]);
         Ok(())
     }
 
-    /// A number or one of its mnemonics.
-    fn code(&mut self, mnemonics: Mnemonics, octets: usize) -> Result<(), Wrong> {
+    /// Reads a number or one of its mnemonics.
+    fn code(&mut self, mnemonics: Mnemonics, octets: usize) -> Result<(), TextError> {
         let word = self.need("a number or its mnemonic")?;
         let named = mnemonics.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word.text));
         let number = named.map(|(_, number)| u64::from(*number)).or_else(|| read_number(word.text));
@@ -188,7 +140,7 @@ impl Source<'_, '_> {
         Ok(())
     }
 
-    /// What `read` appends, at most 255 octets, after their number.
+    /// Appends a length octet and the octets that `read` appends, at most 255.
     fn counted(&mut self, read: impl FnOnce(&mut Vec<u8>) -> Result<(), Malformed>) -> Option<()> {
         let start = self.out.len();
         self.out.push(0);
@@ -197,7 +149,7 @@ impl Source<'_, '_> {
         Some(())
     }
 
-    fn strings(&mut self, field: Field) -> Result<(), Wrong> {
+    fn strings(&mut self, field: Field) -> Result<(), TextError> {
         if field == Field::OptionalString {
             return match self.next()? {
                 Some(word) => self.string(word),
@@ -214,7 +166,7 @@ impl Source<'_, '_> {
         }
     }
 
-    fn encoded(&mut self, field: Field) -> Result<(), Wrong> {
+    fn encoded(&mut self, field: Field) -> Result<(), TextError> {
         let (at, text) = self.rest()?;
         let (optional, coding) = match field {
             Field::OptionalBase64 => (true, "Base64"),
@@ -222,18 +174,18 @@ impl Source<'_, '_> {
             _ => (false, "hexadecimal digits"),
         };
         if text.is_empty() && !optional {
-            let what = format!("the record ends too early: expected {coding}");
-            return Err(Wrong::new(at, what, "complete it"));
+            let fact = format!("the record ends too early: expected {coding}");
+            return Err(TextError::new(at, fact, "complete it"));
         }
         let read = match field {
             Field::Hex => codec::read_hex(&text, self.out),
             _ if optional && text == b"-" => Ok(()),
             _ => codec::read_base64(&text, self.out),
         };
-        read.map_err(|what| Wrong::new(at, what, ""))
+        read.map_err(|fact| TextError::new(at, fact, ""))
     }
 
-    fn type_bitmap(&mut self) -> Result<(), Wrong> {
+    fn type_bitmap(&mut self) -> Result<(), TextError> {
         let mut types = vec![];
         while let Some(word) = self.next()? {
             types.push(read_type(word.text).ok_or_else(|| refuse(word, "a record type like AAAA or TYPE65280"))?.0);
@@ -252,7 +204,7 @@ impl Source<'_, '_> {
         Ok(())
     }
 
-    /// `count` groups of `digits` hexadecimal digits; fewer digits are fine between colons.
+    /// Reads `count` groups of `digits` hexadecimal digits. Between colons a group may have fewer digits.
     fn groups(&mut self, text: &[u8], between: u8, count: usize, digits: usize) -> Option<()> {
         let mut found = 0;
         for group in text.split(|o| *o == between) {
@@ -260,7 +212,9 @@ impl Source<'_, '_> {
             if group.is_empty() || group.len() > digits || (between == b'-' && group.len() < digits) {
                 return None;
             }
-            let value = group.iter().try_fold(0u16, |sum, d| Some(sum << 4 | u16::from(codec::hex_value(*d)?)))?;
+            let value = group
+                .iter()
+                .try_fold(0u16, |sum, d| Some(sum << 4 | u16::try_from(char::from(*d).to_digit(16)?).ok()?))?;
             self.out.extend_from_slice(&value.to_be_bytes()[2 - digits / 2..]);
         }
         (found == count).then_some(())
@@ -273,7 +227,7 @@ impl Source<'_, '_> {
     }
 }
 
-/// A record type by mnemonic or as TYPEnnn.
+/// Reads a record type: a mnemonic or TYPEnnn.
 fn read_type(text: &[u8]) -> Option<Rtype> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

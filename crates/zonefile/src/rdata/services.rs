@@ -1,11 +1,11 @@
-//! Protocol and ports of WKS (RFC 1035 section 3.4.2). Few names of ports are known: the type is long obsolete.
+//! Protocol and ports of WKS (RFC 1035 section 3.4.2). Only common port names are supported, because the type is obsolete.
 
 use super::{
-    source::{Source, refuse},
+    codec::Malformed,
     time::read_number,
-    wire::Malformed,
+    words::{Words, refuse},
 };
-use crate::faults::Wrong;
+use crate::diagnostics::TextError;
 
 const PROTOCOLS: &[(&str, u8)] = &[("icmp", 1), ("tcp", 6), ("udp", 17)];
 
@@ -35,7 +35,7 @@ const PORTS: &[(&str, u16)] = &[
     ("https", 443),
 ];
 
-/// A protocol, then at most one bit for each port.
+/// Checks the length: a protocol, then at most one bit per port.
 pub(super) fn check(rest: &[u8]) -> Result<(), Malformed> {
     match rest.len() {
         0 => Err("the protocol is missing"),
@@ -44,21 +44,21 @@ pub(super) fn check(rest: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-pub(super) fn read(source: &mut Source<'_, '_>) -> Result<(), Wrong> {
-    let word = source.need("a protocol")?;
+pub(super) fn read(words: &mut Words<'_, '_>) -> Result<(), TextError> {
+    let word = words.need("a protocol")?;
     let named = PROTOCOLS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word.text)).map(|(_, n)| *n);
     let protocol = named.or_else(|| read_number(word.text).and_then(|n| u8::try_from(n).ok()));
-    source.out.push(protocol.ok_or_else(|| refuse(word, "TCP, UDP or a protocol number"))?);
-    let start = source.out.len();
-    while let Some(word) = source.next()? {
+    words.out.push(protocol.ok_or_else(|| refuse(word, "TCP, UDP or a protocol number"))?);
+    let start = words.out.len();
+    while let Some(word) = words.next()? {
         let named = PORTS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word.text)).map(|(_, n)| *n);
         let port = named.or_else(|| read_number(word.text).and_then(|n| u16::try_from(n).ok()));
         let port = port.ok_or_else(|| refuse(word, "a port number"))?;
-        let place = start + usize::from(port / 8);
-        if source.out.len() <= place {
-            source.out.resize(place + 1, 0);
+        let index = start + usize::from(port / 8);
+        if words.out.len() <= index {
+            words.out.resize(index + 1, 0);
         }
-        source.out[place] |= 0x80 >> (port % 8);
+        words.out[index] |= 0x80 >> (port % 8);
     }
     Ok(())
 }
@@ -71,6 +71,6 @@ pub(super) fn write(value: &[u8], out: &mut String) -> Option<()> {
             out.push_str(&format!(" {}", index * 8 + bit));
         }
     }
-    // A map that ends in zeros would not come back from its text.
+    // Text cannot express trailing zeros of the map; the form of RFC 3597 can.
     if map.last() == Some(&0) { None } else { Some(()) }
 }

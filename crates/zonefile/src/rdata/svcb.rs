@@ -1,15 +1,13 @@
-//! Parameters of SVCB and HTTPS (RFC 9460): text, wire form, and the rules between them.
+//! Parameters of SVCB and HTTPS (RFC 9460): text, wire form, and the rules between parameters.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{
-    codec,
-    source::{Source, read_ipv4, read_ipv6, refuse, refuse_because, unescape},
+    codec::{self, Malformed, write_octets},
     time::read_number,
-    wire::Malformed,
-    write::write_octets,
+    words::{Words, read_ipv4, read_ipv6, refuse, refuse_because, unescape},
 };
-use crate::{faults::Wrong, lexer::Word};
+use crate::{diagnostics::TextError, lexer::Word};
 
 /// Keys by number (IANA "Service Parameter Keys (SvcParamKeys)").
 const KEYS: &[&str] =
@@ -24,7 +22,7 @@ const IPV6HINT: u16 = 6;
 const DOHPATH: u16 = 7;
 const OHTTP: u16 = 8;
 
-/// The parameters one by one; an error ends them.
+/// Returns the parameters. An error is the last item.
 fn parameters(mut rest: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malformed>> {
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -44,7 +42,7 @@ fn parameters(mut rest: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malf
     })
 }
 
-/// Keys go up, each once; values have the form of their key; mandatory keys are there (RFC 9460 sections 2.2, 7, 8).
+/// Checks that keys ascend without duplicates, values match their keys, and mandatory keys exist (RFC 9460 sections 2.2, 7, 8).
 pub(super) fn check(rest: &[u8]) -> Result<(), Malformed> {
     let mut next = 0u32;
     let (mut mandatory, mut alpn, mut no_default): (&[u8], _, _) = (&[], false, false);
@@ -75,7 +73,7 @@ pub(super) fn check(rest: &[u8]) -> Result<(), Malformed> {
 }
 
 fn check_value(key: u16, value: &[u8]) -> Result<(), Malformed> {
-    let fine = match key {
+    let is_valid = match key {
         MANDATORY => {
             let (keys, odd) = value.as_chunks::<2>();
             let keys = keys.iter().map(|k| u16::from_be_bytes(*k));
@@ -96,7 +94,7 @@ fn check_value(key: u16, value: &[u8]) -> Result<(), Malformed> {
         }
         _ => true,
     };
-    if fine {
+    if is_valid {
         return Ok(());
     }
     Err(match key {
@@ -110,7 +108,7 @@ fn check_value(key: u16, value: &[u8]) -> Result<(), Malformed> {
     })
 }
 
-/// Protocol identifiers, each after its length octet; none where one is empty or cut off.
+/// Returns the protocol identifiers, each of which follows its length octet; `None` if one is empty or truncated.
 fn alpn_ids(mut value: &[u8]) -> Option<Vec<&[u8]>> {
     let mut ids = vec![];
     while let Some((length, tail)) = value.split_first() {
@@ -124,16 +122,16 @@ fn alpn_ids(mut value: &[u8]) -> Option<Vec<&[u8]>> {
     Some(ids)
 }
 
-pub(super) fn read(source: &mut Source<'_, '_>) -> Result<(), Wrong> {
+pub(super) fn read(words: &mut Words<'_, '_>) -> Result<(), TextError> {
     let mut found: Vec<(u16, Vec<u8>)> = vec![];
-    while let Some(word) = source.next()? {
+    while let Some(word) = words.next()? {
         if word.quoted {
             return Err(refuse(word, "a parameter like port=8443"));
         }
         let (key_text, value) = match word.text.iter().position(|o| *o == b'=') {
             None => (word.text, None),
             Some(equals) => {
-                let quote = if equals + 1 == word.text.len() { source.lexer.adjoining_quote()? } else { None };
+                let quote = if equals + 1 == word.text.len() { words.lexer.adjoining_quote()? } else { None };
                 let at = word.at + equals + 1;
                 let plain = Word { text: &word.text[equals + 1..], at, ..word };
                 (&word.text[..equals], Some(quote.unwrap_or(plain)))
@@ -143,24 +141,24 @@ pub(super) fn read(source: &mut Source<'_, '_>) -> Result<(), Wrong> {
             read_key(key_text).ok_or_else(|| refuse(Word { text: key_text, ..word }, "a key like alpn or key667"))?;
         let text = value.map_or(&b""[..], |value| value.text);
         let octets = if opaque { read_opaque(text) } else { read_value(key, text) };
-        let octets = octets.map_err(|what| refuse_because(value.unwrap_or(word), what))?;
+        let octets = octets.map_err(|fact| refuse_because(value.unwrap_or(word), fact))?;
         found.push((key, octets));
     }
     found.sort_by_key(|(key, _)| *key);
     for (key, value) in found {
         let length = u16::try_from(value.len())
-            .map_err(|_| Wrong::new(source.lexer.at(), "a parameter is over 65535 octets", "shorten it"))?;
-        source.out.extend_from_slice(&key.to_be_bytes());
-        source.out.extend_from_slice(&length.to_be_bytes());
-        source.out.extend_from_slice(&value);
+            .map_err(|_| TextError::new(words.lexer.at(), "a parameter is over 65535 octets", "shorten it"))?;
+        words.out.extend_from_slice(&key.to_be_bytes());
+        words.out.extend_from_slice(&length.to_be_bytes());
+        words.out.extend_from_slice(&value);
     }
     Ok(())
 }
 
-/// A key by name, or as `keyN`, whose value is opaque (RFC 9460 section 2.1).
+/// Reads a key: a name, or `keyN`, whose value is opaque (RFC 9460 section 2.1). Returns its number, and true if the value is opaque.
 fn read_key(text: &[u8]) -> Option<(u16, bool)> {
-    if let Some(place) = KEYS.iter().position(|key| key.as_bytes() == text) {
-        return Some((u16::try_from(place).ok()?, false));
+    if let Some(number) = KEYS.iter().position(|key| key.as_bytes() == text) {
+        return Some((u16::try_from(number).ok()?, false));
     }
     let digits = text.strip_prefix(b"key")?;
     if digits.len() > 1 && digits[0] == b'0' {
@@ -197,9 +195,8 @@ fn read_value(key: u16, text: &[u8]) -> Result<Vec<u8>, Malformed> {
         }
         IPV4HINT => {
             for address in value.split(|o| *o == b',') {
-                out.extend_from_slice(
-                    &read_ipv4(address).ok_or("ipv4hint must list IPv4 addresses, separated by commas")?,
-                );
+                let address = read_ipv4(address).ok_or("ipv4hint must list IPv4 addresses, separated by commas")?;
+                out.extend_from_slice(&address.octets());
             }
         }
         IPV6HINT => {
@@ -214,7 +211,7 @@ fn read_value(key: u16, text: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(out)
 }
 
-/// A list with commas between its items; a comma or backslash inside one is escaped once more (appendix A.1).
+/// Reads a comma-separated list. A comma or backslash in an item is escaped again (RFC 9460 appendix A.1).
 fn read_list(value: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
     let mut items = vec![vec![]];
     let mut octets = value.iter();

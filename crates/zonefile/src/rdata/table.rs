@@ -1,12 +1,11 @@
-//! The table of record types: which fields the RDATA of each has, in order.
+//! The table of record types: the fields of the RDATA of each type, in order.
 //!
-//! Everything that handles RDATA goes by this table: the reader of presentation form, the writer of it, the check of
-//! wire form, the search for names. What one kind of field looks like is said in `read`, `write` and `wire`. Types
-//! that are not listed have only the form of RFC 3597.
+//! Reading and writing of presentation form, the check of wire form and the search for names all use this table. `read`, `write` and `wire`
+//! handle each kind of field. Types that are not listed have only the form of RFC 3597.
 
 use fairway_model::Rtype;
 
-/// One kind of field of RDATA. "To the end" kinds take all that is left, and stand last.
+/// Kind of a field of RDATA. A field "to the end" takes all remaining octets and is the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     /// A domain name of the types of RFC 1035, which may be compressed (RFC 3597 section 4).
@@ -39,7 +38,7 @@ pub(super) enum Field {
     Ipv6,
     /// A character-string: a length octet, then up to 255 octets.
     String,
-    /// A character-string to the end that may be missing (ISDN's subaddress).
+    /// An optional character-string to the end (the subaddress of ISDN).
     OptionalString,
     /// One or more character-strings to the end.
     Strings,
@@ -47,13 +46,13 @@ pub(super) enum Field {
     Text,
     /// Letters and digits after a length octet (the tag of CAA, RFC 8659 section 4.1).
     Tag,
-    /// Octets to the end in hexadecimal, at least one; the text may have blanks inside.
+    /// Octets to the end in hexadecimal, at least one; the text may contain blanks.
     Hex,
-    /// Octets to the end in Base64, at least one; the text may have blanks inside.
+    /// Octets to the end in Base64, at least one; the text may contain blanks.
     Base64,
-    /// Octets to the end in Base64; none is fine, and may be written `-`.
+    /// Octets to the end in Base64; may be empty, and is then written `-` or not at all.
     OptionalBase64,
-    /// Octets after a length octet in hexadecimal; `-` stands for none (the salt of NSEC3).
+    /// Octets after a length octet in hexadecimal; `-` if empty (the salt of NSEC3).
     Salt,
     /// Octets after a length octet in Base32 with the extended hex alphabet (the hash of NSEC3).
     Hash,
@@ -67,7 +66,7 @@ pub(super) enum Field {
     Nsap,
     /// A position on the earth, all of LOC (RFC 1876).
     Location,
-    /// Address prefixes to the end, none is fine (RFC 3123).
+    /// Address prefixes to the end; may be empty (RFC 3123).
     Prefixes,
     /// Protocol and ports of WKS to the end (RFC 1035 section 3.4.2).
     Services,
@@ -143,7 +142,7 @@ const MATCHING: Field = Field::Code8(&[("Full", 0), ("SHA2-256", 1), ("SHA2-512"
 /// Schemes of DSYNC (RFC 9859 section 6).
 const SCHEME: Field = Field::Code8(&[("NOTIFY", 1)]);
 
-/// The fields of a type's RDATA; none for a type that only RFC 3597 can write.
+/// Returns the fields of a type's RDATA, or `None` for a type that has only the form of RFC 3597.
 pub(super) const fn fields(rtype: Rtype) -> Option<&'static [Field]> {
     use Field::*;
     Some(match rtype {

@@ -13,7 +13,7 @@ fn read(rtype: &str, text: &str) -> Result<String, String> {
 }
 
 #[test]
-fn types_younger_than_bind_9_18_follow_their_rfcs() {
+fn types_newer_than_bind_9_18_follow_their_rfcs() {
     for (rtype, text, expected) in [
         // RFC 9859 section 2.2, RFC 9606, IANA's registry for the others.
         ("DSYNC", "CDS NOTIFY 5359 scanner.", "003b0114ef077363616e6e657200"),
@@ -34,7 +34,7 @@ fn types_younger_than_bind_9_18_follow_their_rfcs() {
 }
 
 #[test]
-fn examples_of_rfc_9460_come_out_octet_for_octet() {
+fn examples_of_rfc_9460_have_the_wire_form_of_the_rfc() {
     // Appendix D.1 and D.2.
     for (text, expected) in [
         ("0 foo.example.com.", "000003666f6f076578616d706c6503636f6d00"),
@@ -63,7 +63,7 @@ fn examples_of_rfc_9460_come_out_octet_for_octet() {
 }
 
 #[test]
-fn other_ways_of_writing_mean_the_same() {
+fn alternative_spellings_have_the_same_wire_form() {
     for (rtype, one, other) in [
         ("A", "192.0.2.1", "\\# 4 C0 0002 01"),
         ("TLSA", "DANE-EE SPKI SHA2-256 00ff", "3 1 1 00 FF"),
@@ -93,7 +93,7 @@ fn other_ways_of_writing_mean_the_same() {
 }
 
 #[test]
-fn data_that_is_wrong_is_refused() {
+fn invalid_rdata_is_rejected() {
     for line in include_str!("../../testdata/wrong-rdata.txt").lines().skip(1) {
         let (rtype, text) = line.split_once(' ').unwrap_or((line, ""));
         assert!(read(rtype, text).is_err(), "{line} is {:?}", read(rtype, text));
@@ -101,7 +101,7 @@ fn data_that_is_wrong_is_refused() {
 }
 
 #[test]
-fn parameters_of_services_that_are_wrong_are_refused() {
+fn invalid_service_parameters_are_rejected() {
     // The failure cases of RFC 9460 appendix D.3 come first.
     for text in [
         "1 a key123=abc key123=def",
@@ -146,7 +146,7 @@ fn parameters_of_services_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn octets_that_are_no_rdata_say_why() {
+fn malformed_wire_form_is_rejected_with_a_reason() {
     let error = check_rdata(Rtype::MX, &[0, 1, 0xc0, 0x0c]).unwrap_err();
     assert_eq!(error.to_string(), "MX data: a name has a label over 63 octets, or is compressed");
     let long = vec![0; 70_000];

@@ -1,22 +1,22 @@
-//! RDATA in wire form: cut into the fields of the table and checked.
+//! Splits RDATA in wire form into the fields of the table, and checks it.
 //!
-//! Every rule about the data itself is here, so that it holds however the data came: from presentation form, from the
-//! form of RFC 3597, or from a source that hands over octets.
+//! All rules about the data are here, so that they hold for every origin of the data: presentation form, the form of RFC 3597, or a source
+//! of wire form.
 
 use fairway_model::Rtype;
 
 use super::{
-    gateway, location, prefixes, services, svcb,
+    codec::Malformed,
+    gateway, location,
+    name::name_length,
+    prefixes, services, svcb,
     table::{Field, fields},
 };
-
-/// Why octets are no RDATA of their type.
-pub(super) type Malformed = &'static str;
 
 const ENDS_EARLY: Malformed = "the data ends inside a field";
 const SURPLUS: Malformed = "unexpected octets after the last field";
 
-/// Shows each field of `rdata` with its offset. Types outside the table are not looked into.
+/// Calls `visit` for each field of `rdata` with its offset. Does nothing for types that are not in the table.
 pub(super) fn walk<'a>(
     rtype: Rtype,
     rdata: &'a [u8],
@@ -50,15 +50,15 @@ pub(super) fn check(rtype: Rtype, rdata: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// Digests have the length that their kind says. `rdata` was walked: its fixed fields are there.
+/// Checks that a digest has the length of its type. `rdata` was walked, so its fixed fields exist.
 fn check_digest(rtype: Rtype, rdata: &[u8]) -> Result<(), Malformed> {
     let (digest, expected) = match rtype {
-        // A digest type of 0 is the request to delete (RFC 8078 section 4).
+        // Digest type 0 is a request to delete (RFC 8078 section 4).
         Rtype::DS | Rtype::CDS | Rtype::DLV | Rtype::TA => {
             (&rdata[4..], [(1, 20), (2, 32), (3, 32), (4, 48)].iter().find(|(kind, _)| *kind == rdata[3]))
         }
         Rtype::SSHFP => (&rdata[2..], [(1, 20), (2, 32)].iter().find(|(kind, _)| *kind == rdata[1])),
-        // Only the scheme SIMPLE is known (RFC 8976 section 2.2.2).
+        // Only the scheme SIMPLE is defined (RFC 8976 section 2.2.2).
         Rtype::ZONEMD if rdata.len() < 6 + 12 => return Err("a ZONEMD digest has at least 12 octets"),
         Rtype::ZONEMD if rdata[4] == 1 => (&rdata[6..], [(1, 48), (2, 64)].iter().find(|(kind, _)| *kind == rdata[5])),
         _ => return Ok(()),
@@ -69,7 +69,7 @@ fn check_digest(rtype: Rtype, rdata: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// How many octets `field` takes at the start of `rest`, its content checked; the answer may reach past the end.
+/// Returns the length of `field` at the start of `rest`, and checks its content. The length may exceed `rest`.
 fn length(field: Field, rest: &[u8]) -> Result<usize, Malformed> {
     let all = rest.len();
     Ok(match field {
@@ -101,22 +101,7 @@ fn length(field: Field, rest: &[u8]) -> Result<usize, Malformed> {
     })
 }
 
-/// How many octets the uncompressed name at the start of `rest` takes.
-pub(super) fn name_length(rest: &[u8]) -> Result<usize, Malformed> {
-    let mut end = 0;
-    loop {
-        let label = usize::from(*rest.get(end).ok_or("the data ends inside a name")?);
-        end += 1 + label;
-        match label {
-            64.. => return Err("a name has a label over 63 octets, or is compressed"),
-            _ if end > 255 => return Err("a name is over 255 octets"),
-            0 => return Ok(end),
-            _ => {}
-        }
-    }
-}
-
-/// One or more character-strings, to the end.
+/// Returns the length of one or more character-strings up to the end.
 fn strings_length(rest: &[u8]) -> Result<usize, Malformed> {
     let mut end = 0;
     loop {
@@ -136,7 +121,7 @@ fn tag_length(rest: &[u8]) -> Result<usize, Malformed> {
     Ok(1 + length)
 }
 
-/// Window blocks go up, none is empty or over 32 octets, none ends in 0 (RFC 4034 section 4.1.2).
+/// Checks that window blocks ascend, have 1 to 32 octets, and do not end in 0 (RFC 4034 section 4.1.2).
 fn check_bitmap(mut rest: &[u8]) -> Result<(), Malformed> {
     let mut next = 0;
     while let [window, length, tail @ ..] = rest {

@@ -1,18 +1,19 @@
-//! RDATA in wire form into presentation form.
+//! Converts RDATA from wire form to presentation form.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use fairway_model::{Name, Rtype};
 
 use super::{
-    codec, gateway, location, prefixes, services, svcb,
+    codec::{self, write_octets},
+    gateway, location, prefixes, services, svcb,
     table::{Field, fields},
     time::write_time,
     wire,
 };
 
-/// The presentation form of RDATA. Unknown types, and data that its type does not explain, come in the form of
-/// RFC 3597, so that reading the text always gives the same octets.
+/// Returns the presentation form of RDATA. Unknown types and malformed data are written in the form of RFC 3597, so that reading the text
+/// always gives the same octets.
 pub fn rdata_text(rtype: Rtype, rdata: &[u8]) -> String {
     known_text(rtype, rdata).unwrap_or_else(|| {
         let mut text = format!("\\# {}", rdata.len());
@@ -79,19 +80,6 @@ fn write(field: Field, value: &[u8], out: &mut String) -> Option<()> {
         Field::Parameters => svcb::write(value, out)?,
     }
     Some(())
-}
-
-/// Octets in quotes; what is not printable, and what ends the quotes, is escaped.
-pub(super) fn write_octets(octets: &[u8], out: &mut String) {
-    out.push('"');
-    for &octet in octets {
-        match octet {
-            b'"' | b'\\' => out.extend(['\\', char::from(octet)]),
-            b' '..=b'~' => out.push(char::from(octet)),
-            _ => out.push_str(&format!("\\{octet:03}")),
-        }
-    }
-    out.push('"');
 }
 
 fn write_strings(mut value: &[u8], out: &mut String) -> Option<()> {

@@ -1,32 +1,32 @@
-//! Lines: owners, TTLs, classes, directives, inclusions.
+//! Lines: owners, TTLs, classes, directives, includes.
 
 use super::{name, read, read_zone};
 use fairway_model::Diagnostic;
 
-/// Owner, TTL and type of each record, after reading without a fault that is an error.
+/// Returns owner, TTL and type of each record. Fails on an error.
 fn records(text: &str) -> Vec<String> {
-    let (zone, faults) = read("e.test", text.as_bytes());
-    assert!(!faults.iter().any(Diagnostic::is_error), "{faults:#?}");
+    let (zone, diagnostics) = read("e.test", text.as_bytes());
+    assert!(!diagnostics.iter().any(Diagnostic::is_error), "{diagnostics:#?}");
     zone.records.iter().map(|r| format!("{} {} {}", r.owner, r.ttl.secs(), r.rtype)).collect()
 }
 
-/// Faults as one text each.
-fn faults(text: &str) -> Vec<String> {
+/// Returns the text of each diagnostic.
+fn diagnostics(text: &str) -> Vec<String> {
     read("e.test", text.as_bytes()).1.iter().map(ToString::to_string).collect()
 }
 
 #[track_caller]
-fn only_fault(text: &str, expected: &str) {
-    let found = faults(text);
+fn only_diagnostic(text: &str, expected: &str) {
+    let found = diagnostics(text);
     assert!(found.len() == 1 && found[0].starts_with(expected), "{found:#?}");
 }
 
 #[test]
 fn line_that_begins_with_a_blank_repeats_the_owner() {
     assert_eq!(records("$TTL 1\na A 192.0.2.1\n A 192.0.2.2\n\tIN A 192.0.2.3\n"), ["a.e.test. 1 A"; 3]);
-    only_fault("$TTL 1\n A 192.0.2.1\n", "z:2:2: the line begins with a blank");
-    // A wrong owner is not replaced by the one before it.
-    let found = faults("$TTL 1\na A 192.0.2.1\nb..c A 192.0.2.1\n A 192.0.2.2\n");
+    only_diagnostic("$TTL 1\n A 192.0.2.1\n", "z:2:2: the line begins with a blank");
+    // An invalid owner is not replaced with the owner of the record before.
+    let found = diagnostics("$TTL 1\na A 192.0.2.1\nb..c A 192.0.2.1\n A 192.0.2.2\n");
     assert!(found.len() == 2 && found[1].contains("has an owner name"), "{found:#?}");
 }
 
@@ -46,11 +46,11 @@ fn missing_ttl_is_default_else_last_else_soa_minimum() {
     );
     let soa = "@ SOA a b 1 2 3 4 300\n@ NS ns\n";
     assert_eq!(records(soa), ["e.test. 300 SOA", "e.test. 300 NS"]);
-    only_fault(soa, "z:1:3: warning: no TTL is given; the SOA minimum, 300 s, applies");
-    only_fault("a A 192.0.2.1\n", "z:1:3: the record has no TTL");
+    only_diagnostic(soa, "z:1:3: warning: no TTL is given; the SOA minimum, 300 s, applies");
+    only_diagnostic("a A 192.0.2.1\n", "z:1:3: the record has no TTL");
     assert_eq!(records("$TTL 0\na A 192.0.2.1\n"), ["a.e.test. 0 A"]);
     assert_eq!(records("$TTL 2147483647\na A 192.0.2.1\n"), ["a.e.test. 2147483647 A"]);
-    only_fault("$TTL 2147483648\n", "z:1:6: '2147483648' is not a TTL");
+    only_diagnostic("$TTL 2147483648\n", "z:1:6: '2147483648' is not a TTL");
 }
 
 #[test]
@@ -74,11 +74,11 @@ fn line_endings_byte_order_mark_and_comments_are_skipped() {
 }
 
 #[test]
-fn file_without_final_line_break_is_refused() {
-    only_fault("$TTL 1\na A 192.0.2.1", "z:2:14: the file does not end with a line break; it may be truncated");
-    only_fault("$TTL 1\na A 192.0.2.1\n ; c", "z:3:5: the file does not end with a line break");
-    only_fault("$TTL 1\na A 192.0.2.1\r", "z:2:15: the file does not end with a line break");
-    assert_eq!(faults(""), [""; 0], "an empty file has no last line");
+fn file_without_final_line_break_is_rejected() {
+    only_diagnostic("$TTL 1\na A 192.0.2.1", "z:2:14: the file does not end with a line break; it may be truncated");
+    only_diagnostic("$TTL 1\na A 192.0.2.1\n ; c", "z:3:5: the file does not end with a line break");
+    only_diagnostic("$TTL 1\na A 192.0.2.1\r", "z:2:15: the file does not end with a line break");
+    assert_eq!(diagnostics(""), [""; 0], "an empty file has no last line");
     let include: super::super::Include<'_> = &mut |_| Ok(b"b A 192.0.2.1".to_vec());
     let found = read_zone(&name("e.test"), "main", b"$TTL 1\n$INCLUDE part\n", include).1;
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -88,7 +88,7 @@ fn file_without_final_line_break_is_refused() {
 #[test]
 fn reading_continues_after_each_error() {
     let text = "$TTL 1\na A 1.2.3\nb WAT x\nc CH TXT x\nd A 192.0.2.1\n$NOPE\ne MX (10\n mail extra )\nf ANY x\n\"g\" A 192.0.2.1\nh\ni \"A\" 192.0.2.1\nj A \"192.0.2.1\n";
-    let found = faults(text);
+    let found = diagnostics(text);
     let places: Vec<&str> = found.iter().map(|fault| fault.split(": ").next().unwrap()).collect();
     let expected = ["z:2:5", "z:3:3", "z:4:3", "z:6:1", "z:8:7", "z:9:3", "z:10:1", "z:11:2", "z:12:3", "z:13:5"];
     assert_eq!(places, expected, "{found:#?}");
@@ -97,21 +97,21 @@ fn reading_continues_after_each_error() {
 
 #[test]
 fn unclosed_parenthesis_is_reported_where_it_opens() {
-    only_fault("$TTL 1\na TXT ( x\nb A 192.0.2.1\n", "z:2:7: this parenthesis is not closed");
-    let found = faults("$TTL 1\na A ( 1.2.3\nb A 192.0.2.1\n");
+    only_diagnostic("$TTL 1\na TXT ( x\nb A 192.0.2.1\n", "z:2:7: this parenthesis is not closed");
+    let found = diagnostics("$TTL 1\na A ( 1.2.3\nb A 192.0.2.1\n");
     assert!(found.len() == 2 && found[1].starts_with("z:2:5: this parenthesis"), "{found:#?}");
-    only_fault("$TTL 1\na A 192.0.2.1 )\nb A 192.0.2.1\n", "z:2:15: closing parenthesis without");
+    only_diagnostic("$TTL 1\na A 192.0.2.1 )\nb A 192.0.2.1\n", "z:2:15: closing parenthesis without");
 }
 
 #[test]
 fn record_outside_the_zone_is_ignored_with_a_warning() {
     assert_eq!(records("$TTL 1\nx. A 192.0.2.1\na A 192.0.2.1\nbade.test. A 192.0.2.1\n"), ["a.e.test. 1 A"]);
-    only_fault("$TTL 1\nx. A 192.0.2.1\n", "z:2:4: warning: x. is outside the zone e.test.");
+    only_diagnostic("$TTL 1\nx. A 192.0.2.1\n", "z:2:4: warning: x. is outside the zone e.test.");
 }
 
 #[test]
 fn number_of_reported_errors_is_bounded() {
-    let found = faults(&"a A x\n".repeat(1_000));
+    let found = diagnostics(&"a A x\n".repeat(1_000));
     assert_eq!(found.len(), 101);
     assert_eq!(found[100], "z: and 900 more errors; fix the errors above first");
 }
@@ -146,7 +146,7 @@ fn included_file_has_its_own_origin_and_owner() {
 }
 
 #[test]
-fn failed_cyclic_and_too_deep_includes_are_refused() {
+fn failed_cyclic_and_too_deep_includes_are_rejected() {
     let read = |text: &str, include: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>| {
         let found = read_zone(&name("e.test"), "main", text.as_bytes(), include).1;
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -170,7 +170,7 @@ fn failed_cyclic_and_too_deep_includes_are_refused() {
     });
     assert!(deep.len() == 1 && deep[0].contains("10 deep"), "{deep:?}");
     assert_eq!(depth, 10);
-    // Ten files that include the next one ten times each would be 10^10 readings.
+    // Ten files that include the next one ten times each would cause 10^10 reads.
     let mut count = 0;
     let wide = read(&"$INCLUDE x\n".repeat(10), &mut |_| {
         count += 1;
@@ -180,7 +180,7 @@ fn failed_cyclic_and_too_deep_includes_are_refused() {
     assert!(wide.len() == 101 && wide[100].contains("more errors"), "{wide:?}");
     assert!(read("$INCLUDE\n", &mut |_| Ok(vec![]))[0].starts_with("main:1:9: the directive ends"));
     assert!(read("$INCLUDE a b c\n", &mut |_| Ok(vec![]))[0].starts_with("main:1:14: unexpected 'c'"));
-    // A file may be included again once it is closed.
+    // A file may be included again after its end.
     assert_eq!(
         read("$TTL 1\n$INCLUDE a x\n$INCLUDE a y\n", &mut |_| Ok(b"@ TXT x\n".to_vec())),
         <[String; 0]>::default()
@@ -207,7 +207,7 @@ fn generate_produces_the_records_that_bind_produces() {
 }
 
 #[test]
-fn invalid_or_too_large_generate_is_refused() {
+fn invalid_or_too_large_generate_is_rejected() {
     for line in [
         "",
         "1",
@@ -227,7 +227,7 @@ fn invalid_or_too_large_generate_is_refused() {
         "0-2147483648 a A 192.0.2.1",
         "1-2 a A (192.0.2.1",
     ] {
-        let found = faults(&format!("$TTL 1\n$GENERATE {line}\n"));
+        let found = diagnostics(&format!("$TTL 1\n$GENERATE {line}\n"));
         assert!(found.len() == 1 && found[0].starts_with("z:2:"), "{line}: {found:#?}");
     }
 }
@@ -235,7 +235,7 @@ fn invalid_or_too_large_generate_is_refused() {
 #[test]
 fn generated_text_is_bounded() {
     let long = format!("\"{}\" ", "x".repeat(250)).repeat(200);
-    let found = faults(&format!("$TTL 1\n$GENERATE 1-1000000 a TXT {long}\n"));
+    let found = diagnostics(&format!("$TTL 1\n$GENERATE 1-1000000 a TXT {long}\n"));
     assert!(
         found.len() == 1 && found[0].starts_with("z:2:11: the $GENERATE lines of the zone produce more than 64 MiB"),
         "{found:?}"

@@ -1,4 +1,4 @@
-//! Where records may stand: the apex, cuts, below cuts and DNAMEs, wildcards, host names.
+//! Rules about owners: the apex, zone cuts, names below cuts and DNAMEs, wildcards, host names.
 
 use fairway_model::{Name, Rtype};
 
@@ -6,8 +6,8 @@ use super::{Check, Kinds, Node, nodes::Folded};
 use crate::{Record, rdata_names};
 
 impl Check<'_, '_> {
-    /// Tells of data that is never answered because a cut or a DNAME above hides it; says whether all of the node is.
-    pub(super) fn hidden(&mut self, node: &Node) -> bool {
+    /// Warns about data that is never answered because a zone cut or a DNAME hides it. Returns true if the whole node is hidden.
+    pub(super) fn is_hidden(&mut self, node: &Node) -> bool {
         let owner = self.nodes.owner(node);
         let above = self.nodes.cover(owner.as_wire());
         let (cover, below) = match above {
@@ -27,32 +27,32 @@ impl Check<'_, '_> {
         if let Some(record) = self.nodes.records(node).find(|record| !shown(record)) {
             let top = self.nodes.owner(cover);
             let by = if cut { "delegation" } else { "DNAME" };
-            let what = format!("{} data of {owner} is never answered: the {by} at {top} hides it", record.rtype);
+            let fact = format!("{} data of {owner} is never answered: the {by} at {top} hides it", record.rtype);
             let hint = if cut { format!("move it into the zone {top}, or remove it") } else { "remove it".into() };
-            self.warning(record, what, hint);
+            self.warning(record, fact, hint);
         }
         below
     }
 
-    /// Types that may stand only at certain names.
-    pub(super) fn place_of(&mut self, node: &Node, record: &Record) {
+    /// Checks types that are allowed only at certain names.
+    pub(super) fn check_owner(&mut self, node: &Node, record: &Record) {
         let owner = &record.owner;
         match record.rtype {
             Rtype::SOA if !self.nodes.is_apex(node) => {
-                let what = format!("{owner} has an SOA record but is not the zone apex {}", self.nodes.zone.origin);
-                self.error(record, what, "remove it, or check the zone's name");
+                let fact = format!("{owner} has an SOA record but is not the zone apex {}", self.nodes.zone.origin);
+                self.error(record, fact, "remove it, or check the zone's name");
             }
             Rtype::SOA => self.mailbox(record),
             Rtype::NS if owner.is_wildcard() => {
-                let what = format!(
+                let fact = format!(
                     "{owner} is a wildcard with NS records, which have no defined meaning (RFC 4592 section 4.2)"
                 );
-                self.error(record, what, "delegate each name separately");
+                self.error(record, fact, "delegate each name separately");
             }
             Rtype::DNAME if owner.is_wildcard() => {
-                let what =
+                let fact =
                     format!("{owner} is a wildcard with a DNAME, whose meaning is not defined (RFC 4592 section 4.4)");
-                self.warning(record, what, "give each name a DNAME of its own");
+                self.warning(record, fact, "give each name a DNAME of its own");
             }
             Rtype::DS if self.nodes.is_apex(node) => {
                 self.error(
@@ -62,40 +62,40 @@ impl Check<'_, '_> {
                 );
             }
             Rtype::DS if !node.kinds.any(Kinds::NS) => {
-                let what = format!("{owner} has a DS record but no NS records, so no resolver asks for it");
-                self.warning(record, what, "add its NS records, or remove it");
+                let fact = format!("{owner} has a DS record but no NS records, so no resolver asks for it");
+                self.warning(record, fact, "add its NS records, or remove it");
             }
             Rtype::SVCB | Rtype::HTTPS if record.rdata.starts_with(&[0, 0]) && service_parameters(record) => {
-                let what = "a record with priority 0 has parameters, which clients ignore (RFC 9460 section 2.4.2)";
-                self.warning(record, what, "remove them, or give it a priority of 1 or more");
+                let fact = "a record with priority 0 has parameters, which clients ignore (RFC 9460 section 2.4.2)";
+                self.warning(record, fact, "remove them, or give it a priority of 1 or more");
             }
             _ => {}
         }
     }
 
-    /// Host names are letters, digits and hyphens (RFC 952, RFC 1123 section 2.1): software refuses others.
+    /// Checks that a name with an address is a host name: letters, digits and hyphens (RFC 952, RFC 1123 section 2.1).
     pub(super) fn host_name(&mut self, record: &Record) {
         let owner = record.owner.as_wire();
         let first = usize::from(record.owner.is_wildcard()) * 2; // octets of the label "*"
         if matches!(record.rtype, Rtype::A | Rtype::AAAA) && !is_host_name(&owner[first..]) {
-            let what = format!("{} has an address but is not a valid host name (RFC 1123 section 2.1)", record.owner);
-            self.warning(record, what, "use letters, digits and hyphens only");
+            let fact = format!("{} has an address but is not a valid host name (RFC 1123 section 2.1)", record.owner);
+            self.warning(record, fact, "use letters, digits and hyphens only");
         }
     }
 
-    /// The mailbox of an SOA is written as a name: its `@` is a dot (RFC 1035 section 8).
+    /// Checks the mailbox of an SOA, in which a dot stands for the `@` (RFC 1035 section 8).
     fn mailbox(&mut self, record: &Record) {
         let names = rdata_names(record.rtype, &record.rdata);
         let Some(wire) = names.get(1).map(|name| &record.rdata[name.range.clone()]) else { return };
         if wire.contains(&b'@') {
             let mailbox = Name::from_wire(wire).map_or_else(|_| String::new(), |name| name.to_string());
-            let what = format!("the SOA mailbox {mailbox} contains an @");
-            self.warning(record, what, "replace the @ with a dot: hostmaster.example.com.");
+            let fact = format!("the SOA mailbox {mailbox} contains an @");
+            self.warning(record, fact, "replace the @ with a dot: hostmaster.example.com.");
         }
     }
 }
 
-/// Whether every label is letters, digits and hyphens, and neither begins nor ends with a hyphen.
+/// True if every label consists of letters, digits and hyphens and neither begins nor ends with a hyphen.
 pub(super) fn is_host_name(mut wire: &[u8]) -> bool {
     while let Some((length, rest)) = wire.split_first().filter(|(length, _)| **length > 0) {
         let Some((label, tail)) = rest.split_at_checked(usize::from(*length)) else { return false };
@@ -108,7 +108,7 @@ pub(super) fn is_host_name(mut wire: &[u8]) -> bool {
     true
 }
 
-/// Whether an SVCB or HTTPS record has parameters.
+/// True if an SVCB or HTTPS record has parameters.
 fn service_parameters(record: &Record) -> bool {
     rdata_names(record.rtype, &record.rdata).first().is_some_and(|target| target.range.end < record.rdata.len())
 }
