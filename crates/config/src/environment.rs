@@ -7,10 +7,10 @@ use fairway_model::{Diagnostic, FileLocation, closest};
 
 use super::{
     Settings,
-    convert::{FILTER_WAY_OUT, filter_fault},
+    context::LoadContext,
+    convert::{FILTER_HINT, filter_error},
     data_dir,
-    reader::Reader,
-    values::{Refusal, TextValue},
+    values::{InvalidValue, TextValue},
     values_wire::HttpAddress,
 };
 
@@ -35,70 +35,69 @@ const DATA_DIR: &str = "FAIRWAY_DATA_DIR";
 const USER: &str = "FAIRWAY_USER";
 
 /// Returns a warning for each name that begins with `FAIRWAY_` and is neither known nor in `others`: the variables that
-/// the
-/// configuration refers to ([`super::Loaded::variables`]), and those of the command line.
+/// the configuration refers to ([`super::Loaded::variables`]), and those of the command line.
 pub fn unknown_variables(names: impl IntoIterator<Item = String>, others: &BTreeSet<String>) -> Vec<Diagnostic> {
     let known = || VARIABLES.iter().map(|(name, _)| *name);
     let unknown = |name: &String| name.starts_with("FAIRWAY_") && !known().any(|k| k == name) && !others.contains(name);
     let mut unknown: Vec<_> = names.into_iter().filter(unknown).collect();
     unknown.sort();
-    let fault = |name: String| {
+    let diagnostic = |name: String| {
         let hint = match closest(&name, known()) {
             Some(word) => format!("did you mean {word}?"),
             None => format!("known variables: {}", known().collect::<Vec<_>>().join(", ")),
         };
-        Diagnostic::warning(place(), format!("{name}: unknown variable"), hint)
+        Diagnostic::warning(location(), format!("{name}: unknown variable"), hint)
     };
-    unknown.into_iter().map(fault).collect()
+    unknown.into_iter().map(diagnostic).collect()
 }
 
 /// Applies the variables that are used with every source.
-pub(super) fn apply(settings: &mut Settings, reader: &mut Reader<'_>) {
-    if let Some(level) = reader.variable(LOG) {
-        match filter_fault(&level) {
-            Some(what) => fault(reader, LOG, Refusal::new(what, FILTER_WAY_OUT)),
+pub(super) fn apply(settings: &mut Settings, context: &mut LoadContext<'_>) {
+    if let Some(level) = context.variable(LOG) {
+        match filter_error(&level) {
+            Some(what) => report(context, LOG, InvalidValue::new(what, FILTER_HINT)),
             None => settings.log.filter = level,
         }
     }
-    if let Some(user) = reader.variable(USER) {
+    if let Some(user) = context.variable(USER) {
         settings.user = Some(user);
     }
 }
 
 /// Applies the variable of the DNS addresses.
-pub(super) fn apply_dns(settings: &mut Settings, reader: &mut Reader<'_>) {
-    let Some(list) = reader.variable(LISTEN_DNS) else { return };
+pub(super) fn apply_dns(settings: &mut Settings, context: &mut LoadContext<'_>) {
+    let Some(list) = context.variable(LISTEN_DNS) else { return };
     let mut addresses = Vec::new();
     for text in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
         match SocketAddr::parse(text) {
             Ok(address) => addresses.push(address),
-            Err(refusal) => fault(reader, LISTEN_DNS, refusal),
+            Err(rejection) => report(context, LISTEN_DNS, rejection),
         }
     }
     if list.split(',').all(|text| text.trim().is_empty()) {
         let what = "the list has no address";
-        fault(reader, LISTEN_DNS, Refusal::new(what, "write it like 0.0.0.0:53,[::]:53, or unset it"));
+        report(context, LISTEN_DNS, InvalidValue::new(what, "write it like 0.0.0.0:53,[::]:53, or unset it"));
     }
     settings.dns = addresses;
 }
 
 /// Applies the variable of the HTTP listener. Returns true if it is set.
-pub(super) fn apply_http(settings: &mut Settings, reader: &mut Reader<'_>) -> bool {
-    let Some(text) = reader.variable(LISTEN_HTTP) else { return false };
+pub(super) fn apply_http(settings: &mut Settings, context: &mut LoadContext<'_>) -> bool {
+    let Some(text) = context.variable(LISTEN_HTTP) else { return false };
     match HttpAddress::parse(&text) {
         Ok(HttpAddress(address)) => settings.http = address,
-        Err(refusal) => fault(reader, LISTEN_HTTP, refusal),
+        Err(rejection) => report(context, LISTEN_HTTP, rejection),
     }
     true
 }
 
 /// Sets the data folder: variable, file, or default.
-pub(super) fn apply_data_dir(settings: &mut Settings, reader: &mut Reader<'_>) {
-    settings.data_dir = data_dir_of(settings.data_dir.take(), reader);
+pub(super) fn apply_data_dir(settings: &mut Settings, context: &mut LoadContext<'_>) {
+    settings.data_dir = data_dir_of(settings.data_dir.take(), context);
     if settings.data_dir.is_none() {
         let what = "no data folder: neither XDG_STATE_HOME nor HOME is set";
-        reader.fault(Diagnostic::warning(
-            place(),
+        context.report(Diagnostic::warning(
+            location(),
             what,
             format!("set {DATA_DIR}; until then nothing survives a restart"),
         ));
@@ -106,15 +105,15 @@ pub(super) fn apply_data_dir(settings: &mut Settings, reader: &mut Reader<'_>) {
 }
 
 /// Returns the data folder, given that of the file.
-pub(super) fn data_dir_of(said: Option<PathBuf>, reader: &mut Reader<'_>) -> Option<PathBuf> {
-    let said = reader.variable(DATA_DIR).map(PathBuf::from).or(said);
-    said.or_else(|| data_dir(reader.environment))
+pub(super) fn data_dir_of(configured: Option<PathBuf>, context: &mut LoadContext<'_>) -> Option<PathBuf> {
+    let folder = context.variable(DATA_DIR).map(PathBuf::from).or(configured);
+    folder.or_else(|| data_dir(context.environment))
 }
 
-fn fault(reader: &mut Reader<'_>, name: &str, refusal: Refusal) {
-    reader.fault(Diagnostic::error(place(), format!("{name}: {}", refusal.what), refusal.hint));
+fn report(context: &mut LoadContext<'_>, name: &str, rejection: InvalidValue) {
+    context.report(Diagnostic::error(location(), format!("{name}: {}", rejection.what), rejection.hint));
 }
 
-fn place() -> FileLocation {
+fn location() -> FileLocation {
     FileLocation::file("environment")
 }

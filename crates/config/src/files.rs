@@ -43,8 +43,7 @@ impl Files {
     /// Returns the content of a file of at most `limit` bytes.
     pub(super) fn read(&mut self, path: &Path, limit: u64) -> Result<Vec<u8>, Unreadable> {
         // Without O_NONBLOCK, opening a pipe without a writer would block; it has no effect on regular files. O_NOCTTY:
-        // a terminal named
-        // by mistake must not become the controlling one.
+        // a terminal named by mistake must not become the controlling one.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
         let file = opened.map_err(|error| {
             self.fingerprint.add(path, None);
@@ -90,10 +89,10 @@ fn read_bounded(file: File, length: u64, limit: u64) -> Result<Vec<u8>, Unreadab
     if length > limit {
         return Err(too_long());
     }
-    let mut octets = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     // Files in /proc report length 0 but have content, and a file may grow while it is read.
-    file.take(limit + 1).read_to_end(&mut octets).map_err(|error| explain(&error))?;
-    if octets.len() as u64 > limit { Err(too_long()) } else { Ok(octets) }
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| explain(&error))?;
+    if bytes.len() as u64 > limit { Err(too_long()) } else { Ok(bytes) }
 }
 
 /// The link itself exists, so "does not exist" would be misleading.

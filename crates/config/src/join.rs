@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fairway_model::Diagnostic;
 
-use super::tree::{Data, Entry, Node, Spot};
+use super::tree::{Data, Entry, Node, Position};
 
 /// Sections that are lists, which are joined.
 const LISTS: &[&str] =
@@ -27,17 +27,17 @@ const ALIASES: &[(&[&str], &str, &str)] = &[
 const DOWN_ALIASES: &[(&str, &str)] = &[("ALL_RECORDS", "all"), ("EMPTY", "empty"), ("NONE", "refuse")];
 
 /// Joins the trees of several files. Errors are recorded, and invalid parts are left out.
-pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) -> Node {
-    let spot = Spot { file: trees.first().map_or(0, |tree| tree.spot.file), line: 1, column: 1 };
-    let mut joined = Node { spot, index: 0, data: Data::Map(Vec::new()) };
+pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], diagnostics: &mut Vec<Diagnostic>) -> Node {
+    let position = Position { file: trees.first().map_or(0, |tree| tree.position.file), line: 1, column: 1 };
+    let mut joined = Node { position, index: 0, data: Data::Map(Vec::new()) };
     for mut tree in trees {
-        rename(&mut tree, files, faults);
+        rename(&mut tree, files, diagnostics);
         let Data::Map(entries) = tree.data else {
             // An empty document is an empty file.
             if !matches!(tree.data, Data::Null) {
                 let what = "the file is not a map of sections";
-                faults.push(Diagnostic::error(
-                    tree.spot.place(files),
+                diagnostics.push(Diagnostic::error(
+                    tree.position.location(files),
                     what,
                     "write it like \"version: 1\", with one key per section",
                 ));
@@ -46,13 +46,13 @@ pub(super) fn join(trees: Vec<Node>, files: &[Arc<str>], faults: &mut Vec<Diagno
         };
         let Data::Map(into) = &mut joined.data else { continue };
         for entry in entries {
-            add(into, entry, files, faults);
+            add(into, entry, files, diagnostics);
         }
     }
     joined
 }
 
-fn add(into: &mut Vec<Entry>, entry: Entry, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) {
+fn add(into: &mut Vec<Entry>, entry: Entry, files: &[Arc<str>], diagnostics: &mut Vec<Diagnostic>) {
     // `pools:` with all its elements commented out is an empty section.
     if matches!(entry.value.data, Data::Null) {
         return;
@@ -66,18 +66,18 @@ fn add(into: &mut Vec<Entry>, entry: Entry, files: &[Arc<str>], faults: &mut Vec
         (Data::List(elements), Data::List(more)) if list => elements.extend(more),
         (Data::Integer(a), Data::Integer(b)) if entry.key == "version" && *a == b => {}
         (_, data) => {
-            let what = format!("{} is already in {}", entry.key, known.spot.place(files));
+            let what = format!("{} is already in {}", entry.key, known.position.location(files));
             let hint =
                 if list && matches!(data, Data::List(_)) { "make both lists" } else { "write it in one file only" };
-            faults.push(Diagnostic::error(entry.spot.place(files), what, hint));
+            diagnostics.push(Diagnostic::error(entry.position.location(files), what, hint));
         }
     }
 }
 
 /// Replaces aliases by the canonical keys and words.
-fn rename(tree: &mut Node, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) {
+fn rename(tree: &mut Node, files: &[Arc<str>], diagnostics: &mut Vec<Diagnostic>) {
     for (path, alias, word) in ALIASES {
-        each(tree, path, &mut |map| rename_key(map, alias, word, files, faults));
+        each(tree, path, &mut |map| rename_key(map, alias, word, files, diagnostics));
     }
     each(tree, &["pools"], &mut |pool| {
         let Some(down) = pool.iter_mut().find(|entry| entry.key == "down") else { return };
@@ -87,7 +87,7 @@ fn rename(tree: &mut Node, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) {
                     (*word).clone_into(text);
                 }
             }
-            Data::Map(map) => rename_key(map, "FALLBACK_IP", "fallback", files, faults),
+            Data::Map(map) => rename_key(map, "FALLBACK_IP", "fallback", files, diagnostics),
             _ => {}
         }
     });
@@ -107,12 +107,12 @@ fn each(node: &mut Node, path: &[&str], then: &mut dyn FnMut(&mut Vec<Entry>)) {
     }
 }
 
-fn rename_key(map: &mut [Entry], alias: &str, word: &str, files: &[Arc<str>], faults: &mut Vec<Diagnostic>) {
+fn rename_key(map: &mut [Entry], alias: &str, word: &str, files: &[Arc<str>], diagnostics: &mut Vec<Diagnostic>) {
     let both = map.iter().any(|entry| entry.key == word);
     let Some(entry) = map.iter_mut().find(|entry| entry.key == alias) else { return };
     if both {
         let what = format!("{alias} is an alias of {word}, which is also given");
-        faults.push(Diagnostic::error(entry.spot.place(files), what, format!("keep {word}")));
+        diagnostics.push(Diagnostic::error(entry.position.location(files), what, format!("keep {word}")));
     }
     word.clone_into(&mut entry.key);
 }
@@ -129,31 +129,32 @@ mod tests {
             .iter()
             .enumerate()
             .filter_map(|(i, text)| yaml::parse(text, u16::try_from(i).unwrap(), &files).unwrap());
-        let mut faults = Vec::new();
-        let tree = join(trees.collect(), &files, &mut faults);
-        (tree.to_json(), faults.iter().map(Diagnostic::to_string).collect())
+        let mut diagnostics = Vec::new();
+        let tree = join(trees.collect(), &files, &mut diagnostics);
+        (tree.to_json(), diagnostics.iter().map(Diagnostic::to_string).collect())
     }
 
     #[test]
     fn lists_are_joined_and_same_version_may_repeat() {
-        let (tree, faults) = joined(&["version: 1\nnames: [a]\n", "version: 1\nnames: [b]\nuser: x\n", "# nothing\n"]);
-        assert_eq!((tree, faults), (json!({"version": 1, "names": ["a", "b"], "user": "x"}), vec![]));
+        let (tree, diagnostics) =
+            joined(&["version: 1\nnames: [a]\n", "version: 1\nnames: [b]\nuser: x\n", "# nothing\n"]);
+        assert_eq!((tree, diagnostics), (json!({"version": 1, "names": ["a", "b"], "user": "x"}), vec![]));
     }
 
     #[test]
     fn section_in_two_files_is_rejected_with_both_locations() {
-        let (_, faults) = joined(&["version: 1\nuser: a\n", "\nuser: b\nversion: 2\nzones: 1\n", "zones: []\n"]);
+        let (_, diagnostics) = joined(&["version: 1\nuser: a\n", "\nuser: b\nversion: 2\nzones: 1\n", "zones: []\n"]);
         let expected = [
             "1.yaml:2:1: user is already in 0.yaml:2:1; write it in one file only",
             "1.yaml:3:1: version is already in 0.yaml:1:1; write it in one file only",
             "2.yaml:1:1: zones is already in 1.yaml:4:1; make both lists",
         ];
-        assert_eq!(faults, expected);
+        assert_eq!(diagnostics, expected);
     }
 
     #[test]
     fn aliases_are_replaced_by_canonical_keys() {
-        let (tree, faults) = joined(&["
+        let (tree, diagnostics) = joined(&["
 edges: [{name: e}]
 monitors: [{interval: 1s}]
 pools:
@@ -168,21 +169,21 @@ pools:
             "pools": [{"down": "all", "members": [{"cluster": "e"}]}, {"down": "refuse"}, {"down": "empty"},
                 {"down": {"fallback": ["192.0.2.1"]}}],
         });
-        assert_eq!((tree, faults), (expected, vec![]));
+        assert_eq!((tree, diagnostics), (expected, vec![]));
     }
 
     #[test]
     fn alias_and_canonical_key_together_are_rejected() {
-        let (_, faults) = joined(&["monitors: [{period: 1s, interval: 2s}]\n"]);
-        assert_eq!(faults, ["0.yaml:1:25: interval is an alias of period, which is also given; keep period"]);
+        let (_, diagnostics) = joined(&["monitors: [{period: 1s, interval: 2s}]\n"]);
+        assert_eq!(diagnostics, ["0.yaml:1:25: interval is an alias of period, which is also given; keep period"]);
     }
 
     #[test]
     fn empty_section_counts_as_absent_and_list_file_is_rejected() {
         assert_eq!(joined(&["pools:\nnames:\n"]), (json!({}), vec![]));
-        let (_, faults) = joined(&["- a\n"]);
+        let (_, diagnostics) = joined(&["- a\n"]);
         assert_eq!(
-            faults,
+            diagnostics,
             ["0.yaml:1:1: the file is not a map of sections; write it like \"version: 1\", with one key per section"]
         );
     }

@@ -6,12 +6,13 @@
 
 mod attempt;
 mod bounds_wire;
+mod cache;
+mod context;
 mod convert;
 mod data_dir;
 pub mod environment;
 mod files;
 mod join;
-mod kept;
 mod load_wire;
 mod maps;
 mod object;
@@ -19,8 +20,8 @@ mod otel;
 mod policy_wire;
 mod publish_to_wire;
 mod publish_wire;
-mod reader;
 mod schema;
+mod schema_errors;
 mod sections;
 mod settings;
 mod store_wire;
@@ -29,17 +30,17 @@ mod tree;
 mod tree_wire;
 mod v1;
 mod v1_access;
-mod v1_place;
+mod v1_location;
+mod v1_process;
 mod v1_records;
 mod v1_schedule;
 mod values;
 mod values_access;
-mod values_place;
+mod values_location;
 mod values_schedule;
 mod values_wire;
 pub mod watch;
 mod webhook_wire;
-mod wording;
 mod yaml;
 
 #[cfg(test)]
@@ -51,11 +52,11 @@ use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Override, Over
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ServerOptions, compile};
 
+pub use cache::{PreviousLoad, ZoneCache};
 pub use data_dir::data_dir;
-pub use kept::{Before, KeptZones};
-pub use maps::KeptMaps;
+pub use maps::MapCache;
 pub use maps::{check_latencies, pushed_file};
-pub use object::{ObjectFault, object, objects};
+pub use object::{ObjectError, object, objects};
 pub use schema::{schema as schema_value, sound_example as format_example};
 pub use sections::sections;
 pub use settings::address_sets;
@@ -89,14 +90,14 @@ pub struct Loaded {
     pub settings: Settings,
     /// Desired state.
     pub desired: DesiredState,
-    /// Records of every zone; empty if `zones_as_before`.
+    /// Records of every zone; empty if `zones_unchanged`.
     pub zones: Vec<ZoneData>,
     /// True if the zones did not change since the previous load and were not read again.
-    pub zones_as_before: bool,
+    pub zones_unchanged: bool,
     /// Cache of zones for the next load.
-    pub kept: KeptZones,
+    pub zone_cache: ZoneCache,
     /// Cache of maps and latency tables for the next load.
-    pub kept_maps: KeptMaps,
+    pub map_cache: MapCache,
     /// Overrides of health.
     pub overrides: Vec<OverrideSpec>,
     /// Every file that was read, including included zone files, certificates and secrets. All are watched.
@@ -121,7 +122,7 @@ pub struct OverrideSpec {
     /// Expiry. An expired override has no effect.
     pub until: SystemTime,
     /// Location of the declaration.
-    pub place: FileLocation,
+    pub location: FileLocation,
 }
 
 /// Result of one load. It includes the files, because a rejected configuration is loaded again when one of them
@@ -147,7 +148,11 @@ pub fn attempt(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Attempt
 }
 
 /// Loads a configuration as [`attempt`] does, and does not read zones and maps again that did not change.
-pub fn attempt_after(before: Option<Before<'_>>, source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Attempt {
+pub fn attempt_with_cache(
+    before: Option<PreviousLoad<'_>>,
+    source: &Source,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Attempt {
     attempt::attempt(source, env, before)
 }
 
@@ -162,53 +167,53 @@ pub fn check(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Vec<Diagn
 fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTime) -> Vec<Diagnostic> {
     let loaded = match load(source, env) {
         Ok(loaded) => loaded,
-        Err(faults) => return faults,
+        Err(diagnostics) => return diagnostics,
     };
-    let mut faults = loaded.warnings;
-    faults.extend(overrides(&loaded.overrides, now.into()).1);
+    let mut diagnostics = loaded.warnings;
+    diagnostics.extend(overrides(&loaded.overrides, now.into()).1);
     let options = ServerOptions { identity: loaded.settings.identity, ..ServerOptions::default() };
     match compile(&loaded.desired, &loaded.zones, &options, None) {
-        Ok((_, warnings)) => faults.extend(warnings),
-        Err(more) => faults.extend(more),
+        Ok((_, warnings)) => diagnostics.extend(warnings),
+        Err(more) => diagnostics.extend(more),
     }
-    faults.sort();
-    faults.dedup();
-    faults
+    diagnostics.sort();
+    diagnostics.dedup();
+    diagnostics
 }
 
 /// Returns the declared overrides that have not expired, and the errors of the others. An expired one is a warning.
 pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, Vec<Diagnostic>) {
-    let (mut valid, mut faults) = (Vec::new(), Vec::new());
-    for OverrideSpec { pattern, action, reason, until, place } in declared {
+    let (mut valid, mut diagnostics) = (Vec::new(), Vec::new());
+    for OverrideSpec { pattern, action, reason, until, location } in declared {
         let scope = match pattern.parse::<fairway_model::OverrideScope>() {
             Ok(scope) => scope,
             Err(error) => {
                 let hint = "an override applies to clusters and their addresses";
-                faults.push(Diagnostic::error(place.clone(), error.to_string(), hint));
+                diagnostics.push(Diagnostic::error(location.clone(), error.to_string(), hint));
                 continue;
             }
         };
         match Override::new(scope, *action, reason, (*until).into(), now) {
-            Ok(said) if said.is_active(now) => valid.push(said),
-            Ok(said) => {
-                let what = format!("the override of {} expired at {}", said.scope, said.expires);
-                faults.push(Diagnostic::warning(place.clone(), what, "remove it"));
+            Ok(valid_one) if valid_one.is_active(now) => valid.push(valid_one),
+            Ok(expired) => {
+                let what = format!("the override of {} expired at {}", expired.scope, expired.expires);
+                diagnostics.push(Diagnostic::warning(location.clone(), what, "remove it"));
             }
-            Err(error) => faults.push(Diagnostic::error(place.clone(), error.to_string(), "")),
+            Err(error) => diagnostics.push(Diagnostic::error(location.clone(), error.to_string(), "")),
         }
     }
-    (valid, faults)
+    (valid, diagnostics)
 }
 
 /// Parses a duration as written in a configuration; the error is a message with a hint.
 pub fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
     let parsed = values::TextValue::parse(text);
-    parsed.map_err(|refusal: values::Refusal| format!("{}; {}", refusal.what, refusal.hint))
+    parsed.map_err(|rejection: values::InvalidValue| format!("{}; {}", rejection.what, rejection.hint))
 }
 
 /// Parses the steps of an intent's policy. Returns the index of an invalid step, and why.
-pub fn policy_of_words(words: &[String]) -> Result<fairway_model::Policy, (usize, String)> {
-    convert::policy_of_words(words)
+pub fn parse_policy(words: &[String]) -> Result<fairway_model::Policy, (usize, String)> {
+    convert::parse_policy(words)
 }
 
 /// True if a text can be the owner id in a registry record.
@@ -224,25 +229,26 @@ pub fn show_duration(duration: std::time::Duration) -> String {
 /// Reads another YAML file within the same limits. Returns all its errors.
 pub fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec<Diagnostic>> {
     let name: std::sync::Arc<str> = path.to_string_lossy().into();
-    let fault = |what: String, hint: &str| vec![Diagnostic::error(FileLocation::file(&name), what, hint)];
-    let size = std::fs::metadata(path).map_err(|error| fault(error.to_string(), "name a file that can be read"))?.len();
+    let diagnostic = |what: String, hint: &str| vec![Diagnostic::error(FileLocation::file(&name), what, hint)];
+    let size =
+        std::fs::metadata(path).map_err(|error| diagnostic(error.to_string(), "name a file that can be read"))?.len();
     if size > TREE_MAX {
-        return Err(fault(format!("the file has {size} bytes, over the limit of {TREE_MAX}"), "use a smaller file"));
+        return Err(diagnostic(
+            format!("the file has {size} bytes, over the limit of {TREE_MAX}"),
+            "use a smaller file",
+        ));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string(), "name a text file"))?;
+    let text = std::fs::read_to_string(path).map_err(|error| diagnostic(error.to_string(), "name a text file"))?;
     let root = yaml::parse(&text, 0, std::slice::from_ref(&name))?;
     root.map(|root| root.to_json())
-        .ok_or_else(|| fault("the file is empty".to_owned(), "the manual describes its content"))
+        .ok_or_else(|| diagnostic("the file is empty".to_owned(), "the manual describes its content"))
 }
 
 /// Converts a configuration that was composed in memory and names no files; or returns its errors.
 ///
 /// Latency tables have no measurements, since those come from files.
 pub fn desired(tree: &serde_json::Value) -> Result<DesiredState, Vec<Diagnostic>> {
-    let mut tree = tree.clone();
-    // No state is kept.
-    tree["dataDir"] = "/nonexistent".into();
-    attempt::of_tree(&tree)
+    attempt::from_tree(tree)
 }
 
 /// Largest file that [`read_tree`] reads, in bytes: a replay or simulation is far smaller.
@@ -254,4 +260,4 @@ pub fn schema() -> String {
 }
 
 /// Largest number of errors and warnings of one load.
-const FAULTS_MAX: usize = 1_000;
+const DIAGNOSTICS_MAX: usize = 1_000;

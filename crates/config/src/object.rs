@@ -1,8 +1,8 @@
 //! Objects of the API: elements of a list of the configuration, in JSON.
 //!
 //! Keys, limits and errors are the same as in a file. Rules across objects are checked by the caller, who has all
-//! objects. Files and
-//! environment variables cannot be used, since clients of the API need not be operators of the server.
+//! objects. Files and environment variables cannot be used, since clients of the API need not be operators of the
+//! server.
 
 use std::{fmt, sync::Arc};
 
@@ -10,21 +10,21 @@ use fairway_model::{DesiredState, Diagnostic};
 
 use super::{
     attempt::{from_yaml, json},
+    context::{Input, LoadContext},
     convert,
-    reader::Reader,
     tree_wire::is_json_object,
 };
 
 /// An error of an object, with its location in the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectFault {
+pub struct ObjectError {
     /// JSON pointer (RFC 6901) in the object; empty for the whole.
     pub pointer: String,
     /// The message, with its hint.
     pub what: String,
 }
 
-impl fmt::Display for ObjectFault {
+impl fmt::Display for ObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let separator = if self.pointer.is_empty() { "" } else { ": " };
         write!(f, "{}{separator}{}", self.pointer, self.what)
@@ -32,23 +32,22 @@ impl fmt::Display for ObjectFault {
 }
 
 /// Reads an object of a section: `clusters`, `monitors`, `names` or `pools`. Returns all its errors.
-pub fn object(section: &str, text: &str) -> Result<DesiredState, Vec<ObjectFault>> {
-    let whole = |what: String| vec![ObjectFault { pointer: String::new(), what }];
+pub fn object(section: &str, text: &str) -> Result<DesiredState, Vec<ObjectError>> {
+    let whole = |what: String| vec![ObjectError { pointer: String::new(), what }];
     // Parsed separately, so that no text can close the list that it is inserted into.
     match serde_json::from_str::<serde_json::Value>(text) {
         Ok(serde_json::Value::Object(_)) => {}
         Ok(_) => return Err(whole("the body is not a JSON object; write it like {\"name\": \"…\"}".to_owned())),
         Err(error) => return Err(whole(format!("the body is not JSON: {error}"))),
     }
-    read(section, &[text]).map_err(|faults| {
-        let faults = faults.iter().filter(|fault| fault.is_error());
-        faults.map(|fault| in_object(section, fault)).collect()
+    read(section, &[text]).map_err(|diagnostics| {
+        let diagnostics = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
+        diagnostics.map(|diagnostic| in_object(section, diagnostic)).collect()
     })
 }
 
 /// Reads many objects of a section together, which takes a fraction of the time. Returns `None` if any of them is
-/// invalid; [`object`]
-/// returns the errors.
+/// invalid; [`object`] returns the errors.
 pub fn objects(section: &str, texts: &[&str]) -> Option<DesiredState> {
     let all_plain = texts.iter().all(|text| is_json_object(text));
     all_plain.then(|| read(section, texts).ok()).flatten()
@@ -57,24 +56,24 @@ pub fn objects(section: &str, texts: &[&str]) -> Option<DesiredState> {
 /// Reads objects that are each a JSON object.
 fn read(section: &str, objects: &[&str]) -> Result<DesiredState, Vec<Diagnostic>> {
     let list = objects.join(",");
-    let texts = [Some(format!("{{\"version\": 1, \"dataDir\": \"/nonexistent\", \"{section}\": [{list}]}}"))];
+    let texts = [Some(format!("{{\"version\": 1, \"{section}\": [{list}]}}"))];
     let names = [Arc::from("")];
-    let mut reader = Reader::apart();
-    let config = json(&texts, &names).or_else(|| from_yaml(&texts, &names, &mut reader));
-    let converted = config.map(|(config, tree)| convert::convert(config, &tree, &mut reader));
-    let Reader { faults, refused, .. } = reader;
-    converted.filter(|_| !refused).map(|converted| converted.desired).ok_or(faults)
+    let mut context = LoadContext::without_files(Input::ApiObject);
+    let config = json(&texts, &names).or_else(|| from_yaml(&texts, &names, &mut context));
+    let converted = config.map(|(config, tree)| convert::convert(config, &tree, &mut context));
+    let LoadContext { diagnostics, has_errors, .. } = context;
+    converted.filter(|_| !has_errors).map(|converted| converted.desired).ok_or(diagnostics)
 }
 
 /// Converts an error of a list of one object to an error of that object.
-fn in_object(section: &str, fault: &Diagnostic) -> ObjectFault {
-    let (path, what) = fault.fact.split_once(": ").unwrap_or(("", &fault.fact));
+fn in_object(section: &str, diagnostic: &Diagnostic) -> ObjectError {
+    let (path, what) = diagnostic.fact.split_once(": ").unwrap_or(("", &diagnostic.fact));
     let (pointer, what) = match pointer(path, section) {
         Some(pointer) => (pointer, what),
-        None => (String::new(), fault.fact.as_str()),
+        None => (String::new(), diagnostic.fact.as_str()),
     };
-    let hint = if fault.hint.is_empty() { String::new() } else { format!("; {}", fault.hint) };
-    ObjectFault { pointer, what: format!("{what}{hint}") }
+    let hint = if diagnostic.hint.is_empty() { String::new() } else { format!("; {}", diagnostic.hint) };
+    ObjectError { pointer, what: format!("{what}{hint}") }
 }
 
 /// Converts a path of a message to a JSON pointer in the object: `pools[0].members[1].weight` to `/members/1/weight`.
@@ -101,8 +100,8 @@ fn pointer(path: &str, section: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn faults(section: &str, text: &str) -> Vec<(String, String)> {
-        object(section, text).unwrap_err().into_iter().map(|fault| (fault.pointer, fault.what)).collect()
+    fn diagnostics(section: &str, text: &str) -> Vec<(String, String)> {
+        object(section, text).unwrap_err().into_iter().map(|diagnostic| (diagnostic.pointer, diagnostic.what)).collect()
     }
 
     #[test]
@@ -130,7 +129,7 @@ mod tests {
     #[test]
     fn every_error_has_a_pointer() {
         let text = r#"{"name": "a b", "members": [{"cluster": "c", "weight": 70000}, {"cluster": "d", "colour": 1}]}"#;
-        let found = faults("pools", text);
+        let found = diagnostics("pools", text);
         let pointers: Vec<&str> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
         for wanted in ["/name", "/members/0/weight", "/members/1/colour"] {
             assert!(pointers.contains(&wanted), "{wanted}: {found:?}");
@@ -148,7 +147,7 @@ mod tests {
             "# no",
             "{\"a\":1",
         ] {
-            let found = faults("pools", text);
+            let found = diagnostics("pools", text);
             assert!(
                 found.len() == 1 && found[0].0.is_empty() && found[0].1.starts_with("the body is not"),
                 "{text}: {found:?}"
@@ -163,7 +162,7 @@ mod tests {
         std::fs::write(&secret, "hidden").unwrap();
         let tls = |what: &str| format!(r#"{{"name": "m", "type": "https", "tls": {{"ca": {what}}}}}"#);
         for what in [format!(r#"{{"file": {:?}}}"#, secret.to_str().unwrap()), r#"{"env": "PATH"}"#.to_owned()] {
-            let found = faults("monitors", &tls(&what));
+            let found = diagnostics("monitors", &tls(&what));
             assert!(found.len() == 1 && found[0].0.starts_with("/tls/ca"), "{found:?}");
         }
     }

@@ -1,20 +1,20 @@
 //! OpenTelemetry's environment variables for traces. Like all variables they take precedence over the file, key by key.
 //!
 //! They are often set for all programs of a machine. So an invalid value is a warning and never keeps a name server
-//! from starting.
-//! Sources: OpenTelemetry's specifications of environment variables and of the OTLP exporter.
+//! from starting. Sources: OpenTelemetry's specifications of environment variables and of the OTLP exporter.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use fairway_http::Url;
 use fairway_model::{Diagnostic, FileLocation, Secret};
 use hyper::header::{HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
 
-use super::{TraceProtocol, TraceSettings, reader::Reader, values::TextValue};
+use super::{TraceProtocol, TraceSettings, context::LoadContext, values::TextValue};
 
 /// Values of the variables.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct OtelVariables {
     /// True if no traces are exported, whatever the file says.
     pub(super) is_off: bool,
     /// URL of the collector.
@@ -27,7 +27,7 @@ pub(super) struct Said {
     resource: BTreeMap<String, String>,
 }
 
-impl Said {
+impl OtelVariables {
     /// Applies the values over those of the file.
     pub(super) fn apply(self, settings: &mut TraceSettings) {
         settings.protocol = self.protocol.unwrap_or(settings.protocol);
@@ -40,93 +40,95 @@ impl Said {
 }
 
 /// Reads the variables. Invalid values are reported as warnings.
-pub(super) fn said(reader: &mut Reader<'_>) -> Said {
-    let mut said = Said { endpoint: endpoint(reader), ..Said::default() };
-    if reader.variable("OTEL_SDK_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true")) {
-        said.is_off = true;
+pub(super) fn read_variables(context: &mut LoadContext<'_>) -> OtelVariables {
+    let mut variables = OtelVariables { endpoint: endpoint(context), ..OtelVariables::default() };
+    if context.variable("OTEL_SDK_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true")) {
+        variables.is_off = true;
     }
-    match reader.variable("OTEL_TRACES_EXPORTER").as_deref() {
+    match context.variable("OTEL_TRACES_EXPORTER").as_deref() {
         None | Some("otlp") => {}
-        Some("none") => said.is_off = true,
+        Some("none") => variables.is_off = true,
         Some(other) => {
-            warn(reader, "OTEL_TRACES_EXPORTER", &format!("{other} is not known"), "set it to otlp or none");
-            said.is_off = true;
+            warn(context, "OTEL_TRACES_EXPORTER", &format!("{other} is not known"), "set it to otlp or none");
+            variables.is_off = true;
         }
     }
     // The protocol applies to the endpoint of the variables: the file's endpoint may have another port, which has one
     // protocol.
-    if let Some((name, word)) = of_traces(reader, "PROTOCOL").filter(|_| said.endpoint.is_some() && !said.is_off) {
+    if let Some((name, word)) =
+        of_traces(context, "PROTOCOL").filter(|_| variables.endpoint.is_some() && !variables.is_off)
+    {
         match word.as_str() {
-            "http/protobuf" => said.protocol = Some(TraceProtocol::HttpProtobuf),
-            "grpc" => said.protocol = Some(TraceProtocol::Grpc),
+            "http/protobuf" => variables.protocol = Some(TraceProtocol::HttpProtobuf),
+            "grpc" => variables.protocol = Some(TraceProtocol::Grpc),
             other => {
                 let hint = "set it to http/protobuf or grpc; until then there are no traces";
-                warn(reader, &name, &format!("{other} is not supported"), hint);
-                said.is_off = true;
+                warn(context, &name, &format!("{other} is not supported"), hint);
+                variables.is_off = true;
             }
         }
     }
-    said.headers = of_traces(reader, "HEADERS").map(|(name, list)| {
-        let all = pairs(reader, &name, &list);
-        all.into_iter().filter_map(|(key, value)| header(reader, &name, &key, &value)).collect()
+    variables.headers = of_traces(context, "HEADERS").map(|(name, list)| {
+        let all = pairs(context, &name, &list);
+        all.into_iter().filter_map(|(key, value)| header(context, &name, &key, &value)).collect()
     });
-    said.timeout = of_traces(reader, "TIMEOUT").and_then(|(name, text)| {
+    variables.timeout = of_traces(context, "TIMEOUT").and_then(|(name, text)| {
         let millis = text.parse().ok().filter(|millis| (100..=60_000).contains(millis));
         if millis.is_none() {
-            warn(reader, &name, &format!("{text} is not 100 to 60000"), "give milliseconds");
+            warn(context, &name, &format!("{text} is not 100 to 60000"), "give milliseconds");
         }
         millis.map(Duration::from_millis)
     });
-    said.per_million = ratio(reader);
-    if let Some(list) = reader.variable(RESOURCE) {
-        said.resource.extend(pairs(reader, RESOURCE, &list));
+    variables.per_million = ratio(context);
+    if let Some(list) = context.variable(RESOURCE) {
+        variables.resource.extend(pairs(context, RESOURCE, &list));
     }
     // OTEL_SERVICE_NAME takes precedence over the attribute.
-    let among = said.resource.remove("service.name");
-    said.service = reader.variable("OTEL_SERVICE_NAME").or(among);
-    said
+    let among = variables.resource.remove("service.name");
+    variables.service = context.variable("OTEL_SERVICE_NAME").or(among);
+    variables
 }
 
 /// Returns the variable for traces, or else the one for all signals, with its name.
-fn of_traces(reader: &mut Reader<'_>, what: &str) -> Option<(String, String)> {
+fn of_traces(context: &mut LoadContext<'_>, what: &str) -> Option<(String, String)> {
     let names = [format!("OTEL_EXPORTER_OTLP_TRACES_{what}"), format!("OTEL_EXPORTER_OTLP_{what}")];
-    names.into_iter().find_map(|name| reader.variable(&name).map(|value| (name, value)))
+    names.into_iter().find_map(|name| context.variable(&name).map(|value| (name, value)))
 }
 
 /// Returns the URL for traces; `/v1/traces` is appended to the one for all signals.
-fn endpoint(reader: &mut Reader<'_>) -> Option<Url> {
-    let (name, text) = of_traces(reader, "ENDPOINT")?;
+fn endpoint(context: &mut LoadContext<'_>) -> Option<Url> {
+    let (name, text) = of_traces(context, "ENDPOINT")?;
     let text = match name.as_str() {
         "OTEL_EXPORTER_OTLP_ENDPOINT" => format!("{}{}", text.trim_end_matches('/'), TraceSettings::PATH),
         _ => text,
     };
     match <Url as TextValue>::parse(&text) {
         Ok(url) => Some(url),
-        Err(refusal) => {
-            warn(reader, &name, &refusal.what, &refusal.hint);
+        Err(rejection) => {
+            warn(context, &name, &rejection.what, &rejection.hint);
             None
         }
     }
 }
 
 /// Returns the recorded part, in millionths, of the traces that begin here.
-fn ratio(reader: &mut Reader<'_>) -> Option<u32> {
+fn ratio(context: &mut LoadContext<'_>) -> Option<u32> {
     const SAMPLER: &str = "OTEL_TRACES_SAMPLER";
     const ARGUMENT: &str = "OTEL_TRACES_SAMPLER_ARG";
-    match reader.variable(SAMPLER)?.as_str() {
+    match context.variable(SAMPLER)?.as_str() {
         "parentbased_always_on" => Some(1_000_000),
         "parentbased_always_off" => Some(0),
         "parentbased_traceidratio" => {
-            let text = reader.variable(ARGUMENT).unwrap_or_else(|| "1".to_owned());
+            let text = context.variable(ARGUMENT).unwrap_or_else(|| "1".to_owned());
             let ratio = text.parse::<f64>().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
             if ratio.is_none() {
-                warn(reader, ARGUMENT, &format!("{text} is not between 0 and 1"), "give a part of one, like 0.1");
+                warn(context, ARGUMENT, &format!("{text} is not between 0 and 1"), "give a part of one, like 0.1");
             }
             ratio.map(per_million)
         }
         other => {
             let hint = "set it to parentbased_traceidratio, parentbased_always_on or parentbased_always_off";
-            warn(reader, SAMPLER, &format!("{other} is not known"), hint);
+            warn(context, SAMPLER, &format!("{other} is not known"), hint);
             None
         }
     }
@@ -139,14 +141,14 @@ pub(super) fn per_million(ratio: f64) -> u32 {
 }
 
 /// Parses `KEY=VALUE,KEY=VALUE` with percent-encoded values (W3C Baggage).
-fn pairs(reader: &mut Reader<'_>, name: &str, list: &str) -> BTreeMap<String, String> {
+fn pairs(context: &mut LoadContext<'_>, name: &str, list: &str) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for part in list.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         match part.split_once('=').and_then(|(key, value)| Some((key.trim().to_owned(), decoded(value.trim())?))) {
             Some((key, value)) if !key.is_empty() => _ = all.insert(key, value),
             // The part is not shown: it may be a secret.
             _ => warn(
-                reader,
+                context,
                 name,
                 "one of its parts is not KEY=VALUE",
                 "separate parts with commas, and write a comma in a value as %2C",
@@ -156,27 +158,22 @@ fn pairs(reader: &mut Reader<'_>, name: &str, list: &str) -> BTreeMap<String, St
     all
 }
 
+/// Decodes percent-encoded text. Returns `None` if a `%` lacks its two digits: that is a typing error, which the
+/// library would keep.
 fn decoded(text: &str) -> Option<String> {
-    let mut octets = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(octet) = rest.next() {
-        octets.push(match octet {
-            b'%' => {
-                let digit = |octet: u8| char::from(octet).to_digit(16);
-                let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
-                u8::try_from(high * 16 + low).ok()?
-            }
-            octet => octet,
-        });
-    }
-    String::from_utf8(octets).ok()
+    let is_digit = |digit: Option<&u8>| digit.is_some_and(u8::is_ascii_hexdigit);
+    let bytes = text.as_bytes();
+    let mut signs = (0..bytes.len()).filter(|at| bytes[*at] == b'%');
+    let is_valid = signs.all(|at| is_digit(bytes.get(at + 1)) && is_digit(bytes.get(at + 2)));
+    let decoded = percent_decode_str(text).decode_utf8().ok().filter(|_| is_valid)?;
+    Some(decoded.into_owned())
 }
 
-fn header(reader: &mut Reader<'_>, name: &str, key: &str, value: &str) -> Option<(HeaderName, Secret)> {
+fn header(context: &mut LoadContext<'_>, name: &str, key: &str, value: &str) -> Option<(HeaderName, Secret)> {
     let parsed = key.parse().ok().filter(|_| HeaderValue::from_str(value).is_ok());
     if parsed.is_none() {
         warn(
-            reader,
+            context,
             name,
             &format!("{key:?} is not a header name with a valid value"),
             "write it like Authorization=Basic%20…",
@@ -185,8 +182,8 @@ fn header(reader: &mut Reader<'_>, name: &str, key: &str, value: &str) -> Option
     parsed.map(|key| (key, Secret::new(value.to_owned())))
 }
 
-fn warn(reader: &mut Reader<'_>, name: &str, what: &str, hint: &str) {
-    reader.fault(Diagnostic::warning(FileLocation::file("environment"), format!("{name}: {what}"), hint));
+fn warn(context: &mut LoadContext<'_>, name: &str, what: &str, hint: &str) {
+    context.report(Diagnostic::warning(FileLocation::file("environment"), format!("{name}: {what}"), hint));
 }
 
 const RESOURCE: &str = "OTEL_RESOURCE_ATTRIBUTES";

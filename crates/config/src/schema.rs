@@ -17,12 +17,12 @@ use serde_json::{Map, Value, json};
 
 use super::webhook_wire::Lease;
 use super::{
+    schema_errors::{self, SchemaError},
     v1,
-    values::{Refusal, Sample, TextValue},
+    values::{InvalidValue, Sample, TextValue},
     values_access::SecureUrl,
-    values_place::{Distance, Milliseconds},
+    values_location::{Distance, Milliseconds},
     values_wire::{HttpAddress, PrefixLength, StatusText},
-    wording::{self, Worded},
 };
 use fairway_access::{Algorithm, Subject, TokenHash, Verb};
 
@@ -40,9 +40,9 @@ pub fn schema() -> Value {
 }
 
 /// Returns every structural error of a value, unsorted.
-pub(super) fn faults(value: &Value) -> Vec<Worded> {
+pub(super) fn errors(value: &Value) -> Vec<SchemaError> {
     let errors = COMPILED.validator.iter_errors(value);
-    errors.flat_map(|error| wording::words(&error, &COMPILED.schema)).take(super::FAULTS_MAX).collect()
+    errors.flat_map(|error| schema_errors::words(&error, &COMPILED.schema)).take(super::DIAGNOSTICS_MAX).collect()
 }
 
 struct Compiled {
@@ -61,7 +61,7 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
 struct Format {
     name: &'static str,
     example: &'static str,
-    refusal: fn(&str) -> Option<Refusal>,
+    rejection: fn(&str) -> Option<InvalidValue>,
     register: fn(ValidationOptions<'_>) -> ValidationOptions<'_>,
 }
 
@@ -69,7 +69,7 @@ const fn format<T: TextValue + 'static>() -> Format {
     Format {
         name: T::FORMAT,
         example: T::EXAMPLE,
-        refusal: |text| T::parse(text).err(),
+        rejection: |text| T::parse(text).err(),
         register: |options| options.with_format(T::FORMAT, |text: &str| T::parse(text).is_ok()),
     }
 }
@@ -111,14 +111,14 @@ static FORMATS: [Format; 32] = [
 ];
 
 /// Returns why a text does not have the format; `None` if it has, or if the format is unknown.
-pub(super) fn refusal(format: &str, text: &str) -> Option<Refusal> {
-    FORMATS.iter().find(|known| known.name == format).and_then(|known| (known.refusal)(text))
+pub(super) fn rejection(format: &str, text: &str) -> Option<InvalidValue> {
+    FORMATS.iter().find(|known| known.name == format).and_then(|known| (known.rejection)(text))
 }
 
 /// Returns one value of a format: the first of the examples in messages.
 pub fn sound_example(format: &str) -> Option<&'static str> {
     let first = example(format)?.split([',', ' ']).next()?;
-    refusal(format, first).is_none().then_some(first)
+    rejection(format, first).is_none().then_some(first)
 }
 
 /// Returns an example of a format, as messages show it.
@@ -127,8 +127,7 @@ pub(super) fn example(format: &str) -> Option<&'static str> {
 }
 
 /// Simplifies a generated schema. Optional keys are left out and never null; an enum of plain words is one schema and
-/// not one for each
-/// word; formats of Rust's integers mean nothing to others.
+/// not one for each word; formats of Rust's integers mean nothing to others.
 fn tidy(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(tidy),

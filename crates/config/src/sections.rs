@@ -6,39 +6,38 @@ use fairway_model::Diagnostic;
 use serde_json::Value;
 
 use super::{
-    attempt::{paths, text, unended, unreadable},
+    attempt::{config_files, missing_line_end, read_text, unreadable},
+    context::LoadContext,
     join::join,
-    reader::Reader,
     tree::Node,
     yaml,
 };
 
 /// Returns the content of files, and of the `*.yaml` files of folders, as one JSON object, joined as files of a
-/// configuration. Returns
-/// all errors together.
+/// configuration. Returns all errors together.
 pub fn sections(of: &[impl AsRef<Path>]) -> Result<Value, Vec<Diagnostic>> {
-    let mut reader = Reader::new(&|_| None, None);
+    let mut context = LoadContext::new(&|_| None, None);
     let mut files = Vec::new();
     for path in of {
-        match paths(path.as_ref(), &mut reader) {
+        match config_files(path.as_ref(), &mut context) {
             Ok(found) => files.extend(found),
-            Err(why) => reader.fault(unreadable(path.as_ref(), &why)),
+            Err(why) => context.report(unreadable(path.as_ref(), &why)),
         }
     }
     let names: Vec<Arc<str>> = files.iter().map(|path| path.to_string_lossy().into()).collect();
     let mut trees: Vec<Node> = Vec::new();
     for ((path, name), file) in files.iter().zip(&names).zip(0..) {
-        let Some(text) = text(path, name, &mut reader) else { continue };
-        reader.faults(unended(name, &text).into_iter().collect());
+        let Some(text) = read_text(path, name, &mut context) else { continue };
+        context.report_all(missing_line_end(name, &text));
         match yaml::parse(&text, file, &names) {
             Ok(tree) => trees.extend(tree),
-            Err(faults) => reader.faults(faults),
+            Err(diagnostics) => context.report_all(diagnostics),
         }
     }
-    let mut faults = Vec::new();
-    let joined = join(trees, &names, &mut faults);
-    reader.faults(faults);
-    if reader.refused { Err(reader.faults) } else { Ok(joined.to_json()) }
+    let mut diagnostics = Vec::new();
+    let joined = join(trees, &names, &mut diagnostics);
+    context.report_all(diagnostics);
+    if context.has_errors { Err(context.diagnostics) } else { Ok(joined.to_json()) }
 }
 
 #[cfg(test)]
@@ -67,9 +66,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("broken.yaml");
         fs::write(&file, "pools:\n- name: a\n  name: b\n").unwrap();
-        let faults = sections(&[file, folder.path().join("nowhere.yaml")]).unwrap_err();
-        let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        assert!(told.iter().any(|fault| fault.contains("broken.yaml:3")), "{told:?}");
-        assert!(told.iter().any(|fault| fault.contains("nowhere.yaml")), "{told:?}");
+        let diagnostics = sections(&[file, folder.path().join("nowhere.yaml")]).unwrap_err();
+        let told: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|diagnostic| diagnostic.contains("broken.yaml:3")), "{told:?}");
+        assert!(told.iter().any(|diagnostic| diagnostic.contains("nowhere.yaml")), "{told:?}");
     }
 }

@@ -11,7 +11,7 @@ use super::{join::join, yaml};
 
 /// Start of a node: a location without the name of its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot {
+pub(super) struct Position {
     /// Index into the names of the loaded files.
     pub(super) file: u16,
     /// Line, from 1; 0 for the file as a whole.
@@ -20,9 +20,9 @@ pub(super) struct Spot {
     pub(super) column: u32,
 }
 
-impl Spot {
+impl Position {
     /// Returns the location with the name of its file.
-    pub(super) fn place(self, files: &[Arc<str>]) -> FileLocation {
+    pub(super) fn location(self, files: &[Arc<str>]) -> FileLocation {
         FileLocation { file: Arc::clone(&files[usize::from(self.file)]), line: self.line, column: self.column }
     }
 }
@@ -31,7 +31,7 @@ impl Spot {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     /// Start of the value.
-    pub(super) spot: Spot,
+    pub(super) position: Position,
     /// Index in the list of its own file, from 0; 0 outside lists. Joining and pruning do not change it.
     pub(super) index: u32,
     /// The value.
@@ -63,7 +63,7 @@ pub(super) struct Entry {
     /// The key.
     pub(super) key: String,
     /// Start of the key.
-    pub(super) spot: Spot,
+    pub(super) position: Position,
     /// The value.
     pub(super) value: Node,
 }
@@ -103,11 +103,20 @@ impl Node {
 
     /// Adds a key to a map that lacks it.
     pub(super) fn add(&mut self, key: &str, data: Data) {
-        let spot = self.spot;
+        let position = self.position;
         if let Data::Map(entries) = &mut self.data
             && entries.iter().all(|entry| entry.key != key)
         {
-            entries.push(Entry { key: key.to_owned(), spot, value: Self { spot, index: 0, data } });
+            entries.push(Entry { key: key.to_owned(), position, value: Self { position, index: 0, data } });
+        }
+    }
+
+    /// Returns the name of the object that is a part; `None` if the part has none.
+    pub(super) fn name_of(&self, (section, index): &Part) -> Option<String> {
+        let Data::List(elements) = &self.get(section)?.data else { return None };
+        match &elements.get((*index)?)?.get("name")?.data {
+            Data::Text(name) => Some(name.clone()),
+            _ => None,
         }
     }
 
@@ -124,7 +133,7 @@ impl Node {
     /// Returns the position of the last node on the way of a pointer, and its path for messages.
     pub(super) fn locate(&self, pointer: &str) -> Located {
         let mut at = Some(self);
-        let mut located = Located { spot: self.spot, path: String::new() };
+        let mut located = Located { position: self.position, path: String::new() };
         for step in pointer.split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");
             let next = match at.map(|node| &node.data) {
@@ -143,7 +152,7 @@ impl Node {
                     None
                 }
             };
-            located.spot = next.map_or(located.spot, |node| node.spot);
+            located.position = next.map_or(located.position, |node| node.position);
             at = next;
         }
         located
@@ -152,7 +161,7 @@ impl Node {
 
 /// The tree of a whole configuration. One that was read as JSON is parsed as a tree only when a position is needed.
 pub(super) struct Tree<'a> {
-    /// Names of the files, by the index in a [`Spot`].
+    /// Names of the files, by the index in a [`Position`].
     pub(super) files: &'a [Arc<str>],
     /// The texts, if the tree may still have to be parsed.
     texts: &'a [Option<String>],
@@ -161,26 +170,26 @@ pub(super) struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// Returns a tree that is parsed from its text when a position is needed.
-    pub(super) fn ungrown(texts: &'a [Option<String>], files: &'a [Arc<str>]) -> Self {
+    pub(super) fn lazy(texts: &'a [Option<String>], files: &'a [Arc<str>]) -> Self {
         Self { files, texts, root: OnceCell::new() }
     }
 
     /// Returns a tree that is already parsed.
-    pub(super) fn grown_from(root: Node, files: &'a [Arc<str>]) -> Self {
+    pub(super) fn parsed(root: Node, files: &'a [Arc<str>]) -> Self {
         Self { files, texts: &[], root: root.into() }
     }
 
     /// Returns the position and path of a pointer; parses the tree if necessary.
     pub(super) fn locate(&self, pointer: &str) -> Located {
-        self.grown().locate(pointer)
+        self.root_node().locate(pointer)
     }
 
     /// Returns the position of a pointer if the tree is already parsed; otherwise only the file is known.
-    pub(super) fn known_spot(&self, pointer: &str) -> Spot {
-        self.root.get().map_or_else(Spot::default, |root| root.locate(pointer).spot)
+    pub(super) fn parsed_position(&self, pointer: &str) -> Position {
+        self.root.get().map_or_else(Position::default, |root| root.locate(pointer).position)
     }
     /// Returns the tree, after parsing it if necessary.
-    fn grown(&self) -> &Node {
+    fn root_node(&self) -> &Node {
         self.root.get_or_init(|| {
             // A text that cannot be parsed as YAML has no positions except the file as a whole.
             let grow = |(text, file): (&Option<String>, u16)| yaml::parse(text.as_ref()?, file, self.files).ok()?;
@@ -196,7 +205,7 @@ pub(super) type Part = (String, Option<usize>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Located {
     /// Start of the node.
-    pub(super) spot: Spot,
+    pub(super) position: Position,
     /// `pools[2].ttl`; empty for the whole configuration.
     pub(super) path: String,
 }
@@ -228,12 +237,12 @@ mod tests {
     use super::*;
 
     fn node(data: Data, file: u16, line: u32) -> Node {
-        Node { spot: Spot { file, line, column: 1 }, index: 0, data }
+        Node { position: Position { file, line, column: 1 }, index: 0, data }
     }
 
     fn map(key: &str, value: Node) -> Node {
-        let spot = value.spot;
-        node(Data::Map(vec![Entry { key: key.to_owned(), spot, value }]), spot.file, spot.line)
+        let position = value.position;
+        node(Data::Map(vec![Entry { key: key.to_owned(), position, value }]), position.file, position.line)
     }
 
     #[test]
@@ -242,7 +251,7 @@ mod tests {
         let pools = [(0, 0, 1), (1, 0, 2), (0, 1, 7)].map(element);
         let tree = map("pools", node(Data::List(pools.into()), 0, 1));
         let found = tree.locate("/pools/2/ttl");
-        assert_eq!((found.path.as_str(), found.spot.file, found.spot.line), ("pools[0].ttl", 1, 7));
+        assert_eq!((found.path.as_str(), found.position.file, found.position.line), ("pools[0].ttl", 1, 7));
         assert_eq!(tree.locate("/pools/1").path, "pools[1]");
     }
 
@@ -250,7 +259,7 @@ mod tests {
     fn pointer_to_nothing_has_position_of_last_known_node() {
         let tree = map("a/b", node(Data::Null, 0, 9));
         let found = tree.locate("/a~1b/c");
-        assert_eq!((found.path.as_str(), found.spot.line), ("[\"a/b\"].c", 9));
+        assert_eq!((found.path.as_str(), found.position.line), ("[\"a/b\"].c", 9));
     }
 
     #[test]

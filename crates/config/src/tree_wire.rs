@@ -29,23 +29,23 @@ pub(super) fn is_json_object(text: &str) -> bool {
 
 /// The tree does not match the type.
 #[derive(Debug)]
-pub(super) struct Unfit;
+pub(super) struct Mismatch;
 
-impl fmt::Display for Unfit {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("does not fit")
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for Mismatch {}
 
-impl de::Error for Unfit {
+impl de::Error for Mismatch {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self
     }
 }
 
-impl<'de> IntoDeserializer<'de, Unfit> for &'de Node {
+impl<'de> IntoDeserializer<'de, Mismatch> for &'de Node {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -54,9 +54,9 @@ impl<'de> IntoDeserializer<'de, Unfit> for &'de Node {
 }
 
 impl<'de> Deserializer<'de> for &'de Node {
-    type Error = Unfit;
+    type Error = Mismatch;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unfit> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match &self.data {
             Data::Null => visitor.visit_unit(),
             Data::Bool(bool) => visitor.visit_bool(*bool),
@@ -69,7 +69,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     }
 
     /// A key that is present has a value: null is an error, and different from an absent key.
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unfit> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         visitor.visit_some(self)
     }
 
@@ -78,15 +78,15 @@ impl<'de> Deserializer<'de> for &'de Node {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Unfit> {
+    ) -> Result<V::Value, Mismatch> {
         match &self.data {
             Data::Text(text) => visitor.visit_enum(text.as_str().into_deserializer()),
             Data::Map(entries) if entries.len() == 1 => visitor.visit_enum(MapAccessDeserializer::new(pairs(entries))),
-            _ => Err(Unfit),
+            _ => Err(Mismatch),
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Unfit> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Mismatch> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -96,6 +96,6 @@ impl<'de> Deserializer<'de> for &'de Node {
     }
 }
 
-fn pairs(entries: &[Entry]) -> MapDeserializer<'_, impl Iterator<Item = (&str, &Node)>, Unfit> {
+fn pairs(entries: &[Entry]) -> MapDeserializer<'_, impl Iterator<Item = (&str, &Node)>, Mismatch> {
     MapDeserializer::new(entries.iter().map(|entry| (entry.key.as_str(), &entry.value)))
 }

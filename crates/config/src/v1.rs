@@ -3,13 +3,8 @@
 //! The comments of fields are the operator's documentation. The types are used up to the conversion to model types
 //! only.
 
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
-use fairway_http::Url;
 use fairway_model::{
     ClusterName, LoadSourceName, MapName, MonitorName, Name, Network, OverrideScope, PoolName, ProbeAddress, Schedule,
     Timestamp, Ttl,
@@ -25,11 +20,11 @@ use super::{
     store_wire::Store,
     traces_wire::Traces,
     v1_access::Access,
-    v1_place::{Geo, Latencies, Latency, Map, Nearest},
+    v1_location::{Geo, Latencies, Latency, Map, Nearest},
+    v1_process::{Explain, Health, Identity, Listen, Log, QueryLog, Ready, Tcp, Udp},
     v1_records::Records,
     v1_schedule::Window,
-    values::Sample,
-    values_wire::{As, Down, Fraction, HttpAddress, NameServer, Prefix, Reference, Statuses},
+    values_wire::{As, Down, Fraction, NameServer, Prefix, Reference, Statuses},
     webhook_wire::Webhook,
 };
 
@@ -44,8 +39,7 @@ pub(super) struct Config {
     #[serde(default)]
     pub(super) listen: Listen,
     /// Folder for state that survives a restart, with mode 0700. Default: `STATE_DIRECTORY` if a service manager sets
-    /// it,
-    /// `/var/lib/fairway` for root, otherwise `fairway` in the XDG state folder. A change requires a restart.
+    /// it, `/var/lib/fairway` for root, otherwise `fairway` in the XDG state folder. A change requires a restart.
     pub(super) data_dir: Option<Text<1>>,
     /// User to switch to after the sockets are bound. Default: no switch. A change requires a restart.
     pub(super) user: Option<Text<1>>,
@@ -117,129 +111,6 @@ pub(super) struct Config {
     /// Overrides of health, with reason and expiry.
     #[serde(default)]
     pub(super) overrides: Vec<Override>,
-}
-
-/// Addresses to listen on.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Listen {
-    /// Addresses and ports for DNS over UDP and TCP. `[::]` includes IPv4.
-    #[schemars(extend("default" = ["[::]:53"]))]
-    pub(super) dns: Option<List<As<SocketAddr>, 1, 64>>,
-    /// Address and port of the HTTP listener (page, API, health, metrics), or `off`. An address that other machines can
-    /// reach requires
-    /// `access` with TLS.
-    #[schemars(extend("default" = "127.0.0.1:8053"))]
-    pub(super) http: Option<As<HttpAddress>>,
-}
-
-/// Logging.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Log {
-    /// A level (`error`, `warn`, `info`, `debug`, `trace`, `off`), or a list of `TARGET=LEVEL` separated by commas.
-    #[schemars(extend("default" = "info"))]
-    pub(super) level: Option<Text<1>>,
-    /// Format of a line: text on a terminal and JSON otherwise (`auto`), or always one of them.
-    #[schemars(extend("default" = "auto"))]
-    pub(super) format: Option<LogFormat>,
-}
-
-/// Format of a log line.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(super) enum LogFormat {
-    /// Text on a terminal, JSON otherwise.
-    Auto,
-    /// Text for people.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-/// Answers to queries about the server itself.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Identity {
-    /// Answer to `version.bind` and `version.server` (CH TXT). Default: refused.
-    pub(super) version: Option<Text<1, 255>>,
-    /// Answer to `hostname.bind` and `id.server` (CH TXT, RFC 4892), and NSID (RFC 5001). Default: refused, no NSID.
-    pub(super) id: Option<Text<1, 255>>,
-}
-
-/// Explanations of steering over DNS.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Explain {
-    /// Networks from which TXT queries for `_explain.NAME` are answered with an explanation of how NAME is steered. The
-    /// source
-    /// address of the query counts. Default: none.
-    pub(super) networks: Option<List<As<Network>, 1, 64>>,
-}
-
-/// Limits of DNS over TCP.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Tcp {
-    /// Largest number of open connections. At the limit, a new connection replaces the one that has been idle longest.
-    #[schemars(extend("default" = 1000))]
-    pub(super) connections_max: Option<Int<u32, 1, 1_000_000>>,
-    /// Largest number of connections per client address. At the limit, a new one replaces the client's longest idle
-    /// one.
-    #[schemars(extend("default" = 100))]
-    pub(super) per_client_max: Option<Int<u32, 1, 1_000_000>>,
-    /// Longest time a connection may stay open without a query; 100ms to 10m.
-    #[schemars(extend("default" = "10s"))]
-    pub(super) idle_timeout: Option<As<Duration>>,
-    /// Longest time for receiving a query once it has begun, and for sending a response; 100ms to 10m.
-    #[schemars(extend("default" = "5s"))]
-    pub(super) query_timeout: Option<As<Duration>>,
-}
-
-/// Limits of DNS over UDP.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Udp {
-    /// Threads and sockets per address. Default: one per core.
-    pub(super) workers: Option<Int<u16, 1, 1024>>,
-    /// Largest response, in octets. 1232 never needs fragmenting (RFC 9715).
-    #[schemars(extend("default" = 1232))]
-    pub(super) payload_max: Option<Int<u16, 512, 1232>>,
-}
-
-/// Limits of health checking.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Health {
-    /// Largest number of open probe sockets.
-    #[schemars(extend("default" = 1024))]
-    pub(super) sockets_max: Option<Int<u32, 1, 1_000_000>>,
-    /// Longest time that the first round of probes delays the first answer; at most 10m, and 0s does not wait.
-    #[schemars(extend("default" = "5s"))]
-    pub(super) first_round: Option<As<Duration>>,
-}
-
-/// Notification of the server's readiness.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Ready {
-    /// URL that receives a POST when the server is ready, and another one when it begins to stop: `http` or `https`,
-    /// without user and
-    /// password. Default: none.
-    pub(super) callback: Option<As<Url>>,
-}
-
-/// Sampled log of queries.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct QueryLog {
-    /// Sampled share of queries: one of so many.
-    #[schemars(extend("default" = "1/1000"))]
-    pub(super) sample: Option<As<Sample>>,
-    /// File to append lines to, or `stdout`.
-    #[schemars(extend("default" = "stdout"))]
-    pub(super) file: Option<Text<1>>,
 }
 
 /// A zone to be authoritative for: with `file`, or with `ns` and `contact`.
@@ -336,8 +207,7 @@ pub(super) struct Monitor {
     /// Name of the monitor.
     pub(super) name: As<MonitorName>,
     /// Type of the probe: open a TCP connection, send an HTTP request (plain or over TLS), call `grpc.health.v1`, or
-    /// none (`always`
-    /// passes).
+    /// none (`always` passes).
     #[serde(rename = "type")]
     pub(super) kind: MonitorType,
     /// Port to connect to. Default: 443 for tcp and https, 80 for http; required for grpc.
@@ -449,8 +319,7 @@ pub(super) struct Pool {
     #[schemars(extend("default" = "30s"))]
     pub(super) ttl: Option<As<Ttl>>,
     /// TTL while the risk level is high: a member is down or drained, opens or closes soon, or its load is above the
-    /// target. At most
-    /// `ttl`. Default: `ttl`.
+    /// target. At most `ttl`. Default: `ttl`.
     pub(super) ttl_min: Option<As<Ttl>>,
     /// TTL after ten TTLs without risk and without a change; at most 1d. At least `ttl`. Default: `ttl`.
     pub(super) ttl_max: Option<As<Ttl>>,

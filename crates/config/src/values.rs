@@ -16,14 +16,14 @@ use super::tree::quoted;
 
 /// Why a text is not a valid value, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct InvalidValue {
     /// The error and its reason.
     pub(super) what: String,
     /// The hint.
     pub(super) hint: String,
 }
 
-impl Refusal {
+impl InvalidValue {
     /// Returns a rejection with these texts.
     pub(super) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { what: what.into(), hint: hint.into() }
@@ -40,11 +40,14 @@ pub(super) trait TextValue: Sized {
     const EXAMPLE: &'static str;
 
     /// Parses a text.
-    fn parse(text: &str) -> Result<Self, Refusal>;
+    fn parse(text: &str) -> Result<Self, InvalidValue>;
 
     /// Returns the error for a text that is not a value of this kind.
-    fn refuse(text: &str) -> Refusal {
-        Refusal::new(format!("{} is not {}", quoted(text), Self::EXPECTED), format!("write it like {}", Self::EXAMPLE))
+    fn invalid(text: &str) -> InvalidValue {
+        InvalidValue::new(
+            format!("{} is not {}", quoted(text), Self::EXPECTED),
+            format!("write it like {}", Self::EXAMPLE),
+        )
     }
 }
 
@@ -53,17 +56,17 @@ impl TextValue for Duration {
     const EXPECTED: &'static str = "a duration with its unit";
     const EXAMPLE: &'static str = "30s, 200ms or 1h30m";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(Refusal::new(
+            return Err(InvalidValue::new(
                 format!("{} has no unit", quoted(text)),
                 format!("write {text}s, {text}ms or {text}m"),
             ));
         }
-        let parts = units(text).ok_or_else(|| Self::refuse(text))?;
+        let parts = units(text).ok_or_else(|| Self::invalid(text))?;
         let total = parts.into_iter().try_fold(0u64, |sum, (number, unit)| sum.checked_add(number.checked_mul(unit)?));
         let total = total.map(Self::from_millis).filter(|total| *total <= LONGEST);
-        total.ok_or_else(|| Refusal::new(format!("{} is over 100 years", quoted(text)), "write a shorter one"))
+        total.ok_or_else(|| InvalidValue::new(format!("{} is over 100 years", quoted(text)), "write a shorter one"))
     }
 }
 
@@ -113,17 +116,18 @@ impl TextValue for Url {
     const EXPECTED: &'static str = "an http or https URL";
     const EXAMPLE: &'static str = "http://127.0.0.1:8080/ready";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        Self::parse(text).map_err(|error| refuse_url(error, Self::refuse(text)))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        Self::parse(text).map_err(|error| invalid_url(error, Self::invalid(text)))
     }
 }
 
 /// Returns an error that shows the text, unless it contains a secret.
-fn refuse_url(error: UrlError, shown: Refusal) -> Refusal {
+fn invalid_url(error: UrlError, shown: InvalidValue) -> InvalidValue {
     match error {
-        UrlError::UserInfo => {
-            Refusal::new(error.to_string(), "remove the text before the @; a configuration must not contain secrets")
-        }
+        UrlError::UserInfo => InvalidValue::new(
+            error.to_string(),
+            "remove the text before the @; a configuration must not contain secrets",
+        ),
         _ => shown,
     }
 }
@@ -133,11 +137,11 @@ impl TextValue for LoadUrl {
     const EXPECTED: &'static str = "an http or https URL";
     const EXAMPLE: &'static str = "http://prometheus.example:9090";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        let url = Url::parse(text).map_err(|error| refuse_url(error, Self::refuse(text)))?;
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let url = Url::parse(text).map_err(|error| invalid_url(error, Self::invalid(text)))?;
         let address = match url.host().parse::<IpAddr>() {
             Ok(address) => ProbeAddress::Socket(SocketAddr::new(address, url.port())),
-            Err(_) => format!("{}:{}", url.host(), url.port()).parse().map_err(|_| Self::refuse(text))?,
+            Err(_) => format!("{}:{}", url.host(), url.port()).parse().map_err(|_| Self::invalid(text))?,
         };
         // As written: `{cluster}` in it is a placeholder, and a URL would encode the braces.
         let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
@@ -152,14 +156,14 @@ impl TextValue for Ttl {
     const EXPECTED: &'static str = "a TTL in whole seconds with its unit";
     const EXAMPLE: &'static str = "30s, 5m or 1h";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         let duration = Duration::parse(text)?;
         if duration.subsec_millis() != 0 {
             let what = format!("{} is not a whole number of seconds", quoted(text));
-            return Err(Refusal::new(what, format!("write it like {}", Self::EXAMPLE)));
+            return Err(InvalidValue::new(what, format!("write it like {}", Self::EXAMPLE)));
         }
         let secs = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
-        Self::from_secs(secs).map_err(|error| Refusal::new(error.to_string(), "write a shorter one"))
+        Self::from_secs(secs).map_err(|error| InvalidValue::new(error.to_string(), "write a shorter one"))
     }
 }
 
@@ -168,8 +172,8 @@ impl TextValue for Timestamp {
     const EXPECTED: &'static str = "a time as in RFC 3339";
     const EXAMPLE: &'static str = "2030-01-31T18:00:00Z";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|_| Self::refuse(text))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|_| Self::invalid(text))
     }
 }
 
@@ -178,8 +182,8 @@ impl TextValue for OverrideScope {
     const EXPECTED: &'static str = "CLUSTER or CLUSTER/ADDRESS";
     const EXAMPLE: &'static str = "\"eu*\" or eu1/203.0.113.10";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|_| Self::refuse(text))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|_| Self::invalid(text))
     }
 }
 
@@ -188,11 +192,11 @@ impl TextValue for Network {
     const EXPECTED: &'static str = "a network";
     const EXAMPLE: &'static str = "10.0.0.0/8 or \"2001:db8::/32\"";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         text.parse::<Self>().map_err(|error| match error {
-            NetworkError::Form(_) => Self::refuse(text),
+            NetworkError::Form(_) => Self::invalid(text),
             NetworkError::StrayBits { block, .. } => {
-                Refusal::new(format!("{} has bits set past its length", quoted(text)), format!("write {block}"))
+                InvalidValue::new(format!("{} has bits set past its length", quoted(text)), format!("write {block}"))
             }
         })
     }
@@ -203,16 +207,16 @@ impl TextValue for Permille {
     const EXPECTED: &'static str = "a fraction from 0 to 1 or a percentage";
     const EXAMPLE: &'static str = "0.5 or 50%";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        let refuse = || Self::refuse(text);
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let invalid = || Self::invalid(text);
         let (whole, tenths) =
-            text.strip_suffix('%').map(|t| t.split_once('.').unwrap_or((t, "0"))).ok_or_else(refuse)?;
+            text.strip_suffix('%').map(|t| t.split_once('.').unwrap_or((t, "0"))).ok_or_else(invalid)?;
         let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit()).then(|| t.parse::<u16>().ok()).flatten();
         let (whole, tenths) =
-            (digits(whole).ok_or_else(refuse)?, digits(tenths).filter(|t| *t <= 9).ok_or_else(refuse)?);
+            (digits(whole).ok_or_else(invalid)?, digits(tenths).filter(|t| *t <= 9).ok_or_else(invalid)?);
         let thousandths = whole.checked_mul(10).and_then(|w| w.checked_add(tenths)).unwrap_or(u16::MAX);
         Self::new(thousandths)
-            .map_err(|_| Refusal::new(format!("{} is over the whole", quoted(text)), "give at most 100%"))
+            .map_err(|_| InvalidValue::new(format!("{} is over the whole", quoted(text)), "give at most 100%"))
     }
 }
 
@@ -233,9 +237,9 @@ impl TextValue for Sample {
     const EXPECTED: &'static str = "a share of one in so many";
     const EXAMPLE: &'static str = "1/1000";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         let of = text.strip_prefix("1/").and_then(|n| n.parse().ok());
-        of.map(Self).ok_or_else(|| Self::refuse(text))
+        of.map(Self).ok_or_else(|| Self::invalid(text))
     }
 }
 
@@ -244,8 +248,8 @@ impl TextValue for IpAddr {
     const EXPECTED: &'static str = "an IPv4 or IPv6 address";
     const EXAMPLE: &'static str = "192.0.2.1 or 2001:db8::1";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|_| Self::refuse(text))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|_| Self::invalid(text))
     }
 }
 
@@ -254,11 +258,13 @@ impl TextValue for SocketAddr {
     const EXPECTED: &'static str = "ADDRESS:PORT";
     const EXAMPLE: &'static str = "\"0.0.0.0:53\" or \"[::]:53\"";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         text.parse().map_err(|_| match text.parse::<IpAddr>() {
-            Ok(IpAddr::V4(v4)) => Refusal::new(format!("{} has no port", quoted(text)), format!("write {v4}:53")),
-            Ok(IpAddr::V6(v6)) => Refusal::new(format!("{} has no port", quoted(text)), format!("write \"[{v6}]:53\"")),
-            Err(_) => Self::refuse(text),
+            Ok(IpAddr::V4(v4)) => InvalidValue::new(format!("{} has no port", quoted(text)), format!("write {v4}:53")),
+            Ok(IpAddr::V6(v6)) => {
+                InvalidValue::new(format!("{} has no port", quoted(text)), format!("write \"[{v6}]:53\""))
+            }
+            Err(_) => Self::invalid(text),
         })
     }
 }
@@ -268,9 +274,9 @@ impl TextValue for Rtype {
     const EXPECTED: &'static str = "a record type";
     const EXAMPLE: &'static str = "TXT";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         let hint = "write a mnemonic like AAAA, or the form TYPE65280 (RFC 3597 section 5)";
-        text.parse().map_err(|_| Refusal::new(format!("{} is not a record type", quoted(text)), hint))
+        text.parse().map_err(|_| InvalidValue::new(format!("{} is not a record type", quoted(text)), hint))
     }
 }
 
@@ -279,13 +285,13 @@ impl TextValue for Name {
     const EXPECTED: &'static str = "a domain name";
     const EXAMPLE: &'static str = "shop.gslb.example";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         if !text.is_ascii() {
             let what = format!("{} has non-ASCII characters", quoted(text));
-            return Err(Refusal::new(what, "write its A-labels (xn--...), as in the DNS (RFC 5890)"));
+            return Err(InvalidValue::new(what, "write its A-labels (xn--...), as in the DNS (RFC 5890)"));
         }
         text.parse().map_err(|error: fairway_model::NameError| {
-            Refusal::new(
+            InvalidValue::new(
                 format!("{} is not a domain name: {error}", quoted(text)),
                 format!("write it like {}", Self::EXAMPLE),
             )
@@ -298,8 +304,8 @@ impl TextValue for ProbeAddress {
     const EXPECTED: &'static str = "HOST:PORT";
     const EXAMPLE: &'static str = "gw.internal:15021 or \"[2001:db8::1]:15021\"";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|_| Self::refuse(text))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|_| Self::invalid(text))
     }
 }
 
@@ -310,12 +316,12 @@ macro_rules! object_name {
             const EXPECTED: &'static str = $expected;
             const EXAMPLE: &'static str = $example;
 
-            fn parse(text: &str) -> Result<Self, Refusal> {
+            fn parse(text: &str) -> Result<Self, InvalidValue> {
                 Self::new(text).map_err(|error| {
                     let (what, hint) = (error.to_string(), concat!("write it like ", $example));
                     match what.split_once("; ") {
-                        Some((what, hint)) => Refusal::new(what, hint),
-                        None => Refusal::new(what, hint),
+                        Some((what, hint)) => InvalidValue::new(what, hint),
+                        None => InvalidValue::new(what, hint),
                     }
                 })
             }
@@ -334,9 +340,9 @@ object_name! {
 
 /// Returns the message and hint of a rejected text.
 #[cfg(test)]
-pub(super) fn refusal<T: TextValue + std::fmt::Debug>(text: &str) -> String {
-    let refusal = T::parse(text).unwrap_err();
-    format!("{}; {}", refusal.what, refusal.hint)
+pub(super) fn rejection<T: TextValue + std::fmt::Debug>(text: &str) -> String {
+    let rejection = T::parse(text).unwrap_err();
+    format!("{}; {}", rejection.what, rejection.hint)
 }
 
 #[cfg(test)]
@@ -362,28 +368,28 @@ mod tests {
 
     #[test]
     fn invalid_duration_is_rejected_with_hint() {
-        assert_eq!(refusal::<Duration>("30"), "\"30\" has no unit; write 30s, 30ms or 30m");
+        assert_eq!(rejection::<Duration>("30"), "\"30\" has no unit; write 30s, 30ms or 30m");
         for text in ["", "s", "-1s", "1.5s", "1s1h", "1s1s", "1 s", "30sec", "1S", "s1"] {
             let expected = format!("{text:?} is not a duration with its unit; write it like 30s, 200ms or 1h30m");
-            assert_eq!(refusal::<Duration>(text), expected);
+            assert_eq!(rejection::<Duration>(text), expected);
         }
         for text in ["99999999999999999999999s", "36601d", "18446744073709551615w"] {
-            assert_eq!(refusal::<Duration>(text), format!("{text:?} is over 100 years; write a shorter one"));
+            assert_eq!(rejection::<Duration>(text), format!("{text:?} is over 100 years; write a shorter one"));
         }
     }
 
     #[test]
     fn ttl_with_milliseconds_is_rejected() {
         assert_eq!(Ttl::parse("5m").map(Ttl::secs), Ok(300));
-        assert!(refusal::<Ttl>("1500ms").contains("not a whole number of seconds"));
-        assert!(refusal::<Ttl>("36000d").contains("2147483647"));
+        assert!(rejection::<Ttl>("1500ms").contains("not a whole number of seconds"));
+        assert!(rejection::<Ttl>("36000d").contains("2147483647"));
     }
 
     #[test]
     fn percentage_or_sample_out_of_range_is_rejected() {
         assert_eq!(Permille::parse("12.5%").map(Permille::thousandths), Ok(125));
         assert_eq!(Permille::parse("100%").map(Permille::thousandths), Ok(1000));
-        assert_eq!(refusal::<Permille>("100.1%"), "\"100.1%\" is over the whole; give at most 100%");
+        assert_eq!(rejection::<Permille>("100.1%"), "\"100.1%\" is over the whole; give at most 100%");
         assert!(Permille::parse("50").is_err() && Permille::parse("-1%").is_err() && Permille::parse("1.23%").is_err());
         assert_eq!(Sample::parse("1/1000").map(|s| s.0.get()), Ok(1000));
         assert!(Sample::parse("1/0").is_err() && Sample::parse("2/3").is_err());
@@ -391,14 +397,14 @@ mod tests {
 
     #[test]
     fn address_without_port_is_rejected_with_hint() {
-        assert_eq!(refusal::<SocketAddr>("::1"), "\"::1\" has no port; write \"[::1]:53\"");
-        assert_eq!(refusal::<SocketAddr>("10.0.0.1"), "\"10.0.0.1\" has no port; write 10.0.0.1:53");
+        assert_eq!(rejection::<SocketAddr>("::1"), "\"::1\" has no port; write \"[::1]:53\"");
+        assert_eq!(rejection::<SocketAddr>("10.0.0.1"), "\"10.0.0.1\" has no port; write 10.0.0.1:53");
     }
 
     #[test]
     fn non_ascii_name_is_rejected_with_hint() {
-        assert!(refusal::<Name>("bücher.example").contains("xn--"));
-        assert!(refusal::<Name>("a..b").starts_with("\"a..b\" is not a domain name: a label is empty"));
+        assert!(rejection::<Name>("bücher.example").contains("xn--"));
+        assert!(rejection::<Name>("a..b").starts_with("\"a..b\" is not a domain name: a label is empty"));
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use fairway_model::{ClusterName, closest};
 
 use super::{
     tree::quoted,
-    values::{Refusal, TextValue},
+    values::{InvalidValue, TextValue},
 };
 use fairway_access::{Algorithm, Subject, TokenHash, Verb};
 
@@ -18,7 +18,7 @@ impl TextValue for AccessName {
     const EXPECTED: &'static str = "the name of a token, an issuer or a role";
     const EXAMPLE: &'static str = "ci";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         ClusterName::parse(text).map(|_| Self(text.to_owned()))
     }
 }
@@ -28,8 +28,8 @@ impl TextValue for Algorithm {
     const EXPECTED: &'static str = "a signature algorithm with a public key";
     const EXAMPLE: &'static str = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|()| Self::refuse(text))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|()| Self::invalid(text))
     }
 }
 
@@ -42,8 +42,8 @@ impl TextValue for SecureUrl {
     const EXPECTED: &'static str = "an https URL without user, query and fragment (http on this machine only)";
     const EXAMPLE: &'static str = "https://id.example/keys";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        Url::parse_secure(text).map(Self).map_err(|_| Self::refuse(text))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        Url::parse_secure(text).map(Self).map_err(|_| Self::invalid(text))
     }
 }
 
@@ -52,8 +52,8 @@ impl TextValue for Subject {
     const EXPECTED: &'static str = "who a role is granted to";
     const EXAMPLE: &'static str = "token:NAME, certificate:NAME, jwt:ISSUER:SUBJECT, group:ISSUER:GROUP, or anyone";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|()| Self::refuse(text))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|()| Self::invalid(text))
     }
 }
 
@@ -62,10 +62,10 @@ impl TextValue for TokenHash {
     const EXPECTED: &'static str = "the SHA-256 of a token";
     const EXAMPLE: &'static str = "64 hexadecimal digits, as `fairway token create` prints them";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         // The text is not shown: it may be the token itself, by mistake.
         let what = "not the SHA-256 of a token";
-        Self::from_hex(text).ok_or_else(|| Refusal::new(what, format!("write {}", Self::EXAMPLE)))
+        Self::from_hex(text).ok_or_else(|| InvalidValue::new(what, format!("write {}", Self::EXAMPLE)))
     }
 }
 
@@ -74,10 +74,10 @@ impl TextValue for Verb {
     const EXPECTED: &'static str = "a verb";
     const EXAMPLE: &'static str = "read, or another of delete, force, observe, operate, read, report, write";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         text.parse().map_err(|()| match closest(text, Self::ALL.iter().map(|verb| verb.word())) {
-            Some(word) => Refusal::new(format!("{} is not a verb", quoted(text)), format!("did you mean {word}?")),
-            None => Self::refuse(text),
+            Some(word) => InvalidValue::new(format!("{} is not a verb", quoted(text)), format!("did you mean {word}?")),
+            None => Self::invalid(text),
         })
     }
 }

@@ -5,7 +5,7 @@ use jiff::tz;
 
 use super::{
     tree::quoted,
-    values::{Refusal, TextValue},
+    values::{InvalidValue, TextValue},
 };
 
 impl TextValue for Weekdays {
@@ -13,7 +13,7 @@ impl TextValue for Weekdays {
     const EXPECTED: &'static str = "days of the week";
     const EXAMPLE: &'static str = "mon-fri, or sat,sun";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         let day = |name: &str| {
             let name = name.trim();
             (0u8..).zip(Self::NAMES).find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(day, _)| day)
@@ -24,7 +24,7 @@ impl TextValue for Weekdays {
             day(first).zip(day(last)).map(|(first, last)| first..=if last < first { last + 7 } else { last })
         };
         let parts: Option<Vec<_>> = text.split(',').map(days).collect();
-        let parts = parts.ok_or_else(|| Self::refuse(text))?;
+        let parts = parts.ok_or_else(|| Self::invalid(text))?;
         Ok(parts.into_iter().flatten().fold(Self::default(), Self::with))
     }
 }
@@ -34,13 +34,13 @@ impl TextValue for TimeOfDay {
     const EXPECTED: &'static str = "a time of day from 00:00 to 24:00";
     const EXAMPLE: &'static str = "\"08:00\"";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         let two_digits = |text: &str| {
             let are_two = text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
             are_two.then(|| text.parse().ok()).flatten()
         };
         let time = text.split_once(':').and_then(|(hour, minute)| Self::new(two_digits(hour)?, two_digits(minute)?));
-        time.ok_or_else(|| Self::refuse(text))
+        time.ok_or_else(|| Self::invalid(text))
     }
 }
 
@@ -49,7 +49,7 @@ impl TextValue for NamedTimeZone {
     const EXPECTED: &'static str = "a zone of the IANA database";
     const EXAMPLE: &'static str = "Europe/Berlin or UTC";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         if let Some(zone) = tz::db().get(text).ok().and_then(Self::new) {
             return Ok(zone);
         }
@@ -59,7 +59,7 @@ impl TextValue for NamedTimeZone {
             Some(meant) => format!("did you mean {meant}?"),
             None => format!("write it like {}", Self::EXAMPLE),
         };
-        Err(Refusal::new(format!("{} is not {}", quoted(text), Self::EXPECTED), hint))
+        Err(InvalidValue::new(format!("{} is not {}", quoted(text), Self::EXPECTED), hint))
     }
 }
 
@@ -68,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::values::refusal;
+    use crate::values::rejection;
 
     #[test]
     fn weekdays_are_names_and_ranges_that_may_wrap() {
@@ -85,7 +85,7 @@ mod tests {
         }
         for text in ["", "monday", "mon-", "-fri", "mon,", "mo", "mon-fri-sat"] {
             let expected = format!("{text:?} is not days of the week; write it like mon-fri, or sat,sun");
-            assert_eq!(refusal::<Weekdays>(text), expected);
+            assert_eq!(rejection::<Weekdays>(text), expected);
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(TimeOfDay::parse("08:30"), Ok(TimeOfDay::new(8, 30).unwrap()));
         assert_eq!(TimeOfDay::parse("24:00"), Ok(TimeOfDay::END));
         for text in ["", "8:00", "08", "24:01", "12:60", "08:00:00", "+8:00", "08.00"] {
-            assert!(refusal::<TimeOfDay>(text).contains("is not a time of day from 00:00 to 24:00"), "{text}");
+            assert!(rejection::<TimeOfDay>(text).contains("is not a time of day from 00:00 to 24:00"), "{text}");
         }
     }
 
@@ -102,11 +102,11 @@ mod tests {
     fn misspelt_time_zone_is_rejected_with_suggestion() {
         assert_eq!(NamedTimeZone::parse("Europe/Berlin").unwrap().name(), "Europe/Berlin");
         assert_eq!(
-            refusal::<NamedTimeZone>("Europe/Berlim"),
+            rejection::<NamedTimeZone>("Europe/Berlim"),
             "\"Europe/Berlim\" is not a zone of the IANA database; did you mean Europe/Berlin?"
         );
         for text in ["", "../../etc/passwd", "/etc/localtime", "+02:00"] {
-            assert!(refusal::<NamedTimeZone>(text).contains("is not a zone"), "{text}");
+            assert!(rejection::<NamedTimeZone>(text).contains("is not a zone"), "{text}");
         }
     }
 

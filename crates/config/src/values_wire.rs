@@ -19,7 +19,7 @@ use serde::{
 use super::webhook_wire::Lease;
 use super::{
     bounds_wire::{Float, Int, List, Text},
-    values::{Refusal, TextValue},
+    values::{InvalidValue, TextValue},
 };
 
 /// A value that is written as text and parsed here.
@@ -43,7 +43,7 @@ impl<T: TextValue> Visitor<'_> for Parse<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        T::parse(text).map_err(|refusal| E::custom(refusal.what))
+        T::parse(text).map_err(|rejection| E::custom(rejection.what))
     }
 }
 
@@ -70,11 +70,11 @@ impl TextValue for HttpAddress {
     const EXPECTED: &'static str = "ADDRESS:PORT or off";
     const EXAMPLE: &'static str = "127.0.0.1:8053 or off";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         match text {
             "off" => Ok(Self(None)),
             // An address without port has its own error.
-            _ if text.parse::<IpAddr>().is_err() && text.parse::<SocketAddr>().is_err() => Err(Self::refuse(text)),
+            _ if text.parse::<IpAddr>().is_err() && text.parse::<SocketAddr>().is_err() => Err(Self::invalid(text)),
             _ => TextValue::parse(text).map(|address| Self(Some(address))),
         }
     }
@@ -85,7 +85,7 @@ impl TextValue for Lease {
     const EXPECTED: &'static str = "a time with its unit, or off";
     const EXAMPLE: &'static str = "5m or off";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         match text {
             "off" => Ok(Self(None)),
             _ => TextValue::parse(text).map(|time| Self(Some(time))),
@@ -102,9 +102,9 @@ impl TextValue for PrefixLength {
     const EXPECTED: &'static str = "a prefix length from /0 to /32";
     const EXAMPLE: &'static str = "/24, or { v4: 24, v6: 56 }";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         let length = text.strip_prefix('/').and_then(|t| t.parse().ok()).filter(|length| *length <= 32);
-        length.map(Self).ok_or_else(|| Self::refuse(text))
+        length.map(Self).ok_or_else(|| Self::invalid(text))
     }
 }
 
@@ -117,9 +117,9 @@ impl TextValue for StatusText {
     const EXPECTED: &'static str = "a set of HTTP statuses";
     const EXAMPLE: &'static str = "\"200-299,401\" or \"2xx\"";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         let known = text.parse::<fairway_model::StatusSet>();
-        known.map(|_| Self(text.to_owned())).map_err(|_| Self::refuse(text))
+        known.map(|_| Self(text.to_owned())).map_err(|_| Self::invalid(text))
     }
 }
 

@@ -23,13 +23,11 @@ pub(super) struct Webhook {
     /// SHA-256 of the token that each call must send, as `fairway token create` prints it. Default: none.
     pub(super) token: Option<As<TokenHash>>,
     /// Policy for a name that several owners contribute without set identifiers: the oldest one keeps it and the others
-    /// get an error
-    /// (`refuse`), or all become members (`merge`).
+    /// get an error (`refuse`), or all become members (`merge`).
     #[schemars(extend("default" = "refuse"))]
     pub(super) shared: Option<OnShared>,
     /// Time without a call after which the contributions of an owner lose weight; after twice that time they are
-    /// removed. At least 10s;
-    /// `off` keeps them forever.
+    /// removed. At least 10s; `off` keeps them forever.
     #[schemars(extend("default" = "off"))]
     pub(super) lease: Option<As<Lease>>,
 }

@@ -1,15 +1,14 @@
 //! Parses YAML (1.2, core schema) to a [`Node`] tree, within limits.
 //!
 //! Works on the parser's events, so that depth, size and the expansion of aliases are limited while reading. A file has
-//! one document;
-//! keys are scalars and unique; custom tags are rejected.
+//! one document; keys are scalars and unique; custom tags are rejected.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use fairway_model::{Diagnostic, FileLocation};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, StrInput, Tag};
 
-use super::tree::{Data, Entry, Node, Spot, quoted};
+use super::tree::{Data, Entry, Node, Position, quoted};
 
 /// Largest nesting depth of lists and maps. The format itself needs seven.
 const DEPTH_MAX: usize = 32;
@@ -25,7 +24,7 @@ const COPIES_MAX: usize = 100_000;
 /// Parses one file; `None` if it has no document. Returns all errors up to the first one after which parsing cannot
 /// continue.
 pub(super) fn parse(text: &str, file: u16, files: &[Arc<str>]) -> Result<Option<Node>, Vec<Diagnostic>> {
-    let mut reader = Reader {
+    let mut builder = TreeBuilder {
         parser: Parser::new_from_str(text),
         text,
         file,
@@ -33,20 +32,20 @@ pub(super) fn parse(text: &str, file: u16, files: &[Arc<str>]) -> Result<Option<
         anchors: BTreeMap::new(),
         nodes: 0,
         copies: 0,
-        faults: Vec::new(),
+        diagnostics: Vec::new(),
     };
-    let root = reader.document();
+    let root = builder.document();
     match root {
-        Ok(root) if reader.faults.is_empty() => Ok(root),
-        Ok(_) => Err(reader.faults),
-        Err(Stop) => Err(reader.faults),
+        Ok(root) if builder.diagnostics.is_empty() => Ok(root),
+        Ok(_) => Err(builder.diagnostics),
+        Err(Stop) => Err(builder.diagnostics),
     }
 }
 
 /// Parsing cannot continue; the error is recorded.
 struct Stop;
 
-struct Reader<'t> {
+struct TreeBuilder<'t> {
     parser: Parser<'t, StrInput<'t>>,
     text: &'t str,
     file: u16,
@@ -55,61 +54,61 @@ struct Reader<'t> {
     anchors: BTreeMap<usize, (Node, usize)>,
     nodes: usize,
     copies: usize,
-    faults: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> TreeBuilder<'t> {
     fn document(&mut self) -> Result<Option<Node>, Stop> {
         let mut root = None;
         loop {
-            let (event, spot) = self.event()?;
+            let (event, position) = self.event()?;
             match event {
                 Event::StreamEnd => return Ok(root),
                 Event::DocumentStart(_) if root.is_some() => {
                     let hint = "write one document per file; a folder may have several files";
-                    return Err(self.stop(spot, "a second document begins here", hint));
+                    return Err(self.stop(position, "a second document begins here", hint));
                 }
                 Event::DocumentStart(_) => {
-                    let (event, spot) = self.event()?;
-                    root = Some(self.node(event, spot, 0)?);
+                    let (event, position) = self.event()?;
+                    root = Some(self.node(event, position, 0)?);
                 }
                 _ => {}
             }
         }
     }
 
-    fn event(&mut self) -> Result<(Event<'t>, Spot), Stop> {
+    fn event(&mut self) -> Result<(Event<'t>, Position), Stop> {
         match self.parser.next_event() {
-            Some(Ok((event, span))) => Ok((event, self.spot(&span.start))),
-            Some(Err(error)) => Err(self.scan_fault(&error)),
-            None => Ok((Event::StreamEnd, Spot { file: self.file, ..Spot::default() })),
+            Some(Ok((event, span))) => Ok((event, self.position(&span.start))),
+            Some(Err(error)) => Err(self.scan_error(&error)),
+            None => Ok((Event::StreamEnd, Position { file: self.file, ..Position::default() })),
         }
     }
 
-    fn node(&mut self, event: Event<'t>, spot: Spot, depth: usize) -> Result<Node, Stop> {
+    fn node(&mut self, event: Event<'t>, position: Position, depth: usize) -> Result<Node, Stop> {
         if depth > DEPTH_MAX {
             let what = format!("lists and maps are nested more than {DEPTH_MAX} levels deep");
-            return Err(self.stop(spot, what, "no setting needs that; look for an extra bracket"));
+            return Err(self.stop(position, what, "no setting needs that; look for an extra bracket"));
         }
         let before = self.nodes;
-        self.count(1, spot)?;
+        self.count(1, position)?;
         let (data, anchor) = match event {
-            Event::Scalar(text, style, anchor, tag) => (self.scalar(text, style, tag.as_deref(), spot), anchor),
+            Event::Scalar(text, style, anchor, tag) => (self.scalar(text, style, tag.as_deref(), position), anchor),
             Event::SequenceStart(anchor, tag) => {
-                self.check_collection_tag(tag.as_deref(), spot);
+                self.check_collection_tag(tag.as_deref(), position);
                 (self.list(depth)?, anchor)
             }
             Event::MappingStart(anchor, tag) => {
-                self.check_collection_tag(tag.as_deref(), spot);
+                self.check_collection_tag(tag.as_deref(), position);
                 (self.map(depth)?, anchor)
             }
-            Event::Alias(anchor) => return self.alias(anchor, spot),
-            _ => return Err(self.stop(spot, "a value is missing here", "add one, or remove the key")),
+            Event::Alias(anchor) => return self.alias(anchor, position),
+            _ => return Err(self.stop(position, "a value is missing here", "add one, or remove the key")),
         };
-        let node = Node { spot, index: 0, data };
+        let node = Node { position, index: 0, data };
         if anchor != 0 {
             let size = self.nodes - before;
-            self.count(size, spot)?;
+            self.count(size, position)?;
             self.anchors.insert(anchor, (node.clone(), size));
         }
         Ok(node)
@@ -120,9 +119,9 @@ impl<'t> Reader<'t> {
         loop {
             match self.event()? {
                 (Event::SequenceEnd, _) => return Ok(Data::List(elements)),
-                (event, spot) => {
+                (event, position) => {
                     let index = u32::try_from(elements.len()).unwrap_or(u32::MAX);
-                    elements.push(Node { index, ..self.node(event, spot, depth + 1)? });
+                    elements.push(Node { index, ..self.node(event, position, depth + 1)? });
                 }
             }
         }
@@ -132,108 +131,110 @@ impl<'t> Reader<'t> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut many: BTreeMap<String, usize> = BTreeMap::new();
         loop {
-            let (event, spot) = self.event()?;
+            let (event, position) = self.event()?;
             let key = match event {
                 Event::MappingEnd => return Ok(Data::Map(entries)),
                 Event::Scalar(key, ..) => key.into_owned(),
-                _ => return Err(self.stop(spot, "a key is a list, a map or an alias", "write a plain word as key")),
+                _ => {
+                    return Err(self.stop(position, "a key is a list, a map or an alias", "write a plain word as key"));
+                }
             };
             let (event, value_spot) = self.event()?;
             // The position of a key without value is that of the key: the parser's position of the empty value is after
             // it.
-            let value_spot = if is_nothing(&event) { spot } else { value_spot };
+            let value_spot = if is_nothing(&event) { position } else { value_spot };
             let value = self.node(event, value_spot, depth + 1)?;
             let first = match entries.len() {
                 0..=KEYS_FEW => entries.iter().find(|known| known.key == key),
                 _ => many.get(&key).map(|at| &entries[*at]),
             };
             if let Some(first) = first {
-                let line = first.spot.line;
+                let line = first.position.line;
                 let what = format!("key {} is repeated; it is already in line {line}", quoted(&key));
-                self.fault(spot, what, "remove one of them");
+                self.report(position, what, "remove one of them");
                 continue;
             }
             if entries.len() == KEYS_MAX {
-                return Err(self.stop(spot, format!("a map has more than {KEYS_MAX} keys"), "use a list instead"));
+                return Err(self.stop(position, format!("a map has more than {KEYS_MAX} keys"), "use a list instead"));
             }
-            entries.push(Entry { key, spot, value });
+            entries.push(Entry { key, position, value });
             if entries.len() > KEYS_FEW {
                 many.extend((many.len()..entries.len()).map(|at| (entries[at].key.clone(), at)));
             }
         }
     }
 
-    fn alias(&mut self, anchor: usize, spot: Spot) -> Result<Node, Stop> {
+    fn alias(&mut self, anchor: usize, position: Position) -> Result<Node, Stop> {
         let Some((node, size)) = self.anchors.get(&anchor) else {
             // The parser knows the anchor, so its value is still being parsed.
-            return Err(self.stop(spot, "an alias is inside the value that it refers to", "write the value out"));
+            return Err(self.stop(position, "an alias is inside the value that it refers to", "write the value out"));
         };
         let (mut node, size) = (node.clone(), *size);
         self.copies += size;
         if self.copies > COPIES_MAX {
             let what = format!("aliases copy more than {COPIES_MAX} values");
-            return Err(self.stop(spot, what, "write the values out, or spread them over several files"));
+            return Err(self.stop(position, what, "write the values out, or spread them over several files"));
         }
-        self.count(size, spot)?;
-        node.spot = spot;
+        self.count(size, position)?;
+        node.position = position;
         node.index = 0;
         Ok(node)
     }
 
-    fn count(&mut self, nodes: usize, spot: Spot) -> Result<(), Stop> {
+    fn count(&mut self, nodes: usize, position: Position) -> Result<(), Stop> {
         self.nodes += nodes;
         if self.nodes <= NODES_MAX {
             return Ok(());
         }
         Err(self.stop(
-            spot,
+            position,
             format!("the file has more than {NODES_MAX} values"),
             "spread it over several files of a folder",
         ))
     }
 
-    fn scalar(&mut self, text: Cow<'t, str>, style: ScalarStyle, tag: Option<&Tag>, spot: Spot) -> Data {
+    fn scalar(&mut self, text: Cow<'t, str>, style: ScalarStyle, tag: Option<&Tag>, position: Position) -> Data {
         match tag.map(|tag| (tag.is_yaml_core_schema(), tag.suffix.as_str())) {
             Some((true, "str")) => return Data::Text(text.into_owned()),
             None | Some((true, "bool" | "float" | "int" | "null")) => {}
-            Some(_) => self.tag_fault(tag, spot),
+            Some(_) => self.tag_error(tag, position),
         }
         if style == ScalarStyle::Plain { plain(&text) } else { Data::Text(text.into_owned()) }
     }
 
-    fn check_collection_tag(&mut self, tag: Option<&Tag>, spot: Spot) {
+    fn check_collection_tag(&mut self, tag: Option<&Tag>, position: Position) {
         if tag.is_some_and(|tag| !(tag.is_yaml_core_schema() && matches!(tag.suffix.as_str(), "map" | "seq"))) {
-            self.tag_fault(tag, spot);
+            self.tag_error(tag, position);
         }
     }
 
-    fn tag_fault(&mut self, tag: Option<&Tag>, spot: Spot) {
+    fn tag_error(&mut self, tag: Option<&Tag>, position: Position) {
         let tag = tag.map(Tag::to_string).unwrap_or_default();
-        self.fault(spot, format!("the tag {} is not supported", quoted(&tag)), "remove it, or quote the text");
+        self.report(position, format!("the tag {} is not supported", quoted(&tag)), "remove it, or quote the text");
     }
 
-    fn scan_fault(&mut self, error: &ScanError) -> Stop {
-        let spot = self.spot(error.marker());
+    fn scan_error(&mut self, error: &ScanError) -> Stop {
+        let position = self.position(error.marker());
         let (what, hint) = explain(error.info(), self.text, error.marker());
-        self.stop(spot, what, hint)
+        self.stop(position, what, hint)
     }
 
-    fn stop(&mut self, spot: Spot, what: impl Into<String>, hint: impl Into<String>) -> Stop {
-        self.fault(spot, what, hint);
+    fn stop(&mut self, position: Position, what: impl Into<String>, hint: impl Into<String>) -> Stop {
+        self.report(position, what, hint);
         Stop
     }
 
-    fn fault(&mut self, spot: Spot, what: impl Into<String>, hint: impl Into<String>) {
-        if self.faults.len() < super::FAULTS_MAX {
-            let place = FileLocation { file: Arc::clone(self.name), line: spot.line, column: spot.column };
-            self.faults.push(Diagnostic::error(place, what, hint));
+    fn report(&mut self, position: Position, what: impl Into<String>, hint: impl Into<String>) {
+        if self.diagnostics.len() < super::DIAGNOSTICS_MAX {
+            let location = FileLocation { file: Arc::clone(self.name), line: position.line, column: position.column };
+            self.diagnostics.push(Diagnostic::error(location, what, hint));
         }
     }
 
     /// Converts a marker of the parser, which counts lines from 1 and columns from 0.
-    fn spot(&self, marker: &Marker) -> Spot {
+    fn position(&self, marker: &Marker) -> Position {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Spot { file: self.file, line: number(marker.line()), column: number(marker.col().saturating_add(1)) }
+        Position { file: self.file, line: number(marker.line()), column: number(marker.col().saturating_add(1)) }
     }
 }
 

@@ -7,17 +7,17 @@ use super::*;
 
 fn read(text: &str) -> Result<Option<Node>, Vec<String>> {
     let files: Vec<Arc<str>> = vec!["f.yaml".into()];
-    parse(text, 0, &files).map_err(|faults| faults.iter().map(Diagnostic::to_string).collect())
+    parse(text, 0, &files).map_err(|errors| errors.iter().map(Diagnostic::to_string).collect())
 }
 
 fn json(text: &str) -> Value {
     read(text).unwrap().unwrap().to_json()
 }
 
-fn fault(text: &str) -> String {
-    let faults = read(text).unwrap_err();
-    assert_eq!(faults.len(), 1, "{faults:?}");
-    faults.into_iter().next().unwrap()
+fn error(text: &str) -> String {
+    let errors = read(text).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    errors.into_iter().next().unwrap()
 }
 
 #[test]
@@ -34,8 +34,8 @@ fn every_value_has_line_and_column() {
         .unwrap()
         .unwrap();
     let at = |pointer: &str| {
-        let spot = tree.locate(pointer).spot;
-        (spot.line, spot.column)
+        let position = tree.locate(pointer).position;
+        (position.line, position.column)
     };
     assert_eq!(at("/version"), (1, 10));
     assert_eq!(at("/pools"), (3, 3));
@@ -66,24 +66,24 @@ fn alias_expansion_over_the_limit_is_rejected() {
         let inner = vec![format!("*a{}", level - 1); 10].join(", ");
         text.push_str(&format!("a{level}: &a{level} [{inner}]\n"));
     }
-    let fault = fault(&text);
-    assert!(fault.starts_with("f.yaml:5:"), "{fault}");
-    assert!(fault.contains("aliases copy more than 100000 values; write the values out"), "{fault}");
+    let error = error(&text);
+    assert!(error.starts_with("f.yaml:5:"), "{error}");
+    assert!(error.contains("aliases copy more than 100000 values; write the values out"), "{error}");
 }
 
 #[test]
 fn recursive_alias_is_rejected() {
     assert_eq!(
-        fault("a: &a [*a]\n"),
+        error("a: &a [*a]\n"),
         "f.yaml:1:8: an alias is inside the value that it refers to; write the value out"
     );
 }
 
 #[test]
 fn repeated_keys_are_rejected_with_both_lines() {
-    let faults = read("a: 1\nb: 2\na: 3\nb: 4\n").unwrap_err();
+    let errors = read("a: 1\nb: 2\na: 3\nb: 4\n").unwrap_err();
     assert_eq!(
-        faults,
+        errors,
         [
             "f.yaml:3:1: key \"a\" is repeated; it is already in line 1; remove one of them",
             "f.yaml:4:1: key \"b\" is repeated; it is already in line 2; remove one of them",
@@ -111,11 +111,11 @@ fn invalid_yaml_is_rejected_with_location_and_hint() {
         ("a: !secret x\n", "f.yaml:1:4: the tag \"!secret\" is not supported; remove it, or quote the text"),
     ];
     for (text, expected) in table {
-        assert_eq!(fault(text), expected, "{text:?}");
+        assert_eq!(error(text), expected, "{text:?}");
     }
     for text in ["a: [1, 2\n", "a: \"open\n", "a: 1\n b: 2\n", "{", "- a\nb: 1\n", " \u{7f}: ["] {
-        let fault = fault(text);
-        assert!(fault.starts_with("f.yaml:"), "{text:?}: {fault}");
+        let error = error(text);
+        assert!(error.starts_with("f.yaml:"), "{text:?}: {error}");
     }
 }
 
@@ -123,22 +123,22 @@ fn invalid_yaml_is_rejected_with_location_and_hint() {
 fn nesting_over_the_limit_is_rejected() {
     assert!(read(&format!("{}{}", "[".repeat(32), "]".repeat(32))).is_ok());
     let block: String = (0..40).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
-    assert!(fault(&block).starts_with("f.yaml:34:34: lists and maps are nested more than 32 levels deep"));
-    assert!(fault(&"[".repeat(100_000)).contains("brackets are nested too deeply"));
+    assert!(error(&block).starts_with("f.yaml:34:34: lists and maps are nested more than 32 levels deep"));
+    assert!(error(&"[".repeat(100_000)).contains("brackets are nested too deeply"));
 }
 
 #[test]
 fn map_with_too_many_keys_is_rejected() {
     let keys = |count: usize| (0..count).map(|i| format!("k{i}:\n")).collect::<String>();
     assert!(read(&keys(10_000)).is_ok());
-    assert_eq!(fault(&keys(10_001)), "f.yaml:10001:1: a map has more than 10000 keys; use a list instead");
+    assert_eq!(error(&keys(10_001)), "f.yaml:10001:1: a map has more than 10000 keys; use a list instead");
 }
 
 proptest! {
     #[test]
     fn any_text_gives_a_tree_or_an_error(text in "\\PC{0,200}|[-:{}\\[\\],&*!|>'\"%@`#?a-c0-9 \\n\\t]{0,200}") {
-        if let Err(faults) = read(&text) {
-            prop_assert!(!faults.is_empty());
+        if let Err(errors) = read(&text) {
+            prop_assert!(!errors.is_empty());
         }
     }
 }

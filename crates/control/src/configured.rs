@@ -21,7 +21,7 @@ use super::{
     uses::Uses,
 };
 use fairway_config::Environment;
-use fairway_config::{Before, KeptMaps, KeptZones, Loaded, OverrideSpec, Settings, Source, watch::Fingerprint};
+use fairway_config::{Loaded, MapCache, OverrideSpec, PreviousLoad, Settings, Source, ZoneCache, watch::Fingerprint};
 use fairway_transport::lower_priority_of_computation;
 
 /// A configuration that was accepted, apart from its snapshot.
@@ -142,7 +142,7 @@ impl Reader {
         let before = previous.map(|previous| {
             let Configured { files, merged, .. } = &*previous.configured;
             let (zones, maps) = (&files.kept, &files.kept_maps);
-            Before { zones, maps, names: &merged.desired.names, beside: &merged.beside }
+            PreviousLoad { zones, maps, names: &merged.desired.names, not_in_files: &merged.beside }
         });
         if let (fingerprint, Some(outcome)) = self.attempt(before, previous, now) {
             return (fingerprint, outcome);
@@ -155,7 +155,7 @@ impl Reader {
     /// Returns the files looked at, and the result: `None` if there are errors and unchanged zones were not read again.
     fn attempt(
         &self,
-        before: Option<Before<'_>>,
+        before: Option<PreviousLoad<'_>>,
         previous: Option<&Previous>,
         now: Timestamp,
     ) -> (Fingerprint, Option<Outcome>) {
@@ -175,7 +175,7 @@ impl Reader {
         }
         let outcome = match loaded {
             Ok(loaded) => {
-                let is_whole = !loaded.zones_as_before;
+                let is_whole = !loaded.zones_unchanged;
                 let outcome = self.compile_all(&Arc::new(Files::from(loaded)), previous, now);
                 (outcome.is_ok() || is_whole).then_some(outcome)
             }
@@ -184,8 +184,8 @@ impl Reader {
         (fingerprint, outcome)
     }
 
-    fn load(&self, before: Option<Before<'_>>) -> (Fingerprint, Result<Loaded, Vec<Diagnostic>>) {
-        let attempt = fairway_config::attempt_after(before, &self.source, &*self.environment);
+    fn load(&self, before: Option<PreviousLoad<'_>>) -> (Fingerprint, Result<Loaded, Vec<Diagnostic>>) {
+        let attempt = fairway_config::attempt_with_cache(before, &self.source, &*self.environment);
         (attempt.fingerprint, attempt.outcome)
     }
 
@@ -266,9 +266,9 @@ pub struct Files {
     /// The text of all zones; `None` if they are as before.
     pub zones: Option<Vec<ZoneData>>,
     /// What the next reading needs to know of the zones.
-    pub kept: KeptZones,
+    pub kept: ZoneCache,
     /// The same of maps and latency tables.
-    pub kept_maps: KeptMaps,
+    pub kept_maps: MapCache,
     pub(crate) overrides: Vec<OverrideSpec>,
     pub(crate) warnings: Vec<Diagnostic>,
 }
@@ -293,9 +293,9 @@ impl From<Loaded> for Files {
         Self {
             settings: loaded.settings,
             desired: Arc::new(loaded.desired),
-            zones: (!loaded.zones_as_before).then_some(loaded.zones),
-            kept: loaded.kept,
-            kept_maps: loaded.kept_maps,
+            zones: (!loaded.zones_unchanged).then_some(loaded.zones),
+            kept: loaded.zone_cache,
+            kept_maps: loaded.map_cache,
             overrides: loaded.overrides,
             warnings: loaded.warnings,
         }

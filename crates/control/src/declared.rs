@@ -20,7 +20,7 @@ use crate::{
     contributed::{ReadRow, Rows, Strengths, read_part, read_seen, scope_of, scope_word, seen_key},
 };
 use fairway_api_types::objects_wire::{ExportedObject, ObjectsExport};
-use fairway_config::ObjectFault;
+use fairway_config::ObjectError;
 use fairway_intents::StoredIntent;
 use fairway_store::objects::{Author, Event, Key, Kind, Object};
 
@@ -41,7 +41,7 @@ pub struct Declared {
 pub struct Wish {
     /// As it is kept.
     pub object: Object,
-    says: Result<Says, Vec<ObjectFault>>,
+    says: Result<Says, Vec<ObjectError>>,
 }
 
 /// What an object says.
@@ -58,7 +58,7 @@ enum Says {
 }
 
 /// Objects that are not heeded, with the reasons.
-pub type LeftOut = SharedMap<Key, Vec<ObjectFault>>;
+pub type LeftOut = SharedMap<Key, Vec<ObjectError>>;
 
 /// The section of a configuration that objects of a kind are elements of; none for those that are more than that.
 pub const fn section(kind: Kind) -> Option<&'static str> {
@@ -437,7 +437,7 @@ impl Declared {
     /// none was left to be left out.
     pub fn leave_all(&self, faults: &[Diagnostic], left_out: &mut LeftOut) -> bool {
         let errors = faults.iter().filter(|fault| fault.is_error()).take(FAULTS_TOLD);
-        let why: Vec<ObjectFault> = errors.map(|fault| told(fault, String::new())).collect();
+        let why: Vec<ObjectError> = errors.map(|fault| told(fault, String::new())).collect();
         let is_own = |key: &&Key| !left_out.contains_key(*key) && key.kind() != Kind::Contribution;
         let rest: Vec<Key> = self.objects.keys().filter(is_own).cloned().collect();
         let any = !rest.is_empty();
@@ -449,7 +449,7 @@ impl Declared {
     pub fn leave_out(&self, faults: &[Diagnostic], files: &DesiredState, left_out: &mut LeftOut) -> bool {
         let subjects = faults.iter().filter(|fault| fault.is_error()).filter_map(|fault| fault.about.as_ref());
         let owners = self.owners(subjects, files, left_out);
-        let mut blamed = BTreeMap::<Key, Vec<ObjectFault>>::new();
+        let mut blamed = BTreeMap::<Key, Vec<ObjectError>>::new();
         for fault in faults.iter().filter(|fault| fault.is_error()) {
             let owner = |subject: &Subject| match subject {
                 Subject::Member(pool, _) => owners.get(&Subject::Pool(pool.clone())).cloned(),
@@ -476,9 +476,9 @@ fn is_wish(key: &Key) -> bool {
 }
 
 /// A fault as it is told of an object.
-fn told(fault: &Diagnostic, pointer: String) -> ObjectFault {
+fn told(fault: &Diagnostic, pointer: String) -> ObjectError {
     let hint = if fault.hint.is_empty() { String::new() } else { format!("; {}", fault.hint) };
-    ObjectFault { pointer, what: format!("{}{hint}", fault.fact) }
+    ObjectError { pointer, what: format!("{}{hint}", fault.fact) }
 }
 
 /// Whether nothing is wished for but pools, names and records.
@@ -506,8 +506,8 @@ fn has_only_many(wish: &DesiredState) -> bool {
 const TOGETHER: usize = 1_000;
 
 /// What is wrong with an object as a whole.
-fn whole(what: String) -> Vec<ObjectFault> {
-    vec![ObjectFault { pointer: String::new(), what }]
+fn whole(what: String) -> Vec<ObjectError> {
+    vec![ObjectError { pointer: String::new(), what }]
 }
 
 /// Faults that are told of each object where it is not known which of them is at fault.

@@ -13,7 +13,7 @@ use super::{
     json_wire::Json,
     values::{Flaws, below, flaw, list, text, whole},
 };
-use fairway_config::{policy_of_words, show_duration};
+use fairway_config::{parse_policy, show_duration};
 
 /// The fields; a compound has them in `spec` itself, too.
 pub(super) const FIELDS: &[Field] = &[
@@ -113,7 +113,7 @@ fn ttl(json: &Json) -> Result<Ttl, Flaws> {
 
 fn policy(json: &Json) -> Result<Policy, Flaws> {
     let words = list(json, 8, |json| text(json, 64))?;
-    policy_of_words(&words).map_err(|(at, detail)| {
+    parse_policy(&words).map_err(|(at, detail)| {
         let pointer = if matches!(json, Json::List(_)) { format!("/{at}") } else { String::new() };
         vec![Fault::new(pointer, detail)]
     })

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::once::{Begun, Done, Once};
 use fairway_api_types::objects_wire::ApplyReport;
-use fairway_config::ObjectFault;
+use fairway_config::ObjectError;
 use fairway_control::{
     Control,
     declared::{Declared, LeftOut, section},
@@ -237,7 +237,7 @@ async fn tried(
 }
 
 /// What is left out and was not before. Parts that both share are not looked at.
-fn new_in<'a>(left_out: &'a LeftOut, before: &'a LeftOut) -> impl Iterator<Item = (&'a Key, &'a Vec<ObjectFault>)> {
+fn new_in<'a>(left_out: &'a LeftOut, before: &'a LeftOut) -> impl Iterator<Item = (&'a Key, &'a Vec<ObjectError>)> {
     let differences = left_out.differences(before, |_, _| true).into_iter();
     differences.filter_map(|(key, now, _)| Some((key, now?)))
 }
@@ -274,8 +274,8 @@ pub(crate) async fn supposed(control: &Control, change: &Change) -> Result<Apply
 }
 
 /// What is wrong with objects. Pointers lead into the body, so they are given only where it `is_one` object.
-fn flaws<'a>(left_out: impl IntoIterator<Item = (&'a Key, &'a Vec<ObjectFault>)>, is_one: bool) -> Vec<Flaw> {
-    let told = |(key, faults): (&Key, &'a Vec<ObjectFault>)| {
+fn flaws<'a>(left_out: impl IntoIterator<Item = (&'a Key, &'a Vec<ObjectError>)>, is_one: bool) -> Vec<Flaw> {
+    let told = |(key, faults): (&Key, &'a Vec<ObjectError>)| {
         let name = shown_key(key);
         faults.iter().map(move |fault| match is_one {
             true => Flaw { pointer: fault.pointer.clone(), detail: format!("{name}: {}", fault.what) },

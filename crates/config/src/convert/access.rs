@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroU32, sync::Arc, ti
 use fairway_http::Url;
 use fairway_model::{Diagnostic, FileLocation, closest};
 
-use super::{Meaning, monitors::secret};
+use super::{Converter, monitors::secret};
 use crate::{
     Settings,
     bounds_wire::{Int, List, Text},
+    context::LoadContext,
     files::SECRET_MAX,
-    reader::Reader,
     v1_access::{self as v1, Limits, Role, Token},
     values_access::{AccessName, SecureUrl},
     values_wire::As,
@@ -21,36 +21,36 @@ use fairway_access::{
 };
 
 /// Converts the section; without it, access is not restricted on this machine.
-pub(super) fn access(meaning: &mut Meaning<'_, '_>, wire: Option<v1::Access>) -> Access {
+pub(super) fn access(converter: &mut Converter<'_, '_>, wire: Option<v1::Access>) -> Access {
     let Some(wire) = wire else { return Access::default() };
     let v1::Access { tls, tokens, issuers, roles, grants, limits, hosts } = wire;
-    let tls = tls.and_then(|tls| self::tls(meaning, &tls));
-    let tokens = self::tokens(meaning, tokens);
-    let issuers = self::issuers(meaning, issuers);
-    let roles = self::roles(meaning, roles);
+    let tls = tls.and_then(|tls| self::tls(converter, &tls));
+    let tokens = self::tokens(converter, tokens);
+    let issuers = self::issuers(converter, issuers);
+    let roles = self::roles(converter, roles);
     let mut access = Access { tls, tokens, issuers, ..Access::default() };
     access.grants = grants
         .into_iter()
         .enumerate()
-        .filter_map(|(index, grant)| self::grant(meaning, &access, &roles, index, grant))
+        .filter_map(|(index, grant)| self::grant(converter, &access, &roles, index, grant))
         .collect();
     access.limits = limits.as_ref().map(limited).or_else(|| access.is_enabled().then(LimitSettings::default));
     access.hosts =
         hosts.into_iter().flat_map(|List(names)| names).map(|Text(name)| name.to_ascii_lowercase()).collect();
-    if meaning.whole && !access.grants.is_empty() && !access.is_enabled() {
+    if converter.is_complete("access") && !access.grants.is_empty() && !access.is_enabled() {
         let what = "grants have no effect without authentication: every client on this machine has full access";
-        meaning.error("/access/grants", what, "declare tokens, issuers or tls.clientCa, or remove the grants");
+        converter.error("/access/grants", what, "declare tokens, issuers or tls.clientCa, or remove the grants");
     }
-    if meaning.whole && access.is_enabled() && access.grants.is_empty() {
-        meaning.warn("/access", "there are no grants, so every request is denied", "add grants");
+    if converter.is_complete("access") && access.is_enabled() && access.grants.is_empty() {
+        converter.warn("/access", "there are no grants, so every request is denied", "add grants");
     }
     access
 }
 
 /// Checks that a listener that other machines can reach has TLS and authentication.
-pub(crate) fn check_listener(settings: &Settings, place: FileLocation, reader: &mut Reader<'_>) {
+pub(crate) fn check_listener(settings: &Settings, location: FileLocation, context: &mut LoadContext<'_>) {
     let Some(address) = settings.http.filter(|address| !address.ip().to_canonical().is_loopback()) else { return };
-    if reader.refused {
+    if context.has_errors {
         // The missing keys may be the ones with an error.
         return;
     }
@@ -60,19 +60,23 @@ pub(crate) fn check_listener(settings: &Settings, place: FileLocation, reader: &
         (Some(_), false) => "access.tokens, access.issuers or access.tls.clientCa",
         (None, false) => "access.tls, and access.tokens, access.issuers or access.tls.clientCa",
     };
-    reader.fault(open_listener(address, missing, place));
+    context.report(open_listener_error(address, missing, location));
 }
 
-fn open_listener(address: SocketAddr, missing: &str, place: FileLocation) -> Diagnostic {
+fn open_listener_error(address: SocketAddr, missing: &str, location: FileLocation) -> Diagnostic {
     let what =
         format!("listen.http: {address} can be reached from other machines, which requires TLS and authentication");
-    Diagnostic::error(place, what, format!("add {missing} (docs/access.md), or listen on 127.0.0.1:{}", address.port()))
+    Diagnostic::error(
+        location,
+        what,
+        format!("add {missing} (docs/access.md), or listen on 127.0.0.1:{}", address.port()),
+    )
 }
 
-fn tls(meaning: &mut Meaning<'_, '_>, wire: &v1::ServerTls) -> Option<ServerTls> {
-    let cert = secret(meaning, "/access/tls/cert", &wire.cert);
-    let key = secret(meaning, "/access/tls/key", &wire.key);
-    let ca = wire.client_ca.as_ref().map(|ca| secret(meaning, "/access/tls/clientCa", ca));
+fn tls(converter: &mut Converter<'_, '_>, wire: &v1::ServerTls) -> Option<ServerTls> {
+    let cert = secret(converter, "/access/tls/cert", &wire.cert);
+    let key = secret(converter, "/access/tls/key", &wire.key);
+    let ca = wire.client_ca.as_ref().map(|ca| secret(converter, "/access/tls/clientCa", ca));
     // Without its authority, clients with an invalid certificate would count as clients without one.
     let ca = match ca {
         Some(None) => return None,
@@ -80,27 +84,27 @@ fn tls(meaning: &mut Meaning<'_, '_>, wire: &v1::ServerTls) -> Option<ServerTls>
     };
     match ServerTls::new(&cert?, &key?, ca.as_ref()) {
         Ok(tls) => Some(tls),
-        Err(fault) => {
-            let (at, what) = match fault {
+        Err(diagnostic) => {
+            let (at, what) = match diagnostic {
                 TlsFault::Certificate(what) => ("cert", what),
                 TlsFault::ClientCa(what) => ("clientCa", what),
                 TlsFault::Key(what) => ("key", what),
             };
-            meaning.error(format_args!("/access/tls/{at}"), what, "use a certificate and its key, both in PEM");
+            converter.error(format_args!("/access/tls/{at}"), what, "use a certificate and its key, both in PEM");
             None
         }
     }
 }
 
-fn tokens(meaning: &mut Meaning<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntry> {
+fn tokens(converter: &mut Converter<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntry> {
     let mut names = BTreeMap::new();
     let mut hashes: BTreeMap<TokenHash, usize> = BTreeMap::new();
     let mut entries = Vec::with_capacity(wires.len());
     for (index, Token { name: As(AccessName(name)), sha256: As(hash), expires }) in wires.into_iter().enumerate() {
-        once(meaning, &mut names, "tokens", index, &name);
+        once(converter, &mut names, "tokens", index, &name);
         if let Some(first) = hashes.insert(hash.clone(), index) {
             let what = format!("access.tokens[{first}] has the same hash");
-            meaning.error(
+            converter.error(
                 format_args!("/access/tokens/{index}/sha256"),
                 what,
                 "create another token: fairway token create",
@@ -112,31 +116,37 @@ fn tokens(meaning: &mut Meaning<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntry> {
 }
 
 /// Records a name of a section; a repeated one is an error.
-fn once(meaning: &mut Meaning<'_, '_>, names: &mut BTreeMap<String, usize>, section: &str, index: usize, name: &str) {
+fn once(
+    converter: &mut Converter<'_, '_>,
+    names: &mut BTreeMap<String, usize>,
+    section: &str,
+    index: usize,
+    name: &str,
+) {
     if let Some(first) = names.insert(name.to_owned(), index) {
         let what = format!("{name} is already declared in access.{section}[{first}]");
-        meaning.error(format_args!("/access/{section}/{index}/name"), what, "rename or remove one of them");
+        converter.error(format_args!("/access/{section}/{index}/name"), what, "rename or remove one of them");
     }
 }
 
-fn issuers(meaning: &mut Meaning<'_, '_>, wires: Vec<v1::Issuer>) -> Vec<Arc<Issuer>> {
+fn issuers(converter: &mut Converter<'_, '_>, wires: Vec<v1::Issuer>) -> Vec<Arc<Issuer>> {
     let mut names = BTreeMap::new();
     let mut found: Vec<Arc<Issuer>> = Vec::new();
     for (index, wire) in wires.into_iter().enumerate() {
         let at = format!("/access/issuers/{index}");
         let As(AccessName(name)) = wire.name.clone();
-        once(meaning, &mut names, "issuers", index, &name);
+        once(converter, &mut names, "issuers", index, &name);
         if found.iter().any(|other| other.issuer == wire.issuer.0) {
             let what = format!("{} is also the issuer of another element", wire.issuer.0);
-            meaning.error(format_args!("{at}/issuer"), what, "merge them: audiences is a list");
+            converter.error(format_args!("{at}/issuer"), what, "merge them: audiences is a list");
         }
-        let Some(keys) = keys(meaning, &at, &wire) else { continue };
+        let Some(keys) = keys(converter, &at, &wire) else { continue };
         let text = |given: Option<Text<1, 128>>, usual: &str| given.map_or_else(|| usual.to_owned(), |Text(text)| text);
         let bounds = Duration::ZERO..=Duration::from_secs(600);
-        let leeway = meaning.bounded(&format!("{at}/leeway"), wire.leeway.as_ref(), &bounds, Duration::from_secs(30));
+        let leeway = converter.bounded(&format!("{at}/leeway"), wire.leeway.as_ref(), &bounds, Duration::from_secs(30));
         let bounds = Duration::from_secs(10)..=Duration::from_secs(86_400);
         let refresh =
-            meaning.bounded(&format!("{at}/refresh"), wire.refresh.as_ref(), &bounds, Duration::from_secs(600));
+            converter.bounded(&format!("{at}/refresh"), wire.refresh.as_ref(), &bounds, Duration::from_secs(600));
         found.push(Arc::new(Issuer {
             name,
             issuer: wire.issuer.0,
@@ -149,16 +159,16 @@ fn issuers(meaning: &mut Meaning<'_, '_>, wires: Vec<v1::Issuer>) -> Vec<Arc<Iss
             groups: text(wire.groups_claim, "groups"),
             leeway,
             refresh,
-            ca: wire.ca.and_then(|ca| secret(meaning, &format!("{at}/ca"), &ca)),
+            ca: wire.ca.and_then(|ca| secret(converter, &format!("{at}/ca"), &ca)),
         }));
     }
     found
 }
 
-fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<KeySource> {
+fn keys(converter: &mut Converter<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<KeySource> {
     match (&wire.keys_url, &wire.keys_file) {
         (Some(_), Some(_)) => {
-            meaning.error(
+            converter.error(
                 format_args!("{at}/keysFile"),
                 "keysFile and keysUrl exclude each other",
                 "remove one of them",
@@ -168,17 +178,17 @@ fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<Ke
         (Some(As(SecureUrl(url))), None) => Some(KeySource::Url(url.clone())),
         (None, Some(Text(file))) => {
             let pointer = format!("{at}/keysFile");
-            let path = meaning.path(&pointer, file);
-            let read = meaning.files().read(&path, SECRET_MAX).map_err(|why| (why.what, why.hint));
-            let read = read.and_then(|octets| {
-                check_keys(&octets)
+            let path = converter.path(&pointer, file);
+            let read = converter.files().read(&path, SECRET_MAX).map_err(|why| (why.what, why.hint));
+            let read = read.and_then(|bytes| {
+                check_keys(&bytes)
                     .map_err(|why| (format!("cannot be used: {why}"), "use a JSON Web Key Set (RFC 7517)"))?;
-                Ok(String::from_utf8_lossy(&octets).into())
+                Ok(String::from_utf8_lossy(&bytes).into())
             });
             match read {
                 Ok(text) => Some(KeySource::Given(text)),
                 Err((what, hint)) => {
-                    meaning.error(pointer, format!("{} {what}", path.display()), hint);
+                    converter.error(pointer, format!("{} {what}", path.display()), hint);
                     None
                 }
             }
@@ -187,34 +197,34 @@ fn keys(meaning: &mut Meaning<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<Ke
             Ok(url) => Some(KeySource::Discovered(url)),
             Err(_) => {
                 let what = "keys cannot be discovered, because the issuer is not an https URL without query";
-                meaning.error(format_args!("{at}/issuer"), what, "add keysUrl or keysFile");
+                converter.error(format_args!("{at}/issuer"), what, "add keysUrl or keysFile");
                 None
             }
         },
     }
 }
 
-fn roles(meaning: &mut Meaning<'_, '_>, wires: Vec<Role>) -> BTreeMap<String, Verbs> {
+fn roles(converter: &mut Converter<'_, '_>, wires: Vec<Role>) -> BTreeMap<String, Verbs> {
     let mut roles: BTreeMap<String, Verbs> =
         BUILT_IN_ROLES.iter().map(|(name, verbs)| ((*name).to_owned(), *verbs)).collect();
     let mut names = BTreeMap::new();
     for (index, Role { name: As(AccessName(name)), verbs: List(verbs) }) in wires.into_iter().enumerate() {
         if BUILT_IN_ROLES.iter().any(|(known, _)| *known == name) {
-            meaning.error(
+            converter.error(
                 format_args!("/access/roles/{index}/name"),
                 format!("{name} is a built-in role"),
                 "rename it",
             );
             continue;
         }
-        once(meaning, &mut names, "roles", index, &name);
+        once(converter, &mut names, "roles", index, &name);
         roles.insert(name, verbs.into_iter().map(|As(verb)| verb).collect());
     }
     roles
 }
 
 fn grant(
-    meaning: &mut Meaning<'_, '_>,
+    converter: &mut Converter<'_, '_>,
     access: &Access,
     roles: &BTreeMap<String, Verbs>,
     index: usize,
@@ -222,16 +232,18 @@ fn grant(
 ) -> Option<Grant> {
     let v1::Grant { role: As(AccessName(role)), to: List(to), projects } = wire;
     let verbs = roles.get(&role).copied();
-    if verbs.is_none() && meaning.whole {
+    if verbs.is_none() && converter.is_complete("access") {
         let hint = match closest(&role, roles.keys().map(String::as_str)) {
             Some(word) => format!("did you mean {word}?"),
             None => format!("known roles: {}", roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
         };
-        meaning.error(format_args!("/access/grants/{index}/role"), format!("role {role} is not declared"), hint);
+        converter.error(format_args!("/access/grants/{index}/role"), format!("role {role} is not declared"), hint);
     }
     for (number, As(subject)) in to.iter().enumerate() {
-        if let Some((what, hint)) = unfit(access, subject, verbs.unwrap_or_default()).filter(|_| meaning.whole) {
-            meaning.error(format_args!("/access/grants/{index}/to/{number}"), what, hint);
+        if let Some((what, hint)) =
+            unfit(access, subject, verbs.unwrap_or_default()).filter(|_| converter.is_complete("access"))
+        {
+            converter.error(format_args!("/access/grants/{index}/to/{number}"), what, hint);
         }
     }
     let projects = projects

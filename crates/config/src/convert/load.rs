@@ -8,11 +8,12 @@ use fairway_model::{
     LoadSourceName, LoadUnit, Subject,
 };
 
-use super::{Meaning, monitors};
+use super::{Converter, monitors};
 use crate::{
     bounds_wire::{Int, List, Text},
     load_wire::{Load, LoadType, Metric, MetricType, Signal, Unit},
     v1,
+    values::TextValue,
     values_wire::{As, Fraction},
 };
 
@@ -24,14 +25,14 @@ const OWN: &[(LoadType, &str, &[&str])] = &[
 ];
 
 /// Returns the load sources by name.
-pub(super) fn sources(meaning: &mut Meaning<'_, '_>, list: Vec<Load>) -> BTreeMap<LoadSourceName, Arc<LoadSource>> {
+pub(super) fn sources(converter: &mut Converter<'_, '_>, list: Vec<Load>) -> BTreeMap<LoadSourceName, Arc<LoadSource>> {
     let mut sources = BTreeMap::new();
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format!("/load/{index}");
         let As(name) = wire.name.clone();
-        refuse_foreign_keys(meaning, &pointer, &wire);
-        let source = source(meaning, &pointer, wire);
-        if meaning.declare(Subject::LoadSource(name.clone()), index) {
+        reject_foreign_keys(converter, &pointer, &wire);
+        let source = source(converter, &pointer, wire);
+        if converter.declare(Subject::LoadSource(name.clone()), index) {
             sources.insert(name, Arc::new(source));
         }
     }
@@ -39,50 +40,53 @@ pub(super) fn sources(meaning: &mut Meaning<'_, '_>, list: Vec<Load>) -> BTreeMa
 }
 
 /// Returns the load source of each cluster. Of two clusters with the same name, the first one counts.
-pub(super) fn feeds(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, ClusterLoadSource> {
-    let mut feeds = BTreeMap::new();
+pub(super) fn cluster_sources(
+    converter: &mut Converter<'_, '_>,
+    list: &[v1::Cluster],
+) -> BTreeMap<ClusterName, ClusterLoadSource> {
+    let mut sources = BTreeMap::new();
     for (index, cluster) in list.iter().enumerate() {
         let gateways = cluster.scrape.as_ref().map(|List(list)| list.iter().map(|As(at)| at.clone()).collect());
         match (&cluster.load, gateways) {
-            (Some(As(source)), gateways) => {
-                let feed = ClusterLoadSource { source: source.clone(), gateways: gateways.unwrap_or_default() };
-                feeds.entry(cluster.name.0.clone()).or_insert(feed);
+            (Some(As(name)), gateways) => {
+                let source = ClusterLoadSource { source: name.clone(), gateways: gateways.unwrap_or_default() };
+                sources.entry(cluster.name.0.clone()).or_insert(source);
             }
             (None, Some(_)) => {
                 let what = "scrape has no effect without a load source";
-                meaning.error(format_args!("/clusters/{index}/scrape"), what, "add load, or remove scrape");
+                converter.error(format_args!("/clusters/{index}/scrape"), what, "add load, or remove scrape");
             }
             (None, None) => {}
         }
     }
-    feeds
+    sources
 }
 
 /// Returns target and limit of the load of each cluster that declares any.
-pub(super) fn aims(meaning: &mut Meaning<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, LoadBounds> {
-    let mut aims = BTreeMap::new();
+pub(super) fn bounds(converter: &mut Converter<'_, '_>, list: &[v1::Cluster]) -> BTreeMap<ClusterName, LoadBounds> {
+    let mut bounds = BTreeMap::new();
     for (index, cluster) in list.iter().enumerate() {
         if cluster.target.is_none() && cluster.limit.is_none() {
             continue;
         }
-        let usual = LoadBounds::DEFAULT;
-        let limit = cluster.limit.as_ref().map_or_else(|| usual.limit(), Fraction::permille);
-        let target = cluster.target.as_ref().map_or_else(|| usual.target().min(limit), Fraction::permille);
+        let default = LoadBounds::DEFAULT;
+        let limit = cluster.limit.as_ref().map_or_else(|| default.limit(), Fraction::permille);
+        let target = cluster.target.as_ref().map_or_else(|| default.target().min(limit), Fraction::permille);
         match LoadBounds::new(target, limit) {
-            Ok(aim) => _ = aims.entry(cluster.name.0.clone()).or_insert(aim),
+            Ok(found) => _ = bounds.entry(cluster.name.0.clone()).or_insert(found),
             Err(error) => {
                 let key = if cluster.target.is_some() { "target" } else { "limit" };
-                let said = error.to_string();
-                let (what, hint) = said.split_once("; ").unwrap_or((&said, ""));
-                meaning.error(format_args!("/clusters/{index}/{key}"), what, hint);
+                let text = error.to_string();
+                let (what, hint) = text.split_once("; ").unwrap_or((&text, ""));
+                converter.error(format_args!("/clusters/{index}/{key}"), what, hint);
             }
         }
     }
-    aims
+    bounds
 }
 
 /// Rejects keys of other types: they would have no effect, which the user does not expect.
-fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Load) {
+fn reject_foreign_keys(converter: &mut Converter<'_, '_>, pointer: &str, wire: &Load) {
     let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == wire.kind) else { return };
     let given = [
         ("label", wire.label.is_some()),
@@ -99,19 +103,19 @@ fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Load
             let others: Vec<&str> =
                 OWN.iter().filter(|(.., own)| own.contains(key)).map(|(_, word, _)| *word).collect();
             let hint = format!("remove it; it belongs to type {}", others.join(" and "));
-            meaning.error(format_args!("{pointer}/{key}"), format!("{key} is not valid for type {word}"), hint);
+            converter.error(format_args!("{pointer}/{key}"), format!("{key} is not valid for type {word}"), hint);
         } else if wire.url.is_some() && ["path", "port"].contains(key) {
             let what = format!("{key} applies to gateways, but url replaces them");
-            meaning.error(format_args!("{pointer}/{key}"), what, "remove one of them");
+            converter.error(format_args!("{pointer}/{key}"), what, "remove one of them");
         }
     }
 }
 
-fn source(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: Load) -> LoadSource {
+fn source(converter: &mut Converter<'_, '_>, pointer: &str, mut wire: Load) -> LoadSource {
     let bounds = LoadSource::PERIOD_MIN..=LoadSource::PERIOD_MAX;
-    let read = read(meaning, pointer, &mut wire);
+    let read = read(converter, pointer, &mut wire);
     let default = LoadSource::new(read);
-    let period = meaning.bounded(&format!("{pointer}/period"), wire.period.as_ref(), &bounds, default.period);
+    let period = converter.bounded(&format!("{pointer}/period"), wire.period.as_ref(), &bounds, default.period);
     let timeout = wire.timeout.map_or_else(|| default.timeout.min(period), |As(timeout): As<Duration>| timeout);
     let source = LoadSource {
         unit: match wire.unit {
@@ -120,29 +124,29 @@ fn source(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: Load) -> LoadS
         },
         period,
         timeout,
-        token: wire.token.and_then(|wire| monitors::secret(meaning, &format!("{pointer}/token"), &wire)),
-        tls: wire.tls.map(|wire| monitors::tls(meaning, &format!("{pointer}/tls"), wire)),
+        token: wire.token.and_then(|wire| monitors::secret(converter, &format!("{pointer}/token"), &wire)),
+        tls: wire.tls.map(|wire| monitors::tls(converter, &format!("{pointer}/tls"), wire)),
         ..default
     };
     if source.unit == LoadUnit::Permille && matches!(source.query, LoadQuery::Prometheus { metric: None, .. }) {
         let what = "the signals of a gateway are not in permille";
-        meaning.error(format_args!("{pointer}/unit"), what, "remove it, or declare a metric that is in permille");
+        converter.error(format_args!("{pointer}/unit"), what, "remove it, or declare a metric that is in permille");
     }
-    refuse_unfit(meaning, pointer, &source);
+    reject_unusable(converter, pointer, &source);
     source
 }
 
-fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadQuery {
-    let mut need = |key: &str| meaning.error(pointer, format!("key {key} is missing"), format!("add {key}"));
+fn read(converter: &mut Converter<'_, '_>, pointer: &str, wire: &mut Load) -> LoadQuery {
+    let mut need = |key: &str| converter.error(pointer, format!("key {key} is missing"), format!("add {key}"));
     match wire.kind {
         LoadType::Prometheus => {
-            let metric = wire.metric.take().map(|wire| metric(meaning, &format!("{pointer}/metric"), wire));
+            let metric = wire.metric.take().map(|wire| metric(converter, &format!("{pointer}/metric"), wire));
             if metric.is_some() && wire.signal.is_some() {
                 let what = "signal has no effect if a metric is declared";
-                meaning.error(format_args!("{pointer}/signal"), what, "remove one of them");
+                converter.error(format_args!("{pointer}/signal"), what, "remove one of them");
             }
             LoadQuery::Prometheus {
-                endpoint: place(wire, 15_090, "/stats/prometheus"),
+                endpoint: endpoint(wire, 15_090, "/stats/prometheus"),
                 signal: wire.signal.map(signal),
                 metric,
                 overload_at: wire.overload_at.map_or(95, |Int(percent)| percent),
@@ -159,9 +163,9 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadQu
             let found = found.unwrap_or_default();
             if !found.is_empty() && !found.starts_with('/') {
                 let what = format!("{found:?} is not a JSON pointer");
-                meaning.error(format_args!("{pointer}/pointer"), what, "write it like /load (RFC 6901)");
+                converter.error(format_args!("{pointer}/pointer"), what, "write it like /load (RFC 6901)");
             }
-            LoadQuery::Json { endpoint: place(wire, 1, "/"), pointer: found }
+            LoadQuery::Json { endpoint: endpoint(wire, 1, "/"), pointer: found }
         }
         LoadType::Promql => {
             if wire.query.is_none() {
@@ -170,9 +174,9 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadQu
             if wire.url.is_none() {
                 need("url");
             }
-            let nowhere = || As(super::super::values::TextValue::parse("http://localhost").expect("a valid literal"));
+            let placeholder = || As(TextValue::parse("http://localhost").expect("a valid literal"));
             LoadQuery::Promql {
-                url: wire.url.take().unwrap_or_else(nowhere).0,
+                url: wire.url.take().unwrap_or_else(placeholder).0,
                 query: wire.query.take().map(|Text(query)| query).unwrap_or_default(),
                 label: wire.label.take().map_or_else(|| "cluster".to_owned(), |Text(label)| label),
             }
@@ -180,12 +184,12 @@ fn read(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut Load) -> LoadQu
     }
 }
 
-fn place(wire: &mut Load, port: u16, path: &str) -> LoadEndpoint {
+fn endpoint(wire: &mut Load, port: u16, path: &str) -> LoadEndpoint {
     let (port, path) = (wire.port.map_or(port, |Int(port)| port), wire.path.take().unwrap_or_else(|| path.to_owned()));
     wire.url.take().map_or(LoadEndpoint::Gateways { port, path }, |As(url)| LoadEndpoint::Url(url))
 }
 
-fn metric(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: Metric) -> LoadMetric {
+fn metric(converter: &mut Converter<'_, '_>, pointer: &str, wire: Metric) -> LoadMetric {
     let word = |text: &str, colon: bool| {
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || (colon && c == ':');
         text.chars().all(letter) && !text.starts_with(|c: char| c.is_ascii_digit()) && !text.is_empty()
@@ -193,13 +197,13 @@ fn metric(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: Metric) -> LoadMet
     let Text(name) = wire.name;
     if !word(&name, true) {
         let what = format!("{name:?} is not a metric name");
-        meaning.error(format_args!("{pointer}/name"), what, "write the name only; labels have their own key");
+        converter.error(format_args!("{pointer}/name"), what, "write the name only; labels have their own key");
     }
     let labels = wire.labels.unwrap_or_default();
     for label in labels.keys().filter(|label| !word(label, false)) {
         let key = label.replace('~', "~0").replace('/', "~1");
         let what = format!("{label:?} is not a label name");
-        meaning.error(format_args!("{pointer}/labels/{key}"), what, "write it like reporter: source");
+        converter.error(format_args!("{pointer}/labels/{key}"), what, "write it like reporter: source");
     }
     LoadMetric { name, labels: labels.into_iter().collect(), is_rate: wire.kind == Some(MetricType::Rate) }
 }
@@ -213,7 +217,7 @@ const fn signal(wire: Signal) -> LoadSignal {
 }
 
 /// Rejects a source that could not be asked: invalid paths, tokens, certificates and keys.
-fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, source: &LoadSource) {
+fn reject_unusable(converter: &mut Converter<'_, '_>, pointer: &str, source: &LoadSource) {
     let Err(error) = check_load_source(source) else { return };
     let key = match &error {
         MonitorError::Ca(_) => "/tls/ca",
@@ -225,11 +229,15 @@ fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, source: &LoadSourc
         // The text of the error would show the token.
         MonitorError::Header(_) => {
             let what = "the token cannot be sent: it is not one line of printable ASCII";
-            return meaning.error(format_args!("{pointer}/token"), what, "check the file or variable for line breaks");
+            return converter.error(
+                format_args!("{pointer}/token"),
+                what,
+                "check the file or variable for line breaks",
+            );
         }
         _ => "",
     };
     let text = error.to_string();
     let (what, hint) = text.split_once("; ").unwrap_or((&text, ""));
-    meaning.error(format_args!("{pointer}{key}"), what, hint);
+    converter.error(format_args!("{pointer}{key}"), what, hint);
 }

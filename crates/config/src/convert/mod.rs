@@ -1,15 +1,14 @@
 //! Conversion of the file's types to model types, with a location for every error.
 //!
 //! Structure and single values are already valid: their types ensure it. Checked here are limits, keys that exclude
-//! each other, and
-//! files that are named. Rules across objects are in the model ([`DesiredState::violations`]); here they get their
-//! locations.
+//! each other, and files that are named. Rules across objects are in the model ([`DesiredState::violations`]); here
+//! they get their locations.
 
 mod access;
 mod load;
+mod locations;
 mod monitors;
 mod objects;
-mod places;
 mod policy;
 mod publish;
 mod publish_to;
@@ -30,18 +29,26 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{DesiredState, Diagnostic, FileLocation, Severity, Subject};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Member, MonitorName, Name, Severity, Subject};
 use fairway_zonefile::ZoneData;
 
 use super::{
-    OverrideSpec, Settings, environment::data_dir_of, files::Files, kept::KeptZones, maps::KeptMaps, reader::Reader,
-    tree::Tree, v1, values::show, values_wire::As,
+    OverrideSpec, Settings,
+    cache::ZoneCache,
+    context::{Input, LoadContext},
+    environment::data_dir_of,
+    files::Files,
+    maps::MapCache,
+    tree::Tree,
+    v1,
+    values::show,
+    values_wire::As,
 };
 
-pub(super) use self::policy::of_words as policy_of_words;
+pub(super) use self::policy::parse as parse_policy;
 pub(super) use self::{
     access::check_listener,
-    settings::{FILTER_WAY_OUT, filter_fault},
+    settings::{FILTER_HINT, filter_error},
     zones::{check as check_zone_data, read as read_zone_file},
 };
 
@@ -51,83 +58,84 @@ pub(super) struct Converted {
     pub(super) desired: DesiredState,
     /// Records of the zones; `None` if they did not change.
     pub(super) zones: Option<Vec<ZoneData>>,
-    pub(super) kept: KeptZones,
-    pub(super) kept_maps: KeptMaps,
+    pub(super) zone_cache: ZoneCache,
+    pub(super) map_cache: MapCache,
     pub(super) overrides: Vec<OverrideSpec>,
 }
 
-/// Converts a whole configuration. Errors go to the reader; the result is valid only if there are none.
+/// Converts a whole configuration. Errors go to the context; the result is valid only if there are none.
 ///
-/// If the reader already has an error, or reads a single object of the API, some objects are missing from the input.
-/// Then rules across
-/// objects are not checked, since they would report what is missing.
-pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, reader: &mut Reader<'_>) -> Converted {
-    let whole = !reader.refused && !reader.apart;
+/// Objects may be missing from the input: elements with structural errors are left out, and an object of the API comes
+/// alone. No error is reported that a missing object would resolve.
+pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, context: &mut LoadContext<'_>) -> Converted {
     let objects = config.monitors.len()
         + config.clusters.len()
         + config.pools.len()
         + config.names.len()
         + config.records.len()
         + config.zones.len();
-    let mut meaning = Meaning { tree, reader, whole, subjects: HashMap::with_capacity(objects) };
-    let mut settings = settings::settings(&mut meaning, &config);
-    settings.access = Arc::new(access::access(&mut meaning, config.access));
-    let data_dir = data_dir_of(settings.data_dir.clone(), meaning.reader);
-    let places::Maps { maps, latencies, kept: kept_maps } =
-        places::maps(&mut meaning, config.maps, config.latencies, data_dir.as_deref());
+    let mut converter = Converter { tree, context, subjects: HashMap::with_capacity(objects) };
+    let mut settings = settings::settings(&mut converter, &config);
+    settings.access = Arc::new(access::access(&mut converter, config.access));
+    let data_dir = match converter.context.input {
+        Input::Files => data_dir_of(settings.data_dir.clone(), converter.context),
+        Input::ApiObject | Input::Memory => None,
+    };
+    let locations::Maps { maps, latencies, cache: map_cache } =
+        locations::maps(&mut converter, config.maps, config.latencies, data_dir.as_deref());
     let mut desired = DesiredState {
-        cluster_load_sources: load::feeds(&mut meaning, &config.clusters),
-        load_bounds: load::aims(&mut meaning, &config.clusters),
-        load_sources: load::sources(&mut meaning, config.load),
+        cluster_load_sources: load::cluster_sources(&mut converter, &config.clusters),
+        load_bounds: load::bounds(&mut converter, &config.clusters),
+        load_sources: load::sources(&mut converter, config.load),
         maps,
         latencies,
-        monitors: monitors::monitors(&mut meaning, config.monitors),
-        clusters: objects::clusters(&mut meaning, config.clusters),
-        pools: objects::pools(&mut meaning, config.pools),
-        names: objects::names(&mut meaning, config.names),
-        records: records::records(&mut meaning, config.records),
+        monitors: monitors::monitors(&mut converter, config.monitors),
+        clusters: objects::clusters(&mut converter, config.clusters),
+        pools: objects::pools(&mut converter, config.pools),
+        names: objects::names(&mut converter, config.names),
+        records: records::records(&mut converter, config.records),
         ..DesiredState::default()
     };
-    let overrides = objects::overrides(&mut meaning, config.overrides, &desired);
-    let (zones, kept) = zones::zones(&mut meaning, config.zones, &mut desired);
-    if whole {
-        meaning.problems(&desired);
+    let overrides = objects::overrides(&mut converter, config.overrides, &desired);
+    let (zones, zone_cache) = zones::zones(&mut converter, config.zones, &mut desired);
+    if converter.context.input != Input::ApiObject {
+        converter.report_violations(&desired);
     }
-    Converted { settings, desired, zones, kept, kept_maps, overrides }
+    Converted { settings, desired, zones, zone_cache, map_cache, overrides }
 }
 
 /// State of a conversion.
 ///
 /// Locations are given as JSON pointers, which are formatted only for an error.
-struct Meaning<'a, 'r> {
+struct Converter<'a, 'r> {
     tree: &'a Tree<'a>,
-    reader: &'a mut Reader<'r>,
-    /// True if no object is missing from the input.
-    whole: bool,
+    context: &'a mut LoadContext<'r>,
     /// Index of the element that declares each object, in its section.
     subjects: HashMap<Subject, usize>,
 }
 
-impl Meaning<'_, '_> {
+impl Converter<'_, '_> {
     /// Records an error at a JSON pointer.
     fn error(&mut self, pointer: impl Display, what: impl AsRef<str>, hint: impl Into<String>) {
-        self.fault(Severity::Error, &pointer.to_string(), what.as_ref(), hint.into());
+        self.report(Severity::Error, &pointer.to_string(), what.as_ref(), hint.into());
     }
 
     /// Records a warning at a JSON pointer.
     fn warn(&mut self, pointer: impl Display, what: impl AsRef<str>, hint: impl Into<String>) {
-        self.fault(Severity::Warning, &pointer.to_string(), what.as_ref(), hint.into());
+        self.report(Severity::Warning, &pointer.to_string(), what.as_ref(), hint.into());
     }
 
-    fn fault(&mut self, severity: Severity, pointer: &str, what: &str, hint: String) {
+    fn report(&mut self, severity: Severity, pointer: &str, what: &str, hint: String) {
         let located = self.tree.locate(pointer);
         let what = format!("{}: {what}", located.path);
-        self.reader
-            .fault(Diagnostic { severity, ..Diagnostic::error(located.spot.place(self.tree.files), what, hint) });
+        self.context.report(Diagnostic {
+            severity,
+            ..Diagnostic::error(located.position.location(self.tree.files), what, hint)
+        });
     }
 
-    fn place(&self, pointer: &str) -> FileLocation {
-        self.tree.locate(pointer).spot.place(self.tree.files)
+    fn location(&self, pointer: &str) -> FileLocation {
+        self.tree.locate(pointer).position.location(self.tree.files)
     }
 
     /// Declares an object. Reports an error and returns false if its name is already declared.
@@ -140,7 +148,7 @@ impl Meaning<'_, '_> {
             Entry::Occupied(entry) => {
                 let (subject, first) = (entry.key().clone(), *entry.get());
                 let (section, kind, name) = described(&subject);
-                let first = self.place(&format!("/{section}/{first}"));
+                let first = self.location(&format!("/{section}/{first}"));
                 let what = format!("{kind} {name} is already declared in {first}");
                 self.error(format_args!("/{section}/{index}/name"), what, "rename or remove one of them");
                 false
@@ -149,14 +157,14 @@ impl Meaning<'_, '_> {
     }
 
     /// Returns the location at which an object is declared.
-    fn place_of(&self, subject: &Subject) -> FileLocation {
+    fn location_of(&self, subject: &Subject) -> FileLocation {
         let (object, member) = match subject {
             Subject::Member(pool, member) => (&Subject::Pool(pool.clone()), format!("/members/{member}")),
             object => (object, String::new()),
         };
         let (section, ..) = described(object);
         let pointer = self.subjects.get(object).map(|index| format!("/{section}/{index}{member}"));
-        self.place(&pointer.unwrap_or_default())
+        self.location(&pointer.unwrap_or_default())
     }
 
     /// Returns a duration if it is within limits, or the default after reporting an error.
@@ -178,7 +186,7 @@ impl Meaning<'_, '_> {
 
     /// Returns the name of the file that contains a pointer.
     fn file(&self, pointer: &str) -> Arc<str> {
-        Arc::clone(&self.tree.files[usize::from(self.tree.known_spot(pointer).file)])
+        Arc::clone(&self.tree.files[usize::from(self.tree.parsed_position(pointer).file)])
     }
 
     /// Resolves a path of the configuration. Relative paths start at the folder of the file that names them.
@@ -188,14 +196,58 @@ impl Meaning<'_, '_> {
     }
 
     fn files(&mut self) -> &mut Files {
-        &mut self.reader.files
+        &mut self.context.files
+    }
+
+    /// True if all elements of a section are in the input.
+    fn is_complete(&self, section: &str) -> bool {
+        self.context.input != Input::ApiObject && self.context.left_out.is_complete(section)
     }
 
     /// Reports violated rules at the locations of their objects. Every object is declared, so each has a location.
-    fn problems(&mut self, desired: &DesiredState) {
-        for problem in desired.violations() {
-            let place = self.place_of(&problem.subject);
-            self.reader.fault(problem.at(place));
+    fn report_violations(&mut self, desired: &DesiredState) {
+        for violation in desired.violations() {
+            if !self.refers_to_left_out(desired, &violation.subject) {
+                let location = self.location_of(&violation.subject);
+                self.context.report(violation.at(location));
+            }
+        }
+    }
+
+    /// True if an object refers to one that is not declared, but may have been left out because of an error in it.
+    fn refers_to_left_out(&self, desired: &DesiredState, subject: &Subject) -> bool {
+        let left_out = &self.context.left_out;
+        let monitor = |name: Option<&MonitorName>| {
+            name.is_some_and(|name| {
+                !desired.monitors.contains_key(name) && left_out.may_include("monitors", name.as_str())
+            })
+        };
+        let cluster = |member: &Member| {
+            let name = &member.cluster;
+            !desired.clusters.contains_key(name) && left_out.may_include("clusters", name.as_str())
+        };
+        let zone = |name: &Name| desired.zone_of(name).is_none() && !left_out.is_complete("zones");
+        match subject {
+            Subject::LoadSource(_) | Subject::Monitor(_) | Subject::Map(_) | Subject::Latencies(_) => false,
+            Subject::Zone(name) => monitor(desired.zones.get(name).and_then(|zone| zone.monitor.as_ref())),
+            Subject::Records(name, _) => zone(name),
+            Subject::Cluster(name) => desired.cluster_load_sources.get(name).is_some_and(|load| {
+                !desired.load_sources.contains_key(&load.source) && left_out.may_include("load", load.source.as_str())
+            }),
+            Subject::Name(name) => desired.names.get(name).is_some_and(|name| {
+                let pool = &name.pool;
+                zone(&name.name) || !desired.pools.contains_key(pool) && left_out.may_include("pools", pool.as_str())
+            }),
+            Subject::Member(pool, index) => desired.pools.get(pool).is_some_and(|pool| {
+                let member = &pool.members[*index];
+                cluster(member) || monitor(member.monitor.as_ref())
+            }),
+            Subject::Pool(name) => desired.pools.get(name).is_some_and(|pool| {
+                let by_location = pool.policy.location_rankings().next().is_some();
+                monitor(pool.monitor.as_ref())
+                    || by_location && (!left_out.is_complete("maps") || !left_out.is_complete("latencies"))
+                    || by_location && pool.members.iter().any(cluster)
+            }),
         }
     }
 }

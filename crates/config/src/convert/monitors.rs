@@ -7,7 +7,7 @@ use fairway_model::{
     Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, SharedMap, StatusSet, Subject, TlsCheck,
 };
 
-use super::Meaning;
+use super::Converter;
 use crate::{
     bounds_wire::{Int, Text},
     tree::quoted,
@@ -29,14 +29,17 @@ const OWN: &[(MonitorType, &str, &[&str])] = &[
 ];
 
 /// Returns the monitors by name.
-pub(super) fn monitors(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Monitor>) -> SharedMap<MonitorName, Arc<Monitor>> {
+pub(super) fn monitors(
+    converter: &mut Converter<'_, '_>,
+    list: Vec<v1::Monitor>,
+) -> SharedMap<MonitorName, Arc<Monitor>> {
     let mut monitors = SharedMap::new();
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format!("/monitors/{index}");
         let As(name) = wire.name.clone();
-        refuse_foreign_keys(meaning, &pointer, &wire);
-        let monitor = monitor(meaning, &pointer, wire);
-        if meaning.declare(Subject::Monitor(name.clone()), index) {
+        reject_foreign_keys(converter, &pointer, &wire);
+        let monitor = monitor(converter, &pointer, wire);
+        if converter.declare(Subject::Monitor(name.clone()), index) {
             monitors.insert(name, Arc::new(monitor));
         }
     }
@@ -44,7 +47,7 @@ pub(super) fn monitors(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Monitor>) ->
 }
 
 /// Rejects keys of other types: they would have no effect, which the user does not expect.
-fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Monitor) {
+fn reject_foreign_keys(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Monitor) {
     let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == wire.kind) else { return };
     let given = [
         ("body", wire.body.is_some()),
@@ -61,7 +64,7 @@ fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::
     for (key, _) in given.iter().filter(|(key, given)| *given && !own.contains(key)) {
         let others: Vec<&str> = OWN.iter().filter(|(.., own)| own.contains(key)).map(|(_, word, _)| *word).collect();
         let what = format!("{key} is not valid for type {word}");
-        meaning.error(
+        converter.error(
             format_args!("{pointer}/{key}"),
             what,
             format!("remove it; it belongs to type {}", others.join(" and ")),
@@ -69,39 +72,39 @@ fn refuse_foreign_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::
     }
 }
 
-fn monitor(meaning: &mut Meaning<'_, '_>, pointer: &str, mut wire: v1::Monitor) -> Monitor {
+fn monitor(converter: &mut Converter<'_, '_>, pointer: &str, mut wire: v1::Monitor) -> Monitor {
     let count = |given: Option<Int<u8, 1, 255>>, default| given.map_or(default, |Int(count)| count);
     let (rise, fall) = (wire.rise, wire.fall);
     let bounds = Monitor::PERIOD_MIN..=Duration::from_secs(86_400);
     let default = Monitor::new(Check::Always);
-    let period = meaning.bounded(&format!("{pointer}/period"), wire.period.as_ref(), &bounds, default.period);
+    let period = converter.bounded(&format!("{pointer}/period"), wire.period.as_ref(), &bounds, default.period);
     let timeout = wire.timeout.as_ref().map_or_else(|| default.timeout.min(period), |As(timeout)| *timeout);
-    let check = check(meaning, pointer, &mut wire);
+    let check = check(converter, pointer, &mut wire);
     let monitor = Monitor { check, period, timeout, rise: count(rise, default.rise), fall: count(fall, default.fall) };
-    refuse_unfit(meaning, pointer, &monitor);
+    reject_unusable(converter, pointer, &monitor);
     monitor
 }
 
-fn check(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &mut v1::Monitor) -> Check {
-    let tls = wire.tls.take().map(|wire| tls(meaning, &format!("{pointer}/tls"), wire));
+fn check(converter: &mut Converter<'_, '_>, pointer: &str, wire: &mut v1::Monitor) -> Check {
+    let tls = wire.tls.take().map(|wire| tls(converter, &format!("{pointer}/tls"), wire));
     match wire.kind {
         MonitorType::Always => Check::Always,
         MonitorType::Grpc => {
             let port = wire.port.map(|Int(port)| port).unwrap_or_else(|| {
                 let what = "type grpc has no default port";
-                meaning.error(pointer, what, "add port");
+                converter.error(pointer, what, "add port");
                 1
             });
             Check::Grpc(GrpcCheck { port, service: wire.service.take().unwrap_or_default(), tls })
         }
-        MonitorType::Http => Check::Http(http(meaning, pointer, wire, 80, None)),
-        MonitorType::Https => Check::Http(http(meaning, pointer, wire, 443, Some(tls.unwrap_or_default()))),
+        MonitorType::Http => Check::Http(http(converter, pointer, wire, 80, None)),
+        MonitorType::Https => Check::Http(http(converter, pointer, wire, 443, Some(tls.unwrap_or_default()))),
         MonitorType::Tcp => Check::Tcp { port: wire.port.map_or(443, |Int(port)| port) },
     }
 }
 
 fn http(
-    meaning: &mut Meaning<'_, '_>,
+    converter: &mut Converter<'_, '_>,
     pointer: &str,
     wire: &mut v1::Monitor,
     port: u16,
@@ -109,7 +112,11 @@ fn http(
 ) -> HttpCheck {
     let headers = wire.headers.take().unwrap_or_default();
     if let Some(name) = headers.keys().find(|name| name.eq_ignore_ascii_case("host")) {
-        meaning.error(format_args!("{pointer}/headers/{name}"), "the Host header has its own key", "write it as host");
+        converter.error(
+            format_args!("{pointer}/headers/{name}"),
+            "the Host header has its own key",
+            "write it as host",
+        );
     }
     HttpCheck {
         port: wire.port.map_or(port, |Int(port)| port),
@@ -120,25 +127,25 @@ fn http(
         },
         host: wire.host.take().map(|Text(host)| host),
         headers: headers.into_iter().collect(),
-        status: wire.status.take().map(|wire| statuses(meaning, pointer, &wire)).unwrap_or_default(),
+        status: wire.status.take().map(|wire| statuses(converter, pointer, &wire)).unwrap_or_default(),
         body: wire.body.take().map(|Text(body)| body),
         response_header: wire.response_header.take().map(|wire| (wire.name.0, wire.contains.map(|Text(text)| text))),
         tls,
     }
 }
 
-fn statuses(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Statuses) -> StatusSet {
-    wire.text().parse().unwrap_or_else(|fault: String| {
-        let (what, hint) = fault.split_once("; ").unwrap_or((&fault, ""));
-        meaning.error(format_args!("{pointer}/status"), what, hint);
+fn statuses(converter: &mut Converter<'_, '_>, pointer: &str, wire: &Statuses) -> StatusSet {
+    wire.text().parse().unwrap_or_else(|diagnostic: String| {
+        let (what, hint) = diagnostic.split_once("; ").unwrap_or((&diagnostic, ""));
+        converter.error(format_args!("{pointer}/status"), what, hint);
         StatusSet::default()
     })
 }
 
-pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -> TlsCheck {
+pub(super) fn tls(converter: &mut Converter<'_, '_>, pointer: &str, wire: v1::Tls) -> TlsCheck {
     if wire.cert.is_some() != wire.key.is_some() {
         let missing = if wire.cert.is_some() { "key" } else { "cert" };
-        meaning.error(
+        converter.error(
             pointer,
             "cert and key must be given together",
             format!("add {missing}, or remove the other one"),
@@ -146,15 +153,15 @@ pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -
     }
     if wire.verify == Some(false) {
         if wire.ca.is_some() {
-            meaning.error(format_args!("{pointer}/ca"), "ca has no effect if verify is false", "remove one of them");
+            converter.error(format_args!("{pointer}/ca"), "ca has no effect if verify is false", "remove one of them");
         } else {
             let what = "the gateway's certificate is not verified, so anyone can impersonate it";
-            meaning.warn(format_args!("{pointer}/verify"), what, "give its ca, and remove verify");
+            converter.warn(format_args!("{pointer}/verify"), what, "give its ca, and remove verify");
         }
     }
-    let ca = wire.ca.and_then(|wire| secret(meaning, &format!("{pointer}/ca"), &wire));
-    let cert = wire.cert.and_then(|wire| secret(meaning, &format!("{pointer}/cert"), &wire));
-    let key = wire.key.and_then(|wire| secret(meaning, &format!("{pointer}/key"), &wire));
+    let ca = wire.ca.and_then(|wire| secret(converter, &format!("{pointer}/ca"), &wire));
+    let cert = wire.cert.and_then(|wire| secret(converter, &format!("{pointer}/cert"), &wire));
+    let key = wire.key.and_then(|wire| secret(converter, &format!("{pointer}/key"), &wire));
     TlsCheck {
         server_name: wire.server_name.map(|Text(name)| name),
         ca,
@@ -164,35 +171,34 @@ pub(super) fn tls(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1::Tls) -
 }
 
 /// Returns the secret of a reference; `None` after reporting an error. Errors never show the secret.
-pub(super) fn secret(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &Reference) -> Option<Secret> {
+pub(super) fn secret(converter: &mut Converter<'_, '_>, pointer: &str, wire: &Reference) -> Option<Secret> {
     let file = match wire {
-        Reference::Env(Text(name)) => return secret_variable(meaning, pointer, name),
+        Reference::Env(Text(name)) => return secret_variable(converter, pointer, name),
         Reference::File(Text(file)) => file,
     };
     let pointer = format!("{pointer}/file");
-    let path = meaning.path(&pointer, file);
-    match meaning.reader.secret(&path) {
+    let path = converter.path(&pointer, file);
+    match converter.context.secret(&path) {
         Ok(secret) => Some(secret),
         Err(why) => {
-            meaning.error(&pointer, format!("{} {}", path.display(), why.what), why.hint);
+            converter.error(&pointer, format!("{} {}", path.display(), why.what), why.hint);
             None
         }
     }
 }
 
-fn secret_variable(meaning: &mut Meaning<'_, '_>, pointer: &str, name: &str) -> Option<Secret> {
-    let found = meaning.reader.variable(name);
+fn secret_variable(converter: &mut Converter<'_, '_>, pointer: &str, name: &str) -> Option<Secret> {
+    let found = converter.context.variable(name);
     if found.is_none() {
         let what = format!("the environment variable {} is not set or empty", quoted(name));
-        meaning.error(format_args!("{pointer}/env"), what, "set it in the environment of fairway");
+        converter.error(format_args!("{pointer}/env"), what, "set it in the environment of fairway");
     }
     found.map(Secret::new)
 }
 
 /// Rejects a monitor that could not run: invalid headers, names, certificates and keys. Times and counts are left to
-/// the rules across
-/// objects, which report all their errors together.
-fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, monitor: &Monitor) {
+/// the rules across objects, which report all their errors together.
+fn reject_unusable(converter: &mut Converter<'_, '_>, pointer: &str, monitor: &Monitor) {
     let Err(error) = check_monitor(monitor) else { return };
     let key = match &error {
         MonitorError::Count(_) | MonitorError::Period(_) | MonitorError::Timeout { .. } => return,
@@ -210,5 +216,5 @@ fn refuse_unfit(meaning: &mut Meaning<'_, '_>, pointer: &str, monitor: &Monitor)
     };
     let text = error.to_string();
     let (what, hint) = text.split_once("; ").unwrap_or((&text, ""));
-    meaning.error(format_args!("{pointer}{key}"), what, hint);
+    converter.error(format_args!("{pointer}{key}"), what, hint);
 }

@@ -8,7 +8,7 @@ use fairway_model::{
     Weight,
 };
 
-use super::{Meaning, places, schedule};
+use super::{Converter, locations, schedule};
 use crate::{
     OverrideSpec,
     bounds_wire::{Int, List, Text},
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Returns the clusters by name.
-pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) -> BTreeMap<ClusterName, Cluster> {
+pub(super) fn clusters(converter: &mut Converter<'_, '_>, list: Vec<v1::Cluster>) -> BTreeMap<ClusterName, Cluster> {
     let mut clusters = BTreeMap::new();
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format_args!("/clusters/{index}");
@@ -27,14 +27,14 @@ pub(super) fn clusters(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Cluster>) ->
         for (at, As(address)) in addresses.iter().enumerate() {
             if address.is_unspecified() || address.is_multicast() {
                 let what = format!("{address} is not an address that traffic can be sent to");
-                meaning.error(
+                converter.error(
                     format_args!("{pointer}/addresses/{at}"),
                     what,
                     "give the address of the ingress gateway",
                 );
             }
         }
-        if !meaning.declare(Subject::Cluster(name.clone()), index) {
+        if !converter.declare(Subject::Cluster(name.clone()), index) {
             continue;
         }
         let location = wire.location.map(|wire| ClusterLocation {
@@ -63,38 +63,38 @@ fn every_service() -> Vec<String> {
 }
 
 /// Returns the pools by name.
-pub(super) fn pools(meaning: &mut Meaning<'_, '_>, list: Vec<v1::Pool>) -> SharedMap<PoolName, Pool> {
+pub(super) fn pools(converter: &mut Converter<'_, '_>, list: Vec<v1::Pool>) -> SharedMap<PoolName, Pool> {
     let mut pools = Vec::with_capacity(list.len());
     for (index, wire) in list.into_iter().enumerate() {
-        let pool = pool(meaning, format_args!("/pools/{index}"), wire);
-        if meaning.declare(Subject::Pool(pool.name.clone()), index) {
+        let pool = pool(converter, format_args!("/pools/{index}"), wire);
+        if converter.declare(Subject::Pool(pool.name.clone()), index) {
             pools.push((pool.name.clone(), pool));
         }
     }
     pools.into_iter().collect()
 }
 
-fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -> Pool {
-    let policy = super::policy::policy(meaning, pointer, &wire);
-    schedule::check_step(meaning, pointer, &wire);
+fn pool(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -> Pool {
+    let policy = super::policy::policy(converter, pointer, &wire);
+    schedule::check_step(converter, pointer, &wire);
     let fraction = |given: Option<&Fraction>| given.map(Fraction::permille).unwrap_or_default();
-    let said = places::Said { map: wire.map, geo: wire.geo, nearest: wire.nearest, latency: wire.latency };
-    let place = places::rules(meaning, pointer, said);
+    let keys = locations::LocationKeys { map: wire.map, geo: wire.geo, nearest: wire.nearest, latency: wire.latency };
+    let location = locations::rules(converter, pointer, keys);
     let default = Pool::new(wire.name.0, policy);
     let mut members = Vec::with_capacity(wire.members.0.len());
     for (number, wire) in wire.members.0.into_iter().enumerate() {
-        members.push(member(meaning, format_args!("{pointer}/members/{number}"), wire));
+        members.push(member(converter, format_args!("{pointer}/members/{number}"), wire));
     }
-    let own = ttl(meaning, pointer, wire.ttl).unwrap_or(default.ttl);
+    let own = ttl(converter, pointer, wire.ttl).unwrap_or(default.ttl);
     Pool {
         mode: match wire.mode {
             None | Some(v1::Mode::Address) => AnswerMode::Address,
             Some(v1::Mode::Cname) => AnswerMode::Cname,
         },
         ttl: own,
-        ttl_bounds: ttl_bounds(meaning, pointer, own, (wire.ttl_min, wire.ttl_max)),
+        ttl_bounds: ttl_bounds(converter, pointer, own, (wire.ttl_min, wire.ttl_max)),
         answers: wire.answers.map_or(default.answers, |Int(answers)| answers),
-        down: wire.down.map_or(DownAnswer::All, |wire| down(meaning, pointer, wire)),
+        down: wire.down.map_or(DownAnswer::All, |wire| down(converter, pointer, wire)),
         spread: match wire.spread {
             None | Some(v1::Spread::Client) => Spread::Client,
             Some(v1::Spread::Query) => Spread::Query,
@@ -102,16 +102,16 @@ fn pool(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Pool) -
         client_prefix: wire.client_prefix.map_or_else(ClientPrefix::default, client_prefix),
         panic_threshold: fraction(wire.panic_threshold.as_ref()),
         min_healthy: fraction(wire.min_healthy.as_ref()),
-        location: place,
+        location,
         monitor: wire.monitor.map(|As(name)| name),
         members,
         ..default
     }
 }
 
-fn member(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1::Member) -> Member {
+fn member(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: v1::Member) -> Member {
     Member {
-        schedule: schedule::schedule(meaning, pointer, wire.open),
+        schedule: schedule::schedule(converter, pointer, wire.open),
         cluster: wire.cluster.0,
         weight: wire.weight.map(|Int(weight)| Weight(weight)).unwrap_or_default(),
         // The type of the key limits the tier to 1..=255.
@@ -137,7 +137,7 @@ fn client_prefix(wire: Prefix) -> ClientPrefix {
     }
 }
 
-fn down(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Down) -> DownAnswer {
+fn down(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: Down) -> DownAnswer {
     let fallback = match wire {
         Down::Word(DownWord::All) => return DownAnswer::All,
         Down::Word(DownWord::Empty) => return DownAnswer::Empty,
@@ -152,8 +152,8 @@ fn down(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Down) -> Do
         FallbackTo::Text(text) => match (text.parse::<IpAddr>(), Name::parse(&text)) {
             (Ok(address), _) => DownAnswer::FallbackAddresses(vec![address]),
             (_, Ok(name)) => DownAnswer::FallbackCname(name),
-            (_, Err(refusal)) => {
-                meaning.error(format_args!("{pointer}/down/fallback"), refusal.what, refusal.hint);
+            (_, Err(rejection)) => {
+                converter.error(format_args!("{pointer}/down/fallback"), rejection.what, rejection.hint);
                 DownAnswer::All
             }
         },
@@ -161,11 +161,11 @@ fn down(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Down) -> Do
 }
 
 /// Returns the TTL of a pool or name; at most a day, because answers would not follow health any more.
-fn ttl(meaning: &mut Meaning<'_, '_>, owner: Arguments<'_>, given: Option<As<Ttl>>) -> Option<Ttl> {
+fn ttl(converter: &mut Converter<'_, '_>, owner: Arguments<'_>, given: Option<As<Ttl>>) -> Option<Ttl> {
     let As(ttl) = given?;
     if ttl.secs() > 86_400 {
         let shown = show(std::time::Duration::from_secs(ttl.secs().into()));
-        meaning.error(
+        converter.error(
             format_args!("{owner}/ttl"),
             format!("{shown} is over a day, and answers would not follow health for that long"),
             "the default is 30s",
@@ -176,7 +176,7 @@ fn ttl(meaning: &mut Meaning<'_, '_>, owner: Arguments<'_>, given: Option<As<Ttl
 
 /// Returns the bounds of an adaptive TTL, if any is declared.
 fn ttl_bounds(
-    meaning: &mut Meaning<'_, '_>,
+    converter: &mut Converter<'_, '_>,
     pool: Arguments<'_>,
     own: Ttl,
     (min, max): (Option<As<Ttl>>, Option<As<Ttl>>),
@@ -187,27 +187,27 @@ fn ttl_bounds(
     let bounds = TtlBounds { short: min.map_or(own, |As(ttl)| ttl), long: max.map_or(own, |As(ttl)| ttl) };
     if bounds.short > own {
         let what = format!("ttlMin {} is over the TTL {own}", bounds.short);
-        meaning.error(format_args!("{pool}/ttlMin"), what, "give at most the TTL");
+        converter.error(format_args!("{pool}/ttlMin"), what, "give at most the TTL");
     }
     if bounds.long < own {
         let what = format!("ttlMax {} is under the TTL {own}", bounds.long);
-        meaning.error(format_args!("{pool}/ttlMax"), what, "give at least the TTL");
+        converter.error(format_args!("{pool}/ttlMax"), what, "give at least the TTL");
     }
     if bounds.long.secs() > 86_400 {
         let what = format!("ttlMax {} is over a day, and answers would not follow health for that long", bounds.long);
-        meaning.error(format_args!("{pool}/ttlMax"), what, "give at most 1d");
+        converter.error(format_args!("{pool}/ttlMax"), what, "give at most 1d");
     }
     Some(bounds)
 }
 
 /// Returns the steered names.
-pub(super) fn names(meaning: &mut Meaning<'_, '_>, list: Vec<v1::SteeredName>) -> SharedMap<Name, SteeredName> {
+pub(super) fn names(converter: &mut Converter<'_, '_>, list: Vec<v1::SteeredName>) -> SharedMap<Name, SteeredName> {
     // Collected first: building a map from a list is several times as fast as inserting, and most lists are sorted.
     let mut names = Vec::with_capacity(list.len());
     for (index, wire) in list.into_iter().enumerate() {
         let As(name) = wire.name;
-        let ttl = ttl(meaning, format_args!("/names/{index}"), wire.ttl);
-        if meaning.declare(Subject::Name(name.clone()), index) {
+        let ttl = ttl(converter, format_args!("/names/{index}"), wire.ttl);
+        if converter.declare(Subject::Name(name.clone()), index) {
             names.push((name.clone(), SteeredName { name, pool: wire.pool.0, ttl }));
         }
     }
@@ -216,7 +216,7 @@ pub(super) fn names(meaning: &mut Meaning<'_, '_>, list: Vec<v1::SteeredName>) -
 
 /// Returns the declared overrides. One that matches nothing is a warning: its cluster may be misspelt.
 pub(super) fn overrides(
-    meaning: &mut Meaning<'_, '_>,
+    converter: &mut Converter<'_, '_>,
     list: Vec<v1::Override>,
     desired: &DesiredState,
 ) -> Vec<OverrideSpec> {
@@ -225,9 +225,9 @@ pub(super) fn overrides(
         let pointer = format!("/overrides/{index}");
         let As(scope) = wire.scope;
         let matched = |c: &Cluster| c.addresses.iter().any(|address| scope.matches(&c.name, *address));
-        if meaning.whole && !desired.clusters.values().any(matched) {
+        if converter.is_complete("clusters") && !desired.clusters.values().any(matched) {
             let what = format!("{scope} matches no address of any cluster");
-            meaning.warn(format_args!("{pointer}/match"), what, "fix it, or remove the override");
+            converter.warn(format_args!("{pointer}/match"), what, "fix it, or remove the override");
         }
         overrides.push(OverrideSpec {
             pattern: scope.to_string(),
@@ -238,7 +238,7 @@ pub(super) fn overrides(
             },
             reason: wire.reason.0,
             until: SystemTime::from(wire.until.0),
-            place: meaning.place(&pointer),
+            location: converter.location(&pointer),
         });
     }
     overrides

@@ -4,43 +4,44 @@ use std::{fmt::Arguments, time::Duration};
 
 use fairway_model::{Policy, Rank, Selection};
 
-use super::{Meaning, places};
+use super::{Converter, locations};
 use crate::{bounds_wire::List, policy_wire as wire, policy_wire::Step, tree::quoted, v1};
 
 /// Returns the policy of a pool. Contradicting steps are reported and skipped.
-pub(super) fn policy(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, pool: &v1::Pool) -> Policy {
+pub(super) fn policy(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, pool: &v1::Pool) -> Policy {
     let (steps, listed) = match &pool.policy {
         wire::Policy::Word(step) => (std::slice::from_ref(step), false),
         wire::Policy::Steps(List(steps)) => (&steps[..], true),
     };
-    let tolerance = places::latency_tolerance(pool.latency.as_ref());
+    let tolerance = locations::latency_tolerance(pool.latency.as_ref());
     let mut policy = Policy::WEIGHTED;
     for (at, step) in steps.iter().enumerate() {
-        let (before, last) = (&steps[..at], at + 1 == steps.len());
+        let before = &steps[..at];
+        let is_last = at + 1 == steps.len();
         if let Some((what, hint)) = contradiction(before, *step) {
-            let place = if listed { format!("{pointer}/policy/{at}") } else { format!("{pointer}/policy") };
-            meaning.error(place, what, hint);
+            let pointer = if listed { format!("{pointer}/policy/{at}") } else { format!("{pointer}/policy") };
+            converter.error(pointer, what, hint);
             continue;
         }
-        add(&mut policy, *step, last, tolerance);
+        add(&mut policy, *step, is_last, tolerance);
     }
     if steps.contains(&Step::Sticky) && matches!(pool.spread, Some(v1::Spread::Query)) {
         let what = "a sticky policy keeps each client's member, but spread: query draws one for each query";
-        meaning.error(format_args!("{pointer}/spread"), what, "remove one of them");
+        converter.error(format_args!("{pointer}/spread"), what, "remove one of them");
     }
-    let said = [
+    let keys = [
         ("geo", pool.geo.is_some(), Step::Geo),
         ("nearest", pool.nearest.is_some(), Step::Nearest),
         ("latency", pool.latency.is_some(), Step::Latency),
     ];
-    for (key, _, _) in said.iter().filter(|(_, said, step)| *said && !steps.contains(step)) {
+    for (key, _, _) in keys.iter().filter(|(_, is_given, step)| *is_given && !steps.contains(step)) {
         let what = format!("the policy does not rank by {key}, so this has no effect");
-        meaning.warn(format_args!("{pointer}/{key}"), what, format!("remove it, or add {key} to the policy"));
+        converter.warn(format_args!("{pointer}/{key}"), what, format!("remove it, or add {key} to the policy"));
     }
     policy
 }
 
-fn add(policy: &mut Policy, step: Step, last: bool, tolerance: Duration) {
+fn add(policy: &mut Policy, step: Step, is_last: bool, tolerance: Duration) {
     match step {
         Step::Cost => policy.ranks.push(Rank::Cost),
         Step::Geo => policy.ranks.push(Rank::Geo),
@@ -49,14 +50,14 @@ fn add(policy: &mut Policy, step: Step, last: bool, tolerance: Duration) {
         Step::Schedule => policy.schedule = true,
         Step::Load => policy.load = true,
         Step::Sticky | Step::Weighted => policy.selection = Selection::Weighted,
-        Step::Failover if last => policy.selection = Selection::First,
+        Step::Failover if is_last => policy.selection = Selection::First,
         Step::Failover | Step::Tier => policy.ranks.push(Rank::Tier),
     }
 }
 
 /// Parses the steps of an intent's policy, which can use weights, tiers and load only. Returns the index of an invalid
 /// step, and why.
-pub(crate) fn of_words(words: &[String]) -> Result<Policy, (usize, String)> {
+pub(crate) fn parse(words: &[String]) -> Result<Policy, (usize, String)> {
     let mut steps = Vec::with_capacity(words.len());
     let mut policy = Policy::WEIGHTED;
     for (at, word) in words.iter().enumerate() {

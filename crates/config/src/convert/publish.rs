@@ -6,7 +6,7 @@ use fairway_model::{Name, ProviderRecordSet, RecordSet, Rtype, Ttl};
 use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules, SealKey};
 use fairway_zonefile::rdata_from_text;
 
-use super::{Meaning, monitors::secret, publish_to::destination};
+use super::{Converter, monitors::secret, publish_to::destination};
 use crate::{
     AliasForm, PublishTo, PublishedAlias, ServedDelegation, Settings, Steered, address_sets,
     bounds_wire::{Int, List, Text},
@@ -21,10 +21,10 @@ pub(super) fn owner(publish: &Publish) -> &str {
     publish.owner.as_ref().map_or(Settings::PUBLISH_OWNER, |Text(owner)| owner)
 }
 
-pub(super) fn publish(meaning: &mut Meaning<'_, '_>, publish: &Publish) -> Vec<PublishTo> {
+pub(super) fn publish(converter: &mut Converter<'_, '_>, publish: &Publish) -> Vec<PublishTo> {
     let owner = owner(publish);
     if !is_owner(owner) {
-        report_owner(meaning, "/publish/owner", owner);
+        report_owner(converter, "/publish/owner", owner);
     }
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
@@ -32,18 +32,18 @@ pub(super) fn publish(meaning: &mut Meaning<'_, '_>, publish: &Publish) -> Vec<P
         let pointer = format!("/publish/providers/{index}");
         let As(AccessName(name)) = &provider.name;
         if !seen.insert(name) {
-            meaning.error(
+            converter.error(
                 format_args!("{pointer}/name"),
                 format!("{name} is repeated"),
                 "give each provider its own name",
             );
         }
-        all.extend(self::provider(meaning, &pointer, provider, owner));
+        all.extend(self::provider(converter, &pointer, provider, owner));
     }
     all
 }
 
-fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider, owner: &str) -> Option<PublishTo> {
+fn provider(converter: &mut Converter<'_, '_>, pointer: &str, from: &wire::Provider, owner: &str) -> Option<PublishTo> {
     let As(AccessName(name)) = &from.name;
     let List(zones) = &from.zones;
     let zones: Vec<Name> = zones.iter().map(|As(zone)| zone.clone()).collect();
@@ -54,7 +54,7 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
             Some(wire::PublishPolicy::UpsertOnly) => Policy::UpsertOnly,
             Some(wire::PublishPolicy::CreateOnly) => Policy::CreateOnly,
         },
-        ownership: ownership(meaning, pointer, from, owner),
+        ownership: ownership(converter, pointer, from, owner),
         bounds: Bounds {
             deletions_max: from.deletions.max.map_or(default.deletions_max, |Int(max)| max as usize),
             deletions_percent: from.deletions.percent.map_or(default.deletions_percent, |Int(percent)| percent),
@@ -64,13 +64,13 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
     let pacing = Pacing::default();
     let secs = Duration::from_secs;
     let pacing = Pacing {
-        resync: meaning.bounded(
+        resync: converter.bounded(
             &format!("{pointer}/resync"),
             from.resync.as_ref(),
             &(secs(10)..=secs(86_400)),
             pacing.resync,
         ),
-        call_gap: meaning.bounded(
+        call_gap: converter.bounded(
             &format!("{pointer}/callGap"),
             from.call_gap.as_ref(),
             &(Duration::ZERO..=secs(60)),
@@ -82,7 +82,7 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
         let all = ServedDelegation {
             zone: delegation.zone.0.clone(),
             ttl: delegation.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl),
-            ds: ds(meaning, &format!("{pointer}/delegations/{index}/ds"), &delegation.ds),
+            ds: ds(converter, &format!("{pointer}/delegations/{index}/ds"), &delegation.ds),
         };
         match &delegation.servers {
             Some(List(servers)) => fixed.extend(delegation_sets(all, servers, &zones)),
@@ -94,7 +94,7 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
         rules,
         pacing,
         auto: from.auto.unwrap_or(true),
-        destination: destination(meaning, pointer, from)?,
+        destination: destination(converter, pointer, from)?,
         steered: if from.steered.unwrap_or(true) { Steered::All } else { Steered::None },
         records: from.records.unwrap_or(false),
         aliases: from.aliases.iter().map(alias).collect(),
@@ -103,12 +103,12 @@ fn provider(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider,
     })
 }
 
-fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider, owner: &str) -> Ownership {
+fn ownership(converter: &mut Converter<'_, '_>, pointer: &str, from: &wire::Provider, owner: &str) -> Ownership {
     let (pointer, registry) = (format!("{pointer}/registry"), &from.registry);
     if from.dnsendpoint.is_some() {
         if registry.kind.is_some() {
             let what = "a folder of objects has no registry: ExternalDNS keeps that of their records";
-            meaning.error(&pointer, what, "remove it");
+            converter.error(&pointer, what, "remove it");
         }
         return Ownership::Whole;
     }
@@ -120,27 +120,27 @@ fn ownership(meaning: &mut Meaning<'_, '_>, pointer: &str, from: &wire::Provider
     if let Some(Text(own)) = &registry.owner
         && !is_owner(own)
     {
-        report_owner(meaning, &format!("{pointer}/owner"), own);
+        report_owner(converter, &format!("{pointer}/owner"), own);
     }
     let owner = registry.owner.as_ref().map_or(owner, |Text(owner)| owner);
     let prefix = registry.prefix.as_ref().map_or("", |Text(prefix)| prefix);
     let suffix = registry.suffix.as_ref().map_or("", |Text(suffix)| suffix);
     let wildcard = registry.wildcard.as_ref().map_or("", |Text(wildcard)| wildcard);
     let affix = Affix::new(prefix, suffix, wildcard).unwrap_or_else(|error| {
-        meaning.error(&pointer, error.to_string(), "shorten or leave out prefix, suffix and wildcard");
+        converter.error(&pointer, error.to_string(), "shorten or leave out prefix, suffix and wildcard");
         Affix::default()
     });
     let key = registry.key.as_ref().and_then(|key| {
         let pointer = format!("{pointer}/key");
-        let key = SealKey::new(secret(meaning, &pointer, key)?);
-        key.map_err(|error| meaning.error(&pointer, error.to_string(), "use the key of ExternalDNS")).ok()
+        let key = SealKey::new(secret(converter, &pointer, key)?);
+        key.map_err(|error| converter.error(&pointer, error.to_string(), "use the key of ExternalDNS")).ok()
     });
     Ownership::Txt { affix, owner: owner.to_owned(), key }
 }
 
-fn report_owner(meaning: &mut Meaning<'_, '_>, pointer: &str, owner: &str) {
+fn report_owner(converter: &mut Converter<'_, '_>, pointer: &str, owner: &str) {
     let what = format!("{owner:?} is not a valid owner id of registry records");
-    meaning.error(pointer, what, "write it without commas, quotes, equals signs and control characters");
+    converter.error(pointer, what, "write it without commas, quotes, equals signs and control characters");
 }
 
 fn alias(from: &wire::Alias) -> PublishedAlias {
@@ -152,13 +152,13 @@ fn alias(from: &wire::Alias) -> PublishedAlias {
     PublishedAlias { name: name.clone(), of: of.clone(), form }
 }
 
-fn ds(meaning: &mut Meaning<'_, '_>, pointer: &str, texts: &[Text<1, 512>]) -> Vec<Box<[u8]>> {
+fn ds(converter: &mut Converter<'_, '_>, pointer: &str, texts: &[Text<1, 512>]) -> Vec<Box<[u8]>> {
     let mut ds = Vec::new();
-    for (place, Text(text)) in texts.iter().enumerate() {
+    for (at, Text(text)) in texts.iter().enumerate() {
         match rdata_from_text(Rtype::DS, text.as_bytes(), &Name::root()) {
             Ok(rdata) => ds.push(rdata),
-            Err(error) => meaning.error(
-                format_args!("{pointer}/{place}"),
+            Err(error) => converter.error(
+                format_args!("{pointer}/{at}"),
                 format!("{text:?} is not a DS record: {error}"),
                 "write TAG ALGORITHM DIGEST-TYPE DIGEST, with the digest in hexadecimal",
             ),

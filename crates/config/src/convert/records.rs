@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 use fairway_model::{Name, RecordSet, Rtype, SharedMap, Subject};
 use fairway_zonefile::rdata_from_text;
 
-use super::Meaning;
+use super::Converter;
 use crate::{
     bounds_wire::{List, Text},
     v1_records,
@@ -14,7 +14,7 @@ use crate::{
 
 /// Returns the record sets by name and type.
 pub(super) fn records(
-    meaning: &mut Meaning<'_, '_>,
+    converter: &mut Converter<'_, '_>,
     list: Vec<v1_records::Records>,
 ) -> SharedMap<(Name, Rtype), RecordSet> {
     let mut sets = Vec::with_capacity(list.len());
@@ -23,8 +23,8 @@ pub(super) fn records(
         for (at, wire) in own.into_iter().enumerate() {
             let As(rtype) = wire.rtype;
             let pointer = format_args!("/records/{index}/sets/{at}");
-            if let Some(set) = set(meaning, pointer, &name, wire)
-                && meaning.declare(Subject::Records(name.clone(), rtype), index)
+            if let Some(set) = set(converter, pointer, &name, wire)
+                && converter.declare(Subject::Records(name.clone(), rtype), index)
             {
                 sets.push((set.key(), set));
             }
@@ -34,7 +34,7 @@ pub(super) fn records(
 }
 
 fn set(
-    meaning: &mut Meaning<'_, '_>,
+    converter: &mut Converter<'_, '_>,
     pointer: Arguments<'_>,
     name: &Name,
     wire: v1_records::RecordSet,
@@ -42,7 +42,7 @@ fn set(
     let (As(rtype), List(data)) = (wire.rtype, wire.data);
     if !rtype.is_declarable() {
         let hint = "zones have their own SOA; remove it";
-        meaning.error(format_args!("{pointer}/type"), format!("{rtype} records cannot be declared"), hint);
+        converter.error(format_args!("{pointer}/type"), format!("{rtype} records cannot be declared"), hint);
         return None;
     }
     let ttl = wire.ttl.map_or(RecordSet::TTL_USUAL, |As(ttl)| ttl);
@@ -52,7 +52,7 @@ fn set(
             Ok(rdata) => rdatas.push(rdata),
             Err(error) => {
                 let hint = "write it as in a zone file, after the type";
-                meaning.error(format_args!("{pointer}/data/{at}"), error.to_string(), hint);
+                converter.error(format_args!("{pointer}/data/{at}"), error.to_string(), hint);
             }
         }
     }

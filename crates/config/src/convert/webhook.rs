@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use fairway_model::SharedNamePolicy;
 
-use super::{Meaning, monitors::secret};
+use super::{Converter, monitors::secret};
 use crate::{
     WebhookSettings,
     values_wire::{As, HttpAddress},
@@ -12,17 +12,17 @@ use crate::{
 };
 use fairway_access::{ServerTls, TlsFault};
 
-pub(super) fn webhook(meaning: &mut Meaning<'_, '_>, wire: &Webhook) -> WebhookSettings {
+pub(super) fn webhook(converter: &mut Converter<'_, '_>, wire: &Webhook) -> WebhookSettings {
     let default = WebhookSettings::default();
     let lease = wire.lease.as_ref().and_then(|As(Lease(lease))| *lease);
     if let Some(short) = lease.filter(|lease| *lease < LEASE_MIN || *lease > LEASE_MAX) {
         let what = format!("{short:?} is not between {LEASE_MIN:?} and {LEASE_MAX:?}");
-        meaning.error("/webhook/lease", what, "write a time within these limits, or off");
+        converter.error("/webhook/lease", what, "write a time within these limits, or off");
     }
     let settings = WebhookSettings {
         listen: wire.listen.as_ref().map_or(default.listen, |As(address)| *address),
         metrics: wire.metrics.as_ref().map_or(default.metrics, |As(HttpAddress(address))| *address),
-        tls: wire.tls.as_ref().and_then(|tls| self::tls(meaning, tls)),
+        tls: wire.tls.as_ref().and_then(|tls| self::tls(converter, tls)),
         token: wire.token.as_ref().map(|As(hash)| hash.clone()),
         shared: match wire.shared {
             Some(OnShared::Merge) => SharedNamePolicy::Merge,
@@ -31,11 +31,11 @@ pub(super) fn webhook(meaning: &mut Meaning<'_, '_>, wire: &Webhook) -> WebhookS
         lease,
     };
     if settings.metrics.is_some_and(|metrics| same(metrics, settings.listen)) {
-        meaning.error("/webhook/metrics", "the address is the same as webhook.listen", "use another port, or off");
+        converter.error("/webhook/metrics", "the address is the same as webhook.listen", "use another port, or off");
     }
     if !settings.listen.ip().to_canonical().is_loopback() && settings.token.is_none() {
         let what = format!("every client that can reach {} can change what is served", settings.listen);
-        meaning.warn("/webhook/listen", what, "add webhook.token, or restrict access to the address");
+        converter.warn("/webhook/listen", what, "add webhook.token, or restrict access to the address");
     }
     settings
 }
@@ -44,17 +44,17 @@ fn same(a: SocketAddr, b: SocketAddr) -> bool {
     a == b && a.port() != 0
 }
 
-fn tls(meaning: &mut Meaning<'_, '_>, wire: &WebhookTls) -> Option<ServerTls> {
-    let cert = secret(meaning, "/webhook/tls/cert", &wire.cert);
-    let key = secret(meaning, "/webhook/tls/key", &wire.key);
+fn tls(converter: &mut Converter<'_, '_>, wire: &WebhookTls) -> Option<ServerTls> {
+    let cert = secret(converter, "/webhook/tls/cert", &wire.cert);
+    let key = secret(converter, "/webhook/tls/key", &wire.key);
     match ServerTls::new(&cert?, &key?, None) {
         Ok(tls) => Some(tls),
-        Err(fault) => {
-            let (at, what) = match fault {
+        Err(diagnostic) => {
+            let (at, what) = match diagnostic {
                 TlsFault::Certificate(what) | TlsFault::ClientCa(what) => ("cert", what),
                 TlsFault::Key(what) => ("key", what),
             };
-            meaning.error(format_args!("/webhook/tls/{at}"), what, "use a certificate and its key, both in PEM");
+            converter.error(format_args!("/webhook/tls/{at}"), what, "use a certificate and its key, both in PEM");
             None
         }
     }

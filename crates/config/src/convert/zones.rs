@@ -10,11 +10,11 @@ use std::{
 use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Rtype, Subject, Ttl, Visibility, ZoneSpec};
 use fairway_zonefile::{Record, ZoneData, check_zone, read_zone};
 
-use super::Meaning;
+use super::Converter;
 use crate::{
     bounds_wire::{Int, List, Text},
+    cache::{Origin, ZoneCache},
     files::{Files, Unreadable, ZONE_MAX},
-    kept::{KeptZones, Origin},
     v1,
     values_wire::{As, NameServer},
 };
@@ -22,16 +22,16 @@ use crate::{
 /// Returns the records of every zone, or `None` if they did not change. Adds the zones to `desired`, whose names must
 /// be complete.
 pub(super) fn zones(
-    meaning: &mut Meaning<'_, '_>,
+    converter: &mut Converter<'_, '_>,
     list: Vec<v1::Zone>,
     desired: &mut DesiredState,
-) -> (Option<Vec<ZoneData>>, KeptZones) {
+) -> (Option<Vec<ZoneData>>, ZoneCache) {
     let mut declared = Vec::new();
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format!("/zones/{index}");
-        let text = text(meaning, &pointer, &wire);
+        let text = text(converter, &pointer, &wire);
         let As(name) = &wire.name;
-        if !meaning.declare(Subject::Zone(name.clone()), index) {
+        if !converter.declare(Subject::Zone(name.clone()), index) {
             continue;
         }
         let monitor = wire.monitor.map(|As(name)| name);
@@ -43,25 +43,27 @@ pub(super) fn zones(
         declared.extend(text.map(|text| (pointer, name.clone(), text)));
     }
     let origins: Vec<_> = declared.iter().map(|(_, name, text)| text.origin(name)).collect();
-    if let Some(before) = meaning.reader.before.filter(|before| before.holds(&origins, &desired.names)) {
-        meaning.files().fingerprint.join(&before.zones.files);
-        meaning.reader.faults(before.zones.warnings.clone());
-        return (None, before.zones.clone());
+    if let Some(previous) =
+        converter.context.previous.filter(|previous| previous.has_same_zones(&origins, &desired.names))
+    {
+        converter.files().fingerprint.join(&previous.zones.files);
+        converter.context.report_all(previous.zones.warnings.clone());
+        return (None, previous.zones.clone());
     }
-    let (others, faults) = (mem::take(&mut meaning.files().fingerprint), meaning.reader.faults.len());
+    let (others, diagnostics) = (mem::take(&mut converter.files().fingerprint), converter.context.diagnostics.len());
     let zones = declared.into_iter().filter_map(|(pointer, name, text)| {
         let data = match text {
-            Records::File(path) => from_file(meaning, &pointer, &name, &path),
+            Records::File(path) => from_file(converter, &pointer, &name, &path),
             Records::Made(data) => Some(data),
         };
-        data.map(|data| checked(meaning, &pointer, data, desired))
+        data.map(|data| checked(converter, &pointer, data, desired))
     });
     let zones = zones.collect();
-    let files = mem::replace(&mut meaning.files().fingerprint, others);
-    meaning.files().fingerprint.join(&files);
-    let warnings = meaning.reader.faults.get(faults..).unwrap_or_default().to_vec();
+    let files = mem::replace(&mut converter.files().fingerprint, others);
+    converter.files().fingerprint.join(&files);
+    let warnings = converter.context.diagnostics.get(diagnostics..).unwrap_or_default().to_vec();
     let settled = files.is_settled(SystemTime::now());
-    (Some(zones), KeptZones { origins, files, warnings, settled })
+    (Some(zones), ZoneCache { origins, files, warnings, settled })
 }
 
 /// Source of the records of a zone.
@@ -81,35 +83,37 @@ impl Records {
     }
 }
 
-fn text(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone) -> Option<Records> {
+fn text(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone) -> Option<Records> {
     match (&wire.file, &wire.ns) {
         (Some(file), None) => {
-            refuse_made_keys(meaning, pointer, wire);
-            Some(Records::File(meaning.path(&format!("{pointer}/file"), &file.0)))
+            reject_keys_of_made_zones(converter, pointer, wire);
+            Some(Records::File(converter.path(&format!("{pointer}/file"), &file.0)))
         }
-        (None, Some(List(ns))) => made(meaning, pointer, wire, ns).map(Records::Made),
+        (None, Some(List(ns))) => made(converter, pointer, wire, ns).map(Records::Made),
         (Some(_), Some(_)) => {
-            meaning.error(pointer, "file and ns exclude each other", "keep file, or ns and contact");
+            converter.error(pointer, "file and ns exclude each other", "keep file, or ns and contact");
             None
         }
         (None, None) => {
             let what = format!("zone {} has no file and no ns", wire.name.0);
-            meaning.error(pointer, what, "add its file, or the names of its servers as ns");
+            converter.error(pointer, what, "add its file, or the names of its servers as ns");
             None
         }
     }
 }
 
-/// Checks the records of a zone, unless objects that they may refer to are missing from the input.
-fn checked(meaning: &mut Meaning<'_, '_>, pointer: &str, mut data: ZoneData, desired: &DesiredState) -> ZoneData {
-    if meaning.whole {
-        let mut faults = check(&mut data, desired);
+/// Checks the records of a zone, unless steered names that they may refer to are missing from the input.
+fn checked(converter: &mut Converter<'_, '_>, pointer: &str, mut data: ZoneData, desired: &DesiredState) -> ZoneData {
+    if converter.is_complete("names") {
+        let mut diagnostics = check(&mut data, desired);
         // The records of a made zone have the location of the zone, which is only looked up for errors.
-        if data.records.first().is_some_and(|record| record.line == 0) && !faults.is_empty() {
-            let place = FileLocation { column: 1, ..meaning.place(pointer) };
-            faults.iter_mut().for_each(|fault| fault.location.clone_from(&place));
+        if data.records.first().is_some_and(|record| record.line == 0) && !diagnostics.is_empty() {
+            let location = FileLocation { column: 1, ..converter.location(pointer) };
+            for diagnostic in &mut diagnostics {
+                diagnostic.location.clone_from(&location);
+            }
         }
-        meaning.reader.faults(faults);
+        converter.context.report_all(diagnostics);
     }
     data
 }
@@ -119,7 +123,7 @@ pub(crate) fn check(data: &mut ZoneData, desired: &DesiredState) -> Vec<Diagnost
     check_zone(data, &|name| desired.names.contains_key(name))
 }
 
-fn refuse_made_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone) {
+fn reject_keys_of_made_zones(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone) {
     let given = [
         ("contact", wire.contact.is_some()),
         ("serial", wire.serial.is_some()),
@@ -127,7 +131,7 @@ fn refuse_made_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zon
         ("negativeTtl", wire.negative_ttl.is_some()),
     ];
     for (key, _) in given.iter().filter(|(_, given)| *given) {
-        meaning.error(
+        converter.error(
             format_args!("{pointer}/{key}"),
             format!("{key} is not allowed with file"),
             "the zone file has it; remove the key",
@@ -135,15 +139,15 @@ fn refuse_made_keys(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zon
     }
 }
 
-fn from_file(meaning: &mut Meaning<'_, '_>, pointer: &str, origin: &Name, path: &Path) -> Option<ZoneData> {
+fn from_file(converter: &mut Converter<'_, '_>, pointer: &str, origin: &Name, path: &Path) -> Option<ZoneData> {
     let pointer = format!("{pointer}/file");
-    match read(meaning.files(), origin, path) {
-        Ok((data, faults)) => {
-            meaning.reader.faults(faults);
+    match read(converter.files(), origin, path) {
+        Ok((data, diagnostics)) => {
+            converter.context.report_all(diagnostics);
             Some(data)
         }
         Err(why) => {
-            meaning.error(&pointer, format!("{} {}", path.display(), why.what), why.hint);
+            converter.error(&pointer, format!("{} {}", path.display(), why.what), why.hint);
             None
         }
     }
@@ -158,9 +162,9 @@ pub(crate) fn read(files: &mut Files, origin: &Name, path: &Path) -> Result<(Zon
 }
 
 /// Builds a zone of SOA, NS and the addresses of its servers.
-fn made(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[NameServer]) -> Option<ZoneData> {
+fn made(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[NameServer]) -> Option<ZoneData> {
     let origin = &wire.name.0;
-    let line = meaning.tree.known_spot(pointer).line;
+    let line = converter.tree.parsed_position(pointer).line;
     let ttl = wire.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl);
     let record = |owner: &Name, rtype: Rtype, rdata: Vec<u8>| Record {
         owner: owner.clone(),
@@ -170,8 +174,8 @@ fn made(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[Nam
         file: 0,
         line,
     };
-    let servers = servers(meaning, pointer, origin, ns);
-    let soa = soa(meaning, pointer, wire, servers.first()?.0)?;
+    let servers = servers(converter, pointer, origin, ns);
+    let soa = soa(converter, pointer, wire, servers.first()?.0)?;
     let mut records = vec![record(origin, Rtype::SOA, soa)];
     records.extend(servers.iter().map(|(name, _)| record(origin, Rtype::NS, name.as_wire().to_vec())));
     let mut known = BTreeMap::new();
@@ -186,12 +190,12 @@ fn made(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[Nam
             }
         }
     }
-    Some(ZoneData { origin: origin.clone(), records, files: vec![meaning.file(pointer)] })
+    Some(ZoneData { origin: origin.clone(), records, files: vec![converter.file(pointer)] })
 }
 
 /// Returns the names of the servers with their addresses; each name once.
 fn servers<'w>(
-    meaning: &mut Meaning<'_, '_>,
+    converter: &mut Converter<'_, '_>,
     pointer: &str,
     origin: &Name,
     ns: &'w [NameServer],
@@ -205,10 +209,10 @@ fn servers<'w>(
         };
         if !addresses.is_empty() && !name.is_within(origin) {
             let what = format!("{name} is outside the zone, so it cannot have addresses here");
-            meaning.error(&pointer, what, "write the name only");
+            converter.error(&pointer, what, "write the name only");
         }
         if servers.iter().any(|(known, _)| *known == name) {
-            meaning.error(&pointer, format!("{name} is repeated"), "remove one");
+            converter.error(&pointer, format!("{name} is repeated"), "remove one");
         } else {
             servers.push((name, addresses));
         }
@@ -217,7 +221,7 @@ fn servers<'w>(
 }
 
 /// Returns the RDATA of the SOA record (RFC 1035 section 3.3.13).
-fn soa(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, primary: &Name) -> Option<Vec<u8>> {
+fn soa(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone, primary: &Name) -> Option<Vec<u8>> {
     let origin = &wire.name.0;
     let contact = wire
         .contact
@@ -227,7 +231,7 @@ fn soa(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, primary: &
         Ok(contact) => contact,
         Err(why) => {
             let what = format!("the contact is not a mail address or name: {why}");
-            meaning.error(format_args!("{pointer}/contact"), what, "write it like hostmaster@example.com");
+            converter.error(format_args!("{pointer}/contact"), what, "write it like hostmaster@example.com");
             return None;
         }
     };
@@ -239,12 +243,12 @@ fn soa(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: &v1::Zone, primary: &
 
 /// Parses the mailbox of an SOA: the part before the `@` is one label, including its dots (RFC 1035 section 8).
 fn mailbox(text: &str) -> Result<Name, String> {
-    let Some((local, domain)) = text.rsplit_once('@') else { return text.parse().map_err(name_fault) };
-    let domain: Name = domain.parse().map_err(name_fault)?;
-    domain.child(local.as_bytes()).map_err(name_fault)
+    let Some((local, domain)) = text.rsplit_once('@') else { return text.parse().map_err(message) };
+    let domain: Name = domain.parse().map_err(message)?;
+    domain.child(local.as_bytes()).map_err(message)
 }
 
-fn name_fault(error: fairway_model::NameError) -> String {
+fn message(error: fairway_model::NameError) -> String {
     error.to_string()
 }
 

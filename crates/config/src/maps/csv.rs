@@ -1,9 +1,7 @@
 //! Latency tables as text: a line of cluster names, then one line per network.
 //!
 //! ```text
-//! network,eu1,us1
-//! 203.0.113.0/24,12.5,98
-//! 2001:db8::/32,,87
+//! network,eu1,us1 203.0.113.0/24,12.5,98 2001:db8::/32,,87
 //! ```
 //! Values are milliseconds with up to three decimals; an empty cell is unknown. Empty lines and lines that begin with
 //! `#` are skipped.
@@ -14,25 +12,25 @@ use fairway_model::{
     ClusterName, Diagnostic, FileLocation, Latency, LatencyRow, LatencyTable, LatencyTableName, Network,
 };
 
-use crate::{FAULTS_MAX, tree::quoted};
+use crate::{DIAGNOSTICS_MAX, tree::quoted};
 
 /// Parses a table, or returns all its errors.
 pub(super) fn read(name: &LatencyTableName, file: &str, text: &str) -> Result<LatencyTable, Vec<Diagnostic>> {
     let file: Arc<str> = file.into();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    let mut reader = Lines { file, faults: Vec::new(), seen: HashSet::new() };
+    let mut parser = TableParser { file, diagnostics: Vec::new(), seen: HashSet::new() };
     let mut lines = lines.peekable();
-    let clusters = lines.next().map_or_else(Vec::new, |(number, line)| reader.head(number, line));
+    let clusters = lines.next().map_or_else(Vec::new, |(number, line)| parser.head(number, line));
     let mut rows = Vec::new();
     for (number, line) in lines {
-        rows.extend(reader.row(number, line, clusters.len()));
-        if reader.faults.len() >= FAULTS_MAX || !reader.has_room(number, rows.len(), clusters.len()) {
+        rows.extend(parser.row(number, line, clusters.len()));
+        if parser.diagnostics.len() >= DIAGNOSTICS_MAX || !parser.has_room(number, rows.len(), clusters.len()) {
             break;
         }
     }
-    if rows.is_empty() && reader.faults.is_empty() {
-        reader.fault(
+    if rows.is_empty() && parser.diagnostics.is_empty() {
+        parser.report(
             0,
             "the table has no network",
             "write a first line like \"network,eu1,us1\", then one line per network",
@@ -40,50 +38,54 @@ pub(super) fn read(name: &LatencyTableName, file: &str, text: &str) -> Result<La
     }
     if !text.is_empty() && !text.ends_with('\n') {
         let last = text.lines().count().try_into().unwrap_or(u32::MAX);
-        reader.fault(
+        parser.report(
             last,
             "the table does not end with a line break, so it may be truncated",
             "complete the last line",
         );
     }
-    if reader.faults.is_empty() { Ok(LatencyTable::new(name.clone(), clusters, rows)) } else { Err(reader.faults) }
+    if parser.diagnostics.is_empty() {
+        Ok(LatencyTable::new(name.clone(), clusters, rows))
+    } else {
+        Err(parser.diagnostics)
+    }
 }
 
-struct Lines {
+struct TableParser {
     file: Arc<str>,
-    faults: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
     seen: HashSet<Network>,
 }
 
-impl Lines {
-    fn fault(&mut self, line: u32, what: impl Into<String>, hint: &str) {
-        let place = FileLocation { file: Arc::clone(&self.file), line, column: 0 };
-        self.faults.push(Diagnostic::error(place, what, hint));
+impl TableParser {
+    fn report(&mut self, line: u32, what: impl Into<String>, hint: &str) {
+        let location = FileLocation { file: Arc::clone(&self.file), line, column: 0 };
+        self.diagnostics.push(Diagnostic::error(location, what, hint));
     }
 
     /// Returns the clusters of the first line.
     fn head(&mut self, number: u32, line: &str) -> Vec<ClusterName> {
         let mut cells = line.split(',').map(str::trim);
         if cells.next() != Some("network") {
-            self.fault(number, "the first line does not begin with \"network\"", "write it like network,eu1,us1");
+            self.report(number, "the first line does not begin with \"network\"", "write it like network,eu1,us1");
             return Vec::new();
         }
         let mut clusters: Vec<ClusterName> = Vec::new();
         for cell in cells {
             match ClusterName::new(cell) {
                 Ok(cluster) if clusters.contains(&cluster) => {
-                    self.fault(number, format!("cluster {cluster} is repeated"), "remove one of its columns");
+                    self.report(number, format!("cluster {cluster} is repeated"), "remove one of its columns");
                 }
                 Ok(cluster) => clusters.push(cluster),
-                Err(error) => self.fault(number, format!("{} is not a cluster name: {error}", quoted(cell)), ""),
+                Err(error) => self.report(number, format!("{} is not a cluster name: {error}", quoted(cell)), ""),
             }
         }
-        if clusters.is_empty() && self.faults.is_empty() {
-            self.fault(number, "the first line names no cluster", "write it like network,eu1,us1");
+        if clusters.is_empty() && self.diagnostics.is_empty() {
+            self.report(number, "the first line names no cluster", "write it like network,eu1,us1");
         }
         if clusters.len() > LatencyTable::CLUSTERS_MAX {
             let what = format!("{} clusters; the limit is {}", clusters.len(), LatencyTable::CLUSTERS_MAX);
-            self.fault(number, what, "split the table");
+            self.report(number, what, "split the table");
         }
         clusters
     }
@@ -94,17 +96,17 @@ impl Lines {
         let network = match network.parse::<Network>() {
             Ok(network) => network,
             Err(error) => {
-                self.fault(number, error.to_string(), "");
+                self.report(number, error.to_string(), "");
                 return None;
             }
         };
         if !self.seen.insert(network) {
-            self.fault(number, format!("{network} is repeated"), "remove one of its lines");
+            self.report(number, format!("{network} is repeated"), "remove one of its lines");
         }
         let latencies: Vec<_> = cells.map(|cell| self.cell(number, cell)).collect();
         if latencies.len() != clusters {
             let what = format!("{network} has {} latencies; the first line names {clusters} clusters", latencies.len());
-            self.fault(number, what, "write one cell per cluster, empty if unknown");
+            self.report(number, what, "write one cell per cluster, empty if unknown");
         }
         Some((network, latencies))
     }
@@ -116,7 +118,7 @@ impl Lines {
         let latency = micros(cell).filter(|micros| *micros <= LATENCY_MAX);
         if latency.is_none() {
             let what = format!("{} is not a latency from 0 to 60000 milliseconds", quoted(cell));
-            self.fault(number, what, "write milliseconds like 12 or 12.5, or leave the cell empty");
+            self.report(number, what, "write milliseconds like 12 or 12.5, or leave the cell empty");
         }
         latency.map(Latency)
     }
@@ -125,7 +127,7 @@ impl Lines {
         let fits = rows <= LatencyTable::ROWS_MAX && rows.saturating_mul(clusters) <= LatencyTable::CELLS_MAX;
         if !fits {
             let (rows, cells) = (LatencyTable::ROWS_MAX, LatencyTable::CELLS_MAX);
-            self.fault(number, format!("more than {rows} networks or {cells} cells"), "merge neighbouring networks");
+            self.report(number, format!("more than {rows} networks or {cells} cells"), "merge neighbouring networks");
         }
         fits
     }
@@ -134,7 +136,7 @@ impl Lines {
 /// Parses milliseconds with up to three decimals, and returns microseconds.
 fn micros(text: &str) -> Option<u32> {
     let (whole, decimals) = text.split_once('.').map_or((text, "0"), |(whole, decimals)| (whole, decimals));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(decimals) || decimals.len() > 3 {
         return None;
     }
@@ -151,7 +153,7 @@ mod tests {
 
     fn table(text: &str) -> Result<LatencyTable, Vec<String>> {
         let name = LatencyTableName::new("rtt").unwrap();
-        read(&name, "rtt.csv", text).map_err(|faults| faults.iter().map(ToString::to_string).collect())
+        read(&name, "rtt.csv", text).map_err(|diagnostics| diagnostics.iter().map(ToString::to_string).collect())
     }
 
     #[test]
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn table_without_network_or_cluster_is_rejected() {
-        for (text, fault) in [
+        for (text, diagnostic) in [
             (
                 "",
                 "rtt.csv: the table has no network; write a first line like \"network,eu1,us1\", then one line per network",
@@ -194,19 +196,20 @@ mod tests {
                 "rtt.csv:1: the first line does not begin with \"network\"; write it like network,eu1,us1",
             ),
         ] {
-            assert_eq!(table(text).unwrap_err(), [fault]);
+            assert_eq!(table(text).unwrap_err(), [diagnostic]);
         }
     }
 
     #[test]
     fn table_over_a_limit_is_rejected() {
         let head: Vec<String> = (0..1_001).map(|number| format!("c{number}")).collect();
-        let fault = &table(&format!("network,{}\n10.0.0.0/8{}\n", head.join(","), ",1".repeat(1_001))).unwrap_err()[0];
-        assert_eq!(fault, "rtt.csv:1: 1001 clusters; the limit is 1000; split the table");
-        let mut lines = Lines { file: "f".into(), faults: Vec::new(), seen: HashSet::new() };
+        let diagnostic =
+            &table(&format!("network,{}\n10.0.0.0/8{}\n", head.join(","), ",1".repeat(1_001))).unwrap_err()[0];
+        assert_eq!(diagnostic, "rtt.csv:1: 1001 clusters; the limit is 1000; split the table");
+        let mut lines = TableParser { file: "f".into(), diagnostics: Vec::new(), seen: HashSet::new() };
         assert!(lines.has_room(1, LatencyTable::ROWS_MAX, 16) && !lines.has_room(1, LatencyTable::ROWS_MAX + 1, 1));
         assert!(!lines.has_room(1, 20_000, 1_000));
-        assert_eq!(lines.faults.len(), 2);
+        assert_eq!(lines.diagnostics.len(), 2);
     }
 
     #[test]

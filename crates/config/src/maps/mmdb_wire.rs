@@ -1,8 +1,7 @@
 //! Reads databases in MaxMind's format (MMDB, version 2): the parts of a record about the location of a client.
 //!
 //! A database is traversed once and not kept in memory: its networks become a partition, its records locations.
-//! Networks share
-//! records, and each record is decoded once.
+//! Networks share records, and each record is decoded once.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -85,8 +84,8 @@ impl From<MaxMindDbError> for Unusable {
 }
 
 /// Reads a database; `file` is its name in messages.
-pub(super) fn read(octets: &[u8], file: &str, records_max: usize) -> Result<MapLayer, Unusable> {
-    let reader = Reader::from_source(octets)?;
+pub(super) fn read(bytes: &[u8], file: &str, records_max: usize) -> Result<MapLayer, Unusable> {
+    let reader = Reader::from_source(bytes)?;
     let mut numbers = Numbers { places: Vec::new(), by_place: HashMap::from([(ClientLocation::default(), 0)]) };
     let mut by_offset: HashMap<usize, u32> = HashMap::new();
     let mut partition = PartitionBuilder::new(0);

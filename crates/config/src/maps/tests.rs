@@ -83,8 +83,8 @@ fn file_without_location_is_rejected() {
     assert!(why(&octets[..octets.len() / 2]).starts_with("is not an MMDB database, or is damaged: "));
     let other =
         Mmdb { kind: "Test-Domain", ..Mmdb::new(&[("192.0.2.0/24", Value::Map(vec![("domain", Value::text("x"))]))]) };
-    let fault = "is a database of type \"Test-Domain\" without any location or AS number";
-    assert_eq!(layer(&other).map(|_| ()).unwrap_err(), fault);
+    let error = "is a database of type \"Test-Domain\" without any location or AS number";
+    assert_eq!(layer(&other).map(|_| ()).unwrap_err(), error);
     let wrong = Value::Map(vec![("country", Value::text("DE"))]);
     assert!(layer(&Mmdb::new(&[("192.0.2.0/24", wrong)])).unwrap_err().starts_with("is not an MMDB database"));
 }
@@ -114,9 +114,9 @@ fn database_over_the_network_limit_is_rejected() {
 struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn said(&self, databases: &[&str]) -> MapText {
+    fn said(&self, databases: &[&str]) -> DeclaredMap {
         let databases = databases.iter().map(|file| self.0.path().join(file)).collect();
-        MapText { name: MapName::new("m").unwrap(), networks: Vec::new(), databases }
+        DeclaredMap { name: MapName::new("m").unwrap(), networks: Vec::new(), databases }
     }
 
     fn write(&self, file: &str, octets: impl AsRef<[u8]>) {
@@ -126,15 +126,15 @@ impl Folder {
     fn read(
         &self,
         databases: &[&str],
-        before: Option<&KeptMaps>,
-    ) -> (Result<Arc<ClientMap>, Vec<String>>, KeptMaps, Files) {
-        let (mut kept, mut files) = (KeptMaps::default(), Files::default());
-        let map = kept.map(self.said(databases), before, &mut files).map_err(|faults| {
-            let text = |fault: &FileFault| match fault {
-                FileFault::Whole(number, why) => format!("{number} {}", why.what),
-                FileFault::Line(fault) => fault.to_string(),
+        before: Option<&MapCache>,
+    ) -> (Result<Arc<ClientMap>, Vec<String>>, MapCache, Files) {
+        let (mut kept, mut files) = (MapCache::default(), Files::default());
+        let map = kept.map(self.said(databases), before, &mut files).map_err(|errors| {
+            let text = |error: &FileError| match error {
+                FileError::Whole(number, why) => format!("{number} {}", why.what),
+                FileError::Line(error) => error.to_string(),
             };
-            faults.iter().map(text).collect()
+            errors.iter().map(text).collect()
         });
         (map, kept, files)
     }
@@ -147,7 +147,7 @@ fn map_with_unchanged_files_is_not_read_again() {
     folder.write("b", Mmdb::new(&networks()).octets());
     let (first, mut kept, _) = folder.read(&["a"], None);
     let first = first.unwrap();
-    let again = |kept: &KeptMaps, databases: &[&str]| folder.read(databases, Some(kept)).0.unwrap();
+    let again = |kept: &MapCache, databases: &[&str]| folder.read(databases, Some(kept)).0.unwrap();
     assert!(!Arc::ptr_eq(&first, &again(&kept, &["a"])), "a file written just now may change without showing it");
     kept.maps[0].settled = true;
     let (second, _, files) = folder.read(&["a"], Some(&kept));
@@ -164,8 +164,8 @@ fn every_invalid_file_is_reported_and_watched() {
     folder.write("damaged", "no database");
     folder.write("good", Mmdb::new(&networks()).octets());
     let (map, _, files) = folder.read(&["missing", "good", "damaged"], None);
-    let faults = map.unwrap_err();
-    assert_eq!(faults[0], "0 does not exist");
-    assert!(faults[1].starts_with("2 is not an MMDB database, or is damaged: "), "{faults:?}");
-    assert_eq!((faults.len(), files.fingerprint.files().count()), (2, 3));
+    let errors = map.unwrap_err();
+    assert_eq!(errors[0], "0 does not exist");
+    assert!(errors[1].starts_with("2 is not an MMDB database, or is damaged: "), "{errors:?}");
+    assert_eq!((errors.len(), files.fingerprint.files().count()), (2, 3));
 }

@@ -64,10 +64,10 @@ fn listener_for_other_machines_requires_tls_and_authentication() {
     ] {
         match (folder(http, &section).load("f.yaml"), missing) {
             (Ok(_), None) => {}
-            (Err(faults), Some(missing)) => {
-                let fault =
-                    faults.iter().find(|fault| fault.starts_with("f.yaml:2:17: listen.http")).expect(&faults[0]);
-                assert!(fault.contains(missing), "{fault}");
+            (Err(errors), Some(missing)) => {
+                let error =
+                    errors.iter().find(|error| error.starts_with("f.yaml:2:17: listen.http")).expect(&errors[0]);
+                assert!(error.contains(missing), "{error}");
             }
             (other, _) => panic!("{http} {section}: {other:?}"),
         }
@@ -93,7 +93,7 @@ fn access_errors_are_reported_together_with_locations() {
     - {{ role: edito, to: [\"token:cd\", \"jwt:nobody:alice\", \"certificate:a\"] }}
     - {{ role: editor, to: [anyone] }}"
     );
-    let faults = folder("off", &text).load("f.yaml").unwrap_err();
+    let errors = folder("off", &text).load("f.yaml").unwrap_err();
     for wanted in [
         ("f.yaml:4:", "access.tls.key: there is no private key in it"),
         ("f.yaml:7:", "ci is already declared in access.tokens[0]"),
@@ -108,14 +108,14 @@ fn access_errors_are_reported_together_with_locations() {
         ("f.yaml:14:", "client certificates are not requested"),
         ("f.yaml:15:", "clients without authentication would get delete, write"),
     ] {
-        let is_told = faults.iter().any(|fault| fault.starts_with(wanted.0) && fault.contains(wanted.1));
-        assert!(is_told, "{wanted:?} is not in {faults:#?}");
+        let is_reported = errors.iter().any(|error| error.starts_with(wanted.0) && error.contains(wanted.1));
+        assert!(is_reported, "{wanted:?} is not in {errors:#?}");
     }
 }
 
 #[test]
 fn invalid_access_values_are_rejected_without_showing_a_token() {
-    let faults = faults_of(
+    let errors = errors_of(
         "version: 1
 access:
   tokens: [ { name: a, sha256: fairway_0123456789 } ]
@@ -124,7 +124,7 @@ access:
   grants: [ { role: r, to: [alice] } ]
 ",
     );
-    let told = faults.join("\n");
+    let shown = errors.join("\n");
     for wanted in [
         "SHA-256 of a token",
         "signature algorithm with a public key",
@@ -132,16 +132,16 @@ access:
         "did you mean write?",
         "token:NAME",
     ] {
-        assert!(told.contains(wanted), "{wanted} is not in {told}");
+        assert!(shown.contains(wanted), "{wanted} is not in {shown}");
     }
-    assert!(!told.contains("fairway_0123456789"), "{told}");
+    assert!(!shown.contains("fairway_0123456789"), "{shown}");
 }
 
 #[test]
 fn grants_without_identities_and_identities_without_grants_are_reported() {
-    let faults = faults_of("version: 1\naccess: { grants: [ { role: viewer, to: [anyone] } ] }\n");
-    assert!(faults[0].contains("grants have no effect without authentication"), "{faults:?}");
+    let errors = errors_of("version: 1\naccess: { grants: [ { role: viewer, to: [anyone] } ] }\n");
+    assert!(errors[0].contains("grants have no effect without authentication"), "{errors:?}");
     let text = format!("version: 1\naccess: {{ tokens: [ {{ name: ci, sha256: {HASH} }} ] }}\n");
     let warnings = loaded(&text).warnings;
-    assert!(warnings.iter().any(|fault| fault.to_string().contains("every request is denied")), "{warnings:?}");
+    assert!(warnings.iter().any(|error| error.to_string().contains("every request is denied")), "{warnings:?}");
 }

@@ -11,9 +11,9 @@ use crate::yaml;
 fn survives(octets: &[u8]) {
     let folder = Folder::new(&[]);
     folder.write("f.yaml", octets);
-    if let Err(faults) = folder.load("f.yaml") {
-        assert!(!faults.is_empty());
-        assert!(faults.iter().all(|fault| fault.len() < 2_000), "{faults:?}");
+    if let Err(errors) = folder.load("f.yaml") {
+        assert!(!errors.is_empty());
+        assert!(errors.iter().all(|error| error.len() < 2_000), "{errors:?}");
     }
 }
 
@@ -35,7 +35,7 @@ fn file_cut_at_any_byte_is_rejected_or_unchanged() {
         for end in 0..whole.len() {
             match outcome(&whole.as_bytes()[..end]) {
                 Ok(cut) => assert_eq!(cut, said, "cut at {end}"),
-                Err(faults) => assert!(!faults.is_empty() && faults.iter().all(|fault| fault.len() < 2_000)),
+                Err(errors) => assert!(!errors.is_empty() && errors.iter().all(|error| error.len() < 2_000)),
             }
         }
     }
@@ -44,18 +44,18 @@ fn file_cut_at_any_byte_is_rejected_or_unchanged() {
 #[test]
 fn file_without_final_line_break_is_rejected() {
     let hint = "complete the last line and end it with a line break";
-    let fault = format!("f.yaml:2:8: the file does not end with a line break, so it may be truncated; {hint}");
-    assert_eq!(faults_of("version: 1\nuser: \u{fc}"), [fault]);
+    let error = format!("f.yaml:2:8: the file does not end with a line break, so it may be truncated; {hint}");
+    assert_eq!(errors_of("version: 1\nuser: \u{fc}"), [error]);
     // An empty file has its own error.
-    assert!(!faults_of("").iter().any(|fault| fault.contains("line break")));
+    assert!(!errors_of("").iter().any(|error| error.contains("line break")));
 }
 
 #[test]
 fn every_file_of_a_folder_must_end_with_a_line_break() {
     let folder = Folder::new(&[("a.yaml", "version: 1"), ("b.yaml", "user: \"\u{fc}\""), ("c.yaml", "tcp: {}\r\n")]);
-    let faults = folder.load("").unwrap_err();
-    let places: Vec<_> = faults.iter().map(|fault| fault.split(": ").next().unwrap()).collect();
-    assert_eq!(places, ["a.yaml:1:11", "b.yaml:1:10"], "{faults:?}");
+    let errors = folder.load("").unwrap_err();
+    let places: Vec<_> = errors.iter().map(|error| error.split(": ").next().unwrap()).collect();
+    assert_eq!(places, ["a.yaml:1:11", "b.yaml:1:10"], "{errors:?}");
 }
 
 proptest! {
@@ -113,14 +113,14 @@ fn unreadable_file_is_reported_and_watched() {
 
 #[test]
 fn byte_order_mark_does_not_count_as_a_column() {
-    assert_eq!(faults_of("\u{feff}version: 2\n")[0].split(": ").next(), Some("f.yaml:1:10"));
+    assert_eq!(errors_of("\u{feff}version: 2\n")[0].split(": ").next(), Some("f.yaml:1:10"));
 }
 
 #[test]
 fn errors_over_the_limit_are_not_reported() {
-    let faults = faults_of(&format!("version: 1\n{}", (0..1_500).map(|i| format!("x{i}: 1\n")).collect::<String>()));
-    assert_eq!(faults.len(), 1_001);
-    assert!(faults.iter().any(|fault| fault.ends_with("there are more than 1000 errors; fix these first")));
+    let errors = errors_of(&format!("version: 1\n{}", (0..1_500).map(|i| format!("x{i}: 1\n")).collect::<String>()));
+    assert_eq!(errors.len(), 1_001);
+    assert!(errors.iter().any(|error| error.ends_with("there are more than 1000 errors; fix these first")));
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn hold(path: &Path, expected: &str) {
 fn load_with_key(path: &Path) -> Loaded {
     let env = [("GATEWAY_KEY", KEY), ("GATEWAY_CERT", CERTIFICATE), ("OTLP_AUTHORIZATION", "Basic YTpi")];
     let outcome = attempt(&Source::Path(path.to_owned()), &|name| variable(&env, name)).outcome;
-    outcome.unwrap_or_else(|faults| panic!("{}: {faults:#?}", path.display()))
+    outcome.unwrap_or_else(|errors| panic!("{}: {errors:#?}", path.display()))
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn table(section: &Value, wanted: impl Fn(&Value) -> bool) -> String {
     let needed = |key: &str| section["required"].as_array().is_some_and(|all| all.iter().any(|k| k == key));
     let mut keys: Vec<_> = properties.iter().filter(|(_, value)| wanted(value)).collect();
     keys.sort_by_key(|(key, _)| (!needed(key), key.as_str()));
-    let mut table = "\n| Key | Value | Default | Meaning |\n|---|---|---|---|\n".to_owned();
+    let mut table = "\n| Key | Value | Default | Converter |\n|---|---|---|---|\n".to_owned();
     for (key, value) in keys {
         let default = match &value["default"] {
             Value::Null if needed(key) => "needed".to_owned(),

@@ -119,7 +119,7 @@ fn pools_monitors_and_overrides_are_converted() {
         (said.pattern.as_str(), said.action, said.reason.as_str()),
         ("eu*", OverrideAction::Drain, "disks are swapped")
     );
-    assert_eq!(said.place.line, 56);
+    assert_eq!(said.location.line, 56);
 }
 
 #[test]

@@ -35,9 +35,9 @@ fn errors_in_json_have_locations() {
         "{\"version\": 1,\n\"monitors\": [{\"name\": \"m\", \"type\": \"http\", \"headers\": {\"a\": \"b\", \"a\": \"c\"}}]}",
     ];
     for json in at_fault {
-        let faults = outcome(json).unwrap_err();
-        assert!(faults[0].starts_with("f.yaml:2:") || faults[0].starts_with("f.yaml:3:"), "{faults:?}");
-        assert_eq!(Err(faults), outcome(&read_as_yaml(json)));
+        let errors = outcome(json).unwrap_err();
+        assert!(errors[0].starts_with("f.yaml:2:") || errors[0].starts_with("f.yaml:3:"), "{errors:?}");
+        assert_eq!(Err(errors), outcome(&read_as_yaml(json)));
     }
 }
 

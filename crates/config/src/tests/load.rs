@@ -71,14 +71,14 @@ fn invalid_token_is_rejected_without_showing_it() {
     let read = folder.load_with("f.yaml", &[("TOKEN", "s3cret")]).unwrap();
     let source = read.desired.load_sources.values().next().unwrap();
     assert_eq!(source.token.as_ref().map(|token| token.expose()), Some("s3cret"));
-    let faults = folder.load_with("f.yaml", &[("TOKEN", "two\nlines")]).unwrap_err();
-    assert_eq!(faults.len(), 1);
-    assert!(faults[0].contains("the token cannot be sent") && !faults[0].contains("lines\n"), "{faults:?}");
+    let errors = folder.load_with("f.yaml", &[("TOKEN", "two\nlines")]).unwrap_err();
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].contains("the token cannot be sent") && !errors[0].contains("lines\n"), "{errors:?}");
 }
 
 #[test]
 fn load_errors_are_reported_together() {
-    let faults = faults_of(
+    let errors = errors_of(
         "version: 1
 load:
   - { name: a, type: prometheus, query: x, unit: permille }
@@ -110,14 +110,14 @@ clusters:
         "load source a2 is not declared",
         "clusters[2].scrape: scrape has no effect without a load source",
     ] {
-        assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");
+        assert!(errors.iter().any(|error| error.contains(part)), "{part:?} is missing in {errors:#?}");
     }
-    let foreign = faults_of("version: 1\nload: [{ name: a, type: promql, url: \"ftp://x\", query: x }]\n");
+    let foreign = errors_of("version: 1\nload: [{ name: a, type: promql, url: \"ftp://x\", query: x }]\n");
     assert!(
         foreign[0].contains("\"ftp://x\" is not an http or https URL; write it like http://prometheus"),
         "{foreign:?}"
     );
-    let secret = faults_of("version: 1\nload: [{ name: a, type: promql, url: \"http://u:p@x\", query: x }]\n");
+    let secret = errors_of("version: 1\nload: [{ name: a, type: promql, url: \"http://u:p@x\", query: x }]\n");
     assert!(secret[0].contains("holds a user or a password") && !secret[0].contains("u:p"), "{secret:?}");
 }
 
@@ -142,7 +142,7 @@ clusters:
 
 #[test]
 fn load_target_of_zero_or_above_limit_is_rejected() {
-    let faults = faults_of(
+    let errors = errors_of(
         "version: 1
 clusters:
   - { name: a, addresses: [192.0.2.1], capacity: 8, target: 0 }
@@ -155,9 +155,9 @@ clusters:
         "clusters[0].target: load target 0 sends no traffic to the cluster; give a target above 0, or drain the cluster",
         "clusters[3].limit: \"101%\" is over the whole; give at most 100%",
     ] {
-        assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");
+        assert!(errors.iter().any(|error| error.contains(part)), "{part:?} is missing in {errors:#?}");
     }
-    let over = faults_of(
+    let over = errors_of(
         "version: 1
 clusters:
   - { name: b, addresses: [192.0.2.2], capacity: 8, target: 90%, limit: 80% }
@@ -168,7 +168,7 @@ clusters:
         "clusters[0].target: load target 90% is over the limit 80%",
         "clusters[1].limit: load target 0 sends no traffic to the cluster",
     ] {
-        assert!(over.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {over:#?}");
+        assert!(over.iter().any(|error| error.contains(part)), "{part:?} is missing in {over:#?}");
     }
 }
 
@@ -195,7 +195,7 @@ pools: [{{ name: p, policy: weighted, {keys}, members: [{{ cluster: c }}] }}]
         ("ttl: 1m, ttlMax: 30s", "pools[0].ttlMax: ttlMax 30 s is under the TTL 60 s; give at least the TTL"),
         ("ttlMax: 2d", "pools[0].ttlMax: ttlMax 172800 s is over a day"),
     ] {
-        let faults = faults_of(&pool(keys));
-        assert!(faults.iter().any(|fault| fault.contains(part)), "{part:?} is missing in {faults:#?}");
+        let errors = errors_of(&pool(keys));
+        assert!(errors.iter().any(|error| error.contains(part)), "{part:?} is missing in {errors:#?}");
     }
 }

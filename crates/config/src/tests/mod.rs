@@ -2,13 +2,13 @@
 
 mod access;
 mod bad_input;
+mod cache;
 mod docs;
-mod faults;
+mod errors;
 mod good;
 mod json;
-mod kept;
 mod load;
-mod places;
+mod locations;
 mod policies;
 mod publish_to;
 mod records;
@@ -55,7 +55,7 @@ impl Folder {
     /// Loads the file of this name, or the folder itself if the name is empty.
     fn load_with(&self, name: &str, env: &[(&str, &str)]) -> Result<Loaded, Vec<String>> {
         let outcome = attempt(&Source::Path(self.path().join(name)), &|wanted| variable(env, wanted)).outcome;
-        outcome.map_err(|faults| self.lines(&faults))
+        outcome.map_err(|errors| self.lines(&errors))
     }
 
     /// Returns all diagnostics of `check` at the beginning of 2026.
@@ -65,9 +65,9 @@ impl Folder {
     }
 
     /// Formats diagnostics without the folder's own path.
-    fn lines(&self, faults: &[Diagnostic]) -> Vec<String> {
+    fn lines(&self, errors: &[Diagnostic]) -> Vec<String> {
         let prefix = format!("{}/", self.path().display());
-        faults.iter().map(|fault| fault.to_string().replace(&prefix, "")).collect()
+        errors.iter().map(|error| error.to_string().replace(&prefix, "")).collect()
     }
 }
 
@@ -78,7 +78,7 @@ fn variable(env: &[(&str, &str)], wanted: &str) -> Option<String> {
 }
 
 /// Returns the errors of one file.
-fn faults_of(text: &str) -> Vec<String> {
+fn errors_of(text: &str) -> Vec<String> {
     Folder::new(&[("f.yaml", text)]).load("f.yaml").map(|_| ()).unwrap_err()
 }
 

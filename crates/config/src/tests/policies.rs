@@ -46,11 +46,11 @@ fn policy_is_a_word_or_a_list_of_steps() {
 
 #[test]
 fn contradicting_steps_are_rejected() {
-    let faults = |policy: &str, more: &str| {
-        let faults = folder(policy, more).load("f.yaml").unwrap_err();
-        faults.iter().map(|fault| fault.to_string()).collect::<Vec<_>>().join("\n")
+    let errors = |policy: &str, more: &str| {
+        let errors = folder(policy, more).load("f.yaml").unwrap_err();
+        errors.iter().map(|error| error.to_string()).collect::<Vec<_>>().join("\n")
     };
-    for (policy, more, fault) in [
+    for (policy, more, error) in [
         ("[geo, geo]", "", "pools[0].policy[1]: geo is repeated; remove the second one"),
         ("[failover, tier, weighted]", "", "pools[0].policy[1]: tier is repeated"),
         (
@@ -67,7 +67,7 @@ fn contradicting_steps_are_rejected() {
         ("[load, failover]", ", answers: 2", "pool p has answers 2, but failover with load answers one cluster"),
         ("latency", ", latency: {tolerance: 2m}", "pools[0].latency.tolerance: \"2m\" is more than a minute"),
     ] {
-        let told = faults(policy, more);
-        assert!(told.contains(fault), "{policy}: {told}");
+        let shown = errors(policy, more);
+        assert!(shown.contains(error), "{policy}: {shown}");
     }
 }

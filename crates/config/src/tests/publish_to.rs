@@ -80,7 +80,7 @@ fn destination_errors_have_location_and_hint() {
         ("dnsendpoint: { folder: a, namespace: Up }", "not the name of a namespace"),
         ("dnsendpoint: { folder: a }\n      registry: { type: txt }", "registry: a folder of objects"),
     ] {
-        let told = folder(section).check("f.yaml");
-        assert!(told.iter().any(|fault| fault.contains(part)), "{section}: {told:?}");
+        let shown = folder(section).check("f.yaml");
+        assert!(shown.iter().any(|error| error.contains(part)), "{section}: {shown:?}");
     }
 }

@@ -12,8 +12,8 @@ fn config(records: &str) -> String {
 fn record_set_has_type_ttl_and_sorted_data() {
     let text = "- {name: a.example, sets: [{type: txt, data: ['\"two words\"', one]}, {type: TYPE65280, ttl: 1h, data: ['\\# 1 ff']}]}\n";
     let sets = loaded(&config(text)).desired.records;
-    let told: Vec<_> = sets.values().map(|set| (set.rtype, set.ttl.secs(), set.rdatas.len())).collect();
-    assert_eq!(told, [(Rtype::TXT, 300, 2), (Rtype(65280), 3_600, 1)]);
+    let shown: Vec<_> = sets.values().map(|set| (set.rtype, set.ttl.secs(), set.rdatas.len())).collect();
+    assert_eq!(shown, [(Rtype::TXT, 300, 2), (Rtype(65280), 3_600, 1)]);
     let txt = sets.get(&("a.example".parse().unwrap(), Rtype::TXT)).unwrap();
     assert_eq!(*txt.rdatas[0], *b"\x03one", "sorted");
 }
@@ -36,7 +36,7 @@ fn invalid_record_set_is_rejected() {
     ];
     for (records, wanted) in table {
         let text = config(&format!("- {records}\n"));
-        let told = faults_of(&text);
-        assert!(told.iter().any(|fault| fault.contains(wanted)), "{records}: {told:?}");
+        let shown = errors_of(&text);
+        assert!(shown.iter().any(|error| error.contains(wanted)), "{records}: {shown:?}");
     }
 }

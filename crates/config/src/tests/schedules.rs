@@ -36,8 +36,8 @@ fn window_has_days_hours_zone_and_times_each_optional() {
 
 #[test]
 fn invalid_window_is_rejected_with_hint() {
-    let told = |open: &str| faults_of(&config("[schedule, weighted]", &format!(", open: {open}"))).join("\n");
-    for (open, fault) in [
+    let shown = |open: &str| errors_of(&config("[schedule, weighted]", &format!(", open: {open}"))).join("\n");
+    for (open, error) in [
         ("[]", "pools[0].members[0].open: the list is empty"),
         (
             "[{}]",
@@ -66,25 +66,25 @@ fn invalid_window_is_rejected_with_hint() {
         ("[{zone: UTC, till: \"08:00\"}]", "open[0].till"),
         ("mon-fri", "pools[0].members[0].open: "),
     ] {
-        let told = told(open);
-        assert!(told.contains(fault) && told.lines().count() == 1, "{open}: {told}");
+        let shown = shown(open);
+        assert!(shown.contains(error) && shown.lines().count() == 1, "{open}: {shown}");
     }
     let many = vec!["{days: mon, zone: UTC}"; 17].join(", ");
-    assert!(told(&format!("[{many}]")).contains("pools[0].members[0].open: "), "{}", told(&format!("[{many}]")));
+    assert!(shown(&format!("[{many}]")).contains("pools[0].members[0].open: "), "{}", shown(&format!("[{many}]")));
 }
 
 #[test]
 fn windows_without_step_are_rejected_and_step_without_windows_warns() {
     let open = ", open: [{days: mon, zone: UTC}]";
-    let told = faults_of(&config("weighted", open)).join("\n");
-    let fault =
+    let shown = errors_of(&config("weighted", open)).join("\n");
+    let error =
         "pools[0].members[0].open: the member has windows, but the policy does not use them; add the step schedule";
-    assert!(told.contains(fault), "{told}");
+    assert!(shown.contains(error), "{shown}");
     let warnings = loaded(&config("[schedule, failover]", "")).warnings;
-    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    assert!(told.iter().any(|told| told.contains("has the step schedule, but no member has windows")), "{told:?}");
-    let told = faults_of(&config("[load, schedule, weighted]", open)).join("\n");
-    assert!(told.contains("pools[0].policy[1]: load must come after schedule"), "{told}");
+    let shown: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert!(shown.iter().any(|shown| shown.contains("has the step schedule, but no member has windows")), "{shown:?}");
+    let shown = errors_of(&config("[load, schedule, weighted]", open)).join("\n");
+    assert!(shown.contains("pools[0].policy[1]: load must come after schedule"), "{shown}");
     assert_eq!(
         loaded(&config("schedule", open)).desired.pools.values().next().unwrap().policy.to_string(),
         "schedule, weighted"

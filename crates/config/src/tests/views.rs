@@ -65,8 +65,8 @@ fn invalid_network_or_visibility_is_rejected() {
         ("", ", visibility: secret", "f.yaml:3:61: zones[0].visibility: "),
         (", internal: 1", "", "f.yaml:4:70: pools[0].members[0].internal: "),
     ] {
-        let faults = faults_of(&config(member, zone));
-        assert!(matches!(&faults[..], [fault] if fault.starts_with(expected)), "{faults:?}");
+        let errors = errors_of(&config(member, zone));
+        assert!(matches!(&errors[..], [error] if error.starts_with(expected)), "{errors:?}");
     }
 }
 
@@ -83,9 +83,9 @@ fn too_many_networks_in_a_pool_are_rejected() {
         .replace("clusters: [", "clusters: [{name: d, addresses: [192.0.2.2]}, ")
         .replace("networks: [192.0.2.0/24]}}", "networks: [192.0.2.0/24]}");
     let text = text.replace("], {cluster: d", "]}, {cluster: d");
-    let faults = faults_of(&text);
+    let errors = errors_of(&text);
     assert!(
-        matches!(&faults[..], [fault] if fault.contains("pool p has 4097 client networks, over the limit of 4096")),
-        "{faults:?}"
+        matches!(&errors[..], [error] if error.contains("pool p has 4097 client networks, over the limit of 4096")),
+        "{errors:?}"
     );
 }

@@ -262,7 +262,7 @@ fn ttl_of_text(text: &str) -> Option<Ttl> {
 
 fn policy(text: &str) -> Option<fairway_model::Policy> {
     let words: Vec<String> = text.split(',').map(|word| word.trim().to_owned()).collect();
-    fairway_config::policy_of_words(&words).ok()
+    fairway_config::parse_policy(&words).ok()
 }
 
 fn path(text: &str) -> Option<String> {

@@ -11,7 +11,7 @@ use fairway_model::{
 };
 
 use super::{Declared, LeftOut, Says, Wish, key_of, whole};
-use fairway_config::ObjectFault;
+use fairway_config::ObjectError;
 use fairway_intents::{Clusters, Elements, StoredIntent, is_of_intent, object_name, runs, wishes};
 use fairway_store::objects::{Key, Kind, Prefix};
 
@@ -206,7 +206,7 @@ impl Declared {
 fn answered(
     wish: fairway_intents::Wish,
     is_named: impl Fn(&Name) -> bool,
-) -> Result<(Key, Elements), (Key, Vec<ObjectFault>)> {
+) -> Result<(Key, Elements), (Key, Vec<ObjectError>)> {
     match wish.outcome {
         Err(why) => Err((wish.key, whole(why.to_string()))),
         Ok(Elements { name, .. }) if is_named(&name.name) => {

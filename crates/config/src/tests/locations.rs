@@ -6,7 +6,7 @@ use fairway_model::SharedSet;
 
 use super::*;
 use crate::{
-    Before, attempt_after,
+    PreviousLoad, attempt_with_cache,
     maps::mmdb_writer::{Mmdb, Value},
 };
 
@@ -88,7 +88,7 @@ maps:
 - {name: c, databases: [none.mmdb]}
 pools: [{name: p, policy: weighted, members: [{cluster: e, bias: 100}], nearest: {tolerance: 5}, geo: {prefer: [{where: {}, regions: [eu]}]}}]
 ";
-    let faults = faults_of(text);
+    let errors = errors_of(text);
     let expected = [
         "f.yaml:6:15: maps[1].networks[0].network: \"10.0.0.1/8\" has bits set past its length; write 10.0.0.0/8",
         "f.yaml:6:36: maps[1].networks[0].country: \"UK\" is not the code of a country; give its two letters (ISO 3166-1), like DE",
@@ -96,7 +96,7 @@ pools: [{name: p, policy: weighted, members: [{cluster: e, bias: 100}], nearest:
         "f.yaml:10:94: pools[0].nearest.tolerance: 5 has no unit; write 5km or 5m",
     ];
     for (number, expected) in expected.iter().enumerate() {
-        assert!(faults.iter().any(|fault| fault == expected), "{number} {faults:#?}");
+        assert!(errors.iter().any(|error| error == expected), "{number} {errors:#?}");
     }
     let meant = [
         "f.yaml:3:3: maps[0]: map a has no databases and no networks; add databases or networks",
@@ -105,8 +105,8 @@ pools: [{name: p, policy: weighted, members: [{cluster: e, bias: 100}], nearest:
         "f.yaml:8:102: maps[2].networks[3]: latitude and longitude must be given together; add the missing one, or remove the other one",
         "f.yaml:9:10: maps[3].name: map c is already declared in f.yaml:7:3; rename or remove one of them",
     ];
-    let mended = text.replace("10.0.0.1/8, country: UK", "10.0.0.0/8, country: GB").replace("pools:", "#");
-    assert_eq!(faults_of(&mended), meant);
+    let fixed = text.replace("10.0.0.1/8, country: UK", "10.0.0.0/8, country: GB").replace("pools:", "#");
+    assert_eq!(errors_of(&fixed), meant);
 }
 
 #[test]
@@ -124,7 +124,7 @@ pools:
         "f.yaml:8:26: pools[0].geo.prefer[0].where: where has no key; give a location, or write its regions as default",
         "f.yaml:8:88: pools[0].geo.prefer[2].where: an earlier preference has the same clients; merge them",
     ];
-    assert_eq!(faults_of(text), expected);
+    assert_eq!(errors_of(text), expected);
 }
 
 #[test]
@@ -134,13 +134,13 @@ fn invalid_map_file_is_reported_where_it_is_named() {
     folder.write("city.mmdb", &whole[..whole.len() / 2]);
     fs::remove_file(folder.path().join("asn.mmdb")).unwrap();
     folder.write("rtt.csv", "network,eu1\n192.0.2.0/24,soon\n");
-    let faults = folder.load("f.yaml").unwrap_err();
+    let errors = folder.load("f.yaml").unwrap_err();
     assert!(
-        faults[0].starts_with("f.yaml:4:15: maps[0].databases[0]: city.mmdb is not an MMDB database, or is damaged: "),
-        "{faults:#?}"
+        errors[0].starts_with("f.yaml:4:15: maps[0].databases[0]: city.mmdb is not an MMDB database, or is damaged: "),
+        "{errors:#?}"
     );
     assert_eq!(
-        faults[1..],
+        errors[1..],
         [
             "f.yaml:4:26: maps[0].databases[1]: asn.mmdb does not exist; fix the path; relative paths start at the configuration file's folder",
             "rtt.csv:2: \"soon\" is not a latency from 0 to 60000 milliseconds; write milliseconds like 12 or 12.5, or leave the cell empty",
@@ -153,13 +153,13 @@ fn unchanged_map_is_cached_and_changed_file_is_read() {
     let folder = folder();
     let before = folder.load("f.yaml").unwrap();
     let after = |before: &Loaded| {
-        let before = Before {
-            zones: &before.kept,
-            maps: &before.kept_maps,
+        let before = PreviousLoad {
+            zones: &before.zone_cache,
+            maps: &before.map_cache,
             names: &before.desired.names,
-            beside: &SharedSet::new(),
+            not_in_files: &SharedSet::new(),
         };
-        attempt_after(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
+        attempt_with_cache(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
     };
     let same = |a: &Loaded, b: &Loaded| {
         let map = |loaded: &Loaded| Arc::clone(loaded.desired.maps.values().next().unwrap());
@@ -168,7 +168,7 @@ fn unchanged_map_is_cached_and_changed_file_is_read() {
     };
     assert_eq!(same(&before, &after(&before)), (false, false), "a file written just now may change without showing it");
     let mut settled = folder.load("f.yaml").unwrap();
-    settled.kept_maps.settle();
+    settled.map_cache.settle();
     folder.write("f.yaml", GOOD.replace("bias: 30", "bias: 31"));
     let second = after(&settled);
     assert_eq!(same(&settled, &second), (true, true));
@@ -189,11 +189,11 @@ pools: [{{name: p, policy: {policy}, members: [{{cluster: eu1}}, {{cluster: us1}
 "
     );
     let folder = Folder::new(&[("f.yaml", &text)]);
-    let faults = match folder.load("f.yaml") {
+    let errors = match folder.load("f.yaml") {
         Ok(loaded) => folder.lines(&loaded.warnings),
-        Err(faults) => faults,
+        Err(errors) => errors,
     };
-    faults.iter().map(|fault| fault.split_once(' ').unwrap().1.to_owned()).collect()
+    errors.iter().map(|error| error.split_once(' ').unwrap().1.to_owned()).collect()
 }
 
 #[test]

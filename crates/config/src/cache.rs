@@ -1,17 +1,16 @@
 //! Cache of zones between loads. Unchanged zones are not read again, so that a changed weight among a million records
-//! is applied as
-//! fast as its file is read.
+//! is applied as fast as its file is read.
 
 use std::path::{Path, PathBuf};
 
 use fairway_model::{Diagnostic, Name, SharedMap, SharedSet, SteeredName};
 use fairway_zonefile::{Record, ZoneData};
 
-use super::{maps::KeptMaps, watch::Fingerprint};
+use super::{maps::MapCache, watch::Fingerprint};
 
 /// Zones of a load: their origins, the fingerprint of their files, and their warnings.
 #[derive(Clone, Debug, Default)]
-pub struct KeptZones {
+pub struct ZoneCache {
     pub(super) origins: Vec<Origin>,
     pub(super) files: Fingerprint,
     pub(super) warnings: Vec<Diagnostic>,
@@ -42,25 +41,25 @@ impl Origin {
 
 /// Result of the previous load.
 #[derive(Clone, Copy, Debug)]
-pub struct Before<'a> {
+pub struct PreviousLoad<'a> {
     /// Cache of its zones.
-    pub zones: &'a KeptZones,
+    pub zones: &'a ZoneCache,
     /// Steered names that were served: the checks of zones depend on them.
     pub names: &'a SharedMap<Name, SteeredName>,
     /// Those of them that files do not declare.
-    pub beside: &'a SharedSet<Name>,
+    pub not_in_files: &'a SharedSet<Name>,
     /// Cache of its maps and latency tables.
-    pub maps: &'a KeptMaps,
+    pub maps: &'a MapCache,
 }
 
-impl Before<'_> {
+impl PreviousLoad<'_> {
     /// True if zones of these origins, with these steered names, are those of the previous load.
     ///
     /// Without one of the previous names, a record may refer to a name without addresses. Another name can only resolve
-    /// such a warning,
-    /// and conflicts with it are found by compilation.
-    pub(super) fn holds(&self, origins: &[Origin], names: &SharedMap<Name, SteeredName>) -> bool {
-        let before = || self.names.keys().filter(|name| self.beside.is_empty() || !self.beside.contains_key(*name));
+    /// such a warning, and conflicts with it are found by compilation.
+    pub(super) fn has_same_zones(&self, origins: &[Origin], names: &SharedMap<Name, SteeredName>) -> bool {
+        let before =
+            || self.names.keys().filter(|name| self.not_in_files.is_empty() || !self.not_in_files.contains_key(*name));
         let same = || before().eq(names.keys());
         let more = || self.zones.warnings.is_empty() && before().all(|name| names.contains_key(name));
         let zones = self.zones;

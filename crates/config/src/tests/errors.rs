@@ -3,15 +3,15 @@
 use super::*;
 
 /// Compares the errors of a configuration of these lines with the expected ones.
-fn assert_faults(table: &[(&str, &[&str])]) {
+fn assert_errors(table: &[(&str, &[&str])]) {
     for (text, expected) in table {
-        assert_eq!(faults_of(&format!("version: 1\n{text}\n")), *expected, "{text}");
+        assert_eq!(errors_of(&format!("version: 1\n{text}\n")), *expected, "{text}");
     }
 }
 
 #[test]
 fn unknown_key_is_rejected_with_suggestion() {
-    assert_faults(&[
+    assert_errors(&[
         ("pool: []", &["f.yaml:2:1: pool: unknown key; did you mean pools?"]),
         (
             "clusters: [{name: c, addresses: [192.0.2.1], adresses: []}]",
@@ -28,7 +28,7 @@ fn unknown_key_is_rejected_with_suggestion() {
 
 #[test]
 fn number_out_of_range_is_rejected_with_range() {
-    assert_faults(&[
+    assert_errors(&[
         (
             "pools: [{name: a, policy: weighted, members: [{cluster: c, weight: 70000, tier: 0}], answers: 9}]",
             &[
@@ -63,13 +63,13 @@ fn number_out_of_range_is_rejected_with_range() {
         ),
     ]);
     let newer = "f.yaml:1:10: version: 2 is newer than this program, which reads version 1; use a newer fairway, or write the file in version 1";
-    assert_eq!(faults_of("version: 2\n"), [newer]);
-    assert_eq!(faults_of("user: a\n"), ["f.yaml:1:1: key version is missing; add version: a whole number"]);
+    assert_eq!(errors_of("version: 2\n"), [newer]);
+    assert_eq!(errors_of("user: a\n"), ["f.yaml:1:1: key version is missing; add version: a whole number"]);
 }
 
 #[test]
 fn wrong_type_is_rejected_with_expected_one() {
-    assert_faults(&[
+    assert_errors(&[
         ("drainTimeout: 30", &["f.yaml:2:15: drainTimeout: 30 has no unit; write 30s, or another unit: ms, m, h, d"]),
         ("user: 7", &["f.yaml:2:7: user: 7 is a number, expected text; put it in quotes: \"7\""]),
         ("user:\nlog: {level: }", &["f.yaml:3:7: log.level: the key has no value; write text, or remove the key"]),
@@ -114,7 +114,7 @@ fn wrong_type_is_rejected_with_expected_one() {
 
 #[test]
 fn unknown_word_is_rejected_with_known_ones() {
-    assert_faults(&[
+    assert_errors(&[
         (
             "pools: [{name: a, policy: weigthed, members: [{cluster: c}], down: FALLBACK_IP}]",
             &[
@@ -145,7 +145,7 @@ fn unknown_word_is_rejected_with_known_ones() {
 
 #[test]
 fn missing_key_is_rejected_with_hint() {
-    assert_faults(&[
+    assert_errors(&[
         (
             "pools: [{name: a}]",
             &[
@@ -176,7 +176,7 @@ fn missing_key_is_rejected_with_hint() {
 
 #[test]
 fn exclusive_keys_are_rejected_with_hint() {
-    assert_faults(&[
+    assert_errors(&[
         (
             "monitors: [{name: m, type: tcp, path: /x, tls: {}}]",
             &[
@@ -207,7 +207,7 @@ fn exclusive_keys_are_rejected_with_hint() {
 
 #[test]
 fn repeated_object_is_rejected_with_both_locations() {
-    assert_faults(&[(
+    assert_errors(&[(
         "clusters:\n- {name: c, addresses: [192.0.2.1]}\n- {name: c, addresses: [192.0.2.2]}",
         &["f.yaml:4:10: clusters[1].name: cluster c is already declared in f.yaml:3:3; rename or remove one of them"],
     )]);
@@ -222,7 +222,7 @@ pools:
   - {name: cart, policy: failover, members: [{cluster: eu1, tier: 2}]}
 names: [{name: a.example, pool: sjop}]
 monitors: [{name: m, type: tcp, period: 1s, timeout: 2s}]";
-    assert_faults(&[(
+    assert_errors(&[(
         text,
         &[
             "f.yaml:5:46: cluster eu2 is not declared; did you mean eu1?",
@@ -239,8 +239,8 @@ monitors: [{name: m, type: tcp, period: 1s, timeout: 2s}]";
 fn callback_must_be_a_url_without_password() {
     let no_url = |url: &str| {
         let text = format!("ready: {{callback: \"{url}\"}}");
-        let fault = "is not an http or https URL; write it like http://127.0.0.1:8080/ready";
-        assert_faults(&[(&text, &[&format!("f.yaml:2:19: ready.callback: \"{url}\" {fault}")])]);
+        let error = "is not an http or https URL; write it like http://127.0.0.1:8080/ready";
+        assert_errors(&[(&text, &[&format!("f.yaml:2:19: ready.callback: \"{url}\" {error}")])]);
     };
     for url in ["lb.example", "/ready", "ftp://lb.example/", "http://", "http:///ready", "http://lb:0/", "http://lb:/"]
     {
@@ -251,7 +251,7 @@ fn callback_must_be_a_url_without_password() {
     let secret = "f.yaml:2:19: ready.callback: the URL holds a user or a password; \
         remove the text before the @; a configuration must not contain secrets";
     for url in ["http://ann:secret@lb.example/", "ftp://secret@lb.example", "ann:secret@lb.example/ready"] {
-        assert_faults(&[(&format!("ready: {{callback: \"{url}\"}}"), &[secret])]);
+        assert_errors(&[(&format!("ready: {{callback: \"{url}\"}}"), &[secret])]);
     }
     for url in ["HTTP://LB.example", "https://[2001:db8::1]:8443/?a=b", "http://lb.example/@"] {
         loaded(&format!("version: 1\nready: {{callback: \"{url}\"}}\n"));
@@ -266,7 +266,7 @@ zones: [{name: a.example, file: none.zone}, {name: 7}, {nam: b.example}]
 clusters: [{name: c, addresses: [192.0.2.300]}]
 pools: [{name: p, policy: weighted, ttl: 2d, members: [{cluster: c}]}]
 drainTimeout: 1h";
-    assert_faults(&[(
+    assert_errors(&[(
         text,
         &[
             "f.yaml:3:7: user: 7 is a number, expected text; put it in quotes: \"7\"",
@@ -277,6 +277,27 @@ drainTimeout: 1h";
             "f.yaml:5:34: clusters[0].addresses[0]: \"192.0.2.300\" is not an IPv4 or IPv6 address; write it like 192.0.2.1 or 2001:db8::1",
             "f.yaml:6:42: pools[0].ttl: 2d is over a day, and answers would not follow health for that long; the default is 30s",
             "f.yaml:7:15: drainTimeout: 1h is not between 0s and 10m; the default is 5s",
+        ],
+    )]);
+}
+
+#[test]
+fn rules_across_objects_are_reported_next_to_structural_errors() {
+    let text = "
+clusters: [{name: eu1, addresses: [192.0.2.1]}, {name: us1, addresses: []}]
+pools:
+  - {name: shop, policy: weighted, weights: 1, members: [{cluster: eu1}]}
+  - {name: cart, policy: failover, members: [{cluster: eu1, tier: 2}, {cluster: us1}, {cluster: jp1}]}
+names: [{name: a.example, pool: shop}, {name: b.example, pool: sjop}, {name: c.other, pool: cart}]
+zones: [{name: example, ns: [ns.net]}]";
+    assert_errors(&[(
+        text,
+        &[
+            "f.yaml:3:72: clusters[1].addresses: the list is empty; give at least one element",
+            "f.yaml:5:36: pools[0].weights: unknown key; known here: answers, clientPrefix, down, geo, latency, map, members, minHealthy, mode, monitor, name, nearest, panicThreshold, policy, spread, ttl, ttlMax, ttlMin",
+            "f.yaml:6:87: cluster jp1 is not declared; declare it, or use one of: eu1",
+            "f.yaml:7:40: pool sjop is not declared; declare it, or use one of: cart",
+            "f.yaml:7:71: c.other. is in no declared zone; declare its zone, or fix the name",
         ],
     )]);
 }

@@ -13,12 +13,12 @@ use fairway_model::{
     Network, Preference, Subject,
 };
 
-use super::Meaning;
+use super::Converter;
 use crate::{
     bounds_wire::{Float, Int, List, Text},
-    maps::{FileFault, KeptMaps, MapText, TableText, pushed_file},
-    v1_place,
-    values_place::{Distance, Milliseconds},
+    maps::{DeclaredMap, DeclaredTable, FileError, MapCache, pushed_file},
+    v1_location,
+    values_location::{Distance, Milliseconds},
     values_wire::As,
 };
 
@@ -26,29 +26,29 @@ use crate::{
 pub(super) struct Maps {
     pub(super) maps: BTreeMap<MapName, Arc<ClientMap>>,
     pub(super) latencies: BTreeMap<LatencyTableName, Arc<LatencyTable>>,
-    pub(super) kept: KeptMaps,
+    pub(super) cache: MapCache,
 }
 
 /// Reads maps and tables. Unchanged ones are taken from the previous load.
 ///
 /// Tables without a file are read from the data folder, where the API keeps pushed tables.
 pub(super) fn maps(
-    meaning: &mut Meaning<'_, '_>,
-    maps: Vec<v1_place::Map>,
-    tables: Vec<v1_place::Latencies>,
+    converter: &mut Converter<'_, '_>,
+    maps: Vec<v1_location::Map>,
+    tables: Vec<v1_location::Latencies>,
     data_dir: Option<&Path>,
 ) -> Maps {
-    let before = meaning.reader.before.map(|before| before.maps);
-    let mut read = Maps { maps: BTreeMap::new(), latencies: BTreeMap::new(), kept: KeptMaps::default() };
+    let previous = converter.context.previous.map(|previous| previous.maps);
+    let mut read = Maps { maps: BTreeMap::new(), latencies: BTreeMap::new(), cache: MapCache::default() };
     for (index, wire) in maps.into_iter().enumerate() {
         let pointer = format!("/maps/{index}");
-        let said = map_text(meaning, &pointer, wire);
-        let (name, databases) = (said.name.clone(), said.databases.clone());
-        if !meaning.declare(Subject::Map(name.clone()), index) {
+        let declared = declared_map(converter, &pointer, wire);
+        let (name, databases) = (declared.name.clone(), declared.databases.clone());
+        if !converter.declare(Subject::Map(name.clone()), index) {
             continue;
         }
-        let map = read.kept.map(said, before, meaning.files()).unwrap_or_else(|faults| {
-            meaning.file_faults(faults, |number| {
+        let map = read.cache.map(declared, previous, converter.files()).unwrap_or_else(|diagnostics| {
+            converter.report_files(diagnostics, |number| {
                 (format!("{pointer}/databases/{number}"), databases.get(number).cloned().unwrap_or_default())
             });
             // It counts as declared, so that pools that refer to it have no error.
@@ -58,15 +58,15 @@ pub(super) fn maps(
     }
     for (index, wire) in tables.into_iter().enumerate() {
         let (As(name), pointer) = (wire.name, format!("/latencies/{index}/file"));
-        let said_file = wire.file.map(|Text(file)| meaning.path(&pointer, &file));
+        let declared_file = wire.file.map(|Text(file)| converter.path(&pointer, &file));
         let kept_file = || data_dir.map(|folder| folder.join(pushed_file(&name)));
-        let (pushed, file) = (said_file.is_none(), said_file.or_else(kept_file).unwrap_or_default());
-        if !meaning.declare(Subject::Latencies(name.clone()), index) {
+        let (pushed, file) = (declared_file.is_none(), declared_file.or_else(kept_file).unwrap_or_default());
+        if !converter.declare(Subject::Latencies(name.clone()), index) {
             continue;
         }
-        let said = TableText { name: name.clone(), file: file.clone(), pushed };
-        let table = read.kept.latencies(said, before, meaning.files()).unwrap_or_else(|faults| {
-            meaning.file_faults(faults, |_| (pointer.clone(), file.clone()));
+        let declared = DeclaredTable { name: name.clone(), file: file.clone(), pushed };
+        let table = read.cache.latencies(declared, previous, converter.files()).unwrap_or_else(|diagnostics| {
+            converter.report_files(diagnostics, |_| (pointer.clone(), file.clone()));
             Arc::new(LatencyTable::new(name.clone(), Vec::new(), Vec::new()))
         });
         read.latencies.insert(name, table);
@@ -74,30 +74,34 @@ pub(super) fn maps(
     read
 }
 
-fn map_text(meaning: &mut Meaning<'_, '_>, pointer: &str, wire: v1_place::Map) -> MapText {
+fn declared_map(converter: &mut Converter<'_, '_>, pointer: &str, wire: v1_location::Map) -> DeclaredMap {
     let (databases, networks) = (wire.databases.map(|List(list)| list), wire.networks.map(|List(list)| list));
     if databases.is_none() && networks.is_none() {
         let what = format!("map {} has no databases and no networks", wire.name.0);
-        meaning.error(pointer, what, "add databases or networks");
+        converter.error(pointer, what, "add databases or networks");
     }
     let numbered = databases.iter().flatten().enumerate();
-    let path = |(number, Text(path)): (usize, &Text<1>)| meaning.path(&format!("{pointer}/databases/{number}"), path);
+    let path = |(number, Text(path)): (usize, &Text<1>)| converter.path(&format!("{pointer}/databases/{number}"), path);
     let databases = numbered.map(path).collect();
     let mut declared: BTreeMap<Network, ClientLocation> = BTreeMap::new();
     for (number, wire) in networks.unwrap_or_default().into_iter().enumerate() {
         let As(network) = wire.network;
-        let place = client_place(meaning, format_args!("{pointer}/networks/{number}"), wire);
-        if declared.insert(network, place).is_some() {
+        let location = client_location(converter, format_args!("{pointer}/networks/{number}"), wire);
+        if declared.insert(network, location).is_some() {
             let what = format!("{network} is repeated in this map");
-            meaning.error(format_args!("{pointer}/networks/{number}/network"), what, "remove one");
+            converter.error(format_args!("{pointer}/networks/{number}/network"), what, "remove one");
         }
     }
-    MapText { name: wire.name.0, networks: declared.into_iter().collect(), databases }
+    DeclaredMap { name: wire.name.0, networks: declared.into_iter().collect(), databases }
 }
 
-fn client_place(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::MapNetwork) -> ClientLocation {
+fn client_location(
+    converter: &mut Converter<'_, '_>,
+    pointer: Arguments<'_>,
+    wire: v1_location::MapNetwork,
+) -> ClientLocation {
     let As(network) = wire.network;
-    let place = ClientLocation {
+    let location = ClientLocation {
         region: wire.region.map(|Text(region)| region.into()),
         country: wire.country.map(|As(country)| country),
         continent: wire.continent.map(|As(continent)| continent),
@@ -107,33 +111,33 @@ fn client_place(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_
     };
     if wire.latitude.is_some() != wire.longitude.is_some() {
         let what = "latitude and longitude must be given together";
-        meaning.error(pointer, what, "add the missing one, or remove the other one");
-    } else if place == ClientLocation::default() {
+        converter.error(pointer, what, "add the missing one, or remove the other one");
+    } else if location == ClientLocation::default() {
         let what = format!("{network} has no location");
-        meaning.error(pointer, what, "give region, country, continent, subdivision, coordinates or asn");
+        converter.error(pointer, what, "give region, country, continent, subdivision, coordinates or asn");
     }
-    place
+    location
 }
 
 /// Keys of a pool about locations, as written in a file.
-pub(super) struct Said {
+pub(super) struct LocationKeys {
     pub(super) map: Option<As<MapName>>,
-    pub(super) geo: Option<v1_place::Geo>,
-    pub(super) nearest: Option<v1_place::Nearest>,
-    pub(super) latency: Option<v1_place::Latency>,
+    pub(super) geo: Option<v1_location::Geo>,
+    pub(super) nearest: Option<v1_location::Nearest>,
+    pub(super) latency: Option<v1_location::Latency>,
 }
 
 /// Converts the keys of a pool about locations.
-pub(super) fn rules(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: Said) -> LocationRules {
+pub(super) fn rules(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: LocationKeys) -> LocationRules {
     LocationRules {
         map: wire.map.map(|As(name)| name),
-        geo: wire.geo.map(|wire| geo(meaning, pointer, wire)).unwrap_or_default(),
+        geo: wire.geo.map(|wire| geo(converter, pointer, wire)).unwrap_or_default(),
         tolerance_metres: wire.nearest.and_then(|wire| wire.tolerance).map_or(0, |As(Distance(metres))| metres),
         latencies: wire.latency.and_then(|wire| wire.table).map(|As(name)| name),
     }
 }
 
-fn geo(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::Geo) -> Geo {
+fn geo(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: v1_location::Geo) -> Geo {
     let regions = |list: Vec<Text<1, 64>>| list.into_iter().map(|Text(region)| region.into()).collect();
     let (mut prefer, mut seen) = (Vec::new(), HashSet::new());
     for (number, wire) in wire.prefer.map(|List(list)| list).unwrap_or_default().into_iter().enumerate() {
@@ -146,10 +150,10 @@ fn geo(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::Ge
         };
         let at = format_args!("{pointer}/geo/prefer/{number}/where").to_string();
         if clients == LocationMatch::default() {
-            meaning.error(&at, "where has no key", "give a location, or write its regions as default");
+            converter.error(&at, "where has no key", "give a location, or write its regions as default");
         }
         if !seen.insert(clients.clone()) {
-            meaning.error(&at, "an earlier preference has the same clients", "merge them");
+            converter.error(&at, "an earlier preference has the same clients", "merge them");
         }
         let only = wire.only.unwrap_or_default();
         prefer.push(Preference { clients, regions: regions(wire.regions.0), only });
@@ -158,18 +162,18 @@ fn geo(meaning: &mut Meaning<'_, '_>, pointer: Arguments<'_>, wire: v1_place::Ge
 }
 
 /// Returns the largest difference in latency at which members rank equal.
-pub(super) fn latency_tolerance(wire: Option<&v1_place::Latency>) -> Duration {
+pub(super) fn latency_tolerance(wire: Option<&v1_location::Latency>) -> Duration {
     let given = wire.and_then(|wire| wire.tolerance.as_ref());
     given.map_or(LATENCY_TOLERANCE, |As(Milliseconds(number))| Duration::from_millis(u64::from(*number)))
 }
 
-impl Meaning<'_, '_> {
+impl Converter<'_, '_> {
     /// Reports the errors of files. `named` returns the pointer and path of a file by its index.
-    fn file_faults(&mut self, faults: Vec<FileFault>, named: impl Fn(usize) -> (String, PathBuf)) {
-        for fault in faults {
-            match fault {
-                FileFault::Line(fault) => self.reader.fault(fault),
-                FileFault::Whole(number, why) => {
+    fn report_files(&mut self, diagnostics: Vec<FileError>, named: impl Fn(usize) -> (String, PathBuf)) {
+        for diagnostic in diagnostics {
+            match diagnostic {
+                FileError::Line(diagnostic) => self.context.report(diagnostic),
+                FileError::Whole(number, why) => {
                     let (pointer, path) = named(number);
                     self.error(pointer, format!("{} {}", path.display(), why.what), why.hint);
                 }

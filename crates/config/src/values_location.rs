@@ -6,7 +6,7 @@ use fairway_model::{Continent, Country, Subdivision};
 
 use super::{
     tree::quoted,
-    values::{Refusal, TextValue},
+    values::{InvalidValue, TextValue},
 };
 
 impl TextValue for Country {
@@ -14,11 +14,11 @@ impl TextValue for Country {
     const EXPECTED: &'static str = "a country by its two letters (ISO 3166-1)";
     const EXAMPLE: &'static str = "DE";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        let country = Self::new(text).ok_or_else(|| Self::refuse(text))?;
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let country = Self::new(text).ok_or_else(|| Self::invalid(text))?;
         // An unassigned code would never match a client, without any error.
         country.continent().map(|_| country).ok_or_else(|| {
-            Refusal::new(
+            InvalidValue::new(
                 format!("{} is not the code of a country", quoted(text)),
                 "give its two letters (ISO 3166-1), like DE",
             )
@@ -31,8 +31,8 @@ impl TextValue for Continent {
     const EXPECTED: &'static str = "a continent by its two letters";
     const EXAMPLE: &'static str = "AF, AN, AS, EU, NA, OC or SA";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|_| Self::refuse(text))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|_| Self::invalid(text))
     }
 }
 
@@ -41,8 +41,8 @@ impl TextValue for Subdivision {
     const EXPECTED: &'static str = "a subdivision of a country (ISO 3166-2)";
     const EXAMPLE: &'static str = "US-CA";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        text.parse().map_err(|_| Self::refuse(text))
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|_| Self::invalid(text))
     }
 }
 
@@ -55,19 +55,19 @@ impl TextValue for Distance {
     const EXPECTED: &'static str = "a distance with its unit, m or km";
     const EXAMPLE: &'static str = "100km or 500m";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         let (number, unit) = match (text.strip_suffix("km"), text.strip_suffix('m')) {
             (Some(number), _) => (number.trim_end(), 1_000),
             (_, Some(number)) => (number.trim_end(), 1),
-            (None, None) => return Err(Self::refuse(text)),
+            (None, None) => return Err(Self::invalid(text)),
         };
-        if number.is_empty() || !number.bytes().all(|octet| octet.is_ascii_digit()) {
-            return Err(Self::refuse(text));
+        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Self::invalid(text));
         }
         let metres = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
         let metres = metres.filter(|metres| *metres <= DISTANCE_MAX);
         metres.map(Self).ok_or_else(|| {
-            Refusal::new(
+            InvalidValue::new(
                 format!("{} is more than half the circumference of the earth", quoted(text)),
                 "give at most 20000km",
             )
@@ -87,54 +87,54 @@ impl TextValue for Milliseconds {
     const EXPECTED: &'static str = "a duration of at most a minute with its unit";
     const EXAMPLE: &'static str = "10ms or 1s";
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
         let duration = Duration::parse(text)?;
         let millis = u16::try_from(duration.as_millis()).ok().filter(|millis| *millis <= 60_000);
         millis
             .map(Self)
-            .ok_or_else(|| Refusal::new(format!("{} is more than a minute", quoted(text)), "give at most 1m"))
+            .ok_or_else(|| InvalidValue::new(format!("{} is more than a minute", quoted(text)), "give at most 1m"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::refusal;
+    use crate::values::rejection;
 
     #[test]
     fn distance_without_unit_or_over_limit_is_rejected() {
         let metres = |text: &str| Distance::parse(text).map(|Distance(metres)| metres).unwrap();
         assert_eq!(["0km", "100km", "500m", "20000km", "50 km"].map(metres), [0, 100_000, 500, 20_000_000, 50_000]);
         assert_eq!(
-            refusal::<Distance>("20001km"),
+            rejection::<Distance>("20001km"),
             "\"20001km\" is more than half the circumference of the earth; give at most 20000km"
         );
         for wrong in ["100", "km", "-1km", "1.5km", "1mi"] {
-            assert!(refusal::<Distance>(wrong).ends_with("write it like 100km or 500m"), "{wrong}");
+            assert!(rejection::<Distance>(wrong).ends_with("write it like 100km or 500m"), "{wrong}");
         }
     }
 
     #[test]
     fn latency_tolerance_over_a_minute_is_rejected() {
         assert_eq!(Milliseconds::parse("1m").unwrap(), Milliseconds(60_000));
-        assert_eq!(refusal::<Milliseconds>("61s"), "\"61s\" is more than a minute; give at most 1m");
-        assert_eq!(refusal::<Milliseconds>("10"), "\"10\" has no unit; write 10s, 10ms or 10m");
+        assert_eq!(rejection::<Milliseconds>("61s"), "\"61s\" is more than a minute; give at most 1m");
+        assert_eq!(rejection::<Milliseconds>("10"), "\"10\" has no unit; write 10s, 10ms or 10m");
     }
 
     #[test]
     fn invalid_location_values_are_rejected_with_hint() {
         assert_eq!(
-            refusal::<Country>("UK"),
+            rejection::<Country>("UK"),
             "\"UK\" is not the code of a country; give its two letters (ISO 3166-1), like DE"
         );
         assert_eq!(
-            refusal::<fairway_model::Network>("10.1.0.0/8"),
+            rejection::<fairway_model::Network>("10.1.0.0/8"),
             "\"10.1.0.0/8\" has bits set past its length; write 10.0.0.0/8"
         );
         assert_eq!(
-            refusal::<Continent>("Europe"),
+            rejection::<Continent>("Europe"),
             "\"Europe\" is not a continent by its two letters; write it like AF, AN, AS, EU, NA, OC or SA"
         );
-        assert!(refusal::<Subdivision>("CA").ends_with("write it like US-CA"));
+        assert!(rejection::<Subdivision>("CA").ends_with("write it like US-CA"));
     }
 }

@@ -9,19 +9,19 @@ use serde_json::Value;
 use super::{
     schema,
     tree::{Node, Part, push_key, quoted},
-    values::Refusal,
+    values::InvalidValue,
 };
 
 /// A structural error without its location.
-pub(super) struct Worded {
+pub(super) struct SchemaError {
     /// JSON pointer of the value with the error.
     pointer: String,
     /// Key of that value, if the error is the key itself.
     key: Option<String>,
-    words: Refusal,
+    words: InvalidValue,
 }
 
-impl Worded {
+impl SchemaError {
     /// Returns the element or section to remove so that the rest is valid; `None` if there is none.
     pub(super) fn part(&self) -> Option<Part> {
         let unescape = |step: &str| step.replace("~1", "/").replace("~0", "~");
@@ -31,16 +31,16 @@ impl Worded {
     }
 
     /// Returns the error with its location.
-    pub(super) fn fault(&self, tree: &Node, files: &[Arc<str>]) -> Diagnostic {
+    pub(super) fn diagnostic(&self, tree: &Node, files: &[Arc<str>]) -> Diagnostic {
         let mut located = tree.locate(&self.pointer);
         if let Some(key) = &self.key {
             let parent = tree.at(&self.pointer).and_then(|node| node.entry(key));
-            located.spot = parent.map_or(located.spot, |entry| entry.spot);
+            located.position = parent.map_or(located.position, |entry| entry.position);
             push_key(&mut located.path, key);
         }
         let separator = if located.path.is_empty() { "" } else { ": " };
         Diagnostic::error(
-            located.spot.place(files),
+            located.position.location(files),
             format!("{}{separator}{}", located.path, self.words.what),
             self.words.hint.clone(),
         )
@@ -48,15 +48,18 @@ impl Worded {
 }
 
 /// Returns the errors of one finding: one, or one for each unknown key.
-pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<Worded> {
+pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<SchemaError> {
     let keyword = error.schema_path().as_str();
     let schema = keyword.rsplit_once('/').and_then(|(parent, _)| root.pointer(parent)).unwrap_or(root);
     let instance = error.instance();
     let pointer = error.instance_path().as_str().to_owned();
     let words = match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
-            let word =
-                |key: &String| Worded { pointer: pointer.clone(), key: Some(key.clone()), words: unknown(key, schema) };
+            let word = |key: &String| SchemaError {
+                pointer: pointer.clone(),
+                key: Some(key.clone()),
+                words: unknown(key, schema),
+            };
             return unexpected.iter().map(word).collect();
         }
         Kind::AnyOf { context } => return forms(error, context, schema, root),
@@ -65,34 +68,34 @@ pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<Worded> {
         Kind::Enum { options } => wrong_word(instance, options),
         Kind::Format { format } => {
             let text = instance.as_str().unwrap_or_default();
-            schema::refusal(format, text)
-                .unwrap_or_else(|| Refusal::new(format!("{} is not {format}", show(instance)), ""))
+            schema::rejection(format, text)
+                .unwrap_or_else(|| InvalidValue::new(format!("{} is not {format}", show(instance)), ""))
         }
         Kind::Maximum { limit } if pointer == "/version" => {
             let what = format!("{} is newer than this program, which reads version {limit}", show(instance));
-            Refusal::new(what, "use a newer fairway, or write the file in version 1")
+            InvalidValue::new(what, "use a newer fairway, or write the file in version 1")
         }
-        Kind::Maximum { limit } => Refusal::new(format!("{} is over {limit}", show(instance)), range(schema)),
-        Kind::Minimum { limit } => Refusal::new(format!("{} is under {limit}", show(instance)), range(schema)),
-        Kind::MinItems { .. } => Refusal::new("the list is empty", "give at least one element"),
+        Kind::Maximum { limit } => InvalidValue::new(format!("{} is over {limit}", show(instance)), range(schema)),
+        Kind::Minimum { limit } => InvalidValue::new(format!("{} is under {limit}", show(instance)), range(schema)),
+        Kind::MinItems { .. } => InvalidValue::new("the list is empty", "give at least one element"),
         Kind::MaxItems { limit } => {
             let count = instance.as_array().map_or(0, Vec::len);
-            Refusal::new(format!("the list has {count} elements; {limit} is the most"), "shorten or split it")
+            InvalidValue::new(format!("the list has {count} elements; {limit} is the most"), "shorten or split it")
         }
-        Kind::MinLength { limit: 1 } => Refusal::new("the text is empty", "write one, or remove the key"),
+        Kind::MinLength { limit: 1 } => InvalidValue::new("the text is empty", "write one, or remove the key"),
         Kind::MinLength { limit } => {
-            Refusal::new(format!("{} is shorter than {limit} characters", show(instance)), "write a longer one")
+            InvalidValue::new(format!("{} is shorter than {limit} characters", show(instance)), "write a longer one")
         }
         Kind::MaxLength { limit } => {
             let count = instance.as_str().map_or(0, |text| text.chars().count());
-            Refusal::new(format!("the text has {count} characters; {limit} is the most"), "shorten it")
+            InvalidValue::new(format!("the text has {count} characters; {limit} is the most"), "shorten it")
         }
         Kind::MinProperties { .. } | Kind::MaxProperties { .. } => {
-            Refusal::new(format!("this is not {}", expected(schema)), "give exactly one of the keys")
+            InvalidValue::new(format!("this is not {}", expected(schema)), "give exactly one of the keys")
         }
-        other => Refusal::new(format!("{} breaks the rule {} of the schema", show(instance), other.keyword()), ""),
+        other => InvalidValue::new(format!("{} breaks the rule {} of the schema", show(instance), other.keyword()), ""),
     };
-    vec![Worded { pointer, key: None, words }]
+    vec![SchemaError { pointer, key: None, words }]
 }
 
 /// Returns the errors of a value that may have several forms: those of the form with its type, otherwise the list of
@@ -102,7 +105,7 @@ fn forms(
     context: &[Vec<ValidationError<'static>>],
     schema: &Value,
     root: &Value,
-) -> Vec<Worded> {
+) -> Vec<SchemaError> {
     let pointer = error.instance_path().as_str();
     let another_type = |form: &&Vec<ValidationError<'static>>| form.iter().any(|e| is_another_type(e, pointer));
     match context.iter().find(|form| !another_type(form)) {
@@ -110,12 +113,14 @@ fn forms(
         Some(form) => match (&form[..], schema["title"].as_str()) {
             ([error], Some(title)) if is_far_word(error, pointer) => {
                 let words =
-                    Refusal::new(format!("{} is not known here", show(error.instance())), format!("give {title}"));
-                vec![Worded { pointer: pointer.to_owned(), key: None, words }]
+                    InvalidValue::new(format!("{} is not known here", show(error.instance())), format!("give {title}"));
+                vec![SchemaError { pointer: pointer.to_owned(), key: None, words }]
             }
             _ => form.iter().flat_map(|error| words(error, root)).collect(),
         },
-        None => vec![Worded { pointer: pointer.to_owned(), key: None, words: wrong_type(error.instance(), schema) }],
+        None => {
+            vec![SchemaError { pointer: pointer.to_owned(), key: None, words: wrong_type(error.instance(), schema) }]
+        }
     }
 }
 
@@ -140,7 +145,7 @@ fn is_far_word(error: &ValidationError<'_>, pointer: &str) -> bool {
         && error.instance().as_str().is_some_and(|text| closest(text, known).is_none())
 }
 
-fn unknown(key: &str, schema: &Value) -> Refusal {
+fn unknown(key: &str, schema: &Value) -> InvalidValue {
     let known: Vec<&str> =
         schema["properties"].as_object().map(|p| p.keys().map(String::as_str).collect()).unwrap_or_default();
     let hint = if key == "<<" {
@@ -152,53 +157,53 @@ fn unknown(key: &str, schema: &Value) -> Refusal {
     } else {
         format!("known here: {}", known.join(", "))
     };
-    Refusal::new("unknown key", hint)
+    InvalidValue::new("unknown key", hint)
 }
 
-fn missing(property: &str, schema: &Value) -> Refusal {
+fn missing(property: &str, schema: &Value) -> InvalidValue {
     let expected = expected(&schema["properties"][property]);
-    Refusal::new(format!("key {property} is missing"), format!("add {property}: {expected}"))
+    InvalidValue::new(format!("key {property} is missing"), format!("add {property}: {expected}"))
 }
 
-fn wrong_word(instance: &Value, options: &Value) -> Refusal {
+fn wrong_word(instance: &Value, options: &Value) -> InvalidValue {
     let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let Some(text) = instance.as_str() else { return mismatch(instance, &options.join(" or ")) };
     let hint = match closest(text, options.iter().copied()) {
         Some(word) => format!("did you mean {word}?"),
         None => format!("take one of: {}", options.join(", ")),
     };
-    Refusal::new(format!("{} is not known here", quoted(text)), hint)
+    InvalidValue::new(format!("{} is not known here", quoted(text)), hint)
 }
 
-fn wrong_type(instance: &Value, schema: &Value) -> Refusal {
+fn wrong_type(instance: &Value, schema: &Value) -> InvalidValue {
     let expected = expected(schema);
     let format = schema["format"].as_str().unwrap_or_default();
     match (instance, schema["type"].as_str().unwrap_or_default()) {
-        (Value::Null, _) => Refusal::new("the key has no value", format!("write {expected}, or remove the key")),
+        (Value::Null, _) => InvalidValue::new("the key has no value", format!("write {expected}, or remove the key")),
         (Value::Number(number), _) if format == "distance-with-unit" => {
-            Refusal::new(format!("{number} has no unit"), format!("write {number}km or {number}m"))
+            InvalidValue::new(format!("{number} has no unit"), format!("write {number}km or {number}m"))
         }
         (Value::Number(number), _) if format.ends_with("-with-unit") => {
-            Refusal::new(format!("{number} has no unit"), format!("write {number}s, or another unit: ms, m, h, d"))
+            InvalidValue::new(format!("{number} has no unit"), format!("write {number}s, or another unit: ms, m, h, d"))
         }
         (Value::Number(_) | Value::Bool(_), "string") => {
             let hint = match schema::example(format) {
                 Some(example) => format!("write it like {example}"),
                 None => format!("put it in quotes: \"{}\"", show(instance)),
             };
-            Refusal::new(format!("{} is {}, expected {expected}", show(instance), kind(instance)), hint)
+            InvalidValue::new(format!("{} is {}, expected {expected}", show(instance), kind(instance)), hint)
         }
         (Value::String(text), "integer" | "number") if text.parse::<f64>().is_ok() => {
-            Refusal::new(format!("{} is text, expected a number", quoted(text)), "remove the quotes")
+            InvalidValue::new(format!("{} is text, expected a number", quoted(text)), "remove the quotes")
         }
         (Value::String(text), "boolean") => {
-            Refusal::new(format!("{} is not true or false", quoted(text)), "write true or false, without quotes")
+            InvalidValue::new(format!("{} is not true or false", quoted(text)), "write true or false, without quotes")
         }
         (Value::Object(keys), "array") if keys.keys().next().is_some_and(|key| key.starts_with('-')) => {
             let key = keys.keys().next().map_or("", |key| key.trim_start_matches('-'));
-            Refusal::new("this is not a list", format!("write \"- {key}\": a space follows the dash"))
+            InvalidValue::new("this is not a list", format!("write \"- {key}\": a space follows the dash"))
         }
-        (_, "array") => Refusal::new(
+        (_, "array") => InvalidValue::new(
             format!("{} is not a list", show(instance)),
             "write [ONE, TWO], or one line per element, beginning with \"- \"",
         ),
@@ -206,8 +211,8 @@ fn wrong_type(instance: &Value, schema: &Value) -> Refusal {
     }
 }
 
-fn mismatch(instance: &Value, expected: &str) -> Refusal {
-    Refusal::new(format!("{} is not valid here", show(instance)), format!("give {expected}"))
+fn mismatch(instance: &Value, expected: &str) -> InvalidValue {
+    InvalidValue::new(format!("{} is not valid here", show(instance)), format!("give {expected}"))
 }
 
 /// Returns a description of the values that a schema accepts, to follow "write" or "expected".

@@ -3,7 +3,7 @@
 use fairway_model::{SharedMap, SharedSet};
 
 use super::*;
-use crate::{Before, attempt_after};
+use crate::{PreviousLoad, attempt_with_cache};
 
 const ZONE: &str = "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\n$INCLUDE more\n";
 
@@ -38,19 +38,19 @@ names: [{names}]
 fn read_before() -> (Folder, Loaded) {
     let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("b.zone", ZONE), ("more", "\n")]);
     let mut loaded = folder.load("f.yaml").unwrap();
-    loaded.kept.settled = true;
+    loaded.zone_cache.settled = true;
     (folder, loaded)
 }
 
 fn read_after(folder: &Folder, before: &Loaded, parts: &Parts<'_>) -> Loaded {
     folder.write("f.yaml", parts.text());
-    let before = Before {
-        zones: &before.kept,
-        maps: &before.kept_maps,
+    let before = PreviousLoad {
+        zones: &before.zone_cache,
+        maps: &before.map_cache,
         names: &before.desired.names,
-        beside: &SharedSet::new(),
+        not_in_files: &SharedSet::new(),
     };
-    attempt_after(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
+    attempt_with_cache(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
 }
 
 #[test]
@@ -63,12 +63,12 @@ fn zones_are_not_read_again_after_change_of_a_pool() {
         Parts { before_zones: longer, ..Parts::START },
     ] {
         let after = read_after(&folder, &before, &parts);
-        assert!(after.zones_as_before && after.zones.is_empty());
+        assert!(after.zones_unchanged && after.zones.is_empty());
         assert_eq!(after.files, before.files, "cached files are watched as well");
         assert!(after.fingerprint.is_current());
         // The next load uses the cache again.
-        let again = read_after(&folder, &Loaded { kept: after.kept, ..after }, &parts);
-        assert!(again.zones_as_before);
+        let again = read_after(&folder, &Loaded { zone_cache: after.zone_cache, ..after }, &parts);
+        assert!(again.zones_unchanged);
     }
 }
 
@@ -81,17 +81,17 @@ fn zone_is_read_again_if_it_may_have_changed() {
     ] {
         let (folder, before) = read_before();
         let after = read_after(&folder, &before, &parts);
-        assert!(!after.zones_as_before && after.zones.len() == 2);
+        assert!(!after.zones_unchanged && after.zones.len() == 2);
     }
     for file in ["a.zone", "more"] {
         let (folder, before) = read_before();
         let text = fs::read_to_string(folder.path().join(file)).unwrap();
         folder.write(file, format!("{text}\n; changed\n"));
-        assert!(!read_after(&folder, &before, &Parts::START).zones_as_before, "{file}");
+        assert!(!read_after(&folder, &before, &Parts::START).zones_unchanged, "{file}");
     }
     let (folder, mut before) = read_before();
-    before.kept.settled = false;
-    assert!(!read_after(&folder, &before, &Parts::START).zones_as_before);
+    before.zone_cache.settled = false;
+    assert!(!read_after(&folder, &before, &Parts::START).zones_unchanged);
 }
 
 #[test]
@@ -99,23 +99,28 @@ fn warnings_of_cached_zones_are_repeated_until_a_name_resolves_them() {
     let (folder, _) = read_before();
     folder.write("more", "mx MX 10 mail\n");
     let mut before = folder.load("f.yaml").unwrap();
-    before.kept.settled = true;
+    before.zone_cache.settled = true;
     assert_eq!(before.warnings.len(), 1, "{:?}", before.warnings);
     let after = read_after(&folder, &before, &Parts { weight: 3, ..Parts::START });
-    assert!(after.zones_as_before);
+    assert!(after.zones_unchanged);
     assert_eq!(after.warnings, before.warnings);
-    let mended = read_after(&folder, &before, &Parts { names: "www.a.example mail.a.example", ..Parts::START });
-    assert!(!mended.zones_as_before);
-    assert_eq!(mended.warnings, []);
+    let fixed = read_after(&folder, &before, &Parts { names: "www.a.example mail.a.example", ..Parts::START });
+    assert!(!fixed.zones_unchanged);
+    assert_eq!(fixed.warnings, []);
 }
 
 #[test]
 fn file_written_just_now_is_not_cached() {
     let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("more", "\n")]);
-    assert!(!folder.load("f.yaml").unwrap().kept.settled);
+    assert!(!folder.load("f.yaml").unwrap().zone_cache.settled);
     let none = SharedMap::new();
     assert!(
-        !Before { zones: &Default::default(), maps: &Default::default(), names: &none, beside: &SharedSet::new() }
-            .holds(&[], &none)
+        !PreviousLoad {
+            zones: &Default::default(),
+            maps: &Default::default(),
+            names: &none,
+            not_in_files: &SharedSet::new()
+        }
+        .has_same_zones(&[], &none)
     );
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
     bounds_wire::{Float, Int, List, Text},
-    values_place::{Distance, Milliseconds},
+    values_location::{Distance, Milliseconds},
     values_wire::As,
 };
 
@@ -19,16 +19,14 @@ pub(super) struct Map {
     /// Name of the map.
     pub(super) name: As<MapName>,
     /// Files in MaxMind's format (MMDB): city, country, ASN. The first one that has a location of the client is used,
-    /// and the first one
-    /// that has its AS number. Relative paths start at the folder of this file.
+    /// and the first one that has its AS number. Relative paths start at the folder of this file.
     pub(super) databases: Option<List<Text<1>, 1, { ClientMap::DATABASES_MAX }>>,
     /// Networks with a location; they replace what databases say. The most specific one is used.
     pub(super) networks: Option<List<MapNetwork, 1, { ClientMap::NETWORKS_MAX }>>,
 }
 
 /// A network and the location of its clients. If one of region, country, continent, subdivision and coordinates is
-/// given, none of the
-/// others is taken from databases.
+/// given, none of the others is taken from databases.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct MapNetwork {
@@ -57,9 +55,8 @@ pub(super) struct Latencies {
     /// Name of the table.
     pub(super) name: As<LatencyTableName>,
     /// CSV file. The first line has `network` and cluster names; each further line has a network and milliseconds.
-    /// Relative paths start at
-    /// the folder of this file. Default: the table last sent with `PUT /v1/latency/NAME`, which is kept in the data
-    /// folder; empty before.
+    /// Relative paths start at the folder of this file. Default: the table last sent with `PUT /v1/latency/NAME`, which
+    /// is kept in the data folder; empty before.
     pub(super) file: Option<Text<1>>,
 }
 
@@ -68,8 +65,7 @@ pub(super) struct Latencies {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Geo {
     /// Preferences by client location. The most specific one that matches is used: region or AS number, then
-    /// subdivision, then country,
-    /// then continent.
+    /// subdivision, then country, then continent.
     pub(super) prefer: Option<List<Preference, 1, 10_000>>,
     /// Regions for all other clients, in order of preference. Default: all members rank equal.
     pub(super) default: Option<List<Text<1, 64>, 1, 255>>,
@@ -81,7 +77,7 @@ pub(super) struct Geo {
 pub(super) struct Preference {
     /// Clients that it applies to; all given keys must match.
     #[serde(rename = "where")]
-    pub(super) clients: PlaceMatch,
+    pub(super) clients: LocationMatch,
     /// Regions of clusters, in order of preference. Members of other regions come after all of them.
     pub(super) regions: List<Text<1, 64>, 1, 255>,
     /// True if members of other regions are never answered to these clients, even if all others are down.
@@ -92,7 +88,7 @@ pub(super) struct Preference {
 /// Conditions on the location of a client.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct PlaceMatch {
+pub(super) struct LocationMatch {
     /// Region given by the map.
     pub(super) region: Option<Text<1, 64>>,
     /// AS number.

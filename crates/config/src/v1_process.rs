@@ -1,0 +1,139 @@
+//! The part of the configuration file, version 1, about the process: addresses, logs, limits.
+//!
+//! As in `v1`, the comments of fields are the operator's documentation.
+
+use std::{net::SocketAddr, time::Duration};
+
+use fairway_http::Url;
+use fairway_model::Network;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{
+    bounds_wire::{Int, List, Text},
+    values::Sample,
+    values_wire::{As, HttpAddress},
+};
+
+/// Addresses to listen on.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Listen {
+    /// Addresses and ports for DNS over UDP and TCP. `[::]` includes IPv4.
+    #[schemars(extend("default" = ["[::]:53"]))]
+    pub(super) dns: Option<List<As<SocketAddr>, 1, 64>>,
+    /// Address and port of the HTTP listener (page, API, health, metrics), or `off`. An address that other machines can
+    /// reach requires
+    /// `access` with TLS.
+    #[schemars(extend("default" = "127.0.0.1:8053"))]
+    pub(super) http: Option<As<HttpAddress>>,
+}
+
+/// Logging.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Log {
+    /// A level (`error`, `warn`, `info`, `debug`, `trace`, `off`), or a list of `TARGET=LEVEL` separated by commas.
+    #[schemars(extend("default" = "info"))]
+    pub(super) level: Option<Text<1>>,
+    /// Format of a line: text on a terminal and JSON otherwise (`auto`), or always one of them.
+    #[schemars(extend("default" = "auto"))]
+    pub(super) format: Option<LogFormat>,
+}
+
+/// Format of a log line.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub(super) enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    Auto,
+    /// Text for people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Answers to queries about the server itself.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Identity {
+    /// Answer to `version.bind` and `version.server` (CH TXT). Default: has_errors.
+    pub(super) version: Option<Text<1, 255>>,
+    /// Answer to `hostname.bind` and `id.server` (CH TXT, RFC 4892), and NSID (RFC 5001). Default: has_errors, no NSID.
+    pub(super) id: Option<Text<1, 255>>,
+}
+
+/// Explanations of steering over DNS.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Explain {
+    /// Networks from which TXT queries for `_explain.NAME` are answered with an explanation of how NAME is steered. The
+    /// source
+    /// address of the query counts. Default: none.
+    pub(super) networks: Option<List<As<Network>, 1, 64>>,
+}
+
+/// Limits of DNS over TCP.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Tcp {
+    /// Largest number of open connections. At the limit, a new connection replaces the one that has been idle longest.
+    #[schemars(extend("default" = 1000))]
+    pub(super) connections_max: Option<Int<u32, 1, 1_000_000>>,
+    /// Largest number of connections per client address. At the limit, a new one replaces the client's longest idle
+    /// one.
+    #[schemars(extend("default" = 100))]
+    pub(super) per_client_max: Option<Int<u32, 1, 1_000_000>>,
+    /// Longest time a connection may stay open without a query; 100ms to 10m.
+    #[schemars(extend("default" = "10s"))]
+    pub(super) idle_timeout: Option<As<Duration>>,
+    /// Longest time for receiving a query once it has begun, and for sending a response; 100ms to 10m.
+    #[schemars(extend("default" = "5s"))]
+    pub(super) query_timeout: Option<As<Duration>>,
+}
+
+/// Limits of DNS over UDP.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Udp {
+    /// Threads and sockets per address. Default: one per core.
+    pub(super) workers: Option<Int<u16, 1, 1024>>,
+    /// Largest response, in octets. 1232 never needs fragmenting (RFC 9715).
+    #[schemars(extend("default" = 1232))]
+    pub(super) payload_max: Option<Int<u16, 512, 1232>>,
+}
+
+/// Limits of health checking.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Health {
+    /// Largest number of open probe sockets.
+    #[schemars(extend("default" = 1024))]
+    pub(super) sockets_max: Option<Int<u32, 1, 1_000_000>>,
+    /// Longest time that the first round of probes delays the first answer; at most 10m, and 0s does not wait.
+    #[schemars(extend("default" = "5s"))]
+    pub(super) first_round: Option<As<Duration>>,
+}
+
+/// Notification of the server's readiness.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Ready {
+    /// URL that receives a POST when the server is ready, and another one when it begins to stop: `http` or `https`,
+    /// without user and
+    /// password. Default: none.
+    pub(super) callback: Option<As<Url>>,
+}
+
+/// Sampled log of queries.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct QueryLog {
+    /// Sampled share of queries: one of so many.
+    #[schemars(extend("default" = "1/1000"))]
+    pub(super) sample: Option<As<Sample>>,
+    /// File to append lines to, or `stdout`.
+    #[schemars(extend("default" = "stdout"))]
+    pub(super) file: Option<Text<1>>,
+}
