@@ -200,7 +200,7 @@ const CLUSTER: &str = "{\"name\": \"ap1\", \"addresses\": [\"192.0.2.1\"]}";
 const TLS: &str = "tls: { cert: { file: server.pem }, key: { file: server.key }, clientCa: { file: ca.pem } }";
 
 #[test]
-fn on_loopback_programs_write_and_pages_of_others_do_not() {
+fn loopback_accepts_programs_and_rejects_foreign_pages() {
     let mut server = Server::folder();
     server.scheme = "http";
     server.start("");
@@ -257,7 +257,7 @@ fn on_loopback_programs_write_and_pages_of_others_do_not() {
 }
 
 #[test]
-fn who_shows_nothing_or_something_forged_gets_nothing() {
+fn missing_or_forged_credentials_are_rejected() {
     let mut server = Server::folder();
     server.issuer();
     let (ci, ended) = (server.token("ci"), server.token("ended"));
@@ -280,7 +280,7 @@ fn who_shows_nothing_or_something_forged_gets_nothing() {
     let mut secrets = web_tokens(&server);
     certificates_of_clients(&server);
     secrets.extend(["ci", "ended"].map(|name| server.shown(name)));
-    nothing_secret_is_logged_and_every_write_is(&server, &secrets);
+    every_write_is_logged_without_secrets(&server, &secrets);
 }
 
 /// Tokens that are known, unknown, cut, and no more.
@@ -375,7 +375,7 @@ fn certificates_of_clients(server: &Server) {
     assert_eq!(stranger.status, 0, "one of another authority has no connection: {}", stranger.head);
 }
 
-fn nothing_secret_is_logged_and_every_write_is(server: &Server, secrets: &[String]) {
+fn every_write_is_logged_without_secrets(server: &Server, secrets: &[String]) {
     let log = server.log();
     for secret in secrets {
         assert!(!log.contains(&**secret), "a token is in the log");
@@ -406,7 +406,7 @@ impl Drop for SetAtEnd<'_> {
 }
 
 #[test]
-fn certificates_are_renewed_under_load_and_a_damaged_one_is_refused() {
+fn certificates_are_renewed_under_load_and_damaged_ones_are_rejected() {
     let mut server = Server::folder();
     let ci = server.token("ci");
     server.start(&format!("access: {{ {TLS}, tokens: [ {ci} ], grants: [ {{ role: viewer, to: [\"token:ci\"] }} ], limits: {{ perSecond: 10000, burst: 10000, connections: 64 }} }}"));
@@ -458,7 +458,7 @@ fn certificates_are_renewed_under_load_and_a_damaged_one_is_refused() {
 }
 
 #[test]
-fn each_client_has_its_own_bounds_and_slow_ones_are_cut_off() {
+fn each_client_has_its_own_limits_and_slow_ones_are_closed() {
     let mut server = Server::folder();
     server.scheme = "http";
     server.start("access: { limits: { perSecond: 1, burst: 3, connections: 2 } }");
@@ -498,7 +498,7 @@ fn each_client_has_its_own_bounds_and_slow_ones_are_cut_off() {
 }
 
 #[test]
-fn the_command_line_speaks_to_a_server_elsewhere() {
+fn command_line_works_with_a_remote_server() {
     let mut server = Server::folder();
     let ci = server.token("ci");
     server.start(&format!("access: {{ {TLS}, tokens: [ {ci} ], grants: [ {{ role: editor, to: [\"token:ci\"] }}, {{ role: operator, to: [\"certificate:spiffe://corp/ops\"] }} ] }}"));

@@ -92,7 +92,7 @@ impl Way<'_> {
 }
 
 #[test]
-fn static_names_are_answered_to_each_tool_over_udp_and_tcp() {
+fn static_names_are_answered_to_every_tool_over_udp_and_tcp() {
     let fairway = server();
     for tool in TOOLS {
         for tcp in [false, true] {
@@ -102,7 +102,7 @@ fn static_names_are_answered_to_each_tool_over_udp_and_tcp() {
 }
 
 #[test]
-fn a_tool_that_comes_over_ipv6_gets_the_same() {
+fn tools_get_the_same_answers_over_ipv6() {
     if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
         println!("this machine has no ::1");
         return;
@@ -128,7 +128,7 @@ fn a_tool_that_comes_over_ipv6_gets_the_same() {
 }
 
 #[test]
-fn an_answer_that_udp_cannot_take_is_truncated_and_comes_whole_over_tcp() {
+fn large_answer_is_truncated_over_udp_and_complete_over_tcp() {
     let fairway = server();
     let last = format!("\nbig.gslb.example. 300 IN TXT \"{:02} x", BIG - 1);
     for tool in TOOLS {
@@ -144,7 +144,7 @@ fn an_answer_that_udp_cannot_take_is_truncated_and_comes_whole_over_tcp() {
 }
 
 #[test]
-fn a_steered_answer_tells_the_scope_that_it_holds_for() {
+fn steered_answer_has_the_ecs_scope() {
     let fairway = server();
     for tool in ["dig", "kdig"] {
         for tcp in [false, true] {
@@ -161,7 +161,7 @@ fn a_steered_answer_tells_the_scope_that_it_holds_for() {
 }
 
 #[test]
-fn client_networks_are_shared_by_weight_and_each_keeps_its_cluster() {
+fn client_networks_follow_the_weights_and_keep_their_cluster() {
     let fairway = server();
     let ask = || {
         let mut dig = Command::new(program("dig", "dig"));
@@ -180,7 +180,7 @@ fn client_networks_are_shared_by_weight_and_each_keeps_its_cluster() {
 }
 
 #[test]
-fn the_server_tells_its_id_when_configured_and_never_its_version() {
+fn server_returns_its_configured_id_and_never_its_version() {
     let fairway = server();
     for tool in TOOLS {
         let way = Way { tool, server: fairway.dns, tcp: false };

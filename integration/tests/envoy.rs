@@ -89,7 +89,7 @@ names: [{{ name: pay.gslb.example, pool: pay }}, {{ name: shop.gslb.example, poo
 }
 
 #[test]
-fn a_killed_gateway_leaves_the_answers_and_comes_back() {
+fn killed_gateway_is_not_answered_until_it_returns() {
     let mut scene = Scene::new();
     scene.eu.kill();
     scene.wait_without_eu();
@@ -98,7 +98,7 @@ fn a_killed_gateway_leaves_the_answers_and_comes_back() {
 }
 
 #[test]
-fn a_hanging_gateway_leaves_the_answers_and_comes_back() {
+fn hanging_gateway_is_not_answered_until_it_returns() {
     let scene = Scene::new();
     scene.eu.signal("STOP");
     scene.wait_without_eu();
@@ -107,7 +107,7 @@ fn a_hanging_gateway_leaves_the_answers_and_comes_back() {
 }
 
 #[test]
-fn a_draining_gateway_leaves_the_answers_and_comes_back() {
+fn draining_gateway_is_not_answered_until_it_returns() {
     let scene = Scene::new();
     scene.eu.healthcheck("fail");
     scene.wait_without_eu();
@@ -116,7 +116,7 @@ fn a_draining_gateway_leaves_the_answers_and_comes_back() {
 }
 
 #[test]
-fn with_all_gateways_gone_every_member_is_answered_and_never_a_missing_name() {
+fn all_gateways_down_answers_every_member_and_never_nxdomain() {
     let mut scene = Scene::new();
     scene.eu.healthcheck("fail");
     scene.us.kill();
@@ -132,7 +132,7 @@ fn with_all_gateways_gone_every_member_is_answered_and_never_a_missing_name() {
 }
 
 #[test]
-fn a_gateway_that_flaps_changes_the_answers_no_faster_than_its_rise_allows() {
+fn flapping_gateway_changes_answers_no_faster_than_rise() {
     // Five passes in a row, a period apart, take at least 4 × 200 ms × 0.9 = 720 ms: so far apart are two returns.
     let scene = Scene::with("period: 200ms, timeout: 200ms, rise: 5, fall: 2", BOOTSTRAP);
     let began = Instant::now();
@@ -154,7 +154,7 @@ fn a_gateway_that_flaps_changes_the_answers_no_faster_than_its_rise_allows() {
 }
 
 #[test]
-fn a_gateway_that_is_slow_but_in_time_stays() {
+fn slow_gateway_within_the_timeout_stays_up() {
     // Envoy's own fault filter holds each answer back for half of the timeout.
     let slow = "http_filters:
                   - name: envoy.filters.http.fault
@@ -180,7 +180,7 @@ fn a_gateway_that_is_slow_but_in_time_stays() {
 
 /// The show of `fairway demo` with real gateways: it ends with 0 only if all of it happened as announced.
 #[test]
-fn the_demo_shows_a_failure_of_a_real_envoy_and_ends() {
+fn demo_shows_a_failure_of_a_real_envoy_and_ends() {
     let mut command = Command::new(fairway_binary());
     command.args(["demo", "--once", "--envoy"]).env("FAIRWAY_ENVOY", envoy());
     let folder = TempDir::new().expect("a temporary folder");

@@ -80,7 +80,7 @@ fn is_there(http: SocketAddr, number: u32) -> bool {
 }
 
 #[test]
-fn a_full_disk_refuses_writes_and_loses_nothing_and_takes_them_again_once_there_is_room() {
+fn full_disk_rejects_writes_loses_nothing_and_recovers() {
     let disk = Disk::new(6);
     let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let zone = "zones: [{ name: gslb.example, ns: [ns1.example.net], contact: a@example.net }]\n";

@@ -101,7 +101,7 @@ impl Drop for Mesh {
 }
 
 #[test]
-fn answers_leave_a_draining_istio_ingress_gateway_and_return_with_it() {
+fn draining_istio_gateway_is_not_answered_until_it_returns() {
     let mesh = Mesh::start();
     let config = format!(
         "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]

@@ -158,7 +158,7 @@ fn hold(gateway: SocketAddr, count: usize) -> Vec<TcpStream> {
 }
 
 #[test]
-fn each_way_that_statistics_are_set_up_has_its_rung() {
+fn each_setup_of_statistics_gives_its_load_signal() {
     let forms: Vec<&Form> = FORMS.iter().collect();
     let scene = Scene::new(&forms, "period: 200ms");
     let held: Vec<_> = scene.gateways.iter().map(|(_, gateway)| hold(gateway.at(gateway.data), 5)).collect();
@@ -176,7 +176,7 @@ fn each_way_that_statistics_are_set_up_has_its_rung() {
 }
 
 #[test]
-fn two_hundred_held_requests_are_seen_and_a_frozen_gateway_becomes_stale() {
+fn held_requests_are_measured_and_a_frozen_gateway_becomes_stale() {
     let idle = Form { cluster: "idle", address: "127.0.0.18", ..TUNED };
     let mut scene = Scene::new(&[&Form { address: "127.0.0.17", ..TUNED }, &idle], "period: 200ms");
     let gateway = scene.gateway("tuned");
@@ -199,7 +199,7 @@ fn two_hundred_held_requests_are_seen_and_a_frozen_gateway_becomes_stale() {
 }
 
 #[test]
-fn a_gateway_that_drains_is_exhausted_until_it_returns() {
+fn draining_gateway_is_exhausted_until_it_returns() {
     let scene = Scene::new(&[&Form { address: "127.0.0.19", ..TUNED }], "period: 200ms");
     scene.wait_load("tuned", "inFlight", 0);
     assert_eq!(scene.cluster("tuned")["exhausted"], false);
@@ -211,7 +211,7 @@ fn a_gateway_that_drains_is_exhausted_until_it_returns() {
 }
 
 #[test]
-fn a_gateway_restarted_under_load_never_shows_a_negative_or_huge_rate() {
+fn gateway_restarted_under_load_shows_a_plausible_rate() {
     let form = Form { address: "127.0.0.20", tag: None, prefix: "ingress", ..TUNED };
     let metric =
         "{ name: envoy_http_downstream_rq_total, labels: { envoy_http_conn_manager_prefix: ingress }, type: rate }";
@@ -325,7 +325,7 @@ fn is_a_third(part: f64) -> bool {
 }
 
 #[test]
-fn a_gateway_with_two_hundred_held_requests_is_answered_less_within_three_periods_and_again_after() {
+fn busy_gateway_is_answered_less_within_three_periods_and_again_afterwards() {
     let scene = shared("period: 1s", "3s");
     let mut clients = Clients::new(&scene);
     // Counted in readings of each gateway: on a slow machine they are late, as are the answers.
@@ -359,7 +359,7 @@ fn a_gateway_with_two_hundred_held_requests_is_answered_less_within_three_period
 }
 
 #[test]
-fn the_share_of_a_gateway_whose_statistics_stand_still_goes_back_to_the_declared_one() {
+fn share_returns_to_the_declared_one_when_statistics_freeze() {
     let mut scene = shared("period: 500ms", "1s");
     let mut clients = Clients::new(&scene);
     clients.ask_until("a third for each", LIMIT, is_a_third);

@@ -95,7 +95,7 @@ fn mix(server: SocketAddr) -> f64 {
 }
 
 #[test]
-fn every_message_is_counted_once_as_response_or_as_dropped() {
+fn every_message_is_counted_once_as_response_or_drop() {
     let server = Fairway::start(CONFIG, &[]);
     let sent = mix(server.dns);
     wait_until("all messages are counted", LIMIT, || server.metric("fairway_queries_total", "") >= sent);
@@ -142,7 +142,7 @@ fn answers_are_counted_by_pool_and_cluster() {
 /// Prometheus' own linter reads the text as Prometheus does, and knows the rules for names, units and help.
 #[cfg(feature = "real")]
 #[test]
-fn promtool_finds_nothing_to_complain_about() {
+fn promtool_accepts_the_metrics() {
     use std::process::{Command, Stdio};
 
     let server = Fairway::start(&format!("{CONFIG}{PUBLISHED}"), &[("pub.zone", "@ SOA ns a 1 2 3 4 5\n")]);

@@ -17,7 +17,7 @@ names: [{ name: shop.page.test, pool: shop }]
 
 /// No 5xx, no status, header, media type or body that the document does not tell of, and 405 for methods that it has not.
 #[test]
-fn whatever_is_asked_is_answered_as_the_document_says() {
+fn every_route_answers_as_the_openapi_document_says() {
     let server = Fairway::start(SCENE, &[]);
     let url = format!("http://{}", server.http);
     let mut command = Command::new(program("schemathesis", "schemathesis"));

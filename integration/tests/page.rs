@@ -87,7 +87,7 @@ names:
 }
 
 #[test]
-fn the_page_shows_what_the_server_says_and_lives_through_its_absence() {
+fn page_shows_the_status_and_survives_a_server_outage() {
     let port = free_port();
     let mut server = Fairway::start(&scene(port), &[]);
     let looker = Looker::start("look.py", &server, &[&port.to_string()]);
@@ -109,7 +109,7 @@ fn start(folder: &Path) -> Process {
 }
 
 #[test]
-fn who_is_not_known_sees_nothing_until_a_token_is_given() {
+fn page_shows_nothing_without_a_token() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("ops.token");
     let made = Command::new(fairway_binary()).args(["token", "create", "ops", "--out"]).arg(&file).output();
@@ -167,7 +167,7 @@ www 300 A 192.0.2.80
 ";
 
 #[test]
-fn what_is_brought_and_what_is_published_is_shown_as_the_server_says_it() {
+fn page_shows_contributions_and_publishing() {
     let webhook = free_port();
     let other = PUB_ZONE.replace("pub.example", "other.example");
     let server = Fairway::start(&desk(webhook), &[("pub.zone", PUB_ZONE), ("other.zone", &other)]);
@@ -176,7 +176,7 @@ fn what_is_brought_and_what_is_published_is_shown_as_the_server_says_it() {
 }
 
 #[test]
-fn an_intent_is_made_changed_and_deleted_from_the_page_alone() {
+fn page_creates_changes_and_deletes_an_intent() {
     let config = desk(free_port());
     let server = Fairway::start(config.split("webhook:").next().expect("it has a beginning"), &[]);
     Looker::start("intents.py", &server, &[]).follow(|order| panic!("the script asks for {order:?}"));
@@ -203,7 +203,7 @@ fn many() -> String {
 }
 
 #[test]
-fn of_ten_thousand_services_those_in_view_are_drawn() {
+fn page_draws_only_visible_rows_of_ten_thousand_services() {
     let server = Fairway::start(&many(), &[]);
     Looker::start("scroll.py", &server, &[]).follow(|order| panic!("the script asks for {order:?}"));
 }

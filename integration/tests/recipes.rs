@@ -80,7 +80,7 @@ recipes! {
 
 /// The judge must be able to fail: a recipe that asks for the wrong record, code, flag and section finds four faults.
 #[test]
-fn a_recipe_with_wrong_expectations_finds_each_of_them() {
+fn recipe_reports_each_wrong_expectation() {
     let text = "zone example.test.\n@ 300 IN SOA ns1 admin 1 7200 3600 1209600 60\n@ 300 IN NS ns1\nns1 300 IN A 192.0.2.53\nend\n\
         step 1-a Wrong record\nquery ns1.example.test. A\nreply NOERROR aa\nanswer ns1.example.test. 300 IN A 192.0.2.54\n\
         step 1-b Wrong code\nquery none.example.test. A\nreply NOERROR aa\nany authority\n\

@@ -209,7 +209,7 @@ fn addresses_of(server: SocketAddr, name: &str) -> Vec<String> {
 const FOLLOWS: Duration = Duration::from_secs(3);
 
 #[test]
-fn a_resolver_finds_every_kind_of_answer_through_the_delegation() {
+fn resolver_gets_every_kind_of_answer_through_the_delegation() {
     let gateways = [Gateway::open(), Gateway::open()];
     let world = World::start([&gateways[0], &gateways[1]]);
     for (name, address) in [
@@ -238,7 +238,7 @@ fn a_resolver_finds_every_kind_of_answer_through_the_delegation() {
 }
 
 #[test]
-fn a_resolver_comes_back_over_tcp_for_what_was_truncated() {
+fn resolver_retries_truncated_answer_over_tcp() {
     let gateways = [Gateway::open(), Gateway::open()];
     let world = World::start([&gateways[0], &gateways[1]]);
     let mut dig = Command::new(program("dig", "dig"));
@@ -248,7 +248,7 @@ fn a_resolver_comes_back_over_tcp_for_what_was_truncated() {
 }
 
 #[test]
-fn a_resolver_follows_a_failover_within_the_ttl() {
+fn resolver_follows_a_failover_within_the_ttl() {
     let mut eu1 = Gateway::open();
     let us1 = Gateway::open();
     let mut world = World::start([&eu1, &us1]);

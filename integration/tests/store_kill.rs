@@ -36,7 +36,7 @@ struct Known {
 }
 
 #[test]
-fn whatever_moment_it_is_killed_at_what_was_acknowledged_is_there_whole() {
+fn acknowledged_changes_survive_a_kill_at_any_moment() {
     let kills: u32 = env::var("FAIRWAY_KILLS").map_or(50, |text| text.parse().expect("FAIRWAY_KILLS is a number"));
     let folder = TempDir::new().expect("a temporary folder");
     let (mut draw, mut known, mut inside) = (SEED, [Known::default(); WRITERS], 0);

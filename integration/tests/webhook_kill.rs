@@ -51,7 +51,7 @@ fn kills() -> usize {
 }
 
 #[test]
-fn what_was_acknowledged_outlives_kills_and_nothing_else_does() {
+fn only_acknowledged_writes_survive_kills() {
     let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let config = format!(
         "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\", metrics: off }}\n"

@@ -297,23 +297,23 @@ fn judge(cases: &[Case], accepted: bool) {
 }
 
 #[test]
-fn sound_zone_files_are_accepted_by_every_checker_or_there_is_a_reason() {
+fn valid_zone_files_are_accepted_by_every_checker_or_listed() {
     judge(&good(), true);
 }
 
 #[test]
-fn zones_with_faults_of_text_are_refused_by_every_checker_or_there_is_a_reason() {
+fn zones_with_invalid_syntax_are_rejected_by_every_checker_or_listed() {
     judge(&bad_text(), false);
     judge(&bad_words(), false);
 }
 
 #[test]
-fn zones_with_faults_of_data_are_refused_by_every_checker_or_there_is_a_reason() {
+fn zones_with_invalid_data_are_rejected_by_every_checker_or_listed() {
     judge(&bad_data(), false);
 }
 
 #[test]
-fn bind_differs_from_us_in_nothing_but_a_missing_line_end_and_the_size_of_a_ttl() {
+fn bind_differs_only_in_final_line_break_and_ttl_range() {
     let all = [good(), bad_text(), bad_words(), bad_data()].into_iter().flatten();
     let differs: Vec<&str> =
         all.filter(|case| case.differs.iter().any(|(by, _)| *by == BIND)).map(|case| case.what).collect();

@@ -69,7 +69,7 @@ const FOUND: &[&str] = &[
 ];
 
 #[test]
-fn zonemaster_finds_nothing_but_what_the_place_of_the_test_explains() {
+fn zonemaster_reports_only_effects_of_the_test_network() {
     let folder = TempDir::new().expect("a temporary folder");
     for (name, text) in [("fairway.yaml", CONFIG), ("own.zone", ZONE)] {
         fs::write(folder.path().join(name), text).expect("the folder can be written");

@@ -10,7 +10,7 @@ use fairway_integration::{
 use super::{LIMIT, NAME, answering, failing_over, run, said, state};
 
 #[test]
-fn check_tells_sound_faulty_and_misused_by_its_exit_status() {
+fn check_exit_status_distinguishes_valid_invalid_and_usage_error() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("fairway.yaml");
     let path = file.to_str().expect("it is UTF-8");
@@ -37,7 +37,7 @@ fn check_tells_sound_faulty_and_misused_by_its_exit_status() {
 }
 
 #[test]
-fn an_override_drains_a_cluster_at_once_and_ends_by_itself() {
+fn override_drains_a_cluster_at_once_and_expires() {
     let config = failing_over(&[("eu1", "192.0.2.1"), ("us1", "192.0.2.2")], "type: always");
     let server = Fairway::start(&config, &[]);
     let load = Load::start(server.dns, 4, NAME, |reply| reply.is(&["192.0.2.1"]) || reply.is(&["192.0.2.2"]));
@@ -57,7 +57,7 @@ fn an_override_drains_a_cluster_at_once_and_ends_by_itself() {
 }
 
 #[test]
-fn an_override_without_reason_or_end_is_refused() {
+fn override_without_reason_or_expiry_is_rejected() {
     let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
     let bare = server.command(&["override", "add", "eu1", "drain"]);
     assert_eq!(bare.status.code(), Some(2), "{}", said(&bare));
@@ -67,7 +67,7 @@ fn an_override_without_reason_or_end_is_refused() {
 }
 
 #[test]
-fn explain_and_status_ask_the_server_that_runs() {
+fn explain_and_status_query_the_running_server() {
     let config = failing_over(&[("eu1", "192.0.2.1"), ("us1", "192.0.2.2")], "type: always");
     let server = Fairway::start(&config, &[]);
     wait_answer(server.dns, NAME, &["192.0.2.1"], LIMIT);
@@ -85,7 +85,7 @@ fn explain_and_status_ask_the_server_that_runs() {
 }
 
 #[test]
-fn static_zones_are_served_without_any_file_of_configuration() {
+fn static_zones_are_served_without_a_configuration_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut command = Command::new(fairway_binary());
     command.arg("serve");
@@ -111,7 +111,7 @@ fn static_zones_are_served_without_any_file_of_configuration() {
 }
 
 #[test]
-fn whatever_the_document_tells_of_is_there() {
+fn every_route_of_the_openapi_document_exists() {
     let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
     let (status, text) = http_get(server.http, "/openapi.json").expect("/openapi.json answers");
     assert_eq!(status, 200);

@@ -9,7 +9,7 @@ use super::{LIMIT, once::ask, serve_again};
 const ZONE: &str = "zones: [{ name: gslb.example, ns: [ns1.example.net] }]\n";
 
 #[test]
-fn a_damaged_store_is_told_and_a_backup_brings_it_back() {
+fn damaged_store_is_reported_and_restored_from_backup() {
     let mut server = Fairway::start(ZONE, &[]);
     let run = |server: &Fairway, arguments: &[&str]| {
         let output = server.command(arguments);

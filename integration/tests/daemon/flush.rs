@@ -79,7 +79,7 @@ fn markers(line: &str) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn no_write_is_acknowledged_before_the_disk_has_flushed_it() {
+fn write_is_acknowledged_only_after_the_flush() {
     let server = Fairway::start(ZONE, &[]);
     let calls = server.folder.path().join("calls");
     let mut command = Command::new(program("strace", "strace"));

@@ -65,7 +65,7 @@ fn memory(pid: u32) -> u64 {
 }
 
 #[test]
-fn gateways_that_stream_for_ever_touch_nothing_else() {
+fn endless_streams_of_gateways_affect_nothing_else() {
     let port = free_port();
     let redirect = format!("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.4:{port}/\r\n\r\n");
     let pouring = [
@@ -103,7 +103,7 @@ fn gateways_that_stream_for_ever_touch_nothing_else() {
 }
 
 #[test]
-fn a_gateway_that_takes_connections_and_says_nothing_holds_up_no_other() {
+fn silent_gateway_delays_no_other() {
     let port = free_port();
     let silent = Gateway::start("127.0.0.2", port, |stream, _| while stream.read(&mut [0; 64]).is_ok_and(|n| n > 0) {});
     let good = Gateway::healthy("127.0.0.3", port);

@@ -38,7 +38,7 @@ fn condition<'a>(intent: &'a Value, kind: &str) -> (&'a str, &'a str, &'a str) {
 }
 
 #[test]
-fn an_intent_says_where_it_is_answered_by_whom_and_who_else_claims_its_name() {
+fn intent_status_has_answers_members_and_conflicts() {
     let server = Fairway::start(SCENE, &[]);
     let dry = told(&server, "PUT", &format!("{W}/shop?dryRun=true"), &intent("shop", "shop", "shop.gslb.example"), 200);
     assert_eq!(dry["created"], json!(["inbound/p/a/v1/default/default/shop"]), "{dry}");
@@ -97,7 +97,7 @@ fn own(name: &str) -> String {
 }
 
 #[test]
-fn intents_of_all_projects_are_listed_by_their_keys_and_changed_there() {
+fn intents_of_all_projects_are_listed_and_changed_by_key() {
     let server = Fairway::start(SCENE, &[]);
     let mut watcher = Watcher::at(server.http, "/v1/intents?watch=true&project=p", "");
     assert_eq!(watcher.status(), "200 OK");
@@ -138,7 +138,7 @@ fn intents_of_all_projects_are_listed_by_their_keys_and_changed_there() {
 }
 
 #[test]
-fn an_intent_is_made_with_its_key_in_the_body_and_tells_its_history() {
+fn intent_created_by_post_has_a_history() {
     let server = Fairway::start(SCENE, &[]);
     let key = "inbound/p/a/v1/default/default/shop";
     let spec = |external: &str| serde_json::from_str::<Value>(&intent("shop", "shop", external)).expect("it is JSON");
@@ -180,7 +180,7 @@ fn an_intent_is_made_with_its_key_in_the_body_and_tells_its_history() {
 }
 
 #[test]
-fn a_write_of_an_intent_that_is_sent_again_is_answered_again_and_done_once() {
+fn repeated_intent_write_with_idempotency_key_is_done_once() {
     let server = Fairway::start(SCENE, &[]);
     let without_status = |(code, head, text): (u16, String, String)| {
         let mut body: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -217,7 +217,7 @@ fn a_write_of_an_intent_that_is_sent_again_is_answered_again_and_done_once() {
 }
 
 #[test]
-fn intents_are_applied_from_a_file_and_what_that_would_change_is_told_before() {
+fn apply_of_intents_prints_the_change_before() {
     let server = Fairway::start(SCENE, &[]);
     let file = server.folder.path().join("intents.yaml");
     let write = |service: &str| {
@@ -294,7 +294,7 @@ fn key(name: &str) -> String {
 }
 
 #[test]
-fn what_the_same_identity_has_applied_is_pruned_and_nothing_that_others_declared() {
+fn prune_removes_only_intents_of_the_same_identity() {
     let mut server = Fairway::start(SCENE, &[]);
     let all = ["stays", "goes", "edited", "again"].map(item);
     assert_eq!(applied(&server, &all, &["apply"]).0, Some(0));
@@ -341,7 +341,7 @@ fn what_the_same_identity_has_applied_is_pruned_and_nothing_that_others_declared
 }
 
 #[test]
-fn an_intent_that_others_hold_on_to_is_not_pruned() {
+fn referenced_intent_is_not_pruned() {
     let server = Fairway::start(SCENE, &[]);
     let compound = json!({"key": "compound/p/a/v1/default/default/all",
         "intent": {"metadata": {"name": "all"}, "spec": {"externalName": "all.gslb.example"}}});

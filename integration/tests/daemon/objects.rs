@@ -27,7 +27,7 @@ names: [{{ name: {NAME}, pool: shop }}]
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_kill_at_once() {
+fn acknowledged_write_survives_an_immediate_kill() {
     let mut server = Fairway::start(ZONE, &[]);
     for (round, address) in ["192.0.2.1", "192.0.2.2", "192.0.2.3"].into_iter().enumerate() {
         declare(&server, address);
@@ -46,7 +46,7 @@ fn what_was_acknowledged_is_there_after_a_kill_at_once() {
 }
 
 #[test]
-fn a_declared_record_is_served_until_it_is_taken_back_and_one_that_cannot_stand_is_refused() {
+fn declared_record_is_served_until_deleted_and_invalid_one_is_rejected() {
     let server = Fairway::start(ZONE, &[]);
     declare(&server, "192.0.2.1");
     let file = server.folder.path().join("records.yaml");
@@ -69,7 +69,7 @@ fn a_declared_record_is_served_until_it_is_taken_back_and_one_that_cannot_stand_
 }
 
 #[test]
-fn who_watches_is_told_of_each_change_once_it_is_served_and_goes_on_where_it_was() {
+fn watcher_gets_each_served_change_and_resumes() {
     let server = Fairway::start(ZONE, &[]);
     declare(&server, "192.0.2.1");
     let listed = http_get(server.http, "/v1/pools").expect("an answer").1;
@@ -109,7 +109,7 @@ fn who_watches_is_told_of_each_change_once_it_is_served_and_goes_on_where_it_was
 }
 
 #[test]
-fn a_replacement_answers_no_query_without_what_was_declared() {
+fn replacement_answers_declared_names_from_its_first_query() {
     let mut server = Fairway::start(ZONE, &[]);
     declare(&server, "192.0.2.1");
     let load = Load::start(server.dns, 32, NAME, |reply| reply.is(&["192.0.2.1"]));

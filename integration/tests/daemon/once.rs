@@ -45,7 +45,7 @@ fn history(server: &Fairway, path: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_write_that_is_sent_again_is_answered_again_and_done_once() {
+fn repeated_write_with_idempotency_key_is_done_once() {
     let server = Fairway::start(ZONE, &[]);
     let (all, one) = ("/v1/clusters?reason=first", "/v1/clusters/eu1");
     let first = ask(&server, "POST", all, "a", &cluster("eu1", "192.0.2.1"));
@@ -89,7 +89,7 @@ fn a_write_that_is_sent_again_is_answered_again_and_done_once() {
 }
 
 #[test]
-fn what_a_kill_left_unanswered_is_answered_when_it_is_asked_again() {
+fn write_unanswered_by_a_kill_is_answered_on_retry() {
     let mut server = Fairway::start(ZONE, &[]);
     for round in 0..6 {
         let (name, key) = (format!("c{round}"), format!("key-{round}"));
@@ -110,7 +110,7 @@ fn what_a_kill_left_unanswered_is_answered_when_it_is_asked_again() {
 }
 
 #[test]
-fn an_override_that_is_asked_for_again_is_there_once_also_after_a_kill() {
+fn repeated_override_exists_once_also_after_a_kill() {
     let mut server = Fairway::start(&super::answering(&["192.0.2.1"]), &[]);
     let body = |action: &str| json!({"scope": "eu1", "action": action, "reason": "work", "forSecs": 600}).to_string();
     let added = ask(&server, "POST", "/v1/overrides", "a", &body("drain"));

@@ -35,7 +35,7 @@ names: [{{ name: {NAME}, pool: shop }}]
 }
 
 #[test]
-fn a_new_database_moves_clients_and_a_damaged_one_changes_nothing() {
+fn new_mmdb_changes_answers_and_damaged_one_does_not() {
     let server = Fairway::start(&config("networks: [{ network: 127.0.0.0/8, country: DE }]"), &[]);
     wait_answer(server.dns, NAME, &EU, LIMIT);
     let file = server.folder.path().join("places.mmdb");

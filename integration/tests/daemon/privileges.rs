@@ -74,7 +74,7 @@ fn assert_unprivileged(pid: u32) {
 }
 
 #[test]
-fn started_as_root_it_works_as_the_other_user_with_no_privilege_left() {
+fn server_started_as_root_serves_unprivileged() {
     let Some(server) = started_as_root() else { return };
     assert_unprivileged(server.process.pid());
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&OLD)));
@@ -99,7 +99,7 @@ fn started_as_root_it_works_as_the_other_user_with_no_privilege_left() {
 }
 
 #[test]
-fn root_replaces_a_daemon_that_has_become_another_user() {
+fn root_replaces_a_daemon_that_switched_user() {
     let Some(mut server) = started_as_root() else { return };
     server.write_config(&config(&NEW));
     wait_answer(server.dns, NAME, &NEW, LIMIT);

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::{Gateway, LIMIT, NAME, answering, failing_over, hold};
 
 #[test]
-fn with_64_descriptors_udp_is_answered_while_200_connections_are_opened() {
+fn udp_is_answered_with_64_descriptors_and_200_connections() {
     let folder = TempDir::new().expect("a temporary folder");
     let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let file = folder.path().join("fairway.yaml");
@@ -47,7 +47,7 @@ fn with_64_descriptors_udp_is_answered_while_200_connections_are_opened() {
 }
 
 #[test]
-fn two_seconds_of_stop_are_no_death_of_any_gateway() {
+fn server_stopped_for_two_seconds_reports_no_gateway_down() {
     let port = free_port();
     let _gateways = ["127.0.0.2", "127.0.0.3"].map(|address| Gateway::healthy(address, port));
     let monitor = format!("type: http, port: {port}, period: 200ms, timeout: 200ms, rise: 2, fall: 2");
@@ -71,7 +71,7 @@ fn two_seconds_of_stop_are_no_death_of_any_gateway() {
 
 /// S0-54, S0-55: whoever balances over several servers asks this one only while it answers.
 #[test]
-fn it_is_alive_but_not_ready_before_the_first_round_and_while_it_stops() {
+fn server_is_live_but_not_ready_before_the_first_probes_and_during_the_stop() {
     // Takes connections and says nothing: the first round ends at its limit.
     let silent = TcpListener::bind("127.0.0.2:0").expect("a port is free");
     let port = silent.local_addr().expect("it is bound").port();
@@ -99,7 +99,7 @@ fn it_is_alive_but_not_ready_before_the_first_round_and_while_it_stops() {
 }
 
 #[test]
-fn threads_that_answer_go_first() {
+fn answering_threads_have_the_highest_priority() {
     let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
     let own = share(Path::new("/proc/thread-self"), "").expect("this thread's share");
     for answering in ["fairway-udp", "fairway-tcp"] {
@@ -122,7 +122,7 @@ fn threads_that_answer_go_first() {
 /// It ends with each reading: strace holds one where it opens the file.
 #[cfg(feature = "real")]
 #[test]
-fn the_thread_that_compiles_goes_last() {
+fn compiling_thread_has_the_lowest_priority() {
     let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
     let folder = server.folder.path();
     let mut command = Command::new(fairway_integration::real::program("strace", "strace"));

@@ -44,7 +44,7 @@ fn receiver(port: u16) -> (Gateway, mpsc::Receiver<serde_json::Value>) {
 }
 
 #[test]
-fn a_receiver_that_comes_late_is_told_once_and_told_of_the_stop() {
+fn late_receiver_gets_the_metrics_once_and_at_the_stop() {
     let port = free_port();
     let mut server = Fairway::start(&telling(port), &[]);
     let tries = |server: &Fairway, outcome| server.metric("fairway_ready_callbacks_total", outcome);
@@ -65,7 +65,7 @@ fn a_receiver_that_comes_late_is_told_once_and_told_of_the_stop() {
 }
 
 #[test]
-fn a_receiver_that_never_answers_delays_neither_start_nor_stop() {
+fn silent_receiver_delays_neither_start_nor_stop() {
     // Connections wait in its queue for ever.
     let mute = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let mut server = Fairway::start(&telling(mute.local_addr().expect("it is bound").port()), &[]);
@@ -84,7 +84,7 @@ fn a_receiver_that_never_answers_delays_neither_start_nor_stop() {
 }
 
 #[test]
-fn a_process_that_gives_way_does_not_take_back_what_its_successor_says() {
+fn replaced_process_does_not_revert_its_successor() {
     let port = free_port();
     let (gateway, messages) = receiver(port);
     let mut server = Fairway::start(&telling(port), &[]);

@@ -25,7 +25,7 @@ fn load(server: &Fairway) -> Load {
 }
 
 #[test]
-fn reloads_by_signal_lose_and_mix_no_answer() {
+fn reloads_by_signal_lose_no_answer_and_mix_no_states() {
     let server = Fairway::start(&answering(&OLD), &[]);
     let load = load(&server);
     for version in [NEW, OLD].iter().cycle().take(8) {
@@ -40,7 +40,7 @@ fn reloads_by_signal_lose_and_mix_no_answer() {
 }
 
 #[test]
-fn a_changed_file_is_loaded_by_itself_and_loses_no_answer() {
+fn changed_file_is_loaded_without_losing_an_answer() {
     let server = Fairway::start(&answering(&OLD), &[]);
     let load = load(&server);
     server.write_config(&answering(&NEW));
@@ -52,7 +52,7 @@ fn a_changed_file_is_loaded_by_itself_and_loses_no_answer() {
 }
 
 #[test]
-fn a_faulty_configuration_changes_no_answer_and_says_why_everywhere() {
+fn invalid_configuration_changes_no_answer_and_is_reported() {
     let server = Fairway::start(&answering(&OLD), &[]);
     let load = load(&server);
     server.write_config(&answering(&NEW).replace("policy: failover", "policy: fastest"));
@@ -90,7 +90,7 @@ fn swap(folder: &Path, version: &str, text: &str) {
 }
 
 #[test]
-fn a_swapped_config_map_is_noticed() {
+fn swapped_config_map_is_reloaded() {
     let folder = TempDir::new().expect("a temporary folder");
     let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let path = folder.path().to_owned();
@@ -115,7 +115,7 @@ fn zone(serial: u32, network: &str) -> String {
 }
 
 #[test]
-fn a_zone_file_cut_inside_a_line_is_refused_and_the_whole_old_one_serves_on() {
+fn truncated_zone_file_is_rejected_and_the_old_zone_stays() {
     let config = "zones: [{ name: gslb.example, file: gslb.zone }]\n";
     let server = Fairway::start(config, &[("gslb.zone", &zone(1, "192.0.2"))]);
     let next = zone(2, "198.51.100");
@@ -144,7 +144,7 @@ fn a_zone_file_cut_inside_a_line_is_refused_and_the_whole_old_one_serves_on() {
 /// Zone files that nobody touched for a while are left unread at a reload: what is wished for above them changes all the same,
 /// and what is at fault above them has its place in them all the same.
 #[test]
-fn names_change_above_a_zone_file_that_stays_as_it_is() {
+fn steered_names_change_without_reading_the_zone_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let path = folder.path().to_owned();
@@ -214,7 +214,7 @@ pools:
 }
 
 #[test]
-fn a_gateway_that_dies_amid_reloads_is_seen_once_and_no_answer_is_wrong() {
+fn gateway_failure_during_reloads_is_one_transition_and_no_answer_is_wrong() {
     let port = free_port();
     let mut first = Some(Gateway::healthy("127.0.0.2", port));
     let second = Gateway::healthy("127.0.0.3", port);

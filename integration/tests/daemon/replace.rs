@@ -16,7 +16,7 @@ use super::{LIMIT, NAME, answering, said, state, traces};
 const HERE: [&str; 1] = ["192.0.2.1"];
 
 #[test]
-fn a_replacement_under_load_loses_no_query() {
+fn replacement_under_load_loses_no_query() {
     let mut server = Fairway::start(&answering(&HERE), &[]);
     let load = Load::start(server.dns, 64, NAME, |reply| reply.is(&HERE));
     for _ in 0..2 {
@@ -37,7 +37,7 @@ fn a_replacement_under_load_loses_no_query() {
 }
 
 #[test]
-fn the_lines_of_a_command_and_of_a_hand_over_carry_a_trace_each() {
+fn log_lines_of_a_command_and_a_hand_over_have_a_trace_id() {
     let mut server = Fairway::start(&answering(&HERE), &[]);
     let added = server.command(&["override", "add", "eu1", "drain", "--reason", "disks are swapped", "--for", "1h"]);
     assert!(added.status.success(), "{}", said(&added));
@@ -58,7 +58,7 @@ fn the_lines_of_a_command_and_of_a_hand_over_carry_a_trace_each() {
 }
 
 #[test]
-fn a_replacement_with_a_faulty_configuration_leaves_the_old_process_serving() {
+fn replacement_with_invalid_configuration_leaves_the_old_process_serving() {
     let mut server = Fairway::start(&answering(&HERE), &[]);
     let load = Load::start(server.dns, 16, NAME, |reply| reply.is(&HERE));
     server.write_config("pools: 7\n");
@@ -70,7 +70,7 @@ fn a_replacement_with_a_faulty_configuration_leaves_the_old_process_serving() {
 }
 
 #[test]
-fn an_asked_end_answers_what_has_arrived_and_exits_with_0() {
+fn sigterm_answers_queued_queries_and_exits_with_0() {
     let mut server = Fairway::start(&answering(&HERE), &[]);
     let sockets: Vec<_> = (0..200).map(|_| connect(server.dns)).collect();
     for (id, socket) in (1..).zip(&sockets) {
@@ -93,7 +93,7 @@ fn an_asked_end_answers_what_has_arrived_and_exits_with_0() {
 }
 
 #[test]
-fn a_port_in_use_is_named_and_ends_the_start() {
+fn port_in_use_is_reported_and_ends_the_start() {
     let server = Fairway::start(&answering(&HERE), &[]);
     let elsewhere = tempfile::tempdir().expect("a temporary folder");
     let mut command = std::process::Command::new(fairway_binary());
@@ -107,7 +107,7 @@ fn a_port_in_use_is_named_and_ends_the_start() {
 }
 
 #[test]
-fn a_second_process_on_the_same_data_folder_is_told_who_has_it() {
+fn second_process_on_a_data_folder_names_the_first() {
     let server = Fairway::start(&answering(&HERE), &[]);
     // On ports of its own: the folder alone is in the way.
     let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
@@ -122,7 +122,7 @@ fn a_second_process_on_the_same_data_folder_is_told_who_has_it() {
 }
 
 #[test]
-fn after_a_kill_the_next_start_answers_rightly_within_two_seconds() {
+fn start_after_kill_answers_correctly_within_two_seconds() {
     // The first gateway is dead, and known to be.
     let port = free_port();
     let alive = super::Gateway::healthy("127.0.0.3", port);
@@ -150,7 +150,7 @@ fn after_a_kill_the_next_start_answers_rightly_within_two_seconds() {
 }
 
 #[test]
-fn a_service_manager_hears_who_the_new_main_process_is_and_never_that_the_service_ends() {
+fn service_manager_receives_main_pid_and_no_stop_during_replacement() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let manager = UnixDatagram::bind(folder.path().join("notify")).expect("the folder is new");
     manager.set_read_timeout(Some(LIMIT)).expect("the limit is not zero");
@@ -179,7 +179,7 @@ fn a_service_manager_hears_who_the_new_main_process_is_and_never_that_the_servic
 }
 
 #[test]
-fn queries_wait_in_the_sockets_of_a_service_manager_for_the_next_process() {
+fn queries_wait_in_activated_sockets_for_the_next_process() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let dns = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let (udp, tcp) = (UdpSocket::bind(dns).expect("the port is free"), TcpListener::bind(dns).expect("for both"));

@@ -36,7 +36,7 @@ names: [{{ name: {NAME}, pool: shop }}]
 }
 
 #[test]
-fn an_answer_changes_at_the_edge_of_a_window_and_explain_says_why() {
+fn answer_changes_at_a_schedule_transition_and_explain_names_it() {
     let server = Fairway::start(&config("2100-01-01T00:00:00Z"), &[]);
     wait_answer(server.dns, NAME, &DAY, LIMIT);
     let edge = Timestamp::from_secs(Timestamp::from(SystemTime::now() + AHEAD).secs());

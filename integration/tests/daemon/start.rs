@@ -40,7 +40,7 @@ fn borrowed<'a>(variables: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a st
 }
 
 #[test]
-fn a_configuration_and_the_environment_are_all_it_takes() {
+fn server_starts_from_configuration_and_environment() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = folder.path().join("fairway.yaml");
     fs::write(&config, format!("version: 1\n{}", answering(&["192.0.2.1"]))).expect("the folder can be written");
@@ -59,7 +59,7 @@ fn a_configuration_and_the_environment_are_all_it_takes() {
 type Fault<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a str);
 
 #[test]
-fn a_start_that_cannot_be_ends_with_its_reason_and_serves_nothing() {
+fn failed_start_prints_the_reason_and_serves_nothing() {
     let good = format!("version: 1\n{}", answering(&["192.0.2.1"]));
     let with = |from: &str, to: &str| {
         assert!(good.contains(from), "{from}");
@@ -113,7 +113,7 @@ fn a_start_that_cannot_be_ends_with_its_reason_and_serves_nothing() {
 
 /// S0-55: who knows two servers, and asks the other one where the first is silent, as resolvers do.
 #[test]
-fn a_restart_of_each_of_two_leaves_no_question_unanswered() {
+fn restart_of_each_of_two_servers_loses_no_query() {
     let config = answering(&["192.0.2.1"]);
     let mut servers = [Fairway::start(&config, &[]), Fairway::start(&config, &[])];
     let at = [servers[0].dns, servers[1].dns];

@@ -18,7 +18,7 @@ fn workers(pid: u32) -> Vec<String> {
 }
 
 #[test]
-fn answering_touches_sockets_and_nothing_else() {
+fn answering_makes_only_socket_system_calls() {
     let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
     let workers = workers(server.process.pid());
     assert!(!workers.is_empty(), "no thread answers");

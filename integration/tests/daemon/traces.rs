@@ -137,7 +137,7 @@ fn traceparent(trace: &str, flags: &str) -> String {
 }
 
 #[test]
-fn one_trace_leads_from_a_request_to_the_answers() {
+fn one_trace_covers_a_request_up_to_the_answers() {
     let port = free_port();
     let collector = Collector::start(port);
     let server = Fairway::start(&config(port, ""), &[]);
@@ -197,7 +197,7 @@ fn one_trace_leads_from_a_request_to_the_answers() {
 }
 
 #[test]
-fn a_header_that_is_broken_begins_a_new_trace_and_nothing_of_ours_is_recorded_at_ratio_nought() {
+fn invalid_traceparent_starts_a_new_trace_and_ratio_0_records_nothing() {
     let port = free_port();
     let collector = Collector::start(port);
     let mut server = Fairway::start(&config(port, ", ratio: 0"), &[]);
@@ -217,7 +217,7 @@ fn a_header_that_is_broken_begins_a_new_trace_and_nothing_of_ours_is_recorded_at
 }
 
 #[test]
-fn a_collector_that_is_away_costs_writes_nothing_and_is_told_once() {
+fn unreachable_collector_does_not_delay_writes_and_is_logged_once() {
     let port = free_port();
     let server = Fairway::start(&config(port, ""), &[]);
     for round in 0..3_000 {
@@ -247,7 +247,7 @@ fn a_collector_that_is_away_costs_writes_nothing_and_is_told_once() {
 }
 
 #[test]
-fn what_external_dns_brings_is_traced_as_well() {
+fn webhook_changes_are_traced() {
     let (port, webhook) = (free_port(), free_port());
     let collector = Collector::start(port);
     let more = format!("webhook: {{ listen: \"127.0.0.1:{webhook}\", metrics: off }}\n");

@@ -108,7 +108,7 @@ fn start_fails(folder: &Path) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_start_names_the_file_that_cannot_be_read_and_ends() {
+fn start_with_unreadable_file_names_it_and_ends() {
     let (folder, _) = folder();
     for file in FILES {
         let path = folder.path().join(file.0);
@@ -129,7 +129,7 @@ fn a_start_names_the_file_that_cannot_be_read_and_ends() {
 }
 
 #[test]
-fn a_start_names_the_data_folder_that_is_none_and_ends() {
+fn start_with_invalid_data_folder_names_it_and_ends() {
     let (folder, _) = folder();
     let data = folder.path().join("data");
     for kind in [Kind::Dangling, Kind::Loop, Kind::Pipe, Kind::Device] {
@@ -144,7 +144,7 @@ fn a_start_names_the_data_folder_that_is_none_and_ends() {
 }
 
 #[test]
-fn a_state_file_that_cannot_be_read_is_moved_aside_or_left_and_hinders_no_start() {
+fn unreadable_state_file_does_not_prevent_the_start() {
     for name in ["health.json", "overrides.json"] {
         for kind in [Kind::Folder, Kind::Dangling, Kind::Loop, Kind::Pipe, Kind::Device] {
             let (folder, [dns, http]) = folder();
@@ -171,7 +171,7 @@ fn refused(server: &Fairway) -> String {
 }
 
 #[test]
-fn a_file_that_becomes_unreadable_changes_no_answer_and_status_says_why() {
+fn unreadable_file_changes_no_answer_and_is_in_the_status() {
     let (folder, [dns, http]) = folder();
     let server = Fairway::start_in(folder, dns, http);
     let load = Load::start(dns, 4, WWW, |reply| reply.is(&["192.0.2.1"]));

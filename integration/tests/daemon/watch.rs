@@ -60,7 +60,7 @@ impl Watcher {
 }
 
 #[test]
-fn a_flip_is_told_with_what_it_moved_and_again_to_who_names_the_event_before() {
+fn health_transition_event_has_its_impact_and_is_resent_after_last_event_id() {
     let port = free_port();
     let [eu1, _us1] = ["127.0.1.1", "127.0.2.1"].map(|address| Gateway::healthy(address, port));
     let monitor = format!("type: tcp, port: {port}, period: 200ms, timeout: 150ms, rise: 1, fall: 2");
@@ -92,7 +92,7 @@ fn a_flip_is_told_with_what_it_moved_and_again_to_who_names_the_event_before() {
 }
 
 #[test]
-fn a_reload_is_told_with_what_became_of_it() {
+fn reload_event_has_the_result() {
     let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
     let mut watcher = Watcher::new(server.http, "", "");
     watcher.event("state");
@@ -106,7 +106,7 @@ fn a_reload_is_told_with_what_became_of_it() {
 }
 
 #[test]
-fn watchers_are_sixteen_and_leave_room_for_everybody_else() {
+fn sixteen_watchers_leave_capacity_for_other_requests() {
     let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
     let mut watchers: Vec<_> = (0..16).map(|_| Watcher::new(server.http, "", "")).collect();
     watchers.iter_mut().for_each(|watcher| drop(watcher.event("state")));
@@ -121,7 +121,7 @@ fn watchers_are_sixteen_and_leave_room_for_everybody_else() {
 }
 
 #[test]
-fn a_server_that_stops_waits_for_no_watcher() {
+fn stop_does_not_wait_for_watchers() {
     let mut server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
     let mut watchers: Vec<_> = (0..8).map(|_| Watcher::new(server.http, "", "")).collect();
     watchers.iter_mut().for_each(|watcher| drop(watcher.event("state")));

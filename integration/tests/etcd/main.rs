@@ -176,7 +176,7 @@ fn declare_once(server: &Fairway, key: &str, body: &str) -> String {
 }
 
 #[test]
-fn a_write_that_is_sent_again_to_another_server_is_done_once() {
+fn repeated_write_to_another_server_is_done_once() {
     let etcd = Etcd::start();
     let servers = [(); 2].map(|()| Fairway::start(&etcd.config(), &[]));
     let body = r#"{"name": "eu1", "addresses": ["192.0.2.1"]}"#;
@@ -203,7 +203,7 @@ fn a_write_that_is_sent_again_to_another_server_is_done_once() {
 }
 
 #[test]
-fn a_write_to_any_server_is_served_by_all_and_etcd_may_go_and_come_back() {
+fn write_to_one_server_is_served_by_all_despite_an_etcd_outage() {
     let mut etcd = Etcd::start();
     let mut servers = [(); 3].map(|()| Fairway::start(&etcd.config(), &[]));
     for (at, address) in ["192.0.2.1", "192.0.2.2", "192.0.2.3"].into_iter().enumerate() {
@@ -263,7 +263,7 @@ fn pools() -> String {
 
 /// How many queries: FAIRWAY_SAME, else 6,000. `bench/full` asks a million.
 #[test]
-fn with_equal_ids_answers_and_authority_are_the_same_on_every_server() {
+fn servers_with_equal_ids_give_the_same_answers() {
     let count: u32 =
         std::env::var("FAIRWAY_SAME").map_or(6_000, |text| text.parse().expect("FAIRWAY_SAME is a number"));
     let etcd = Etcd::start();
@@ -350,7 +350,7 @@ fn lead(server: &Fairway) -> (String, u64, Vec<Value>) {
 }
 
 #[test]
-fn one_server_decides_for_all_how_load_is_balanced_and_another_one_takes_its_place() {
+fn balance_leader_decides_for_all_and_is_replaced() {
     let mut etcd = Etcd::start();
     let servers = [(); 3].map(|()| Fairway::start(&etcd.config(), &[]));
     done(&apply(&servers[0], BALANCED));
@@ -407,7 +407,7 @@ fn one_server_decides_for_all_how_load_is_balanced_and_another_one_takes_its_pla
 
 /// Of the requests of a board a full etcd refuses the first: it grants no lease.
 #[test]
-fn where_a_full_etcd_grants_no_lease_each_server_decides_for_itself_and_says_why_until_there_is_room() {
+fn servers_decide_alone_while_a_full_etcd_grants_no_lease() {
     let etcd = Etcd::start_with(&["--quota-backend-bytes", "4194304"]);
     let servers = [(); 2].map(|()| Fairway::start(&etcd.config(), &[]));
     done(&apply(&servers[0], BALANCED));
@@ -453,7 +453,7 @@ fn where_a_full_etcd_grants_no_lease_each_server_decides_for_itself_and_says_why
 
 /// A backup of what is a copy here makes a server that keeps its objects itself.
 #[test]
-fn a_backup_of_the_copy_is_taken_with_etcd_and_without_and_makes_a_server_of_its_own() {
+fn backup_works_with_and_without_etcd_and_starts_a_new_server() {
     let mut etcd = Etcd::start();
     let server = Fairway::start(&etcd.config(), &[]);
     done(&declare(&server, "192.0.2.1"));

@@ -91,7 +91,7 @@ fn addresses<const N: usize>(all: [&str; N]) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_is_brought_to_one_server_is_served_and_given_back_by_all() {
+fn webhook_records_of_one_server_are_served_and_returned_by_all() {
     let etcd = Etcd::start();
     let servers = [(); 2].map(|()| Hooked::start(&etcd, ""));
     servers[0].bring("east", &json!([endpoint(SHOP, "192.0.2.1", "east")]));
@@ -123,7 +123,7 @@ fn what_is_brought_to_one_server_is_served_and_given_back_by_all() {
 }
 
 #[test]
-fn who_calls_one_server_is_known_to_the_others_and_who_calls_none_fades_at_all() {
+fn webhook_lease_is_shared_by_all_servers_and_expires_on_all() {
     let etcd = Etcd::start();
     let servers = [(); 2].map(|()| Hooked::start(&etcd, ", lease: 10s"));
     servers[0].bring("east", &json!([endpoint(SHOP, "192.0.2.1", "east")]));

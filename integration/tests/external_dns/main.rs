@@ -35,7 +35,7 @@ fn shop<'a>(set: &'a str, weight: &'a str) -> Vec<(&'a str, &'a str)> {
 }
 
 #[test]
-fn two_clusters_share_a_name_by_base_paths_and_each_takes_its_own_along() {
+fn two_clusters_share_a_name_by_base_path() {
     let (server, webhook) = server();
     let (mut east, mut west) = (Cluster::start("east"), Cluster::start("west"));
     east.expose("shop", "203.0.113.10", &shop("east", "60"));
@@ -67,7 +67,7 @@ fn two_clusters_share_a_name_by_base_paths_and_each_takes_its_own_along() {
 }
 
 #[test]
-fn two_owners_at_the_root_share_a_name_by_set_identifiers() {
+fn two_owners_share_a_name_by_set_identifier() {
     let (server, webhook) = server();
     let (mut east, mut west) = (Cluster::start("east"), Cluster::start("west"));
     east.expose("shop", "203.0.113.10", &shop("east", "1"));
@@ -86,7 +86,7 @@ fn two_owners_at_the_root_share_a_name_by_set_identifiers() {
 }
 
 #[test]
-fn external_dns_lives_through_every_replacement_of_the_server() {
+fn external_dns_survives_every_replacement_of_the_server() {
     let (mut server, webhook) = server();
     let mut east = Cluster::start("east");
     east.expose("shop", "203.0.113.10", &shop("", "1"));
@@ -110,7 +110,7 @@ fn external_dns_lives_through_every_replacement_of_the_server() {
 }
 
 #[test]
-fn external_dns_lives_through_plain_restarts_where_a_service_manager_holds_the_listener() {
+fn external_dns_survives_restarts_with_socket_activation() {
     let folder = TempDir::new().expect("a temporary folder");
     let [dns, http, webhook] = [(); 3].map(|()| std::net::SocketAddr::from(([127, 0, 0, 1], free_port())));
     let held = [http, webhook].map(|address| TcpListener::bind(address).expect("the port is free"));
@@ -156,7 +156,7 @@ fn waits(port: u16) -> bool {
 }
 
 #[test]
-fn five_clients_share_a_name_and_who_leaves_takes_its_own_along() {
+fn owner_that_leaves_a_shared_name_removes_only_its_records() {
     let (server, webhook) = server();
     let cluster = Cluster::start("all");
     let owners: [&'static str; 5] = ["a", "b", "c", "d", "e"];

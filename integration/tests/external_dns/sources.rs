@@ -89,7 +89,7 @@ spec:
 ";
 
 #[test]
-fn ingresses_istio_and_dnsendpoints_come_to_answers_and_go_with_their_objects() {
+fn ingress_istio_and_dnsendpoint_objects_appear_and_disappear_in_answers() {
     let (server, webhook) = server();
     let cluster = Cluster::start("east");
     cluster.apply_kinds("istio.yaml");

@@ -49,7 +49,7 @@ fn shown(folder: &Path, webhook: SocketAddr) -> String {
 const AUTHORITY: &str = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority";
 
 #[test]
-fn external_dns_calls_over_tls_shows_its_token_and_takes_a_renewed_certificate() {
+fn external_dns_uses_tls_with_token_and_accepts_a_renewed_certificate() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let certificates = folder.path();
     openssl(certificates, AUTHORITY);

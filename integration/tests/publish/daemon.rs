@@ -85,7 +85,7 @@ fn referral(server: SocketAddr, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_served_is_published_and_follows_health() {
+fn served_addresses_are_published_and_follow_health() {
     let server = start(bind);
     // It takes connections and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");

@@ -152,7 +152,7 @@ fn files(data: &Path, folder: &str) -> String {
 }
 
 #[tokio::test]
-async fn servers_of_all_kinds_receive_the_names_of_the_project_that_declares_them() {
+async fn each_provider_gets_the_names_of_its_project_only() {
     let servers = Servers::start();
     let fairway = Fairway::start(SCENE, &[]);
     for (project, name) in [("p", "shop"), ("p", "www"), ("q", "pay")] {

@@ -50,7 +50,7 @@ fn faulty(script: fn(&str, &str) -> Act) -> Stage {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sync_with_failing_providers_around_is_not_delayed() {
+async fn failing_providers_do_not_delay_others() {
     let (bind, powerdns, etcd) = (start(bind), powerdns(), etcd());
     let good =
         [stage("bind", Updates(bind.at)), stage("powerdns", powerdns.provider.clone()), stage("etcd", etcd.provider())];

@@ -162,7 +162,7 @@ impl CoreDns {
 }
 
 #[tokio::test]
-async fn etcd_keeps_the_contract_and_every_key_of_others() {
+async fn etcd_keeps_the_contract_and_foreign_keys() {
     let server = etcd();
     let before = server.everything();
     contract(server.provider()).await;
@@ -170,7 +170,7 @@ async fn etcd_keeps_the_contract_and_every_key_of_others() {
 }
 
 #[tokio::test]
-async fn coredns_answers_what_was_published() {
+async fn coredns_answers_published_records() {
     let server = etcd();
     let coredns = coredns(&format!("http://{}", server.at), "");
     let provider = server.provider();
@@ -196,7 +196,7 @@ async fn coredns_answers_what_was_published() {
 }
 
 #[tokio::test]
-async fn what_changed_since_it_was_read_is_not_overwritten() {
+async fn record_set_changed_since_the_read_is_not_overwritten() {
     let provider = etcd();
     let (server, provider) = (&provider, provider.provider());
     let create = |address: &str| Changes { create: vec![set("race", Rtype::A, &[address])], ..Changes::default() };
@@ -220,7 +220,7 @@ async fn what_changed_since_it_was_read_is_not_overwritten() {
 }
 
 #[tokio::test]
-async fn a_name_that_etcd_or_coredns_cannot_hold_is_refused_alone() {
+async fn name_that_coredns_cannot_store_is_rejected_alone() {
     let server = etcd();
     let many: Vec<_> = (0..200).map(|last| format!("203.0.113.{last}")).collect();
     let many: Vec<_> = many.iter().map(String::as_str).collect();
@@ -233,7 +233,7 @@ async fn a_name_that_etcd_or_coredns_cannot_hold_is_refused_alone() {
 }
 
 #[tokio::test]
-async fn users_are_told_apart_and_a_server_that_is_silent_is_passed_over() {
+async fn etcd_users_are_checked_and_a_silent_server_is_skipped() {
     let server = etcd();
     // It takes connections and says nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");

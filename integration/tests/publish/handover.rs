@@ -203,11 +203,11 @@ fn handed_over(sealed: bool) {
 }
 
 #[test]
-fn records_of_the_real_external_dns_are_taken_over_and_never_missing() {
+fn records_of_external_dns_are_taken_over_without_a_gap() {
     handed_over(false);
 }
 
 #[test]
-fn sealed_registries_are_those_of_the_real_external_dns() {
+fn encrypted_registry_matches_external_dns() {
     handed_over(true);
 }

@@ -78,7 +78,7 @@ fn endpoints(folder: &Path) -> DnsEndpoints {
 }
 
 #[tokio::test]
-async fn a_folder_of_objects_keeps_the_contract() {
+async fn dnsendpoint_folder_keeps_the_contract() {
     let folder = TempDir::new().expect("a temporary folder");
     contract(endpoints(folder.path())).await;
 }
@@ -88,7 +88,7 @@ const APPLY: &[&str] =
     &["apply", "--server-side", "--validate=strict", "--prune", "--applyset=fairway-dns", "-n", "default", "-f"];
 
 #[tokio::test]
-async fn kubernetes_takes_the_objects_and_external_dns_carries_them_on() {
+async fn kube_apiserver_accepts_the_objects_and_external_dns_publishes_them() {
     let (cluster, server) = (Cluster::start(), start(bind));
     let folder = cluster.0.path().join("objects");
     let provider = endpoints(&folder);

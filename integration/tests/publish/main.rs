@@ -152,7 +152,7 @@ fn sorted(read: Vec<ProviderRecordSet>) -> Vec<ProviderRecordSet> {
 }
 
 #[tokio::test]
-async fn a_zone_file_keeps_the_contract() {
+async fn file_provider_keeps_the_contract() {
     let folder = TempDir::new().expect("a temporary folder");
     let path = folder.path().join("pub.zone");
     fs::write(&path, FOREIGN).expect("the folder can be written");

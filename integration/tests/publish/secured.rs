@@ -53,7 +53,7 @@ fn etcd(folder: &Path, port: u16) -> Process {
 }
 
 #[test]
-fn the_daemon_publishes_over_tls_and_coredns_answers_it() {
+fn daemon_publishes_over_tls_and_coredns_answers() {
     let folder = TempDir::new().expect("a temporary folder");
     certify(folder.path());
     let port = free_port();
@@ -142,7 +142,7 @@ publish:
 }
 
 #[test]
-fn a_webhook_is_asked_over_tls_with_a_token_and_whoever_has_neither_is_told() {
+fn webhook_over_tls_needs_certificate_and_token() {
     let [folder, other] = [(); 2].map(|()| TempDir::new().expect("a temporary folder"));
     certify(folder.path());
     certify(other.path());

@@ -120,7 +120,7 @@ async fn knot_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn whoever_was_faster_keeps_what_he_wrote() {
+async fn first_of_two_concurrent_writes_wins() {
     for made in [bind as Made, knot] {
         let server = start(made);
         let updates = Updates(server.at);
@@ -135,7 +135,7 @@ async fn whoever_was_faster_keeps_what_he_wrote() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_apart_from_a_bad_record() {
+async fn wrong_key_and_bad_record_are_different_errors() {
     for made in [bind as Made, knot] {
         let server = start(made);
         let wrong = Updates(server.at).provider("d3Jvbmcgc2VjcmV0");
@@ -147,7 +147,7 @@ async fn a_wrong_key_is_told_apart_from_a_bad_record() {
 }
 
 #[tokio::test]
-async fn a_name_that_bind_forbids_blocks_no_other() {
+async fn name_rejected_by_bind_blocks_no_other() {
     let server = start(bind);
     let updates = Updates(server.at);
     let create = |name: &str| Changes { create: vec![set(name, Rtype::A, &["203.0.113.1"])], ..Changes::default() };
@@ -210,7 +210,7 @@ async fn powerdns_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn powerdns_tells_a_bad_record_from_a_wrong_key() {
+async fn powerdns_bad_record_and_wrong_key_are_different_errors() {
     let server = powerdns();
     let twice = Changes { create: vec![set("www", Rtype::CNAME, &["elsewhere.example."])], ..Changes::default() };
     let error = server.provider.apply(&twice).await.expect_err("an address stands there");

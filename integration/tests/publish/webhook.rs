@@ -29,7 +29,7 @@ fn create(name: &str) -> Changes {
 }
 
 #[tokio::test]
-async fn what_is_sent_is_what_the_contract_says() {
+async fn sent_requests_match_the_contract() {
     let server = Scripted::start(well);
     let provider = server.provider(TIMEOUT);
     assert_eq!(provider.read().await.expect("null is an empty list"), []);
@@ -51,7 +51,7 @@ async fn what_is_sent_is_what_the_contract_says() {
 }
 
 #[tokio::test]
-async fn statuses_are_told_apart() {
+async fn http_statuses_are_different_errors() {
     let server = Scripted::start(well);
     let provider = server.provider(TIMEOUT);
     for (status, is_refusal) in
@@ -73,7 +73,7 @@ async fn statuses_are_told_apart() {
 }
 
 #[tokio::test]
-async fn another_media_type_and_broken_answers_are_errors_and_never_empty() {
+async fn invalid_webhook_answers_are_errors_not_empty_lists() {
     let server = Scripted::start(|asked, body| match asked {
         "GET /" => Act::Say(200, "application/external.dns.webhook+json; version=1", "{}".to_owned()),
         _ => well(asked, body),
@@ -105,7 +105,7 @@ fn wish(names: &[&str]) -> Option<Arc<Wanted>> {
 }
 
 #[tokio::test]
-async fn what_it_drops_is_told_and_never_sent() {
+async fn dropped_records_are_reported_and_not_sent() {
     let server = Scripted::start(|asked, body| match asked {
         "GET /" => Act::Say(200, MEDIA_TYPE, r#"{"exclude":["far.pub.example"]}"#.to_owned()),
         "POST /adjustendpoints" => {
@@ -128,7 +128,7 @@ async fn what_it_drops_is_told_and_never_sent() {
 }
 
 #[tokio::test]
-async fn a_ttl_that_it_keeps_to_itself_is_not_planned_again() {
+async fn ttl_that_a_provider_does_not_return_is_not_planned_again() {
     let server = Scripted::start(|asked, body| match asked {
         "GET /records" => {
             let text = r#"[{"dnsName":"a.pub.example","targets":["203.0.113.1"],"recordType":"A","recordTTL":300},
@@ -145,7 +145,7 @@ async fn a_ttl_that_it_keeps_to_itself_is_not_planned_again() {
 }
 
 #[tokio::test]
-async fn one_that_hangs_or_lies_is_left_in_its_time_and_deletes_nothing() {
+async fn hanging_or_lying_provider_times_out_and_deletes_nothing() {
     let server = Scripted::start(|_, _| Act::Hang);
     let (publisher, wishes) = publisher(server.provider(Duration::from_secs(1)));
     wishes.send_replace(wish(&["a"]));
@@ -198,7 +198,7 @@ mod real {
     }
 
     #[tokio::test]
-    async fn the_webhook_of_another_fairway_keeps_the_contract() {
+    async fn webhook_of_another_fairway_keeps_the_contract() {
         let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let config = format!(
             "zones: [{{ name: pub.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\", metrics: off }}\n"
