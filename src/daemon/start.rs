@@ -127,7 +127,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         None => folder,
     };
     if let Some(folder) = &folder {
-        api.command(control_socket(folder.path())?);
+        api.serve_socket(control_socket(folder.path())?);
     }
     let offer = folder.as_ref().and_then(|folder| offer(&control, folder, &copies));
     hook.open(&control, &settings, &mut tasks);
@@ -193,14 +193,14 @@ async fn answer(
     let Bound { sockets, http: listener, health, .. } = bound;
     let (now, later) = if takes_over { (None, listener) } else { (listener, None) };
     if let Some(listener) = now {
-        api.show(listener);
+        api.serve_http(listener);
     }
     let query_log = serve(control, settings, sockets).await?;
     if let Some(listener) = later {
-        api.show(listener);
+        api.serve_http(listener);
     }
     if let Some(listener) = health {
-        hook.webhook.show(listener, control, metrics);
+        hook.webhook.serve_metrics(listener, control, metrics);
     }
     Ok((api, query_log))
 }
@@ -287,7 +287,7 @@ impl Hook {
 
     fn answer(&mut self, settings: &Settings) {
         if let Some((listener, settings)) = self.later.take().zip(settings.webhook.as_ref()) {
-            self.webhook.answer(listener, settings, &self.traces);
+            self.webhook.serve_calls(listener, settings, &self.traces);
         }
     }
 

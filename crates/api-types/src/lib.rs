@@ -14,3 +14,4 @@ pub mod objects_wire;
 pub mod problem_wire;
 pub mod publishing_wire;
 pub mod state_wire;
+pub mod watch_wire;

@@ -15,13 +15,13 @@ pub struct Problem {
     pub detail: String,
     /// Everything that is wrong, each in its place; left out where there is only the detail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<Flaw>,
+    pub errors: Vec<FieldError>,
 }
 
 /// One thing that is wrong with a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Flaw {
+pub struct FieldError {
     /// JSON pointer (RFC 6901) into the body; empty for the whole.
     pub pointer: String,
     /// What is wrong and what to do about it.

@@ -1,15 +1,11 @@
-//! `/v1/contributions`: what clients of the webhook contribute, and its removal.
+//! `/v1/contributions`: lists and removes contributions of webhook clients.
 
-use axum::{
-    Json,
-    extract::{Extension, Query, State, rejection::QueryRejection},
-    http::StatusCode,
-};
+use axum::{Json, extract::State, http::StatusCode};
 
-use super::{
-    problem::{Refusal, problem},
+use crate::{
+    problem::{ApiError, problem},
     route::{Route, Shape},
-    routes::{Caller, Site},
+    state::{AppState, Caller, Parameters, check_line},
 };
 use fairway_access::Verb;
 use fairway_api_types::contributions_wire::{Contributions, Evicted, Eviction};
@@ -17,7 +13,7 @@ use fairway_api_types::endpoints::{CONTRIBUTIONS, EVICT};
 use fairway_store::objects::Author;
 
 /// The routes of contributions.
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(CONTRIBUTIONS, "listContributions", "List webhook contributions and their status")
             .description("What each client of the webhook contributes, since when, and with which conditions.")
@@ -39,26 +35,21 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn list(State(site): State<Site>) -> Result<Json<Contributions>, Refusal> {
-    let items = site.control.contributions().await?;
-    Ok(Json(Contributions { items }))
+async fn list(State(state): State<AppState>) -> Result<Json<Contributions>, ApiError> {
+    Ok(Json(Contributions { items: state.control.contributions().await? }))
 }
 
 async fn evict(
-    State(site): State<Site>,
-    caller: Option<Extension<Caller>>,
-    query: Result<Query<Eviction>, QueryRejection>,
-) -> Result<Json<Evicted>, Refusal> {
-    let Query(eviction) = query.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
-    if eviction.reason.len() > 1_024 || eviction.reason.chars().any(char::is_control) {
-        return Err(problem(StatusCode::BAD_REQUEST, "reason: give one line of at most 1024 bytes").into());
-    }
-    let who = caller.map(|Extension(Caller(who))| who).unwrap_or_default();
-    let by = Author::new(who, eviction.reason.clone());
-    let endpoints = site.control.evict(&eviction, by).await?;
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    Parameters(eviction): Parameters<Eviction>,
+) -> Result<Json<Evicted>, ApiError> {
+    check_line("reason", &eviction.reason)?;
+    let by = Author::new(caller, eviction.reason.clone());
+    let endpoints = state.control.evict(&eviction, by).await?;
     if endpoints == 0 {
-        let what = format!("{} contributes nothing that matches; `fairway contributions` lists all", eviction.owner);
-        return Err(problem(StatusCode::NOT_FOUND, what).into());
+        let detail = format!("{} contributes nothing that matches; `fairway contributions` lists all", eviction.owner);
+        return Err(problem(StatusCode::NOT_FOUND, detail));
     }
     Ok(Json(Evicted { endpoints }))
 }

@@ -1,73 +1,65 @@
-//! `POST /v1/publishing/{provider}/take`: record sets of another owner are taken over, a step a call.
+//! `POST /v1/publishing/{provider}/take`: takes record sets over from another owner, one step a call.
 //!
-//! Each step stands in the audit log, with a line for each record set: who, when, why.
+//! The audit log has a line for each record set of a step.
 
 use std::time::{Duration, SystemTime};
 
 use axum::{
-    Extension, Json,
-    body::Bytes,
-    extract::{Path, State, rejection::BytesRejection},
+    Json,
+    extract::{Path, State},
     http::StatusCode,
-    response::{IntoResponse, Response},
 };
 use fairway_model::{Name, RecordSetKey, Timestamp};
-use fairway_providers::publish::{HandedOver, Handover, Step, TakeError};
+use fairway_providers::publish::{HandedOver, Handover, Publisher, Step, TakeError};
 
-use super::{
-    problem::problem,
-    publishing::named,
-    routes::{Caller, Site},
+use crate::{
+    problem::{ApiError, bad_request, problem},
+    state::{AppState, Caller, RequestBody},
 };
 use fairway_api_types::publishing_wire::{PublishedRecord, TakeOrder, TakeReport};
 
-pub(super) async fn take(
-    State(site): State<Site>,
+pub(crate) async fn take(
+    State(state): State<AppState>,
     Path(provider): Path<String>,
-    caller: Option<Extension<Caller>>,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(error) => return problem(error.status(), format!("{}; the limit is 16 KiB", error.body_text())),
-    };
-    let (order, handover) = match parsed(&body) {
-        Ok(parsed) => parsed,
-        Err(what) => return problem(StatusCode::BAD_REQUEST, what),
-    };
-    let publisher = match named(&site, &provider) {
-        Ok(publisher) => publisher,
-        Err(response) => return *response,
-    };
+    Caller(caller): Caller,
+    body: RequestBody,
+) -> Result<Json<TakeReport>, ApiError> {
+    let order = body.json::<TakeOrder>("give from and step as one JSON object")?;
+    let handover = parse(&order).map_err(bad_request)?;
+    let publisher = publisher(&state, &provider)?;
     let outcome = if order.dry_run {
         let handed = publisher.draft_hand_over(&handover).await;
         handed.map(|handed| HandedOver { handed, ..HandedOver::default() })
     } else {
         publisher.hand_over(handover.clone()).await
     };
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(TakeError::Impossible(why)) => return problem(StatusCode::CONFLICT, format!("{provider}: {why}")),
-        Err(TakeError::Provider(why)) => return problem(StatusCode::BAD_GATEWAY, format!("{provider}: {why}")),
-    };
+    let outcome = outcome.map_err(|error| match error {
+        TakeError::Impossible(why) => problem(StatusCode::CONFLICT, format!("{provider}: {why}")),
+        TakeError::Provider(why) => problem(StatusCode::BAD_GATEWAY, format!("{provider}: {why}")),
+    })?;
     let report = report(&provider, &order, &handover, &outcome);
     if !order.dry_run {
-        let who = caller.map(|Extension(Caller(who))| who).unwrap_or_default();
-        audit(&who, &order, &report);
+        audit(&caller, &order, &report);
     }
-    Json(report).into_response()
+    Ok(Json(report))
 }
 
-/// What is asked for, read; or what is wrong with it.
-fn parsed(body: &[u8]) -> Result<(TakeOrder, Handover), String> {
-    let order: TakeOrder =
-        serde_json::from_slice(body).map_err(|error| format!("{error}; give from and step as one JSON object"))?;
+/// Returns the publisher of this name.
+pub(crate) fn publisher(state: &AppState, name: &str) -> Result<Publisher, ApiError> {
+    let publishers = state.control.shared().publishers.load();
+    publishers.iter().find(|publisher| publisher.setup().name == name).cloned().ok_or_else(|| {
+        problem(StatusCode::NOT_FOUND, format!("there is no provider {name}; GET /v1/publishing lists them"))
+    })
+}
+
+/// Parses a body into the step that it describes; an error names its field.
+fn parse(order: &TakeOrder) -> Result<Handover, String> {
     let is_line = |text: &str| text.len() <= 1_024 && !text.chars().any(char::is_control);
     if order.from.is_empty() || !is_line(&order.from) {
-        return Err("from: give the id of the owner as it stands in the registry, at most 1024 octets".to_owned());
+        return Err("from: give the id of the owner as the registry has it, at most 1024 bytes".to_owned());
     }
     if !is_line(&order.reason) {
-        return Err("reason: give one line of at most 1024 octets".to_owned());
+        return Err("reason: give one line of at most 1024 bytes".to_owned());
     }
     if order.after_secs > 86_400 {
         return Err(format!("afterSecs: {} is over 86400, a day", order.after_secs));
@@ -76,17 +68,16 @@ fn parsed(body: &[u8]) -> Result<(TakeOrder, Handover), String> {
         "announce" => Step::Announce,
         "finish" => Step::Finish,
         "abort" => Step::Abort,
-        other => return Err(format!("step: {other:?} is none; it is announce, finish or abort")),
+        other => return Err(format!("step: {other:?} is not supported; write announce, finish or abort")),
     };
     let name = |text: &String| text.parse::<Name>().map_err(|error| format!("names: {text:?}: {error}"));
-    let handover = Handover {
+    Ok(Handover {
         from: order.from.clone(),
         names: order.names.iter().map(name).collect::<Result<_, _>>()?,
         step,
         after: Duration::from_secs(order.after_secs),
         now: Timestamp::from(SystemTime::now()),
-    };
-    Ok((order, handover))
+    })
 }
 
 fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &HandedOver) -> TakeReport {
@@ -105,7 +96,7 @@ fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &Hand
     };
     let sets = outcome.handed.sets.iter().map(|key| match (outcome.refused.get(&key.name), &outcome.broken) {
         (Some(why), _) => record(key, "refused", why),
-        // How far it came is seen by the next reading.
+        // The provider failed on the way; the next sync shows which sets were changed.
         (None, Some(_)) => record(key, "waiting", ""),
         (None, None) => record(key, done, ""),
     });
@@ -118,7 +109,7 @@ fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &Hand
     }
 }
 
-/// A line for each record set that a step was about.
+/// Logs each record set that a step changed or was refused.
 fn audit(identity: &str, order: &TakeOrder, report: &TakeReport) {
     let TakeOrder { from, step, reason, .. } = order;
     let provider = &*report.provider;
@@ -132,17 +123,20 @@ fn audit(identity: &str, order: &TakeOrder, report: &TakeReport) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_order_is_read_with_its_defaults() {
-        let (order, handover) = parsed(br#"{"from": "them", "step": "finish", "names": ["A.x"]}"#).unwrap();
-        assert_eq!((order.dry_run, handover.after), (false, Duration::from_secs(120)));
-        assert_eq!((handover.step, handover.names.len()), (Step::Finish, 1));
+    fn parsed(body: &str) -> Result<Handover, String> {
+        parse(&serde_json::from_str(body).map_err(|error| error.to_string())?)
     }
 
     #[test]
-    fn what_is_wrong_with_an_order_is_told() {
-        for (body, what) in [
-            ("", "give from and step"),
+    fn order_has_defaults() {
+        let handover = parsed(r#"{"from": "them", "step": "finish", "names": ["A.x"]}"#).unwrap();
+        assert_eq!((handover.step, handover.names.len()), (Step::Finish, 1));
+        assert_eq!(handover.after, Duration::from_secs(120));
+    }
+
+    #[test]
+    fn invalid_order_is_rejected_with_its_field() {
+        for (body, expected) in [
             (r#"{"from": "", "step": "finish"}"#, "from: give the id"),
             (r#"{"from": "a", "step": "seize"}"#, "announce, finish or abort"),
             (r#"{"from": "a", "step": "finish", "afterSecs": 86401}"#, "over 86400"),
@@ -150,8 +144,8 @@ mod tests {
             (r#"{"from": "a", "step": "finish", "reason": "two\nlines"}"#, "one line"),
             (r#"{"from": "a", "step": "finish", "force": true}"#, "unknown field"),
         ] {
-            let told = parsed(body.as_bytes()).unwrap_err();
-            assert!(told.contains(what), "{body}: {told}");
+            let error = parsed(body).unwrap_err();
+            assert!(error.contains(expected), "{body}: {error}");
         }
     }
 }

@@ -1,23 +1,21 @@
-//! `PUT /v1/latency/{table}`: a table of measured latencies, whole, in the form of its file.
+//! `PUT /v1/latency/{table}`: replaces a table of measured latencies.
 
 use axum::{
     Json,
-    body::Bytes,
-    extract::{Path, State, rejection::BytesRejection},
-    response::{IntoResponse, Response},
+    extract::{Path, State},
 };
 
-use super::{
-    problem::{problem, refusal},
+use crate::{
+    problem::ApiError,
     route::{Content, Route, Shape},
-    routes::Site,
+    state::{AppState, RequestBody},
 };
 use fairway_access::Verb;
 use fairway_api_types::endpoints::PUSH_LATENCY;
 use fairway_api_types::latency_wire::LatencyState;
 
 /// The routes of pushed latency tables.
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(PUSH_LATENCY, "replaceLatencyTable", "Replace a table of measured latencies")
             .description("The body is the whole table in CSV. Returns once the table is on disk and in force; it survives restarts.")
@@ -34,15 +32,12 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn push(State(site): State<Site>, Path(table): Path<String>, body: Result<Bytes, BytesRejection>) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(error) => return problem(error.status(), format!("{}; the limit is 64 MiB", error.body_text())),
-    };
-    match site.control.push_latency(&table, body.into()).await {
-        Ok(state) => Json(state).into_response(),
-        Err(error) => refusal(&error),
-    }
+async fn push(
+    State(state): State<AppState>,
+    Path(table): Path<String>,
+    RequestBody(body): RequestBody,
+) -> Result<Json<LatencyState>, ApiError> {
+    Ok(Json(state.control.push_latency(&table, body.into()).await?))
 }
 
 /// Largest table, in bytes: a million networks with four clusters are under 50 MB.

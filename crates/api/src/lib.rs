@@ -1,14 +1,16 @@
-//! What the daemon shows and takes over HTTP: health, metrics, state, explain, objects, commands.
+//! The HTTP API: routes, auth middleware, OpenAPI, watch streams, metrics, the page.
 //!
-//! Two listeners speak the same routes. Who may do what over the TCP one (loopback by default) is decided by `access`; over the unix
-//! socket in the data folder root and the daemon's own user may do all. Nothing here decides: `control` does.
+//! The HTTP listener and the control socket serve the same routes. Over HTTP the crate `access` decides if a caller has a route's
+//! permission; over the control socket root and the daemon's own user may do everything. What a route does is decided by the crate
+//! `control`.
 #![forbid(unsafe_code)]
 
+mod auth;
 mod contributions;
-pub mod explain;
+mod explain;
 mod explain_words;
-mod gate;
 mod handover;
+mod idempotency;
 mod intents;
 mod latency;
 mod listen;
@@ -17,8 +19,8 @@ mod load;
 mod manual_tests;
 pub mod metrics;
 mod objects;
-mod once;
 mod openapi;
+mod outcome_wire;
 mod overrides;
 mod page;
 mod permission;
@@ -27,9 +29,9 @@ mod publishing;
 mod route;
 mod routes;
 mod server;
+mod state;
 mod traced;
 mod watch;
-pub mod watch_wire;
 mod webhook;
 
 pub use explain::explanation;

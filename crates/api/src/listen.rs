@@ -1,4 +1,6 @@
-//! Accepts connections, few at a time and none for ever: a slow or hostile client costs one of a bounded number of places.
+//! The HTTP listener and the control socket.
+//!
+//! Connections, their time and their bytes are bounded, so that a slow or hostile client costs at most one slot of a fixed number.
 
 use std::{
     collections::HashMap,
@@ -24,24 +26,24 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{
-    gate::{Gate, Via},
+use crate::{
+    auth::{Auth, Connection, Permissions},
     metrics::Metrics,
-    permission::Permissions,
-    routes::{self, Site},
-    watch::{self as watching, Hub},
+    routes,
+    state::AppState,
+    watch::{self as events, Hub},
 };
 use fairway_access::{ClientKey, names_of};
 use fairway_control::Control;
 
 /// The listeners of the API.
 pub struct Api {
-    gate: Gate,
-    /// What is answered on listeners and on the control socket. Made before anything is served, since that takes its time: who sees the
-    /// server serve finds its control socket.
-    listener: Router,
+    auth: Auth,
+    /// Routers of the HTTP listener and of the control socket. They are made before DNS is served, since that takes some time: whoever
+    /// gets an answer over DNS also finds the control socket.
+    http: Router,
     socket: Router,
-    /// True once the listeners are to end; also when the value is dropped.
+    /// True once the listeners have to end; also when the sender is dropped.
     ending: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -53,53 +55,58 @@ impl fmt::Debug for Api {
 }
 
 impl Api {
-    /// No listener yet; what changes is followed from here on.
+    /// Creates the API without a listener, and begins to collect events for watchers.
     pub fn new(control: &Control, metrics: Arc<Metrics>) -> Self {
         let ending = watch::channel(false).0;
         let hub = Arc::new(Hub::new());
-        let follower = tokio::spawn(watching::follow(control.clone(), Arc::clone(&hub), ending.subscribe()));
-        let gate = Gate::new(control, Permissions::of(&routes::table()));
-        let intent_writes = Arc::default();
-        let (control, under_way) = (control.clone(), Default::default());
-        let site = Site { control, metrics, hub, gate, intent_writes, under_way, ending: ending.subscribe() };
-        let (listener, socket) = routes::of_both(&site);
-        Self { gate: site.gate, listener, socket, ending, tasks: vec![follower] }
+        let collector = tokio::spawn(events::collect(control.clone(), Arc::clone(&hub), ending.subscribe()));
+        let auth = Auth::new(control, Permissions::of(&routes::table()));
+        let state = AppState {
+            control: control.clone(),
+            metrics,
+            intent_writes: Arc::default(),
+            requests: Default::default(),
+            hub,
+            ending: ending.subscribe(),
+        };
+        let (http, socket) = routes::routers(&state, &auth);
+        Self { auth, http, socket, ending, tasks: vec![collector] }
     }
 
-    /// Answers on this listener.
-    pub fn show(&mut self, listener: TcpListener) {
-        let http = Http { router: self.listener.clone(), gate: self.gate.clone(), open: Arc::default() };
-        let end = self.ending.subscribe();
+    /// Serves the API on a TCP listener.
+    pub fn serve_http(&mut self, listener: TcpListener) {
+        let http = Http { router: self.http.clone(), auth: self.auth.clone(), open: Arc::default() };
+        let ending = self.ending.subscribe();
         self.tasks.push(tokio::spawn(async move {
             let accept = || async {
                 let (stream, peer) = listener.accept().await?;
                 let (http, local) = (http.clone(), stream.local_addr()?);
-                // Here, and not by the task that answers: places go to those who came first.
-                let place = http.place(peer);
-                Ok(move |end| async move {
-                    if let Some(_place) = place {
-                        http.connection(stream, peer, local, end).await;
+                // Taken here and not by the connection's task, so that slots go to connections in the order of their arrival.
+                let slot = http.slot(peer);
+                Ok(move |ending| async move {
+                    if let Some(_slot) = slot {
+                        http.connection(stream, peer, local, ending).await;
                     }
                 })
             };
-            serve(accept, HTTP_CONNECTIONS_MAX, end).await;
+            serve(accept, HTTP_CONNECTIONS_MAX, ending).await;
         }));
     }
 
-    /// Answers, and takes commands, on this socket.
-    pub fn command(&mut self, socket: UnixListener) {
-        let (router, end) = (self.socket.clone(), self.ending.subscribe());
+    /// Serves the API, with the local routes, on the control socket.
+    pub fn serve_socket(&mut self, socket: UnixListener) {
+        let (router, ending) = (self.socket.clone(), self.ending.subscribe());
         self.tasks.push(tokio::spawn(async move {
             let accept = || async {
                 let (stream, user) = local_peer(&socket).await?;
-                let router = router.clone().layer(Extension(Via::Socket(user)));
-                Ok(move |end| connection(stream, router, end))
+                let router = router.clone().layer(Extension(Connection::Socket(user)));
+                Ok(move |ending| connection(stream, router, ending))
             };
-            serve(accept, SOCKET_CONNECTIONS_MAX, end).await;
+            serve(accept, SOCKET_CONNECTIONS_MAX, ending).await;
         }));
     }
 
-    /// Closes the listeners, lets requests under way end, at most a second.
+    /// Closes the listeners and waits up to a second for requests in progress.
     pub async fn stop(self) {
         self.ending.send_replace(true);
         for mut task in self.tasks {
@@ -111,23 +118,23 @@ impl Api {
     }
 }
 
-/// Makes the control socket: for root and this user only, in the place of one that a killed process left.
+/// Creates the control socket, which only root and this user can open. Replaces one that a killed process left.
 ///
-/// To be called with the data folder's lock held.
+/// The caller holds the lock of the data folder.
 pub fn bind_socket(path: &Path) -> io::Result<UnixListener> {
-    // Bound beside and renamed, so that nobody ever finds a socket there that is open to others or not listened to.
-    let beside = path.with_extension("new");
-    match fs::remove_file(&beside) {
+    // Bound under another name and then renamed: a socket under the final name is never open to others or without a listener.
+    let new = path.with_extension("new");
+    match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(&beside)?;
-    fs::set_permissions(&beside, fs::Permissions::from_mode(0o600))?;
-    fs::rename(&beside, path)?;
+    let listener = UnixListener::bind(&new)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&new, path)?;
     Ok(listener)
 }
 
-/// The next connection of root or of this process' own user; others are closed without a word.
+/// Returns the next connection of root or of the user of this process; closes those of other users.
 async fn local_peer(listener: &UnixListener) -> io::Result<(UnixStream, u32)> {
     loop {
         let (stream, _) = listener.accept().await?;
@@ -139,54 +146,54 @@ async fn local_peer(listener: &UnixListener) -> io::Result<(UnixStream, u32)> {
     }
 }
 
-/// What is made of a connection that comes over the HTTP listener.
+/// The HTTP listener, as a connection needs it.
 #[derive(Clone)]
 struct Http {
     router: Router,
-    gate: Gate,
-    /// Connections that each client has open.
+    auth: Auth,
+    /// Number of open connections of each client.
     open: Arc<Mutex<HashMap<ClientKey, usize>>>,
 }
 
 impl Http {
-    /// A place for a connection of this client, unless it has all that one may have.
-    fn place(&self, peer: SocketAddr) -> Option<Place> {
-        let most = self.gate.access().limits.map_or(HTTP_CONNECTIONS_MAX, |limits| limits.connections);
-        let place = Place::take(&self.open, peer.ip().into(), most);
-        if place.is_none() {
+    /// Returns a slot for a connection; none if the client has as many as `access.limits.connections` allows.
+    fn slot(&self, peer: SocketAddr) -> Option<ClientSlot> {
+        let most = self.auth.access().limits.map_or(HTTP_CONNECTIONS_MAX, |limits| limits.connections);
+        let slot = ClientSlot::take(&self.open, peer.ip().into(), most);
+        if slot.is_none() {
             tracing::debug!(client = %peer.ip(), most, "API connection refused: client is at its limit");
         }
-        place
+        slot
     }
 
-    /// Answers on a connection to its end: over TLS as it is configured now, or in clear to this machine alone.
-    async fn connection(self, stream: TcpStream, peer: SocketAddr, local: SocketAddr, end: watch::Receiver<bool>) {
-        let access = self.gate.access();
+    /// Serves a connection to its end: over TLS if that is configured now, else in clear, which only loopback addresses allow.
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, local: SocketAddr, ending: watch::Receiver<bool>) {
+        let access = self.auth.access();
         let is_local = local.ip().to_canonical().is_loopback();
-        let via = |is_tls, certificate| Extension(Via::Http { peer, is_local, is_tls, certificate });
+        let over = |is_tls, certificate| Extension(Connection::Http { peer, is_local, is_tls, certificate });
         let Some(tls) = &access.tls else {
             if is_local {
-                connection(stream, self.router.layer(via(false, [].into())), end).await;
+                connection(stream, self.router.layer(over(false, [].into())), ending).await;
             }
             return;
         };
-        // What a client does wrong is the client's matter.
+        // A failed handshake is the client's error: nothing to log here.
         let accepted = tokio::time::timeout(HEADER_MAX, TlsAcceptor::from(tls.config()).accept(stream)).await;
         let Ok(Ok(stream)) = accepted else { return };
-        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-        let names = shown.map(|own| names_of(own).into()).unwrap_or_default();
-        connection(stream, self.router.layer(via(true, names)), end).await;
+        let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let subjects = certificate.map(|certificate| names_of(certificate).into()).unwrap_or_default();
+        connection(stream, self.router.layer(over(true, subjects)), ending).await;
     }
 }
 
-/// The place of one connection among those of its client.
-struct Place {
+/// The slot of one connection among those of its client.
+struct ClientSlot {
     open: Arc<Mutex<HashMap<ClientKey, usize>>>,
     client: ClientKey,
 }
 
-impl Place {
-    /// One more, unless the client has so many already.
+impl ClientSlot {
+    /// Takes a slot, unless the client has `most` already.
     fn take(open: &Arc<Mutex<HashMap<ClientKey, usize>>>, client: ClientKey, most: usize) -> Option<Self> {
         let mut counts = open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(client).or_default();
@@ -198,7 +205,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         let mut counts = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let left = counts.get(&self.client).map_or(0, |count| count - 1);
@@ -210,36 +217,37 @@ impl Drop for Place {
     }
 }
 
-/// Accepts connections, each with what answers on it, until told to end; then lets the open ones finish what they began.
-pub(super) async fn serve<A, C, T>(accept: impl Fn() -> A, most: usize, mut end: watch::Receiver<bool>)
+/// Accepts up to `most` connections at once until `ending` is true; then waits for the open ones. `accept` returns a connection as the
+/// function that serves it.
+pub(crate) async fn serve<A, C, T>(accept: impl Fn() -> A, most: usize, mut ending: watch::Receiver<bool>)
 where
     A: Future<Output = io::Result<C>>,
     C: FnOnce(watch::Receiver<bool>) -> T,
     T: Future<Output = ()> + Send + 'static,
 {
-    let places = Arc::new(Semaphore::new(most));
+    let slots = Arc::new(Semaphore::new(most));
     let mut connections = JoinSet::new();
     loop {
         let next = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place, accept().await)
+            let slot = Arc::clone(&slots).acquire_owned().await;
+            (slot, accept().await)
         };
-        let (place, accepted) = tokio::select! {
-            _ = end.wait_for(|end| *end) => break,
+        let (slot, accepted) = tokio::select! {
+            _ = ending.wait_for(|ending| *ending) => break,
             next = next => next,
         };
         match accepted {
-            Ok(answer) => {
-                let answered = answer(end.clone());
+            Ok(serve_connection) => {
+                let served = serve_connection(ending.clone());
                 connections.spawn(async move {
-                    answered.await;
-                    drop(place);
+                    served.await;
+                    drop(slot);
                 });
             }
-            // Out of descriptors, or a connection that was gone at once: the listener itself is sound.
+            // No file descriptor is left, or the client has gone already. The listener itself still works.
             Err(error) => {
                 tracing::debug!(%error, "API accept failed");
-                tokio::time::sleep(ACCEPT_REST).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
         while connections.try_join_next().is_some() {}
@@ -247,37 +255,37 @@ where
     while connections.join_next().await.is_some() {}
 }
 
-async fn connection<S>(stream: S, router: Router, mut end: watch::Receiver<bool>)
+async fn connection<S>(stream: S, router: Router, mut ending: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADER_MAX).max_buf_size(BUFFER_MAX);
     let mut serving = std::pin::pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
-    let wind_down = async {
-        // Whichever comes first; an end that can no longer be told is an end.
-        let _ = tokio::time::timeout(CONNECTION_MAX, end.wait_for(|end| *end)).await;
+    let must_end = async {
+        // A dropped sender ends the connection too.
+        let _ = tokio::time::timeout(CONNECTION_MAX, ending.wait_for(|ending| *ending)).await;
     };
     tokio::select! {
-        // What a client does wrong is the client's matter.
+        // Errors of a connection are the client's: nothing to log here.
         _ = &mut serving => return,
-        () = wind_down => {}
+        () = must_end => {}
     }
     serving.as_mut().graceful_shutdown();
     let _ = tokio::time::timeout(CONNECTION_MAX, serving).await;
 }
 
-/// Connections open at once on the HTTP listener; more wait in the kernel's queue.
+/// Open connections of the HTTP listener; more wait in the kernel's queue.
 const HTTP_CONNECTIONS_MAX: usize = 64;
-/// Connections open at once on the control socket: its own, so that a flood of HTTP does not keep an operator out.
+/// Open connections of the control socket. It has slots of its own, so that a flood over HTTP does not lock an operator out.
 const SOCKET_CONNECTIONS_MAX: usize = 16;
-/// Longest time for a request's head to arrive, also from one request to the next.
+/// Longest time for the head of a request to arrive, counted from the end of the last response.
 const HEADER_MAX: Duration = Duration::from_secs(10);
-/// Most octets of a request's head.
+/// Largest head of a request, in bytes.
 const BUFFER_MAX: usize = 16 << 10;
-/// A connection is asked to end after this long, and cut off after twice as long: longer than any request may take.
+/// Age at which a connection is shut down gracefully; it is closed after twice that. Longer than a request may take (110 s).
 const CONNECTION_MAX: Duration = Duration::from_secs(120);
-/// Rest after a failed accept.
-const ACCEPT_REST: Duration = Duration::from_millis(100);
-/// Longest wait for requests under way at the end.
+/// Pause after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Longest wait for requests in progress at shutdown.
 const STOP_MAX: Duration = Duration::from_secs(1);

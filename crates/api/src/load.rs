@@ -4,18 +4,15 @@ use std::time::Duration;
 
 use axum::{
     Json,
-    body::Bytes,
-    extract::{Path, State, rejection::BytesRejection},
-    http::StatusCode,
-    response::{IntoResponse, Response},
+    extract::{Path, State},
 };
 use fairway_health::load::{LoadAmount, PushedLoad};
 use fairway_model::Load;
 
-use super::{
-    problem::{problem, refusal},
+use crate::{
+    problem::{ApiError, bad_request},
     route::{Route, Shape},
-    routes::Site,
+    state::{AppState, RequestBody},
 };
 use fairway_access::Verb;
 use fairway_api_types::endpoints::PUSH_LOAD;
@@ -23,7 +20,7 @@ use fairway_api_types::load_wire::{LoadState, NewLoad};
 use fairway_config::parse_duration;
 
 /// The routes of pushed loads.
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(PUSH_LOAD, "pushLoad", "Report the load of a cluster")
             .requires(Verb::Report)
@@ -38,24 +35,17 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn push(State(site): State<Site>, Path(cluster): Path<String>, body: Result<Bytes, BytesRejection>) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(error) => return problem(error.status(), format!("{}; the limit is 16 KiB", error.body_text())),
-    };
-    let push = serde_json::from_slice::<NewLoad>(&body)
-        .map_err(|error| format!("{error}; give load or used as whole numbers, and sequence and validFor where wanted"))
-        .and_then(|new| parse(&new));
-    match push {
-        Err(fault) => problem(StatusCode::BAD_REQUEST, fault),
-        Ok(push) => match site.control.push_load(&cluster, push).await {
-            Ok(state) => Json(state).into_response(),
-            Err(error) => refusal(&error),
-        },
-    }
+async fn push(
+    State(state): State<AppState>,
+    Path(cluster): Path<String>,
+    body: RequestBody,
+) -> Result<Json<LoadState>, ApiError> {
+    let new = body.json::<NewLoad>("give load or used as whole numbers, and optionally sequence and validFor")?;
+    let push = parse(&new).map_err(bad_request)?;
+    Ok(Json(state.control.push_load(&cluster, push).await?))
 }
 
-/// Takes a body into the model: every fault has its field.
+/// Parses a body into the model; an error names its field.
 fn parse(new: &NewLoad) -> Result<PushedLoad, String> {
     let amount = match (new.load, new.used) {
         (Some(load), None) => {
@@ -70,16 +60,16 @@ fn parse(new: &NewLoad) -> Result<PushedLoad, String> {
         (Some(_), Some(_)) => return Err("load and used are both given; give one of both".to_owned()),
     };
     let valid_for = new.valid_for.as_deref().map_or(Ok(VALID_FOR), parse_duration);
-    let valid_for = valid_for.map_err(|fault| format!("validFor: {fault}"))?;
+    let valid_for = valid_for.map_err(|error| format!("validFor: {error}"))?;
     if !(VALID_FOR_MIN..=VALID_FOR_MAX).contains(&valid_for) {
         return Err(format!("validFor: {valid_for:?} is not between 1s and 1h; the default is 30s"));
     }
     Ok(PushedLoad { amount, sequence: new.sequence, valid_for })
 }
 
-/// How long a push counts that does not say.
+/// Default of `validFor`.
 const VALID_FOR: Duration = Duration::from_secs(30);
-/// Shorter than this, every push would be over before the next.
+/// Shortest `validFor`: with less, a push would expire before the next one arrives.
 const VALID_FOR_MIN: Duration = Duration::from_secs(1);
-/// Longer than this, a word that nobody repeats would go on steering.
+/// Longest `validFor`: bounds how long a reporter that has died goes on steering traffic.
 const VALID_FOR_MAX: Duration = Duration::from_secs(3600);

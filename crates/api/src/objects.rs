@@ -1,107 +1,105 @@
-//! `/v1/clusters`, `/v1/monitors`, `/v1/names`, `/v1/pools`, `/v1/records`: objects as a configuration writes them, declared over the API.
+//! `/v1/clusters`, `/v1/monitors`, `/v1/names`, `/v1/pools`, `/v1/records`: objects that are declared over the API, in the format of the
+//! configuration. Objects of configuration files are in `/v1/state`.
 //!
-//! Here are the reads; `routes` has the rows of the table, `request` parses requests, `write` makes changes, `shown` renders objects, `watch`
-//! streams changes. Objects that files declare are not here: `/v1/state` has those.
+//! This file has the reads; `routes` has the rows of the table, `write` and `validate` the writes.
 
-mod differ;
-mod replayed;
+mod differences;
+mod idempotent;
+pub(crate) mod kinds;
 mod request;
+pub(crate) mod response;
 mod routes;
-mod shown;
-mod watch;
+mod validate;
 mod write;
 
 use axum::{
     Json,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Path, State},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 
-pub(super) use routes::routes;
-pub(super) use shown::metadata;
-pub(super) use watch::{Watched, follow};
-pub(super) use write::{SERVED_MAX, supposed};
+pub(crate) use routes::routes;
+pub(crate) use validate::dry_run;
+pub(crate) use write::SERVED_MAX;
 
-use super::{
-    problem::{Refusal, problem},
-    routes::Site,
+use self::kinds::key;
+use crate::{
+    problem::{ApiError, bad_request},
+    state::{AppState, Parameters},
+    watch::{Watched, watch_objects},
 };
-use fairway_api_types::objects_wire::{HistoryEntry, ListParameters, ObjectList};
-use fairway_control::declared::section;
+use fairway_api_types::objects_wire::{HistoryEntry, ListParameters, ObjectList, ObjectsExport};
 use fairway_store::objects::{Entry, Kind, Object};
-
-/// The kinds that are elements of a configuration's lists.
-pub(super) const KINDS: [Kind; 5] = [Kind::Monitor, Kind::Cluster, Kind::Pool, Kind::Name, Kind::Records];
-
-/// Where the objects of a kind are.
-fn path(kind: Kind) -> String {
-    fairway_api_types::endpoints::collection(section(kind).unwrap_or_default())
-}
-
-type Parameters<T> = Result<Query<T>, QueryRejection>;
 
 async fn list(
     kind: Kind,
-    State(site): State<Site>,
+    State(state): State<AppState>,
     headers: HeaderMap,
-    parameters: Parameters<ListParameters>,
-) -> Result<Response, Refusal> {
-    let objects = site.control.objects()?;
-    let Query(parameters) = parameters.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
-    let ListParameters { after, limit, contains, watch, revision } = parameters;
+    Parameters(query): Parameters<ListParameters>,
+) -> Result<Response, ApiError> {
+    let ListParameters { after, limit, contains, watch, revision } = query;
     if watch {
-        return follow(Watched::Kind(kind), &site, &headers, revision);
+        return watch_objects(Watched::Kind(kind), &state, &headers, revision);
     }
-    let (declared, limit) = (objects.declared(), limit.unwrap_or(LIST_USUAL));
-    if !(1..=LIST_MAX).contains(&limit) {
-        return Err(
-            problem(StatusCode::BAD_REQUEST, format!("limit: {limit} is out of range; give 1 to {LIST_MAX}")).into()
-        );
-    }
-    let is_wanted = |object: &&Object| object.key.name() > after.as_str() && object.key.name().contains(&contains);
-    let mut found = declared.of(kind).filter(is_wanted);
+    let limit = page_size(limit, LIST_DEFAULT, LIST_MAX)?;
+    let declared = state.control.objects()?.declared();
+    let matches = |object: &&Object| object.key.name() > after.as_str() && object.key.name().contains(&contains);
+    let mut found = declared.of(kind).filter(matches);
     let page: Vec<&Object> = found.by_ref().take(limit).collect();
     let next = found.next().and_then(|_| page.last()).map(|last| last.key.name().to_owned());
-    let (configured, served) = shown::standing(&site);
-    let items = page.into_iter().map(|object| shown::shown(object, &configured, served)).collect();
+    let (configured, served) = response::serving(&state);
+    let items = page.into_iter().map(|object| response::body(object, &configured, served)).collect();
     Ok(Json(ObjectList { items, revision: declared.revision, next }).into_response())
 }
 
-async fn read(kind: Kind, State(site): State<Site>, Path(name): Path<String>) -> Result<Response, Refusal> {
-    let declared = site.control.objects()?.declared();
-    let found = request::key(kind, &name).and_then(|key| declared.get(&key));
-    Ok(shown::answer(StatusCode::OK, found.ok_or_else(|| shown::unknown(kind, &name))?, &site))
+async fn get(kind: Kind, State(state): State<AppState>, Path(name): Path<String>) -> Result<Response, ApiError> {
+    let declared = state.control.objects()?.declared();
+    let found = key(kind, &name).and_then(|key| declared.get(&key));
+    let object = found.ok_or_else(|| response::not_found(kind, &name))?;
+    Ok(response::respond(StatusCode::OK, object, &state))
 }
 
-async fn history(kind: Kind, State(site): State<Site>, Path(name): Path<String>) -> Result<Response, Refusal> {
-    let unknown = || shown::unknown(kind, &name);
-    let objects = site.control.objects()?;
-    let entries = objects.history(&request::key(kind, &name).ok_or_else(unknown)?, HISTORY_SHOWN).await?;
+async fn history(
+    kind: Kind,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Json<Vec<HistoryEntry>>, ApiError> {
+    let not_found = || response::not_found(kind, &name);
+    let store = state.control.objects()?;
+    let entries = store.history(&key(kind, &name).ok_or_else(not_found)?, HISTORY_MAX).await?;
     if entries.is_empty() {
-        return Err(unknown());
+        return Err(not_found());
     }
-    Ok(Json(remembered(entries, |value| Some(value.to_vec()))).into_response())
+    Ok(Json(history_entries(entries, |value| Some(value.to_vec()))))
 }
 
-async fn export(State(site): State<Site>) -> Result<Response, Refusal> {
-    Ok(Json(site.control.objects()?.declared().export()).into_response())
+async fn export(State(state): State<AppState>) -> Result<Json<ObjectsExport>, ApiError> {
+    Ok(Json(state.control.objects()?.declared().export()))
 }
 
-/// A history as it is told; of what was kept, what may be shown.
-pub(super) fn remembered(entries: Vec<Entry>, show: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<HistoryEntry> {
+/// Returns the number of objects of a page; an error if the client wants more than `most`.
+pub(crate) fn page_size(limit: Option<usize>, default: usize, most: usize) -> Result<usize, ApiError> {
+    match limit.unwrap_or(default) {
+        limit if (1..=most).contains(&limit) => Ok(limit),
+        limit => Err(bad_request(format!("limit: {limit} is out of range; give 1 to {most}"))),
+    }
+}
+
+/// Returns the body of a history. `redact` returns the part of a value that may be shown.
+pub(crate) fn history_entries(entries: Vec<Entry>, redact: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<HistoryEntry> {
     let entry = |entry: Entry| HistoryEntry {
         revision: entry.revision,
         at: format!("{:.3}", entry.at),
         by: entry.by.who,
         reason: entry.by.why,
-        object: entry.value.and_then(|value| serde_json::from_slice(&show(&value)?).ok()),
+        object: entry.value.and_then(|value| serde_json::from_slice(&redact(&value)?).ok()),
     };
     entries.into_iter().map(entry).collect()
 }
 
-/// Objects of one page: usually, and at most.
-const LIST_USUAL: usize = 1_000;
+/// Objects of one page: by default, and at most.
+const LIST_DEFAULT: usize = 1_000;
 const LIST_MAX: usize = 10_000;
-/// Entries of a history that are shown: as many as a store remembers of one object.
-pub(super) const HISTORY_SHOWN: usize = 100;
+/// Entries of a history: as many as the store remembers of one object.
+pub(crate) const HISTORY_MAX: usize = 100;

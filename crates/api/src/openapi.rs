@@ -13,8 +13,7 @@ use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 
 use self::schemas::Schemas;
-pub(super) use self::schemas::element;
-use super::route::{Content, Response, Route, Shape};
+use crate::route::{Content, Response, Route, Shape};
 use fairway_intents::NAME;
 
 /// The document of a listener's routes, made when it is first asked for.
@@ -110,8 +109,7 @@ fn with_errors_of_all(route: &Route) -> Vec<Response> {
         route.error(400, "A parameter is invalid.");
     }
     if route.body.is_some() && !has(&route, 413) {
-        let limit = route.body_limit >> 10;
-        let limit = if limit < 1024 { format!("{limit} KiB") } else { format!("{} MiB", limit >> 10) };
+        let limit = route.body_limit;
         route.error(413, format!("The body is larger than {limit}."));
     }
     if route.permission.verbs().is_some() {

@@ -1,4 +1,4 @@
-//! The page for browsers: its files.
+//! The page for browsers: serves its files.
 
 mod embedded;
 
@@ -7,15 +7,15 @@ use axum::{
     response::Response,
 };
 
-use super::{
+use crate::{
     permission::Permission,
+    problem::{ApiError, no_such_route},
     route::{Content, Route},
-    routes::unknown,
 };
 use fairway_api_types::endpoints::Endpoint;
 
 /// The routes of the page.
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     let route = |path, id, summary| {
         Route::new(Endpoint::get(path), id, summary)
             .tag("page")
@@ -31,9 +31,6 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn file(uri: Uri, headers: HeaderMap) -> Response {
-    match embedded::file(uri.path(), &headers) {
-        Some(response) => response,
-        None => unknown(uri).await,
-    }
+async fn file(uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
+    embedded::file(uri.path(), &headers).ok_or_else(|| no_such_route(uri.path()))
 }

@@ -1,23 +1,14 @@
-//! The permission that each route requires. `access` decides if a caller has it.
+//! The permission that a route requires. The crate `access` decides if a caller has it.
 
-use std::collections::HashMap;
+use axum::http::Method;
 
-use axum::{
-    extract::{MatchedPath, Request},
-    http::Method,
-};
-
-use super::{
-    route::Route,
-    routes::{INTENT_KEYS, INTENT_PATHS},
-};
 use fairway_access::{RequiredPermission, Verb, Verbs};
-use fairway_intents::{Place, project_of};
+use fairway_intents::project_of;
 use fairway_store::objects::Kind;
 
 /// The permission that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Permission {
+pub(crate) enum Permission {
     /// None: anybody may call it.
     Open,
     /// `write` in all projects; with `?prune=true` also `delete`.
@@ -37,8 +28,8 @@ impl From<Verb> for Permission {
 }
 
 impl Permission {
-    /// The permission of a path that leads to intents. `kind` is unknown where the path leads nowhere.
-    pub(super) fn of_intent(method: &Method, kind: Option<Kind>) -> Self {
+    /// Returns the permission of a path that leads to intents. `kind` is none if the path leads nowhere.
+    pub(crate) fn of_intent(method: &Method, kind: Option<Kind>) -> Self {
         let verbs = Verbs::from(match *method {
             Method::GET | Method::HEAD => Verb::Read,
             Method::DELETE => Verb::Delete,
@@ -49,8 +40,8 @@ impl Permission {
         Self::Project(if connects { verbs.with(Verb::Operate) } else { verbs })
     }
 
-    /// The verbs that every call requires; none for a route that is open.
-    pub(super) fn verbs(self) -> Option<Verbs> {
+    /// Returns the verbs that every call requires; none for an open route.
+    pub(crate) fn verbs(self) -> Option<Verbs> {
         match self {
             Self::Open => None,
             Self::Apply => Some(Verb::Write.into()),
@@ -58,8 +49,8 @@ impl Permission {
         }
     }
 
-    /// The permission that one request requires; none if everybody may make it.
-    fn of_request(self, path: &str, query: &str) -> Option<RequiredPermission> {
+    /// Returns the permission that one request requires; none if everybody may make it.
+    pub(crate) fn of_request(self, path: &str, query: &str) -> Option<RequiredPermission> {
         let project = match self {
             Self::Project(_) => project_of(path),
             Self::ProjectOfQuery(_) => project_in(query),
@@ -73,38 +64,7 @@ impl Permission {
     }
 }
 
-/// The permission of every route, by path and method.
-#[derive(Debug)]
-pub(super) struct Permissions(HashMap<String, HashMap<Method, Permission>>);
-
-impl Permissions {
-    /// The permissions of these routes.
-    pub(super) fn of(routes: &[Route]) -> Self {
-        let mut all: HashMap<String, HashMap<Method, Permission>> = HashMap::new();
-        for route in routes {
-            all.entry(route.path.to_string()).or_default().insert(route.method.clone(), route.permission);
-        }
-        Self(all)
-    }
-
-    /// The permission that a request requires; none if everybody may make it. A request that matches no route requires every verb, so
-    /// that a mistake in the table closes a route instead of opening it.
-    pub(super) fn required(&self, request: &Request) -> Option<RequiredPermission> {
-        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
-        // The router answers HEAD where it answers GET.
-        let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
-        let permission = match request.extensions().get().map(MatchedPath::as_str) {
-            Some(INTENT_PATHS | INTENT_KEYS) => {
-                Some(Permission::of_intent(method, Place::read(path).ok().map(|place| place.kind)))
-            }
-            Some(matched) => self.0.get(matched).and_then(|methods| methods.get(method)).copied(),
-            None => None,
-        };
-        permission.unwrap_or(Permission::Server(Verbs::ALL)).of_request(path, query)
-    }
-}
-
-/// The one project that a query asks for. None if the query could be read in two ways: then a grant for all projects is required.
+/// Returns the one project that a query names. None if the query could be read in two ways: then a grant for all projects is required.
 fn project_in(query: &str) -> Option<String> {
     let pairs: Vec<_> = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect();
     let is_escaped = |text: &str| text.contains(['%', '+']);
@@ -124,6 +84,3 @@ fn is_set(query: &str, parameter: &str) -> bool {
         (name == parameter || name.contains(['%', '+'])) && value != "false"
     })
 }
-
-#[cfg(test)]
-mod tests;

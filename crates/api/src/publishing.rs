@@ -1,22 +1,21 @@
-//! `/v1/publishing`: how publishing stands, what a sync would do, and a sync now.
+//! `/v1/publishing`: status of the providers, the plan of a sync, and a sync now.
 
 use std::time::SystemTime;
 
 use axum::{
     Json,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Path, State},
     http::StatusCode,
-    response::{IntoResponse, Response},
 };
 use fairway_model::{ProviderRecordSet, RecordSetKey, Timestamp};
 use fairway_providers::publish::{Condition, Draft, Outcome, Publisher, SetStanding};
 use fairway_zonefile::rdata_text;
 
-use super::{
-    handover::take,
-    problem::problem,
+use crate::{
+    handover::{self, publisher},
+    problem::{ApiError, problem},
     route::{Route, Shape},
-    routes::Site,
+    state::{AppState, Parameters},
 };
 use fairway_access::Verb;
 use fairway_api_types::endpoints::{PUBLISH_APPLY, PUBLISH_PLAN, PUBLISH_TAKE, PUBLISHING};
@@ -26,8 +25,8 @@ use fairway_api_types::publishing_wire::{
 };
 
 /// The routes of publishing.
-pub(super) fn routes() -> Vec<Route> {
-    let found = &[(404, "There is no such provider."), (502, "The provider cannot be read.")];
+pub(crate) fn routes() -> Vec<Route> {
+    let errors = &[(404, "There is no such provider."), (502, "The provider cannot be read.")];
     let plan_of = || Shape::output::<PublishPlan>().json();
     vec![
         Route::new(PUBLISHING, "listPublishers", "List the providers that records are published to, with their status")
@@ -36,94 +35,72 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .requires(Verb::Observe)
             .returns(200, "The providers.", Shape::output::<PublishingState>().json())
-            .handle(all),
+            .handle(list),
         Route::new(PUBLISH_PLAN, "planPublishing", "Show what a sync of a provider would change")
             .requires(Verb::Observe)
             .query::<PublishParameters>()
             .returns(200, "Each change; none is made.", plan_of())
-            .errors(found)
+            .errors(errors)
             .handle(plan),
         Route::new(PUBLISH_APPLY, "applyPublishing", "Sync a provider now")
             .description("Returns once the sync has ended.")
             .requires(Verb::Operate)
             .query::<PublishParameters>()
             .returns(200, "What was changed.", plan_of())
-            .errors(found)
+            .errors(errors)
             .handle(apply),
         Route::new(PUBLISH_TAKE, "takePublishing", "Take record sets over from another owner, one step a call")
             .description("`announce` writes the intention to the registry, `finish` changes the owner, `abort` undoes `announce`.")
             .requires(Verb::Operate)
             .body(Shape::input::<TakeOrder>().json())
             .returns(200, "The result for each record set.", Shape::output::<TakeReport>().json())
-            .errors(found)
+            .errors(errors)
             .errors(&[
                 (400, "The body is invalid."),
                 (409, "The registry of the provider is not of the type txt, or the owner is this server."),
             ])
-            .handle(take),
+            .handle(handover::take),
     ]
 }
 
-async fn all(State(site): State<Site>) -> Json<PublishingState> {
-    let publishers = site.control.shared().publishers.load_full();
-    Json(PublishingState { providers: publishers.iter().map(shown).collect() })
+async fn list(State(state): State<AppState>) -> Json<PublishingState> {
+    let publishers = state.control.shared().publishers.load_full();
+    Json(PublishingState { providers: publishers.iter().map(publisher_state).collect() })
 }
 
-type Parameters = Result<Query<PublishParameters>, QueryRejection>;
-
-async fn plan(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
-    let (publisher, deletions) = match found(&site, &name, parameters) {
-        Ok(found) => found,
-        Err(response) => return *response,
-    };
-    match publisher.draft(deletions).await {
-        Ok(draft) => Json(planned(name, &draft)).into_response(),
-        Err(error) => problem(StatusCode::BAD_GATEWAY, format!("{name}: {error}")),
-    }
+async fn plan(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Parameters(PublishParameters { deletions }): Parameters<PublishParameters>,
+) -> Result<Json<PublishPlan>, ApiError> {
+    let draft = publisher(&state, &name)?.draft(deletions).await;
+    let draft = draft.map_err(|error| problem(StatusCode::BAD_GATEWAY, format!("{name}: {error}")))?;
+    Ok(Json(planned(name, &draft)))
 }
 
-async fn apply(State(site): State<Site>, Path(name): Path<String>, parameters: Parameters) -> Response {
-    let (publisher, deletions) = match found(&site, &name, parameters) {
-        Ok(found) => found,
-        Err(response) => return *response,
-    };
-    match publisher.apply(deletions).await {
-        Ok(outcome) => Json(applied(name, &outcome)).into_response(),
-        Err(error) => problem(StatusCode::BAD_GATEWAY, format!("{name}: {error}")),
-    }
+async fn apply(
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Parameters(PublishParameters { deletions }): Parameters<PublishParameters>,
+) -> Result<Json<PublishPlan>, ApiError> {
+    let outcome = publisher(&state, &name)?.apply(deletions).await;
+    let outcome = outcome.map_err(|error| problem(StatusCode::BAD_GATEWAY, format!("{name}: {error}")))?;
+    Ok(Json(applied(name, &outcome)))
 }
 
-fn found(site: &Site, name: &str, parameters: Parameters) -> Result<(Publisher, usize), Box<Response>> {
-    let refuse = |status, what: String| Err(Box::new(problem(status, what)));
-    let deletions = match parameters {
-        Ok(Query(PublishParameters { deletions })) => deletions,
-        Err(error) => return refuse(StatusCode::BAD_REQUEST, error.body_text()),
-    };
-    Ok((named(site, name)?, deletions))
-}
-
-/// The publisher of this name, or the answer that there is none.
-pub(super) fn named(site: &Site, name: &str) -> Result<Publisher, Box<Response>> {
-    let publishers = site.control.shared().publishers.load();
-    publishers.iter().find(|publisher| publisher.setup().name == name).cloned().ok_or_else(|| {
-        let what = format!("there is no provider {name}; GET /v1/publishing lists them");
-        Box::new(problem(StatusCode::NOT_FOUND, what))
-    })
-}
-
-fn shown(publisher: &Publisher) -> PublisherState {
+fn publisher_state(publisher: &Publisher) -> PublisherState {
     let (setup, status) = (publisher.setup(), publisher.status());
-    let moment = |at: Option<SystemTime>| at.map(|at| Timestamp::from(at).to_string());
+    let time = |at: Option<SystemTime>| at.map(|at| Timestamp::from(at).to_string());
     let lag = status.behind_since.and_then(|since| SystemTime::now().duration_since(since).ok());
     PublisherState {
         name: setup.name.clone(),
         zones: setup.rules.zones.iter().map(ToString::to_string).collect(),
         auto: setup.auto,
         status: status.word().to_owned(),
-        behind_since: moment(status.behind_since),
-        synced_at: moment(status.synced_at),
-        succeeded_at: moment(status.succeeded_at),
-        next_sync_at: moment(status.due_at),
+        behind_since: time(status.behind_since),
+        synced_at: time(status.synced_at),
+        succeeded_at: time(status.succeeded_at),
+        next_sync_at: time(status.due_at),
         lag_secs: lag.map_or(0, |lag| lag.as_secs()),
         error: status.error.clone(),
         failures: status.failures,
@@ -131,13 +108,13 @@ fn shown(publisher: &Publisher) -> PublisherState {
         foreign: status.foreign,
         changed: status.counts.changed,
         drifted: status.counts.drifted,
-        records: status.conditions.iter().map(|(key, standing)| since(key, standing)).collect(),
+        records: status.conditions.iter().map(|(key, status)| record_since(key, status)).collect(),
     }
 }
 
-fn since(key: &RecordSetKey, standing: &SetStanding) -> PublishedRecord {
-    let since = Some(Timestamp::from(standing.since).to_string());
-    PublishedRecord { since, ..record(key, &standing.condition) }
+fn record_since(key: &RecordSetKey, status: &SetStanding) -> PublishedRecord {
+    let since = Some(Timestamp::from(status.since).to_string());
+    PublishedRecord { since, ..record(key, &status.condition) }
 }
 
 fn record(key: &RecordSetKey, condition: &Condition) -> PublishedRecord {
@@ -164,9 +141,13 @@ fn planned(provider: String, draft: &Draft) -> PublishPlan {
     };
     PublishPlan {
         provider,
-        create: changes.create.iter().map(set).collect(),
-        update: changes.update.iter().map(|u| PlannedUpdate { from: set(&u.from), to: set(&u.to) }).collect(),
-        delete: changes.delete.iter().map(set).collect(),
+        create: changes.create.iter().map(planned_set).collect(),
+        update: changes
+            .update
+            .iter()
+            .map(|u| PlannedUpdate { from: planned_set(&u.from), to: planned_set(&u.to) })
+            .collect(),
+        delete: changes.delete.iter().map(planned_set).collect(),
         kept: draft.kept.len(),
         foreign: draft.foreign,
         registry: all.saturating_sub(changes.len()),
@@ -190,13 +171,13 @@ fn applied(provider: String, outcome: &Outcome) -> PublishPlan {
     plan
 }
 
-fn set(set: &ProviderRecordSet) -> PlannedSet {
+fn planned_set(set: &ProviderRecordSet) -> PlannedSet {
     PlannedSet {
         name: set.set.name.to_string(),
         rtype: set.set.rtype.to_string(),
         ttl: set.set.ttl.secs(),
         set_identifier: set.set_identifier.clone(),
         properties: set.properties.clone(),
-        records: set.set.rdatas.iter().map(|octets| rdata_text(set.set.rtype, octets)).collect(),
+        records: set.set.rdatas.iter().map(|rdata| rdata_text(set.set.rtype, rdata)).collect(),
     }
 }

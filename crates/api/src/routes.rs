@@ -1,57 +1,32 @@
-//! The table of routes, and the routers that are made of it.
+//! The table of routes, and the routers that are made of it. Nothing else in this crate but `listen.rs` uses this file.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
-    extract::{DefaultBodyLimit, Request},
+    extract::Request,
     http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::any,
 };
 
-use super::{
-    contributions,
-    gate::{Gate, Via, gate},
-    intents, latency, load,
-    metrics::Metrics,
-    objects,
+use crate::{
+    auth::{Auth, Connection, authorize},
+    contributions, intents, latency, load, objects,
     openapi::Document,
     overrides, page,
-    problem::problem,
+    problem::{ApiError, no_such_route, problem},
     publishing,
-    route::Route,
+    route::{INTENT_KEYS, INTENT_PATHS, Route, limited},
     server,
+    state::{AppState, BodyLimit},
     traced::traced,
-    watch::{self, Hub},
+    watch,
 };
-use crate::once::UnderWay;
-use fairway_control::Control;
 
-/// What the handlers use.
-#[derive(Clone)]
-pub(super) struct Site {
-    pub(super) control: Control,
-    pub(super) metrics: Arc<Metrics>,
-    /// Orders the writes of intents: see `intents`.
-    pub(super) intent_writes: Arc<tokio::sync::RwLock<()>>,
-    /// What lets requests through.
-    pub(super) gate: Gate,
-    /// Writes with a key that are under way.
-    pub(super) under_way: UnderWay,
-    /// What watchers pull from.
-    pub(super) hub: Arc<Hub>,
-    /// True once streams are to end, so that nobody waits for them.
-    pub(super) ending: tokio::sync::watch::Receiver<bool>,
-}
-
-/// Who asks, as far as it is known: it stands in the history of what they change.
-#[derive(Clone, Debug)]
-pub(super) struct Caller(pub(super) String);
-
-/// Every route of the server. Each row says what there is to know of it; its handler lies in the same file.
-pub(super) fn table() -> Vec<Route> {
+/// Returns every route of the server. Handlers lie in the file of their rows.
+pub(crate) fn table() -> Vec<Route> {
     [
         server::routes(),
         overrides::routes(),
@@ -67,38 +42,42 @@ pub(super) fn table() -> Vec<Route> {
     .concat()
 }
 
-/// The routers of the HTTP listener and of the control socket, which has the routes for this machine alone, too.
-pub(super) fn of_both(site: &Site) -> (Router, Router) {
+/// Returns the routers of the HTTP listener and of the control socket. The control socket has the local routes too.
+pub(crate) fn routers(state: &AppState, auth: &Auth) -> (Router, Router) {
     let (local, shared): (Vec<_>, Vec<_>) = table().into_iter().partition(|route| route.is_local);
     let all = shared.iter().cloned().chain(local).collect();
-    (router(shared, site), router(all, site))
+    (router(shared, state, auth), router(all, state, auth))
 }
 
-fn router(routes: Vec<Route>, site: &Site) -> Router {
-    let handled = routes.iter().filter_map(|route| Some((&route.path, route.handler()?)));
-    let router = handled.fold(Router::new(), |router, (path, handler)| router.route(path, handler));
-    let one_intent = || any(intents::answer_one).layer(DefaultBodyLimit::max(intents::BODY_MAX));
+fn router(routes: Vec<Route>, state: &AppState, auth: &Auth) -> Router {
+    let mut router = Router::new();
+    for (route, handler) in routes.iter().filter_map(|route| Some((route, route.handler()?))) {
+        router = router.route(&route.path, handler);
+    }
+    let one_intent = || limited(any(intents::one), BodyLimit(intents::BODY_MAX));
     router
         .route(INTENT_PATHS, one_intent())
         .route(INTENT_KEYS, one_intent())
-        .fallback(unknown)
-        .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(site.gate.clone(), gate))
+        .fallback(async |uri: Uri| no_such_route(uri.path()))
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(auth.clone(), authorize))
         .layer(middleware::from_fn(guard))
-        .layer(middleware::from_fn_with_state(site.control.shared().traces.clone(), traced))
+        .layer(middleware::from_fn_with_state(state.control.shared().traces.clone(), traced))
         .layer(Extension(Arc::new(Document::of(routes))))
-        .with_state(site.clone())
+        .with_state(state.clone())
 }
 
-/// Bounds the time of every request, and says of every answer that it is for now, is what it says it is, and is for nobody's frame.
+/// Bounds the time of every request, and adds the headers that every response has.
 async fn guard(request: Request, next: Next) -> Response {
-    let is_tls = matches!(request.extensions().get(), Some(Via::Http { is_tls: true, .. }));
-    let late = |_| problem(StatusCode::SERVICE_UNAVAILABLE, "no answer in time; fairway is busy, look at its log");
-    let mut response = tokio::time::timeout(REQUEST_MAX, next.run(request)).await.unwrap_or_else(late);
+    let is_tls = matches!(request.extensions().get(), Some(Connection::Http { is_tls: true, .. }));
+    let mut response = match tokio::time::timeout(REQUEST_MAX, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => problem(StatusCode::SERVICE_UNAVAILABLE, "no answer in time; fairway is busy, look at its log")
+            .into_response(),
+    };
     let headers = response.headers_mut();
-    // The page's files say themselves how long they are good.
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    for (name, value) in GUARDS {
+    for (name, value) in RESPONSE_HEADERS {
+        // Files of the page have values of their own for some.
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     if is_tls {
@@ -107,16 +86,13 @@ async fn guard(request: Request, next: Next) -> Response {
     response
 }
 
-pub(super) async fn unknown(uri: Uri) -> Response {
-    problem(StatusCode::NOT_FOUND, format!("there is no route at {}; /openapi.json lists all", uri.path()))
-}
-
-async fn wrong_method(method: Method, uri: Uri) -> Response {
+async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
     problem(StatusCode::METHOD_NOT_ALLOWED, format!("{} does not support {method}", uri.path()))
 }
 
-/// What a browser is told of every answer; the page's files say themselves what they may do.
-const GUARDS: [(HeaderName, &str); 5] = [
+/// Headers that keep browsers from caching, framing or misreading a response.
+const RESPONSE_HEADERS: [(HeaderName, &str); 6] = [
+    (header::CACHE_CONTROL, "no-store"),
     (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -124,9 +100,5 @@ const GUARDS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Longest time for one answer. A reload of a million names takes some seconds, and warms new targets up.
+/// Longest time for one response. A reload of a million names takes some seconds, and waits for the first probes of new targets.
 const REQUEST_MAX: Duration = Duration::from_secs(110);
-/// Paths of ONAP and EMCO, and paths of intents by their keys. `intents` reads them, since they come in more spellings than the router can
-/// tell apart; each has a row in the table all the same.
-pub(super) const INTENT_PATHS: &str = "/v2/{*path}";
-pub(super) const INTENT_KEYS: &str = "/v1/intents/{*key}";

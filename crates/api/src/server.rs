@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension, Json,
-    extract::{Query, State as FromSite, rejection::QueryRejection},
+    Extension, Json, extract,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use fairway_model::{Name, Network, Rtype};
 
-use super::{
+use crate::{
     explain::explanation,
     openapi::Document,
     permission::Permission,
-    problem::{problem, refusal},
+    problem::{ApiError, bad_request, problem},
     route::{Content, Route, Shape},
-    routes::Site,
+    state::{AppState, Parameters},
 };
 use fairway_access::Verb;
 use fairway_api_types::endpoints::{EXPLAIN, Endpoint, METRICS, RELOAD, STATE, STOP, VERSION};
@@ -25,7 +24,7 @@ use fairway_api_types::state_wire::{ExplainParameters, ReloadReport, State, Vers
 use fairway_control::Readiness;
 
 /// The routes of the server itself.
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     let text = || Content::text("text/plain");
     vec![
         Route::new(Endpoint::get("/healthz"), "getHealth", "Liveness probe")
@@ -83,17 +82,17 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn healthz(FromSite(site): FromSite<Site>) -> Response {
-    match site.control.is_running() {
-        true => "ok\n".into_response(),
-        false => problem(StatusCode::SERVICE_UNAVAILABLE, "the control task has ended; restart fairway"),
+async fn healthz(extract::State(state): extract::State<AppState>) -> Result<&'static str, ApiError> {
+    match state.control.is_running() {
+        true => Ok("ok\n"),
+        false => Err(problem(StatusCode::SERVICE_UNAVAILABLE, "the control task has ended; restart fairway")),
     }
 }
 
-async fn readyz(FromSite(site): FromSite<Site>) -> Response {
-    match site.control.readiness() {
-        Readiness::Ready => "ready\n".into_response(),
-        waiting => problem(StatusCode::SERVICE_UNAVAILABLE, waiting.reason()),
+async fn readyz(extract::State(state): extract::State<AppState>) -> Result<&'static str, ApiError> {
+    match state.control.readiness() {
+        Readiness::Ready => Ok("ready\n"),
+        waiting => Err(problem(StatusCode::SERVICE_UNAVAILABLE, waiting.reason())),
     }
 }
 
@@ -105,54 +104,34 @@ async fn version() -> Json<Version> {
     Json(Version { version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() })
 }
 
-async fn metrics(FromSite(site): FromSite<Site>) -> Response {
-    match site.metrics.gather(&site.control).await {
-        Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
-        Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
-    }
+async fn metrics(extract::State(state): extract::State<AppState>) -> Result<Response, ApiError> {
+    let text = state.metrics.gather(&state.control).await;
+    let text = text.map_err(|error| problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
-async fn state(FromSite(site): FromSite<Site>) -> Response {
-    match site.control.state().await {
-        Ok(state) => Json(state).into_response(),
-        Err(error) => refusal(&error),
-    }
+async fn state(extract::State(state): extract::State<AppState>) -> Result<Json<State>, ApiError> {
+    Ok(Json(state.control.state().await?))
 }
 
-async fn explain(FromSite(site): FromSite<Site>, query: Result<Query<ExplainParameters>, QueryRejection>) -> Response {
-    let asked = match query {
-        Ok(Query(asked)) => asked,
-        Err(error) => {
-            return bad(format!("{}; give ?name=NAME, and type= and client= if wanted", error.body_text()));
-        }
-    };
-    let (name, rtype) = match (asked.name.parse::<Name>(), asked.rtype.as_deref().unwrap_or("A").parse::<Rtype>()) {
-        (Ok(name), Ok(rtype)) => (name, rtype),
-        (Err(error), _) => return bad(format!("name: {error}")),
-        (_, Err(error)) => return bad(format!("type: {error}")),
-    };
-    let client = match asked.client.as_deref().map(str::parse::<Network>).transpose() {
-        Ok(client) => client,
-        Err(error) => return bad(format!("client: {error}")),
-    };
-    match site.control.explain(&name, rtype, client).await {
-        Ok(now) => Json(explanation(&now.explained, true, &|target| now.cause(target))).into_response(),
-        Err(error) => refusal(&error),
-    }
+async fn explain(
+    extract::State(state): extract::State<AppState>,
+    Parameters(query): Parameters<ExplainParameters>,
+) -> Result<Json<Explanation>, ApiError> {
+    let name: Name = query.name.parse().map_err(|error| bad_request(format!("name: {error}")))?;
+    let rtype: Rtype =
+        query.rtype.as_deref().unwrap_or("A").parse().map_err(|error| bad_request(format!("type: {error}")))?;
+    let client = query.client.as_deref().map(str::parse::<Network>).transpose();
+    let client = client.map_err(|error| bad_request(format!("client: {error}")))?;
+    let now = state.control.explain(&name, rtype, client).await?;
+    Ok(Json(explanation(&now.explained, true, &|target| now.cause(target))))
 }
 
-async fn reload(FromSite(site): FromSite<Site>) -> Response {
-    match site.control.reload().await {
-        Ok(report) => Json(report).into_response(),
-        Err(error) => refusal(&error),
-    }
+async fn reload(extract::State(state): extract::State<AppState>) -> Result<Json<ReloadReport>, ApiError> {
+    Ok(Json(state.control.reload().await?))
 }
 
-async fn stop(FromSite(site): FromSite<Site>) -> StatusCode {
-    site.control.stop();
+async fn stop(extract::State(state): extract::State<AppState>) -> StatusCode {
+    state.control.stop();
     StatusCode::ACCEPTED
-}
-
-fn bad(detail: String) -> Response {
-    problem(StatusCode::BAD_REQUEST, detail)
 }

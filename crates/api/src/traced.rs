@@ -1,4 +1,4 @@
-//! The span of each request: what was asked for by its route, and how it was answered.
+//! The trace span of each request.
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -9,19 +9,19 @@ use axum::{
 use fairway_providers::webhook_server::Call;
 use fairway_telemetry::traces::Traces;
 
-/// Does all that comes of a request within its span; costs nothing where traces are off.
-pub(super) async fn traced(State(traces): State<Traces>, request: Request, next: Next) -> Response {
+/// Handles a request within a span of its own; does nothing more if traces are off.
+pub(crate) async fn traced(State(traces): State<Traces>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let Some(work) = traces.request(request.headers(), POLLED.contains(&path)) else { return next.run(request).await };
-    // The query is left out: what stands there is the client's own.
+    // Without the query: it may hold data that is not for a trace collector.
     work.say("url.path", path.to_owned());
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
     let response = work.around(next.run(request)).await;
-    let called = || response.extensions().get::<Call>().and_then(|call| call.route());
-    work.answered(&method, matched.as_ref().map(MatchedPath::as_str).or_else(called), response.status());
+    let webhook_call = || response.extensions().get::<Call>().and_then(|call| call.route());
+    work.answered(&method, matched.as_ref().map(MatchedPath::as_str).or_else(webhook_call), response.status());
     response
 }
 
-/// What probes and scrapers ask all the time: no trace begins with it.
+/// Paths that probes and scrapers request all the time: they start no trace.
 const POLLED: [&str; 3] = ["/healthz", "/metrics", "/readyz"];

@@ -1,15 +1,16 @@
-//! `GET /v1/watch`: what changes, as it happens, by Server-Sent Events with resume.
+//! `GET /v1/watch`: events as they happen, by Server-Sent Events with resume.
 //!
 //! ```text
-//!  flips ── what each moved ──┐
-//!  reloads ───────────────────┼── Hub: numbered, the last 256 kept ──┐
-//!  marks, looked at each      │                                      ├── stream: one task a watcher, at most 16
-//!  second ────────────────────┴── Hub: the last `state`, unnumbered ─┘
+//!  health transitions ── their impact ──┐
+//!  reloads ─────────────────────────────┼── Hub: numbered, the last 256 are kept ──┐
+//!  state, compared each second ─────────┴── Hub: the last one, not numbered ───────┴── stream: one task per watcher, at most 16
 //! ```
-//! Watchers pull from what is kept, each from where it is: a slow one costs no queue, and one that was away asks for what
-//! came after the last id it saw. What is no longer kept is told by a `reset`. Nothing here is on the way of an answer.
+//! Watchers pull events from the hub at their own speed, so a slow one needs no queue, and one that reconnects continues after the last
+//! id that it has seen. If the events after that are gone, it gets a `reset`. Nothing here runs on the answer path.
 
+mod events;
 mod hub;
+mod objects;
 mod stream;
 
 use std::{sync::Arc, time::Duration};
@@ -19,19 +20,20 @@ use tokio::{
     time::MissedTickBehavior,
 };
 
-use super::{
-    route::{Content, LAST_EVENT_ID, Route},
-    watch_wire::{ReloadEvent, StateEvent, TransitionEvent, WatchParameters},
-};
+use self::events::{reload_event, transition_event};
+use crate::route::{Content, LAST_EVENT_ID, Route};
 use fairway_access::Verb;
-use fairway_api_types::endpoints::Endpoint;
+use fairway_api_types::{
+    endpoints::Endpoint,
+    watch_wire::{ReloadEvent, StateEvent, WatchParameters},
+};
 use fairway_control::{AppliedTransition, Control, Readiness};
 
-pub(super) use hub::Hub;
-pub(super) use stream::{Events, HEARTBEAT, place, stream};
+pub(crate) use hub::Hub;
+pub(crate) use objects::{Watched, watch_objects};
 
 /// The routes of events.
-pub(super) fn routes() -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Endpoint::get("/v1/watch"), "watchEvents", "Stream events as they happen")
             .description(
@@ -45,68 +47,68 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Feeds the hub until it is told to end.
-pub(super) async fn follow(control: Control, hub: Arc<Hub>, mut end: watch::Receiver<bool>) {
+/// Collects events in the hub until `ending` is true.
+pub(crate) async fn collect(control: Control, hub: Arc<Hub>, mut ending: watch::Receiver<bool>) {
     let mut transitions = control.transitions();
-    let mut tick = tokio::time::interval(LOOK_EVERY);
+    let mut tick = tokio::time::interval(STATE_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut reloaded = last_reload(&control).map(|event| event.report.trace);
     let work = async {
         loop {
             tokio::select! {
-                told = transitions.recv() => match take(told, &mut transitions) {
-                    Some(batch) => tell_flips(&control, &hub, &batch).await,
-                    // The control task has ended; so does this server.
+                transition = transitions.recv() => match batch_of(transition, &mut transitions) {
+                    Some(batch) => publish_transitions(&control, &hub, &batch).await,
+                    // The control task has ended: no more events.
                     None => break,
                 },
                 _ = tick.tick() => {}
             }
             if let Some(event) = last_reload(&control).filter(|event| Some(&event.report.trace) != reloaded.as_ref()) {
                 reloaded = Some(event.report.trace.clone());
-                hub.tell("reload", &event);
+                hub.publish("reload", &event);
             }
-            hub.mark(&mark(&control).await);
+            hub.publish_state(&current_state(&control));
         }
     };
     tokio::select! {
         () = work => {}
-        _ = end.wait_for(|end| *end) => {}
+        _ = ending.wait_for(|ending| *ending) => {}
     }
 }
 
-/// The flips that are there; none once there can be no more. Of those that were lost, the log has a line each.
-fn take(
+/// Returns all transitions that are waiting; none once there can be no more. Of those that were lost the log has a line each.
+fn batch_of(
     first: Result<AppliedTransition, broadcast::error::RecvError>,
     more: &mut broadcast::Receiver<AppliedTransition>,
 ) -> Option<Vec<AppliedTransition>> {
     let mut batch = match first {
-        Ok(told) => vec![told],
+        Ok(transition) => vec![transition],
         Err(broadcast::error::RecvError::Lagged(_)) => vec![],
         Err(broadcast::error::RecvError::Closed) => return None,
     };
-    while batch.len() < hub::KEPT
-        && let Ok(told) = more.try_recv()
+    while batch.len() < hub::EVENTS_MAX
+        && let Ok(transition) = more.try_recv()
     {
-        batch.push(told);
+        batch.push(transition);
     }
     Some(batch)
 }
 
-/// Tells of each with what it moved. A rest after it bounds what a storm of flips costs.
-async fn tell_flips(control: &Control, hub: &Hub, batch: &[AppliedTransition]) {
+/// Publishes each transition with its impact. The pause after it bounds what a storm of transitions costs.
+async fn publish_transitions(control: &Control, hub: &Hub, batch: &[AppliedTransition]) {
     let stories = control.stories(batch).await;
-    for (told, story) in batch.iter().zip(&stories) {
-        hub.tell("transition", &TransitionEvent::new(told, story));
+    for (transition, story) in batch.iter().zip(&stories) {
+        hub.publish("transition", &transition_event(transition, story));
     }
-    hub.mark(&mark(control).await);
-    tokio::time::sleep(FLIPS_REST).await;
+    hub.publish_state(&current_state(control));
+    tokio::time::sleep(TRANSITIONS_PAUSE).await;
 }
 
 fn last_reload(control: &Control) -> Option<ReloadEvent> {
-    control.shared().serving.published().last_reload.as_ref().map(ReloadEvent::new)
+    control.shared().serving.published().last_reload.as_ref().map(reload_event)
 }
 
-async fn mark(control: &Control) -> StateEvent {
+fn current_state(control: &Control) -> StateEvent {
     let shared = control.shared();
     let view = shared.serving.load();
     let published = &view.published;
@@ -122,7 +124,7 @@ async fn mark(control: &Control) -> StateEvent {
     }
 }
 
-/// How often it is looked whether anything else than a flip has changed.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Rest after a batch of flips: in a storm, asking what they moved takes a tenth of a core at most.
-const FLIPS_REST: Duration = Duration::from_millis(200);
+/// Interval at which the state is compared with the last one. Transitions are published at once.
+const STATE_INTERVAL: Duration = Duration::from_secs(1);
+/// Pause after a batch of transitions: in a storm, computing their impact takes a tenth of a core at most.
+const TRANSITIONS_PAUSE: Duration = Duration::from_millis(200);

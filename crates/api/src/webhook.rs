@@ -1,8 +1,8 @@
-//! The listeners of the webhook: the one that ExternalDNS speaks to, and the one of health and metrics beside it.
+//! The listeners of the webhook: one for calls of ExternalDNS, one for its health and metrics.
 //!
-//! The client ends its process for good where a connection is refused or cut off. So the listener is the first thing that opens and
-//! the last that closes, each call has a connection of its own, and a replacing process answers on the same socket. TLS and the token
-//! are those of the configuration in force when a connection comes.
+//! ExternalDNS exits if a connection is refused or cut off. So this listener is the first to open and the last to close, each call has a
+//! connection of its own, and a replacing process takes over the same socket. TLS and token are those of the configuration in use when
+//! the connection is accepted.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -28,7 +28,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{listen::serve, metrics::Metrics, traced::traced};
+use crate::{listen::serve, metrics::Metrics, traced::traced};
 use fairway_access::{ServerTls, TokenHash};
 use fairway_config::WebhookSettings;
 use fairway_control::{Control, contributed::ContributionLedger};
@@ -39,7 +39,7 @@ use fairway_transport::ComputeGuard;
 pub struct Webhook {
     ledger: Arc<ContributionLedger>,
     calls: Arc<Calls>,
-    /// True once the listeners are to end; also when the value is dropped.
+    /// True once the listeners have to end; also when the sender is dropped.
     ending: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -58,25 +58,25 @@ impl Default for Webhook {
 }
 
 impl Webhook {
-    /// What it keeps, and what was called.
+    /// Returns the ledger of contributions and the counters of calls.
     pub fn parts(&self) -> (Arc<ContributionLedger>, Arc<Calls>) {
         (Arc::clone(&self.ledger), Arc::clone(&self.calls))
     }
 
-    /// Answers ExternalDNS on this listener.
-    pub fn answer(&mut self, listener: TcpListener, settings: &WebhookSettings, traces: &Traces) {
+    /// Serves ExternalDNS on this listener.
+    pub fn serve_calls(&mut self, listener: TcpListener, settings: &WebhookSettings, traces: &Traces) {
         let is_local = settings.listen.ip().to_canonical().is_loopback();
-        let terms = Terms { ledger: Arc::clone(&self.ledger), first: Arc::new(settings.clone()) };
-        let asked = terms.clone();
+        let access = CallAccess { ledger: Arc::clone(&self.ledger), first: Arc::new(settings.clone()) };
+        let for_calls = access.clone();
         let ledger = Arc::clone(&self.ledger) as Arc<dyn Ledger>;
-        let bearer = Arc::new(move |shown: Option<&str>| asked.hear(shown));
-        let router = router(ledger, Arc::clone(&self.calls), bearer, is_local);
+        let check = Arc::new(move |token: Option<&str>| for_calls.check(token));
+        let router = router(ledger, Arc::clone(&self.calls), check, is_local);
         let router = router.layer(middleware::from_fn_with_state(traces.clone(), traced));
-        self.accept(listener, router, move || terms.tls());
+        self.accept(listener, router, move || access.tls());
     }
 
-    /// Shows health and metrics on this listener.
-    pub fn show(&mut self, listener: TcpListener, control: &Control, metrics: Arc<Metrics>) {
+    /// Serves health and metrics on this listener.
+    pub fn serve_metrics(&mut self, listener: TcpListener, control: &Control, metrics: Arc<Metrics>) {
         self.accept(listener, health(control, metrics), || None);
     }
 
@@ -86,19 +86,19 @@ impl Webhook {
         router: Router,
         tls: impl Fn() -> Option<ServerTls> + Send + Sync + 'static,
     ) {
-        let router = router.layer(middleware::from_fn(answered_beside));
-        let end = self.ending.subscribe();
+        let router = router.layer(middleware::from_fn(computing));
+        let ending = self.ending.subscribe();
         self.tasks.push(tokio::spawn(async move {
             let accept = || async {
                 let (stream, _) = listener.accept().await?;
                 let (router, tls) = (router.clone(), tls());
-                Ok(move |end| call(stream, tls, router, end))
+                Ok(move |_| call(stream, tls, router))
             };
-            serve(accept, CONNECTIONS_MAX, end).await;
+            serve(accept, CONNECTIONS_MAX, ending).await;
         }));
     }
 
-    /// Closes the listeners once the calls under way have ended.
+    /// Closes the listeners and waits up to five seconds for calls in progress.
     pub async fn stop(self) {
         self.ending.send_replace(true);
         for mut task in self.tasks {
@@ -109,47 +109,49 @@ impl Webhook {
     }
 }
 
-/// Has threads stand by at the DNS sockets meanwhile: the records of a call may be tens of thousands.
-async fn answered_beside(request: Request, next: Next) -> Response {
+/// Activates spare workers of the DNS sockets during a call, which may have tens of thousands of records.
+async fn computing(request: Request, next: Next) -> Response {
     let _computing = ComputeGuard::begin();
     next.run(request).await
 }
 
-/// How calls are taken: as the configuration in force says, and before there is one, as that of the start does.
+/// TLS and token of calls.
 #[derive(Clone)]
-struct Terms {
+struct CallAccess {
     ledger: Arc<ContributionLedger>,
+    /// Settings at the start: used until the first configuration is loaded.
     first: Arc<WebhookSettings>,
 }
 
-impl Terms {
-    /// None where the section was taken out, which closes the listener at the next start.
-    fn now(&self) -> Option<WebhookSettings> {
+impl CallAccess {
+    /// Returns the settings in use. None if a reload removed the section; the listener itself is closed at the next start.
+    fn settings(&self) -> Option<WebhookSettings> {
         let configured = self.ledger.configured();
         configured.map_or_else(|| Some(WebhookSettings::clone(&self.first)), |now| now.settings.webhook.clone())
     }
 
     fn tls(&self) -> Option<ServerTls> {
-        self.now().map_or_else(|| self.first.tls.clone(), |now| now.tls)
+        self.settings().map_or_else(|| self.first.tls.clone(), |now| now.tls)
     }
 
-    fn hear(&self, shown: Option<&str>) -> Result<bool, Refused> {
-        let now = self.now().ok_or_else(|| Refused::Busy(NOT_ANY_MORE.to_owned()))?;
-        Ok(now.token.is_none_or(|hash| shown.is_some_and(|shown| TokenHash::of(shown) == hash)))
+    /// Returns true if a call with this token is allowed.
+    fn check(&self, token: Option<&str>) -> Result<bool, Refused> {
+        let now = self.settings().ok_or_else(|| Refused::Busy(NOT_CONFIGURED.to_owned()))?;
+        Ok(now.token.is_none_or(|hash| token.is_some_and(|token| TokenHash::of(token) == hash)))
     }
 }
 
-/// Health and metrics, for probes and scrapers that reach no more than this.
+/// Returns the router of health and metrics.
 fn health(control: &Control, metrics: Arc<Metrics>) -> Router {
-    let (running, gathered) = (control.clone(), control.clone());
+    let (for_health, for_metrics) = (control.clone(), control.clone());
     let healthz = move || async move {
-        match running.is_running() {
+        match for_health.is_running() {
             true => (StatusCode::OK, "ok\n"),
             false => (StatusCode::SERVICE_UNAVAILABLE, "the control task has ended; restart fairway\n"),
         }
     };
     let metrics = move || async move {
-        match metrics.gather(&gathered).await {
+        match metrics.gather(&for_metrics).await {
             Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
             Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
         }
@@ -157,8 +159,8 @@ fn health(control: &Control, metrics: Arc<Metrics>) -> Router {
     Router::new().route("/healthz", get(healthz)).route("/metrics", get(metrics))
 }
 
-async fn call(stream: TcpStream, tls: Option<ServerTls>, router: Router, _: watch::Receiver<bool>) {
-    // What a client does wrong is the client's matter.
+async fn call(stream: TcpStream, tls: Option<ServerTls>, router: Router) {
+    // A failed handshake is the client's error: nothing to log here.
     match tls {
         None => one_call(stream, router).await,
         Some(tls) => {
@@ -170,7 +172,7 @@ async fn call(stream: TcpStream, tls: Option<ServerTls>, router: Router, _: watc
     }
 }
 
-/// One request and its answer: a connection that is kept could be closed at the very moment that the client takes it up again.
+/// Serves one request. A connection that is kept open could be closed just when the client sends its next call, which would end the client.
 async fn one_call<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, router: Router) {
     let mut http = http1::Builder::new();
     http.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(HEADER_MAX).max_buf_size(BUFFER_MAX);
@@ -178,15 +180,15 @@ async fn one_call<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S,
     let _ = tokio::time::timeout(CONNECTION_MAX, serving).await;
 }
 
-const NOT_ANY_MORE: &str = "the configuration in force has no webhook any more; give it the section again, or restart \
+const NOT_CONFIGURED: &str = "the configuration in use has no section webhook; add it again, or restart \
      fairway to close this address";
-/// Connections open at once; more wait in the kernel's queue.
+/// Open connections; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 64;
-/// Longest time for a request's head to arrive.
+/// Longest time for the head of a request to arrive.
 const HEADER_MAX: Duration = Duration::from_secs(5);
-/// Most octets of a request's head, and of a piece of its body.
+/// Largest head of a request, and largest piece of a body that is read at once, in bytes.
 const BUFFER_MAX: usize = 64 << 10;
-/// Longest time for a call and for its answer to be taken: the client waits 15 s.
+/// Longest time of a call: ExternalDNS waits 15 s.
 const CONNECTION_MAX: Duration = Duration::from_secs(15);
-/// Longest wait for calls under way at the end: they end by themselves.
+/// Longest wait for calls in progress at shutdown: a call takes at most 4.5 s.
 const STOP_MAX: Duration = Duration::from_secs(5);

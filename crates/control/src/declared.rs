@@ -472,7 +472,7 @@ impl Declared {
 
 /// Whether what is at a key wishes for anything; what was done for requests does not.
 fn is_wish(key: &Key) -> bool {
-    key.kind() != Kind::Receipt
+    key.kind() != Kind::IdempotencyRecord
 }
 
 /// A fault as it is told of an object.

@@ -20,7 +20,7 @@ use super::{
     relations::is_named_otherwise,
     updates,
 };
-use fairway_api_types::problem_wire::Flaw;
+use fairway_api_types::problem_wire::FieldError;
 use fairway_store::objects::{Key, Kind, Object};
 
 /// Reads a body of a kind. `before` is the object it takes the place of, whose secrets it may keep.
@@ -51,14 +51,14 @@ pub fn sound<'a>(
     key: &str,
     intent: &Value,
     before: impl Fn(&Key) -> Option<&'a Intent>,
-) -> Result<(Key, Vec<u8>), Vec<Flaw>> {
-    let flaw = |pointer: &str, detail: String| vec![Flaw { pointer: pointer.to_owned(), detail }];
+) -> Result<(Key, Vec<u8>), Vec<FieldError>> {
+    let flaw = |pointer: &str, detail: String| vec![FieldError { pointer: pointer.to_owned(), detail }];
     let what = || format!("{key:?} is no key of an intent; {KEY_FORM}");
     let place = Place::of_key(key).map_err(|_| flaw("/key", what()))?;
     let own = place.key(None);
     let read = read(place.kind, intent.to_string().as_bytes(), before(&own)).map_err(|refused| {
         let within = refused.within("/intent").faults.into_iter();
-        within.map(|Fault { pointer, detail }| Flaw { pointer, detail }).collect::<Vec<_>>()
+        within.map(|Fault { pointer, detail }| FieldError { pointer, detail }).collect::<Vec<_>>()
     })?;
     match is_named_otherwise(&place, &read) {
         Some(detail) => Err(flaw("/intent/metadata/name", detail)),

@@ -1,28 +1,28 @@
-//! What the handlers of intents need of the running server. A trait, so that tests run them over a store in memory.
+//! What the handlers of intents use of the running server. A trait, so that tests can run them over a store in memory.
 
 use async_trait::async_trait;
 use fairway_model::intent::Intent;
 
-use super::super::{
-    objects::{SERVED_MAX, supposed},
-    problem::Refusal,
+use crate::{
+    objects::{SERVED_MAX, dry_run},
+    problem::ApiError,
 };
 use fairway_api_types::objects_wire::ApplyReport;
 use fairway_control::Control;
 use fairway_intents::IntentStatus;
 use fairway_store::objects::{Change, Object};
 
-/// The server that answers for the intents of a store.
+/// The server that serves the intents of a store.
 #[async_trait]
 pub(super) trait Backend: std::fmt::Debug + Send + Sync {
-    /// Returns the status of each of these intents, in their order.
+    /// Returns the statuses of intents, in their order.
     async fn statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus>;
 
-    /// Waits until the answers follow a revision of the store, at most [`SERVED_MAX`].
+    /// Waits until a revision of the store is in the answers, at most [`SERVED_MAX`].
     async fn served(&self, revision: u64);
 
     /// Returns what a change would do, without making it.
-    async fn dry_run(&self, change: Change) -> Result<ApplyReport, Refusal>;
+    async fn dry_run(&self, change: Change) -> Result<ApplyReport, ApiError>;
 }
 
 #[async_trait]
@@ -35,7 +35,7 @@ impl Backend for Control {
         Self::served(self, revision, SERVED_MAX).await;
     }
 
-    async fn dry_run(&self, change: Change) -> Result<ApplyReport, Refusal> {
-        supposed(self, &change).await
+    async fn dry_run(&self, change: Change) -> Result<ApplyReport, ApiError> {
+        dry_run(self, &change).await
     }
 }

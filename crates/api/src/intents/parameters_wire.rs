@@ -1,4 +1,4 @@
-//! What requests on the paths of ONAP and EMCO may ask beside their bodies.
+//! Query parameters on the paths of ONAP and EMCO.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,17 +7,17 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct IntentParameters {
-    /// Of lists: objects whose names come after this one.
+    /// For lists: only objects whose names come after this one.
     pub after: Option<String>,
-    /// Of sets: let it name what is not there yet.
+    /// For sets: allow names of intents that do not exist yet.
     pub defer: bool,
-    /// Of writes: only tell what would come of it.
+    /// For writes: report what would change, and change nothing.
     pub dry_run: bool,
-    /// Of bodies: take them as pages of the wiki print them, with comments and durations without quotes.
+    /// For bodies: accept the examples of the ONAP wiki, with comments and durations without quotes.
     pub lenient: bool,
-    /// Of lists: at most so many, 1 to 1,000, which is the default.
+    /// For lists: number of objects, 1 to 1,000; 1,000 by default.
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<usize>,
-    /// Of writes: why, for the history.
+    /// For writes: reason, for the history.
     pub reason: String,
 }

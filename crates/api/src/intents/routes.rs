@@ -1,17 +1,13 @@
-//! The routes of intents. The paths of ONAP and EMCO follow from the templates that `intents` reads them by.
+//! The routes of intents. The paths of ONAP and EMCO come from the templates by which the crate `intents` parses them.
 
 use std::borrow::Cow;
 
 use axum::http::Method;
 
-use super::{
-    super::{
-        permission::Permission,
-        route::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, IF_NONE_MATCH_TAGS, LAST_EVENT_ID, Route, Shape},
-    },
-    IntentParameters, answer_one,
-    handler::BODY_MAX,
-    history, list,
+use super::{handler::BODY_MAX, history, list, one, parameters_wire::IntentParameters};
+use crate::{
+    permission::Permission,
+    route::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, IF_NONE_MATCH_TAGS, LAST_EVENT_ID, Route, Shape},
 };
 use fairway_access::Verb;
 use fairway_api_types::endpoints::Endpoint;
@@ -20,7 +16,7 @@ use fairway_api_types::objects_wire::{ApplyReport, HistoryEntry};
 use fairway_intents::{Family, INTENT_KINDS, What, component, forms};
 use fairway_store::objects::Kind;
 
-/// Every route of intents.
+/// Returns every route of intents.
 pub(crate) fn routes() -> Vec<Route> {
     let by_key = INTENT_KINDS.into_iter().flat_map(|kind| {
         let resource = Resource { path: by_key(kind), kind, what: What::Object, family: "" };
@@ -71,7 +67,7 @@ fn create_any() -> Route {
         .returns_header(201, "ETag", REVISION)
         .returns_header(201, "Location", "Path of the intent.")
         .errors(&[(400, "A parameter is invalid, or the body has no name."), (404, "There is no parent object.")]);
-    route.errors(WRITE_ERRORS).handle(answer_one)
+    route.errors(WRITE_ERRORS).handle(one)
 }
 
 fn history_of(kind: Kind) -> Route {
@@ -83,11 +79,11 @@ fn history_of(kind: Kind) -> Route {
         .description("Who changed it, when and why. Of a private key the history shows the hash.")
         .requires(Permission::of_intent(&Method::GET, Some(kind)))
         .returns(200, "The last 100 changes, the latest first.", Shape::output::<Vec<HistoryEntry>>().json())
-        .errors(&[(404, "There never was such an intent.")])
+        .errors(&[(404, "There has never been such an intent.")])
         .handle(history)
 }
 
-/// The path of an intent by its key.
+/// Returns the path of an intent by its key.
 fn by_key(kind: Kind) -> String {
     let own: &[&str] = if kind == Kind::InboundOfCompound { &["compoundIntent", "intent"] } else { &["intent"] };
     let names = ["project", "compositeApp", "version", "deploymentIntentGroup", "trafficGroup"];
@@ -195,7 +191,7 @@ impl Resource {
     }
 }
 
-/// A kind in texts and operation ids.
+/// Returns the name of a kind, for texts and operation ids.
 fn noun(kind: Kind) -> &'static str {
     match kind {
         Kind::AccessPoint => "access point",
@@ -221,7 +217,7 @@ fn with_article(noun: &str) -> String {
     format!("{article} {noun}")
 }
 
-/// `DnsUpdateRecord` of `DNS update record`.
+/// Returns a noun in the form of operation ids: `DnsUpdateRecord` of `DNS update record`.
 fn pascal(noun: &str) -> String {
     let word = |word: &str| word[..1].to_ascii_uppercase() + &word[1..].to_ascii_lowercase();
     noun.split(' ').map(word).collect()
@@ -230,6 +226,9 @@ fn pascal(noun: &str) -> String {
 const DRY_RUN: &str = "With `dryRun`: what would change.";
 const REVISION: &str = "Revision of the object.";
 const WRITE_ERRORS: &[(u16, &str)] = &[
-    (409, "It exists already, or others changed it at the same time."),
+    (
+        409,
+        "It exists already, others changed it at the same time, or a request with the same idempotency key is in progress.",
+    ),
     (422, "The body is invalid: `errors` has each error with its pointer."),
 ];

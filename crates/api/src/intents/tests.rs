@@ -1,4 +1,4 @@
-//! The handlers: every code on both families, and that each reads what the other wrote.
+//! The handlers: every status on both families of paths, and that each family reads what the other one wrote.
 
 mod memory;
 
@@ -13,14 +13,13 @@ use serde_json::{Value, json};
 
 use self::memory::MemoryStore;
 use super::{
-    super::problem::Refusal,
     backend::Backend,
     handler::{BODY_MAX, IntentApi, IntentRequest},
 };
-use crate::once::UnderWay;
+use crate::problem::ApiError;
 use fairway_api_types::objects_wire::ApplyReport;
 use fairway_intents::IntentStatus;
-use fairway_store::objects::{Change, Object};
+use fairway_store::objects::{Change, Object, idempotency::RequestsInProgress};
 
 const W: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set";
 const E: &str = "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/default/traffic-group-intents/default";
@@ -29,61 +28,61 @@ const E: &str = "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/def
 const CANONICAL: &str = include_str!("../../../intents/src/tests/canonical.json");
 const SEED: &str = include_str!("../../../intents/src/tests/seed.json");
 
-/// A router over a store of its own.
-struct Site {
+/// A router with a store of its own.
+struct Server {
     store: Arc<MemoryStore>,
     router: axum::Router,
 }
 
-/// A server that serves nothing.
+/// A server without DNS.
 #[derive(Debug)]
-struct Nobody;
+struct NoServer;
 
 #[async_trait::async_trait]
-impl Backend for Nobody {
+impl Backend for NoServer {
     async fn statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus> {
         vec![IntentStatus::default(); of.len()]
     }
 
     async fn served(&self, _: u64) {}
 
-    async fn dry_run(&self, _: Change) -> Result<ApplyReport, Refusal> {
+    async fn dry_run(&self, _: Change) -> Result<ApplyReport, ApiError> {
         Ok(ApplyReport { dry_run: true, ..ApplyReport::default() })
     }
 }
 
-/// What came back.
-struct Came {
+/// A response.
+struct Reply {
     status: u16,
     headers: axum::http::HeaderMap,
     text: String,
     body: Value,
 }
 
-impl Site {
+impl Server {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::default());
-        let (backend, order, under_way) = (Arc::new(Nobody), Arc::default(), UnderWay::default());
-        let api = IntentApi { store: store.clone(), backend, order, under_way };
+        let (backend, writes) = (Arc::new(NoServer), Arc::default());
+        let api = IntentApi { store: store.clone(), backend, writes, requests: RequestsInProgress::default() };
         let handle = move |request: IntentRequest| async move { api.handle(request).await };
         let limit = DefaultBodyLimit::max(BODY_MAX);
         Self { router: axum::Router::new().fallback(handle).layer(limit), store }
     }
 
-    async fn send(&self, request: Request<Body>) -> Came {
+    async fn send(&self, request: Request<Body>) -> Reply {
         let response = TowerToHyperService::new(self.router.clone()).call(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Came { status: parts.status.as_u16(), headers: parts.headers, text, body }
+        Reply { status: parts.status.as_u16(), headers: parts.headers, text, body }
     }
 
-    async fn ask(&self, method: &str, path: &str, body: &str) -> Came {
+    async fn request(&self, method: &str, path: &str, body: &str) -> Reply {
         let request = Request::builder().method(method).uri(path).body(Body::from(body.to_owned())).unwrap();
         self.send(request).await
     }
 
-    async fn ask_if(&self, method: &str, path: &str, header: (&str, &str), body: &str) -> Came {
+    async fn request_with(&self, method: &str, path: &str, header: (&str, &str), body: &str) -> Reply {
         let request = Request::builder().method(method).uri(path).header(header.0, header.1);
         self.send(request.body(Body::from(body.to_owned())).unwrap()).await
     }
@@ -95,23 +94,23 @@ fn inbound(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_intent_is_put_by_its_key_where_it_is_not_there_yet() {
-    let site = Site::new();
+async fn put_by_key_with_if_none_match_creates_only() {
+    let server = Server::new();
     let own = "/v1/intents/inbound/p/a/v1/default/default/n";
     let absent = ("if-none-match", "*");
-    assert_eq!(site.ask_if("PUT", own, absent, &inbound("n")).await.status, 201);
-    let again = site.ask_if("PUT", own, absent, &inbound("n")).await;
+    assert_eq!(server.request_with("PUT", own, absent, &inbound("n")).await.status, 201);
+    let again = server.request_with("PUT", own, absent, &inbound("n")).await;
     assert_eq!(again.status, 412, "{}", again.text);
     assert!(again.text.contains("it exists already"), "{}", again.text);
-    assert_eq!(site.ask("GET", &format!("{W}/inbound-intents/n"), "").await.status, 200);
-    assert_eq!(site.ask("POST", own, &inbound("n")).await.status, 405);
-    assert_eq!(site.ask("GET", "/v1/intents/pool/shop", "").await.status, 404);
+    assert_eq!(server.request("GET", &format!("{W}/inbound-intents/n"), "").await.status, 200);
+    assert_eq!(server.request("POST", own, &inbound("n")).await.status, 405);
+    assert_eq!(server.request("GET", "/v1/intents/pool/shop", "").await.status, 404);
 }
 
 #[tokio::test]
-async fn every_code_is_answered_on_both_families() {
+async fn requests_have_the_documented_statuses_on_both_families() {
     for family in [W, E] {
-        let site = Site::new();
+        let server = Server::new();
         let at = |below: &str| format!("{family}/inbound-intents{below}");
         let large = format!("{{\"metadata\":{{\"name\":\"n\",\"description\":\"{}\"}}}}", "x".repeat(300 << 10));
         let name_long = inbound(&"n".repeat(1 << 16));
@@ -150,24 +149,24 @@ async fn every_code_is_answered_on_both_families() {
             ("DELETE", at("/n"), String::new(), 204),
             ("DELETE", at("/n"), String::new(), 404),
         ] {
-            let came = site.ask(method, &path, &body).await;
-            assert_eq!(came.status, status, "{method} {path} {}: {}", &body[..body.len().min(80)], came.text);
+            let reply = server.request(method, &path, &body).await;
+            assert_eq!(reply.status, status, "{method} {path} {}: {}", &body[..body.len().min(80)], reply.text);
             if status >= 400 {
-                assert_eq!(came.headers["content-type"], "application/problem+json", "{method} {path}");
-                assert_eq!(came.body["status"], status, "{method} {path}");
+                assert_eq!(reply.headers["content-type"], "application/problem+json", "{method} {path}");
+                assert_eq!(reply.body["status"], status, "{method} {path}");
             }
         }
-        site.store.full.store(true, Ordering::Relaxed);
-        let came = site.ask("POST", &at(""), &inbound("late")).await;
-        assert_eq!((came.status, came.headers["retry-after"].as_bytes()), (503, &b"1"[..]));
-        assert_eq!(site.ask("GET", &at("/m"), "").await.status, 200);
+        server.store.full.store(true, Ordering::Relaxed);
+        let reply = server.request("POST", &at(""), &inbound("late")).await;
+        assert_eq!((reply.status, reply.headers["retry-after"].as_bytes()), (503, &b"1"[..]));
+        assert_eq!(server.request("GET", &at("/m"), "").await.status, 200);
     }
 }
 
 #[tokio::test]
-async fn what_one_family_writes_the_other_reads_and_changes() {
+async fn each_family_reads_and_changes_objects_of_the_other() {
     for (writer, reader) in [(W, E), (E, W)] {
-        let site = Site::new();
+        let server = Server::new();
         for (below, body) in [
             ("inbound-intents", inbound("n")),
             (
@@ -185,52 +184,52 @@ async fn what_one_family_writes_the_other_reads_and_changes() {
             ),
             ("compound-intents/all/inbound-intents", inbound("part")),
         ] {
-            let made = site.ask("POST", &format!("{writer}/{below}"), &body).await;
+            let made = server.request("POST", &format!("{writer}/{below}"), &body).await;
             assert_eq!(made.status, 201, "{below}: {}", made.text);
             let name = made.body["name"].as_str().unwrap();
             assert!(made.body["Message"].as_str().unwrap().ends_with(" created"), "{}", made.text);
             assert_eq!(made.headers["location"].to_str().unwrap(), format!("{writer}/{below}/{name}"));
             let path = format!("{reader}/{below}/{name}");
-            let read = site.ask("GET", &path, "").await;
+            let read = server.request("GET", &path, "").await;
             assert_eq!((read.status, &read.body["metadata"]["name"]), (200, &json!(name)), "{path}");
-            // What is got can be put, and changes nothing.
-            let put = site.ask("PUT", &path, &read.text).await;
+            // The body of GET is a body for PUT, and changes nothing.
+            let put = server.request("PUT", &path, &read.text).await;
             assert_eq!(put.status, 200, "{path}: {}", put.text);
-            assert_eq!(site.ask("GET", &format!("{writer}/{below}/{name}"), "").await.text, read.text);
-            assert_eq!(site.ask("GET", &format!("{reader}/{below}"), "").await.body, json!([read.body]));
+            assert_eq!(server.request("GET", &format!("{writer}/{below}/{name}"), "").await.text, read.text);
+            assert_eq!(server.request("GET", &format!("{reader}/{below}"), "").await.body, json!([read.body]));
         }
-        let server =
+        let outbound =
             json!({"metadata": {"name": "srv"}, "spec": {"externalServiceName": "db.example", "port": "3306"}});
         assert_eq!(
-            site.ask("POST", &format!("{writer}/outbound-intents/o/server"), &server.to_string()).await.status,
+            server.request("POST", &format!("{writer}/outbound-intents/o/server"), &outbound.to_string()).await.status,
             201
         );
-        let read = site.ask("GET", &format!("{reader}/outbound-intents/o/server"), "").await;
+        let read = server.request("GET", &format!("{reader}/outbound-intents/o/server"), "").await;
         assert_eq!(read.body["spec"]["port"], 3306);
     }
 }
 
 #[tokio::test]
-async fn older_bodies_of_providers_are_dns_update_records() {
+async fn older_provider_bodies_are_dns_update_records() {
     let older = r#"{"name": "lab", "description": "d", "dnsProvider": [{"id": "coredns", "cluster-selector": {"cluster": "p1+c1"},
         "externalDnsParameters": {"--coredns-prefix": "/skydns/", "--etcd-urls": "http://127.0.0.1:2379",
         "--domain-filter": "x.example"}}]}"#;
     for path in [format!("{W}s/grp1/dnsproviders"), format!("{E}/dnsproviders")] {
-        let (site, canonical) = (Site::new(), "/v2/projects/p/dns-update-records");
-        let made = site.ask("POST", &path, older).await;
+        let (server, canonical) = (Server::new(), "/v2/projects/p/dns-update-records");
+        let made = server.request("POST", &path, older).await;
         assert_eq!((made.status, &made.body["Message"]), (201, &json!("dns update record created")), "{}", made.text);
         assert_eq!(made.headers["location"].to_str().unwrap(), format!("{path}/lab"));
-        let read = site.ask("GET", &format!("{canonical}/lab"), "").await;
+        let read = server.request("GET", &format!("{canonical}/lab"), "").await;
         let spec = json!({"provider": "etcd", "bind": [{"cluster": "p1+c1"}], "parameters": {"coredns-prefix": "/skydns/",
                 "etcd-urls": "http://127.0.0.1:2379", "domain-filter": "x.example"}});
         assert_eq!((&read.body["spec"], &read.body["metadata"]["description"]), (&spec, &json!("d")), "{}", read.text);
-        // The other form of the same, and what GET gives, can be put there, too.
+        // PUT accepts the newer form and the body of GET on the older path too.
         let newer = json!({"metadata": {"name": "lab"}, "spec": {"provider": "aws"}}).to_string();
         for (body, provider) in [(newer.as_str(), "aws"), (older, "etcd"), (read.text.as_str(), "etcd")] {
-            let put = site.ask("PUT", &format!("{path}/lab"), body).await;
+            let put = server.request("PUT", &format!("{path}/lab"), body).await;
             assert_eq!((put.status, &put.body["spec"]["provider"]), (200, &json!(provider)), "{}", put.text);
         }
-        assert_eq!(site.ask("GET", &path, "").await.body, site.ask("GET", canonical, "").await.body);
+        assert_eq!(server.request("GET", &path, "").await.body, server.request("GET", canonical, "").await.body);
         for (from, to, pointer) in [
             (r#""id": "coredns","#, "", "/spec/provider"),
             (r#"{"cluster": "p1+c1"}"#, r#"{"cloud": "x"}"#, "/dnsProvider/0/cluster-selector"),
@@ -242,185 +241,189 @@ async fn older_bodies_of_providers_are_dns_update_records() {
             ("}}]}", "}}, {}]}", "/dnsProvider/1"),
             (r#""dnsProvider""#, r#""spec": {"provider": "aws"}, "dnsProvider""#, "/dnsProvider/0/id"),
         ] {
-            let refused = site.ask("PUT", &format!("{path}/lab"), &older.replace(from, to)).await;
+            let refused = server.request("PUT", &format!("{path}/lab"), &older.replace(from, to)).await;
             let errors = refused.body["errors"].as_array().unwrap_or_else(|| panic!("{to}: {}", refused.text));
             let pointers: Vec<_> = errors.iter().map(|error| error["pointer"].as_str().unwrap()).collect();
             assert_eq!((refused.status, pointers), (422, vec![pointer]), "{}", refused.text);
         }
-        assert_eq!(site.ask("DELETE", &format!("{path}/lab"), "").await.status, 204);
-        assert_eq!(site.ask("GET", &format!("{canonical}/lab"), "").await.status, 404);
+        assert_eq!(server.request("DELETE", &format!("{path}/lab"), "").await.status, 204);
+        assert_eq!(server.request("GET", &format!("{canonical}/lab"), "").await.status, 404);
     }
 }
 
-/// A record for a PowerDNS, with its key and where it is.
+/// Returns a record for a PowerDNS server with this API key.
 fn powerdns(server: &str, key: &Value) -> Value {
     json!({"metadata": {"name": "lab"}, "spec": {"provider": "pdns", "external-dns-parameters": {
         "pdns-server": server, "pdns-api-key": key, "domain-filter": "x.example"}}})
 }
 
 #[tokio::test]
-async fn secrets_of_records_are_kept_and_never_shown() {
+async fn secrets_of_records_are_stored_and_never_returned() {
     let secret = "hush-of-the-tests";
     let (here, there) = ("http://192.0.2.1:8081", "http://192.0.2.2:8081");
     for path in
         ["/v2/projects/p/dns-update-records".to_owned(), format!("{W}s/grp1/dnsproviders"), format!("{E}/dnsproviders")]
     {
-        let (site, one) = (Site::new(), format!("{path}/lab"));
-        let kept = || format!("{:?}", site.store).contains("104, 117, 115, 104, 45, 111, 102");
-        let mut seen = vec![site.ask("POST", &path, &powerdns(here, &json!(secret)).to_string()).await];
+        let (server, one) = (Server::new(), format!("{path}/lab"));
+        let kept = || format!("{:?}", server.store).contains("104, 117, 115, 104, 45, 111, 102");
+        let mut seen = vec![server.request("POST", &path, &powerdns(here, &json!(secret)).to_string()).await];
         assert_eq!((seen[0].status, kept()), (201, true), "{}", seen[0].text);
-        seen.push(site.ask("GET", &path, "").await);
-        let shown = site.ask("GET", &one, "").await;
+        seen.push(server.request("GET", &path, "").await);
+        let shown = server.request("GET", &one, "").await;
         assert_eq!(shown.body["spec"]["parameters"]["pdns-api-key"], json!({"kept": true}), "{}", shown.text);
-        // What GET gives, PUT takes, and the secret stays.
-        let put = site.ask("PUT", &one, &shown.text).await;
+        // PUT accepts the body of GET, and the secret stays.
+        let put = server.request("PUT", &one, &shown.text).await;
         assert_eq!((put.status, kept()), (200, true), "{}", put.text);
         seen.extend([shown, put]);
-        // It goes nowhere else, it is not made of nothing, and it is no other text.
+        // The placeholder is only valid for the same server and for a secret that is stored.
         let again = json!({"kept": true});
-        for (method, at, server, key) in [
+        for (method, at, url, key) in [
             ("PUT", &one, there, &again),
             ("POST", &path, here, &again),
             ("PUT", &one, here, &json!({"kept": false})),
             ("PUT", &one, here, &json!({"sha256": "00"})),
             ("PUT", &one, here, &json!([secret])),
         ] {
-            let refused = site.ask(method, at, &powerdns(server, key).to_string()).await;
+            let refused = server.request(method, at, &powerdns(url, key).to_string()).await;
             let pointer = json!("/spec/external-dns-parameters/pdns-api-key");
             assert_eq!((refused.status, &refused.body["errors"][0]["pointer"]), (422, &pointer), "{}", refused.text);
             seen.push(refused);
         }
-        let moved = site.ask("PUT", &one, &powerdns(there, &json!("another-one")).to_string()).await;
+        let moved = server.request("PUT", &one, &powerdns(there, &json!("another-one")).to_string()).await;
         assert_eq!((moved.status, kept()), (200, false), "{}", moved.text);
-        for came in seen.iter().chain([&moved]) {
-            assert!(!came.text.contains(secret) && !came.text.contains("another-one"), "{}", came.text);
+        for reply in seen.iter().chain([&moved]) {
+            assert!(!reply.text.contains(secret) && !reply.text.contains("another-one"), "{}", reply.text);
         }
     }
 }
 
 #[tokio::test]
-async fn the_canonical_body_and_the_seeds_own_work_on_both_families() {
+async fn canonical_and_wiki_bodies_work_on_both_families() {
     for family in [W, E] {
         for body in [CANONICAL, SEED] {
-            let site = Site::new();
-            let made = site.ask("POST", &format!("{family}/inbound-intents"), body).await;
+            let server = Server::new();
+            let made = server.request("POST", &format!("{family}/inbound-intents"), body).await;
             assert_eq!(made.status, 201, "{}", made.text);
             assert_eq!(made.body["Message"], "inbound service created");
-            // The answer can be sent again, as it is.
+            // The response is a valid body.
             let name = made.body["name"].as_str().unwrap();
-            let again = site.ask("PUT", &format!("{family}/inbound-intents/{name}"), &made.text).await;
+            let again = server.request("PUT", &format!("{family}/inbound-intents/{name}"), &made.text).await;
             assert_eq!(again.status, 200, "{}", again.text);
         }
     }
 }
 
 #[tokio::test]
-async fn a_private_key_is_kept_and_never_shown() {
-    let site = Site::new();
+async fn private_key_is_stored_and_never_returned() {
+    let server = Server::new();
     let path = format!("{W}/inbound-intents");
     let key = "PEMwriteonly";
-    let mut seen = vec![site.ask("POST", &path, CANONICAL).await];
-    seen.push(site.ask("GET", &path, "").await);
-    let shown = site.ask("GET", &format!("{path}/shop-in"), "").await;
+    let mut seen = vec![server.request("POST", &path, CANONICAL).await];
+    seen.push(server.request("GET", &path, "").await);
+    let shown = server.request("GET", &format!("{path}/shop-in"), "").await;
     let hash = shown.body["spec"]["certificates"]["privateKey"]["sha256"].as_str().unwrap().to_owned();
     assert_eq!(hash.len(), 64);
-    let kept = |site: &Site| format!("{:?}", site.store).contains("80, 69, 77, 119, 114, 105, 116, 101");
-    assert!(kept(&site), "the store has the key");
-    seen.push(site.ask("PUT", &format!("{path}/shop-in"), &shown.text).await);
+    let kept = |server: &Server| format!("{:?}", server.store).contains("80, 69, 77, 119, 114, 105, 116, 101");
+    assert!(kept(&server), "the store has the key");
+    seen.push(server.request("PUT", &format!("{path}/shop-in"), &shown.text).await);
     assert_eq!(seen.last().unwrap().status, 200);
-    assert!(kept(&site), "a hash stands for the key that is kept");
+    assert!(kept(&server), "the hash keeps the stored key");
     let wrong = shown.text.replace(&hash, &"0".repeat(64));
-    seen.push(site.ask("PUT", &format!("{path}/shop-in"), &wrong).await);
+    seen.push(server.request("PUT", &format!("{path}/shop-in"), &wrong).await);
     assert_eq!(seen.last().unwrap().body["errors"][0]["pointer"], "/spec/certificates/privateKey");
     let odd = CANONICAL.replace(key, "no PEM: SECRET").replace("shop-in", "x");
-    seen.push(site.ask("POST", &path, &odd).await);
+    seen.push(server.request("POST", &path, &odd).await);
     assert_eq!(seen.last().unwrap().status, 422);
-    for came in &seen {
-        assert!(!came.text.contains(key) && !came.text.contains("SECRET"), "{}", came.text);
+    for reply in &seen {
+        assert!(!reply.text.contains(key) && !reply.text.contains("SECRET"), "{}", reply.text);
     }
 }
 
 #[tokio::test]
-async fn a_set_names_what_is_there_and_holds_it() {
-    let site = Site::new();
+async fn set_requires_its_intents_and_keeps_them_from_deletion() {
+    let server = Server::new();
     let body = json!({"name": "grp1", "description": "d", "set": [{"inbound": "n"}, {"outbound": "o"}]}).to_string();
-    let refused = site.ask("POST", W, &body).await;
+    let refused = server.request("POST", W, &body).await;
     let pointers: Vec<_> =
         refused.body["errors"].as_array().unwrap().iter().map(|of| of["pointer"].as_str().unwrap()).collect();
     assert_eq!((refused.status, pointers), (422, vec!["/set/0/inbound", "/set/1/outbound"]));
-    assert_eq!(site.ask("POST", &format!("{W}?defer=true"), &body).await.status, 201);
-    assert_eq!(site.ask("POST", &format!("{E}/inbound-intents"), &inbound("n")).await.status, 201);
-    let held = site.ask("DELETE", &format!("{W}/inbound-intents/n"), "").await;
+    assert_eq!(server.request("POST", &format!("{W}?defer=true"), &body).await.status, 201);
+    assert_eq!(server.request("POST", &format!("{E}/inbound-intents"), &inbound("n")).await.status, 201);
+    let held = server.request("DELETE", &format!("{W}/inbound-intents/n"), "").await;
     assert_eq!(held.status, 409);
     assert!(held.text.contains("is in use by the traffic-set \\\"grp1\\\""), "{}", held.text);
-    let shown = site.ask("GET", &format!("{W}/grp1"), "").await;
+    let shown = server.request("GET", &format!("{W}/grp1"), "").await;
     assert_eq!((&shown.body["name"], &shown.body["set"][0]["inbound"]), (&json!("grp1"), &json!("n")));
-    assert_eq!(site.ask("DELETE", &format!("{W}/grp1/"), "").await.status, 204);
-    assert_eq!(site.ask("DELETE", &format!("{W}/inbound-intents/n"), "").await.status, 204);
+    assert_eq!(server.request("DELETE", &format!("{W}/grp1/"), "").await.status, 204);
+    assert_eq!(server.request("DELETE", &format!("{W}/inbound-intents/n"), "").await.status, 204);
 }
 
 #[tokio::test]
-async fn parents_outlive_their_children() {
-    let site = Site::new();
-    site.ask(
-        "POST",
-        &format!("{W}/compound-intents"),
-        "{\"metadata\":{\"name\":\"c\"},\"spec\":{\"externalName\":\"c.example\"}}",
-    )
-    .await;
-    site.ask("POST", &format!("{W}/compound-intents/c/inbound-intents"), &inbound("n")).await;
-    // An inbound intent of the same name has nothing to do with it.
-    site.ask("POST", &format!("{W}/inbound-intents"), &inbound("c")).await;
-    assert_eq!(site.ask("DELETE", &format!("{W}/inbound-intents/c"), "").await.status, 204);
-    assert_eq!(site.ask("DELETE", &format!("{E}/compound-intents/c"), "").await.status, 409);
-    assert_eq!(site.ask("DELETE", &format!("{E}/compound-intents/c/inbound-intents/n"), "").await.status, 204);
-    assert_eq!(site.ask("DELETE", &format!("{E}/compound-intents/c"), "").await.status, 204);
+async fn parent_with_children_cannot_be_deleted() {
+    let server = Server::new();
+    server
+        .request(
+            "POST",
+            &format!("{W}/compound-intents"),
+            "{\"metadata\":{\"name\":\"c\"},\"spec\":{\"externalName\":\"c.example\"}}",
+        )
+        .await;
+    server.request("POST", &format!("{W}/compound-intents/c/inbound-intents"), &inbound("n")).await;
+    // An inbound intent of the same name is another object.
+    server.request("POST", &format!("{W}/inbound-intents"), &inbound("c")).await;
+    assert_eq!(server.request("DELETE", &format!("{W}/inbound-intents/c"), "").await.status, 204);
+    assert_eq!(server.request("DELETE", &format!("{E}/compound-intents/c"), "").await.status, 409);
+    assert_eq!(server.request("DELETE", &format!("{E}/compound-intents/c/inbound-intents/n"), "").await.status, 204);
+    assert_eq!(server.request("DELETE", &format!("{E}/compound-intents/c"), "").await.status, 204);
     let group = E.rsplit_once('/').unwrap().0;
-    assert_eq!(site.ask("POST", &format!("{group}/blue/inbound-intents"), &inbound("n")).await.status, 404);
-    assert_eq!(site.ask("POST", group, "{\"metadata\":{\"name\":\"blue\"}}").await.status, 201);
-    assert_eq!(site.ask("POST", &format!("{group}/blue/inbound-intents"), &inbound("n")).await.status, 201);
-    assert_eq!(site.ask("DELETE", &format!("{group}/blue"), "").await.status, 409);
+    assert_eq!(server.request("POST", &format!("{group}/blue/inbound-intents"), &inbound("n")).await.status, 404);
+    assert_eq!(server.request("POST", group, "{\"metadata\":{\"name\":\"blue\"}}").await.status, 201);
+    assert_eq!(server.request("POST", &format!("{group}/blue/inbound-intents"), &inbound("n")).await.status, 201);
+    assert_eq!(server.request("DELETE", &format!("{group}/blue"), "").await.status, 409);
 }
 
 #[tokio::test]
-async fn a_change_can_be_tied_to_what_was_seen() {
-    let site = Site::new();
+async fn if_match_with_an_old_etag_is_rejected() {
+    let server = Server::new();
     let path = format!("{W}/inbound-intents/n");
-    let made = site.ask("PUT", &path, &inbound("n")).await;
+    let made = server.request("PUT", &path, &inbound("n")).await;
     let tag = made.headers["etag"].to_str().unwrap().to_owned();
-    assert_eq!(site.ask_if("GET", &path, ("if-none-match", &tag), "").await.status, 304);
+    assert_eq!(server.request_with("GET", &path, ("if-none-match", &tag), "").await.status, 304);
     assert_eq!(
-        site.ask_if("PUT", &path, ("if-match", &tag), &inbound("n").replace("shop.example", "b.example")).await.status,
+        server
+            .request_with("PUT", &path, ("if-match", &tag), &inbound("n").replace("shop.example", "b.example"))
+            .await
+            .status,
         200
     );
-    assert_eq!(site.ask_if("PUT", &path, ("if-match", &tag), &inbound("n")).await.status, 412);
-    assert_eq!(site.ask_if("DELETE", &path, ("if-match", &tag), "").await.status, 412);
+    assert_eq!(server.request_with("PUT", &path, ("if-match", &tag), &inbound("n")).await.status, 412);
+    assert_eq!(server.request_with("DELETE", &path, ("if-match", &tag), "").await.status, 412);
     assert_eq!(
-        site.ask_if("PUT", &format!("{W}/inbound-intents/m"), ("if-match", "*"), &inbound("m")).await.status,
+        server.request_with("PUT", &format!("{W}/inbound-intents/m"), ("if-match", "*"), &inbound("m")).await.status,
         412
     );
 }
 
 #[tokio::test]
-async fn long_lists_come_in_pages() {
-    let site = Site::new();
+async fn long_list_has_pages() {
+    let server = Server::new();
     for name in ["a", "b", "c"] {
-        site.ask("POST", &format!("{W}/inbound-intents"), &inbound(name)).await;
+        server.request("POST", &format!("{W}/inbound-intents"), &inbound(name)).await;
     }
-    let first = site.ask("GET", &format!("{W}/inbound-intents?limit=2"), "").await;
+    let first = server.request("GET", &format!("{W}/inbound-intents?limit=2"), "").await;
     let next = format!("<{W}/inbound-intents?limit=2&after=b>; rel=\"next\"");
     assert_eq!((first.body.as_array().unwrap().len(), first.headers["link"].to_str().unwrap()), (2, next.as_str()));
-    let second = site.ask("GET", &format!("{W}/inbound-intents?limit=2&after=b"), "").await;
+    let second = server.request("GET", &format!("{W}/inbound-intents?limit=2&after=b"), "").await;
     assert_eq!((&second.body[0]["metadata"]["name"], second.headers.get("link")), (&json!("c"), None));
-    assert_eq!(site.ask("GET", &format!("{W}/inbound-intents?limit=1001"), "").await.status, 400);
+    assert_eq!(server.request("GET", &format!("{W}/inbound-intents?limit=1001"), "").await.status, 400);
 }
 
 #[tokio::test]
-async fn the_seeds_pseudo_json_is_taken_where_that_is_asked_for() {
-    let site = Site::new();
+async fn wiki_syntax_is_accepted_with_lenient() {
+    let server = Server::new();
     let body = inbound("n").replace("\"app\"", "// a comment\n \"intervalSweepless\"");
-    let strict = site.ask("POST", &format!("{W}/inbound-intents"), &body).await;
+    let strict = server.request("POST", &format!("{W}/inbound-intents"), &body).await;
     assert!(strict.body["detail"].as_str().unwrap().starts_with("line 1 column"), "{}", strict.text);
     let body = inbound("n").replace("\"app\"", "// a comment\n \"app\"");
-    assert_eq!(site.ask("POST", &format!("{W}/inbound-intents?lenient=true"), &body).await.status, 201);
+    assert_eq!(server.request("POST", &format!("{W}/inbound-intents?lenient=true"), &body).await.status, 201);
 }

@@ -1,176 +1,163 @@
-//! What a write asks for: who wants it and why, what it expects to find, and the objects of its body with all that is wrong with them.
+//! Requests that write objects: author, preconditions, and the objects of the body with all their errors.
 
 use std::collections::BTreeMap;
 
 use axum::{
     RequestExt, RequestPartsExt,
-    body::Bytes,
-    extract::{FromRequest, Query, Request},
+    extract::{FromRequest, Request},
     http::{HeaderMap, HeaderValue, StatusCode, header},
 };
-use fairway_model::Name;
 use serde_json::Value;
 
-use super::super::{
-    problem::{Flaw, Refusal, flawed, problem},
-    routes::{Caller, Site},
+use super::kinds::{key, section_of};
+use crate::{
+    idempotency,
+    problem::{ApiError, FieldError, bad_request, invalid, problem},
+    state::{Caller, Parameters, RequestBody, check_line},
 };
-use crate::once::Given;
 use fairway_api_types::{
     intents_wire::NewIntent,
     objects_wire::{ApplyBody, ObjectBody, WriteParameters},
     state_wire::Body,
 };
-use fairway_control::declared::{Declared, key_name, section};
-use fairway_store::objects::{Author, Expect, Key, Kind, VALUE_MAX};
+use fairway_control::declared::Declared;
+use fairway_store::objects::{Author, Expect, Key, Kind, VALUE_MAX, idempotency::IdempotentRequest};
 
-/// A write, as it was asked for.
-pub(super) struct Asked {
-    /// Who wants it, and why.
+/// A request that writes objects.
+pub(super) struct WriteRequest {
+    /// Identity of the caller, and the reason that it gave.
     pub(super) by: Author,
-    /// What must be there; none where nothing was said of it.
+    /// Precondition of the headers; none without one.
     pub(super) expect: Option<Expect>,
-    /// Whether to tell only what would come of it.
+    /// True if nothing is to be changed.
     pub(super) dry_run: bool,
-    /// Whether what is not named goes.
+    /// True if objects that the body lacks are to be deleted.
     pub(super) prune: bool,
-    /// By which it is known when it is sent again.
-    pub(super) given: Option<Given>,
-    body: Bytes,
+    /// Identification by idempotency key; none without a key.
+    pub(super) idempotent: Option<IdempotentRequest>,
+    body: RequestBody,
 }
 
-impl FromRequest<Site> for Asked {
-    type Rejection = Refusal;
+impl<S: Send + Sync> FromRequest<S> for WriteRequest {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &Site) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
-        let parameters = parts.extract::<Query<WriteParameters>>().await;
-        let Query(parameters) = parameters.map_err(|error| problem(StatusCode::BAD_REQUEST, error.body_text()))?;
-        let WriteParameters { dry_run, prune, reason } = parameters;
-        if reason.len() > REASON_MAX || reason.chars().any(char::is_control) {
-            let what = format!("reason: give one line of at most {REASON_MAX} bytes");
-            return Err(problem(StatusCode::BAD_REQUEST, what).into());
-        }
-        let who = parts.extensions.get::<Caller>().map(|caller| caller.0.clone()).unwrap_or_default();
-        let expect = expected(&parts.headers)?;
-        let (headers, what) = (parts.headers.clone(), format!("{} {}", parts.method, parts.uri));
-        let body = Request::from_parts(parts, body).extract::<Bytes, _>().await;
-        let body =
-            body.map_err(|error| problem(error.status(), format!("{}; the limit is 16 MiB", error.body_text())))?;
-        let by = Author::new(who, reason);
-        let given = Given::read(&headers, &by, &[what.as_bytes(), format!("{expect:?}").as_bytes(), &body])?;
-        Ok(Self { by, expect, dry_run, prune, given, body })
+        let Parameters(query) = parts.extract::<Parameters<WriteParameters>>().await?;
+        let WriteParameters { dry_run, prune, reason } = query;
+        check_line("reason", &reason)?;
+        let Ok(Caller(caller)) = parts.extract::<Caller>().await;
+        let expect = precondition(&parts.headers)?;
+        let (headers, target) = (parts.headers.clone(), format!("{} {}", parts.method, parts.uri));
+        let body = Request::from_parts(parts, body).extract::<RequestBody, _>().await?;
+        let precondition = format!("{expect:?}");
+        let same = [target.as_bytes(), precondition.as_bytes(), &body.0];
+        let idempotent = idempotency::identify(&headers, &caller, &same)?;
+        Ok(Self { by: Author::new(caller, reason), expect, dry_run, prune, idempotent, body })
     }
 }
 
-impl Asked {
-    /// The object that the body declares; under this name, where it has one already.
-    pub(super) fn object(&self, kind: Kind, name: Option<&str>) -> Result<(Key, Vec<u8>), Refusal> {
-        let body: ObjectBody = self.json("one object, like {\"name\": \"…\"}")?;
-        let faulty = |flaws| flawed(StatusCode::UNPROCESSABLE_ENTITY, "the object is invalid", flaws);
-        let (own, value) = sound(kind, &body).map_err(faulty)?;
-        match name.map(|name| key(kind, name)) {
-            Some(asked) if asked.as_ref() != Some(&own) => {
-                let asked = name.unwrap_or_default();
-                let what = format!("the name in the body is {}, but {asked} in the path; make them equal", own.name());
-                Err(problem(StatusCode::BAD_REQUEST, what).into())
-            }
+impl WriteRequest {
+    /// Returns the object of the body. If the path has a name, the body's name must be equal.
+    pub(super) fn object(&self, kind: Kind, name: Option<&str>) -> Result<(Key, Vec<u8>), ApiError> {
+        let body: ObjectBody = self.json("give one object, like {\"name\": \"…\"}")?;
+        let (own, value) = validated(kind, &body)
+            .map_err(|errors| invalid(StatusCode::UNPROCESSABLE_ENTITY, "the object is invalid", errors))?;
+        match name {
+            Some(name) if key(kind, name).is_none_or(|key| key != own) => Err(bad_request(format!(
+                "the name in the body is {}, but {name} in the path; make them equal",
+                own.name()
+            ))),
             _ => Ok((own, value)),
         }
     }
 
-    /// All objects that the body declares beside those that are there, by their keys.
-    pub(super) fn objects(&self, declared: &Declared) -> Result<BTreeMap<Key, Vec<u8>>, Refusal> {
-        let body: ApplyBody = self.json("objects by section, like {\"pools\": [{\"name\": \"…\"}]}")?;
+    /// Returns all objects of the body by their keys.
+    pub(super) fn objects(&self, declared: &Declared) -> Result<BTreeMap<Key, Vec<u8>>, ApiError> {
+        let body: ApplyBody = self.json("give objects by section, like {\"pools\": [{\"name\": \"…\"}]}")?;
         if let Some(version) = body.version.filter(|version| *version != 1) {
-            let what = format!("version {version} is not supported; write version 1, or leave it out");
-            return Err(problem(StatusCode::UNPROCESSABLE_ENTITY, what).into());
+            let detail = format!("version {version} is not supported; write version 1, or leave it out");
+            return Err(problem(StatusCode::UNPROCESSABLE_ENTITY, detail));
         }
-        let (wanted, flaws) = all_sound(body, declared);
-        match flaws.is_empty() {
-            true => Ok(wanted),
+        let (objects, errors) = all_validated(body, declared);
+        match errors.is_empty() {
+            true => Ok(objects),
             false => {
-                Err(flawed(StatusCode::UNPROCESSABLE_ENTITY, "nothing was changed: an object is invalid", flaws).into())
+                let summary = "nothing was changed: an object is invalid";
+                Err(invalid(StatusCode::UNPROCESSABLE_ENTITY, summary, errors))
             }
         }
     }
 
-    /// The body; text that is no JSON is a bad request, JSON that means nothing is told as such.
-    fn json<T: Body>(&self, what: &str) -> Result<T, Refusal> {
-        serde_json::from_slice(&self.body).map_err(|error| {
+    /// Parses the body: 400 if it is not JSON, 422 if it is JSON of another type.
+    fn json<T: Body>(&self, hint: &str) -> Result<T, ApiError> {
+        serde_json::from_slice(&self.body.0).map_err(|error| {
             let status = if error.is_data() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_REQUEST };
-            problem(status, format!("the body: {error}; give {what}")).into()
+            problem(status, format!("the body: {error}; {hint}"))
         })
     }
 }
 
-/// Every object of a body by its key, and every flaw.
-fn all_sound(body: ApplyBody, declared: &Declared) -> (BTreeMap<Key, Vec<u8>>, Vec<Flaw>) {
-    let (mut wanted, mut flaws) = (BTreeMap::new(), Vec::new());
+/// Returns every valid object of a body by its key, and every error.
+fn all_validated(body: ApplyBody, declared: &Declared) -> (BTreeMap<Key, Vec<u8>>, Vec<FieldError>) {
     let ApplyBody { clusters, intents, monitors, names, pools, records, .. } = body;
-    let mut bodies = Vec::new();
-    for (kind, of) in [
+    let mut results = Vec::new();
+    for (kind, objects) in [
         (Kind::Cluster, clusters),
         (Kind::Monitor, monitors),
         (Kind::Name, names),
         (Kind::Pool, pools),
         (Kind::Records, records),
     ] {
-        let place = |index| format!("/{}/{index}", section(kind).unwrap_or_default());
-        bodies.extend(of.iter().enumerate().map(|(index, body)| (place(index), sound(kind, body))));
+        let pointer = |index| format!("/{}/{index}", section_of(kind));
+        results.extend(objects.iter().enumerate().map(|(index, body)| (pointer(index), validated(kind, body))));
     }
-    let intent = |(index, NewIntent { key, intent }): (usize, &NewIntent)| {
-        (format!("/intents/{index}"), fairway_intents::sound(key, intent, |key| declared.intent(key)))
-    };
-    bodies.extend(intents.iter().enumerate().map(intent));
-    for (at, body) in bodies {
-        match body {
+    for (index, NewIntent { key, intent }) in intents.iter().enumerate() {
+        let result = fairway_intents::sound(key, intent, |key| declared.intent(key));
+        results.push((format!("/intents/{index}"), result));
+    }
+    let (mut objects, mut errors) = (BTreeMap::new(), Vec::new());
+    for (at, result) in results {
+        match result {
             Ok((key, value)) => {
                 let name = key.to_string();
-                if wanted.insert(key, value).is_some() {
-                    flaws.push(Flaw { pointer: at, detail: format!("{name} is here twice; keep one") });
+                if objects.insert(key, value).is_some() {
+                    errors.push(FieldError { pointer: at, detail: format!("{name} is here twice; keep one") });
                 }
             }
-            Err(own) => flaws.extend(own.into_iter().map(|f| Flaw { pointer: format!("{at}{}", f.pointer), ..f })),
+            Err(own) => {
+                errors.extend(own.into_iter().map(|e| FieldError { pointer: format!("{at}{}", e.pointer), ..e }))
+            }
         }
     }
-    let is_there = |key: &Key| wanted.contains_key(key) || declared.get(key).is_some();
-    let alone = wanted
-        .keys()
-        .filter_map(|key| fairway_intents::lacks(key).filter(|above| !is_there(above)).map(|above| (key, above)));
-    flaws.extend(alone.map(|(key, above)| {
-        let detail = format!("{key}: there is no {} {:?}; create it first", above.kind().word(), above.name());
-        Flaw { pointer: "/intents".to_owned(), detail }
-    }));
-    (wanted, flaws)
+    for key in objects.keys() {
+        let parent = fairway_intents::lacks(key);
+        if let Some(parent) = parent.filter(|key| !objects.contains_key(key) && declared.get(key).is_none()) {
+            let detail = format!("{key}: there is no {} {:?}; create it first", parent.kind().word(), parent.name());
+            errors.push(FieldError { pointer: "/intents".to_owned(), detail });
+        }
+    }
+    (objects, errors)
 }
 
-/// The key of an object and its canonical octets, or everything that is wrong with it.
-fn sound(kind: Kind, body: &ObjectBody) -> Result<(Key, Vec<u8>), Vec<Flaw>> {
+/// Returns the key of an object and its canonical JSON, or all its errors.
+fn validated(kind: Kind, body: &ObjectBody) -> Result<(Key, Vec<u8>), Vec<FieldError>> {
     let text = Value::Object(body.spec.clone()).to_string();
-    let flaw = |pointer: &str, detail: String| vec![Flaw { pointer: pointer.to_owned(), detail }];
+    let error = |pointer: &str, detail: String| vec![FieldError { pointer: pointer.to_owned(), detail }];
     if text.len() > VALUE_MAX {
-        return Err(flaw("", format!("the object has {} bytes; the limit is {VALUE_MAX}", text.len())));
+        return Err(error("", format!("the object has {} bytes; the limit is {VALUE_MAX}", text.len())));
     }
-    fairway_config::object(section(kind).unwrap_or_default(), &text).map_err(|faults| {
-        faults.into_iter().map(|fault| Flaw { pointer: fault.pointer, detail: fault.what }).collect::<Vec<_>>()
+    fairway_config::object(section_of(kind), &text).map_err(|errors| {
+        let error = |error: fairway_config::ObjectError| FieldError { pointer: error.pointer, detail: error.what };
+        errors.into_iter().map(error).collect::<Vec<_>>()
     })?;
     let name = body.spec.get("name").and_then(Value::as_str).unwrap_or_default();
-    let key = key(kind, name).ok_or_else(|| flaw("/name", format!("{name} cannot be the name of an object")))?;
+    let key = key(kind, name).ok_or_else(|| error("/name", format!("{name} cannot be the name of an object")))?;
     Ok((key, text.into_bytes()))
 }
 
-/// The key of an object by its name as people write it.
-pub(super) fn key(kind: Kind, name: &str) -> Option<Key> {
-    let name = match kind {
-        Kind::Name | Kind::Records => key_name(&name.parse::<Name>().ok()?),
-        _ => name.to_owned(),
-    };
-    Key::new(kind, &[&name]).ok()
-}
-
-/// What `If-Match` and `If-None-Match` expect (RFC 9110 section 13.1).
-fn expected(headers: &HeaderMap) -> Result<Option<Expect>, Refusal> {
+/// Returns the precondition of `If-Match` or `If-None-Match` (RFC 9110 section 13.1).
+fn precondition(headers: &HeaderMap) -> Result<Option<Expect>, ApiError> {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default().trim());
     let tag = |text: &str| text.strip_prefix('"')?.strip_suffix('"')?.parse().ok().map(Expect::Revision);
     let expect = match (text(header::IF_MATCH), text(header::IF_NONE_MATCH)) {
@@ -180,11 +167,9 @@ fn expected(headers: &HeaderMap) -> Result<Option<Expect>, Refusal> {
         (Some(text), None) => tag(text),
         _ => None,
     };
-    let what = "give If-Match with one ETag (digits in quotes) or *, or If-None-Match with *";
-    expect.map(Some).ok_or_else(|| problem(StatusCode::BAD_REQUEST, what).into())
+    let hint = "give If-Match with one ETag (digits in quotes) or *, or If-None-Match with *";
+    expect.map(Some).ok_or_else(|| bad_request(hint))
 }
 
-/// Most octets of a body: 10,000 objects of a kB.
+/// Largest body, in bytes: 10,000 objects of about 1.6 kB.
 pub(super) const BODY_MAX: usize = 16 << 20;
-/// Most octets of a reason.
-const REASON_MAX: usize = 1_024;

@@ -3,13 +3,15 @@
 use axum::http::Method;
 
 use super::{
-    super::{
-        openapi::element,
-        route::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, Route, Shape},
-    },
-    KINDS, export, history, list, path, read,
+    export, get, history,
+    kinds::{KINDS, component, path},
+    list,
     request::BODY_MAX,
     write,
+};
+use crate::{
+    permission::Permission,
+    route::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, Route, Shape},
 };
 use fairway_access::Verb;
 use fairway_api_types::endpoints::{APPLY, EXPORT, Endpoint};
@@ -69,9 +71,9 @@ fn list_route(kind: Kind) -> Route {
         .requires(Verb::Read)
         .query::<ListParameters>()
         .headers(&[&LAST_EVENT_ID])
-        .returns(200, items, Shape::list::<ObjectList>(element(kind)).json())
+        .returns(200, items, Shape::list::<ObjectList>(component(kind)).json())
         .returns(200, items, Content::text("text/event-stream"))
-        .handle(move |site, headers, parameters| list(kind, site, headers, parameters))
+        .handle(move |state, headers, query| list(kind, state, headers, query))
 }
 
 fn get_route(kind: Kind) -> Route {
@@ -81,7 +83,7 @@ fn get_route(kind: Kind) -> Route {
         .returns(200, "The object, with `metadata` and `status`.", body(kind))
         .returns_header(200, "ETag", REVISION)
         .errors(NO_SUCH)
-        .handle(move |site, name| read(kind, site, name))
+        .handle(move |state, name| get(kind, state, name))
 }
 
 fn history_route(kind: Kind) -> Route {
@@ -91,8 +93,8 @@ fn history_route(kind: Kind) -> Route {
         .description("Who changed it, when and why.")
         .requires(Verb::Read)
         .returns(200, "The last 100 changes, the latest first.", Shape::output::<Vec<HistoryEntry>>().json())
-        .errors(&[(404, "There never was an object of this name.")])
-        .handle(move |site, name| history(kind, site, name))
+        .errors(&[(404, "There has never been an object of this name.")])
+        .handle(move |state, name| history(kind, state, name))
 }
 
 fn create_route(kind: Kind) -> Route {
@@ -108,7 +110,7 @@ fn create_route(kind: Kind) -> Route {
         .returns_header(201, "Location", "Path of the object.")
         .errors(WRITE_ERRORS)
         .errors(&[(412, "Another write came first.")])
-        .handle(move |site, asked| write::create(kind, site, asked))
+        .handle(move |state, request| write::create(kind, state, request))
 }
 
 fn replace_route(kind: Kind) -> Route {
@@ -127,7 +129,7 @@ fn replace_route(kind: Kind) -> Route {
         .returns_header(201, "ETag", REVISION)
         .errors(WRITE_ERRORS)
         .errors(&[(412, "The object has another revision.")])
-        .handle(move |site, name, asked| write::put(kind, site, name, asked))
+        .handle(move |state, name, request| write::replace(kind, state, name, request))
 }
 
 fn delete_route(kind: Kind) -> Route {
@@ -145,7 +147,7 @@ fn delete_route(kind: Kind) -> Route {
             (413, "The body is larger than 16 MiB."),
             (422, "The idempotency key was used with another request."),
         ])
-        .handle(move |site, name, asked| write::delete(kind, site, name, asked))
+        .handle(move |state, name, request| write::delete(kind, state, name, request))
 }
 
 fn apply_route() -> Route {
@@ -155,7 +157,7 @@ fn apply_route() -> Route {
             "The body has objects by section, as a configuration has. With `prune=true` objects that the body lacks are deleted, of intents \
              those that the same caller applied before; that requires the verb `delete` too.",
         )
-        .requires(super::super::permission::Permission::Apply)
+        .requires(Permission::Apply)
         .query::<WriteParameters>()
         .headers(&[&IDEMPOTENCY_KEY])
         .body(Shape::input::<ApplyBody>().json())
@@ -175,7 +177,7 @@ fn one_path(kind: Kind) -> String {
 }
 
 fn body(kind: Kind) -> Content {
-    Shape::Component(element(kind)).json()
+    Shape::Component(component(kind)).json()
 }
 
 fn report() -> Content {
@@ -187,7 +189,10 @@ const REVISION: &str = "Revision of the object.";
 const NO_SUCH: &[(u16, &str)] = &[(404, "There is no object of this name.")];
 const WRITE_ERRORS: &[(u16, &str)] = &[
     (400, "A parameter is invalid, the body is not JSON, or its name is not that of the path."),
-    (409, "It exists already, or other objects would become invalid."),
+    (
+        409,
+        "It exists already, other objects would become invalid, or a request with the same idempotency key is in progress.",
+    ),
     (413, "The body is larger than 16 MiB, or has more than 10,000 changes."),
     (422, "The object is invalid, or refers to one that does not exist: `errors` has each error with its pointer."),
 ];

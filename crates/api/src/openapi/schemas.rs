@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::super::route::{MakeSchema, Shape};
-use fairway_control::declared::section;
-use fairway_store::objects::Kind;
+use crate::{
+    objects::kinds::{KINDS, component, section_of},
+    route::{MakeSchema, Shape},
+};
 
 /// Schemas, as they are asked for.
 pub(super) struct Schemas {
@@ -95,8 +96,8 @@ impl Schemas {
             ("metadata", self.output.subschema_for::<fairway_api_types::objects_wire::Metadata>()),
             ("status", self.output.subschema_for::<fairway_api_types::objects_wire::ObjectStatus>()),
         ];
-        for kind in super::super::objects::KINDS {
-            let own = self.named.get_mut(&element(kind)).and_then(|schema| schema.get_mut("properties"));
+        for kind in KINDS {
+            let own = self.named.get_mut(&component(kind)).and_then(|schema| schema.get_mut("properties"));
             let own = own.and_then(Value::as_object_mut).expect("elements of lists are objects with a name each");
             for (name, schema) in &output {
                 own.insert((*name).to_owned(), schema.clone().to_value());
@@ -105,18 +106,11 @@ impl Schemas {
     }
 }
 
-/// The component of objects of a kind: the configuration's own word.
-pub(crate) fn element(kind: Kind) -> String {
-    let schema = fairway_config::schema_value();
-    let items = &schema["properties"][section(kind).unwrap_or_default()]["items"]["$ref"];
-    items.as_str().and_then(|of| of.rsplit('/').next()).unwrap_or_default().to_owned()
-}
-
 /// The sections of what is applied have elements of the configuration.
 fn apply_body(all: &mut Map<String, Value>) {
     let Some(body) = all.get_mut("ApplyBody") else { return };
-    for kind in super::super::objects::KINDS {
-        body["properties"][section(kind).unwrap_or_default()]["items"] = reference(&element(kind));
+    for kind in KINDS {
+        body["properties"][section_of(kind)]["items"] = reference(&component(kind));
     }
 }
 

@@ -34,7 +34,7 @@ fn answer(file: &File, tag: &HeaderValue, asked: &HeaderMap) -> Response {
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, tag.clone());
-    for (name, value) in GUARDS {
+    for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
@@ -57,17 +57,13 @@ static TAGS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
     FILES.iter().map(tag).collect()
 });
 
-/// What a browser is told of each file.
-const GUARDS: [(HeaderName, &str); 6] = [
+/// Headers of each file that differ from those of other responses.
+const HEADERS: [(HeaderName, &str); 2] = [
     (
         header::CONTENT_SECURITY_POLICY,
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
          base-uri 'none'; frame-ancestors 'none'; form-action 'none'",
     ),
-    (header::REFERRER_POLICY, "no-referrer"),
-    (header::X_FRAME_OPTIONS, "DENY"),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     // To be asked for each time, which costs 304 and no body where nothing changed.
     (header::CACHE_CONTROL, "no-cache"),
 ];

@@ -1,4 +1,4 @@
-//! What watchers pull from: the last events with their numbers, and the last mark of the state.
+//! The events that watchers pull: the last ones with their numbers, and the last state.
 
 use std::{
     collections::VecDeque,
@@ -8,201 +8,200 @@ use std::{
 
 use tokio::sync::{Semaphore, watch};
 
-use crate::watch_wire::{Message, StateEvent};
+use super::events::Message;
+use fairway_api_types::{state_wire::Body, watch_wire::StateEvent};
 
-/// Events and marks, for all watchers.
+/// Events for all watchers.
 #[derive(Debug)]
 pub(crate) struct Hub {
-    /// Tells this process' events from those of the one before: the first half of an id.
+    /// First half of the ids: differs from that of the process before, so that its ids are recognised as lost.
     run: String,
-    kept: Mutex<Kept>,
-    /// Counts what was put down, so that watchers wake.
-    news: watch::Sender<u64>,
-    /// A place for each watcher.
-    pub(super) places: Arc<Semaphore>,
+    log: Mutex<EventLog>,
+    /// Counts the events and states, to wake watchers.
+    changes: watch::Sender<u64>,
+    /// A permit for each watcher.
+    pub(super) permits: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct EventLog {
     /// Number of the newest event; 0 before the first.
     newest: u64,
     /// The last events, the newest last.
     events: VecDeque<Message>,
-    /// The last mark, and how many there were.
-    mark: StateEvent,
-    marks: u64,
+    /// The last state, and how many there were.
+    state: StateEvent,
+    states: u64,
 }
 
-/// Where a watcher is.
+/// Position of a watcher in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Position {
     /// Number of the last event that it has.
-    seen: u64,
-    /// The mark that it has.
-    marks: u64,
-    /// Whether events are gone that it should have had.
-    lost: bool,
+    event: u64,
+    /// Number of the last state that it has.
+    state: u64,
+    /// True if events after its last one are gone.
+    is_lost: bool,
 }
 
 impl Hub {
     pub(crate) fn new() -> Self {
         Self {
             run: format!("{:08x}", RandomState::new().hash_one(0) as u32),
-            kept: Mutex::default(),
-            news: watch::channel(0).0,
-            places: Arc::new(Semaphore::new(WATCHERS_MAX)),
+            log: Mutex::default(),
+            changes: watch::channel(0).0,
+            permits: Arc::new(Semaphore::new(WATCHERS_MAX)),
         }
     }
 
-    /// Puts an event down under the next number.
-    pub(super) fn tell(&self, event: &'static str, body: &impl fairway_api_types::state_wire::Body) {
+    /// Adds an event under the next number.
+    pub(super) fn publish(&self, event: &'static str, body: &impl Body) {
         {
-            let mut kept = self.kept();
-            kept.newest += 1;
-            let id = self.id(kept.newest);
-            kept.events.push_back(Message::new(event, Some(&id), body));
-            if kept.events.len() > KEPT {
-                kept.events.pop_front();
+            let mut log = self.log();
+            log.newest += 1;
+            let id = self.id(log.newest);
+            log.events.push_back(Message::new(event, Some(&id), body));
+            if log.events.len() > EVENTS_MAX {
+                log.events.pop_front();
             }
         }
-        self.news.send_modify(|count| *count += 1);
+        self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Puts a mark down, if it differs from the last one.
-    pub(super) fn mark(&self, mark: &StateEvent) {
+    /// Replaces the state, if it differs from the last one.
+    pub(super) fn publish_state(&self, state: &StateEvent) {
         {
-            let mut kept = self.kept();
-            if kept.marks > 0 && kept.mark == *mark {
+            let mut log = self.log();
+            if log.states > 0 && log.state == *state {
                 return;
             }
-            kept.mark = mark.clone();
-            kept.marks += 1;
+            log.state = state.clone();
+            log.states += 1;
         }
-        self.news.send_modify(|count| *count += 1);
+        self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Wakes whoever has something new to pull.
-    pub(super) fn news(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
+    /// Returns a receiver that changes whenever there is something to pull.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
-    /// The place after the event with this id: of one that is not kept, or of another run, nobody knows what came since.
-    pub(super) fn after(&self, id: &str) -> Place {
-        let kept = self.kept();
+    /// Returns the position after the event with this id. It is lost if the id is of another run, or the event is no longer kept.
+    pub(super) fn after(&self, id: &str) -> Position {
+        let log = self.log();
         let number = id.split_once('.').filter(|(run, _)| *run == self.run).and_then(|(_, number)| number.parse().ok());
         match number {
-            Some(seen) if (kept.oldest()..=kept.newest).contains(&seen) => Place { seen, marks: 0, lost: false },
-            _ => Place { seen: kept.newest, marks: 0, lost: true },
+            Some(event) if (log.oldest()..=log.newest).contains(&event) => Position { event, state: 0, is_lost: false },
+            _ => Position { event: log.newest, state: 0, is_lost: true },
         }
     }
 
-    /// The place before the last `recent` events that are kept.
-    pub(super) fn recent(&self, recent: usize) -> Place {
-        let kept = self.kept();
-        let back = recent.min(kept.events.len()) as u64;
-        Place { seen: kept.newest - back, marks: 0, lost: false }
+    /// Returns the position before the last `count` events.
+    pub(super) fn recent(&self, count: usize) -> Position {
+        let log = self.log();
+        let back = count.min(log.events.len()) as u64;
+        Position { event: log.newest - back, state: 0, is_lost: false }
     }
 
-    /// What is new to a watcher, ready to be sent, and where it is then.
-    pub(super) fn pull(&self, place: Place) -> (Vec<Message>, Place) {
-        let kept = self.kept();
-        let mut out = Vec::new();
-        let id = self.id(kept.newest);
-        let lost = place.lost || place.seen < kept.oldest();
-        if lost {
-            out.push(Message::new("reset", Some(&id), &StateEvent::default()));
+    /// Returns what a watcher does not have yet, and its position afterwards.
+    pub(super) fn pull(&self, position: Position) -> (Vec<Message>, Position) {
+        let log = self.log();
+        let mut messages = Vec::new();
+        let id = self.id(log.newest);
+        if position.is_lost || position.event < log.oldest() {
+            messages.push(Message::new("reset", Some(&id), &StateEvent::default()));
         } else {
-            // At most KEPT, so it fits.
-            let back = (kept.newest - place.seen) as usize;
-            out.extend(kept.events.iter().skip(kept.events.len() - back).cloned());
+            // At most EVENTS_MAX, so it fits.
+            let new = (log.newest - position.event) as usize;
+            messages.extend(log.events.iter().skip(log.events.len() - new).cloned());
         }
-        if place.marks < kept.marks {
-            out.push(Message::new("state", Some(&id), &kept.mark));
+        if position.state < log.states {
+            messages.push(Message::new("state", Some(&id), &log.state));
         }
-        (out, Place { seen: kept.newest, marks: kept.marks, lost: false })
+        (messages, Position { event: log.newest, state: log.states, is_lost: false })
     }
 
     fn id(&self, number: u64) -> String {
         format!("{}.{number}", self.run)
     }
 
-    /// Nothing that is done under this lock can leave it half done.
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A panic while the lock is held leaves a complete log, so a poisoned lock is used.
+    fn log(&self) -> MutexGuard<'_, EventLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    /// Number of the newest event that is not kept any more.
+impl EventLog {
+    /// Returns the number of the newest event that is no longer kept.
     fn oldest(&self) -> u64 {
         self.newest - self.events.len() as u64
     }
 }
 
-/// Events kept for who comes back: under 40 kB each at their bounds, a kilobyte as a rule.
-pub(super) const KEPT: usize = 256;
-/// Watchers at once, on both listeners together: a quarter of the places of the HTTP listener.
+/// Events that are kept for watchers that reconnect: mostly about 1 kB each, at most 40 kB.
+pub(super) const EVENTS_MAX: usize = 256;
+/// Watchers of both listeners together: a quarter of the connections of the HTTP listener.
 pub(super) const WATCHERS_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn texts(hub: &Hub, place: Place) -> (Vec<&'static str>, Place) {
-        let (messages, place) = hub.pull(place);
-        (messages.into_iter().map(|message| message.event).collect(), place)
+    fn pull(hub: &Hub, position: Position) -> (Vec<&'static str>, Position) {
+        let (messages, position) = hub.pull(position);
+        (messages.into_iter().map(|message| message.event).collect(), position)
     }
 
-    fn mark(generation: u64) -> StateEvent {
+    fn state(generation: u64) -> StateEvent {
         StateEvent { generation, ..StateEvent::default() }
     }
 
     #[test]
-    fn a_watcher_pulls_each_event_once_and_the_last_mark_alone() {
+    fn watcher_pulls_each_event_once_and_only_the_last_state() {
         let hub = Hub::new();
-        let place = hub.recent(0);
-        hub.mark(&mark(1));
-        hub.tell("transition", &mark(0));
-        hub.mark(&mark(2));
-        let (events, place) = texts(&hub, place);
+        let position = hub.recent(0);
+        hub.publish_state(&state(1));
+        hub.publish("transition", &state(0));
+        hub.publish_state(&state(2));
+        let (events, position) = pull(&hub, position);
         assert_eq!(events, ["transition", "state"]);
-        hub.mark(&mark(2));
-        assert_eq!(texts(&hub, place), (vec![], place), "an equal mark is no news");
+        hub.publish_state(&state(2));
+        assert_eq!(pull(&hub, position), (vec![], position), "an equal state is no event");
     }
 
     #[test]
-    fn who_comes_back_gets_what_came_after_the_id_it_names() {
+    fn reconnecting_watcher_gets_the_events_after_its_last_id() {
         let hub = Hub::new();
-        hub.tell("transition", &mark(0));
+        hub.publish("transition", &state(0));
         let (messages, _) = hub.pull(hub.recent(1));
         let id = messages[0].id.clone().unwrap();
-        hub.tell("reload", &mark(0));
-        assert_eq!(texts(&hub, hub.after(&id)).0, ["reload"]);
-        assert_eq!(texts(&hub, hub.recent(5)).0, ["transition", "reload"]);
+        hub.publish("reload", &state(0));
+        assert_eq!(pull(&hub, hub.after(&id)).0, ["reload"]);
+        assert_eq!(pull(&hub, hub.recent(5)).0, ["transition", "reload"]);
     }
 
     #[test]
-    fn an_id_of_another_run_and_one_that_makes_no_sense_are_told_to_look_anew() {
+    fn id_of_another_run_or_invalid_id_gets_a_reset() {
         let hub = Hub::new();
-        hub.tell("transition", &mark(0));
+        hub.publish("transition", &state(0));
         for id in ["00.1", "", ".", "x.y.z", &format!("{}.2", hub.run), &format!("{}.-1", hub.run)] {
-            assert_eq!(texts(&hub, hub.after(id)).0, ["reset"], "{id:?}");
+            assert_eq!(pull(&hub, hub.after(id)).0, ["reset"], "{id:?}");
         }
     }
 
     #[test]
-    fn of_more_events_than_are_kept_a_slow_watcher_is_told_that_some_are_gone() {
+    fn watcher_that_is_more_than_256_events_behind_gets_a_reset() {
         let hub = Hub::new();
-        let (first, second) = (hub.recent(0), {
-            hub.tell("transition", &mark(0));
-            hub.recent(0)
-        });
-        (0..KEPT).for_each(|_| hub.tell("transition", &mark(0)));
-        assert_eq!(texts(&hub, second).0.len(), KEPT, "all that it lacks is kept");
-        let (events, place) = texts(&hub, first);
+        let first = hub.recent(0);
+        hub.publish("transition", &state(0));
+        let second = hub.recent(0);
+        (0..EVENTS_MAX).for_each(|_| hub.publish("transition", &state(0)));
+        assert_eq!(pull(&hub, second).0.len(), EVENTS_MAX, "256 events behind, all are kept");
+        let (events, position) = pull(&hub, first);
         assert_eq!(events, ["reset"]);
-        hub.tell("transition", &mark(0));
-        assert_eq!(texts(&hub, place).0, ["transition"], "and it goes on from there");
-        assert_eq!(hub.kept().events.len(), KEPT);
+        hub.publish("transition", &state(0));
+        assert_eq!(pull(&hub, position).0, ["transition"], "the stream continues after the reset");
+        assert_eq!(hub.log().events.len(), EVENTS_MAX);
     }
 }

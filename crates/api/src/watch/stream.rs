@@ -1,10 +1,10 @@
-//! One watcher's stream: pulls from the hub and writes, until the client goes, the time is over, or the server ends.
+//! The stream of one watcher: writes events until the client goes, the time is over, or the server ends.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
-    extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
     response::{
         IntoResponse, Response, Sse,
         sse::{Event, KeepAlive},
@@ -13,98 +13,89 @@ use axum::{
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::{Hub, hub::Place};
+use super::{Hub, hub::Position};
 use crate::{
-    problem::{Refusal, problem},
-    routes::Site,
-    watch_wire::WatchParameters,
+    problem::{ApiError, problem},
+    state::{AppState, Parameters},
 };
+use fairway_api_types::watch_wire::WatchParameters;
 
 /// `GET /v1/watch`.
 pub(super) async fn watch(
-    State(site): State<Site>,
+    State(state): State<AppState>,
     headers: HeaderMap,
-    query: Result<Query<WatchParameters>, QueryRejection>,
-) -> Response {
-    let asked = match query {
-        Ok(Query(asked)) => asked,
-        Err(error) => {
-            let what = format!("{}; ask with ?recent=COUNT or ?after=ID, or with neither", error.body_text());
-            return problem(StatusCode::BAD_REQUEST, what);
-        }
+    Parameters(query): Parameters<WatchParameters>,
+) -> Result<Response, ApiError> {
+    let permit = permit(&state)?;
+    // The collected state may be a second old, and a watcher begins with the current one.
+    state.hub.publish_state(&super::current_state(&state.control));
+    let last_id = headers.get("last-event-id").and_then(|id| id.to_str().ok()).or(query.after.as_deref());
+    let start = match last_id {
+        Some(id) => state.hub.after(id),
+        None => state.hub.recent(query.recent.unwrap_or_default()),
     };
-    let place = match place(&site) {
-        Ok(place) => place,
-        Err(full) => return full.into_response(),
-    };
-    // The last mark may be a second old, and a watcher begins with what holds now.
-    site.hub.mark(&super::mark(&site.control).await);
-    let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()).or(asked.after.as_deref());
-    let start = seen.map_or_else(|| site.hub.recent(asked.recent.unwrap_or_default()), |id| site.hub.after(id));
-    let hub = Arc::clone(&site.hub);
-    stream(&site, place, |out| async move { feed(&hub, start, &out).await })
+    let hub = Arc::clone(&state.hub);
+    Ok(stream(&state, permit, |out| async move { feed(&hub, start, &out).await }))
 }
 
-/// A place among the watchers; without one, what tells so.
-pub(crate) fn place(site: &Site) -> Result<OwnedSemaphorePermit, Refusal> {
-    Arc::clone(&site.hub.places).try_acquire_owned().map_err(|_| {
-        let what = format!("{} watchers are there already, the most; try again later", super::hub::WATCHERS_MAX);
-        let mut full = problem(StatusCode::SERVICE_UNAVAILABLE, what);
-        full.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
-        full.into()
+/// Returns a permit for a stream; 503 if there are 16 streams already.
+pub(super) fn permit(state: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
+    Arc::clone(&state.hub.permits).try_acquire_owned().map_err(|_| {
+        let detail = format!("there are {} watchers already, the most; try again later", super::hub::WATCHERS_MAX);
+        problem(StatusCode::SERVICE_UNAVAILABLE, detail).header(header::RETRY_AFTER, 10_u64)
     })
 }
 
-/// The way to a watcher. It cannot fail; the type is what [`Sse`] takes.
-pub(crate) type Events = mpsc::Sender<Result<Event, Infallible>>;
+/// Sends events to a watcher. The error is never used; [`Sse`] requires one.
+pub(super) type Events = mpsc::Sender<Result<Event, Infallible>>;
 
-/// Answers with the events that `feed` sends, until it ends, the client goes, the time is over, or the server ends.
-pub(crate) fn stream<F: Future<Output = ()> + Send + 'static>(
-    site: &Site,
-    place: OwnedSemaphorePermit,
+/// Returns a stream of the events that `feed` sends. It ends with `feed`, with the client, after 110 s, or when the server ends.
+pub(super) fn stream<F: Future<Output = ()> + Send + 'static>(
+    state: &AppState,
+    permit: OwnedSemaphorePermit,
     feed: impl FnOnce(Events) -> F,
 ) -> Response {
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
-    let (feed, mut end) = (feed(sender.clone()), site.ending.clone());
+    let (feed, mut ending) = (feed(sender.clone()), state.ending.clone());
     tokio::spawn(async move {
-        // The channel is new, so it has room.
+        // The channel is new, so this cannot fail.
         let _ = sender.try_send(Ok(Event::default().retry(RETRY)));
         tokio::select! {
             () = feed => {}
             () = sender.closed() => {}
-            () = tokio::time::sleep(WATCH_MAX) => {}
-            _ = end.wait_for(|end| *end) => {}
+            () = tokio::time::sleep(STREAM_MAX) => {}
+            _ = ending.wait_for(|ending| *ending) => {}
         }
-        drop(place);
+        drop(permit);
     });
-    let keep_alive = KeepAlive::new().interval(HEARTBEAT).text("here");
+    let keep_alive = KeepAlive::new().interval(HEARTBEAT).text("heartbeat");
     Sse::new(ReceiverStream::new(events)).keep_alive(keep_alive).into_response()
 }
 
-/// Sends what is new.
-async fn feed(hub: &Hub, mut place: Place, out: &Events) {
-    let mut news = hub.news();
+/// Sends the events of the hub from a position on.
+async fn feed(hub: &Hub, mut position: Position, out: &Events) {
+    let mut changes = hub.changes();
     loop {
-        news.mark_unchanged();
-        let (messages, next) = hub.pull(place);
-        place = next;
+        changes.mark_unchanged();
+        let (messages, next) = hub.pull(position);
+        position = next;
         for message in messages {
             if out.send(Ok(message.into())).await.is_err() {
                 return;
             }
         }
-        if news.changed().await.is_err() {
+        if changes.changed().await.is_err() {
             return;
         }
     }
 }
 
-/// Longest stream: a watcher comes back by itself and goes on where it was. One that began as its connection was asked to
-/// end (after 120 s, `CONNECTION_MAX`) is over before that is cut off (after 240 s).
-const WATCH_MAX: Duration = Duration::from_secs(110);
-/// Longest silence: then a comment shows both sides that the other is still there.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How long a client waits before it reconnects after the stream has ended.
+/// Longest stream. A stream that begins just before its connection is shut down (after 120 s, `CONNECTION_MAX`) ends before the
+/// connection is closed (after 240 s); the watcher reconnects and continues after its last event.
+const STREAM_MAX: Duration = Duration::from_secs(110);
+/// Longest silence: then a comment shows that the connection still works.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
+/// Pause before a client reconnects after the end of a stream.
 const RETRY: Duration = Duration::from_secs(1);
-/// Events that wait for the connection; more stay in the hub.
+/// Events that wait for a slow connection; more stay in the hub.
 const EVENTS_WAITING_MAX: usize = 8;

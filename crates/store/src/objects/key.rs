@@ -61,6 +61,8 @@ kinds! {
     Contribution = "contribution", 2;
     /// When a client of the webhook was last heard of.
     Contributor = "contributor", 1;
+    /// The outcome of a request with an idempotency key.
+    IdempotencyRecord = "idempotency-record", 1;
     /// A service that is exposed.
     Inbound = "inbound", 6;
     /// An inbound intent below a compound one.
@@ -77,8 +79,6 @@ kinds! {
     Pool = "pool", 1;
     /// EMCO: a project.
     Project = "project", 1;
-    /// What was done for a request with a key of its own (`Idempotency-Key`).
-    Receipt = "receipt", 1;
     /// Records of a name that are served as they are, as a configuration declares them.
     Records = "records", 1;
     /// EMCO: a traffic group.

@@ -15,6 +15,8 @@
 #[cfg(test)]
 mod contract;
 mod etcd;
+pub mod idempotency;
+mod idempotency_wire;
 mod key;
 mod local;
 mod rows_wire;
@@ -161,13 +163,20 @@ pub enum Expect {
 }
 
 impl Expect {
-    /// True if a key whose object has this revision, or none, is as expected.
-    pub fn is_met_by(self, found: Option<u64>) -> bool {
-        match self {
+    /// Checks the revision of the object that was found at a key.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if it is not as expected.
+    pub fn check(self, key: &Key, found: Option<u64>) -> Result<(), StoreError> {
+        let is_met = match self {
             Self::Absent => found.is_none(),
             Self::Anything => true,
             Self::Present => found.is_some(),
             Self::Revision(revision) => found == Some(revision),
+        };
+        match is_met {
+            true => Ok(()),
+            false => Err(StoreError::Conflict { key: key.clone(), expect: self, found }),
         }
     }
 }
@@ -283,17 +292,18 @@ pub const HISTORY_MAX: (usize, usize, u64) = (100, 1_000_000, 2 << 30);
 
 #[cfg(test)]
 mod tests {
-    use super::Expect;
+    use super::{Expect, Key, Kind};
 
     #[test]
     fn expectation_is_met_by_the_revision_it_names() {
+        let key = Key::new(Kind::Pool, &["shop"]).unwrap();
         for (expect, nothing, first, second) in [
             (Expect::Absent, true, false, false),
             (Expect::Anything, true, true, true),
             (Expect::Present, false, true, true),
             (Expect::Revision(2), false, false, true),
         ] {
-            let met = [None, Some(1), Some(2)].map(|found| expect.is_met_by(found));
+            let met = [None, Some(1), Some(2)].map(|found| expect.check(&key, found).is_ok());
             assert_eq!(met, [nothing, first, second], "{expect:?}");
         }
     }

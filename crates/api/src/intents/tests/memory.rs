@@ -19,7 +19,7 @@ use fairway_store::objects::{
 #[derive(Debug, Default)]
 pub(super) struct MemoryStore {
     kept: Mutex<(u64, BTreeMap<Key, Object>)>,
-    /// Whether writes fail, as with a full disk.
+    /// True if writes fail, as with a full disk.
     pub(super) full: AtomicBool,
 }
 
@@ -43,9 +43,7 @@ impl ObjectStore for MemoryStore {
         let (revision, kept) = &mut *self.kept.lock().unwrap();
         for Change { key, expect, .. } in &batch.changes {
             let found = kept.get(key).map(|object| object.revision);
-            if !expect.is_met_by(found) {
-                return Err(StoreError::Conflict { key: key.clone(), expect: *expect, found });
-            }
+            expect.check(key, found)?;
         }
         *revision += 1;
         let mut objects = Vec::new();

@@ -51,8 +51,6 @@ fn a_browser_is_told_to_run_nothing_but_these_files() {
         let policy = answer.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");
-        assert_eq!(answer.headers()[header::X_FRAME_OPTIONS], "DENY");
-        assert_eq!(answer.headers()[header::REFERRER_POLICY], "no-referrer");
     }
 }
 

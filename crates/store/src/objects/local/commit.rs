@@ -156,10 +156,7 @@ impl<'txn> Ledger<'txn> {
         let octets = self.objects.get(key).map_err(|e| Fault::Store(told(e)))?;
         let kept = octets.as_ref().map(|octets| row(key, octets.value())).transpose().map_err(Fault::Batch)?;
         let found = kept.as_ref().map(|kept| kept.revision);
-        if !change.expect.is_met_by(found) {
-            let (key, expect) = (change.key.clone(), change.expect);
-            return Err(Fault::Batch(StoreError::Conflict { key, expect, found }));
-        }
+        change.expect.check(&change.key, found).map_err(Fault::Batch)?;
         Ok(kept.map(|kept| {
             let (generation, created, nth) = (kept.generation, kept.created, kept.nth);
             let is_same = kept.value.is_some() && kept.value == change.value.as_deref();

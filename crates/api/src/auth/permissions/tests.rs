@@ -4,27 +4,31 @@ use axum::{Router, body::Body, middleware, routing::any};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 
-use super::{super::routes, *};
+use super::*;
+use crate::routes;
 
-/// A router with every route of the table, which answers with the permission that the request requires, in a header.
+/// Returns a router with every route of the table. Its responses have the permission that the request requires, in a header.
 fn router() -> Router {
     let table = routes::table();
     let served = table.iter().filter(|route| route.handler().is_some()).map(|route| route.path.to_string());
     let paths: BTreeSet<String> = served.chain([INTENT_PATHS.to_owned(), INTENT_KEYS.to_owned()]).collect();
     let permissions = Arc::new(Permissions::of(&table));
     let answer = middleware::from_fn(move |request: Request, _: middleware::Next| {
-        let text = in_words(permissions.required(&request));
-        // Not in the body, which an answer to HEAD lacks.
+        let text = text_of(permissions.required(&request));
+        // In a header, since a response to HEAD has no body.
         async move { [("required", text)] }
     });
     let router = paths.iter().fold(Router::new(), |router, path| router.route(path, any(|| async {})));
     router.fallback(|| async {}).layer(answer)
 }
 
-fn in_words(required: Option<RequiredPermission>) -> String {
+fn text_of(required: Option<RequiredPermission>) -> String {
     let Some(RequiredPermission { verbs, project }) = required else { return "open".to_owned() };
     let verbs = if verbs == Verbs::ALL { "all".to_owned() } else { verbs.to_string() };
-    project.map_or_else(|| verbs.clone(), |project| format!("{verbs} in {project}"))
+    match project {
+        Some(project) => format!("{verbs} in {project}"),
+        None => verbs,
+    }
 }
 
 async fn required(router: &Router, method: &str, path: &str) -> String {
@@ -130,7 +134,7 @@ async fn intents_require_their_verb_in_the_project_of_the_path() {
     .await;
 }
 
-/// The router knows two wildcards; the document says what each path of intents requires.
+/// The router has two wildcards for intents, but OpenAPI has the permission of each path.
 #[tokio::test]
 async fn paths_of_intents_require_what_their_rows_say() {
     let router = router();

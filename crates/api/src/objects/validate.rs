@@ -1,0 +1,170 @@
+//! Validation of writes: compiles the configuration with the changes, and reports what they would do.
+
+use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
+
+use axum::http::StatusCode;
+use fairway_model::Timestamp;
+
+use super::{differences::differences, kinds::display_name, response::serving};
+use crate::{
+    problem::{ApiError, FieldError, invalid, problem},
+    state::AppState,
+};
+use fairway_api_types::objects_wire::ApplyReport;
+use fairway_config::ObjectError;
+use fairway_control::{
+    Control,
+    declared::{Declared, LeftOut},
+    objects::Objects,
+    trial::{Attempt, Trial, Tried},
+};
+use fairway_intents::INTENT_KINDS;
+use fairway_store::objects::{Author, Change, Key, Object, StoreError};
+
+/// Changes that are valid.
+pub(super) struct Validated {
+    /// What they would do. `effect` and `rejected` are empty in [`Mode::Fast`].
+    pub(super) report: ApplyReport,
+    /// The compiled configuration. The reload after the write uses it, as long as it is held and no other write comes first.
+    pub(super) _compiled: Option<Arc<Trial>>,
+}
+
+/// How a validation is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Only finds errors, incrementally if possible.
+    Fast,
+    /// Also compares the answers with those before.
+    WithEffect,
+}
+
+/// Validates changes without making them.
+///
+/// # Errors
+/// An object of them would be rejected, an existing object would be rejected because of them, or objects refer to a deleted one.
+pub(super) async fn validate(
+    state: &AppState,
+    objects: &Objects,
+    changes: &[Change],
+    mode: Mode,
+) -> Result<Validated, ApiError> {
+    let mut declared = Declared::clone(&objects.declared());
+    let report = change_declared(&mut declared, changes)?;
+    let in_use = in_use(&declared, changes);
+    if !in_use.is_empty() {
+        return Err(invalid(StatusCode::CONFLICT, "other objects refer to what would be deleted", in_use));
+    }
+    let single = changes.first().filter(|_| changes.len() == 1 && mode == Mode::Fast).map(|change| &change.key);
+    let written = single.filter(|key| declared.is_local_at(key) && objects.declared().is_local_at(key)).cloned();
+    let Tried { left_out, changes: effect, faults, trial } =
+        state.control.try_objects(Attempt { declared, written }).await?;
+    if !faults.is_empty() {
+        return Err(problem(StatusCode::CONFLICT, faults.join("; ")));
+    }
+    let own = changes.iter().filter(|change| change.value.is_some());
+    let own = own.filter_map(|change| left_out.get_key_value(&change.key));
+    // Pointers lead into the body, which is the object itself only if it is the only one.
+    let own = match changes.len() {
+        1 => own.flat_map(errors_with_pointers).collect(),
+        _ => errors_of(own),
+    };
+    if !own.is_empty() {
+        // Objects that depend on these are rejected as well; reporting them would hide the cause.
+        let summary = "the object conflicts with the current configuration";
+        return Err(invalid(StatusCode::UNPROCESSABLE_ENTITY, summary, own));
+    }
+    let others = errors_of(newly_rejected(&left_out, &serving(state).0.left_out));
+    if !others.is_empty() {
+        return Err(invalid(StatusCode::CONFLICT, "other objects would become invalid", others));
+    }
+    // Listing the rejected objects costs as much as there are, so a single write does without.
+    let rejected = if mode == Mode::WithEffect { details(errors_of(&left_out)) } else { vec![] };
+    Ok(Validated { report: ApplyReport { effect, rejected, ..report }, _compiled: trial })
+}
+
+/// Returns what one change would do; if it would be rejected, the reasons.
+pub(crate) async fn dry_run(control: &Control, change: &Change) -> Result<ApplyReport, ApiError> {
+    let mut declared = Declared::clone(&control.objects()?.declared());
+    let differences = differences(&declared, std::slice::from_ref(change));
+    let expect = fairway_store::objects::Expect::Anything;
+    let report = change_declared(&mut declared, &[Change { expect, ..change.clone() }])?;
+    let Tried { left_out, changes: effect, faults, .. } =
+        control.try_objects(Attempt { declared, written: None }).await?;
+    let before = Arc::clone(&control.shared().serving.published().configured);
+    let others = newly_rejected(&left_out, &before.left_out).filter(|(key, _)| **key != change.key);
+    let own = left_out.get_key_value(&change.key);
+    let rejected = faults.into_iter().chain(details(errors_of(own.into_iter().chain(others)))).collect();
+    Ok(ApplyReport { dry_run: true, differences, effect, rejected, ..report })
+}
+
+/// Makes changes to a copy of the declared objects. Returns the names of the created, changed and deleted ones.
+fn change_declared(declared: &mut Declared, changes: &[Change]) -> Result<ApplyReport, StoreError> {
+    let mut report = ApplyReport::default();
+    for Change { key, expect, value } in changes {
+        let found = declared.get(key).map(|object| object.revision);
+        expect.check(key, found)?;
+        let names = match (value, found) {
+            (None, _) => &mut report.deleted,
+            (_, None) => &mut report.created,
+            _ => &mut report.changed,
+        };
+        names.push(display_name(key));
+        declared.suppose(key, value.as_ref().map(|value| unsaved(key, value)));
+    }
+    Ok(report)
+}
+
+/// Returns an object as if it had been stored now.
+fn unsaved(key: &Key, value: &[u8]) -> Object {
+    let now = Timestamp::from(SystemTime::now());
+    let by = Author::default();
+    Object { key: key.clone(), value: value.into(), revision: 0, generation: 1, created: now, changed: now, by }
+}
+
+/// Returns an error for each deleted intent that an existing one refers to.
+fn in_use(declared: &Declared, changes: &[Change]) -> Vec<FieldError> {
+    let is_deletion = |change: &&Change| change.value.is_none() && INTENT_KINDS.contains(&change.key.kind());
+    let deleted: BTreeSet<&Key> = changes.iter().filter(is_deletion).map(|change| &change.key).collect();
+    if deleted.is_empty() {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    for intent in declared.all_intents() {
+        for key in fairway_intents::needs(intent).into_iter().filter(|key| deleted.contains(key)) {
+            let by = &intent.key;
+            let detail = format!("{key} is in use by {by}: keep it among the intents, or delete or change that first");
+            errors.push(FieldError { pointer: String::new(), detail });
+        }
+    }
+    errors
+}
+
+/// Returns the rejected objects that were not rejected before, or for other reasons. Parts that both maps share are skipped.
+fn newly_rejected<'a>(
+    rejected: &'a LeftOut,
+    before: &'a LeftOut,
+) -> impl Iterator<Item = (&'a Key, &'a Vec<ObjectError>)> {
+    let differences = rejected.differences(before, |_, _| true).into_iter();
+    differences.filter_map(|(key, now, _)| Some((key, now?)))
+}
+
+/// Returns the errors of an object with pointers into it.
+fn errors_with_pointers((key, errors): (&Key, &Vec<ObjectError>)) -> Vec<FieldError> {
+    let name = display_name(key);
+    let error =
+        |error: &ObjectError| FieldError { pointer: error.pointer.clone(), detail: format!("{name}: {}", error.what) };
+    errors.iter().map(error).collect()
+}
+
+/// Returns the errors of several objects.
+fn errors_of<'a>(rejected: impl IntoIterator<Item = (&'a Key, &'a Vec<ObjectError>)>) -> Vec<FieldError> {
+    let errors = |(key, errors): (&Key, &'a Vec<ObjectError>)| {
+        let name = display_name(key);
+        errors.iter().map(move |error| FieldError { pointer: String::new(), detail: format!("{name}: {error}") })
+    };
+    rejected.into_iter().flat_map(errors).collect()
+}
+
+fn details(errors: Vec<FieldError>) -> Vec<String> {
+    errors.into_iter().map(|error| error.detail).collect()
+}
