@@ -1,6 +1,6 @@
-//! Who may do what over the API, against the real program: curl asks, openssl makes certificates and signs tokens.
+//! Access control of the API on the real program: curl sends requests, openssl creates certificates and signs tokens.
 //!
-//! Every forged, expired or misdirected way in is tried and must change nothing; what is granted must work.
+//! Every forged, expired or misdirected credential is tried and must change nothing; granted access must work.
 #![cfg(feature = "real")]
 
 use std::{
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The server in a folder with certificates of an authority of its own.
+/// The server in a folder with certificates of its own authority.
 struct Server {
     process: Option<Process>,
     folder: TempDir,
@@ -29,7 +29,7 @@ struct Server {
     scheme: &'static str,
 }
 
-/// What was answered: 0 where nothing was.
+/// An HTTP answer; status 0 if there was none.
 struct Reply {
     status: u16,
     head: String,
@@ -52,11 +52,11 @@ impl Reply {
 }
 
 impl Server {
-    /// A folder with an authority and certificates, and nothing that runs.
+    /// Creates a folder with an authority and certificates, without a running server.
     fn folder() -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         let server = Self { process: None, folder, dns: free_port(), http: free_port(), scheme: "https" };
-        // Without the extensions that the system's own configuration adds.
+        // Without the extensions that the system's configuration of openssl adds.
         fs::write(server.path("openssl.cnf"), "[req]\ndistinguished_name=dn\n[dn]\n").expect("a file");
         for authority in ["ca", "other"] {
             server.authority(authority);
@@ -96,7 +96,7 @@ impl Server {
         self.request(name, &["-CA", &ca, "-CAkey", &key, "-addext", &format!("subjectAltName={names}")]);
     }
 
-    /// Makes a token of this name; it is in the file `NAME.token`. Returns what the configuration takes of it.
+    /// Creates a token in the file `NAME.token`. Returns its entry for the configuration.
     fn token(&self, name: &str) -> String {
         let file = self.path(&format!("{name}.token"));
         let output = Command::new(fairway_binary()).args(["token", "create", name, "--out"]).arg(&file).output();
@@ -125,7 +125,7 @@ impl Server {
         wait_until("it is ready", PATIENCE, || self.curl("/readyz", &[]).status == 200);
     }
 
-    /// Asks with curl, trusting the authority.
+    /// Sends a request with curl, which trusts the authority.
     fn curl(&self, path: &str, arguments: &[&str]) -> Reply {
         let mut command = Command::new(program("curl", "curl"));
         command.args(["-sS", "-i", "-m", "30", "--path-as-is", "--cacert", "ca.pem"]).args(arguments);
@@ -137,7 +137,7 @@ impl Server {
         Reply { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    /// The same, showing a token.
+    /// Sends a request with a token.
     fn curl_as(&self, token: &str, path: &str, arguments: &[&str]) -> Reply {
         let header = format!("Authorization: Bearer {token}");
         self.curl(path, &[&["-H", &header], arguments].concat())
@@ -147,7 +147,7 @@ impl Server {
         fs::read_to_string(self.path("fairway.log")).unwrap_or_default()
     }
 
-    /// Lines of the audit log.
+    /// Returns the lines of the audit log.
     fn audit(&self) -> Vec<Value> {
         let lines = self.log();
         let lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -158,7 +158,7 @@ impl Server {
         SocketAddr::from(([127, 0, 0, 1], self.http))
     }
 
-    /// Signs a token with the issuer's key by openssl.
+    /// Signs a token with the issuer's key with openssl.
     fn signed(&self, header: &Value, claims: &Value) -> String {
         let text = format!("{}.{}", base64(header.to_string().as_bytes()), base64(claims.to_string().as_bytes()));
         fs::write(self.path("text"), &text).expect("a file");
@@ -166,7 +166,7 @@ impl Server {
         format!("{text}.{}", base64(&signature))
     }
 
-    /// Makes the issuer's key, and its key set in `keys.json`.
+    /// Creates the issuer's key, and its key set in `keys.json`.
     fn issuer(&self) {
         self.openssl(&["genrsa", "-out", "issuer.key", "2048"]);
         self.openssl(&["rsa", "-in", "issuer.key", "-pubout", "-out", "issuer.pub"]);
@@ -180,7 +180,7 @@ impl Server {
     }
 }
 
-/// Without padding, in the alphabet for URLs (RFC 4648 section 5).
+/// Returns Base64 with the URL alphabet and without padding (RFC 4648 section 5).
 fn base64(octets: &[u8]) -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::new();
@@ -283,7 +283,7 @@ fn missing_or_forged_credentials_are_rejected() {
     every_write_is_logged_without_secrets(&server, &secrets);
 }
 
-/// Tokens that are known, unknown, cut, and no more.
+/// Tries tokens that are valid, unknown, truncated, and removed.
 fn tokens(server: &Server) {
     let nothing = server.curl("/v1/state", &[]).expect(401);
     assert_eq!(nothing.header("www-authenticate"), Some("Bearer realm=\"fairway\""));
@@ -312,7 +312,7 @@ fn tokens(server: &Server) {
     project("pay").expect(403);
 }
 
-/// JSON Web Tokens, sound and forged; returns all that were shown.
+/// Tries valid and forged JSON Web Tokens; returns all that were sent.
 fn web_tokens(server: &Server) -> Vec<String> {
     let header = json!({"alg": "RS256", "kid": "k"});
     let claims =
@@ -330,7 +330,7 @@ fn web_tokens(server: &Server) -> Vec<String> {
         let header = json!({"alg": alg, "kid": "k"});
         format!("{}.{}", base64(header.to_string().as_bytes()), base64(claims.to_string().as_bytes()))
     };
-    // The public key, which everybody has, as the secret of an HMAC.
+    // The public key, which everybody has, used as the secret of an HMAC.
     let text = unsigned("HS256");
     fs::write(server.path("text"), &text).expect("a file");
     let public = fs::read(server.path("issuer.pub")).expect("a key");
@@ -417,7 +417,7 @@ fn certificates_are_renewed_under_load_and_damaged_ones_are_rejected() {
     let (asked, ending) = (AtomicUsize::new(0), AtomicBool::new(false));
     let is_by = |authority: &str| server.curl("/healthz", &["--cacert", authority]).status == 200;
     thread::scope(|scope| {
-        // Also if an assertion below fails: the scope waits for its threads.
+        // Also if an assertion below fails, because the scope waits for its threads.
         let end = SetAtEnd(&ending);
         for _ in 0..4 {
             scope.spawn(|| {
@@ -438,12 +438,12 @@ fn certificates_are_renewed_under_load_and_damaged_ones_are_rejected() {
         renew("renewed");
         wait_until("the renewed one is shown", PATIENCE, || is_by("other.pem"));
         assert!(!is_by("ca.pem"), "and the old one no more");
-        // Cut off in the middle: what was served is served on.
+        // Truncated: the old certificate stays in use.
         let whole = fs::read(server.path("server.pem")).expect("a file");
         fs::write(server.path("server.pem"), &whole[..whole.len() / 2]).expect("a file");
         wait_until("it is refused", PATIENCE, || server.log().contains("configuration rejected"));
         assert!(is_by("other.pem"), "the one before serves on");
-        // A key that is not of the certificate.
+        // The key of another certificate.
         fs::copy(server.path("first.pem"), server.path("server.pem")).expect("a file");
         server.process.as_ref().expect("it runs").signal("HUP");
         wait_until("it is refused, too", PATIENCE, || server.log().matches("configuration rejected").count() >= 2);
@@ -471,10 +471,10 @@ fn each_client_has_its_own_limits_and_slow_ones_are_closed() {
     wait_until("it may ask again", PATIENCE, || from("127.0.0.2").status == 200);
 
     let long = format!("X-Long: {}", "x".repeat(20_000));
-    // Of another client: its place may be taken for a moment longer than it waits for the answer.
+    // From another client, because the connection may stay counted for a moment after its answer.
     let other = ["--interface", "127.0.0.4", "-H", &long];
     assert_eq!(server.curl("/healthz", &other).status, 431, "a long head");
-    // A head, and a body, that do not go on; together they are all that this client may have.
+    // An incomplete head and an incomplete body; together they reach the limit of this client.
     let head = format!("POST /v1/reload HTTP/1.1\r\nHost: {}\r\n", server.peer());
     let body = format!("{}Content-Type: application/json\r\n", head.replace("reload", "overrides"));
     let began = Instant::now();

@@ -1,6 +1,6 @@
-//! What operators ask with (dig, kdig and drill) gets right answers from the running server: over UDP and TCP, IPv4 and IPv6.
+//! The tools of operators (dig, kdig and drill) get correct answers from the running server: over UDP and TCP, IPv4 and IPv6.
 //!
-//! Says nothing of messages that no tool sends; the recipes do.
+//! The recipes cover messages that no tool sends.
 #![cfg(feature = "real")]
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 
 use fairway_integration::real::{Fairway, Process, fairway_binary, free_port, http_get, program, wait_until};
 
-/// All but the listeners.
+/// The configuration without the listeners.
 const CONFIG: &str = "
 identity: { id: ns1.eu }
 zones: [ { name: gslb.example, file: gslb.example.zone } ]
@@ -25,7 +25,7 @@ pools:
 names: [ { name: shop.gslb.example, pool: shop } ]
 ";
 
-/// Strings at `big`, 208 octets each with their length: more than any UDP answer takes.
+/// Strings at `big`, 208 octets each with their length: more than any UDP answer holds.
 const BIG: usize = 20;
 
 const SOA: &str = "gslb.example. 60 IN SOA ns1.gslb.example. hostmaster.gslb.example. 7 3600 900 604800 60";
@@ -46,7 +46,7 @@ fn server() -> Fairway {
     Fairway::start(CONFIG, &[("gslb.example.zone", &zone())])
 }
 
-/// How a tool asks: all of them without recursion, which this server does not offer.
+/// Arguments of each tool. All ask without recursion, which this server does not offer.
 #[derive(Clone, Copy)]
 struct Way<'a> {
     tool: &'a str,
@@ -55,7 +55,7 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// Its output, blanks and tabs in a row made one blank.
+    /// Returns its output, with each run of blanks and tabs replaced by one blank.
     fn ask(self, name: &str, rtype: &str, further: &[&str]) -> String {
         let mut command = Command::new(program(self.tool, self.tool));
         command.args([&format!("@{}", self.server.ip()), "-p", &self.server.port().to_string()]);
@@ -70,7 +70,7 @@ impl Way<'_> {
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
     }
 
-    /// Asks, and fails unless each part is in the output.
+    /// Sends a query, and fails unless the output has each part.
     fn expect(self, name: &str, rtype: &str, further: &[&str], parts: &[&str]) {
         let output = self.ask(name, rtype, further);
         for part in parts {
@@ -136,7 +136,7 @@ fn large_answer_is_truncated_over_udp_and_complete_over_tcp() {
         let keep = if tool == "drill" { &[][..] } else { &["+ignore"] };
         let cut = way.ask("big.gslb.example", "TXT", keep);
         assert!(cut.contains("qr aa tc") && !cut.contains(&last), "{tool}: {cut}");
-        // drill comes back over TCP only when told to.
+        // drill retries over TCP only with an option.
         let whole = way.ask("big.gslb.example", "TXT", if tool == "drill" { &["-a"] } else { &[] });
         assert!(!whole.contains("qr aa tc"), "{tool}: {whole}");
         assert_eq!(whole.matches("\nbig.gslb.example. 300 IN TXT ").count(), BIG, "{tool}: {whole}");

@@ -1,6 +1,6 @@
-//! Real Envoys in the shape of an ingress gateway, hurt in every way that gateways are, and what the answers do meanwhile.
+//! Real Envoys as ingress gateways, broken in every way that gateways are, and the answers meanwhile.
 //!
-//! What a probe makes of each wire behaviour is told in the health crate; this shows that the whole follows a real gateway.
+//! The health crate tests how a probe evaluates each behaviour on the wire; this test shows that the whole server follows a real gateway.
 #![cfg(feature = "real")]
 
 use std::{
@@ -15,14 +15,14 @@ use fairway_integration::{
 };
 use tempfile::TempDir;
 
-/// Longest time for anything to happen; half a second is usual, the rest is for a busy machine.
+/// Longest wait for an event; half a second is usual, the rest is for a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Addresses of the two gateways of every scene.
+/// Addresses of the two gateways of every test.
 const EU: &str = "127.0.0.2";
 const US: &str = "127.0.0.3";
 
-/// Two gateways, and the server in front: `pay` fails over from EU to US, `shop` draws one of them for each query.
+/// Two gateways, and the server in front: `pay` fails over from EU to US, `shop` chooses one of them per query.
 struct Scene {
     eu: Gateway,
     us: Gateway,
@@ -63,7 +63,7 @@ names: [{{ name: pay.gslb.example, pool: pay }}, {{ name: shop.gslb.example, poo
         resolve(self.server.dns, "pay.gslb.example")
     }
 
-    /// What 40 queries for `shop` are answered with; one of two even members stays unseen once in 2^39 times.
+    /// Returns the answers to 40 queries for `shop`. One of two equal members stays unseen once in 2^39 runs.
     fn shop(&self) -> Vec<Reply> {
         let mut replies: Vec<_> = (0..40).filter_map(|_| resolve(self.server.dns, "shop.gslb.example")).collect();
         replies.sort();
@@ -71,14 +71,14 @@ names: [{{ name: pay.gslb.example, pool: pay }}, {{ name: shop.gslb.example, poo
         replies
     }
 
-    /// Both names answer with EU gone.
+    /// Checks that both names answer without EU.
     fn wait_without_eu(&self) {
         wait_answer(self.server.dns, "pay.gslb.example", &[US], LIMIT);
         let replies = self.shop();
         assert!(replies.len() == 1 && replies[0].is(&[US]), "{replies:?}");
     }
 
-    /// `pay` answers EU and `shop` both, one at a time.
+    /// Checks that `pay` answers EU and that `shop` answers both, one at a time.
     fn wait_both(&self) {
         wait_answer(self.server.dns, "pay.gslb.example", &[EU], LIMIT);
         wait_until("shop draws both gateways", LIMIT, || {
@@ -133,7 +133,7 @@ fn all_gateways_down_answers_every_member_and_never_nxdomain() {
 
 #[test]
 fn flapping_gateway_changes_answers_no_faster_than_rise() {
-    // Five passes in a row, a period apart, take at least 4 × 200 ms × 0.9 = 720 ms: so far apart are two returns.
+    // Five passes in a row, one period apart, take at least 4 × 200 ms × 0.9 = 720 ms, the shortest time between two returns.
     let scene = Scene::with("period: 200ms, timeout: 200ms, rise: 5, fall: 2", BOOTSTRAP);
     let began = Instant::now();
     let mut toggles = 0_u32;
@@ -155,7 +155,7 @@ fn flapping_gateway_changes_answers_no_faster_than_rise() {
 
 #[test]
 fn slow_gateway_within_the_timeout_stays_up() {
-    // Envoy's own fault filter holds each answer back for half of the timeout.
+    // Envoy's fault filter delays each answer by half of the timeout.
     let slow = "http_filters:
                   - name: envoy.filters.http.fault
                     typed_config:
@@ -172,13 +172,13 @@ fn slow_gateway_within_the_timeout_stays_up() {
     assert_eq!(scene.server.metric("fairway_health_transitions_total", "to=\"down\""), 0.0);
     let state = state(&scene.server);
     for target in state["targets"].as_array().expect("targets are a list") {
-        // Envoy's timers may be a few milliseconds early; an answer that is not held back takes one.
+        // Envoy's timers may be a few milliseconds early; an answer without delay takes one millisecond.
         assert!(target["lastMicros"].as_u64().is_some_and(|took| took >= 300_000), "{target}");
     }
     scene.wait_both();
 }
 
-/// The show of `fairway demo` with real gateways: it ends with 0 only if all of it happened as announced.
+/// `fairway demo` with real gateways: it exits with 0 only if everything happened as announced.
 #[test]
 fn demo_shows_a_failure_of_a_real_envoy_and_ends() {
     let mut command = Command::new(fairway_binary());
@@ -194,7 +194,7 @@ fn demo_shows_a_failure_of_a_real_envoy_and_ends() {
     }
 }
 
-/// The sum of a count of all targets.
+/// Returns the sum of a counter over all targets.
 fn probes(server: &Fairway, count: &str) -> u64 {
     let state = state(server);
     let targets = state["targets"].as_array().expect("targets are a list");

@@ -1,5 +1,5 @@
-//! The disk of the declared objects is full: writes are refused and said so, what was acknowledged is there, answers go on; and once there is
-//! room, writes are taken again. The disk is a small memory file system in a mount namespace of its own, which needs root.
+//! The disk of the declared objects is full: writes are rejected with the reason, acknowledged ones remain, answers continue. With free
+//! space, writes are accepted again. The disk is a small tmpfs in its own mount namespace, which needs root.
 #![cfg(feature = "real")]
 
 use std::{
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A mount namespace with a file system of some mebibytes at `data`.
+/// A mount namespace with a file system of some MiB at `data`.
 struct Disk {
     folder: TempDir,
     holder: Process,
@@ -36,7 +36,7 @@ impl Disk {
         disk
     }
 
-    /// A command that sees the disk.
+    /// Returns a command that sees the disk.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.pid())).arg(program);
@@ -61,7 +61,7 @@ impl Disk {
     }
 }
 
-/// Declares some 40 kB at a name; the answer, head and all.
+/// Declares some 40 kB at a name; returns the whole answer.
 fn declare(http: SocketAddr, number: u32) -> String {
     let text = format!("{number:0240}");
     let all = vec![format!(r#"\"{text}\""#); 160].join(" ");
@@ -105,7 +105,7 @@ fn full_disk_rejects_writes_loses_nothing_and_recovers() {
     assert!((1..=acknowledged).all(|number| is_there(http, number)));
     assert!(resolve(dns, "gslb.example").is_some_and(|reply| reply.rcode == 0), "answers go on");
 
-    // Killed with its disk full, it starts with all that was acknowledged.
+    // Killed with a full disk, it starts with all acknowledged objects.
     server.signal("KILL");
     server.ended(LIMIT);
     server = disk.serve();

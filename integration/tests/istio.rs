@@ -1,4 +1,4 @@
-//! A real istio-ingressgateway: istiod, pilot-agent and Envoy over a real kube-apiserver. Its readiness port is asked, and the
+//! A real istio-ingressgateway: istiod, pilot-agent and Envoy with a real kube-apiserver. Its readiness port is probed, and the
 //! answers follow its drain and its return.
 #![cfg(feature = "real")]
 
@@ -10,15 +10,15 @@ use fairway_integration::{
 };
 use tempfile::TempDir;
 
-/// Longest time for anything to happen; seconds are usual, the rest is for a busy machine.
+/// Longest wait for an event; seconds are usual, the rest is for a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The name that is asked for, and the addresses of its clusters: they are answered, and probed elsewhere.
+/// The queried name, and the addresses of its clusters: they are answered, and probed elsewhere.
 const NAME: &str = "shop.gslb.example";
 const EU: &str = "203.0.113.10";
 const US: &str = "203.0.113.20";
 
-/// Runs a script of `integration/realparts`; its children live on, so its output goes to a file.
+/// Runs a script of `integration/realparts`; its children keep running, so its output goes to a file.
 fn script(name: &str, log: &Path, arguments: &[&str], variables: &[(&str, &str)]) {
     let file = fs::File::create(log).expect("the folder can be written");
     let both = file.try_clone().expect("a descriptor is free");
@@ -33,7 +33,7 @@ fn script(name: &str, log: &Path, arguments: &[&str], variables: &[(&str, &str)]
     assert!(status.success(), "{name}: {}", fs::read_to_string(log).unwrap_or_default());
 }
 
-/// A Kubernetes API, istiod and two ingress gateways; everything ends with it.
+/// A Kubernetes API, istiod and two ingress gateways; all end when it is dropped.
 struct Mesh {
     folder: TempDir,
 }
@@ -72,7 +72,7 @@ impl Mesh {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Starts the gateway with this offset of ports; istiod with the first one, once.
+    /// Starts the gateway with this offset of ports; the first call also starts istiod.
     fn gateway(&self, name: &str, offset: u16) {
         let only = if self.at("eu/istiod.pid").exists() { vec![("GATEWAY_ONLY", "1")] } else { vec![] };
         let envoy = program("envoy", "envoy");

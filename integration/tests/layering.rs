@@ -1,7 +1,7 @@
-//! Holds the tree to the drawing in `ARCHITECTURE.md`: which crate uses which, and what is used in one place only.
+//! Compares the tree with the drawing in `ARCHITECTURE.md`: the dependencies between crates, and code that is allowed in one place only.
 //!
-//! Reads manifests and sources; builds and runs nothing. Nothing is skipped: a crate that the drawing lacks fails, and so does an arrow,
-//! an exception or a file named here that is not there any more.
+//! Reads manifests and sources; builds and runs nothing. Skips nothing: a crate that the drawing lacks fails, and so does an arrow,
+//! an exception or a file named here that no longer exists.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use std::{
 use fairway_integration::tree::{TreeFile, files, root};
 use serde_json::Value;
 
-/// Libraries that one crate hides from all others, with the crates that may name them in their manifests.
+/// Libraries that only some crates may use, with the crates that may name them in their manifests.
 const FENCED_LIBRARIES: &[(&str, &[&str])] = &[
     ("kube", &[]),
     ("k8s-openapi", &[]),
@@ -29,10 +29,10 @@ const FENCED_LIBRARIES: &[(&str, &[&str])] = &[
 /// Files with `unsafe` code. The load generator is not shipped.
 const UNSAFE_FILES: &[&str] = &["bench/src/sys.rs", "crates/transport/src/batch.rs", "zones/src/memory.rs"];
 
-/// Most lines of a source file, tests included.
+/// Maximum lines of a source file, with tests.
 const FILE_LINES_MAX: usize = 500;
 
-/// Files over that bound; the list only gets shorter.
+/// Files over that limit; the list may only get shorter.
 const LONG_FILES: &[&str] =
     &["crates/config/src/v1.rs", "crates/control/src/declared.rs", "integration/tests/access.rs", "src/cli/args.rs"];
 

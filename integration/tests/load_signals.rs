@@ -1,4 +1,4 @@
-//! The load of real Envoys: under each way that their statistics can be set up, held, released, frozen and restarted.
+//! The load of real Envoys, with each setup of their statistics: with held requests, released, frozen and restarted.
 #![cfg(feature = "real")]
 
 use std::{
@@ -14,10 +14,10 @@ use fairway_integration::{
 };
 use serde_json::Value;
 
-/// Longest time for anything to happen; seconds are usual, the rest is for a busy machine.
+/// Longest wait for an event; seconds are usual, the rest is for a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Istio's own list of statistics, which leaves nothing of load but open connections.
+/// Istio's own list of statistics, which has only open connections as load.
 const ISTIO_MATCHER: &[&str] = &[
     "prefix: reporter=",
     "prefix: cluster_manager",
@@ -28,11 +28,11 @@ const ISTIO_MATCHER: &[&str] = &[
     "prefix: component",
     "prefix: istio",
 ];
-/// Istio's tag of a listener's statistics, and what newer ones have.
+/// Istio's tag of a listener's statistics, and those of newer versions.
 const ISTIO_TAG: &str = r"^http\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)";
 const NEWER_ISTIO_TAG: &str = r"^http\.(((?:[_.[:digit:]\w]*|[_\[\]aAbBcCdDeEfF[:digit:]\w\:]*));\.)";
 
-/// How a gateway's statistics are set up.
+/// Setup of the statistics of a gateway.
 struct Form {
     cluster: &'static str,
     address: &'static str,
@@ -42,7 +42,7 @@ struct Form {
 }
 
 impl Form {
-    /// The bootstrap: statistics as wanted and fresh, and requests of `/hold` that get no answer.
+    /// Returns the bootstrap: the statistics, and a route `/hold` whose requests get no answer.
     fn bootstrap(&self) -> String {
         let mut patterns: Vec<String> = ISTIO_MATCHER.iter().map(|pattern| format!("{{ {pattern} }}")).collect();
         if self.is_tuned {
@@ -102,7 +102,7 @@ impl Scene {
         Self::steering(forms, source, 1000, "")
     }
 
-    /// One with clusters of this capacity and something that is steered: the rest of the configuration.
+    /// Starts them with clusters of this capacity; `rest` is the rest of the configuration.
     fn steering(forms: &[&Form], source: &str, capacity: u32, names: &str) -> Self {
         let gateways: Vec<_> = forms.iter().map(|form| (form.cluster, form.start())).collect();
         let clusters: String = forms
@@ -123,7 +123,7 @@ impl Scene {
         gateway
     }
 
-    /// What is known of a cluster.
+    /// Returns the state of a cluster.
     fn cluster(&self, name: &str) -> Value {
         let (_, body) = http_get(self.server.http, "/v1/state").expect("/v1/state answers");
         let state: Value = serde_json::from_str(&body).expect("/v1/state is JSON");
@@ -131,7 +131,7 @@ impl Scene {
         clusters.iter().find(|cluster| cluster["name"] == name).expect("it is declared").clone()
     }
 
-    /// The signal and the permille of what is said of a cluster's load.
+    /// Returns the signal and the permille of a cluster's load.
     fn load(&self, cluster: &str) -> Option<(String, u64)> {
         let load = &self.cluster(cluster)["load"][0];
         Some((load["signal"].as_str()?.to_owned(), load["permille"].as_u64()?))
@@ -147,7 +147,7 @@ impl Scene {
     }
 }
 
-/// Requests that wait for an answer for as long as this lives.
+/// Requests that wait for an answer while this exists.
 fn hold(gateway: SocketAddr, count: usize) -> Vec<TcpStream> {
     let one = |_| {
         let mut stream = TcpStream::connect(gateway).expect("the gateway takes connections");
@@ -165,7 +165,7 @@ fn each_setup_of_statistics_gives_its_load_signal() {
     for form in &FORMS[1..] {
         scene.wait_load(form.cluster, "inFlight", 5);
     }
-    // Whoever reads statistics and readiness is among the connections.
+    // The connections include those that read statistics and readiness.
     wait_until("connections of the default form", LIMIT, || {
         scene.load("default").is_some_and(|(signal, load)| signal == "connections" && (5..20).contains(&load))
     });
@@ -227,7 +227,7 @@ fn gateway_restarted_under_load_shows_a_plausible_rate() {
             rates.extend(scene.load("tuned").map(|(_, rate)| rate));
             done(&rates)
         });
-        // No two readings are closer than a tenth of a second, so no rate is over ten times all there was.
+        // Two reports are at least a tenth of a second apart, so no rate exceeds ten times the total.
         let most = rates.iter().max().copied().unwrap_or(0);
         assert!(most <= asked * 10, "{most} requests a second, of {asked} in {:?}", began.elapsed());
     };
@@ -235,30 +235,30 @@ fn gateway_restarted_under_load_shows_a_plausible_rate() {
     scene.gateway("tuned").kill();
     scene.gateway("tuned").start();
     let restarted = Instant::now();
-    // Longer than three periods: what is shown then was read of the new process.
+    // Longer than three periods: the report then comes from the new process.
     run(&mut scene, "a rate after", &|rates| {
         restarted.elapsed() > Duration::from_secs(2) && rates.last().is_some_and(|rate| *rate > 0)
     });
     assert_eq!(scene.cluster("tuned")["load"][0]["status"], "used");
 }
 
-/// Sends one request; tells whether it was answered. Envoy takes a second to close the connection, which is not waited for.
+/// Sends one request; returns true if it was answered. Does not wait for Envoy to close the connection, which takes a second.
 fn ask(gateway: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(gateway) else { return false };
     let request = b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n";
     stream.write_all(request).and_then(|()| stream.read(&mut [0; 1024])).is_ok_and(|length| length > 0)
 }
 
-/// Client networks, each with a request in flight at the cluster it was last answered with.
+/// Client networks, each with a request in flight at the cluster of its last answer.
 struct Clients {
     socket: UdpSocket,
     gateways: Vec<SocketAddr>,
     held: Vec<Option<(usize, TcpStream)>>,
 }
 
-/// Client networks: their requests are a fifth of each cluster's capacity of 200.
+/// Number of client networks: their requests are a fifth of each cluster's capacity of 200.
 const CLIENTS: u8 = 120;
-/// What is held on the first gateway beside them, so that it is over its capacity.
+/// Requests held on the first gateway in addition, so that it is over its capacity.
 const BESIDE: usize = 200;
 
 impl Clients {
@@ -268,7 +268,7 @@ impl Clients {
         Self { socket: connect(scene.server.dns), gateways, held }
     }
 
-    /// Every one asks once, and goes where it is sent; returns the first gateway's part of the answers.
+    /// Sends one query per network, and moves its request; returns the first gateway's part of the answers.
     fn ask(&mut self) -> f64 {
         for client in 0..CLIENTS {
             let mut packet = query("shop.gslb.example", u16::from(client));
@@ -289,7 +289,7 @@ impl Clients {
         at_first as f64 / f64::from(CLIENTS)
     }
 
-    /// Asks again and again, some times a TTL, until the first gateway's part is such.
+    /// Repeats this some times per TTL, until the first gateway's part is in the range.
     fn ask_until(&mut self, what: &str, limit: Duration, mut such: impl FnMut(f64) -> bool) {
         let mut part = 0.0;
         wait_until(what, limit, || {
@@ -306,7 +306,7 @@ const SHARED: [Form; 3] = [
     Form { cluster: "third", address: "127.0.0.23", ..TUNED },
 ];
 
-/// Three gateways that share what clients ask for, and the server between.
+/// Three gateways that share the demand of clients, and the server between.
 fn shared(source: &str, ttl: &str) -> Scene {
     let names = format!(
         "zones: [ {{ name: gslb.example, ns: [ns.example.net] }} ]\n\
@@ -319,7 +319,7 @@ fn shared(source: &str, ttl: &str) -> Scene {
     Scene::steering(&forms, source, 200, &names)
 }
 
-/// Whether a third of the answers is the first one's, but for what chance gives to 120 clients.
+/// True if the first gateway has a third of the answers, within the random deviation of 120 clients.
 fn is_a_third(part: f64) -> bool {
     (0.23..0.44).contains(&part)
 }
@@ -328,7 +328,7 @@ fn is_a_third(part: f64) -> bool {
 fn busy_gateway_is_answered_less_within_three_periods_and_again_afterwards() {
     let scene = shared("period: 1s", "3s");
     let mut clients = Clients::new(&scene);
-    // Counted in readings of each gateway: on a slow machine they are late, as are the answers.
+    // Counted in reports of each gateway: on a slow machine they are late, as are the answers.
     let periods = || scene.server.metric("fairway_load_reads_total", "outcome=\"read\"") / SHARED.len() as f64;
     let mut last = (0.0, 0.0);
     let mut is_at_rest = || {
@@ -354,7 +354,7 @@ fn busy_gateway_is_answered_less_within_three_periods_and_again_afterwards() {
     assert!(unmoved - began < 3.0, "nothing moved in {} periods", unmoved - began);
     clients.ask_until("its part falls further", LIMIT, |part| part <= 0.8 * before);
     drop(held);
-    // Where the gateway is not believed at first, a fade of ten TTLs passes before.
+    // If the gateway's reports are rejected at first, a decay of ten TTLs passes before.
     clients.ask_until("a third is decided on again", 3 * LIMIT, |part| is_at_rest() && is_a_third(part));
 }
 
@@ -365,7 +365,7 @@ fn share_returns_to_the_declared_one_when_statistics_freeze() {
     clients.ask_until("a third for each", LIMIT, is_a_third);
     let held = hold(clients.gateways[0], BESIDE);
     clients.ask_until("its part falls", LIMIT, |part| part <= 0.15);
-    // What it told last, it would tell for ever: more than its capacity.
+    // The frozen statistics would repeat the last value for ever: more than its capacity.
     scene.gateway("tuned").signal("STOP");
     let mut settled = 0;
     clients.ask_until("its part is as declared", 2 * LIMIT, |part| {

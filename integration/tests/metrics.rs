@@ -1,4 +1,4 @@
-//! `/metrics` of the real binary: what adds up to what, the answers of each cluster, and a judge of the format.
+//! `/metrics` of the real binary: sums of counters, the answers of each cluster, and a linter of the format.
 
 use std::{
     io::{Read, Write},
@@ -13,7 +13,7 @@ use fairway_integration::{
 };
 use fairway_model::Rtype;
 
-/// Longest time for anything that happens at once on an idle machine.
+/// Longest wait for an event that is immediate on an idle machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const CONFIG: &str = "zones: [{ name: gslb.example, ns: [ns1.example.net] }]
@@ -31,7 +31,7 @@ pools:
 names: [{ name: pay.gslb.example, pool: pay }, { name: shop.gslb.example, pool: shop }]
 ";
 
-/// What is published into a zone file.
+/// Publishes into a zone file.
 #[cfg(feature = "real")]
 const PUBLISHED: &str = "publish:
   providers:
@@ -42,7 +42,7 @@ const PUBLISHED: &str = "publish:
         - { name: shop.pub.example, of: shop.gslb.example, as: addresses }
 ";
 
-/// Asks in this way and takes the answer; the id tells it from others.
+/// Sends a query and receives the answer; the id distinguishes it from others.
 fn exchange(server: SocketAddr, id: u16, packet: &[u8]) -> Vec<u8> {
     let socket = connect(server);
     socket.send(packet).expect("the server listens");
@@ -61,7 +61,7 @@ fn over_tcp(server: SocketAddr, packet: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// Every kind of answer there is, and packets that deserve none. Returns how many messages were sent.
+/// Causes every kind of answer, and packets that get none. Returns the number of messages sent.
 fn mix(server: SocketAddr) -> f64 {
     let mut sent = 0.0;
     let mut rcodes = Vec::new();
@@ -78,14 +78,14 @@ fn mix(server: SocketAddr) -> f64 {
         ask(&|id| query("gslb.example", id));
     }
     let name = || "pay.gslb.example".parse().expect("a domain name");
-    // STATUS (opcode 2) is not implemented; a question that ends early is a format error.
+    // STATUS (opcode 2) is not implemented; an incomplete question is a format error.
     ask(&|id| Query { id, flags: 2 << 11, ..Query::new(name(), Rtype::A) }.encode());
     ask(&|id| Query { id, cut: Some(20), ..Query::new(name(), Rtype::A) }.encode());
     for rcode in [0, 1, 3, 4, 5] {
         assert!(rcodes.contains(&rcode), "rcode {rcode} is missing among {rcodes:?}");
     }
     over_tcp(server, &query("pay.gslb.example", 7));
-    // A response and a packet without a whole header get no answer at all.
+    // A response and a packet without a whole header get no answer.
     let silent = UdpSocket::bind(("127.0.0.1", 0)).expect("loopback has a free port");
     let response = Query { flags: 0x8000, ..Query::new(name(), Rtype::A) }.encode();
     for packet in [&response[..], &[0; 11], &[]] {
@@ -139,7 +139,7 @@ fn answers_are_counted_by_pool_and_cluster() {
     assert_eq!([answers("pay", "eu1"), answers("pay", "us1")], [1.0, 0.0]);
 }
 
-/// Prometheus' own linter reads the text as Prometheus does, and knows the rules for names, units and help.
+/// Prometheus' own linter parses the text as Prometheus does, and checks names, units and help.
 #[cfg(feature = "real")]
 #[test]
 fn promtool_accepts_the_metrics() {

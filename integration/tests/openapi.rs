@@ -1,5 +1,5 @@
-//! The API as its own document tells it: PyPI's schemathesis reads `/openapi.json` of the real binary and asks for everything in it,
-//! in ways that fit the document and in ways that do not.
+//! The API against its own document: schemathesis (PyPI) reads `/openapi.json` of the real binary and requests every route in it, with
+//! valid and invalid requests.
 #![cfg(feature = "real")]
 
 use std::process::Command;
@@ -15,14 +15,14 @@ pools: [{ name: shop, policy: weighted, monitor: unchecked, members: [{ cluster:
 names: [{ name: shop.page.test, pool: shop }]
 ";
 
-/// No 5xx, no status, header, media type or body that the document does not tell of, and 405 for methods that it has not.
+/// No 5xx, no undocumented status, header, media type or body, and 405 for other methods.
 #[test]
 fn every_route_answers_as_the_openapi_document_says() {
     let server = Fairway::start(SCENE, &[]);
     let url = format!("http://{}", server.http);
     let mut command = Command::new(program("schemathesis", "schemathesis"));
     command.args(["run", &format!("{url}/openapi.json"), "--checks", CHECKS]);
-    // Streams do not end by themselves; of the page's files the document tells the form of the path alone.
+    // Streams do not end; for the page's files the document has only the form of the path.
     command.args(["--exclude-path", "/v1/watch", "--exclude-path", "/page/{file}"]);
     command.args(["--max-time", "50", "--max-examples", "10", "--request-timeout", "15", "--continue-on-failure"]);
     command.args(["--no-shrink", "--warnings", "off", "--seed", "1"]);

@@ -1,8 +1,8 @@
-//! NSD, Knot, BIND, PowerDNS and gdnsd answer thousands of generated questions on the same zone files; so do we, and alike.
+//! NSD, Knot, BIND, PowerDNS and gdnsd answer thousands of generated queries from the same zone files, and Fairway gives the same answers.
 //!
-//! What differs and may is in one table, [`DIFFERENCES`], each with its reason; an entry that explains nothing fails, too.
-//! Compared are response code, AA, answer and authority section as sets, and the addresses beside a referral. ANY is left
-//! out (RFC 8482 lets everyone do as he likes); the recipes judge it.
+//! Allowed differences are in one table, [`DIFFERENCES`], each with its reason; an unused entry fails, too. The test compares response
+//! code, AA, answer and authority section as sets, and the addresses next to a referral. It does not send ANY (RFC 8482 allows any
+//! answer); the recipes test it.
 #![cfg(feature = "real")]
 
 #[path = "oracle/servers.rs"]
@@ -24,7 +24,7 @@ use fairway_integration::{
 use fairway_model::{Name, Rtype};
 use servers::{Server, ZONES, Zone};
 
-/// What of an answer is compared.
+/// Compared part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Aspect {
     Rcode,
@@ -34,14 +34,14 @@ enum Aspect {
     Glue,
 }
 
-/// An answer, made comparable.
+/// An answer in comparable form.
 struct Seen {
     rcode: u16,
     authoritative: bool,
     sections: [BTreeSet<String>; 3],
 }
 
-/// One question with both answers.
+/// One query with both answers.
 struct Pair<'a> {
     name: &'a Name,
     rtype: Rtype,
@@ -49,7 +49,7 @@ struct Pair<'a> {
     theirs: &'a Seen,
 }
 
-/// A difference that may be, of these servers in this aspect.
+/// An allowed difference of these servers in this part.
 struct Difference {
     of: &'static [&'static str],
     aspect: Aspect,
@@ -57,7 +57,7 @@ struct Difference {
     reason: &'static str,
 }
 
-/// Every difference that is no fault of ours.
+/// All allowed differences.
 const DIFFERENCES: &[Difference] = &[
     Difference {
         of: &["named", "pdns_server"],
@@ -121,7 +121,7 @@ const DIFFERENCES: &[Difference] = &[
     },
 ];
 
-/// Whether they send part of our addresses, and all of those that lie in the delegated zone.
+/// True if they send a part of Fairway's addresses, and all of those in the delegated zone.
 fn lacks_only_optional_glue(pair: &Pair<'_>) -> bool {
     let owner = |record: &String| record.split(' ').next().map(|name| format!(".{name}")).unwrap_or_default();
     let [ours, theirs] = [pair.ours, pair.theirs].map(|seen| &seen.sections[2]);
@@ -158,7 +158,7 @@ impl Seen {
         }
     }
 
-    /// Whether the answer section has a CNAME.
+    /// True if the answer section has a CNAME.
     fn is_alias(&self) -> bool {
         self.sections[0].iter().any(|record| record.contains(" CNAME "))
     }
@@ -172,7 +172,7 @@ impl Seen {
     }
 }
 
-/// A record without the case of its names.
+/// Returns a record with its names in lower case.
 fn comparable(record: &Record) -> String {
     let names = matches!(
         record.rtype,
@@ -182,7 +182,7 @@ fn comparable(record: &Record) -> String {
     format!("{} {} {} {}", record.owner.to_lowercase(), record.ttl, record.rtype, hex(&rdata))
 }
 
-/// Types asked at every name: common ones, those with rules of their own, one that nobody knows.
+/// Types queried at every name: common ones, those with special rules, an unknown one.
 const TYPES: [Rtype; 12] = [
     Rtype::A,
     Rtype::AAAA,
@@ -198,7 +198,7 @@ const TYPES: [Rtype; 12] = [
     Rtype(65_400),
 ];
 
-/// Names of the zone, their ancestors, children and siblings, and names beside the zone.
+/// Returns names of the zone, their ancestors, children and siblings, and names outside the zone.
 fn names(zone: &Zone) -> BTreeSet<Name> {
     let mut names: BTreeSet<Name> = zone.owners().into_iter().collect();
     let mut near = Vec::new();
@@ -218,7 +218,7 @@ fn names(zone: &Zone) -> BTreeSet<Name> {
     names
 }
 
-/// The name with the case of every letter drawn from `seed`.
+/// Returns the name with the case of every letter chosen by `seed`.
 fn mixed(name: &Name, seed: u64) -> Name {
     let mut wire = name.as_wire().to_vec();
     let mut at = 0;
@@ -233,7 +233,7 @@ fn mixed(name: &Name, seed: u64) -> Name {
     Name::from_wire(&wire).expect("case does not change what is a name")
 }
 
-/// Asks over UDP, then over TCP if the answer was truncated.
+/// Sends a query over UDP, and over TCP if the answer was truncated.
 fn answer(server: SocketAddr, query: &Query) -> Message {
     let packet = query.encode();
     let reply =
@@ -255,7 +255,7 @@ fn answer(server: SocketAddr, query: &Query) -> Message {
     message
 }
 
-/// Differences so far: those explained by their place in the table, the others by kind.
+/// Differences so far: allowed ones by index in the table, others by kind.
 #[derive(Default)]
 struct Findings {
     questions: usize,

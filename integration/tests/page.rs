@@ -1,7 +1,7 @@
-//! The page in a real browser: Debian's chromium, driven by PyPI's playwright, on the real binary.
+//! The page in a real browser: Debian's chromium, driven by playwright (PyPI), on the real binary.
 //!
-//! Here: servers to look at. What is looked at, clicked and compared stands in `page/*.py`, which run as children and ask for
-//! what only the parent can do. Screenshots are left in `target/page/`.
+//! This file starts the servers. The scripts in `page/*.py` look, click and compare; they run as children and request actions of the
+//! parent. Screenshots are left in `target/page/`.
 #![cfg(feature = "real")]
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 
 use fairway_integration::real::{Fairway, Process, fairway_binary, free_port, program, root, serve};
 
-/// A browser that looks at a server by a script; it ends with its handle.
+/// A browser that runs a script on a server; it ends when it is dropped.
 struct Looker(Child);
 
 impl Looker {
@@ -28,7 +28,7 @@ impl Looker {
         Self(child.unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
 
-    /// Does what the script asks for, a line `@ORDER` each, and passes on what else it says, until it ends well.
+    /// Executes the script's requests, a line `@ORDER` each, and prints its other output, until it exits with success.
     fn follow(mut self, mut carry_out: impl FnMut(&str)) {
         let mut answers = self.0.stdin.take().expect("it was piped");
         let lines = BufReader::new(self.0.stdout.take().expect("it was piped")).lines();
@@ -129,7 +129,7 @@ fn page_shows_nothing_without_a_token() {
     });
 }
 
-/// Two clusters that run a service, and two places to publish to: one that others write to, too, and one that waits for orders.
+/// Two clusters that run a service, and two publishers: one with foreign records, and one that waits for an operator.
 fn desk(webhook: u16) -> String {
     format!(
         "zones: [{{ name: page.test, ns: [ns1.example.net], monitor: unchecked }}]
@@ -158,7 +158,7 @@ publish:
     )
 }
 
-/// Above the line of what is published: what others wrote.
+/// First line of the published part: the lines above it are foreign.
 const PUB_ZONE: &str = "$ORIGIN pub.example.
 @ 300 SOA ns admin 1 3600 600 86400 60
 @ 300 NS ns
@@ -182,7 +182,7 @@ fn page_creates_changes_and_deletes_an_intent() {
     Looker::start("intents.py", &server, &[]).follow(|order| panic!("the script asks for {order:?}"));
 }
 
-/// 10,000 pools with a name each, over 40 clusters.
+/// 10,000 pools with one name each, over 40 clusters.
 fn many() -> String {
     let mut config = "zones: [{ name: page.test, ns: [ns1.example.net] }]\nclusters:\n".to_owned();
     for n in 0..40 {

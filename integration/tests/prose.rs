@@ -1,13 +1,13 @@
-//! Holds every text that a person reads to the word list in `integration/prose/words.tsv`: comments, names, messages, manual, scripts.
+//! Checks every text that a person reads against the word list in `integration/prose/words.tsv`: comments, names, messages, manual, scripts.
 //!
-//! `exceptions.tsv` beside it lists where a word is the right one, with the reason. `unconverted.tsv` lists the paths that still have to
-//! be rewritten. Both only get shorter: an entry that nothing needs any more fails, too.
+//! `exceptions.tsv` lists where a word is the right one, with the reason. `unconverted.tsv` lists the paths that still have to be
+//! rewritten. Both may only get shorter: an entry that is no longer needed fails, too.
 
 use std::{collections::BTreeMap, fs};
 
 use fairway_integration::tree::{TreeFile, files, root};
 
-/// Pseudo word of doc comments that begin with a question word, as it is named in the exceptions.
+/// Pseudo word in the exceptions for doc comments that begin with a question word.
 const DOC_START: &str = "(doc start)";
 
 /// Doc comments begin with a verb or a noun ("Returns…", "True if…"), not with these.
@@ -19,16 +19,16 @@ struct Word {
     instead: String,
 }
 
-/// The entries of the list by their first word.
+/// Entries of the list by their first word.
 type WordIndex<'a> = BTreeMap<&'a str, Vec<&'a Word>>;
 
-/// Where a word, or every word (`*`), is allowed.
+/// Allows a word, or every word (`*`), in a path.
 struct Exception {
     path: String,
     word: String,
 }
 
-/// A word that stands in a file.
+/// A word of the list in a file.
 struct Finding {
     path: String,
     line: usize,
@@ -75,7 +75,7 @@ fn exceptions() -> Vec<Exception> {
     rows("exceptions.tsv", 3).into_iter().map(exception).collect()
 }
 
-/// True for texts that a person reads: sources, manual, scripts, configurations, recipes. Inputs of fuzz targets are not.
+/// True for texts that a person reads: sources, manual, scripts, configurations, recipes. False for inputs of fuzz targets.
 fn is_read_by_people(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rsplit_once('.') {
@@ -121,7 +121,7 @@ fn doc_starts(text: &str) -> Vec<usize> {
     found
 }
 
-/// Returns the words of the list that stand in a text. A phrase may go over the end of a line.
+/// Returns the words of the list in a text. A phrase may continue on the next line.
 fn find(file: &TreeFile, words: &WordIndex<'_>) -> Vec<Finding> {
     let finding = |line, word: &str, instead: &str, is_error| Finding {
         path: file.path.clone(),
@@ -148,7 +148,7 @@ fn find(file: &TreeFile, words: &WordIndex<'_>) -> Vec<Finding> {
     found
 }
 
-/// The findings of the whole tree: those that no entry allows, and how many each entry allows.
+/// Findings of the whole tree: those that no entry allows, and how many each entry allows.
 struct Checked {
     open: Vec<Finding>,
     by_exception: BTreeMap<(String, String), usize>,

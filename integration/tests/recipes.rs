@@ -3,7 +3,7 @@
 
 use fairway_integration::recipe::{Binary, InProcess, Recipe, Stage, names, run};
 
-/// Plays one recipe; the panic lists every fault with file, line, step and rule.
+/// Plays one recipe; the panic lists every error with file, line, step and rule.
 fn play<S: Stage>(name: &str, stage: impl FnOnce(&Recipe) -> Result<S, String>) {
     let recipe = Recipe::named(&name.replace('_', "-")).unwrap_or_else(|fault| panic!("{fault}"));
     let mut stage = stage(&recipe).unwrap_or_else(|fault| panic!("{}: {fault}", recipe.path.display()));
@@ -78,7 +78,7 @@ recipes! {
     wildcard_4592,
 }
 
-/// The judge must be able to fail: a recipe that asks for the wrong record, code, flag and section finds four faults.
+/// The player must be able to fail: a recipe that expects the wrong record, code, flag and section has four errors.
 #[test]
 fn recipe_reports_each_wrong_expectation() {
     let text = "zone example.test.\n@ 300 IN SOA ns1 admin 1 7200 3600 1209600 60\n@ 300 IN NS ns1\nns1 300 IN A 192.0.2.53\nend\n\

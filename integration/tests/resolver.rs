@@ -1,7 +1,7 @@
 //! A real resolver, unbound, finds the server through a delegation and follows steering, failover and restarts.
 //!
-//! Where the test may bind port 53, unbound is given root hints and follows the referral of a root zone, which a second
-//! server answers; elsewhere stub zones lead it to both servers, as resolvers know no other port of a delegated zone.
+//! If the test may bind port 53, unbound has root hints and follows the referral of a root zone, which a second server answers.
+//! Otherwise stub zones lead it to both servers, because resolvers use no other port for a delegated zone.
 #![cfg(feature = "real")]
 
 use std::{
@@ -25,7 +25,7 @@ use fairway_integration::{
 use fairway_model::{Name, Rtype};
 use tempfile::TempDir;
 
-/// An ingress gateway as far as a TCP probe sees it.
+/// An ingress gateway for TCP probes.
 struct Gateway {
     address: SocketAddr,
     closing: Arc<AtomicBool>,
@@ -57,7 +57,7 @@ impl Drop for Gateway {
     }
 }
 
-/// Root server, our server and resolver, each in its own folder and with its own address.
+/// Root server, Fairway and resolver, each with its own folder and address.
 struct World {
     folder: TempDir,
     ours: SocketAddr,
@@ -67,7 +67,7 @@ struct World {
 }
 
 impl World {
-    /// Two clusters, probed at these two gateways; `eu1` is tier 1 alone.
+    /// Starts them with two clusters, probed at these two gateways; `eu1` alone is tier 1.
     fn start(gateways: [&Gateway; 2]) -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         let (root, ours) = addresses();
@@ -104,10 +104,10 @@ impl World {
     }
 }
 
-/// Numbers of addresses given out: tests of one process run side by side, each with a pair of its own.
+/// Counter of addresses: parallel tests of one process each have their own pair.
 static TAKEN: AtomicU8 = AtomicU8::new(0);
 
-/// Addresses of root server and our server: port 53 of two addresses that belong to this process alone, or free ports.
+/// Returns addresses of root server and Fairway: port 53 of two addresses that only this process uses, or free ports.
 fn addresses() -> (SocketAddr, SocketAddr) {
     let [.., high, low] = std::process::id().to_be_bytes();
     let own = |last| SocketAddr::from((Ipv4Addr::new(127, 64 | high & 63, low, last), 53));
@@ -196,7 +196,7 @@ fn resolve(server: SocketAddr, name: &str, rtype: Rtype) -> Option<Message> {
     ask(server, &query.encode()).map(|reply| Message::decode(&reply).expect("a sound message"))
 }
 
-/// The A records of the answer, aliases left out; nothing if nobody answers.
+/// Returns the A records of the answer, without CNAMEs; empty without an answer.
 fn addresses_of(server: SocketAddr, name: &str) -> Vec<String> {
     let reply = resolve(server, name, Rtype::A);
     let records = reply.map(|message| message.sections[0].clone()).unwrap_or_default();
@@ -204,7 +204,7 @@ fn addresses_of(server: SocketAddr, name: &str) -> Vec<String> {
     addresses.filter_map(|record| record.to_string().split(' ').next_back().map(str::to_owned)).collect()
 }
 
-/// Most time from our server's new answer to the resolver's: a TTL of 1 s, which the resolver counts in whole seconds (so
+/// Longest time from the server's new answer to the resolver's: a TTL of 1 s, which the resolver counts in whole seconds (so
 /// up to 2 s), and 1 s for a busy machine.
 const FOLLOWS: Duration = Duration::from_secs(3);
 
@@ -262,7 +262,7 @@ fn resolver_follows_a_failover_within_the_ttl() {
         wait_until("our server answers us1", Duration::from_secs(10), moved(world.ours));
         wait_until("the resolver answers us1", FOLLOWS, moved(world.resolver));
     }
-    // A resolver with an empty cache learns the same.
+    // A resolver with an empty cache gets the same.
     world.start_unbound();
     assert_eq!(addresses_of(world.resolver, "shop.gslb.example"), ["203.0.113.20"]);
     assert_eq!(addresses_of(world.resolver, "none.gslb.example"), [""; 0]);

@@ -1,8 +1,8 @@
-//! The object store when its process is killed: what was acknowledged is there, and no half batch is.
+//! The object store when its process is killed: acknowledged changes remain, and no batch is incomplete.
 //!
-//! The process that is killed is this test program itself, called again to run the one test that commits. How many kills:
-//! FAIRWAY_KILLS, else 50. A kill leaves what the system holds in memory, so it says nothing of a power cut: that the disk has
-//! flushed before a commit is acknowledged is held by a test of the store, and on the real binary by `daemon/flush.rs`.
+//! The killed process is this test program itself, started to run the one test that commits. Number of kills: FAIRWAY_KILLS,
+//! else 50. The system keeps its memory after a kill, so this does not cover a power cut: that the disk has flushed before a
+//! commit is acknowledged is tested by a test of the store, and on the real binary by `daemon/flush.rs`.
 
 use std::{
     env, fs,
@@ -21,14 +21,14 @@ use fairway_store::{
 };
 use tempfile::TempDir;
 
-/// Writers at a time, and objects that each changes in one batch.
+/// Concurrent writers, and objects that each changes in one batch.
 const WRITERS: usize = 8;
 const OBJECTS: usize = 3;
-/// Where the process that is killed finds its data folder.
+/// Variable with the data folder of the killed process.
 const FOLDER: &str = "FAIRWAY_KILLED_FOLDER";
 const SEED: u64 = 0x5eed_0006;
 
-/// What is known of a writer's batches: numbers of the last that was begun, and of the last that was acknowledged.
+/// Numbers of the last started and the last acknowledged batch of a writer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     begun: u64,
@@ -41,7 +41,7 @@ fn acknowledged_changes_survive_a_kill_at_any_moment() {
     let folder = TempDir::new().expect("a temporary folder");
     let (mut draw, mut known, mut inside) = (SEED, [Known::default(); WRITERS], 0);
     for kill in 1..=kills {
-        // A generator of Marsaglia: the same moments in each run, as far as a clock can make them.
+        // Marsaglia's xorshift generator: the same moments in each run, as far as a clock allows.
         draw ^= draw << 13;
         draw ^= draw >> 7;
         draw ^= draw << 17;
@@ -58,7 +58,7 @@ fn acknowledged_changes_survive_a_kill_at_any_moment() {
     assert!(batches > u64::from(kills), "only {batches} batches were written");
 }
 
-/// Has a process commit, kills it this long after its first acknowledged batch, and takes down what it said.
+/// Starts a process that commits, kills it this long after its first acknowledged batch, and records its output.
 fn killed_after(moment: Duration, folder: &Path, known: &mut [Known; WRITERS]) {
     let mut process = Command::new(env::current_exe().expect("this program has a path"))
         .args(["commits_until_it_is_killed", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -84,12 +84,12 @@ fn killed_after(moment: Duration, folder: &Path, known: &mut [Known; WRITERS]) {
     });
 }
 
-/// What a process says, line by line, until its end.
+/// Reads the output of a process line by line until its end.
 fn lines(process: &mut Child) -> Receiver<String> {
     let (out, lines) = channel();
     let stdout = process.stdout.take().expect("it is piped");
     thread::spawn(move || {
-        // A line that was cut by the kill says nothing: it has no end.
+        // A line truncated by the kill has no line break and is ignored.
         let mut stdout = BufReader::new(stdout);
         let mut line = String::new();
         while stdout.read_line(&mut line).is_ok_and(|octets| octets > 0) {
@@ -101,7 +101,7 @@ fn lines(process: &mut Child) -> Receiver<String> {
     lines
 }
 
-/// Takes down `begun WRITER NUMBER` or `acknowledged WRITER NUMBER`; whether it was the latter.
+/// Records `begun WRITER NUMBER` or `acknowledged WRITER NUMBER`; returns true for the latter.
 fn take_down(line: &str, known: &mut [Known; WRITERS]) -> bool {
     let words: Vec<_> = line.split_whitespace().collect();
     let [what @ ("begun" | "acknowledged"), writer, number] = words[..] else { return false };
@@ -139,12 +139,12 @@ fn assert_whole(folder: &Path, known: &mut [Known; WRITERS], kill: u32) {
     StoreFile::open(&file).and_then(|file| file.verify()).expect("every row is in order");
 }
 
-/// Not a test of its own: the process that the other one kills.
+/// Not a separate test: the process that the other test kills.
 #[test]
 #[ignore = "is run, and killed, by the test of kills"]
 fn commits_until_it_is_killed() {
     let Some(folder) = env::var_os(FOLDER) else { return };
-    // The test runner has begun a line of its own.
+    // The test runner has printed an incomplete line.
     say("\n");
     let runtime = tokio::runtime::Runtime::new().expect("threads can be started");
     runtime.block_on(async {
@@ -169,7 +169,7 @@ async fn commit_on_and_on(store: std::sync::Arc<LocalStore>, writer: usize) {
     }
 }
 
-/// One write, so that lines of several threads do not mix, and none is left behind in this process.
+/// Writes with one call, so that lines of several threads do not mix, and nothing stays buffered in this process.
 fn say(line: &str) {
     let _ = std::io::stdout().lock().write_all(line.as_bytes());
 }

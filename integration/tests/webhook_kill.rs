@@ -1,4 +1,4 @@
-//! A client of the webhook, and a server that is killed between what it acknowledged and the next look at it: nothing is lost,
+//! A client of the webhook, and a server that is killed between an acknowledgement and the next read: nothing is lost,
 //! nothing is invented.
 
 use std::{
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const MEDIA_TYPE: &str = "application/external.dns.webhook+json;version=1";
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// One call: status and body; none where the connection was refused or cut off.
+/// Sends one call; returns status and body, or `None` if the connection was refused or broken.
 fn call(server: SocketAddr, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&server, Duration::from_secs(1)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
@@ -27,14 +27,14 @@ fn call(server: SocketAddr, method: &str, path: &str, body: &str) -> Option<(u16
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
 }
 
-/// What is brought by an owner, by name.
+/// Returns the records of an owner, by name.
 fn kept(webhook: SocketAddr, owner: &str) -> Option<BTreeMap<String, Value>> {
     let (status, body) = call(webhook, "GET", &format!("/owners/{owner}/records"), "")?;
     let rows: Vec<Value> = serde_json::from_str(&body).ok().filter(|_| status == 200)?;
     Some(rows.into_iter().map(|row| (row["dnsName"].as_str().unwrap_or_default().to_owned(), row)).collect())
 }
 
-/// An endpoint of a round; every third name comes again and changes.
+/// Returns an endpoint of a round; every third name is used again and changes.
 fn endpoint(round: usize) -> Value {
     json!({
         "dnsName": format!("n{}.gslb.example", round % 3 + round / 9),
@@ -45,7 +45,7 @@ fn endpoint(round: usize) -> Value {
     })
 }
 
-/// How often the server is killed.
+/// Returns the number of kills.
 fn kills() -> usize {
     std::env::var("FAIRWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(50)
 }
@@ -65,7 +65,7 @@ fn only_acknowledged_writes_survive_kills() {
         let name = row["dnsName"].as_str().expect("it has a name").to_owned();
         let body = json!({ "create": [row] }).to_string();
         let path = format!("/owners/{owner}/records");
-        // Every fifth kill falls while the call is under way: then it was made whole or not at all.
+        // Every fifth kill comes during a call, which then must be complete or without effect.
         let is_amid = round % 5 == 4;
         if is_amid {
             let caller = std::thread::spawn(move || call(webhook, "POST", &path, &body));
@@ -96,7 +96,7 @@ fn restart(server: &mut Fairway, webhook: SocketAddr) {
     wait_open(webhook);
 }
 
-/// Waits until the webhook takes calls: until the server serves, they are told to come back.
+/// Waits until the webhook accepts calls: during the start it asks clients to retry.
 fn wait_open(webhook: SocketAddr) {
     wait_until("the webhook is open", LIMIT, || call(webhook, "GET", "/", "").is_some_and(|(status, _)| status == 200));
 }

@@ -1,6 +1,6 @@
-//! `fairway check` beside the zone checkers of BIND, NSD and Knot: one verdict on each of these files, or a stated reason.
+//! `fairway check` and the zone checkers of BIND, NSD and Knot give the same result on each of these files, or the difference has a reason.
 //!
-//! Compares acceptance only; wording and places of the faults are tested beside the reader of zone files.
+//! Compares acceptance only. Unit tests of the zone file reader cover messages and locations.
 #![cfg(feature = "real")]
 
 use std::{
@@ -20,10 +20,10 @@ const CHECKERS: [&str; 3] = ["named-checkzone", "nsd-checkzone", "knotc"];
 
 const ORIGIN: &str = "example.test";
 
-/// A zone that nobody minds.
+/// A zone that every checker accepts.
 const SOUND: &str = "$TTL 300\n@ SOA ns1 h 1 3600 900 604800 60\n@ NS ns1\nns1 A 192.0.2.1\n";
 
-/// A file, and the checkers that see it differently from Fairway, with the reason.
+/// A file, and the checkers with another result than Fairway, with the reason.
 struct Case {
     what: &'static str,
     text: String,
@@ -95,7 +95,7 @@ fn good() -> Vec<Case> {
     ]
 }
 
-/// Files that cannot be read.
+/// Files with syntax errors.
 fn bad_text() -> Vec<Case> {
     vec![
         case("an address with an octet of 256", with("www A 192.0.2.256\n"), &[]),
@@ -133,7 +133,7 @@ fn bad_text() -> Vec<Case> {
     ]
 }
 
-/// Files whose words or numbers are out of bounds.
+/// Files with words or numbers out of range.
 fn bad_words() -> Vec<Case> {
     vec![
         case("a class that is not the zone's", with("www CH A 192.0.2.1\n"), &[]),
@@ -180,7 +180,7 @@ fn bad_words() -> Vec<Case> {
     ]
 }
 
-/// Files that can be read and make no zone.
+/// Files that are valid text and no valid zone.
 fn bad_data() -> Vec<Case> {
     vec![
         case("no SOA", "$TTL 300\n@ NS ns1\nns1 A 192.0.2.1\n".to_owned(), &[]),
@@ -245,7 +245,7 @@ fn bad_data() -> Vec<Case> {
 
 fn run(command: &mut Command) -> (bool, String) {
     let Output { status, stdout, stderr } = command.output().expect("a checker runs");
-    // 101 is a panic of a Rust program, no code a signal: neither is a verdict.
+    // 101 is a panic of a Rust program, no code is a signal: neither is a result.
     assert!(status.code().is_some_and(|code| code != 101), "{command:?}: {status}");
     (status.success(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
 }
@@ -271,7 +271,7 @@ fn other(checker: usize, folder: &Path, file: &Path) -> (bool, String) {
     }
 }
 
-/// Runs all checkers on all cases; fails with every case that is not as stated.
+/// Runs all checkers on all cases; fails with every case that differs from the expectation.
 fn judge(cases: &[Case], accepted: bool) {
     let folder = TempDir::new().expect("a temporary folder");
     let file = folder.path().join("zone");

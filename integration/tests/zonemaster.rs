@@ -1,7 +1,7 @@
-//! Zonemaster's tests of a delegation, undelegated: the tester is told where the name servers are and asks nobody else.
+//! Zonemaster's tests of a delegation, undelegated: the tester gets the name servers as arguments and asks nobody else.
 //!
-//! Both run in a network of their own, where port 53 is free and nothing leads outside. What is found there is held against
-//! [`EXPECTED`]: an entry that is not found any more fails, too.
+//! Both run in a network namespace where port 53 is free and nothing leads outside. The messages are compared with
+//! [`EXPECTED`]: an entry that no longer occurs fails, too.
 #![cfg(feature = "real")]
 
 use std::{collections::BTreeSet, fs, process::Command};
@@ -28,7 +28,7 @@ ns1 A 127.0.0.2
 ns2 A 127.0.0.3
 ";
 
-/// Starts the server, waits until it answers, and has it tested; the tester's words go to standard output.
+/// Starts the server, waits until it answers, and runs the tester; prints the tester's output.
 const SCRIPT: &str = r#"
 ip link set lo up || exit 1
 "$1" serve --config "$2/fairway.yaml" --data-dir "$2/data" >"$2/log" 2>&1 &
@@ -43,7 +43,7 @@ done
   --ns ns1.own.test/127.0.0.2 --ns ns2.own.test/127.0.0.3 own.test
 "#;
 
-/// What is found at the level of a notice or above, and why that is right here.
+/// Messages at the level of a notice or above, and why they are correct here.
 const EXPECTED: &[(&str, &str)] = &[
     ("NAMESERVER_IP_PRIVATE_NETWORK", "the name servers are on loopback"),
     ("NO_RESPONSE_PTR_QUERY", "nobody serves the reverse zone of loopback"),
@@ -53,7 +53,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("NO_IPV6_NS_DEL", "the network of the test has IPv4 only"),
 ];
 
-/// What the tester must have found to be in order; without these it would not have looked.
+/// Checks that the tester must have passed; without them it would not have looked.
 const FOUND: &[&str] = &[
     "ARE_AUTHORITATIVE",
     "AXFR_FAILURE",
@@ -92,7 +92,7 @@ fn zonemaster_reports_only_effects_of_the_test_network() {
     let tags: BTreeSet<_> = lines.iter().map(|words| words[3].as_str()).collect();
     let missing: Vec<_> = FOUND.iter().filter(|tag| !tags.contains(**tag)).collect();
     assert!(missing.is_empty(), "{missing:?} is not in\n{text}");
-    // Those that say nothing where all is well: EDNS versions, options and flags that nobody knows, and truncation.
+    // Checks without a message on success: EDNS versions, unknown options and flags, and truncation.
     for case in ["nameserver10", "nameserver11", "nameserver12", "nameserver13"] {
         assert!(text.contains(&format!("TEST_CASE_END   testcase={case}")), "{case} did not run:\n{text}");
     }

@@ -1,4 +1,4 @@
-//! Commands beside a running server, and their exit status.
+//! Commands against a running server, and their exit status.
 
 use std::{fs, net::SocketAddr, process::Command, time::Duration};
 
@@ -18,13 +18,13 @@ fn check_exit_status_distinguishes_valid_invalid_and_usage_error() {
     fs::write(&file, &good).expect("the folder can be written");
     let checked = run(&["check", path]);
     assert_eq!(checked.status.code(), Some(0), "{}", said(&checked));
-    // Two faults, and both are told.
+    // Two errors, and both are reported.
     fs::write(&file, good.replace("failover", "fastest").replace("192.0.2.1", "192.0.2.256")).expect("as before");
     let checked = run(&["check", path]);
     assert_eq!(checked.status.code(), Some(1));
     let text = said(&checked);
     assert!(text.contains("fastest") && text.contains("192.0.2.256"), "{text}");
-    // All weights 0 is a warning: an error only for those who want it.
+    // All weights 0 is a warning; `--strict` makes it an error.
     let zero = good.replace("{ cluster: eu1 }", "{ cluster: eu1, weight: 0 }");
     fs::write(&file, zero).expect("as before");
     let checked = run(&["check", path]);
@@ -44,7 +44,7 @@ fn override_drains_a_cluster_at_once_and_expires() {
     wait_answer(server.dns, NAME, &["192.0.2.1"], LIMIT);
     let added = server.command(&["override", "add", "eu1", "drain", "--reason", "kernel update", "--for", "10s"]);
     assert!(added.status.success(), "{}", said(&added));
-    // In force when the command says so: the very next answer shows it.
+    // The override is in force when the command returns: the next answer shows it.
     let reply = resolve(server.dns, NAME);
     assert!(reply.as_ref().is_some_and(|reply| reply.is(&["192.0.2.2"])), "{reply:?}");
     assert_eq!(state(server.http)["overrides"][0]["reason"], "kernel update");
@@ -71,7 +71,7 @@ fn explain_and_status_query_the_running_server() {
     let config = failing_over(&[("eu1", "192.0.2.1"), ("us1", "192.0.2.2")], "type: always");
     let server = Fairway::start(&config, &[]);
     wait_answer(server.dns, NAME, &["192.0.2.1"], LIMIT);
-    // What only a running server knows is in it.
+    // The output contains state that only the running server has.
     let added = server.command(&["override", "add", "eu1", "down", "--reason", "a drill", "--for", "1h"]);
     assert!(added.status.success(), "{}", said(&added));
     let explained = server.command(&["explain", NAME, "--type", "A", "--client", "198.51.100.0/24"]);

@@ -1,4 +1,4 @@
-//! A store whose file is damaged: told by commands and by the start, left as it is, and brought back out of a backup.
+//! A store whose file is damaged: reported by commands and at the start, left unchanged, and restored from a backup.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ fn damaged_store_is_reported_and_restored_from_backup() {
         fs::write(&file, &octets).expect("the folder can be written");
         let (is_done, told) = run(&server, &["store", "verify"]);
         assert!(!is_done && told.contains("the store is damaged"), "{way}: {told}");
-        // What files declare is served, and nothing can be declared beside it.
+        // Files are served, and the API rejects declared objects.
         server.process = serve_again(&server, &format!("damaged-{}", way.len()));
         server.wait_ready();
         let refused =

@@ -1,7 +1,7 @@
-//! What a write is acknowledged by, seen by strace: no 2xx leaves before the disk has flushed the batch that the write is in.
+//! A write is acknowledged only after the flush: strace sees no 2xx before the disk has flushed the batch of the write.
 //!
-//! A kill says nothing of this, since the system keeps what the process has written. The order of strace's lines does: a thread stands
-//! still at the begin and at the end of each call until its line is written.
+//! A kill cannot show this, because the system keeps what the process has written. The order of strace's lines can: a thread stops at
+//! the start and at the end of each system call until its line is written.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,29 +15,29 @@ use serde_json::json;
 
 use super::{LIMIT, once::ask};
 
-/// Clients at a time, and what each writes; then all of it is deleted, one after the other.
+/// Concurrent clients, and writes per client; afterwards all objects are deleted one after the other.
 const CLIENTS: usize = 8;
 const WRITES: usize = 20;
 const ZONE: &str = "zones: [{ name: gslb.example, ns: [ns1.example.net] }]\n";
 const STORE: &str = "objects.redb>";
 
-/// What has been flushed so far, by the lines up to one. A batch is flushed twice: what it says, then that it holds.
+/// Flushed data up to a line of the trace. A batch is flushed twice: first its content, then the commit record.
 #[derive(Default)]
 struct Seen {
-    /// By thread: what it has written and not begun to flush; and what it flushes now.
+    /// Per thread: data written and not yet being flushed, and data of the flush in progress.
     written: BTreeMap<String, BTreeSet<String>>,
     flushing: BTreeMap<String, BTreeSet<String>>,
-    /// Flushed once: what holds is written then, and flushed again.
+    /// Data flushed once; the commit record is written and flushed next.
     held: BTreeSet<String>,
     flushed: BTreeSet<String>,
-    /// Flushes since the last acknowledgement.
+    /// Number of flushes since the last acknowledgement.
     flushes: usize,
     made: usize,
     deleted: usize,
 }
 
 impl Seen {
-    /// Takes one line in; `THREAD CALL(…) = RESULT`, in two where others come between.
+    /// Processes one line: `THREAD CALL(…) = RESULT`, or two lines if others are in between.
     fn see(&mut self, line: &str) {
         let (thread, call) = line.split_once(' ').expect("a line begins with its thread");
         let (thread, call) = (thread.to_owned(), call.trim_start());
@@ -73,7 +73,7 @@ impl Seen {
     }
 }
 
-/// The names of written objects in a line.
+/// Returns the names of written objects in a line.
 fn markers(line: &str) -> impl Iterator<Item = String> {
     line.match_indices("marker").filter_map(|(at, _)| line.get(at..at + 10)).map(str::to_owned)
 }
@@ -83,7 +83,7 @@ fn write_is_acknowledged_only_after_the_flush() {
     let server = Fairway::start(ZONE, &[]);
     let calls = server.folder.path().join("calls");
     let mut command = Command::new(program("strace", "strace"));
-    // As many octets of each call as the largest page that the store writes.
+    // As many bytes of each call as the largest page that the store writes.
     command.args([
         "-qq",
         "-f",

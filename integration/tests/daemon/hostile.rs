@@ -1,4 +1,4 @@
-//! Gateways that answer probes with malice: none of them touches another name, the memory, or the checks of others.
+//! Malicious gateways: none affects another name, the memory, or the checks of others.
 
 use std::{
     fs,
@@ -17,12 +17,12 @@ use fairway_integration::{
 
 use super::{Gateway, LIMIT, NAME, failing_over, hold, state};
 
-/// Most octets that a gateway gets rid of in one probe: the 256 KiB that a probe reads, and what the kernels of both sides
-/// hold, of which the gateway's own is kept small.
+/// Maximum bytes that a gateway can send in one probe: the 256 KiB that a probe reads, and the socket buffers of both sides,
+/// of which the gateway's is kept small.
 const POURED_MAX: u64 = (256 << 10) + (1 << 20);
 const SEND_BUFFER: usize = 16 << 10;
 
-/// A gateway that pours, and what it got rid of.
+/// A gateway that sends without end, and the amount that it sent.
 struct Pouring {
     gateway: Gateway,
     probes: Arc<AtomicU64>,
@@ -30,7 +30,7 @@ struct Pouring {
 }
 
 impl Pouring {
-    /// Writes `head` and then `piece` again and again until the other side has enough, or the test ends.
+    /// Writes `head` and then `piece` repeatedly until the peer closes, or the test ends.
     fn start(address: &str, port: u16, head: &'static str, piece: Vec<u8>) -> Self {
         let [probes, octets] = [Arc::default(), Arc::<AtomicU64>::default()];
         let counted = (Arc::clone(&probes), Arc::clone(&octets));
@@ -48,7 +48,7 @@ impl Pouring {
         Self { gateway, probes, octets }
     }
 
-    /// It was probed, and each probe took little of what it had.
+    /// Checks that it was probed, and that each probe read a bounded amount.
     fn expect_little_taken(&self) {
         let [probes, octets] = [&self.probes, &self.octets].map(|count| count.load(Ordering::Relaxed));
         let at = self.gateway.at;
@@ -57,7 +57,7 @@ impl Pouring {
     }
 }
 
-/// Resident memory of a process, in MiB.
+/// Returns the resident memory of a process in MiB.
 fn memory(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the kernel tells it");
@@ -75,7 +75,7 @@ fn endless_streams_of_gateways_affect_nothing_else() {
         Pouring::start("127.0.0.5", port, "", vec![0xff; 65_536]),
     ];
     let good = Gateway::healthy("127.0.0.6", port);
-    // A body is looked for, so that each probe reads on as long as it may.
+    // The monitor matches the body, so that each probe reads up to its limit.
     let monitor = format!("type: http, port: {port}, body: ok, period: 200ms, timeout: 200ms, rise: 2, fall: 2");
     let clusters = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"];
     let names = ["streams", "heads", "redirects", "nonsense", "good"];

@@ -1,4 +1,4 @@
-//! Intents on a running server: what their answers say of them, and what a dry run tells.
+//! Intents on a running server: their status, and dry runs.
 
 use fairway_integration::{load::resolve, real::Fairway};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn told(server: &Fairway, method: &str, path: &str, body: &str, status: u16) -> 
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// What is said of a condition: its status and reason.
+/// Returns status and reason of a condition.
 fn condition<'a>(intent: &'a Value, kind: &str) -> (&'a str, &'a str, &'a str) {
     let all = intent["status"]["conditions"].as_array().expect("an intent has conditions");
     let of = all.iter().find(|of| of["type"] == kind).unwrap_or_else(|| panic!("no {kind}: {all:?}"));
@@ -56,7 +56,7 @@ fn intent_status_has_answers_members_and_conflicts() {
         "weight": {"effective": 1, "source": "services"}});
     assert_eq!(status["members"], json!([member]), "{status}");
 
-    // A younger one with the same name, seen over the other family of paths: its members join, and both say so.
+    // A newer intent with the same name, created with the other path family: members are merged, and both report it.
     let younger = told(&server, "POST", E, &intent("late", "pay", "shop.gslb.example"), 201);
     let (is, why, words) = condition(&younger, "Conflict");
     assert!((is, why) == ("True", "Shadowed") && words.contains("/shop, which is older"), "{words}");
@@ -70,7 +70,7 @@ fn intent_status_has_answers_members_and_conflicts() {
     let listed = told(&server, "GET", W, "", 200);
     assert_eq!(listed[1]["status"], older["status"], "a list says it too");
 
-    // What comes to nothing says why, also before it is written.
+    // An intent without effect reports the reason, also before it is written.
     for (name, service, external, why) in
         [("none", "nobody", "none.gslb.example", "no declared cluster"), ("far", "shop", "far.example.org", "zone")]
     {
@@ -87,11 +87,11 @@ fn intent_status_has_answers_members_and_conflicts() {
     assert_eq!(condition(&told(&server, "POST", W, &inner, 201), "Ready").1, "NotExternal");
     let dry = told(&server, "DELETE", &format!("{W}/shop?dryRun=true"), "", 200);
     assert_eq!(dry["deleted"], json!(["inbound/p/a/v1/default/default/shop"]), "{dry}");
-    // What GET gives, PUT takes.
+    // PUT accepts the body of GET.
     told(&server, "PUT", &format!("{W}/shop"), &older.to_string(), 200);
 }
 
-/// Fairway's own path of the intent that W calls by `NAME`.
+/// Returns Fairway's own path of the intent that ONAP names `NAME`.
 fn own(name: &str) -> String {
     format!("/v1/intents/inbound/p/a/v1/default/default/{name}")
 }
@@ -132,7 +132,7 @@ fn intents_of_all_projects_are_listed_and_changed_by_key() {
     let (_, made) = watcher.event("changed");
     assert_eq!((&made["key"], condition(&made["intent"], "Ready").0), (&json!(all[1]), "True"));
     told(&server, "DELETE", &own("shop"), "", 204);
-    // What another project has made in between is none of this watcher's.
+    // Changes of another project in between are not sent to this watcher.
     assert_eq!(watcher.event("changed").1["key"], all[0]);
     assert_eq!(watcher.event("deleted").1["name"], all[1]);
 }
@@ -202,7 +202,7 @@ fn repeated_intent_write_with_idempotency_key_is_done_once() {
     assert_eq!(changed.0, 200, "{changed:?}");
     let same = send("PUT", &one, "d", &intent("shop", "pay", "shop.gslb.example"));
     assert_eq!((same.0, &same.1), (200, &changed.1), "it is no change");
-    // Whatever became of the object since, and without doing it again.
+    // The repeated request gets the first answer, independent of later changes, and is not executed again.
     assert_eq!(send("POST", W, "a", &body), made);
     assert_eq!(send("POST", "/v1/intents", "b", &item.to_string()), by_key);
     assert_eq!(send("PUT", &one, "c", &intent("shop", "pay", "shop.gslb.example")), changed);
@@ -258,7 +258,7 @@ fn apply_of_intents_prints_the_change_before() {
     assert!(told.contains("inbound/p/a/v1/default/default/shop  served"), "{told}");
     let (_, told) = run(&["get", "intents", "inbound/p/a/v1/default/default/shop", "--json"]);
     assert!(told.contains("\"serviceName\": \"pay\""), "{told}");
-    // Without what it lies below, and in a place that none can have.
+    // Without the parent, and at an invalid path.
     for (key, why) in
         [("compound-inbound/p/a/v1/default/default/c/shop", "no compound"), ("inbound/p/shop", "is no key")]
     {
@@ -274,7 +274,7 @@ fn apply_of_intents_prints_the_change_before() {
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.rcode == 3), "it is gone");
 }
 
-/// Applies these intents, each a key and what it says, by the command; its exit status and what it said.
+/// Applies intents (key and body) with the command; returns its exit status and output.
 fn applied(server: &Fairway, intents: &[Value], arguments: &[&str]) -> (Option<i32>, String) {
     let file = server.folder.path().join("applied.yaml");
     std::fs::write(&file, json!({"intents": intents}).to_string()).expect("the folder can be written");
@@ -283,7 +283,7 @@ fn applied(server: &Fairway, intents: &[Value], arguments: &[&str]) -> (Option<i
     (output.status.code(), said(&output))
 }
 
-/// An intent of `shop` with its key.
+/// Returns an intent of `shop` with its key.
 fn item(name: &str) -> Value {
     let said: Value = serde_json::from_str(&intent(name, "shop", &format!("{name}.gslb.example"))).expect("it is JSON");
     json!({"key": key(name), "intent": said})
@@ -298,20 +298,20 @@ fn prune_removes_only_intents_of_the_same_identity() {
     let mut server = Fairway::start(SCENE, &[]);
     let all = ["stays", "goes", "edited", "again"].map(item);
     assert_eq!(applied(&server, &all, &["apply"]).0, Some(0));
-    // Over HTTP somebody else asks: by the orchestrator's path, by the editor's, and by an `apply` of theirs.
+    // Over HTTP the identity differs: with ONAP's path, with the page's path, and with `apply`.
     told(&server, "POST", W, &intent("ordered", "shop", "ordered.gslb.example"), 201);
     told(&server, "PUT", &own("edited"), &intent("edited", "pay", "edited.gslb.example"), 200);
     let theirs = json!({"intents": [item("theirs"), item("mended")]}).to_string();
     told(&server, "POST", "/v1/apply", &theirs, 200);
     told(&server, "PUT", &own("mended"), &intent("mended", "pay", "mended.gslb.example"), 200);
-    // It says the same: nothing is changed, and it is as it was applied.
+    // An equivalent intent changes nothing and keeps its owner.
     told(&server, "PUT", &own("again"), &intent("again", "shop", "again.gslb.example"), 200);
     let list = told(&server, "GET", "/v1/intents", "", 200);
     let is_applied = |item: &Value| item["metadata"]["applied"] == true;
     let noted: Vec<_> = list["items"].as_array().expect("a list").iter().filter(|item| is_applied(item)).collect();
     let noted: Vec<_> = noted.iter().map(|item| item["key"].as_str().unwrap_or_default().to_owned()).collect();
     assert_eq!(noted, ["again", "goes", "stays", "theirs"].map(key));
-    // Who declared what outlasts the process.
+    // The owner survives a restart.
     server.process.signal("KILL");
     server.process.ended(LIMIT);
     server.process = serve_again(&server, "again.log");
@@ -334,7 +334,7 @@ fn prune_removes_only_intents_of_the_same_identity() {
     assert_eq!(names.map(is_answered), [true, false, true, true, true, true, true]);
     assert_eq!(applied(&server, &rest, &["diff", "--prune"]), (Some(0), String::new()));
 
-    // The other identity prunes its own.
+    // The other identity prunes its own intents.
     let pruned = told(&server, "POST", "/v1/apply?prune=true", "{}", 200);
     assert_eq!(pruned["deleted"], json!([key("theirs")]), "{pruned}");
     assert_eq!(names.map(is_answered), [true, false, true, true, true, false, true]);
@@ -364,7 +364,7 @@ fn referenced_intent_is_not_pruned() {
             assert!(code == Some(1) && text.contains(&format!("{held} is in use by {by}")), "{text}");
         }
     }
-    // Parent and child together hold on to nothing else.
+    // Parent and child together are referenced by nothing else.
     let rest = ["shop", "mail"].map(item);
     let (code, text) = applied(&server, &rest, &["apply", "--prune"]);
     assert!(code == Some(0) && text.matches("deleted").count() == 2, "{text}");

@@ -1,7 +1,7 @@
-//! The real binary as a daemon: reloads, restarts, replacement, commands, wants of the machine, hostile gateways, each under
-//! continuous queries where that is what an operator would fear.
+//! The real binary as a daemon: reloads, restarts, replacement, commands, resource limits, hostile gateways. Tests send continuous
+//! queries where an operator would fear lost answers.
 //!
-//! What single pieces do (the reader of the configuration, the hand-over, the health checks) is told beside them.
+//! Unit tests cover the single parts (reader of the configuration, hand-over, health checks).
 
 use std::{
     io::{Read, Write},
@@ -40,13 +40,13 @@ mod traces;
 mod unreadable;
 mod watch;
 
-/// Longest time for anything that happens at once on an idle machine.
+/// Longest wait for an event that is immediate on an idle machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The name of every test.
+/// The name that every test queries.
 const NAME: &str = "www.gslb.example";
 
-/// A configuration that answers [`NAME`] with these addresses of one cluster, unchecked.
+/// Returns a configuration that answers [`NAME`] with these addresses of one cluster, without a monitor.
 fn answering(addresses: &[&str]) -> String {
     format!(
         "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
@@ -59,7 +59,7 @@ names: [{{ name: {NAME}, pool: shop }}]
     )
 }
 
-/// A configuration that answers [`NAME`] with the first of these clusters that is up; `monitor` says how they are checked.
+/// Returns a configuration that answers [`NAME`] with the first of these clusters that is up; `monitor` is the monitor of all.
 fn failing_over(clusters: &[(&str, &str)], monitor: &str) -> String {
     let declared = clusters.iter().map(|(name, address)| format!("{{ name: {name}, addresses: [{address}] }}"));
     let members = clusters.iter().map(|(name, _)| format!("{{ cluster: {name} }}"));
@@ -75,7 +75,7 @@ names: [{{ name: {NAME}, pool: shop }}]
     )
 }
 
-/// `GET /v1/state`.
+/// Returns `GET /v1/state`.
 fn state(server: SocketAddr) -> serde_json::Value {
     let (_, body) = http_get(server, "/v1/state").expect("/v1/state answers");
     serde_json::from_str(&body).expect("/v1/state is JSON")
@@ -86,20 +86,20 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(fairway_binary()).args(arguments).output().expect("the program starts")
 }
 
-/// Everything that a command printed.
+/// Returns the whole output of a command.
 fn said(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|octets| String::from_utf8_lossy(octets).into_owned()).concat()
 }
 
-/// The traces of a log's lines with this message, empty for those that have none.
+/// Returns the trace ids of the log lines with this message; empty for lines without one.
 fn traces(log: &str, msg: &str) -> Vec<String> {
-    // The last line may be half written.
+    // The last line may be incomplete.
     let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let wanted = lines.filter(|line| line["msg"] == msg);
     wanted.map(|line| line["trace"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Lets time pass and looks all the while whether `check` still holds.
+/// Waits, and checks all the time that `check` still holds.
 fn hold(span: Duration, mut check: impl FnMut()) {
     let end = Instant::now() + span;
     while Instant::now() < end {
@@ -108,7 +108,7 @@ fn hold(span: Duration, mut check: impl FnMut()) {
     }
 }
 
-/// A gateway of the test's own: takes connections one after the other and gives each to `serve`, until it is dropped.
+/// A gateway of the test: accepts connections one after the other and passes each to `serve`, until it is dropped.
 struct Gateway {
     at: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -116,7 +116,7 @@ struct Gateway {
 }
 
 impl Gateway {
-    /// `serve` gets the connection and a flag that tells it to end.
+    /// `serve` gets the connection and a flag that asks it to end.
     fn start(address: &str, port: u16, serve: impl Fn(&mut std::net::TcpStream, &AtomicBool) + Send + 'static) -> Self {
         let listener = TcpListener::bind((address, port)).expect("loopback has the port");
         let at = listener.local_addr().expect("it is bound");
@@ -136,7 +136,7 @@ impl Gateway {
         Self { at, stop, thread: Some(thread) }
     }
 
-    /// One that says 200 to everything.
+    /// Returns a gateway that answers 200 to everything.
     fn healthy(address: &str, port: u16) -> Self {
         Self::start(address, port, |stream, _| {
             let _ = stream.read(&mut [0; 1_024]);
@@ -148,7 +148,7 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes it out of its wait for the next connection.
+        // Wakes the thread that waits for the next connection.
         let _ = std::net::TcpStream::connect(self.at);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -156,7 +156,7 @@ impl Drop for Gateway {
     }
 }
 
-/// Starts the program on a folder's `fairway.yaml` with these further arguments; its output is in `log`.
+/// Starts the program on a folder's `fairway.yaml` with further arguments; its output goes to `log`.
 fn serve_again(server: &Fairway, log: &str) -> Process {
     let folder: &Path = server.folder.path();
     Process::start(&mut fairway_integration::real::serve(folder), &folder.join(log))

@@ -1,4 +1,4 @@
-//! What was declared by command outlasts a kill and a replacement, and nobody is answered without it.
+//! Objects declared by command survive a kill and a replacement, and no query is answered without them.
 
 use fairway_integration::{
     load::{Load, resolve},
@@ -7,10 +7,10 @@ use fairway_integration::{
 
 use super::{LIMIT, NAME, said, serve_again, watch::Watcher};
 
-/// A zone alone: everything else is declared to the server.
+/// A zone only: everything else is declared over the API.
 const ZONE: &str = "zones: [{ name: gslb.example, ns: [ns1.example.net] }]\n";
 
-/// Declares [`NAME`] with this address; in the answers when the command ends.
+/// Declares [`NAME`] with this address. The answers have it when the command returns.
 fn declare(server: &Fairway, address: &str) {
     let file = server.folder.path().join("objects.yaml");
     let text = format!(
@@ -93,7 +93,7 @@ fn watcher_gets_each_served_change_and_resumes() {
     assert!(named.status.success(), "{}", said(&named));
     let deleted = server.command(&["delete", "pools", "shop"]);
     assert!(deleted.status.success(), "{}", said(&deleted));
-    // The cluster's change is none of a pool.
+    // A change of the cluster is no change of a pool.
     let (last, gone) = pools.event("deleted");
     assert_eq!((&gone["name"], gone["revision"].to_string()), (&"shop".into(), last.clone()));
 

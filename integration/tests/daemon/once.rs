@@ -1,4 +1,4 @@
-//! Writes that are sent again with their `Idempotency-Key`: answered as before, and done once, also over a kill.
+//! Writes repeated with their `Idempotency-Key`: answered as before and executed once, also across a kill.
 
 use std::{
     io::{Read, Write},
@@ -52,12 +52,12 @@ fn repeated_write_with_idempotency_key_is_done_once() {
     assert!(first.0 == 201 && first.1.contains("etag: \"1\"") && first.1.contains(one), "{first:?}");
     assert_eq!(ask(&server, "POST", all, "a", &cluster("eu1", "192.0.2.1")), first);
     assert_eq!(ask(&server, "POST", all, "", &cluster("eu1", "192.0.2.1")).0, 409, "without a key it is another one");
-    // Whatever became of the object since.
+    // Independent of later changes of the object.
     let changed = ask(&server, "PUT", one, "b", &cluster("eu1", "192.0.2.2"));
     assert_eq!(changed.0, 200, "{changed:?}");
     assert_eq!(ask(&server, "POST", all, "a", &cluster("eu1", "192.0.2.1")), first);
     assert_eq!(ask(&server, "PUT", one, "b", &cluster("eu1", "192.0.2.2")), changed);
-    // The same once more is no change, and yet an answer of its own.
+    // The same body with another key is no change and has its own answer.
     let same = ask(&server, "PUT", one, "c", &cluster("eu1", "192.0.2.2"));
     assert_eq!((same.0, &same.1), (200, &changed.1), "{same:?}");
     assert_eq!(ask(&server, "PUT", one, "c", &cluster("eu1", "192.0.2.2")), same);
@@ -95,7 +95,7 @@ fn write_unanswered_by_a_kill_is_answered_on_retry() {
         let (name, key) = (format!("c{round}"), format!("key-{round}"));
         let body = cluster(&name, "192.0.2.1");
         let unread = begin(server.http, "POST", "/v1/clusters", &key, &body);
-        // Before, amid and after the write, as it comes.
+        // The kill may come before, during or after the write.
         std::thread::park_timeout(Duration::from_millis(round * 8));
         server.process.signal("KILL");
         server.process.ended(LIMIT);

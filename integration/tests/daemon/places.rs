@@ -1,4 +1,4 @@
-//! Databases of maps under a running server: a new one moves clients, a damaged one changes nothing.
+//! Location databases of a running server: a new one changes answers, a damaged one changes nothing.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use super::{LIMIT, NAME, said, state};
 const EU: [&str; 1] = ["192.0.2.1"];
 const US: [&str; 1] = ["192.0.2.2"];
 
-/// Clients of Germany first get eu1, all others us1; `map` says where clients are.
+/// Clients in Germany get eu1 first, all others us1; `map` locates the clients.
 fn config(map: &str) -> String {
     format!(
         "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
@@ -39,7 +39,7 @@ fn new_mmdb_changes_answers_and_damaged_one_does_not() {
     let server = Fairway::start(&config("networks: [{ network: 127.0.0.0/8, country: DE }]"), &[]);
     wait_answer(server.dns, NAME, &EU, LIMIT);
     let file = server.folder.path().join("places.mmdb");
-    // As tools do it that write databases: beside the file, then renamed.
+    // As tools that write databases do: written next to the file, then renamed.
     let put = |octets: &[u8]| {
         let new = server.folder.path().join("new");
         fs::write(&new, octets).expect("the folder can be written");

@@ -1,6 +1,6 @@
-//! Started as root, the daemon becomes another user for good, and does all its work as that one.
+//! A daemon started as root switches to another user permanently, and does all its work as that user.
 //!
-//! Needs root, as a container's tests usually have; otherwise says so and tests nothing.
+//! Needs root, which the tests of a container usually have; otherwise it prints so and tests nothing.
 
 use std::{
     fs,
@@ -26,10 +26,10 @@ fn config(addresses: &[&str]) -> String {
     format!("user: {USER}\n{}", answering(addresses))
 }
 
-/// A server that root started, which has become [`USER`]; none if this test is not root.
+/// Returns a server that root started and that switched to [`USER`]; `None` if this test is not root.
 fn started_as_root() -> Option<Fairway> {
     if status(Path::new("/proc/self"), "Uid:")[1] != "0" {
-        // Past the harness, which keeps what a passing test prints to itself.
+        // Written to standard error, because the test harness hides the output of passing tests.
         let _ = writeln!(io::stderr(), "NOT TESTED: only root can switch users; run this test as root");
         return None;
     }
@@ -41,14 +41,14 @@ fn started_as_root() -> Option<Fairway> {
     Some(Fairway::start_in(folder, dns, http))
 }
 
-/// The words of a line of a process' or thread's status.
+/// Returns the words of a line of the status of a process or thread.
 fn status(process: &Path, key: &str) -> Vec<String> {
     let text = fs::read_to_string(process.join("status")).expect("it runs");
     let line = text.lines().find_map(|line| line.strip_prefix(key));
     line.unwrap_or_else(|| panic!("{key} is missing")).split_whitespace().map(str::to_owned).collect()
 }
 
-/// User and group of [`USER`], from the system's list.
+/// Returns user id and group id of [`USER`].
 fn ids() -> [String; 2] {
     let text = fs::read_to_string("/etc/passwd").expect("the list of users");
     let line = text.lines().find(|line| line.starts_with(&format!("{USER}:"))).expect("the user exists");
@@ -56,8 +56,8 @@ fn ids() -> [String; 2] {
     [fields[2], fields[3]].map(str::to_owned)
 }
 
-/// Every thread is that user, with its group alone and no capability, and has no way back: real, effective, saved and
-/// file system ids are all the same.
+/// Checks every thread: all of its user ids (real, effective, saved, file system) are that user, with its group only and no
+/// capability.
 fn assert_unprivileged(pid: u32) {
     let [user, group] = ids();
     let threads: Vec<_> = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten().collect();
@@ -78,7 +78,7 @@ fn server_started_as_root_serves_unprivileged() {
     let Some(server) = started_as_root() else { return };
     assert_unprivileged(server.process.pid());
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&OLD)));
-    // Its state is its own: root commands it, and it writes.
+    // The server can write its state, and root can send it commands.
     let added = server.command(&["override", "add", "eu1", "drain", "--reason", "work", "--for", "1h"]);
     assert!(added.status.success(), "{}", said(&added));
     let data = server.folder.path().join("data");
@@ -86,7 +86,7 @@ fn server_started_as_root_serves_unprivileged() {
         let owner = fs::metadata(data.join(file)).expect("it is there").uid().to_string();
         assert_eq!(owner, ids()[0], "{file:?}");
     }
-    // It reloads what it can read, and is refused what only root can: the old configuration serves on.
+    // A reload of a file that only root can read fails; the old configuration stays in use.
     server.write_config(&config(&NEW));
     wait_until("the new configuration", LIMIT, || state(server.http)["config"]["generation"] == 2);
     let file = server.folder.path().join("fairway.yaml");

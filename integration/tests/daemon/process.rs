@@ -1,4 +1,4 @@
-//! Life of the process: readiness, too few descriptors, time in which it does not run.
+//! The process: readiness, too few descriptors, and time in which it does not run.
 
 use std::{
     io::Write,
@@ -21,7 +21,7 @@ fn udp_is_answered_with_64_descriptors_and_200_connections() {
     let folder = TempDir::new().expect("a temporary folder");
     let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let file = folder.path().join("fairway.yaml");
-    // One client may take all there is: that is the harder case.
+    // One client may use all connections, which is the harder case.
     let config = head(dns, http) + "tcp: { connectionsMax: 1000, perClientMax: 1000 }\n" + &answering(&["192.0.2.1"]);
     std::fs::write(&file, config).expect("the folder can be written");
     let mut command = Command::new("sh");
@@ -59,7 +59,7 @@ fn server_stopped_for_two_seconds_reports_no_gateway_down() {
         server.process.signal("STOP");
         hold(Duration::from_secs(2), || {});
         server.process.signal("CONT");
-        // Several periods: every probe of that time is judged.
+        // Several periods, so that every probe of that time is evaluated.
         hold(Duration::from_secs(1), || {
             let reply = resolve(server.dns, NAME);
             assert!(reply.as_ref().is_some_and(|reply| reply.is(&["127.0.0.2"])), "{reply:?}");
@@ -69,10 +69,10 @@ fn server_stopped_for_two_seconds_reports_no_gateway_down() {
     assert!(server.metric("fairway_observer_stalled_seconds_total", "") >= 3.0, "the stop went unnoticed");
 }
 
-/// S0-54, S0-55: whoever balances over several servers asks this one only while it answers.
+/// S0-54, S0-55: a load balancer over several servers sends queries here only while this one answers.
 #[test]
 fn server_is_live_but_not_ready_before_the_first_probes_and_during_the_stop() {
-    // Takes connections and says nothing: the first round ends at its limit.
+    // Accepts connections and sends nothing: the first round ends at its timeout.
     let silent = TcpListener::bind("127.0.0.2:0").expect("a port is free");
     let port = silent.local_addr().expect("it is bound").port();
     let monitor = format!("type: http, port: {port}, period: 20s, timeout: 20s");
@@ -87,7 +87,7 @@ fn server_is_live_but_not_ready_before_the_first_probes_and_during_the_stop() {
     wait_until("it says that it waits", LIMIT, || is(503, "the first round of probes is not done"));
     assert_eq!(http_get(http, "/healthz").map(|(status, _)| status), Some(200));
     wait_until("it is ready", LIMIT, || is(200, "ready"));
-    // A query that has begun to arrive keeps the process for a while.
+    // A query that has begun to arrive keeps the process running for a while.
     let mut begun = TcpStream::connect(dns).expect("it listens");
     begun.write_all(&[0, 40, 1, 2]).expect("it is read");
     wait_answer(dns, NAME, &["127.0.0.2"], LIMIT);
@@ -119,14 +119,14 @@ fn answering_threads_have_the_highest_priority() {
     }
 }
 
-/// It ends with each reading: strace holds one where it opens the file.
+/// The thread ends with each reload: strace holds one where it opens the file.
 #[cfg(feature = "real")]
 #[test]
 fn compiling_thread_has_the_lowest_priority() {
     let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
     let folder = server.folder.path();
     let mut command = Command::new(fairway_integration::real::program("strace", "strace"));
-    // Ten minutes, in microseconds: longer than the test looks.
+    // Ten minutes in microseconds: longer than the test.
     command.args(["-qq", "-f", "-e", "trace=openat", "-e", "inject=openat:delay_enter=600000000"]);
     command.arg("-P").arg(folder.join("fairway.yaml")).arg("-o").arg(folder.join("calls"));
     command.args(["-p", &server.process.pid().to_string()]);
@@ -145,21 +145,21 @@ fn compiling_thread_has_the_lowest_priority() {
     });
 }
 
-/// The threads of a server.
+/// Returns the threads of a server.
 fn tasks(server: &Fairway) -> impl Iterator<Item = PathBuf> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", server.process.pid())).expect("its threads");
     tasks.filter_map(|task| Some(task.ok()?.path()))
 }
 
-/// The shares of those whose names begin so.
+/// Returns the scheduling of the threads whose names begin with this.
 fn shares(server: &Fairway, begin: &str) -> Vec<(i32, u32)> {
     tasks(server).filter_map(|task| share(&task, begin)).collect()
 }
 
-/// What `sched(7)` calls the policy of threads that take the core from nobody by waking up.
+/// Policy of threads whose wake-up preempts no other (`SCHED_BATCH`, sched(7)).
 const SCHED_BATCH: u32 = 3;
 
-/// Niceness and policy of a thread whose name begins so (proc_pid_stat(5), fields 19 and 41).
+/// Returns niceness and policy of a thread whose name begins with this (proc_pid_stat(5), fields 19 and 41).
 fn share(task: &Path, begin: &str) -> Option<(i32, u32)> {
     let stat = std::fs::read_to_string(task.join("stat")).ok()?;
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;

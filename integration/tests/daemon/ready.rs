@@ -1,4 +1,4 @@
-//! Who is told that a daemon is ready, and that it stops: once each, and at nobody's expense.
+//! The notifications that a daemon is ready and that it stops: each is sent once, and delays nothing.
 
 use std::{
     io::{Read, Write},
@@ -16,12 +16,12 @@ use super::{Gateway, LIMIT, NAME, answering};
 
 const ADDRESS: [&str; 1] = ["192.0.2.1"];
 
-/// A configuration whose callback is this port of loopback.
+/// Returns a configuration whose callback is this port of loopback.
 fn telling(port: u16) -> String {
     answering(&ADDRESS) + &format!("identity: {{ id: ns1 }}\nready: {{ callback: \"http://127.0.0.1:{port}/told\" }}\n")
 }
 
-/// A receiver that takes every message, and the messages.
+/// A receiver that accepts every message, and the messages.
 fn receiver(port: u16) -> (Gateway, mpsc::Receiver<serde_json::Value>) {
     let (send, messages) = mpsc::channel();
     let take = move |stream: &mut TcpStream, _: &_| {
@@ -30,7 +30,7 @@ fn receiver(port: u16) -> (Gateway, mpsc::Receiver<serde_json::Value>) {
             let mut octets = [0; 1_024];
             match stream.read(&mut octets) {
                 Ok(length @ 1..) => request.extend_from_slice(&octets[..length]),
-                // Whoever wakes the gateway for its end says nothing.
+                // The connection that wakes the gateway at its end has no message.
                 _ => return,
             }
         }
@@ -66,17 +66,17 @@ fn late_receiver_gets_the_metrics_once_and_at_the_stop() {
 
 #[test]
 fn silent_receiver_delays_neither_start_nor_stop() {
-    // Connections wait in its queue for ever.
+    // Connections wait in its backlog for ever.
     let mute = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let mut server = Fairway::start(&telling(mute.local_addr().expect("it is bound").port()), &[]);
-    // It is ready while the first try, which may take 5 s, still waits.
+    // The server is ready while the first attempt, which may take 5 s, still waits.
     assert_eq!(server.metric("fairway_ready_callbacks_total", ""), 0.0);
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&ADDRESS)));
     let (mut try_of_ready, _) = mute.accept().expect("it tries");
     let begun = Instant::now();
     server.process.signal("TERM");
     assert!(server.process.ended(LIMIT).success());
-    // A second for the last try; a try of 5 s, or the drain of 5 s, would not fit.
+    // One second for the last attempt; an attempt of 5 s, or the drain of 5 s, would take longer.
     assert!(begun.elapsed() < Duration::from_secs(4), "it took {:?} to stop", begun.elapsed());
     let mut sent = String::new();
     let _ = try_of_ready.read_to_string(&mut sent);

@@ -1,4 +1,4 @@
-//! New configurations and zone files under load: no lost, mixed or wrong answer, and a faulty one changes nothing.
+//! New configurations and zone files under load: no lost, mixed or wrong answer, and an invalid one changes nothing.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::{Gateway, LIMIT, NAME, answering, said, state, traces};
 
-/// The addresses of two versions of a configuration: no answer may mix them.
+/// Addresses of two versions of a configuration: no answer may mix them.
 const OLD: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 const NEW: [&str; 2] = ["198.51.100.1", "198.51.100.2"];
 
@@ -47,7 +47,7 @@ fn changed_file_is_loaded_without_losing_an_answer() {
     wait_answer(server.dns, NAME, &NEW, LIMIT);
     load.wait_for(50);
     load.stop().expect_whole(50);
-    // The answers change a moment before it is told.
+    // The answers change a moment before the event is sent.
     wait_until("it is told", LIMIT, || state(server.http)["config"]["lastReload"]["trigger"] == "files");
 }
 
@@ -62,7 +62,7 @@ fn invalid_configuration_changes_no_answer_and_is_reported() {
     assert_eq!(report["accepted"], false);
     let faults = report["errors"].to_string();
     assert!(faults.contains("fairway.yaml:6:") && faults.contains("fastest"), "{faults}");
-    // What the log tells of it goes by the trace that the report names.
+    // The log lines of the reload have the trace id of the report.
     let trace = report["trace"].as_str().expect("it has one");
     let traced = |msg: &str| traces(&server.process.output(), msg).contains(&trace.to_owned());
     wait_until("the refusal is logged", LIMIT, || traced("configuration rejected; the previous one stays in use"));
@@ -81,7 +81,7 @@ fn invalid_configuration_changes_no_answer_and_is_reported() {
     load.stop().expect_whole(50);
 }
 
-/// Writes one version of a ConfigMap as the kubelet does, and swaps it in by renaming a link.
+/// Writes one version of a ConfigMap as the kubelet does: swaps it in by renaming a link.
 fn swap(folder: &Path, version: &str, text: &str) {
     fs::create_dir(folder.join(version)).expect("the version is new");
     fs::write(folder.join(version).join("fairway.yaml"), text).expect("the folder can be written");
@@ -104,7 +104,7 @@ fn swapped_config_map_is_reloaded() {
     load.stop().expect_whole(1);
 }
 
-/// A zone of many names; serial and addresses tell its version.
+/// Returns a zone of many names; serial and addresses identify the version.
 fn zone(serial: u32, network: &str) -> String {
     let mut text = format!("$TTL 60\n@ SOA ns1.example.net. hostmaster.example.net. {serial} 1d 2h 1000h 1m\n");
     text += "@ NS ns1.example.net.\n";
@@ -120,7 +120,7 @@ fn truncated_zone_file_is_rejected_and_the_old_zone_stays() {
     let server = Fairway::start(config, &[("gslb.zone", &zone(1, "192.0.2"))]);
     let next = zone(2, "198.51.100");
     let file = server.folder.path().join("gslb.zone");
-    // Inside the SOA, a name, after a name, after a type, inside an address, and where that is an address still.
+    // Truncated inside the SOA, in a name, after a name, after a type, inside an address, and where the rest is still an address.
     for last in [" 2h 10", "\nhos", "\nhost50 ", "host199 A", "host100 A 198.51", "host150 A 198.51.100.15"] {
         let end = next.find(last).expect("it is there") + last.len();
         fs::write(&file, &next[..end]).expect("the folder can be written");
@@ -141,8 +141,8 @@ fn truncated_zone_file_is_rejected_and_the_old_zone_stays() {
     wait_answer(server.dns, "host200.gslb.example", &["198.51.100.200"], LIMIT);
 }
 
-/// Zone files that nobody touched for a while are left unread at a reload: what is wished for above them changes all the same,
-/// and what is at fault above them has its place in them all the same.
+/// A reload does not read zone files that did not change. Steered names above them still change, and errors above them still have
+/// their location.
 #[test]
 fn steered_names_change_without_reading_the_zone_file() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -180,14 +180,14 @@ fn steered_names_change_without_reading_the_zone_file() {
     assert!(said(&refused).contains("gslb.zone:10:1"), "{}", said(&refused));
     wait_answer(dns, "any.gslb.example", &["203.0.113.2"], LIMIT);
     wait_answer(dns, "host7.gslb.example", &["192.0.2.7"], LIMIT);
-    // A change of the text is seen as ever.
+    // A change of the file is still detected.
     fs::write(path.join("gslb.zone"), zone(2, "198.51.100")).expect("the folder can be written");
     server.write_config(&config("one", "shop"));
     assert!(server.command(&["reload"]).status.success());
     wait_answer(dns, "host200.gslb.example", &["198.51.100.200"], LIMIT);
 }
 
-/// Two gateways in order, and `others` before them, so that every reload numbers what is checked anew.
+/// Returns two gateways in order, and `others` before them, so that every reload renumbers the targets.
 fn beside(others: &[&str], port: u16) -> String {
     let all: Vec<_> = others.iter().copied().chain(["127.0.0.2", "127.0.0.3"]).collect();
     let cluster = |address: &&str| format!("{{ name: \"c{address}\", addresses: [{address}] }}");
@@ -221,7 +221,7 @@ fn gateway_failure_during_reloads_is_one_transition_and_no_answer_is_wrong() {
     let server = Fairway::start(&beside(&[], port), &[]);
     wait_answer(server.dns, NAME, &["127.0.0.2"], LIMIT);
     let load = Load::start(server.dns, 8, NAME, |reply| reply.is(&["127.0.0.2"]) || reply.is(&["127.0.0.3"]));
-    // Nobody listens at the others: their verdicts come and go with them.
+    // Nobody listens at the others: their health status appears and disappears with them.
     let mut versions = [&["127.0.0.4"][..], &[], &["127.0.0.5", "127.0.0.4"], &["127.0.0.5"]].into_iter().cycle();
     let mut reload = || {
         let others = versions.next().expect("it goes round");
@@ -240,7 +240,7 @@ fn gateway_failure_during_reloads_is_one_transition_and_no_answer_is_wrong() {
         assert!(Instant::now() < end, "its death is not seen");
         reload();
     }
-    // Whatever is loaded now, it stays dead.
+    // It stays down across all reloads.
     for turn in 0..5 {
         reload();
         assert!(answer().is(&["127.0.0.3"]), "after it died, in turn {turn}: {:?}", answer());

@@ -1,4 +1,4 @@
-//! A new process takes over from an old one without losing a query.
+//! A new process replaces an old one without losing a query.
 
 use std::{
     net::{SocketAddr, TcpListener, UdpSocket},
@@ -109,7 +109,7 @@ fn port_in_use_is_reported_and_ends_the_start() {
 #[test]
 fn second_process_on_a_data_folder_names_the_first() {
     let server = Fairway::start(&answering(&HERE), &[]);
-    // On ports of its own: the folder alone is in the way.
+    // On other ports, so that only the data folder conflicts.
     let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let file = server.folder.path().join("second.yaml");
     std::fs::write(&file, head(dns, http) + &answering(&HERE)).expect("the folder can be written");
@@ -123,14 +123,14 @@ fn second_process_on_a_data_folder_names_the_first() {
 
 #[test]
 fn start_after_kill_answers_correctly_within_two_seconds() {
-    // The first gateway is dead, and known to be.
+    // The first gateway is down, and its status is known.
     let port = free_port();
     let alive = super::Gateway::healthy("127.0.0.3", port);
     let monitor = format!("type: http, port: {port}, period: 200ms, timeout: 200ms, rise: 2, fall: 2");
     let config = super::failing_over(&[("eu1", "127.0.0.2"), ("us1", "127.0.0.3")], &monitor);
     let mut server = Fairway::start(&config, &[]);
     fairway_integration::load::wait_answer(server.dns, NAME, &["127.0.0.3"], LIMIT);
-    // A machine that stands still for a moment does so once; a start that is slow, each time.
+    // A machine that stalls for a moment does so once; a slow start is slow each time.
     let mut took = vec![];
     while took.last().is_none_or(|took| *took >= Duration::from_secs(2)) {
         assert!(took.len() < 3, "the first answers took {took:?}");
@@ -195,7 +195,7 @@ fn queries_wait_in_activated_sockets_for_the_next_process() {
     serves();
     for round in ["second.log", "third.log"] {
         if round == "third.log" {
-            // A process that takes over knows that the sockets are not its own to close.
+            // A process that takes over must not close sockets of the service manager.
             let mut next = Process::start(serve(folder.path()).arg("--replace"), &folder.path().join("next.log"));
             assert!(process.ended(LIMIT).success() && next.is_running(), "{}", next.output());
             process = next;

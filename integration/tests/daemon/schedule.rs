@@ -1,4 +1,4 @@
-//! The edge of a window under a running server: the answer changes then and not before, and everything says why.
+//! A schedule transition on a running server: the answer changes then and not before, and the status gives the reason.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,10 +13,10 @@ use super::{LIMIT, NAME, said, state, traces};
 const DAY: [&str; 1] = ["192.0.2.1"];
 const NIGHT: [&str; 1] = ["192.0.2.2"];
 
-/// How far ahead the edge is: time enough for a reload, also on a busy machine.
+/// Time until the transition: enough for a reload, also on a busy machine.
 const AHEAD: Duration = Duration::from_secs(8);
 
-/// The first cluster serves before a moment, the second one from it on.
+/// Returns a configuration in which the first cluster serves before a moment, the second one from it on.
 fn config(edge: &str) -> String {
     format!(
         "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]

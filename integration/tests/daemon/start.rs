@@ -1,5 +1,5 @@
-//! S0-51: a start from a configuration and the environment alone, as an orchestrator does it; one that cannot be ends at once, with its
-//! reason and a status that is not 0.
+//! S0-51: a start from configuration and environment alone, as an orchestrator does it. A failed start ends at once with its reason
+//! and a status that is not 0.
 
 use std::{
     fs,
@@ -17,14 +17,14 @@ use fairway_integration::{
 
 use super::{LIMIT, NAME, answering, serve_again};
 
-/// `fairway serve` without a flag; everything it knows stands in these variables, and in none of ours.
+/// Runs `fairway serve` without flags, with exactly these variables.
 fn by_environment(variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(fairway_binary());
     command.arg("serve").env_clear().envs(variables.iter().copied());
     command
 }
 
-/// The variables that place a server: its configuration, where it listens, what it keeps.
+/// Returns the variables of a server: its configuration, listeners and data folder.
 fn placed(config: &Path, dns: SocketAddr, http: SocketAddr) -> Vec<(&'static str, String)> {
     let folder = config.parent().expect("a file lies in a folder");
     vec![
@@ -55,7 +55,7 @@ fn server_starts_from_configuration_and_environment() {
     assert!(process.ended(LIMIT).success(), "{}", process.output());
 }
 
-/// What is wrong with a start: the configuration, a variable that stands for another, and what is said.
+/// A failed start: the configuration, a replaced variable, and the expected message.
 type Fault<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a str);
 
 #[test]
@@ -100,7 +100,7 @@ fn failed_start_prints_the_reason_and_serves_nothing() {
         fs::write(&config, text).expect("the folder can be written");
         let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         let placed = placed(&config, dns, http);
-        // The later of two counts.
+        // The later of two values counts.
         let variables: Vec<_> = borrowed(&placed).into_iter().chain(*variable).collect();
         let mut process = Process::start(&mut by_environment(&variables), &folder.path().join("log"));
         let status = process.ended(LIMIT).code();
@@ -111,7 +111,7 @@ fn failed_start_prints_the_reason_and_serves_nothing() {
     }
 }
 
-/// S0-55: who knows two servers, and asks the other one where the first is silent, as resolvers do.
+/// S0-55: a client that knows two servers asks the other one if the first is silent, as resolvers do.
 #[test]
 fn restart_of_each_of_two_servers_loses_no_query() {
     let config = answering(&["192.0.2.1"]);

@@ -1,4 +1,4 @@
-//! What the answering threads ask of the kernel while they answer, seen by strace.
+//! The system calls of the answering threads while they answer, seen by strace.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -9,7 +9,7 @@ use fairway_integration::{
 
 use super::{LIMIT, NAME, answering};
 
-/// Ids of the threads that answer over UDP.
+/// Returns the ids of the threads that answer over UDP.
 fn workers(pid: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
     let ids = tasks.filter_map(|task| task.ok()?.file_name().into_string().ok());

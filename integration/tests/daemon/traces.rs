@@ -1,4 +1,4 @@
-//! Traces from a request to the answers that follow it, as a collector gets them from the real binary.
+//! Traces from a request to the answers that follow it, as a collector receives them from the real binary.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ use super::{Gateway, LIMIT, NAME};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
 
-/// A collector that takes everything, and what it took.
+/// A collector that accepts everything, and what it received.
 struct Collector {
     gateway: Gateway,
     taken: Arc<Mutex<Vec<Span>>>,
@@ -35,7 +35,7 @@ impl Collector {
         let taken = Arc::<Mutex<Vec<Span>>>::default();
         let to = Arc::clone(&taken);
         let gateway = Gateway::start("127.0.0.1", port, move |stream, _| {
-            // Whoever wakes the gateway for its end says nothing.
+            // The connection that wakes the gateway at its end has no request.
             let Some(body) = body_of(stream) else { return };
             let request = ExportTraceServiceRequest::decode(&*body).expect("a request of OTLP");
             let spans = request.resource_spans.into_iter().flat_map(|of| of.scope_spans).flat_map(|of| of.spans);
@@ -45,13 +45,13 @@ impl Collector {
         Self { gateway, taken }
     }
 
-    /// The spans of a trace so far, by name.
+    /// Returns the spans of a trace so far, by name.
     fn of(&self, trace: &str) -> BTreeMap<String, Span> {
         let taken = self.taken.lock().expect("nobody panics with it");
         taken.iter().filter(|span| hex(&span.trace_id) == trace).map(|span| (span.name.clone(), span.clone())).collect()
     }
 
-    /// The spans of a trace once these are there.
+    /// Waits for these spans of a trace.
     fn wait_for(&self, trace: &str, names: &[&str]) -> BTreeMap<String, Span> {
         wait_until(&format!("{names:?} of {trace}"), LIMIT, || {
             let spans = self.of(trace);
@@ -88,7 +88,7 @@ fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// What is said of a span, as text.
+/// Returns the attributes of a span as text.
 fn said(attributes: &[KeyValue], key: &str) -> Option<String> {
     let found = attributes.iter().find(|one| one.key == key)?;
     match found.value.as_ref()?.value.as_ref()? {
@@ -99,7 +99,7 @@ fn said(attributes: &[KeyValue], key: &str) -> Option<String> {
     }
 }
 
-/// A request with a body and further headers; its status.
+/// Sends a request with a body and further headers; returns its status.
 fn send(server: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> u16 {
     let mut stream = TcpStream::connect(server).expect("it listens");
     stream.set_read_timeout(Some(LIMIT)).expect("a timeout can be set");
@@ -142,7 +142,7 @@ fn one_trace_covers_a_request_up_to_the_answers() {
     let collector = Collector::start(port);
     let server = Fairway::start(&config(port, ""), &[]);
     let name = format!("{{\"name\": \"{NAME}\", \"pool\": \"shop\"}}");
-    // The first pool and the name, each in a trace of its own: by B3 in one header and in several.
+    // The first pool and the name, each in its own trace: with B3 in one header and in several.
     let b3 = "b3: a3ce929d0e0e4736a3ce929d0e0e4736-00f067aa0ba902b7-1\r\n";
     assert_eq!(send(server.http, "PUT", "/v1/pools/shop", b3, &pool(&["eu1"])), 201);
     let b3_multi = "X-B3-TraceId: b3ce929d0e0e4736\r\nX-B3-SpanId: 00f067aa0ba902b7\r\nX-B3-Sampled: 1\r\n";
@@ -182,7 +182,7 @@ fn one_trace_covers_a_request_up_to_the_answers() {
     let put = collector.wait_for("a3ce929d0e0e4736a3ce929d0e0e4736", &[request, "in force"]);
     assert_eq!(hex(&put[request].parent_span_id), PARENT);
     collector.wait_for("0000000000000000b3ce929d0e0e4736", &["POST /v1/names", "write", "compile", "in force"]);
-    // The lines of a request, and of the reading, lead to the trace and back.
+    // The log lines of a request and of the reload have the trace id, and the spans link to each other.
     let log = server.process.output();
     let audit =
         log.lines().find(|line| line.contains(TRACE) && line.contains("fairway::audit")).expect("an audit line");
@@ -231,11 +231,11 @@ fn unreachable_collector_does_not_delay_writes_and_is_logged_once() {
     assert!(server.metric("fairway_trace_spans_total", "dropped") > 0.0, "the queue is full");
     assert!(server.metric("fairway_trace_export_failures_total", "") >= 1.0);
     assert_eq!(server.metric("fairway_trace_spans_total", "sent"), 0.0);
-    // It is logged once the retries of the first batch have failed, too.
+    // The failure is logged after the retries of the first batch have failed.
     let failed = || server.process.output().matches("trace export failed").count();
     wait_until("the failure is logged", Duration::from_secs(60), || failed() > 0);
     assert_eq!(failed(), 1);
-    // Once it is back, so are traces.
+    // When the collector is back, it receives traces again.
     let collector = Collector::start(port);
     wait_until("it is back", Duration::from_secs(60), || {
         send(server.http, "GET", "/v1/pools", &traceparent("7bf92f3577b34da6a3ce929d0e0e4736", "01"), "");

@@ -1,6 +1,6 @@
-//! Files that are there and cannot be read, for any user: told by their place at a start, and at a reload the old state goes on.
+//! Files that exist and cannot be read by any user: reported with their path at a start; at a reload the old state stays in use.
 //!
-//! Permissions are left out: they bind no superuser, and tests run as one in many places. The reader's own tests have them.
+//! Permissions are not tested here, because they do not apply to root, which runs many tests. The reader's unit tests cover them.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::{LIMIT, said, state};
 
-/// What may lie where a file should, and what is said of it.
+/// Things that may exist instead of a file, and the expected error.
 const KINDS: [(Kind, &str); 6] = [
     (Kind::Nothing, "does not exist"),
     (Kind::Folder, "is a folder"),
@@ -35,12 +35,12 @@ enum Kind {
     Dangling,
     Loop,
     Pipe,
-    /// One that never ends.
+    /// A file that never ends.
     Device,
 }
 
 impl Kind {
-    /// Puts it where a file lies, or where none does.
+    /// Creates it in place of a file.
     fn put(self, path: &Path) {
         clear(path);
         match self {
@@ -69,14 +69,14 @@ fn clear(path: &Path) {
 const ZONE: &str =
     "$TTL 60\n@ SOA ns1.example.net. admin.example.net. 1 1d 2h 1000h 1m\n@ NS ns1.example.net.\n$INCLUDE hosts.zone\n";
 const HOSTS: &str = "www A 192.0.2.1\n";
-/// The same, one address on.
+/// The same configuration with the next address.
 const NEXT: &str = "www A 192.0.2.2\n";
 const CA: &str = "zones: [{ name: gslb.example, file: gslb.zone }]
 monitors: [{ name: gateway, type: https, port: 1, tls: { ca: { file: ca.pem } } }]
 ";
 const WWW: &str = "www.gslb.example";
 
-/// A folder with all that a server needs but what the test takes from it.
+/// Creates a folder with all files of a server, except those that the test replaces.
 fn folder() -> (TempDir, [SocketAddr; 2]) {
     let folder = TempDir::new().expect("a temporary folder");
     let at = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
@@ -87,7 +87,7 @@ fn folder() -> (TempDir, [SocketAddr; 2]) {
     (folder, at)
 }
 
-/// Which file, and where its fault stands.
+/// The file, and the location of its error.
 const FILES: [(&str, &str); 4] = [
     ("fairway.yaml", "fairway.yaml: the file "),
     ("gslb.zone", "fairway.yaml:3:37: zones[0].file: "),
@@ -95,13 +95,13 @@ const FILES: [(&str, &str); 4] = [
     ("ca.pem", "fairway.yaml:4:"),
 ];
 
-/// Whether the words of a fault are these; a folder in place of the configuration is read as one.
+/// True if an error has this text. A folder in place of the configuration is read as a folder of configurations.
 fn tells(text: &str, (file, place): (&str, &str), (kind, fact): (Kind, &str)) -> bool {
     let fact = if (file, kind) == ("fairway.yaml", Kind::Folder) { "contains no *.yaml" } else { fact };
     text.lines().any(|line| line.contains(place) && line.contains(fact) && line.contains("; "))
 }
 
-/// The end of a start that fails: its exit status and what it said.
+/// Returns the exit status and output of a failed start.
 fn start_fails(folder: &Path) -> (Option<i32>, String) {
     let mut process = Process::start(&mut serve(folder), &folder.join("fairway.log"));
     (process.ended(LIMIT).code(), process.output())
@@ -122,7 +122,7 @@ fn start_with_unreadable_file_names_it_and_ends() {
         }
         fs::write(&path, whole).expect("the place is free");
     }
-    // Text that is none, in the file that must be text; a zone file is octets.
+    // Invalid UTF-8 in a file that must be text; a zone file may contain any octets.
     fs::write(folder.path().join("fairway.yaml"), b"version: 1\nuser: m\xfcller\n").expect("it was written before");
     let (status, text) = start_fails(folder.path());
     assert!(status == Some(1) && text.contains("fairway.yaml:2:8: the text is not UTF-8 from here"), "{text}");
@@ -158,7 +158,7 @@ fn unreadable_state_file_does_not_prevent_the_start() {
     }
 }
 
-/// What a reload is refused with: by its own command, in `status` and in the state.
+/// Checks that a reload is rejected with this error: by its command, in `status` and in the state.
 fn refused(server: &Fairway) -> String {
     let reload = server.command(&["reload"]);
     assert_eq!(reload.status.code(), Some(1), "{}", said(&reload));
@@ -191,7 +191,7 @@ fn unreadable_file_changes_no_answer_and_is_in_the_status() {
     }
     load.wait_for(50);
     load.stop().expect_whole(50);
-    // A watcher that saw it vanish sees it come back, changed.
+    // A watcher that saw the file disappear sees it come back with a change.
     clear(&place("hosts.zone"));
     wait_until("its absence is noticed", LIMIT, || state(http)["config"]["stale"] == true);
     fs::write(place("hosts.zone"), NEXT).expect("the place is free");

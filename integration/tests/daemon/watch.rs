@@ -1,4 +1,4 @@
-//! `/v1/watch` of the running server: what is told and when, resume, the bound of watchers, and that nobody waits for them.
+//! `/v1/watch` of the running server: its events, resuming, the limit of watchers, and that nothing waits for them.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -10,7 +10,7 @@ use fairway_integration::real::{Fairway, free_port, http_get, wait_until};
 
 use super::{Gateway, LIMIT, answering, failing_over};
 
-/// A watcher's connection.
+/// Connection of a watcher.
 pub(crate) struct Watcher(BufReader<TcpStream>);
 
 impl Watcher {
@@ -18,7 +18,7 @@ impl Watcher {
         Self::at(server, &format!("/v1/watch{query}"), headers)
     }
 
-    /// A watcher of this path.
+    /// Opens a watcher of this path.
     pub(crate) fn at(server: SocketAddr, path: &str, headers: &str) -> Self {
         let mut stream = TcpStream::connect(server).expect("the server listens");
         stream.set_read_timeout(Some(LIMIT)).expect("a sound limit");
@@ -26,7 +26,7 @@ impl Watcher {
         Self(BufReader::new(stream))
     }
 
-    /// The next line that starts so, without that; none at the end of the stream.
+    /// Returns the rest of the next line that starts with this; `None` at the end of the stream.
     fn line(&mut self, start: &str) -> Option<String> {
         loop {
             let mut line = String::new();
@@ -43,7 +43,7 @@ impl Watcher {
         self.line("HTTP/1.1 ").expect("an answer")
     }
 
-    /// The next event of this kind: its id is the last one that was told before it.
+    /// Returns the next event of this kind, and the id of the last event before it.
     pub(crate) fn event(&mut self, kind: &str) -> (String, serde_json::Value) {
         let mut id = String::new();
         loop {
@@ -71,7 +71,7 @@ fn health_transition_event_has_its_impact_and_is_resent_after_last_event_id() {
     assert_eq!((&state["generation"], &state["ready"]), (&1.into(), &true.into()));
 
     drop(eu1);
-    // First verdicts may still be on their way.
+    // First health transitions may still arrive.
     let is_down = |(_, flip): &(String, serde_json::Value)| flip["to"] == "down";
     let (_, flip) = std::iter::repeat_with(|| watcher.event("transition")).find(is_down).expect("it never ends");
     assert_eq!(flip["clusters"][0], "eu1");
@@ -81,7 +81,7 @@ fn health_transition_event_has_its_impact_and_is_resent_after_last_event_id() {
     let shares = flip["pools"][0]["shares"].as_array().expect("a list");
     let share = |of: &str| shares.iter().find(|share| share["cluster"] == of).map(|share| share["after"].clone());
     assert_eq!((share("eu1"), share("us1")), (Some(0.0.into()), Some(100.0.into())));
-    // The state may have been told before the flip: who comes now hears of what holds.
+    // The state may have been sent before the transition; a new watcher gets the current state.
     let (_, after) = Watcher::new(server.http, "", "").event("state");
     assert_ne!(after["runtimeState"], state["runtimeState"]);
 

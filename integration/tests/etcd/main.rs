@@ -1,7 +1,7 @@
-//! Several real Fairways on one real etcd: each takes writes, all serve them; with etcd gone they go on; with equal ids they give
+//! Several real Fairways on one real etcd: each accepts writes, all serve them; without etcd they keep serving; with equal ids they give
 //! the same answers.
 //!
-//! What the store itself promises, also where etcd lies still or the network is cut, is told beside it (`src/store/objects/etcd`).
+//! Unit tests of the store cover its guarantees, also while etcd hangs or the network is cut.
 #![cfg(feature = "real")]
 
 mod webhook;
@@ -22,11 +22,11 @@ use fairway_model::Rtype;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Longest time for anything that happens at once on an idle machine.
+/// Longest wait for an event that is immediate on an idle machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The name that is declared.
+/// The declared name.
 const NAME: &str = "www.gslb.example";
-/// A key outside what the servers write, in base64.
+/// A key that is not of the servers, in base64.
 const ELSEWHERE: &str = "ZWxzZXdoZXJl";
 
 /// A real etcd.
@@ -67,7 +67,7 @@ impl Etcd {
         });
     }
 
-    /// Asks its JSON gateway, as `etcdctl` would; what it refuses with.
+    /// Sends a request to its JSON gateway, as `etcdctl` would; returns the error if it is refused.
     fn gateway(&self, path: &str, body: &Value) -> Result<Value, String> {
         let file = self.folder.path().join("body");
         std::fs::write(&file, body.to_string()).expect("the folder can be written");
@@ -81,7 +81,7 @@ impl Etcd {
         }
     }
 
-    /// Writes beside the prefix of the servers until it is full and says so by its alarm.
+    /// Writes next to the prefix of the servers until etcd is full and raises its alarm.
     fn fill(&self) {
         let put = json!({"key": ELSEWHERE, "value": "eHh4".repeat(128 << 10)});
         wait_until("etcd is full", LIMIT, || {
@@ -89,7 +89,7 @@ impl Etcd {
         });
     }
 
-    /// Makes room: what was written goes and is forgotten, its pages too, and the alarm is disarmed.
+    /// Frees space: deletes what was written, compacts, defragments, and disarms the alarm.
     fn free(&self) {
         let ask = |path: &str, body: Value| self.gateway(path, &body).expect("it is taken");
         let gone = ask("/v3/kv/deleterange", json!({"key": ELSEWHERE}));
@@ -102,7 +102,7 @@ impl Etcd {
         }
     }
 
-    /// The configuration of a server that shares it.
+    /// Returns the configuration of a server that shares it.
     fn config(&self) -> String {
         format!(
             "zones: [{{ name: gslb.example, ns: [ns1.example.net], contact: a@example.net }}]
@@ -123,7 +123,7 @@ fn run(folder: &Path, [client, peer]: [u16; 2], more: &[&str]) -> Process {
     Process::start(&mut command, &folder.join("log"))
 }
 
-/// Declares [`NAME`] with this address to a server.
+/// Declares [`NAME`] with this address on a server.
 fn declare(server: &Fairway, address: &str) -> Output {
     apply(
         server,
@@ -157,7 +157,7 @@ fn state(server: &Fairway) -> Value {
     serde_json::from_str(&body).expect("it is JSON")
 }
 
-/// A write over the control socket, head and all.
+/// Sends a write over the control socket; returns the whole answer.
 fn put(server: &Fairway, path: &str, body: &str) -> String {
     let socket = server.folder.path().join("data/control.sock");
     let mut command = Command::new("curl");
@@ -166,7 +166,7 @@ fn put(server: &Fairway, path: &str, body: &str) -> String {
     String::from_utf8_lossy(&command.output().expect("curl is here").stdout).into_owned()
 }
 
-/// A write with a key, whichever server it is sent to: its answer without the date.
+/// Sends a write with an idempotency key to any server; returns its answer without the date.
 fn declare_once(server: &Fairway, key: &str, body: &str) -> String {
     let mut command = Command::new("curl");
     command.args(["-s", "-i", "-m", "30", "-H", "content-type: application/json", "-d", body]);
@@ -188,7 +188,7 @@ fn repeated_write_to_another_server_is_done_once() {
     assert_eq!(declare_once(&servers[1], "a", body), first);
     let other = declare_once(&servers[1], "a", &body.replace("192.0.2.1", "192.0.2.2"));
     assert!(other.starts_with("HTTP/1.1 422"), "{other}");
-    // Sent to both at once, it is done once; who is slower is answered so, or asked to ask again.
+    // Sent to both at once, it is executed once; the slower server returns the same answer, or asks to retry.
     let body = &body.replace("eu1", "us1");
     let said = std::thread::scope(|scope| {
         let sent = servers.each_ref().map(|server| scope.spawn(move || declare_once(server, "b", body)));
@@ -224,7 +224,7 @@ fn write_to_one_server_is_served_by_all_despite_an_etcd_outage() {
         assert!(status.contains("store") && status.contains("it is away"), "{status}");
         assert_eq!(server.metric("fairway_store_up", ""), 0.0);
     }
-    // Started without etcd, it knows what was known last.
+    // Started without etcd, it serves the last known state.
     servers[1].process.signal("KILL");
     servers[1].process.ended(LIMIT);
     servers[1].process = Process::start(&mut serve(servers[1].folder.path()), &servers[1].folder.path().join("again"));
@@ -242,7 +242,7 @@ fn write_to_one_server_is_served_by_all_despite_an_etcd_outage() {
     assert!(history.iter().all(|text| *text == history[0] && text.contains("a test")), "{history:?}");
 }
 
-/// Pools of every way to choose, over five clusters.
+/// Returns pools of every policy, over five clusters.
 fn pools() -> String {
     let members = (1..=5).map(|n| format!("{{ cluster: c{n}, weight: {} }}", n * 10)).collect::<Vec<_>>().join(", ");
     let mut text = "monitors: [{ name: unchecked, type: always }]\nclusters:\n".to_owned();
@@ -261,7 +261,7 @@ fn pools() -> String {
     text
 }
 
-/// How many queries: FAIRWAY_SAME, else 6,000. `bench/full` asks a million.
+/// Returns the number of queries: FAIRWAY_SAME, else 6,000. `bench/full` sends a million.
 #[test]
 fn servers_with_equal_ids_give_the_same_answers() {
     let count: u32 =
@@ -286,7 +286,7 @@ fn servers_with_equal_ids_give_the_same_answers() {
     let names = ["failover", "weighted", "sticky", "nothing", ""].map(|label| format!("{label}.gslb.example"));
     let (mut draw, mut given) = (0x5eed_u64, std::collections::BTreeSet::new());
     for number in 0..count {
-        // A generator of Marsaglia: the same clients in each run.
+        // Marsaglia's xorshift generator: the same clients in each run.
         draw ^= draw << 13;
         draw ^= draw >> 7;
         draw ^= draw << 17;
@@ -312,9 +312,9 @@ fn servers_with_equal_ids_give_the_same_answers() {
     assert!(after.iter().all(|pair| *pair == after[0]), "{after:?}");
 }
 
-/// Longest time for several steps of balancing, one each ten seconds.
+/// Longest time for several steps of load control, one every ten seconds.
 const STEPS: Duration = Duration::from_secs(180);
-/// Two clusters of one pool that is balanced by load, which is pushed.
+/// Returns two clusters of one pool that is balanced by pushed load.
 const BALANCED: &str = "clusters:
   - { name: eu1, addresses: [192.0.2.1], capacity: 100 }
   - { name: us1, addresses: [192.0.2.2], capacity: 100 }
@@ -323,7 +323,7 @@ pools: [{ name: shop, policy: [load, weighted], ttl: 1s, monitor: unchecked, mem
 names: [{ name: www.gslb.example, pool: shop }]
 ";
 
-/// Pushes the loads of both clusters, and asks for the name from many networks.
+/// Pushes the loads of both clusters, and queries the name from many networks.
 fn push(server: &Fairway, sequence: u64, [eu1, us1]: [u32; 2]) {
     for (cluster, used) in [("eu1", eu1), ("us1", us1)] {
         let body = format!(r#"{{"used": {used}, "sequence": {sequence}, "validFor": "30s"}}"#);
@@ -340,7 +340,7 @@ fn push(server: &Fairway, sequence: u64, [eu1, us1]: [u32; 2]) {
     }
 }
 
-/// Who decides at a server, by whose count, and what each cluster takes.
+/// Returns the leader as a server sees it, its term, and the shares of each cluster.
 fn lead(server: &Fairway) -> (String, u64, Vec<Value>) {
     let state = state(server);
     let clusters = state["clusters"].as_array().cloned().unwrap_or_default();
@@ -356,7 +356,7 @@ fn balance_leader_decides_for_all_and_is_replaced() {
     done(&apply(&servers[0], BALANCED));
     servers.iter().for_each(|server| wait_until("it is served", LIMIT, || resolve(server.dns, NAME).is_some()));
     let mut sequence = 0;
-    // One hears of load, that eu1 has more than it can bear: it leads, and what it decided is the same everywhere.
+    // One server gets load reports with eu1 over its capacity: it leads, and its decision holds on all servers.
     wait_until("all send less to eu1", STEPS, || {
         sequence += 1;
         push(&servers[0], sequence, [150, 10]);
@@ -371,7 +371,7 @@ fn balance_leader_decides_for_all_and_is_replaced() {
     let ids = servers.each_ref().map(|server| state(server)["config"]["runtimeState"].clone());
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
 
-    // It ends without a word; the next one that hears of load takes its place once the lease has run out.
+    // The leader is killed. The next server with load reports takes over when the lease has expired.
     let [mut gone, second, third] = servers;
     gone.process.signal("KILL");
     gone.process.ended(LIMIT);
@@ -385,11 +385,11 @@ fn balance_leader_decides_for_all_and_is_replaced() {
             && all.2[1].as_f64().is_some_and(|near| near < 100.0)
     });
 
-    // Without etcd each decides for itself, and answers go on.
+    // Without etcd each server decides alone, and keeps answering.
     etcd.kill();
     for server in [&second, &third] {
         wait_until("it is by itself", LIMIT, || lead(server).0 == "local");
-        // Why is told where one looks, and in the log.
+        // The reason is in the status and in the log.
         let (why, endpoint) = (state(server)["balance"]["reason"].to_string(), format!("127.0.0.1:{}", etcd.ports[0]));
         assert!(why.contains(&endpoint), "{why}");
         assert!(said(&server.command(&["status"])).contains(&endpoint));
@@ -405,7 +405,7 @@ fn balance_leader_decides_for_all_and_is_replaced() {
     });
 }
 
-/// Of the requests of a board a full etcd refuses the first: it grants no lease.
+/// A full etcd refuses the first request of the leader election: it grants no lease.
 #[test]
 fn servers_decide_alone_while_a_full_etcd_grants_no_lease() {
     let etcd = Etcd::start_with(&["--quota-backend-bytes", "4194304"]);
@@ -451,7 +451,7 @@ fn servers_decide_alone_while_a_full_etcd_grants_no_lease() {
     assert!(made.starts_with("HTTP/1.1 201"), "{made}");
 }
 
-/// A backup of what is a copy here makes a server that keeps its objects itself.
+/// A backup of the local copy starts a server with a store of its own.
 #[test]
 fn backup_works_with_and_without_etcd_and_starts_a_new_server() {
     let mut etcd = Etcd::start();

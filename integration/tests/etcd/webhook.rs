@@ -1,4 +1,4 @@
-//! The webhook of several servers on one etcd: each takes what clients bring, all serve it, and one clock says who is silent.
+//! The webhook of several servers on one etcd: each accepts records, all serve them, and one clock decides which owner is silent.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use super::{Etcd, LIMIT};
 const MEDIA_TYPE: &str = "application/external.dns.webhook+json;version=1";
 const SHOP: &str = "shop.gslb.example";
 
-/// A server with the webhook, and where that listens.
+/// A server with the webhook, and the webhook's address.
 struct Hooked {
     server: Fairway,
     webhook: SocketAddr,
@@ -29,7 +29,7 @@ impl Hooked {
         Self { server: Fairway::start(&config, &[]), webhook }
     }
 
-    /// One call: status and body.
+    /// Sends one call; returns status and body.
     fn call(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.webhook).expect("the webhook listens");
         stream.set_read_timeout(Some(LIMIT)).expect("it is not zero");
@@ -42,7 +42,7 @@ impl Hooked {
         (head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status"), body.to_owned())
     }
 
-    /// Brings endpoints of an owner; asks again while the server says that it is busy, as external-dns does.
+    /// Sends endpoints of an owner; retries while the server is busy, as external-dns does.
     fn bring(&self, owner: &str, create: &Value) {
         let body = json!({ "create": create }).to_string();
         wait_until("it is taken", LIMIT, || {
@@ -52,7 +52,7 @@ impl Hooked {
         });
     }
 
-    /// Names and targets of an owner.
+    /// Returns names and targets of an owner.
     fn kept(&self, owner: &str) -> BTreeSet<(String, String)> {
         let (status, body) = self.call("GET", &format!("/owners/{owner}/records"), "");
         assert_eq!(status, 200, "{body}");
@@ -67,7 +67,7 @@ impl Hooked {
         String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
     }
 
-    /// How much is left of what an owner brought.
+    /// Returns the lease weight of an owner.
     fn left(&self, owner: &str) -> f64 {
         let (_, body) = http_get(self.server.http, "/v1/contributions").expect("the server answers");
         let listed: Value = serde_json::from_str(&body).expect("it is JSON");
@@ -100,7 +100,7 @@ fn webhook_records_of_one_server_are_served_and_returned_by_all() {
         wait_until("both are members", LIMIT, || server.answers(SHOP) == addresses(["192.0.2.1", "192.0.2.2"]));
         assert_eq!((server.kept("east").len(), server.kept("west").len()), (1, 1));
     }
-    // The same owner at both servers at once, in the same names: every call that was acknowledged counts.
+    // The same owner at both servers at once, with the same names: every acknowledged call counts.
     std::thread::scope(|scope| {
         for (place, server) in servers.iter().enumerate() {
             scope.spawn(move || {
@@ -129,7 +129,7 @@ fn webhook_lease_is_shared_by_all_servers_and_expires_on_all() {
     servers[0].bring("east", &json!([endpoint(SHOP, "192.0.2.1", "east")]));
     servers[0].bring("west", &json!([endpoint(SHOP, "192.0.2.2", "west")]));
     let begun = Instant::now();
-    // East asks the first server alone; west is silent.
+    // East calls the first server only; west is silent.
     let each_second = |check: &mut dyn FnMut() -> bool| {
         wait_until("the silent one is gone", LIMIT, || {
             servers[0].kept("east");
@@ -142,7 +142,7 @@ fn webhook_lease_is_shared_by_all_servers_and_expires_on_all() {
     each_second(&mut || servers.iter().all(|server| server.answers(SHOP) == addresses(["192.0.2.1"])));
     assert_eq!(servers.each_ref().map(|server| (server.left("east"), server.left("west"))), [(1.0, 0.0); 2]);
     assert_eq!(servers[0].kept("west").len(), 1, "what it brought is kept");
-    // That look was west's call: it is back at both.
+    // That read was a call of west: its weight is restored at both.
     for server in &servers {
         wait_until("it is back", LIMIT, || server.answers(SHOP) == addresses(["192.0.2.1", "192.0.2.2"]));
     }

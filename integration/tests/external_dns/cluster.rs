@@ -1,4 +1,4 @@
-//! Clusters: a real kube-apiserver each, and the real external-dns over it.
+//! Clusters: a real kube-apiserver each, and the real external-dns that reads it.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 use crate::LIMIT;
 
-/// Where an object says what external-dns makes of it.
+/// Annotation that overrides the target of an object.
 const PREFIX: &str = "external-dns.alpha.kubernetes.io";
 
-/// A cluster: a Kubernetes API of its own, and the external-dns that reads it.
+/// A cluster: a Kubernetes API, and the external-dns that reads it.
 pub(crate) struct Cluster {
     name: &'static str,
     pub(crate) folder: TempDir,
@@ -27,7 +27,7 @@ impl Cluster {
     pub(crate) fn start(name: &'static str) -> Self {
         used("kube-apiserver");
         let cluster = Self { name, folder: TempDir::new().expect("a temporary folder"), external_dns: None };
-        // Two ports in a row for etcd, apart from those of other clusters.
+        // Two consecutive ports for etcd, different from those of other clusters.
         static NEXT: AtomicU16 = AtomicU16::new(24_100);
         let etcd = NEXT.fetch_add(10, Ordering::Relaxed).to_string();
         let mut script = Command::new(root().join("integration/realparts/kube-up.sh"));
@@ -49,7 +49,7 @@ impl Cluster {
         assert_eq!(self.try_kubectl(arguments), Ok(()), "{arguments:?}");
     }
 
-    /// Asks the API; what it said where it refused.
+    /// Sends a request to the API; returns the error if it is refused.
     fn try_kubectl(&self, arguments: &[&str]) -> Result<(), String> {
         let mut command = Command::new(parts().join("bin/kubectl"));
         let output = command.arg("--kubeconfig").arg(self.kube().join("kubeconfig")).args(arguments).output();
@@ -57,18 +57,18 @@ impl Cluster {
         if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
     }
 
-    /// Makes objects what a manifest says.
+    /// Applies the objects of a manifest.
     pub(crate) fn apply(&self, manifest: &str) {
         let file = self.folder.path().join("manifest.yaml");
         fs::write(&file, manifest).expect("the folder can be written");
-        // An API server that has just learnt new kinds may leave a request lying until it ends it.
+        // An API server with new CRDs may let a request hang until it times out.
         let file = file.to_str().expect("it is UTF-8");
         wait_until("the manifest is taken", LIMIT, || {
             self.try_kubectl(&["--request-timeout=10s", "apply", "-f", file]).is_ok()
         });
     }
 
-    /// Makes the kinds of a file of the parts known.
+    /// Installs the CRDs of a file of the parts.
     pub(crate) fn apply_kinds(&self, file: &str) {
         let file = parts().join("crd").join(file);
         let file = file.to_str().expect("it is UTF-8");
@@ -76,18 +76,18 @@ impl Cluster {
         self.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", file]);
     }
 
-    /// Gives a Service or an Ingress its address, as its controller would.
+    /// Sets the address of a Service or Ingress, as its controller would.
     pub(crate) fn give_address(&self, kind: &str, namespace: &str, name: &str, address: &str) {
         let status = format!("{{\"status\":{{\"loadBalancer\":{{\"ingress\":[{{\"ip\":\"{address}\"}}]}}}}}}");
         self.kubectl(&["-n", namespace, "patch", kind, name, "--subresource=status", "--type=merge", "-p", &status]);
     }
 
-    /// A Service of type LoadBalancer that has an address, with these annotations.
+    /// Creates a Service of type LoadBalancer with an address and these annotations.
     pub(crate) fn expose(&self, service: &str, address: &str, annotations: &[(&str, &str)]) {
         self.expose_in("default", service, address, annotations);
     }
 
-    /// The same in a namespace.
+    /// Creates it in a namespace.
     pub(crate) fn expose_in(&self, namespace: &str, service: &str, address: &str, annotations: &[(&str, &str)]) {
         let lines = annotated(annotations);
         self.apply(&format!(
@@ -96,13 +96,13 @@ impl Cluster {
         self.give_address("service", namespace, service, address);
     }
 
-    /// Starts its external-dns for Services, which asks each second at this base path.
+    /// Starts its external-dns for Services, which syncs every second at this base path.
     pub(crate) fn bring_to(&mut self, webhook: SocketAddr, base: &str) {
         let external_dns = self.external_dns(&format!("http://{webhook}{base}"), self.name, &["--source=service"], &[]);
         self.external_dns = Some(external_dns);
     }
 
-    /// An external-dns of this cluster that asks each second.
+    /// Starts an external-dns of this cluster that syncs every second.
     pub(crate) fn external_dns(
         &self,
         url: &str,
@@ -122,14 +122,14 @@ impl Cluster {
         Process::start(&mut command, &self.folder.path().join(format!("external-dns-{owner}.log")))
     }
 
-    /// Fails where its external-dns has ended.
+    /// Fails if its external-dns has ended.
     #[track_caller]
     pub(crate) fn still_runs(&mut self) {
         let external_dns = self.external_dns.as_mut().expect("it was started");
         assert!(external_dns.is_running(), "{}: external-dns ended: {}", self.name, external_dns.output());
     }
 
-    /// Hard errors end the process; soft ones are lines of its log.
+    /// Counts soft errors, which are lines of the log; hard errors end the process.
     pub(crate) fn errors(&self) -> usize {
         let output = self.external_dns.as_ref().map(Process::output).unwrap_or_default();
         output.lines().filter(|line| line.contains("level=error") || line.contains("level=fatal")).count()
@@ -143,12 +143,12 @@ impl Drop for Cluster {
     }
 }
 
-/// Annotations as they stand in a manifest.
+/// Returns annotations in the form of a manifest.
 pub(crate) fn annotated(annotations: &[(&str, &str)]) -> String {
     annotations.iter().map(|(key, value)| format!("    {PREFIX}/{key}: \"{value}\"\n")).collect()
 }
 
-/// A server with the webhook, and where that listens.
+/// A server with the webhook, and the webhook's address.
 pub(crate) fn server() -> (Fairway, SocketAddr) {
     let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let config = format!(
@@ -157,7 +157,7 @@ pub(crate) fn server() -> (Fairway, SocketAddr) {
     (Fairway::start(&config, &[]), webhook)
 }
 
-/// What dig is answered, sorted.
+/// Returns the answer of dig, sorted.
 pub(crate) fn dig(server: &Fairway, name: &str, rtype: &str) -> Vec<String> {
     let mut dig = Command::new(program("dig", "dig"));
     dig.args(["+short", "+tries=1", "+time=2", "@127.0.0.1", "-p", &server.dns.port().to_string(), name, rtype]);

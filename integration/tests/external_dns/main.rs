@@ -1,4 +1,4 @@
-//! The real external-dns of several clusters over real kube-apiservers, bringing names to the webhook.
+//! The real external-dns of several clusters, over real kube-apiservers, contributes names over the webhook.
 #![cfg(feature = "real")]
 
 mod cluster;
@@ -11,22 +11,22 @@ use cluster::{Cluster, dig, server};
 use fairway_integration::real::{Fairway, Process, free_port, head, serve, wait_until};
 use tempfile::TempDir;
 
-/// Longest time for anything to happen; seconds are usual, the rest is for a busy machine.
+/// Longest wait for an event; seconds are usual, the rest is for a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 const SHOP: &str = "shop.gslb.example";
 
-/// Loops that clients made, and endpoints that they changed.
+/// Returns the number of sync loops of the clients, and of changed endpoints.
 fn counted(server: &Fairway) -> (f64, f64) {
     let loops = server.metric("fairway_webhook_calls_total", "call=\"records\",code=\"200\"");
     (loops, server.metric("fairway_webhook_changes_total", ""))
 }
 
-/// How many loops are watched for changes that nobody made.
+/// Number of sync loops that are watched for spurious changes.
 fn loops() -> f64 {
     std::env::var("FAIRWAY_LOOPS").ok().and_then(|text| text.parse().ok()).unwrap_or(20.0)
 }
 
-/// Annotations of the shop in a cluster: two members an answer, and nothing is probed.
+/// Annotations of the shop in a cluster: two members per answer, without probes.
 fn shop<'a>(set: &'a str, weight: &'a str) -> Vec<(&'a str, &'a str)> {
     let named = [("hostname", SHOP), ("ttl", "45"), ("webhook-gslb-weight", weight)];
     let steered = [("webhook-gslb-answers", "2"), ("webhook-gslb-health-scheme", "none")];
@@ -48,7 +48,7 @@ fn two_clusters_share_a_name_by_base_path() {
     let owners = ["owner=east,", "owner=west,"].map(|own| registry.iter().any(|line| line.contains(own)));
     assert_eq!((owners, registry.len()), ([true, true], 2), "{registry:?}");
 
-    // Settled: from here on each loop finds what it wants.
+    // Settled: from now on each loop finds the wanted state.
     let (before, changes) = counted(&server);
     wait_until("the loops are made", LIMIT + Duration::from_secs(2) * loops() as u32, || {
         counted(&server).0 >= before + 2.0 * loops()
@@ -141,11 +141,11 @@ fn external_dns_survives_restarts_with_socket_activation() {
         });
         assert_eq!(dig(&server, SHOP, "A"), ["203.0.113.10"]);
     }
-    // Calls that came while it was starting were told to come again, which is a soft error.
+    // Calls during the start got a retry, which is a soft error.
     east.still_runs();
 }
 
-/// Whether a connection waits in the listener of a port, which the kernel tells (proc_net_tcp: state 0A, its receive queue).
+/// True if a connection waits in the backlog of a port, as the kernel reports (proc_net_tcp: state 0A, its receive queue).
 fn waits(port: u16) -> bool {
     let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux tells");
     table.lines().any(|line| {

@@ -1,4 +1,4 @@
-//! What external-dns reads beside Services: Ingresses, Istio's gateways and virtual services, DNSEndpoint objects.
+//! Sources of external-dns other than Services: Ingress, Istio's Gateway and VirtualService, DNSEndpoint objects.
 
 use fairway_integration::real::{Fairway, wait_until};
 
@@ -7,7 +7,7 @@ use crate::{
     cluster::{Cluster, annotated, dig, server},
 };
 
-/// An Ingress for a host.
+/// Returns an Ingress for a host.
 fn ingress(name: &str, host: &str) -> String {
     let lines = annotated(&[("webhook-gslb-health-scheme", "none"), ("webhook-gslb-weight", "7")]);
     format!(
@@ -24,7 +24,7 @@ metadata:
     )
 }
 
-/// The Service of an istio-ingressgateway, a Gateway on it, and a VirtualService behind another, which external-dns passes over itself.
+/// The Service of an istio-ingressgateway, a Gateway on it, and a VirtualService of another gateway, which external-dns skips itself.
 fn istio() -> String {
     let lines = annotated(&[("webhook-gslb-health-scheme", "none")]);
     format!(
@@ -71,7 +71,7 @@ metadata:
     )
 }
 
-/// Records of several types, and a name that is steered.
+/// Records of several types, and a steered name.
 const ENDPOINTS: &str = "apiVersion: externaldns.k8s.io/v1alpha1
 kind: DNSEndpoint
 metadata: { name: others }

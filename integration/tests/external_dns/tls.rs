@@ -1,4 +1,4 @@
-//! The webhook over TLS, with a token, as the real external-dns calls it: the authority in `SSL_CERT_FILE`, the token in the URL.
+//! The webhook over TLS with a token, as the real external-dns calls it: the authority in `SSL_CERT_FILE`, the token in the URL.
 
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
@@ -17,7 +17,7 @@ fn openssl(folder: &Path, line: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A certificate of the authority for this machine, under a serial number.
+/// Creates a certificate of the authority for this machine, with a serial number.
 fn certify(folder: &Path, serial: u32) {
     openssl(
         folder,
@@ -32,20 +32,20 @@ fn certify(folder: &Path, serial: u32) {
     fs::rename(folder.join("next.pem"), folder.join("hook.pem")).expect("the folder can be written");
 }
 
-/// The SHA-256 of a token.
+/// Returns the SHA-256 of a token.
 fn sum(token: &str) -> String {
     let sum = Command::new("sh").args(["-c", &format!("printf %s {token} | sha256sum")]).output().expect("sh runs");
     String::from_utf8_lossy(&sum.stdout).split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// The serial number of the certificate that is shown at an address.
+/// Returns the serial number of the certificate at an address.
 fn shown(folder: &Path, webhook: SocketAddr) -> String {
     let line = format!("openssl s_client -connect {webhook} </dev/null 2>/dev/null | openssl x509 -noout -serial");
     let output = Command::new("sh").args(["-c", &line]).current_dir(folder).output().expect("sh is everywhere");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Makes the authority that signs the webhook's certificates.
+/// Creates the authority that signs the webhook's certificates.
 const AUTHORITY: &str = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority";
 
 #[test]
@@ -74,7 +74,7 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{}\", tls: {{ cert: {{
     let trust = [("SSL_CERT_FILE", authority.to_str().expect("it is UTF-8"))];
     let url = |shown: &str| format!("https://{shown}{webhook}/owners/east");
 
-    // Who trusts nobody, or shows no token, is not served, and nothing is changed.
+    // A client that does not trust the authority, or has no token, is rejected and changes nothing.
     let mut stranger = cluster.external_dns(&url(""), "stranger", &["--source=service"], &trust);
     assert!(!stranger.ended(LIMIT).success(), "{}", stranger.output());
     assert!(stranger.output().contains("401"), "{}", stranger.output());
@@ -87,7 +87,7 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{}\", tls: {{ cert: {{
     });
     assert_eq!(shown(certificates, webhook), "serial=11");
     let changes = counted(&server).1;
-    // A renewed certificate is shown to who comes next, and the client does not notice.
+    // New connections get a renewed certificate, and the client does not notice.
     certify(certificates, 18);
     wait_until("the renewed certificate is shown", LIMIT, || shown(certificates, webhook) == "serial=12");
     let asked_again = |client: &mut Process| {
@@ -97,7 +97,7 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{}\", tls: {{ cert: {{
     };
     asked_again(&mut client);
 
-    // One that was cut off is refused, said once, and the one before serves on.
+    // A truncated certificate is rejected and logged once; the old one stays in use.
     let refused = || server.process.output().matches("configuration rejected").count();
     let (before, whole) = (refused(), fs::read(&cert).expect("it is there"));
     fs::write(&cert, &whole[..whole.len() / 2]).expect("the folder can be written");
@@ -110,7 +110,7 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{}\", tls: {{ cert: {{
     fs::write(&cert, &whole).expect("the folder can be written");
     wait_until("it is taken again", LIMIT, || server.metric("fairway_config_stale", "") == 0.0);
 
-    // Another token holds from the next call on: who shows the old one is not heard.
+    // A new token is valid from the next call on; the old one is rejected.
     server.write_config(&config("fwt_fedcba9876543210fedcba9876543210"));
     assert!(!client.ended(LIMIT).success() && client.output().contains("401"), "{}", client.output());
     let url = url("fairway:fwt_fedcba9876543210fedcba9876543210@");

@@ -1,5 +1,5 @@
-//! The servers that are compared, each on its own folder and loopback port with the smallest configuration that serves
-//! the zones without recursion, rate limits or records nobody asked for.
+//! The other name servers, each with its own folder and loopback port and the smallest configuration that serves the zones without
+//! recursion, rate limits or extra records.
 
 use std::{
     fs,
@@ -17,19 +17,19 @@ use fairway_integration::{
 use fairway_model::{Name, Rtype};
 use tempfile::TempDir;
 
-/// The zones: `plain.test` is `own.test` without what gdnsd does not read (DS, DNAME, loops of aliases).
+/// The zones: `plain.test` is `own.test` without what gdnsd cannot read (DS, DNAME, CNAME loops).
 pub(crate) const ZONES: [&str; 3] = ["own.test", "plain.test", "rich.test"];
 
-/// A zone as all servers read it.
+/// A zone that all servers read.
 pub(crate) struct Zone {
-    /// The apex.
+    /// Apex.
     pub(crate) origin: Name,
     name: &'static str,
     text: String,
 }
 
 impl Zone {
-    /// The zone of this name, one of [`ZONES`].
+    /// Returns the zone with this name, one of [`ZONES`].
     pub(crate) fn new(name: &'static str) -> Self {
         let rich = root().join("crates/zonefile/testdata/rich.portable.zone");
         let own = root().join("integration/tests/oracle/own.zone");
@@ -49,7 +49,7 @@ impl Zone {
         Self { origin, name, text }
     }
 
-    /// Owner names: the first word of each line, as these files write it.
+    /// Returns the owners: the first word of each line, as these files are written.
     pub(crate) fn owners(&self) -> Vec<Name> {
         let words = self
             .text
@@ -66,22 +66,22 @@ impl Zone {
 
 /// A running server.
 pub(crate) struct Server {
-    /// Its name in the table of differences.
+    /// Name in the table of differences.
     pub(crate) name: &'static str,
-    /// Where it answers.
+    /// Address of its DNS socket.
     pub(crate) dns: SocketAddr,
     process: Process,
     _folder: TempDir,
 }
 
 impl Server {
-    /// Whether it serves this zone.
+    /// True if it serves this zone.
     pub(crate) fn has(&self, zone: &Zone) -> bool {
         reads(self.name, zone.name)
     }
 }
 
-/// Whether a server can read a zone's file. PowerDNS refuses the generic form (RFC 3597) of types that it knows.
+/// True if a server can read a zone file. PowerDNS rejects the generic form (RFC 3597) of types that it knows.
 fn reads(server: &str, zone: &str) -> bool {
     match server {
         "gdnsd" => zone == "plain.test",
@@ -91,7 +91,7 @@ fn reads(server: &str, zone: &str) -> bool {
 }
 
 impl Drop for Server {
-    /// Asks it to end before it is killed: some have children, which they end themselves.
+    /// Sends SIGTERM before the kill: some servers have children, which they end themselves.
     fn drop(&mut self) {
         if !self.process.is_running() {
             return;
@@ -104,7 +104,7 @@ impl Drop for Server {
     }
 }
 
-/// All servers, ours first.
+/// Starts all servers, Fairway first.
 pub(crate) fn start_all() -> Vec<Server> {
     let setups: [(&'static str, Setup); 6] = [
         ("fairway", fairway),
@@ -117,7 +117,7 @@ pub(crate) fn start_all() -> Vec<Server> {
     setups.map(|(name, setup)| start(name, setup)).into()
 }
 
-/// Writes a configuration for a port into a folder that has the zones by their names, and tells the command.
+/// Writes a configuration for a port into a folder that has the zone files, and returns the command.
 type Setup = fn(&Path, u16) -> Command;
 
 fn start(name: &'static str, setup: Setup) -> Server {

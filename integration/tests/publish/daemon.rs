@@ -1,4 +1,4 @@
-//! The daemon in front of a real BIND: what it serves is published there, also when a cluster dies and when somebody meddles.
+//! The daemon publishes to a real BIND, also when a cluster fails and when another program changes the records.
 
 use std::{fs, net::SocketAddr, process::Command, time::Duration};
 
@@ -54,7 +54,7 @@ fn answers(server: SocketAddr, name: &str, rtype: Rtype) -> usize {
     reply.and_then(|reply| Message::decode(&reply).ok()).map_or(0, |reply| reply.sections[0].len())
 }
 
-/// What we serve below the zone there: its own name server, and what it says of its keys.
+/// Delegation of our zone there: its name server, and its DS.
 const SUB: &str = "\
 $ORIGIN sub.pub.example.
 $TTL 300
@@ -66,7 +66,7 @@ ns1 AAAA 2001:db8::54
 www A 203.0.113.80
 ";
 
-/// NS and glue that a server refers to us with, sorted; nothing where it refers to nobody.
+/// Returns NS and glue of a server's referral, sorted; empty if there is no referral.
 fn referral(server: SocketAddr, name: &str) -> Vec<String> {
     let mut dig = Command::new(program("dig", "dig"));
     dig.args(["+norecurse", "+noall", "+answer", "+authority", "+additional", "+tries=1", "+time=2"]);
@@ -87,7 +87,7 @@ fn referral(server: SocketAddr, name: &str) -> Vec<String> {
 #[test]
 fn served_addresses_are_published_and_follow_health() {
     let server = start(bind);
-    // It takes connections and says nothing.
+    // It accepts connections and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let hanging = silent.local_addr().expect("it is bound");
     let fairway = Fairway::start(&config(server.at, hanging), &[("tsig.secret", SECRET), ("sub.zone", SUB)]);
@@ -108,10 +108,10 @@ fn served_addresses_are_published_and_follow_health() {
             "sub.pub.example. NS ns1.sub.pub.example.",
         ]
     );
-    // A server shows DS in referrals of signed zones alone; asked for it, it tells.
+    // A server includes DS in referrals of signed zones only; it answers a query for DS.
     assert!(published("sub.pub.example.", Rtype::DS, 1));
 
-    // One cluster is taken out: its address goes; both: the last one stays.
+    // One cluster is drained: its address disappears. Both: the last one stays.
     let taken =
         |cluster: &str| fairway.command(&["override", "add", cluster, "down", "--reason", "test", "--for", "1h"]);
     assert!(taken("us1").status.success());
@@ -128,7 +128,7 @@ fn served_addresses_are_published_and_follow_health() {
     let (code, state) = http_get(fairway.http, "/v1/publishing").expect("it answers");
     assert!(code == 200 && state.contains("\"standing\":\"ok\""), "{state}");
 
-    // The one that waits for an operator.
+    // The publisher that waits for an operator.
     let plan = fairway.command(&["publish", "plan", "file", "--json"]);
     let text = String::from_utf8_lossy(&plan.stdout).into_owned();
     assert!(text.contains("\"create\": []"), "held, since everything is down: {text}");

@@ -1,4 +1,4 @@
-//! Records of where to publish, declared over the API to the daemon: real servers of all kinds receive the names of one project.
+//! Publishing records declared over the API: real servers of all kinds receive the names of one project.
 
 use std::{collections::BTreeSet, fs, net::SocketAddr, path::Path, time::Duration};
 
@@ -34,7 +34,7 @@ fn told(server: &Fairway, method: &str, path: &str, body: &Value, status: u16) -
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Declares an intent of a project, of all clusters.
+/// Declares an intent of a project, on all clusters.
 fn intend(server: &Fairway, project: &str, name: &str) {
     let body = json!({"metadata": {"name": name}, "spec": {"app": "a", "serviceName": "a", "externalSupport": true,
         "externalName": format!("{name}.pub.example")}});
@@ -49,7 +49,7 @@ fn declare(server: &Fairway, name: &str, provider: &str, parameters: Value) {
     assert!(!made.contains(SECRET) && !made.contains("key-of-the-tests"), "{made}");
 }
 
-/// The addresses that a DNS server answers with, sorted.
+/// Returns the addresses that a DNS server answers, sorted.
 fn addresses(server: SocketAddr, name: &str) -> Vec<String> {
     let query = Query::new(format!("{name}.pub.example.").parse().expect("a name"), Rtype::A).encode();
     let Some(reply) = ask(server, &query).and_then(|reply| Message::decode(&reply).ok()) else { return Vec::new() };
@@ -59,7 +59,7 @@ fn addresses(server: SocketAddr, name: &str) -> Vec<String> {
     all
 }
 
-/// How a record stands, by its condition `Published`.
+/// Returns the reason of the condition `Published` of a record.
 fn published(server: &Fairway, name: &str) -> String {
     let (_, text) = http_get(server.http, &format!("{RECORDS}/{name}")).expect("it answers");
     let shown: Value = serde_json::from_str(&text).expect("it is JSON");
@@ -80,14 +80,14 @@ fn taken_out(server: &Fairway, cluster: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A server of each kind, with records of others, and their names `www`.
+/// A server of each kind, with foreign records, and their names `www`.
 struct Servers {
     bind: Server,
     powerdns: PowerDnsServer,
     etcd: EtcdServer,
     coredns: CoreDns,
     webhook: SocketAddr,
-    /// It listens there, and answers what it is brought.
+    /// Address of the other Fairway, which answers the records that it receives.
     other: Fairway,
 }
 
@@ -101,7 +101,7 @@ impl Servers {
         Self { bind: start(bind), powerdns: powerdns(), etcd, coredns, webhook, other }
     }
 
-    /// Declares a record for each provider that is spoken here.
+    /// Declares a record for each supported provider.
     fn declare(&self, fairway: &Fairway) {
         let key = json!({"rfc2136-host": "127.0.0.1", "rfc2136-port": self.bind.at.port(), "rfc2136-zone": "pub.example",
             "rfc2136-tsig-keyname": "fairway", "rfc2136-tsig-secret": SECRET, "rfc2136-tsig-secret-alg": "hmac-sha256",
@@ -118,7 +118,7 @@ impl Servers {
         told(fairway, "POST", RECORDS, &body, 201);
     }
 
-    /// How many addresses PowerDNS has for a name.
+    /// Returns the number of addresses that PowerDNS has for a name.
     async fn in_powerdns(&self, name: &str) -> usize {
         let name = format!("{name}.{ZONE}");
         let sets = self.powerdns.provider.read().await.expect("it can be read");
@@ -126,14 +126,14 @@ impl Servers {
         of.map_or(0, |of| of.set.rdatas.len())
     }
 
-    /// Whether the other Fairway answers a name with some of the addresses.
+    /// True if the other Fairway answers a name with some of the addresses.
     fn is_brought(&self, name: &str) -> bool {
         let some = [&BOTH[..1], &BOTH[1..], &BOTH[..]];
         let reply = resolve(self.other.dns, &format!("{name}.pub.example"));
         reply.is_some_and(|reply| some.iter().any(|some| reply.is(some)))
     }
 
-    /// Nothing of these names is anywhere, nor in this text; what others have is as it was.
+    /// Checks that none of these names is published anywhere, and that foreign records are unchanged.
     async fn have_none_of(&self, names: &[&str], text: &str) {
         for name in names {
             assert!(addresses(self.bind.at, name).is_empty() && self.coredns.dig(name, "A").is_empty(), "{name}");
@@ -145,7 +145,7 @@ impl Servers {
     }
 }
 
-/// The text of all files of a record.
+/// Returns the text of all files of a record.
 fn files(data: &Path, folder: &str) -> String {
     let files = fs::read_dir(data.join("published/p").join(folder)).into_iter().flatten().flatten();
     files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect()
@@ -180,7 +180,7 @@ async fn each_provider_gets_the_names_of_its_project_only() {
     assert!(String::from_utf8_lossy(&plan.stdout).contains("\"create\": []"));
     assert_eq!(fairway.metric("fairway_publish_failing", "provider=\"p/bind\""), 0.0);
 
-    // What was declared is taken up again; one that is deleted ends, and leaves what it published.
+    // A restart resumes declared records. A deleted one stops, and leaves the published records.
     let Fairway { process, folder, dns, http: api } = fairway;
     drop(process);
     let fairway = Fairway::start_in(folder, dns, api);

@@ -1,4 +1,4 @@
-//! Providers that hang, fail, break off and lie do not delay the others.
+//! Providers that hang, fail, break connections and lie do not delay the others.
 
 use std::{
     sync::Arc,
@@ -21,9 +21,9 @@ use crate::{
     set,
 };
 
-/// Syncs of each provider that works.
+/// Number of syncs of each provider that works.
 const SYNCS: usize = 12;
-/// Bound of one sync: a quarter of the time after which a provider that hangs is given up, and far more than any of them takes.
+/// Limit of one sync: a quarter of the timeout of a hanging provider, and far more than a sync takes.
 const SYNC_MAX: Duration = Duration::from_millis(1_250);
 
 struct Stage {
@@ -37,14 +37,14 @@ fn stage(name: &'static str, provider: impl Provider + 'static) -> Stage {
     Stage { name, publisher, wishes }
 }
 
-/// Fifty names, whose addresses change with each round.
+/// Returns fifty names, whose addresses change with each round.
 fn wish(round: usize) -> Option<Arc<Wanted>> {
     let address = format!("203.0.113.{}", round % 250 + 1);
     let sets = (0..50).map(|n| set(&format!("n{n}"), Rtype::A, &[&address])).collect();
     Some(Arc::new(Wanted { sets, ..Wanted::default() }))
 }
 
-/// One that fails at each sync, as soon as it is asked again.
+/// A provider that fails at each sync, and is asked again at once.
 fn faulty(script: fn(&str, &str) -> Act) -> Stage {
     stage("faulty", Scripted::start(script).provider(Duration::from_secs(5)))
 }
@@ -60,7 +60,7 @@ async fn failing_providers_do_not_delay_others() {
         "POST /records" => Act::Cut("cut".repeat(1_000)),
         _ => well(asked, body),
     });
-    // It takes everything and shows something else.
+    // It accepts everything and returns something else.
     let lies = faulty(|asked, body| match asked {
         "GET /records" => {
             let one = r#"[{"dnsName":"other.pub.example","targets":["192.0.2.1"],"recordType":"A"}]"#;
@@ -75,7 +75,7 @@ async fn failing_providers_do_not_delay_others() {
         let publisher = one.publisher.clone();
         failing.spawn(async move {
             loop {
-                // The outcome is in the status; the pause is the shortest one that a publisher makes itself.
+                // The result is in the status; the pause is the shortest one of a publisher.
                 let _ = publisher.apply(0).await;
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
@@ -91,7 +91,7 @@ async fn failing_providers_do_not_delay_others() {
             assert!(took < SYNC_MAX, "{}: sync {round} took {took:?}, expected less than {SYNC_MAX:?}", one.name);
         }
     }
-    // The one that hangs ends its first sync only after its timeout.
+    // The hanging provider ends its first sync only after its timeout.
     let syncs = || faulty.iter().map(|one| one.publisher.status().counts.syncs).collect::<Vec<_>>();
     let each_ended_one = async {
         while syncs().contains(&0) {

@@ -1,4 +1,4 @@
-//! A real etcd with what CoreDNS and others wrote, and a real CoreDNS in front of it.
+//! A real etcd with keys of CoreDNS and others, and a real CoreDNS that reads it.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::{ZONE, contract, set};
 
-/// What stands there at first and is somebody else's: as ExternalDNS writes it, as people write it, and what is no record at all.
+/// Foreign keys at the start: as ExternalDNS writes them, as people write them, and one that is no record.
 const FOREIGN: &[(&str, &str)] = &[
     ("/skydns/example/pub/www/1c2d3e4f", r#"{"host":"192.0.2.80","ttl":300,"targetstrip":1}"#),
     ("/skydns/example/pub/mail", r#"{"host":"192.0.2.25"}"#),
@@ -71,7 +71,7 @@ impl EtcdServer {
         publishing(&[self.at], None)
     }
 
-    /// Asks its gateway by another program than ours.
+    /// Sends a request to its gateway with another program than ours.
     fn post(&self, path: &str, body: &str) -> String {
         let url = format!("http://{}{path}", self.at);
         let said =
@@ -89,7 +89,7 @@ impl EtcdServer {
         self.post("/v3/kv/deleterange", &format!("{{\"key\":\"{}\"}}", base64(key)));
     }
 
-    /// All keys and values, as its gateway tells them.
+    /// Returns all keys and values of its gateway.
     fn everything(&self) -> Vec<(String, String, String)> {
         let said = self.post("/v3/kv/range", r#"{"key":"AA==","range_end":"AA=="}"#);
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
@@ -99,14 +99,14 @@ impl EtcdServer {
     }
 }
 
-/// Base64 by another program than ours.
+/// Returns Base64 of another program than ours.
 fn base64(text: &str) -> String {
     let mut said = Command::new("python3");
     said.args(["-c", "import base64,sys; sys.stdout.write(base64.b64encode(sys.argv[1].encode()).decode())", text]);
     String::from_utf8(said.output().expect("python3 is here").stdout).expect("base64 is text")
 }
 
-/// A provider on these servers of one etcd. Each has 2 s to answer, or more if it is the only one.
+/// Returns a provider with these servers of one etcd. Each has 2 s to answer, or more if it is the only one.
 fn publishing(servers: &[SocketAddr], password: Option<&str>) -> Etcd {
     let url = |at: &SocketAddr| format!("http://{at}").parse().expect("a URL");
     let settings = Settings {
@@ -120,14 +120,14 @@ fn publishing(servers: &[SocketAddr], password: Option<&str>) -> Etcd {
     Etcd::new(settings, "/skydns/".to_owned(), vec![ZONE.parse().expect("a name")])
 }
 
-/// A real CoreDNS on an etcd.
+/// A real CoreDNS that reads an etcd.
 pub(crate) struct CoreDns {
     at: SocketAddr,
     _process: Process,
     _folder: TempDir,
 }
 
-/// CoreDNS on the etcd at a URL, with a further line for the plug-in.
+/// Starts CoreDNS on the etcd at a URL, with an extra line for the plug-in.
 pub(crate) fn coredns(etcd: &str, line: &str) -> CoreDns {
     let folder = TempDir::new().expect("a temporary folder");
     let port = free_port();
@@ -147,7 +147,7 @@ pub(crate) fn coredns(etcd: &str, line: &str) -> CoreDns {
 }
 
 impl CoreDns {
-    /// What dig shows of an answer: a line a record, without owner, TTL and class.
+    /// Returns the answer of dig: one line per record, without owner, TTL and class.
     pub(crate) fn dig(&self, name: &str, rtype: &str) -> Vec<String> {
         let mut dig = Command::new(program("dig", "dig"));
         let (host, port) = ("@127.0.0.1", self.at.port().to_string());
@@ -208,7 +208,7 @@ async fn record_set_changed_since_the_read_is_not_overwritten() {
         let error = provider.apply(&changes).await.expect_err("it is not what was read");
         assert!(matches!(&error, ProviderError::Refused(why) if why.contains("as they were read")), "{error}");
     }
-    // One that ExternalDNS puts beside ours stays, whatever becomes of ours.
+    // A key that ExternalDNS writes next to ours stays, also when ours is deleted.
     let theirs = "/skydns/example/pub/race/0badcafe";
     server.put(theirs, r#"{"host":"192.0.2.77","targetstrip":1,"owner":"another"}"#);
     let delete = Changes { delete: vec![set("race", Rtype::A, &["203.0.113.1"])], ..Changes::default() };
@@ -235,7 +235,7 @@ async fn name_that_coredns_cannot_store_is_rejected_alone() {
 #[tokio::test]
 async fn etcd_users_are_checked_and_a_silent_server_is_skipped() {
     let server = etcd();
-    // It takes connections and says nothing.
+    // It accepts connections and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let provider = publishing(&[silent.local_addr().expect("it is bound"), server.at], None);
     let begun = Instant::now();

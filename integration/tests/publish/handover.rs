@@ -1,7 +1,7 @@
-//! Record sets of the real external-dns are taken over, in BIND, with plain and with sealed registries: it leaves them alone from the
-//! first step on, deletes what is left to it, and reads what we write.
+//! Record sets of the real external-dns are taken over, in BIND, with plain and with encrypted registries: external-dns leaves them
+//! alone from the first step on, deletes its remaining ones, and reads ours.
 //!
-//! Its source `fake` makes up other names in example.com each time, so that with the policy `sync` it deletes all that it owns.
+//! Its source `fake` creates other names in example.com each time, so that with the policy `sync` it deletes all that it owns.
 
 use std::{
     fs,
@@ -35,7 +35,7 @@ fn bind_with_example(folder: &Path, port: u16) -> Command {
     command
 }
 
-/// One loop of external-dns as this owner.
+/// Runs one loop of external-dns with this owner id.
 fn external_dns(server: SocketAddr, owner: &str, sealed: bool) {
     let mut command = Command::new(program("external-dns", "external-dns"));
     command
@@ -66,7 +66,7 @@ fn dig(server: SocketAddr, arguments: &[&str]) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
-/// The names with addresses that have a registry record, and whether some of those records can be read by anybody.
+/// Returns the names with addresses that have a registry record, and true if some of those records are readable.
 fn names(server: SocketAddr) -> (Vec<String>, bool) {
     let key = format!("hmac-sha256:fairway.:{SECRET}");
     let zone = dig(server, &["-y", &key, "+noall", "+answer", "example.com", "AXFR"]);
@@ -87,7 +87,7 @@ fn address(server: SocketAddr, name: &str) -> Vec<String> {
     dig(server, &["+short", name, "A"])
 }
 
-/// Names that are ours to take over, in BIND, with what stands there.
+/// Names to take over, in BIND, with their records.
 struct Scene {
     at: SocketAddr,
     sealed: bool,
@@ -165,7 +165,7 @@ publish:
     }
 }
 
-/// Has it done while others ask: they never find one of the names without records.
+/// Takes over during queries, which never find one of the names without records.
 fn asked_meanwhile(scene: &Scene, act: impl FnOnce()) {
     let (ends, empty, asked) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     let ask = || {
@@ -197,7 +197,7 @@ fn handed_over(sealed: bool) {
     assert!(lines("announced") == all && lines("taken") == all && log.contains("a test"), "{log}");
     let Scene { at, taken, fairway, .. } = scene;
     drop(fairway);
-    // Whoever goes by our id reads what we wrote: with the policy sync, it deletes what it takes for its own.
+    // A program with our owner id reads our registry: with the policy sync, it deletes what it considers its own.
     external_dns(at, "us", sealed);
     assert!(taken.iter().all(|(name, _)| address(at, name).is_empty()), "external-dns read our registry records");
 }

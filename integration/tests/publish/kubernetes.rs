@@ -1,4 +1,4 @@
-//! Objects in a folder, a real kube-apiserver that takes them, and a real external-dns that carries them to a real BIND.
+//! Objects in a folder, a real kube-apiserver that accepts them, and a real external-dns that publishes them to a real BIND.
 
 use std::{
     fs,
@@ -25,10 +25,10 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_secs(120);
-/// The first of two ports for its etcd, apart from those of other tests.
+/// First of two ports for its etcd, different from those of other tests.
 const ETCD_PORT: &str = "24410";
 
-/// A Kubernetes API that knows DNSEndpoints.
+/// A Kubernetes API with the CRD of DNSEndpoint.
 struct Cluster(TempDir);
 
 impl Cluster {
@@ -83,7 +83,7 @@ async fn dnsendpoint_folder_keeps_the_contract() {
     contract(endpoints(folder.path())).await;
 }
 
-/// As the manual says it.
+/// As the manual says.
 const APPLY: &[&str] =
     &["apply", "--server-side", "--validate=strict", "--prune", "--applyset=fairway-dns", "-n", "default", "-f"];
 
@@ -134,7 +134,7 @@ async fn kube_apiserver_accepts_the_objects_and_external_dns_publishes_them() {
     published("shop", Rtype::AAAA, 1);
     published("lead", Rtype::CNAME, 1);
     published("other", Rtype::A, 1);
-    // What is wanted no more goes the same way, and an object with its last name.
+    // A name that is no longer wanted disappears the same way, and an object disappears with its last name.
     second.apply(&Changes { delete: other.create, ..Changes::default() }).await.expect("it is there");
     provider.apply(&Changes { delete: vec![sets[2].clone()], ..Changes::default() }).await.expect("it is there");
     cluster.kubectl(APPLY, &folder);

@@ -1,6 +1,6 @@
-//! Publishing, on real servers: one contract that every provider passes, and the daemon in front of one.
+//! Publishing to real servers: one contract that every provider passes, and the daemon with one of them.
 //!
-//! Real servers are behind the feature `real`; the zone file needs nobody.
+//! Real servers need the feature `real`; the zone file needs none.
 
 #[cfg(feature = "real")]
 mod daemon;
@@ -34,10 +34,10 @@ use fairway_zonefile::rdata_from_text;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// The zone that all providers have.
+/// The zone of all providers.
 const ZONE: &str = "pub.example.";
 
-/// What stands in it at first and is somebody else's: the text of a zone file.
+/// Foreign records at the start, as the text of a zone file.
 const FOREIGN: &str = "\
 $ORIGIN pub.example.
 $TTL 300
@@ -57,7 +57,7 @@ a-theirs TXT \"heritage=external-dns,external-dns/owner=another,external-dns/res
 _sip._tcp SRV 1 2 5060 www
 ";
 
-/// How many syncs are made; integration/run makes fewer than `FAIRWAY_SYNCS=100`.
+/// Returns the number of syncs; integration/run makes fewer than `FAIRWAY_SYNCS=100`.
 fn syncs() -> usize {
     std::env::var("FAIRWAY_SYNCS").ok().and_then(|count| count.parse().ok()).unwrap_or(20)
 }
@@ -69,7 +69,7 @@ fn set(name: &str, rtype: Rtype, texts: &[&str]) -> ProviderRecordSet {
     ProviderRecordSet::plain(RecordSet::new(name, rtype, Ttl::STEERED, texts.iter().map(rdata)))
 }
 
-/// What is wanted in one round: names come, change and go.
+/// Returns the wanted record sets of one round: names appear, change and disappear.
 fn wish(round: usize) -> Wanted {
     let address = |of: usize| format!("203.0.113.{}", (round + of) % 250 + 1);
     let mut sets: Vec<_> = (0..8)
@@ -82,16 +82,16 @@ fn wish(round: usize) -> Wanted {
     sets.push(set("ca", Rtype::CAA, &["0 issue \"ca.example.net\""]));
     sets.push(set("ns1.sub", Rtype::A, &["203.0.113.53"]));
     sets.push(set("text", Rtype::TXT, &[&format!("\"round {round}; a \\\"quote\\\"\" \"{}\"", "t".repeat(255))]));
-    // These are somebody else's.
+    // These are foreign.
     sets.push(set("www", Rtype::A, &["203.0.113.66"]));
     sets.push(set("theirs", Rtype::A, &["203.0.113.66"]));
     Wanted { sets, held: BTreeSet::new() }
 }
 
-/// What tells a publisher what is wanted; without it the publisher ends.
+/// Sender of the wanted record sets; without it the publisher ends.
 type Wishes = watch::Sender<Option<Arc<Wanted>>>;
 
-/// One that carries out in [`ZONE`] what it is told to, at once, and owns what it wrote by TXT records.
+/// Starts a publisher of [`ZONE`] that applies changes at once and owns its records by TXT records.
 fn publisher(provider: impl Provider + 'static) -> (Publisher, Wishes) {
     let (wishes, wishes_in) = watch::channel(None);
     let rules = Rules {
@@ -107,11 +107,11 @@ fn publisher(provider: impl Provider + 'static) -> (Publisher, Wishes) {
     (publisher, wishes)
 }
 
-/// What each provider must do: write what is wanted, read it back alike, touch nothing else, and end as it began.
+/// The contract of each provider: writes the wanted records, reads them back unchanged, touches nothing else, and ends as it began.
 async fn contract<P: Provider + Clone + 'static>(provider: P) {
     let before = sorted(provider.read().await.expect("it can be read at first"));
     let types = provider.limits().types;
-    // What a provider cannot write, and says so, is not asked of it.
+    // Records that a provider reports as unsupported are not requested.
     let wish = |round| {
         let mut wish = wish(round);
         wish.sets.retain(|set| types.is_none_or(|types| types.contains(&set.set.rtype)));
@@ -144,7 +144,7 @@ fn obstacles_of_foreign() -> Vec<(String, Obstacle)> {
     vec![(name("theirs"), Obstacle::OfOther("another".to_owned())), (name("www"), Obstacle::Unclaimed)]
 }
 
-/// Without the serial, which is the server's.
+/// Without the serial, which the server sets.
 fn sorted(read: Vec<ProviderRecordSet>) -> Vec<ProviderRecordSet> {
     let mut sets: Vec<_> = read.into_iter().filter(|set| set.set.rtype != Rtype::SOA).collect();
     sets.sort_by_key(ProviderRecordSet::key);

@@ -1,4 +1,4 @@
-//! A webhook provider that does as it is told: it fails, hangs, breaks off and lies.
+//! A scripted webhook provider: it fails, hangs, breaks connections and lies.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -13,18 +13,18 @@ use fairway_providers::{Endpoint, Json, MEDIA_TYPE, http::Api, webhook::Webhook}
 
 use crate::ZONE;
 
-/// What it does with a request.
+/// Reaction to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// A status, a media type, a body.
+    /// Answers with a status, a media type, and a body.
     Say(u16, &'static str, String),
-    /// The same, of which half is sent, and then the connection is closed.
+    /// Sends half of the answer and closes the connection.
     Cut(String),
-    /// Nothing, for as long as the client waits.
+    /// Sends nothing while the client waits.
     Hang,
 }
 
-/// What it answers to a method and path with a body.
+/// Returns the reaction to a method and path with a body.
 type Script = dyn Fn(&str, &str) -> Act + Send;
 
 /// A server with a script.
@@ -41,7 +41,7 @@ impl Scripted {
         let script: Arc<Mutex<Box<Script>>> = Arc::new(Mutex::new(Box::new(script)));
         let asked = Arc::new(Mutex::new(Vec::new()));
         let server = Self { at, script: Arc::clone(&script), asked: Arc::clone(&asked) };
-        // It ends with the process: nobody waits for it.
+        // The thread ends with the process: nothing waits for it.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (script, asked) = (Arc::clone(&script), Arc::clone(&asked));
@@ -51,30 +51,30 @@ impl Scripted {
         server
     }
 
-    /// From now on it does this.
+    /// Replaces the script.
     pub(crate) fn act(&self, script: impl Fn(&str, &str) -> Act + Send + 'static) {
         *self.script.lock().expect("nobody panics with it") = Box::new(script);
     }
 
-    /// What it was asked: method and path, and the body.
+    /// Returns the requests: method and path, and the body.
     pub(crate) fn asked(&self) -> Vec<(String, String)> {
         self.asked.lock().expect("nobody panics with it").clone()
     }
 
-    /// Its client.
+    /// Returns a client of the server.
     pub(crate) fn provider(&self, timeout: Duration) -> Webhook {
         provider(&format!("http://{}", self.at), timeout)
     }
 }
 
-/// The client of a webhook.
+/// Returns a client of a webhook.
 pub(crate) fn provider(url: &str, timeout: Duration) -> Webhook {
     let url = Url::parse_base(url).expect("a URL");
     let zones = vec![ZONE.parse().expect("a name")];
     Webhook { api: Api::new(url, Tls::default(), None, timeout), zones, weights: None, timeout }
 }
 
-/// A provider that is well and holds nothing, and says that it carried out what it was told.
+/// Returns the script of a working provider without records that accepts every change.
 pub(crate) fn well(asked: &str, body: &str) -> Act {
     match asked {
         "GET /" => Act::Say(200, MEDIA_TYPE, "{}".to_owned()),
@@ -85,7 +85,7 @@ pub(crate) fn well(asked: &str, body: &str) -> Act {
     }
 }
 
-/// The endpoints of a body.
+/// Returns the endpoints of a body.
 pub(crate) fn endpoints(body: &str) -> Vec<Endpoint> {
     Json::from_json(body.as_bytes()).expect("the client writes endpoints well")
 }
@@ -124,7 +124,7 @@ fn serve(stream: TcpStream, script: &Mutex<Box<Script>>, asked: &Mutex<Vec<(Stri
         )
     };
     let mut stream = &stream;
-    // The client may be gone; that is its right.
+    // The client may already have closed the connection.
     let _ = match act {
         Act::Say(status, kind, body) => stream.write_all(said(status, kind, &body).as_bytes()),
         Act::Cut(body) => {

@@ -1,5 +1,5 @@
-//! The daemon before an etcd that speaks TLS alone and wants a certificate, with CoreDNS behind it; objects in a folder beside; and before a
-//! webhook over TLS that wants a token.
+//! The daemon publishes to an etcd with mutual TLS, read by CoreDNS, to objects in a folder, and to a webhook over TLS that needs a
+//! token.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use crate::etcd::coredns;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes an authority, and what it certifies: `ca.pem`, `server.pem`, `client.pem` and their keys.
+/// Creates an authority and certificates: `ca.pem`, `server.pem`, `client.pem` and their keys.
 fn certify(folder: &Path) {
     let script = r#"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca-key.pem -out ca.pem -days 30 -subj /CN=authority
@@ -104,13 +104,13 @@ publish:
     });
 }
 
-/// The SHA-256 of a token.
+/// Returns the SHA-256 of a token.
 fn sum(token: &str) -> String {
     let sum = Command::new("sh").args(["-c", &format!("printf %s {token} | sha256sum")]).output().expect("sh runs");
     String::from_utf8_lossy(&sum.stdout).split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// One webhook three times: as it wants to be asked, with another token, and trusting another authority.
+/// Returns one webhook three times: configured correctly, with another token, and with another authority.
 fn to_webhook(webhook: SocketAddr) -> String {
     let one = |name: &str, token: &str, ca: &str| {
         format!(
@@ -192,7 +192,7 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: {}, tls: {{ cert: {{ fil
         let told = String::from_utf8_lossy(&fairway.command(&["publish", "status"]).stdout).into_owned();
         assert_eq!(told.matches(&error).count(), 1, "{told}");
     }
-    // What is mended works: the file is read again.
+    // The corrected file works: it is read again.
     fs::write(fairway.folder.path().join("other.token"), "fwt_right").expect("the folder can be written");
     wait_until("it is published with the right token", LIMIT, || served("unknown"));
 }

@@ -1,4 +1,4 @@
-//! Real servers that take updates.
+//! Real servers that accept dynamic updates.
 
 use std::{fs, net::SocketAddr, path::Path, process::Command, time::Duration};
 
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::{FOREIGN, ZONE, contract, set};
 
-/// The key that all of them have.
+/// The key of all servers.
 pub(crate) const SECRET: &str = "c2VjcmV0LW9mLXRoZS10ZXN0cy0zMi1vY3RldHMhIQ==";
 
 /// A running server with the zone.
@@ -28,7 +28,7 @@ pub(crate) struct Server {
     _folder: TempDir,
 }
 
-/// Writes a configuration, and tells the command.
+/// Writes a configuration, and returns the command.
 type Made = fn(&Path, u16) -> Command;
 
 pub(crate) fn start(made: Made) -> Server {
@@ -40,7 +40,7 @@ pub(crate) fn start(made: Made) -> Server {
     let query = Query::new(ZONE.parse().expect("a name"), Rtype::SOA).encode();
     wait_until("the server has its zone", Duration::from_secs(60), || {
         assert!(process.is_running(), "it ended: {}", process.output());
-        // AA, and one answer.
+        // AA is set, and there is one answer.
         ask(at, &query).is_some_and(|reply| reply[2] & 4 != 0 && reply[7] == 1)
     });
     Server { at, _process: process, _folder: folder }
@@ -76,7 +76,7 @@ fn knot(folder: &Path, port: u16) -> Command {
     command
 }
 
-/// The provider, built anew for each use, since it holds nothing.
+/// Creates the provider again for each use, because it has no state.
 #[derive(Clone)]
 pub(crate) struct Updates(pub(crate) SocketAddr);
 
@@ -159,7 +159,7 @@ async fn name_rejected_by_bind_blocks_no_other() {
 /// A PowerDNS with the zone in SQLite, and its API.
 pub(crate) struct PowerDnsServer {
     pub(crate) provider: PowerDns,
-    /// Where its API is.
+    /// Address of its API.
     pub(crate) api: String,
     _process: Process,
     _folder: TempDir,

@@ -1,4 +1,4 @@
-//! Webhook providers: one that is scripted to fail, the real external-dns with its provider in memory, and Fairway's own.
+//! Webhook providers: a scripted one that fails, the real external-dns with its in-memory provider, and Fairway's own.
 
 use std::{
     collections::BTreeSet,
@@ -152,7 +152,7 @@ async fn hanging_or_lying_provider_times_out_and_deletes_nothing() {
     let begun = Instant::now();
     assert_eq!(publisher.apply(0).await.expect_err("nothing comes"), ProviderError::Late(Duration::from_secs(1)));
     assert!(begun.elapsed() < Duration::from_secs(10));
-    // It says that it has nothing, and takes everything: the same is sent again, and nothing is deleted.
+    // It returns nothing and accepts everything: the same is sent again, and nothing is deleted.
     server.act(well);
     for _ in 0..3 {
         let outcome = publisher.apply(1_000).await.expect("it says that it is well");
@@ -170,7 +170,7 @@ mod real {
     use super::*;
     use crate::{contract, scripted::provider};
 
-    /// What stands there at first, as another ExternalDNS would have written it.
+    /// Foreign records at the start, as another ExternalDNS would have written them.
     const FOREIGN: &str = r#"{"create":[
         {"dnsName":"www.pub.example","targets":["192.0.2.80"],"recordType":"A"},
         {"dnsName":"theirs.pub.example","targets":["192.0.2.99"],"recordType":"A","recordTTL":300,"setIdentifier":""},
@@ -178,7 +178,7 @@ mod real {
         {"dnsName":"cloud.pub.example","targets":["192.0.2.1"],"recordType":"A","setIdentifier":"eu","providerSpecific":[{"name":"aws/weight","value":"7"}]},
         {"dnsName":"pub.example","targets":["10 mail.pub.example"],"recordType":"MX"}]}"#;
 
-    /// The real external-dns as a webhook, with its provider in memory. It listens nowhere but at 127.0.0.1:8888.
+    /// The real external-dns as a webhook, with its in-memory provider. It always listens at 127.0.0.1:8888.
     #[tokio::test]
     async fn external_dns_in_memory_keeps_the_contract() {
         let folder = TempDir::new().expect("a temporary folder");
