@@ -14,16 +14,16 @@ pub struct TtlBounds {
 /// The TTL that a pool answers with now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AdaptiveTtl {
-    /// The declared one.
+    /// The declared TTL.
     #[default]
     Declared,
-    /// The long one: there was no risk for a long time.
+    /// The long TTL: there was no risk for a long time.
     Calm,
-    /// The short one, because of this risk.
+    /// The short TTL, because of this risk.
     Risky(Risk),
 }
 
-/// The reason why answers may have to change soon; of several the first counts.
+/// The reason why answers may have to change soon; of several, the first in this order is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Risk {
     /// A cluster is being drained, or its gateways are exhausted.
@@ -39,16 +39,16 @@ pub enum Risk {
 }
 
 impl AdaptiveTtl {
-    /// Returns the TTL in effect, for a pool with the declared TTL `own`.
-    pub fn ttl(self, own: Ttl, bounds: TtlBounds) -> Ttl {
+    /// Returns the TTL in effect, for a pool with this declared TTL.
+    pub fn ttl(self, declared: Ttl, bounds: TtlBounds) -> Ttl {
         match self {
-            Self::Declared => own,
+            Self::Declared => declared,
             Self::Calm => bounds.long,
             Self::Risky(_) => bounds.short,
         }
     }
 
-    /// Returns the reason, for people.
+    /// Returns the reason as text, for status and explanations.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Declared => "as declared",

@@ -59,7 +59,7 @@ impl Country {
         countries::find(self.0).map(|(continent, ..)| continent)
     }
 
-    /// Returns a point in its middle, for clients of whom only the country is known; `None` if the code is not assigned.
+    /// Returns a point in its middle, for clients whose country only is known; `None` if the code is not assigned.
     pub fn middle(self) -> Option<Coordinates> {
         let (_, latitude, longitude) = countries::find(self.0)?;
         Coordinates::from_micro(i32::from(latitude) * 1_000_000, i32::from(longitude) * 1_000_000)
@@ -158,7 +158,7 @@ pub struct Subdivision {
 impl Subdivision {
     /// Returns the subdivision of a country with this code, without the country's letters and in any case.
     pub fn new(country: Country, code: &str) -> Option<Self> {
-        let fits = (1..=3).contains(&code.len()) && code.bytes().all(|octet| octet.is_ascii_alphanumeric());
+        let fits = (1..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let mut letters = [0; 3];
         letters.iter_mut().zip(code.bytes()).for_each(|(to, from)| *to = from.to_ascii_uppercase());
         fits.then_some(Self { country, code: letters })
@@ -222,7 +222,7 @@ impl Coordinates {
 }
 
 impl fmt::Display for Coordinates {
-    /// Degrees with four digits: 11 m.
+    /// Writes degrees with four digits, which are at most 11 m.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let degrees = |micro: i32, positive: char, negative: char| {
             let rounded = (micro.unsigned_abs() + 50) / 100;
@@ -233,17 +233,17 @@ impl fmt::Display for Coordinates {
     }
 }
 
-/// Why a text is no place.
+/// Error of parsing a location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
-    /// No two letters.
-    #[error("{0:?} is no country; give its two letters (ISO 3166-1) like DE")]
+    /// A country that is not two letters.
+    #[error("{0:?} is not a country; give its two letters (ISO 3166-1) like DE")]
     Country(String),
-    /// None of the seven.
-    #[error("{0:?} is no continent; give AF, AN, AS, EU, NA, OC or SA")]
+    /// None of the seven continents.
+    #[error("{0:?} is not a continent; give AF, AN, AS, EU, NA, OC or SA")]
     Continent(String),
-    /// No country with a code.
-    #[error("{0:?} is no subdivision; write it like US-CA (ISO 3166-2)")]
+    /// A text that is not a country and a code.
+    #[error("{0:?} is not a subdivision; write it like US-CA (ISO 3166-2)")]
     Subdivision(String),
 }
 
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_read_in_any_case_and_shown_in_capitals() {
+    fn codes_parse_in_any_case_and_display_in_capitals() {
         assert_eq!("de".parse::<Country>().unwrap().to_string(), "DE");
         assert_eq!("eu".parse::<Continent>().unwrap(), Continent::Europe);
         assert_eq!("us-ca".parse::<Subdivision>().unwrap().to_string(), "US-CA");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_country_has_a_continent_and_a_middle_and_two_other_letters_have_none() {
+    fn only_an_assigned_country_has_a_continent_and_a_middle() {
         let japan = Country::new("jp").unwrap();
         assert_eq!(
             (japan.continent(), japan.middle().map(|m| m.latitude())),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn degrees_become_millionths_and_what_is_not_on_earth_is_nothing() {
+    fn degrees_become_millionths_and_points_off_the_earth_are_rejected() {
         let point = Coordinates::from_degrees(-33.868_82, 151.209_29).unwrap();
         assert_eq!((point.latitude(), point.longitude()), (-33_868_820, 151_209_290));
         assert_eq!(point.to_string(), "33.8688 S 151.2093 E");
@@ -284,9 +284,9 @@ mod tests {
     }
 
     #[test]
-    fn a_place_shows_what_is_known_of_it() {
-        let place = ClientLocation { country: Country::new("DE"), asn: Some(64_496), ..ClientLocation::default() };
-        assert_eq!(place.to_string(), "country DE, AS 64496");
+    fn location_displays_its_known_parts() {
+        let location = ClientLocation { country: Country::new("DE"), asn: Some(64_496), ..ClientLocation::default() };
+        assert_eq!(location.to_string(), "country DE, AS 64496");
         assert_eq!(ClientLocation::default().to_string(), "nowhere");
     }
 }

@@ -55,7 +55,7 @@ pub struct ContributedSpec {
     pub answers: Option<u8>,
 }
 
-/// What happens if several owners contribute to a name without set identifiers.
+/// Handling of several owners that contribute to a name without set identifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedNamePolicy {
     /// All contributions are merged.
@@ -65,7 +65,7 @@ pub enum SharedNamePolicy {
     Refuse,
 }
 
-/// Why a contribution, or a part of it, is not in the answers.
+/// The reason why a contribution, or a part of it, is not in the answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContributionProblem {
     /// The name.
@@ -117,7 +117,7 @@ pub struct AnonymousCluster {
     pub region: Option<(Arc<str>, Arc<str>, Arc<str>)>,
 }
 
-/// What sources of higher rank declare; it takes precedence.
+/// Objects that sources of higher rank declare, which take precedence.
 pub struct DeclaredObjects<'a> {
     /// The declared clusters.
     pub clusters: &'a DeclaredClusters,
@@ -138,17 +138,18 @@ pub struct DeclaredClusters {
 impl DeclaredClusters {
     /// Returns the index of these clusters.
     pub fn new<'a>(clusters: impl IntoIterator<Item = &'a Cluster>) -> Self {
-        let (mut declared, mut twice) = (Self::default(), BTreeSet::new());
+        let mut declared = Self::default();
+        let mut ambiguous = BTreeSet::new();
         for cluster in clusters {
             declared.names.insert(cluster.name.clone());
             for address in &cluster.addresses {
                 let other = declared.by_address.insert(*address, cluster.name.clone());
                 if other.is_some_and(|other| other != cluster.name) {
-                    twice.insert(*address);
+                    ambiguous.insert(*address);
                 }
             }
         }
-        declared.by_address.retain(|address, _| !twice.contains(address));
+        declared.by_address.retain(|address, _| !ambiguous.contains(address));
         declared
     }
 
@@ -164,38 +165,40 @@ impl DeclaredClusters {
 /// Of a setting with only one value, the oldest contribution wins, then owner and set identifier in alphabetical order.
 pub fn merge_name(
     name: &Name,
-    mut offers: Vec<NameContribution>,
+    mut contributions: Vec<NameContribution>,
     shared: SharedNamePolicy,
-    held: &DeclaredObjects<'_>,
+    declared: &DeclaredObjects<'_>,
     pool: PoolName,
 ) -> MergedName {
-    offers.sort_by(|a, b| (a.since, &a.owner, &a.set).cmp(&(b.since, &b.owner, &b.set)));
-    let mut of_name = MergedName::default();
-    if let Some((steered, _)) = held.steered.filter(|_| held.is_shared) {
-        let what = format!("pool {} answers other names, too; give {name} its own pool", steered.pool);
-        offers.iter().for_each(|offer| of_name.reject(name, offer, &what));
-        return of_name;
+    contributions.sort_by(|a, b| (a.since, &a.owner, &a.set).cmp(&(b.since, &b.owner, &b.set)));
+    let mut merged = MergedName::default();
+    if let Some((steered, _)) = declared.steered.filter(|_| declared.is_shared) {
+        let message = format!("pool {} answers other names, too; give {name} its own pool", steered.pool);
+        for contribution in &contributions {
+            merged.reject(name, contribution, &message);
+        }
+        return merged;
     }
-    let pool = match held.steered {
-        Some((_, declared)) => Pool { members: vec![], ..declared.clone() },
+    let pool = match declared.steered {
+        Some((_, pool)) => Pool { members: vec![], ..pool.clone() },
         None => Pool::new(pool, Policy::WEIGHTED),
     };
-    let is_declared = held.steered.is_some();
-    let mut merging = Merging { name, clusters: held.clusters, is_declared, pool, of_name: &mut of_name };
-    merging.merge(&offers, shared);
+    let is_declared = declared.steered.is_some();
+    let mut merging = Merging { name, clusters: declared.clusters, is_declared, pool, merged: &mut merged };
+    merging.merge(&contributions, shared);
     let Merging { pool, .. } = merging;
     if !pool.members.is_empty() {
-        let own = || SteeredName { name: name.clone(), pool: pool.name.clone(), ttl: None };
-        let steered = held.steered.map_or_else(own, |(steered, _)| steered.clone());
-        of_name.steered = Some((steered, pool));
+        let new = || SteeredName { name: name.clone(), pool: pool.name.clone(), ttl: None };
+        let steered = declared.steered.map_or_else(new, |(steered, _)| steered.clone());
+        merged.steered = Some((steered, pool));
     }
-    of_name
+    merged
 }
 
 impl MergedName {
-    fn reject(&mut self, name: &Name, offer: &NameContribution, what: impl Into<String>) {
-        let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
-        self.problems.push(ContributionProblem { name: name.to_string().into(), owner, set, message: what.into() });
+    fn reject(&mut self, name: &Name, contribution: &NameContribution, message: impl Into<String>) {
+        let (owner, set) = (Arc::clone(&contribution.owner), Arc::clone(&contribution.set));
+        self.problems.push(ContributionProblem { name: name.to_string().into(), owner, set, message: message.into() });
     }
 }
 
@@ -206,17 +209,21 @@ struct Merging<'a> {
     /// True if a source of higher rank declares the name.
     is_declared: bool,
     pool: Pool,
-    of_name: &'a mut MergedName,
+    merged: &'a mut MergedName,
 }
 
 impl Merging<'_> {
-    fn merge(&mut self, offers: &[NameContribution], shared: SharedNamePolicy) {
-        let kept = self.kept(offers, shared);
-        self.set_fields(&kept);
-        let scale = scale_of(&kept);
-        for offer in kept.iter().filter(|offer| offer.lease_weight > Permille::default()) {
-            for cluster in self.clusters_of(offer) {
-                self.add(offer, cluster, scale);
+    fn merge(&mut self, contributions: &[NameContribution], shared: SharedNamePolicy) {
+        let kept = self.kept(contributions, shared);
+        if self.is_declared {
+            self.check_fields(&kept);
+        } else {
+            self.set_fields(&kept);
+        }
+        let factor = weight_factor(&kept);
+        for contribution in kept.iter().filter(|contribution| contribution.lease_weight > Permille::default()) {
+            for cluster in self.clusters_of(contribution) {
+                self.add(contribution, cluster, factor);
             }
         }
         // A pool needs a member in tier 1: if no contribution has one, the smallest tier becomes 1.
@@ -224,92 +231,104 @@ impl Merging<'_> {
         if !self.is_declared
             && let Some(first) = first.filter(|first| *first > Tier::FIRST)
         {
-            let own = self.pool.members.iter_mut().filter(|member| member.tier == first);
-            own.for_each(|member| member.tier = Tier::FIRST);
+            for member in self.pool.members.iter_mut().filter(|member| member.tier == first) {
+                member.tier = Tier::FIRST;
+            }
         }
     }
 
     /// Returns the contributions to use: of those without a set identifier only one owner's, unless they are merged.
-    fn kept<'o>(&mut self, offers: &'o [NameContribution], shared: SharedNamePolicy) -> Vec<&'o NameContribution> {
-        let first = offers.iter().find(|offer| offer.set.is_empty()).map(|offer| &offer.owner);
-        let mut kept = Vec::with_capacity(offers.len());
-        for offer in offers {
+    fn kept<'o>(
+        &mut self,
+        contributions: &'o [NameContribution],
+        shared: SharedNamePolicy,
+    ) -> Vec<&'o NameContribution> {
+        let first = contributions
+            .iter()
+            .find(|contribution| contribution.set.is_empty())
+            .map(|contribution| &contribution.owner);
+        let mut kept = Vec::with_capacity(contributions.len());
+        for contribution in contributions {
             match first {
-                Some(owner) if shared == SharedNamePolicy::Refuse && offer.set.is_empty() && offer.owner != *owner => {
-                    let what = format!(
+                Some(owner)
+                    if shared == SharedNamePolicy::Refuse
+                        && contribution.set.is_empty()
+                        && contribution.owner != *owner =>
+                {
+                    let message = format!(
                         "{owner} contributed {} first; give each owner a set identifier, or set webhook.shared to merge",
                         self.name
                     );
-                    self.of_name.reject(self.name, offer, what);
+                    self.reject(contribution, message);
                 }
-                _ => kept.push(offer),
+                _ => kept.push(contribution),
             }
         }
         kept
     }
 
-    /// Sets policy, TTL and number of answers of the pool.
-    fn set_fields(&mut self, kept: &[&NameContribution]) {
-        let (mut policy, mut answers): (Option<&NameContribution>, Option<&NameContribution>) = (None, None);
-        for offer in kept {
-            let wanted = &offer.spec;
-            if self.is_declared {
-                let differs = wanted.policy.as_ref().is_some_and(|policy| *policy != self.pool.policy)
-                    || wanted.ttl.is_some_and(|ttl| ttl != self.pool.ttl)
-                    || wanted.answers.is_some_and(|answers| answers != self.pool.answers);
-                if differs {
-                    let what = format!(
-                        "{} is declared with pool {}, whose settings take precedence",
-                        self.name, self.pool.name
-                    );
-                    self.of_name.reject(self.name, offer, what);
-                }
-                continue;
-            }
-            if wanted.policy.is_some() {
-                let first = *policy.get_or_insert(offer);
-                self.differ(first, offer, "policy", first.spec.policy == wanted.policy);
-            }
-            if wanted.answers.is_some() {
-                let first = *answers.get_or_insert(offer);
-                self.differ(first, offer, "number of answers", first.spec.answers == wanted.answers);
-            }
-        }
-        if self.is_declared {
-            return;
-        }
-        self.pool.policy = policy.and_then(|offer| offer.spec.policy.clone()).unwrap_or(Policy::WEIGHTED);
-        self.pool.answers = answers.and_then(|offer| offer.spec.answers).unwrap_or(self.pool.answers);
-        self.pool.ttl = kept.iter().filter_map(|offer| offer.spec.ttl).min().unwrap_or(self.pool.ttl);
+    fn reject(&mut self, contribution: &NameContribution, message: impl Into<String>) {
+        self.merged.reject(self.name, contribution, message);
     }
 
-    fn differ(&mut self, first: &NameContribution, offer: &NameContribution, what: &str, same: bool) {
-        if !same {
-            let (owner, set) = (&first.owner, &first.set);
-            self.of_name.reject(
-                self.name,
-                offer,
-                format!("{what} differs from that of {owner} (set {set:?}), which is older and takes precedence"),
-            );
+    /// Sets policy, TTL and number of answers of a pool that is not declared.
+    fn set_fields(&mut self, kept: &[&NameContribution]) {
+        let mut policy: Option<&NameContribution> = None;
+        let mut answers: Option<&NameContribution> = None;
+        for contribution in kept {
+            let spec = &contribution.spec;
+            if spec.policy.is_some() {
+                let first = *policy.get_or_insert(contribution);
+                if first.spec.policy != spec.policy {
+                    self.reject_younger(first, contribution, "policy");
+                }
+            }
+            if spec.answers.is_some() {
+                let first = *answers.get_or_insert(contribution);
+                if first.spec.answers != spec.answers {
+                    self.reject_younger(first, contribution, "number of answers");
+                }
+            }
         }
+        self.pool.policy = policy.and_then(|first| first.spec.policy.clone()).unwrap_or(Policy::WEIGHTED);
+        self.pool.answers = answers.and_then(|first| first.spec.answers).unwrap_or(self.pool.answers);
+        self.pool.ttl = kept.iter().filter_map(|contribution| contribution.spec.ttl).min().unwrap_or(self.pool.ttl);
+    }
+
+    /// Reports contributions whose settings differ from those of the declared pool.
+    fn check_fields(&mut self, kept: &[&NameContribution]) {
+        for contribution in kept {
+            let (spec, pool) = (&contribution.spec, &self.pool);
+            let differs = spec.policy.as_ref().is_some_and(|policy| *policy != pool.policy)
+                || spec.ttl.is_some_and(|ttl| ttl != pool.ttl)
+                || spec.answers.is_some_and(|answers| answers != pool.answers);
+            if differs {
+                let message =
+                    format!("{} is declared with pool {}, whose settings take precedence", self.name, pool.name);
+                self.reject(contribution, message);
+            }
+        }
+    }
+
+    fn reject_younger(&mut self, first: &NameContribution, contribution: &NameContribution, field: &str) {
+        let (owner, set) = (&first.owner, &first.set);
+        let message =
+            format!("{field} differs from that of {owner} (set {set:?}), which is older and takes precedence");
+        self.reject(contribution, message);
     }
 
     /// Returns the clusters of a contribution: the declared one that it names, else those that have its addresses, and undeclared
     /// ones for the other addresses.
-    fn clusters_of(&mut self, offer: &NameContribution) -> Vec<ClusterName> {
-        if let Some(named) = &offer.spec.cluster {
+    fn clusters_of(&mut self, contribution: &NameContribution) -> Vec<ClusterName> {
+        if let Some(named) = &contribution.spec.cluster {
             if self.clusters.contains(named) {
                 return vec![named.clone()];
             }
-            self.of_name.reject(
-                self.name,
-                offer,
-                format!("cluster {named} is not declared; its addresses are used instead"),
-            );
+            self.reject(contribution, format!("cluster {named} is not declared; its addresses are used instead"));
         }
         let mut found = Vec::new();
         let mut rest = BTreeSet::new();
-        for address in &offer.addresses {
+        for address in &contribution.addresses {
             match self.clusters.by_address.get(address) {
                 Some(cluster) if !found.contains(cluster) => found.push(cluster.clone()),
                 Some(_) => {}
@@ -323,23 +342,24 @@ impl Merging<'_> {
             if addresses.is_empty() || found.len() > Pool::MEMBERS_MAX {
                 return found;
             }
-            found.push(self.nameless(offer, addresses));
+            found.push(self.add_undeclared(contribution, addresses));
         }
     }
 
     /// Adds an undeclared cluster with these addresses; returns its name.
-    fn nameless(&mut self, offer: &NameContribution, addresses: Vec<IpAddr>) -> ClusterName {
+    fn add_undeclared(&mut self, contribution: &NameContribution, addresses: Vec<IpAddr>) -> ClusterName {
         let name = address_name(&addresses);
-        let region = offer.spec.region.as_ref();
-        let region = region.map(|region| (Arc::clone(region), Arc::clone(&offer.owner), Arc::clone(&offer.set)));
-        let known = self.of_name.clusters.iter_mut().find(|known| known.name == name);
+        let region = contribution.spec.region.as_ref();
+        let region =
+            region.map(|region| (Arc::clone(region), Arc::clone(&contribution.owner), Arc::clone(&contribution.set)));
+        let known = self.merged.clusters.iter_mut().find(|known| known.name == name);
         match (known, region) {
-            (None, region) => self.of_name.clusters.push(AnonymousCluster { name: name.clone(), addresses, region }),
+            (None, region) => self.merged.clusters.push(AnonymousCluster { name: name.clone(), addresses, region }),
             (Some(known), Some(region)) => match &known.region {
                 None => known.region = Some(region),
-                Some((said, ..)) if *said != region.0 => {
-                    let what = format!("these addresses are in region {said} already, by an older contribution");
-                    self.of_name.reject(self.name, offer, what);
+                Some((known, ..)) if *known != region.0 => {
+                    let message = format!("these addresses are in region {known} already, by an older contribution");
+                    self.reject(contribution, message);
                 }
                 Some(_) => {}
             },
@@ -348,42 +368,51 @@ impl Merging<'_> {
         name
     }
 
-    fn add(&mut self, offer: &NameContribution, cluster: ClusterName, scale: u32) {
+    fn add(&mut self, contribution: &NameContribution, cluster: ClusterName, factor: u32) {
         if self.pool.members.iter().any(|member| member.cluster == cluster) {
             return;
         }
         if self.pool.members.len() >= Pool::MEMBERS_MAX {
-            let what =
+            let message =
                 format!("{} has {} members, which is the limit; {cluster} is not added", self.name, Pool::MEMBERS_MAX);
-            return self.of_name.reject(self.name, offer, what);
+            return self.reject(contribution, message);
         }
-        let wanted = &offer.spec;
-        let whole = u32::from(wanted.weight.unwrap_or_default().0) * scale;
-        let weight = whole * u32::from(offer.lease_weight.thousandths()) / 1000;
+        let spec = &contribution.spec;
+        let whole = u32::from(spec.weight.unwrap_or_default().0) * factor;
+        let weight = whole * u32::from(contribution.lease_weight.thousandths()) / 1000;
         // A weight that fades becomes 0 only with the lease weight.
         let weight = if whole > 0 { weight.max(1) } else { 0 };
-        if let Some((name, monitor)) = &wanted.monitor
-            && !self.of_name.monitors.iter().any(|(known, _)| known == name)
+        if let Some((name, monitor)) = &spec.monitor
+            && !self.merged.monitors.iter().any(|(known, _)| known == name)
         {
-            self.of_name.monitors.push((name.clone(), Arc::clone(monitor)));
+            self.merged.monitors.push((name.clone(), Arc::clone(monitor)));
         }
-        let (owner, set) = (Arc::clone(&offer.owner), Arc::clone(&offer.set));
-        self.of_name.origins.push(WeightOrigin { owner, set, weight: wanted.weight, lease_weight: offer.lease_weight });
+        let (owner, set) = (Arc::clone(&contribution.owner), Arc::clone(&contribution.set));
+        self.merged.origins.push(WeightOrigin {
+            owner,
+            set,
+            weight: spec.weight,
+            lease_weight: contribution.lease_weight,
+        });
         self.pool.members.push(Member {
             weight: Weight(u16::try_from(weight).unwrap_or(u16::MAX)),
-            tier: wanted.tier.unwrap_or_default(),
-            monitor: wanted.monitor.as_ref().map(|(name, _)| name.clone()),
+            tier: spec.tier.unwrap_or_default(),
+            monitor: spec.monitor.as_ref().map(|(name, _)| name.clone()),
             ..Member::new(cluster)
         });
     }
 }
 
 /// Returns the factor of all weights of a pool, so that fading weights change in small steps; 1 if none fades.
-fn scale_of(offers: &[&NameContribution]) -> u32 {
-    if offers.iter().all(|offer| offer.lease_weight == Permille::WHOLE) {
+fn weight_factor(contributions: &[&NameContribution]) -> u32 {
+    if contributions.iter().all(|contribution| contribution.lease_weight == Permille::WHOLE) {
         return 1;
     }
-    let largest = offers.iter().map(|offer| u32::from(offer.spec.weight.unwrap_or_default().0)).max().unwrap_or(1);
+    let largest = contributions
+        .iter()
+        .map(|contribution| u32::from(contribution.spec.weight.unwrap_or_default().0))
+        .max()
+        .unwrap_or(1);
     (u32::from(u16::MAX) / largest.max(1)).clamp(1, 1000)
 }
 
@@ -395,13 +424,13 @@ fn address_name(addresses: &[IpAddr]) -> ClusterName {
     });
     let more = match addresses.len() {
         0 | 1 => String::new(),
-        count => format!("+{}+{:016x}", count - 1, sum(addresses)),
+        count => format!("+{}+{:016x}", count - 1, hash_of(addresses)),
     };
     ClusterName::new(&format!("at+{first}{more}")).expect("digits, dots, dashes and pluses")
 }
 
 /// Returns the FNV-1a hash of the addresses, which is the same on every server.
-fn sum(addresses: &[IpAddr]) -> u64 {
+fn hash_of(addresses: &[IpAddr]) -> u64 {
     let octets = addresses.iter().flat_map(|address| match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),
         IpAddr::V6(v6) => v6.octets().to_vec(),

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     ClientMap, Cluster, ClusterLoadSource, ClusterName, Diagnostic, FileLocation, LatencyTable, LatencyTableName,
     LoadBounds, LoadSource, LoadSourceName, MapName, Member, Monitor, MonitorName, Name, Pool, PoolName, RecordSet,
-    Rtype, Severity, SharedMap, Ttl,
+    Rtype, Severity, SharedMap, Ttl, records_at,
 };
 
 mod locations;
@@ -149,10 +149,7 @@ impl DesiredState {
 
     /// Returns the declared record sets of a name, in the order of their types.
     pub fn records_at<'a>(&'a self, name: &Name) -> impl Iterator<Item = &'a RecordSet> + Clone + use<'a> {
-        // The key (name, 0) is before every set of the name: type 0 is reserved (RFC 6895) and never declared.
-        let sets = self.records.after(&(name.clone(), Rtype(0))).map(|(_, set)| set);
-        let name = name.clone();
-        sets.take_while(move |set| set.name == name)
+        records_at(&self.records, name)
     }
 
     /// Returns the largest TTL that a steered name is answered with: its own, else its pool's.

@@ -50,20 +50,20 @@ impl Health {
     pub const PENDING: Self = Self::new(HealthStatus::Pending, None);
 
     /// Combines a status and an override.
-    pub const fn new(status: HealthStatus, forced: Option<OverrideAction>) -> Self {
+    pub const fn new(status: HealthStatus, action: Option<OverrideAction>) -> Self {
         let status = match status {
             HealthStatus::Pending => 0,
             HealthStatus::Up => 1,
             HealthStatus::Down => 2,
             HealthStatus::Unknown => 3,
         };
-        let forced = match forced {
+        let action = match action {
             None => 0,
             Some(OverrideAction::Up) => 1,
             Some(OverrideAction::Down) => 2,
             Some(OverrideAction::Drain) => 3,
         };
-        Self(forced << 2 | status)
+        Self(action << 2 | status)
     }
 
     /// Returns the status that the probes show.
@@ -107,7 +107,7 @@ impl fmt::Debug for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.override_action() {
             None => write!(f, "{:?}", self.status()),
-            Some(forced) => write!(f, "{:?} overridden {forced:?}", self.status()),
+            Some(action) => write!(f, "{:?} overridden {action:?}", self.status()),
         }
     }
 }
@@ -183,9 +183,9 @@ mod tests {
     #[test]
     fn status_and_override_are_read_back() {
         for status in [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown] {
-            for forced in [None, Some(OverrideAction::Up), Some(OverrideAction::Down), Some(OverrideAction::Drain)] {
-                let health = Health::new(status, forced);
-                assert_eq!((health.status(), health.override_action()), (status, forced));
+            for action in [None, Some(OverrideAction::Up), Some(OverrideAction::Down), Some(OverrideAction::Drain)] {
+                let health = Health::new(status, action);
+                assert_eq!((health.status(), health.override_action()), (status, action));
             }
         }
     }

@@ -68,7 +68,7 @@ object_name! {
     LatencyTableName
 }
 
-/// Why a text is not an object name.
+/// Error of parsing an object name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     /// Empty.

@@ -67,7 +67,7 @@ pub use pool::{AnswerMode, DownAnswer, Member, Pool, Spread};
 pub use preference::{Bias, Geo, LocationMatch, LocationRules, Preference};
 pub use prefix::{ClientPrefix, Network, NetworkError};
 pub use random::SplitMix;
-pub use records::RecordSet;
+pub use records::{RecordSet, records_at};
 pub use rtype::{Rtype, RtypeError};
 pub use schedule::{
     NamedTimeZone, Schedule, ScheduleState, ScheduleWindow, ScheduleWindowError, TimeOfDay, Weekdays, WeeklyHours,

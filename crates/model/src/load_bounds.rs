@@ -43,7 +43,7 @@ impl Default for LoadBounds {
     }
 }
 
-/// Why load bounds are rejected.
+/// Error of invalid load bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadBoundsError {
     /// A target of 0.

@@ -22,10 +22,11 @@ pub struct ClientMap {
 /// The entry of a block of addresses, with its sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct MapRecord {
-    place: ClientLocation,
-    /// Numbers of the sources of the location and of the autonomous system.
-    place_from: Option<u32>,
-    asn_from: Option<u32>,
+    location: ClientLocation,
+    /// Index of the source of the location.
+    location_source: Option<u32>,
+    /// Index of the source of the autonomous system number.
+    asn_source: Option<u32>,
 }
 
 /// The source of an entry of a map.
@@ -75,18 +76,18 @@ impl MapLayer {
     /// and the most specific one with an autonomous system gives that.
     pub fn of_networks(networks: &[(Network, ClientLocation)]) -> [Self; 2] {
         let layer = |keep: &dyn Fn(&ClientLocation) -> ClientLocation| {
-            let said = networks.iter().map(|(network, place)| (*network, keep(place)));
-            let said: Vec<_> = said.filter(|(_, place)| *place != ClientLocation::default()).collect();
-            let numbered = (1..).zip(&said).map(|(number, (network, _))| (*network, number));
+            let kept = networks.iter().map(|(network, location)| (*network, keep(location)));
+            let kept: Vec<_> = kept.filter(|(_, location)| *location != ClientLocation::default()).collect();
+            let numbered = (1..).zip(&kept).map(|(number, (network, _))| (*network, number));
             Self {
                 partition: Partition::of_networks(numbered, 0),
-                sources: said.iter().map(|(network, _)| MapSource::Network(*network)).collect(),
-                locations: said.into_iter().map(|(_, place)| place).collect(),
+                sources: kept.iter().map(|(network, _)| MapSource::Network(*network)).collect(),
+                locations: kept.into_iter().map(|(_, location)| location).collect(),
             }
         };
         [
-            layer(&|place| ClientLocation { asn: None, ..place.clone() }),
-            layer(&|place| ClientLocation { asn: place.asn, ..ClientLocation::default() }),
+            layer(&|location| ClientLocation { asn: None, ..location.clone() }),
+            layer(&|location| ClientLocation { asn: location.asn, ..ClientLocation::default() }),
         ]
     }
 }
@@ -104,7 +105,7 @@ impl ClientMap {
         let mut map =
             Self { name, partition: Partition::uniform(0), records: vec![MapRecord::default()], sources: Vec::new() };
         for layer in layers {
-            map.lay_below(layer);
+            map.add_below(layer);
         }
         map
     }
@@ -121,9 +122,9 @@ impl ClientMap {
         let source = |number: Option<u32>| number.map(|number| &self.sources[number as usize]);
         MapEntry {
             block: Network::of(address, length),
-            location: &record.place,
-            location_source: source(record.place_from),
-            asn_source: source(record.asn_from),
+            location: &record.location,
+            location_source: source(record.location_source),
+            asn_source: source(record.asn_source),
         }
     }
 
@@ -135,7 +136,7 @@ impl ClientMap {
     /// Returns all locations; the first one is that of an address about which nothing is known. A location occurs several
     /// times if it has several sources.
     pub fn locations(&self) -> impl ExactSizeIterator<Item = &ClientLocation> {
-        self.records.iter().map(|record| &record.place)
+        self.records.iter().map(|record| &record.location)
     }
 
     /// Returns its approximate size in bytes.
@@ -143,18 +144,20 @@ impl ClientMap {
         self.partition.size_in_bytes() + self.records.len() * size_of::<MapRecord>()
     }
 
-    fn lay_below(&mut self, layer: MapLayer) {
+    fn add_below(&mut self, layer: MapLayer) {
         let first_source = self.sources.len();
         let one_for_all = layer.sources.len() == 1;
         self.sources.extend(layer.sources);
         let mut records = vec![MapRecord::default()];
         let mut by_record = HashMap::from([(MapRecord::default(), 0)]);
-        let mut joined = HashMap::from([((0, 0), 0)]);
+        let mut combined = HashMap::from([((0, 0), 0)]);
         self.partition = self.partition.overlay(&layer.partition, |above, below| {
-            *joined.entry((above, below)).or_insert_with(|| {
-                let place = (below as usize).checked_sub(1).and_then(|at| Some((at, layer.locations.get(at)?)));
-                let source = place.map_or(0, |(at, _)| first_source + if one_for_all { 0 } else { at });
-                let record = self.records[above as usize].over(place.map(|(_, place)| place), source as u32);
+            *combined.entry((above, below)).or_insert_with(|| {
+                // Numbers of locations count from 1; 0 means that the layer has none.
+                let index = (below as usize).checked_sub(1).filter(|index| *index < layer.locations.len());
+                let source = index.map_or(0, |index| first_source + if one_for_all { 0 } else { index });
+                let location = index.map(|index| &layer.locations[index]);
+                let record = self.records[above as usize].over(location, source as u32);
                 let next = records.len() as u32;
                 *by_record.entry(record).or_insert_with_key(|record| {
                     records.push(record.clone());
@@ -171,13 +174,15 @@ impl MapRecord {
     fn over(&self, below: Option<&ClientLocation>, source: u32) -> Self {
         let mut record = self.clone();
         let Some(below) = below else { return record };
-        if record.place_from.is_none() && *below != (ClientLocation { asn: below.asn, ..ClientLocation::default() }) {
-            record.place = ClientLocation { asn: record.place.asn, ..below.clone().completed() };
-            record.place_from = Some(source);
+        if record.location_source.is_none()
+            && *below != (ClientLocation { asn: below.asn, ..ClientLocation::default() })
+        {
+            record.location = ClientLocation { asn: record.location.asn, ..below.clone().completed() };
+            record.location_source = Some(source);
         }
-        if record.asn_from.is_none() && below.asn.is_some() {
-            record.place.asn = below.asn;
-            record.asn_from = Some(source);
+        if record.asn_source.is_none() && below.asn.is_some() {
+            record.location.asn = below.asn;
+            record.asn_source = Some(source);
         }
         record
     }
@@ -213,14 +218,14 @@ mod tests {
         let numbered = (1..).zip(networks).map(|(number, (network, _))| (network.parse().unwrap(), number));
         MapLayer {
             partition: Partition::of_networks(numbered, 0),
-            locations: networks.iter().map(|(_, place)| place.clone()).collect(),
+            locations: networks.iter().map(|(_, location)| location.clone()).collect(),
             sources: vec![MapSource::Database(file.into())],
         }
     }
 
     fn map(networks: &[(&str, ClientLocation)], databases: Vec<MapLayer>) -> ClientMap {
         let networks: Vec<_> =
-            networks.iter().map(|(network, place)| (network.parse().unwrap(), place.clone())).collect();
+            networks.iter().map(|(network, location)| (network.parse().unwrap(), location.clone())).collect();
         let layers = MapLayer::of_networks(&networks).into_iter().chain(databases);
         ClientMap::new(MapName::new("world").unwrap(), layers)
     }

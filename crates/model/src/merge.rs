@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use crate::{DesiredState, Name, Pool, PoolName, RecordSet, Rtype, SharedMap, SteeredName, Subject};
+use crate::{ClusterName, DesiredState, Name, Pool, PoolName, RecordSet, Rtype, SharedMap, SteeredName, Subject};
 
 /// The kind of source of a contribution, by rank: the first wins a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +20,7 @@ pub enum SourceKind {
     Kubernetes,
 }
 
-/// What one owner in one source declares.
+/// The objects that one owner in one source declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contribution {
     /// The kind of source.
@@ -75,7 +75,7 @@ pub fn merge(contributions: impl IntoIterator<Item = Contribution>) -> Merged {
     let mut merger = Merger {
         desired: first.desired,
         first: (first.source, first.owner),
-        said_by: BTreeMap::new(),
+        owners: BTreeMap::new(),
         is_last: false,
         conflicts: Vec::new(),
     };
@@ -95,7 +95,7 @@ struct Merger {
     /// Source and owner of the first contribution.
     first: (SourceKind, String),
     /// Owners of objects that the first contribution does not declare.
-    said_by: BTreeMap<Subject, (SourceKind, String)>,
+    owners: BTreeMap<Subject, (SourceKind, String)>,
     /// True if no further contribution can lose against the present one, so that owners need not be recorded.
     is_last: bool,
     conflicts: Vec<Conflict>,
@@ -103,7 +103,7 @@ struct Merger {
 
 impl Merger {
     fn add(&mut self, from: Contribution) {
-        let who = (from.source, from.owner);
+        let owner = (from.source, from.owner);
         let DesiredState {
             zones,
             clusters,
@@ -117,41 +117,15 @@ impl Merger {
             cluster_load_sources,
             load_bounds,
         } = from.desired;
-        for (key, zone) in zones {
-            let said = keep_first(&mut self.desired.zones, &key, zone);
-            self.record(Subject::Zone(key), &who, said);
-        }
-        for (key, cluster) in clusters {
-            let said = keep_first(&mut self.desired.clusters, &key, cluster);
-            self.record(Subject::Cluster(key), &who, said);
-        }
-        self.add_all(|all| &mut all.monitors, monitors, |first, second| first == second, Subject::Monitor, &who);
-        for (key, source) in load_sources {
-            let said = keep_first(&mut self.desired.load_sources, &key, source);
-            self.record(Subject::LoadSource(key), &who, said);
-        }
-        for (key, feed) in cluster_load_sources {
-            // The owner is recorded with the cluster, of which this is a part.
-            let said = keep_first(&mut self.desired.cluster_load_sources, &key, feed);
-            if matches!(said, Said::Otherwise) {
-                self.record(Subject::Cluster(key), &who, said);
-            }
-        }
-        for (key, aim) in load_bounds {
-            let said = keep_first(&mut self.desired.load_bounds, &key, aim);
-            if matches!(said, Said::Otherwise) {
-                self.record(Subject::Cluster(key), &who, said);
-            }
-        }
-        for (key, map) in maps {
-            let said = keep_first(&mut self.desired.maps, &key, map);
-            self.record(Subject::Map(key), &who, said);
-        }
-        for (key, table) in latencies {
-            let said = keep_first(&mut self.desired.latencies, &key, table);
-            self.record(Subject::Latencies(key), &who, said);
-        }
-        self.add_served(names, records, pools, &who);
+        self.add_few(|all| &mut all.zones, zones, Subject::Zone, &owner);
+        self.add_few(|all| &mut all.clusters, clusters, Subject::Cluster, &owner);
+        self.add_few(|all| &mut all.load_sources, load_sources, Subject::LoadSource, &owner);
+        self.add_few(|all| &mut all.maps, maps, Subject::Map, &owner);
+        self.add_few(|all| &mut all.latencies, latencies, Subject::Latencies, &owner);
+        self.add_cluster_parts(|all| &mut all.cluster_load_sources, cluster_load_sources, &owner);
+        self.add_cluster_parts(|all| &mut all.load_bounds, load_bounds, &owner);
+        self.add_all(|all| &mut all.monitors, monitors, |first, second| first == second, Subject::Monitor, &owner);
+        self.add_served(names, records, pools, &owner);
     }
 
     /// Adds names, records and pools, which are many.
@@ -160,22 +134,51 @@ impl Merger {
         names: SharedMap<Name, SteeredName>,
         records: SharedMap<(Name, Rtype), RecordSet>,
         pools: SharedMap<PoolName, Pool>,
-        who: &(SourceKind, String),
+        owner: &(SourceKind, String),
     ) {
         let records_of = |(name, rtype)| Subject::Records(name, rtype);
-        self.add_all(|all| &mut all.names, names, |first, second| first == second, Subject::Name, who);
-        self.add_all(|all| &mut all.records, records, |first, second| first == second, records_of, who);
-        self.add_all(|all| &mut all.pools, pools, merge_pools, Subject::Pool, who);
+        self.add_all(|all| &mut all.names, names, |first, second| first == second, Subject::Name, owner);
+        self.add_all(|all| &mut all.records, records, |first, second| first == second, records_of, owner);
+        self.add_all(|all| &mut all.pools, pools, merge_pools, Subject::Pool, owner);
     }
 
-    /// Adds all entries of one map.
+    /// Adds all entries of a small map.
+    fn add_few<K: Ord + Clone, V: PartialEq>(
+        &mut self,
+        map: impl Fn(&mut DesiredState) -> &mut BTreeMap<K, V>,
+        entries: BTreeMap<K, V>,
+        subject: impl Fn(K) -> Subject,
+        owner: &(SourceKind, String),
+    ) {
+        for (key, value) in entries {
+            let agreement = keep_first(map(&mut self.desired), &key, value);
+            self.record(subject(key), owner, agreement);
+        }
+    }
+
+    /// Adds settings of clusters. Their owner is recorded with the cluster, so only conflicts are recorded here.
+    fn add_cluster_parts<V: PartialEq>(
+        &mut self,
+        map: impl Fn(&mut DesiredState) -> &mut BTreeMap<ClusterName, V>,
+        entries: BTreeMap<ClusterName, V>,
+        owner: &(SourceKind, String),
+    ) {
+        for (key, value) in entries {
+            let agreement = keep_first(map(&mut self.desired), &key, value);
+            if matches!(agreement, Agreement::Different) {
+                self.record(Subject::Cluster(key), owner, agreement);
+            }
+        }
+    }
+
+    /// Adds all entries of a large map.
     fn add_all<K: Ord + Clone, V: Clone>(
         &mut self,
         map: impl Fn(&mut DesiredState) -> &mut SharedMap<K, V>,
         entries: SharedMap<K, V>,
-        join: impl Fn(&mut V, &V) -> bool,
+        merge: impl Fn(&mut V, &V) -> bool,
         subject: impl Fn(K) -> Subject,
-        who: &(SourceKind, String),
+        owner: &(SourceKind, String),
     ) {
         // A whole map is moved if there is nothing to merge with: mostly files declare a few objects and the API all others.
         if self.is_last && map(&mut self.desired).is_empty() {
@@ -183,59 +186,62 @@ impl Merger {
             return;
         }
         for (key, value) in entries {
-            let said = add(map(&mut self.desired), &key, value, &join);
-            self.record(subject(key), who, said);
+            let agreement = add(map(&mut self.desired), &key, value, &merge);
+            self.record(subject(key), owner, agreement);
         }
     }
 
-    fn record(&mut self, subject: Subject, who: &(SourceKind, String), said: Said) {
-        match said {
-            Said::First if self.is_last => {}
-            Said::First => drop(self.said_by.insert(subject, who.clone())),
-            Said::Same => {}
-            Said::Otherwise => {
-                let winner = self.said_by.get(&subject).unwrap_or(&self.first).clone();
-                self.conflicts.push(Conflict { subject, winner, loser: who.clone() });
+    fn record(&mut self, subject: Subject, owner: &(SourceKind, String), agreement: Agreement) {
+        match agreement {
+            Agreement::First if self.is_last => {}
+            Agreement::First => drop(self.owners.insert(subject, owner.clone())),
+            Agreement::Same => {}
+            Agreement::Different => {
+                let winner = self.owners.get(&subject).unwrap_or(&self.first).clone();
+                self.conflicts.push(Conflict { subject, winner, loser: owner.clone() });
             }
         }
     }
 }
 
-/// How a declaration relates to earlier ones of the same object.
-enum Said {
+/// The relation of a declaration to the earlier one of the same object.
+enum Agreement {
     First,
     Same,
-    Otherwise,
+    Different,
 }
 
 /// Adds a value if the key has none.
-fn keep_first<K: Ord + Clone, V: PartialEq>(map: &mut BTreeMap<K, V>, key: &K, value: V) -> Said {
+fn keep_first<K: Ord + Clone, V: PartialEq>(map: &mut BTreeMap<K, V>, key: &K, value: V) -> Agreement {
     match map.entry(key.clone()) {
         Entry::Vacant(entry) => {
             entry.insert(value);
-            Said::First
+            Agreement::First
         }
-        Entry::Occupied(entry) if *entry.get() == value => Said::Same,
-        Entry::Occupied(_) => Said::Otherwise,
+        Entry::Occupied(entry) if *entry.get() == value => Agreement::Same,
+        Entry::Occupied(_) => Agreement::Different,
     }
 }
 
-/// Adds a value if the key has none, else merges it by `join`, which returns true if both agree.
+/// Adds a value if the key has none, else merges it by `merge`, which returns true if both agree.
 fn add<K: Ord + Clone, V: Clone>(
     map: &mut SharedMap<K, V>,
     key: &K,
     value: V,
-    join: impl FnOnce(&mut V, &V) -> bool,
-) -> Said {
+    merge: impl FnOnce(&mut V, &V) -> bool,
+) -> Agreement {
     match map.get_mut(key) {
         None => {
             map.insert(key.clone(), value);
-            Said::First
+            Agreement::First
         }
-        Some(first) => match join(first, &value) {
-            true => Said::Same,
-            false => Said::Otherwise,
-        },
+        Some(first) => {
+            if merge(first, &value) {
+                Agreement::Same
+            } else {
+                Agreement::Different
+            }
+        }
     }
 }
 
@@ -254,7 +260,7 @@ fn merge_pools(first: &mut Pool, second: &Pool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClusterName, Member, Policy, PoolName, Ttl};
+    use crate::{Member, Policy, PoolName, Ttl};
 
     fn pool(members: &[&str], ttl: u32) -> DesiredState {
         let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);

@@ -1,4 +1,4 @@
-//! Monitors: what to check, how often, and how many results change the status.
+//! Monitors: the check of a target, its period, and the number of results that change the health status.
 
 use std::{
     fmt,
@@ -13,10 +13,10 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::MonitorName;
 
-/// What to check and how often. The name is not part of it, so two monitors with equal settings are one.
+/// A check and its times. The name is not part of it, so two monitors with equal settings are one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Monitor {
-    /// What one probe does.
+    /// The check that one probe runs.
     pub check: Check,
     /// Time between two probes, before ±10 % jitter; default 10 s, at least 50 ms.
     pub period: Duration,
@@ -45,7 +45,7 @@ impl Default for Monitor {
     }
 }
 
-/// What one probe does.
+/// The check that one probe runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Check {
     /// Always passes: no probe is sent.
@@ -188,7 +188,7 @@ impl FromStr for StatusSet {
 
     /// Parses `200-299,301,4xx`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let fault = || format!("{text:?} is not a set of HTTP statuses; write it like \"200-299,401\" or \"2xx\"");
+        let invalid = || format!("{text:?} is not a set of HTTP statuses; write it like \"200-299,401\" or \"2xx\"");
         let one = |item: &str| -> Option<(u16, u16)> {
             let item = item.trim();
             if let Some(class) = item.strip_suffix("xx").or_else(|| item.strip_suffix("XX")) {
@@ -199,7 +199,7 @@ impl FromStr for StatusSet {
             let (low, high): (u16, u16) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
             (low <= high && (100..=599).contains(&low) && high <= 599).then_some((low, high))
         };
-        text.split(',').map(one).collect::<Option<Vec<_>>>().map(Self).ok_or_else(fault)
+        text.split(',').map(one).collect::<Option<Vec<_>>>().map(Self).ok_or_else(invalid)
     }
 }
 
@@ -217,17 +217,17 @@ pub enum ProbeAddress {
 impl FromStr for ProbeAddress {
     type Err = String;
 
-    /// Parses `HOST:PORT`; an IPv6 address stands in brackets.
+    /// Parses `HOST:PORT`; an IPv6 address must be in brackets.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(socket) = text.parse::<SocketAddr>() {
             return Ok(Self::Socket(socket));
         }
-        let fault = || format!("{text:?} is not HOST:PORT; write it like gw.internal:15021 or [2001:db8::1]:15021");
-        let (host, port) = text.rsplit_once(':').ok_or_else(fault)?;
-        let port = port.parse::<u16>().map_err(|_| fault())?;
+        let invalid = || format!("{text:?} is not HOST:PORT; write it like gw.internal:15021 or [2001:db8::1]:15021");
+        let (host, port) = text.rsplit_once(':').ok_or_else(invalid)?;
+        let port = port.parse::<u16>().map_err(|_| invalid())?;
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
         let valid = !host.is_empty() && host.len() <= 253 && host.bytes().all(plain) && port != 0;
-        if valid { Ok(Self::Host(host.to_owned(), port)) } else { Err(fault()) }
+        if valid { Ok(Self::Host(host.to_owned(), port)) } else { Err(invalid()) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A domain name (RFC 1035 section 3.1): octets in labels, compared without regard to ASCII case (RFC 4343).
+//! Domain names (RFC 1035 section 3.1): labels of octets, compared without regard to ASCII case (RFC 4343).
 
 use std::{
     cmp::Ordering,
@@ -10,14 +10,14 @@ use crate::SmallBytes;
 
 /// An absolute domain name in uncompressed wire form, 1 to 255 octets. Case is kept and never compared.
 ///
-/// Any octet may stand in a label (RFC 2181 section 11). Ordered as RFC 4034 section 6.1 says.
+/// A label may contain any octet (RFC 2181 section 11). The order is the canonical one of RFC 4034 section 6.1.
 #[derive(Clone)]
 pub struct Name(SmallBytes<30>);
 
 impl Name {
-    /// Most octets of a name, its root label included (RFC 1035 section 2.3.4).
+    /// Largest number of octets of a name, including the root label (RFC 1035 section 2.3.4).
     pub const OCTETS_MAX: usize = 255;
-    /// Most octets of a label (RFC 1035 section 2.3.4).
+    /// Largest number of octets of a label (RFC 1035 section 2.3.4).
     pub const LABEL_MAX: usize = 63;
 
     /// Returns the root.
@@ -25,7 +25,7 @@ impl Name {
         Self([0][..].into())
     }
 
-    /// Reads an uncompressed name from the start of `wire`; what follows it is left alone.
+    /// Parses the uncompressed name at the start of `wire`; octets after it are ignored.
     pub fn from_wire(wire: &[u8]) -> Result<Self, NameError> {
         let mut end = 0;
         loop {
@@ -43,19 +43,19 @@ impl Name {
         }
     }
 
-    /// Reads presentation form: `\DDD` and `\X` escapes; a name without final dot is taken below `origin`, and refused
-    /// where there is none. `@` alone is the origin.
+    /// Parses presentation form, with `\DDD` and `\X` escapes (RFC 1035 section 5.1). A name without a final dot is
+    /// relative to `origin`, and rejected without one. `@` alone means the origin.
     pub fn from_text(text: &[u8], origin: Option<&Self>) -> Result<Self, NameError> {
-        let below = || origin.ok_or(NameError::Relative);
+        let origin = || origin.ok_or(NameError::Relative);
         match text {
             b"" => return Err(NameError::EmptyLabel),
             b"." => return Ok(Self::root()),
-            b"@" => return below().cloned(),
+            b"@" => return origin().cloned(),
             _ => {}
         }
         let mut wire = Vec::with_capacity(64);
         wire.push(0);
-        let mut start = 0; // of the label being read: the place of its length octet
+        let mut start = 0; // index of the length octet of the current label
         let mut rest = text;
         let mut absolute = false;
         while let Some((&octet, tail)) = rest.split_first() {
@@ -76,7 +76,7 @@ impl Name {
             wire.push(0);
         } else {
             close_label(&mut wire, start)?;
-            wire.extend_from_slice(&below()?.0);
+            wire.extend_from_slice(&origin()?.0);
         }
         if wire.len() > Self::OCTETS_MAX { Err(NameError::Long) } else { Ok(Self(wire.into())) }
     }
@@ -87,7 +87,7 @@ impl Name {
         &self.0
     }
 
-    /// Returns the labels from the leftmost on, without the root's.
+    /// Returns the labels from left to right, without the root label.
     pub fn labels(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.0[..];
         std::iter::from_fn(move || {
@@ -101,13 +101,13 @@ impl Name {
         })
     }
 
-    /// Returns the leftmost label, and the wire form of what is above it; none for the root.
+    /// Returns the leftmost label and the wire form of the parent; `None` for the root.
     fn split(&self) -> Option<(&[u8], &[u8])> {
         let (length, rest) = self.0.split_first()?;
         (*length > 0).then(|| rest.split_at(usize::from(*length)))
     }
 
-    /// How many labels it has, the root's not counted.
+    /// Returns the number of labels, without the root label.
     pub fn label_count(&self) -> usize {
         self.labels().count()
     }
@@ -122,21 +122,21 @@ impl Name {
         self.0.starts_with(b"\x01*")
     }
 
-    /// Returns the name without its leftmost label; none for the root.
+    /// Returns the name without its leftmost label; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         (!self.is_root()).then(|| Self(self.0[1 + usize::from(self.0[0])..].into()))
     }
 
-    /// Returns true if it is `zone` itself or below it.
+    /// Returns true if it is `zone` itself or a subdomain of it.
     #[inline]
     pub fn is_within(&self, zone: &Self) -> bool {
         let Some(start) = self.0.len().checked_sub(zone.0.len()) else { return false };
         let octets = &*self.0;
-        // Mostly even the case is the same, which is found out many octets at a time.
+        // The case is mostly equal, too, and that comparison covers many octets at a time.
         if octets[start..] != *zone.0 && !octets[start..].eq_ignore_ascii_case(&zone.0) {
             return false;
         }
-        // The cut must fall between labels.
+        // The name of the zone must begin at a label: badexample. is not within example.
         let mut at = 0;
         while at < start {
             at += 1 + usize::from(octets[at]);
@@ -144,7 +144,7 @@ impl Name {
         at == start
     }
 
-    /// `label` in front of this name.
+    /// Returns the child with this leftmost label.
     pub fn child(&self, label: &[u8]) -> Result<Self, NameError> {
         let length = u8::try_from(label.len()).ok().filter(|l| (1..=63).contains(l));
         let length = length.ok_or(NameError::Label(label.len()))?;
@@ -154,7 +154,7 @@ impl Name {
         Ok(Self([&[length], label, &self.0[..]].concat().into()))
     }
 
-    /// The same name in lower case: the form that is hashed and stored.
+    /// Returns the name in lower case, as it is hashed and stored.
     pub fn to_lowercase(&self) -> Self {
         // Length octets are at most 63 and so never letters.
         let mut lower = self.clone();
@@ -163,40 +163,41 @@ impl Name {
     }
 }
 
-/// Octet by octet without regard to case; of two that agree as far as they go, the shorter is first.
+/// Compares two labels octet by octet without regard to case; a label sorts before its extensions.
 fn compare_labels(a: &[u8], b: &[u8]) -> Ordering {
     let unequal = a.iter().zip(b).filter(|(a, b)| a != b);
     let mut orders = unequal.map(|(a, b)| a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase()));
     orders.find(|order| order.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
-/// Where the labels of a name begin, so that it can be walked from its end.
-struct Starts {
-    /// Offsets of the length octets; a name has at most 127 labels beside the root's.
+/// Offsets of the labels of a name, for a comparison that begins at the root.
+struct LabelOffsets {
+    /// Offsets of the length octets; a name has at most 127 labels and the root label.
     at: [u8; 128],
     count: usize,
 }
 
-impl Starts {
+impl LabelOffsets {
     fn of(name: &Name) -> Self {
-        let mut starts = Self { at: [0; 128], count: 0 };
+        let mut offsets = Self { at: [0; 128], count: 0 };
         let octets = name.as_wire();
         let mut at = 0;
         while octets[at] != 0 {
-            starts.at[starts.count] = at as u8; // a name has at most 255 octets
-            starts.count += 1;
+            offsets.at[offsets.count] = at as u8; // a name has at most 255 octets
+            offsets.count += 1;
             at += 1 + usize::from(octets[at]);
         }
-        starts
+        offsets
     }
 
-    /// Returns the label at a depth below the root, from 1.
+    /// Returns the label at a depth below the root; depths count from 1.
     fn label<'n>(&self, name: &'n Name, depth: usize) -> &'n [u8] {
         let label = &name.as_wire()[usize::from(self.at[self.count - depth])..];
         &label[1..][..usize::from(label[0])]
     }
 }
 
+/// Writes the length octet of the label that began at `start`.
 fn close_label(wire: &mut [u8], start: usize) -> Result<(), NameError> {
     let length = wire.len() - start - 1;
     if length == 0 {
@@ -207,7 +208,7 @@ fn close_label(wire: &mut [u8], start: usize) -> Result<(), NameError> {
     Ok(())
 }
 
-/// Reads what follows a backslash: three decimal digits, or one octet as it is (RFC 1035 section 5.1).
+/// Parses an escape after its backslash: three decimal digits, or one octet that stands for itself (RFC 1035 section 5.1).
 fn unescape(rest: &mut &[u8]) -> Result<u8, NameError> {
     let (&first, tail) = rest.split_first().ok_or(NameError::Escape)?;
     if !first.is_ascii_digit() {
@@ -230,7 +231,7 @@ impl Eq for Name {}
 
 impl Hash for Name {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // One write of the whole name: several times as fast as one an octet.
+        // One write of the whole name is several times as fast as one per octet.
         let mut lower = [0; Self::OCTETS_MAX];
         let lower = &mut lower[..self.0.len()];
         lower.copy_from_slice(&self.0);
@@ -241,14 +242,14 @@ impl Hash for Name {
 
 impl Ord for Name {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Names under one parent, as most are that are compared, differ in their first label alone.
+        // Most compared names have the same parent and differ in their first label only.
         if let (Some((a, above)), Some((b, below))) = (self.split(), other.split())
             && above == below
         {
             return compare_labels(a, b);
         }
-        let (ours, theirs) = (Starts::of(self), Starts::of(other));
-        // From the root's side: the first label that differs decides, else the count of labels.
+        let (ours, theirs) = (LabelOffsets::of(self), LabelOffsets::of(other));
+        // From the root on, the first label that differs decides, else the number of labels.
         for depth in 1..=ours.count.min(theirs.count) {
             match compare_labels(ours.label(self, depth), theirs.label(other, depth)) {
                 Ordering::Equal => {}
@@ -266,7 +267,7 @@ impl PartialOrd for Name {
 }
 
 impl fmt::Display for Name {
-    /// Presentation form with the final dot; what is not plain is escaped.
+    /// Writes presentation form with the final dot; special and unprintable octets are escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_root() {
             return f.write_str(".");
@@ -294,31 +295,31 @@ impl fmt::Debug for Name {
 impl std::str::FromStr for Name {
     type Err = NameError;
 
-    /// Reads presentation form; the final dot may be missing.
+    /// Parses presentation form; the final dot may be missing.
     fn from_str(text: &str) -> Result<Self, NameError> {
         Self::from_text(text.as_bytes(), Some(&Self::root()))
     }
 }
 
-/// Why octets or a text are no domain name.
+/// Error of parsing a domain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// The octets end inside the name.
+    /// The octets end within the name.
     #[error("the name is cut off")]
     Cut,
-    /// Two dots in a row, a leading dot, or nothing.
-    #[error("a label is empty; only the root, '.', has none")]
+    /// Two dots in a row, a leading dot, or an empty text.
+    #[error("a label is empty; only the root, '.', has no label")]
     EmptyLabel,
-    /// A backslash that begins no escape.
+    /// A backslash without a valid escape.
     #[error("a backslash must be followed by one character or three digits up to 255")]
     Escape,
-    /// RFC 1035 section 2.3.4.
-    #[error("a label has {0} octets; 63 is the most (RFC 1035 section 2.3.4)")]
+    /// A label over [`Name::LABEL_MAX`] octets.
+    #[error("a label has {0} octets, over the limit of 63 (RFC 1035 section 2.3.4)")]
     Label(usize),
-    /// RFC 1035 section 2.3.4.
+    /// A name over [`Name::OCTETS_MAX`] octets.
     #[error("the name is over 255 octets (RFC 1035 section 2.3.4)")]
     Long,
-    /// No final dot, and nothing to complete it with.
+    /// A name without a final dot, and no origin.
     #[error("the name is relative and no origin is set; end it with a dot")]
     Relative,
 }
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn presentation_form_comes_back_as_it_was() {
+    fn name_displays_as_it_was_parsed() {
         for text in [".", "a.", "www.Example.TEST.", "a\\.b.c.", "\\000\\255.x.", "*.w."] {
             assert_eq!(name(text).to_string(), text);
         }
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_names_need_an_origin() {
+    fn relative_name_needs_an_origin() {
         let origin = name("example.");
         assert_eq!(Name::from_text(b"www", Some(&origin)), Ok(name("www.example.")));
         assert_eq!(Name::from_text(b"@", Some(&origin)), Ok(origin));
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_at_63_and_255_octets() {
+    fn name_over_63_or_255_octets_is_rejected() {
         let label = "a".repeat(63);
         assert!(name(&label).label_count() == 1);
         assert_eq!("b".repeat(64).parse::<Name>(), Err(NameError::Label(64)));
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_labels_and_broken_escapes_are_refused() {
+    fn empty_label_or_broken_escape_is_rejected() {
         for text in ["a..b", ".a", "", ".."] {
             assert_eq!(text.parse::<Name>(), Err(NameError::EmptyLabel), "{text}");
         }
@@ -368,13 +369,13 @@ mod tests {
     }
 
     #[test]
-    fn case_is_kept_but_not_compared() {
+    fn case_is_kept_and_not_compared() {
         assert_eq!(name("WwW.eXample."), name("www.example."));
         assert_eq!(name("WwW.").to_string(), "WwW.");
     }
 
     #[test]
-    fn being_within_a_zone_goes_by_labels_not_octets() {
+    fn is_within_compares_whole_labels() {
         assert!(name("a.example.").is_within(&name("EXAMPLE.")));
         assert!(name("example.").is_within(&name("example.")));
         assert!(!name("badexample.").is_within(&name("example.")));
@@ -384,15 +385,15 @@ mod tests {
     }
 
     #[test]
-    fn order_is_canonical() {
-        // RFC 4034 section 6.1's own example.
+    fn names_sort_in_canonical_order() {
+        // The example of RFC 4034 section 6.1.
         let sorted = ["example.", "a.example.", "yljkjljk.a.example.", "Z.a.example.", "zABC.a.EXAMPLE.", "z.example."];
         let names: Vec<_> = sorted.iter().map(|t| name(t)).collect();
         assert!(names.is_sorted());
     }
 
     #[test]
-    fn wire_form_is_read_up_to_its_end() {
+    fn wire_form_is_parsed_up_to_its_root_label() {
         assert_eq!(Name::from_wire(b"\x01a\x00rest"), Ok(name("a.")));
         assert_eq!(Name::from_wire(b"\x01a"), Err(NameError::Cut));
         assert_eq!(Name::from_wire(b"\xc0\x0c"), Err(NameError::Label(192)));

@@ -52,7 +52,7 @@ impl Override {
     }
 }
 
-/// Why an override is rejected.
+/// Error of an invalid override.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OverrideError {
     /// An empty reason.
@@ -61,7 +61,7 @@ pub enum OverrideError {
     /// A reason that is too long or has several lines.
     #[error("the reason has {0} characters or several lines; give at most 500 characters on one line")]
     Reason(usize),
-    /// Past [`Override::HOLD_MAX`].
+    /// Past [`Override::DURATION_MAX`].
     #[error(
         "the override would last until {0}, over the limit of 30 days; give an earlier end, or change the configuration"
     )]
@@ -82,8 +82,8 @@ pub struct OverrideScope {
 impl OverrideScope {
     /// Returns true if it includes this address of this cluster.
     pub fn matches(&self, cluster: &ClusterName, address: IpAddr) -> bool {
-        let holds = |pattern: &String| glob(pattern.as_bytes(), address.to_string().as_bytes());
-        glob(self.cluster.as_bytes(), cluster.as_str().as_bytes()) && self.address.as_ref().is_none_or(holds)
+        let matches = |pattern: &String| glob(pattern.as_bytes(), address.to_string().as_bytes());
+        glob(self.cluster.as_bytes(), cluster.as_str().as_bytes()) && self.address.as_ref().is_none_or(matches)
     }
 }
 

@@ -11,7 +11,7 @@ mod tests;
 
 use std::net::IpAddr;
 
-use self::runs::{Nest, Runs};
+use self::runs::{Runs, RunsBuilder};
 use crate::Network;
 
 /// A value for every address of both families.
@@ -78,7 +78,7 @@ impl Partition {
 
     /// Returns its size in bytes.
     pub fn size_in_bytes(&self) -> usize {
-        self.v4.octets() + self.v6.octets()
+        self.v4.size_in_bytes() + self.v6.size_in_bytes()
     }
 
     /// Returns the value of each run, in the order of the addresses, IPv4 first.
@@ -105,23 +105,23 @@ impl Partition {
         Self { v4: self.v4.map(&mut change), v6: self.v6.map(&mut change) }
     }
 
-    /// Returns both partitions combined; `join` is called for the value of each piece, once per run.
-    pub fn overlay(&self, other: &Self, mut join: impl FnMut(u32, u32) -> u32) -> Self {
-        Self { v4: self.v4.overlay(&other.v4, &mut join), v6: self.v6.overlay(&other.v6, &mut join) }
+    /// Returns both partitions combined; `merge` is called for the value of each piece, once per run.
+    pub fn overlay(&self, other: &Self, mut merge: impl FnMut(u32, u32) -> u32) -> Self {
+        Self { v4: self.v4.overlay(&other.v4, &mut merge), v6: self.v6.overlay(&other.v6, &mut merge) }
     }
 }
 
 /// Builds a partition from networks in order: by address, and a wider network before those inside it.
 #[derive(Debug)]
 pub struct PartitionBuilder {
-    v4: Nest<u32>,
-    v6: Nest<u128>,
+    v4: RunsBuilder<u32>,
+    v6: RunsBuilder<u128>,
 }
 
 impl PartitionBuilder {
     /// Returns a builder in which every address has this value.
     pub fn new(elsewhere: u32) -> Self {
-        Self { v4: Nest::new(elsewhere), v6: Nest::new(elsewhere) }
+        Self { v4: RunsBuilder::new(elsewhere), v6: RunsBuilder::new(elsewhere) }
     }
 
     /// Gives a network a value. Networks of one family must be added in order; one out of order has no effect.

@@ -24,7 +24,7 @@ pub struct Pool {
     pub answers: u8,
     /// The answer if no member is eligible.
     pub down: DownAnswer,
-    /// Whether a client network keeps its member or each query is distributed anew.
+    /// Distribution of queries: by client network, or each query anew.
     pub spread: Spread,
     /// The prefix lengths that make one client network.
     pub client_prefix: ClientPrefix,
@@ -94,7 +94,7 @@ pub struct Member {
     pub networks: Vec<Network>,
     /// True if it is never answered in zones of [`crate::Visibility::Public`]; default false.
     pub internal: bool,
-    /// When it takes part, if the policy includes `schedule`; `None`: always.
+    /// Times at which it takes part, if the policy includes `schedule`; `None`: always.
     pub schedule: Option<Schedule>,
     /// Its monitor; takes precedence over its pool's and its zone's.
     pub monitor: Option<MonitorName>,
@@ -130,7 +130,7 @@ pub enum AnswerMode {
     Cname,
 }
 
-/// How queries are distributed.
+/// Distribution of queries among members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
     /// By client network: it keeps its member as long as that member's share lasts.
@@ -143,12 +143,12 @@ pub enum Spread {
 /// The answer of a pool without an eligible member: never NXDOMAIN.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DownAnswer {
-    /// All members (alias ALL_RECORDS), because the probe host may be the one with the fault.
+    /// All members (alias ALL_RECORDS), because the probe host itself may have failed.
     #[default]
     All,
     /// These addresses (alias FALLBACK_IP).
     FallbackAddresses(Vec<IpAddr>),
-    /// A CNAME to this name; refused at a zone apex.
+    /// A CNAME to this name; rejected at a zone apex.
     FallbackCname(Name),
     /// No addresses: NODATA (alias EMPTY).
     Empty,

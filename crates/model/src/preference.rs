@@ -66,14 +66,14 @@ impl LocationMatch {
     /// Returns how specific it is: a region or autonomous system over a subdivision, over a country, over a continent.
     /// Further parts add to it.
     pub fn specificity(&self) -> u8 {
-        let said = [
+        let parts = [
             (self.region.is_some() || self.asn.is_some(), 16),
             (self.region.is_some() && self.asn.is_some(), 8),
             (self.subdivision.is_some(), 4),
             (self.country.is_some(), 2),
             (self.continent.is_some(), 1),
         ];
-        said.iter().filter(|(said, _)| *said).map(|(_, worth)| worth).sum()
+        parts.iter().filter(|(is_given, _)| *is_given).map(|(_, weight)| weight).sum()
     }
 }
 

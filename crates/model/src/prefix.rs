@@ -78,7 +78,7 @@ impl fmt::Debug for Network {
     }
 }
 
-/// Why a text is no address block.
+/// Error of parsing an address block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// Not of the form ADDRESS/LENGTH or ADDRESS.
@@ -87,9 +87,9 @@ pub enum NetworkError {
     /// Bits past the length are set: the author may mean another block.
     #[error("{given} has bits set past its length; the block is {block}")]
     StrayBits {
-        /// As written.
+        /// The text.
         given: String,
-        /// What it would be.
+        /// The block that contains the address.
         block: Network,
     },
 }

@@ -1,6 +1,6 @@
 //! Record sets that are declared one at a time, outside zone files.
 
-use crate::{Name, Rtype, Ttl};
+use crate::{Name, Rtype, SharedMap, Ttl};
 
 /// All records of one name and type (an RRset, RFC 9499 section 5).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,4 +34,14 @@ impl RecordSet {
     pub fn key(&self) -> (Name, Rtype) {
         (self.name.clone(), self.rtype)
     }
+}
+
+/// Returns the record sets of a name, in the order of their types.
+pub fn records_at<'a>(
+    records: &'a SharedMap<(Name, Rtype), RecordSet>,
+    name: &Name,
+) -> impl Iterator<Item = &'a RecordSet> + Clone + use<'a> {
+    let sets = records.starting_at(&|(owner, _)| owner < name).map(|(_, set)| set);
+    let name = name.clone();
+    sets.take_while(move |set| set.name == name)
 }

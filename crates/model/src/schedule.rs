@@ -41,9 +41,9 @@ impl Schedule {
     /// Returns the state at a moment.
     pub fn state_at(&self, at: Timestamp) -> ScheduleState {
         let open = self.is_open(at);
-        let next = |after: &Timestamp| self.0.iter().filter_map(|window| window.next_look(*after)).min();
-        let mut looks = std::iter::successors(next(&at), next).take(LOOKS_MAX);
-        ScheduleState { open, until: looks.find(|look| self.is_open(*look) != open) }
+        let next = |after: &Timestamp| self.0.iter().filter_map(|window| window.next_candidate(*after)).min();
+        let mut candidates = std::iter::successors(next(&at), next).take(CANDIDATES_MAX);
+        ScheduleState { open, until: candidates.find(|moment| self.is_open(*moment) != open) }
     }
 
     /// Returns a moment in the time zone of the first window that has one, else in UTC: `2026-11-23T08:00:00+01:00[Europe/Berlin]`.
@@ -61,11 +61,11 @@ pub struct ScheduleWindow {
     before: Option<Timestamp>,
 }
 
-/// Why a window is rejected.
+/// Error of an invalid window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleWindowError {
     /// No condition is given.
-    #[error("the window says nothing")]
+    #[error("the window has no condition")]
     Nothing,
     /// The end is not after the beginning.
     #[error("the window ends before it begins")]
@@ -100,20 +100,20 @@ impl ScheduleWindow {
             && self.weekly.as_ref().is_none_or(|weekly| weekly.is_open(at))
     }
 
-    /// Returns the next moment at which it may open or close; `None` if it never does again.
-    fn next_look(&self, at: Timestamp) -> Option<Timestamp> {
+    /// Returns the next moment at which it may open or close; `None` if there is none.
+    fn next_candidate(&self, at: Timestamp) -> Option<Timestamp> {
         match (self.after, self.before) {
             (Some(after), _) if at < after => Some(after),
             (_, Some(before)) if before <= at => None,
-            (_, before) => self.weekly.as_ref().map(|weekly| weekly.next_look(at)).into_iter().chain(before).min(),
+            (_, before) => self.weekly.as_ref().map(|weekly| weekly.next_candidate(at)).into_iter().chain(before).min(),
         }
     }
 }
 
 /// Hours of days of the week, in the local time of a time zone.
 ///
-/// A local time that is skipped (summer time begins) is missing from a window, and one that occurs twice (it ends) is in it
-/// twice: only the local time counts.
+/// Only the local time matters: a time that is skipped when summer time begins is missing from a window, and one that
+/// occurs twice when it ends is in the window twice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WeeklyHours {
     days: Weekdays,
@@ -123,8 +123,8 @@ pub struct WeeklyHours {
 }
 
 impl WeeklyHours {
-    /// From one time of day to another, on these days. A window that ends at an earlier time than it begins at ends on the
-    /// day after, whose name does not count.
+    /// Returns the hours from one time of day to another on these days. If `to` is before `from`, they end on the next day,
+    /// which need not be one of these days.
     pub fn new(
         days: Weekdays,
         from: TimeOfDay,
@@ -150,12 +150,12 @@ impl WeeklyHours {
         today && second >= from || self.days.contains(day + 6) && second < to
     }
 
-    fn next_look(&self, at: Timestamp) -> Timestamp {
+    fn next_candidate(&self, at: Timestamp) -> Timestamp {
         // Until the UTC offset changes, each local time occurs once a day.
         let (_, second) = self.zone.local(at);
         let ahead = |time: TimeOfDay| (time.seconds() + 2 * DAY - second - 1) % DAY + 1;
         let by_clock = Timestamp::from_secs(at.secs() + ahead(self.from).min(ahead(self.to)));
-        self.zone.next_offset_change(at).map_or(by_clock, |turn| turn.min(by_clock))
+        self.zone.next_offset_change(at).map_or(by_clock, |change| change.min(by_clock))
     }
 }
 
@@ -258,7 +258,7 @@ impl Hash for NamedTimeZone {
 /// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
 /// Largest number of moments that are checked for the next change: with 16 windows of two moments a day, those of a month.
-const LOOKS_MAX: usize = 1024;
+const CANDIDATES_MAX: usize = 1024;
 
 #[cfg(test)]
 #[path = "schedule_tests.rs"]

@@ -1,4 +1,4 @@
-//! Windows against a clock that is looked at minute by minute.
+//! Tests of schedules, some against a clock that is read minute by minute.
 
 use jiff::civil::Weekday;
 use proptest::prelude::*;
@@ -32,67 +32,67 @@ fn schedule(text: &str) -> Schedule {
     Schedule::new(vec![ScheduleWindow::new(Some(weekly(text)), None, None).unwrap()]).unwrap()
 }
 
-/// Returns every turn from one moment to another: when it opens and closes, by the zone's own clock, without its date's year.
-fn turns(schedule: &Schedule, from: &str, to: &str) -> Vec<String> {
+/// Returns every transition between two moments, in local time without the year.
+fn transitions(schedule: &Schedule, from: &str, to: &str) -> Vec<String> {
     let (mut at, end) = (moment(from), moment(to));
-    let mut turns = Vec::new();
+    let mut found = Vec::new();
     while let Some(until) = schedule.state_at(at).until.filter(|until| *until < end) {
         let word = if schedule.is_open(until) { "opens" } else { "closes" };
-        turns.push(format!("{word} {}", &schedule.show(until)[5..22]));
+        found.push(format!("{word} {}", &schedule.show(until)[5..22]));
         at = until;
     }
-    turns
+    found
 }
 
 #[test]
-fn a_window_of_working_hours_opens_and_closes_by_the_clock_of_its_zone() {
+fn working_hours_open_and_close_in_local_time() {
     let hours = schedule("mon tue wed thu fri 08:00 20:00 Europe/Berlin");
-    let turn = hours.state_at(moment("2026-11-21T12:00:00Z"));
-    assert_eq!((turn.open, turn.until), (false, Some(moment("2026-11-23T07:00:00Z"))));
-    assert_eq!(hours.show(turn.until.unwrap()), "2026-11-23T08:00:00+01:00[Europe/Berlin]");
+    let state = hours.state_at(moment("2026-11-21T12:00:00Z"));
+    assert_eq!((state.open, state.until), (false, Some(moment("2026-11-23T07:00:00Z"))));
+    assert_eq!(hours.show(state.until.unwrap()), "2026-11-23T08:00:00+01:00[Europe/Berlin]");
     assert!(hours.is_open(moment("2026-11-23T18:59:59.9Z")) && !hours.is_open(moment("2026-11-23T19:00:00Z")));
     assert_eq!(
-        turns(&hours, "2026-11-20T12:00:00Z", "2026-11-24T12:00:00Z"),
+        transitions(&hours, "2026-11-20T12:00:00Z", "2026-11-24T12:00:00Z"),
         ["closes 11-20T20:00:00+01", "opens 11-23T08:00:00+01", "closes 11-23T20:00:00+01", "opens 11-24T08:00:00+01"]
     );
 }
 
 #[test]
-fn a_window_over_midnight_belongs_to_the_day_it_begins_on() {
+fn window_over_midnight_belongs_to_the_day_it_begins_on() {
     let night = schedule("sun 22:00 06:00 Asia/Tokyo");
     assert_eq!(
-        turns(&night, "2026-11-21T00:00:00Z", "2026-11-28T00:00:00Z"),
+        transitions(&night, "2026-11-21T00:00:00Z", "2026-11-28T00:00:00Z"),
         ["opens 11-22T22:00:00+09", "closes 11-23T06:00:00+09"]
     );
     let to_midnight = schedule("sat 22:00 00:00 UTC");
     assert_eq!(
-        turns(&to_midnight, "2026-11-21T00:00:00Z", "2026-11-28T00:00:00Z"),
+        transitions(&to_midnight, "2026-11-21T00:00:00Z", "2026-11-28T00:00:00Z"),
         ["opens 11-21T22:00:00+00", "closes 11-22T00:00:00+00"]
     );
 }
 
 #[test]
-fn the_weekend_is_one_window_although_it_is_two_days() {
+fn whole_days_in_a_row_are_one_window() {
     let weekend = schedule("sat sun 00:00 24:00 America/New_York");
     assert_eq!(
-        turns(&weekend, "2026-11-20T00:00:00Z", "2026-11-27T00:00:00Z"),
+        transitions(&weekend, "2026-11-20T00:00:00Z", "2026-11-27T00:00:00Z"),
         ["opens 11-21T00:00:00-05", "closes 11-23T00:00:00-05"]
     );
 }
 
 #[test]
-fn a_time_that_the_clock_leaps_over_begins_where_the_leap_ends() {
+fn window_in_a_skipped_hour_opens_after_it() {
     // On 2026-03-29 Berlin's clocks go from 02:00 to 03:00.
-    let turned = |text: &str| turns(&schedule(text), "2026-03-28T23:00:00Z", "2026-03-29T12:00:00Z");
+    let turned = |text: &str| transitions(&schedule(text), "2026-03-28T23:00:00Z", "2026-03-29T12:00:00Z");
     assert_eq!(turned("02:30 04:00 Europe/Berlin"), ["opens 03-29T03:00:00+02", "closes 03-29T04:00:00+02"]);
     assert_eq!(turned("01:00 02:30 Europe/Berlin"), ["opens 03-29T01:00:00+01", "closes 03-29T03:00:00+02"]);
     assert!(turned("02:00 02:30 Europe/Berlin").is_empty());
 }
 
 #[test]
-fn a_time_that_the_clock_shows_twice_counts_twice() {
+fn window_in_a_repeated_hour_opens_twice() {
     // On 2026-10-25 Berlin's clocks go from 03:00 back to 02:00.
-    let turned = |text: &str| turns(&schedule(text), "2026-10-24T23:30:00Z", "2026-10-25T12:00:00Z");
+    let turned = |text: &str| transitions(&schedule(text), "2026-10-24T23:30:00Z", "2026-10-25T12:00:00Z");
     assert_eq!(
         turned("02:30 02:45 Europe/Berlin"),
         ["opens 10-25T02:30:00+02", "closes 10-25T02:45:00+02", "opens 10-25T02:30:00+01", "closes 10-25T02:45:00+01"]
@@ -105,7 +105,7 @@ fn a_time_that_the_clock_shows_twice_counts_twice() {
 }
 
 #[test]
-fn moments_bound_a_window_however_far_they_lie() {
+fn absolute_bounds_limit_a_window() {
     let (after, before) = (moment("2031-12-01T00:00:00Z"), moment("2031-12-24T12:00:00Z"));
     let moved = Schedule::new(vec![
         ScheduleWindow::new(None, None, Some(moment("2027-01-01T00:00:00Z"))).unwrap(),
@@ -113,7 +113,7 @@ fn moments_bound_a_window_however_far_they_lie() {
     ])
     .unwrap();
     assert_eq!(
-        turns(&moved, "2026-01-01T00:00:00Z", "2040-01-01T00:00:00Z"),
+        transitions(&moved, "2026-01-01T00:00:00Z", "2040-01-01T00:00:00Z"),
         [
             "closes 01-01T00:00:00+00",
             "opens 12-01T10:00:00+00",
@@ -131,7 +131,7 @@ fn moments_bound_a_window_however_far_they_lie() {
 }
 
 #[test]
-fn windows_that_meet_are_one_and_have_no_turn() {
+fn adjacent_windows_have_no_transition_between_them() {
     let halves = ["00:00 12:00 Europe/Berlin", "12:00 24:00 Europe/Berlin"];
     let windows = halves.map(|half| ScheduleWindow::new(Some(weekly(half)), None, None).unwrap());
     let always = Schedule::new(windows.to_vec()).unwrap();
@@ -139,7 +139,7 @@ fn windows_that_meet_are_one_and_have_no_turn() {
 }
 
 #[test]
-fn what_is_no_window_is_refused() {
+fn invalid_window_is_rejected() {
     let (noon, night) = (time("12:00"), time("22:00"));
     let weekly = |from, to| WeeklyHours::new(Weekdays::ALL, from, to, zone("UTC")).map(|_| ());
     assert_eq!(weekly(noon, noon), Err(ScheduleWindowError::NoLength));
@@ -153,7 +153,7 @@ fn what_is_no_window_is_refused() {
     assert_eq!(time("08:05").to_string(), "08:05");
 }
 
-/// The same, thought through from the face of the clock alone.
+/// Returns true if the hours are open, by comparing the local time as text.
 fn shown_open(weekly: &WeeklyHours, at: Timestamp) -> bool {
     let shown = at.to_jiff().to_zoned_datetime(weekly.zone.0.clone());
     let named = |day: Weekday| weekly.days.0 >> day.to_monday_zero_offset() & 1 == 1;
@@ -163,7 +163,7 @@ fn shown_open(weekly: &WeeklyHours, at: Timestamp) -> bool {
     if from < to { today && from <= text && text < to } else { today && from <= text || yesterday && text < to }
 }
 
-/// Zones with leaps of an hour, of half an hour, at midnight, of a whole day, and none.
+/// Zones whose offset changes by an hour, by half an hour, at midnight, by a whole day, and never.
 const ZONES: [&str; 8] = [
     "Europe/Berlin",
     "America/New_York",
@@ -194,8 +194,8 @@ prop_compose! {
     }
 }
 
-fn window(begin: u64, said: (u8, u16, u16, usize, Option<(u64, u64)>)) -> ScheduleWindow {
-    let (days, from, length, zone_number, bounds) = said;
+fn window(begin: u64, parts: (u8, u16, u16, usize, Option<(u64, u64)>)) -> ScheduleWindow {
+    let (days, from, length, zone_number, bounds) = parts;
     let to = if from + length == 1440 { 1440 } else { (from + length) % 1440 };
     let weekly = WeeklyHours::new(Weekdays(days), TimeOfDay(from), TimeOfDay(to), zone(ZONES[zone_number]));
     let moments = bounds.map(|(after, length)| (begin + after, begin + after + length));
@@ -207,29 +207,29 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn turns_are_those_of_a_look_each_minute(
+    fn transitions_equal_those_found_by_checking_each_minute(
         windows in prop::collection::vec(any_window(), 1..4),
-        // Weeks in which clocks are turned somewhere, and any others from 2011 (Samoa's lost day) to 2040.
+        // Weeks in which some offset changes, and any others from 2011 (the day that Samoa skipped) to 2040.
         begin in prop_oneof![
             prop::sample::select(&TURNED[..]).prop_map(|text| moment(text).secs()), 1_300_000_000u64..2_200_000_000
         ],
         offset in 0u64..3600,
     ) {
-        let windows: Vec<ScheduleWindow> = windows.into_iter().map(|said| window(begin, said)).collect();
+        let windows: Vec<ScheduleWindow> = windows.into_iter().map(|parts| window(begin, parts)).collect();
         let schedule = Schedule::new(windows.clone()).unwrap();
         let begin = begin / 60 * 60;
         let open = |at: Timestamp| windows.iter().any(|window| {
             window.after.is_none_or(|after| after <= at) && window.before.is_none_or(|before| at < before)
                 && window.weekly.as_ref().is_none_or(|weekly| shown_open(weekly, at))
         });
-        // Bounds are no whole minutes, so that each second near them is looked at as well.
+        // Bounds are not at whole minutes, so they are checked, too.
         let edges = windows.iter().flat_map(|window| [window.after, window.before]).flatten().map(Timestamp::secs);
         let edges = edges.filter(|edge| (begin..begin + 8 * DAY).contains(edge));
-        let mut looks: Vec<u64> = (0..8 * 24 * 60).map(|minute| begin + minute * 60).chain(edges).collect();
-        looks.push(begin + offset);
-        looks.sort_unstable();
-        looks.dedup();
-        let seen: Vec<(u64, bool)> = looks.into_iter().map(|at| (at, open(Timestamp::from_secs(at)))).collect();
+        let mut moments: Vec<u64> = (0..8 * 24 * 60).map(|minute| begin + minute * 60).chain(edges).collect();
+        moments.push(begin + offset);
+        moments.sort_unstable();
+        moments.dedup();
+        let seen: Vec<(u64, bool)> = moments.into_iter().map(|at| (at, open(Timestamp::from_secs(at)))).collect();
         let mut at = Timestamp::from_secs(begin);
         let mut expected = seen.windows(2).filter(|pair| pair[0].1 != pair[1].1).map(|pair| pair[1].0);
         let last = seen.last().unwrap().0;
@@ -237,18 +237,18 @@ proptest! {
             prop_assert_eq!(schedule.is_open(Timestamp::from_secs(*at)), *open);
         }
         loop {
-            let turn = schedule.state_at(at);
-            let until = turn.until.map(Timestamp::secs).filter(|until| *until <= last && seen[0].0 <= *until);
-            let wanted = expected.by_ref().find(|edge| *edge > at.secs() && *edge <= last);
-            prop_assert_eq!(until, wanted);
+            let state = schedule.state_at(at);
+            let until = state.until.map(Timestamp::secs).filter(|until| *until <= last && seen[0].0 <= *until);
+            let next = expected.by_ref().find(|edge| *edge > at.secs() && *edge <= last);
+            prop_assert_eq!(until, next);
             let Some(until) = until else { break };
             at = Timestamp::from_secs(until);
         }
     }
 
     #[test]
-    fn a_turn_does_not_depend_on_when_it_is_looked_for(said in any_window(), begin in 1_300_000_000u64..2_200_000_000) {
-        let schedule = Schedule::new(vec![window(begin, said)]).unwrap();
+    fn next_transition_is_the_same_from_every_earlier_moment(parts in any_window(), begin in 1_300_000_000u64..2_200_000_000) {
+        let schedule = Schedule::new(vec![window(begin, parts)]).unwrap();
         let first = schedule.state_at(Timestamp::from_secs(begin));
         if let Some(until) = first.until {
             for part in 0..8 {
@@ -261,26 +261,26 @@ proptest! {
 }
 
 #[test]
-fn a_turn_that_many_looks_lie_before_is_found() {
+fn transition_after_many_candidates_is_found() {
     let end = moment("2026-11-20T00:00:00Z");
     let hours = (1..Schedule::WINDOWS_MAX).map(|hour| weekly(&format!("{hour:02}:00 {hour:02}:30 UTC")));
     let hours = hours.map(|weekly| ScheduleWindow::new(Some(weekly), None, Some(end)).unwrap());
     let long = ScheduleWindow::new(None, None, Some(end)).unwrap();
     let schedule = Schedule::new(hours.chain([long]).collect()).unwrap();
     // Nine days with thirty moments each, at which nothing changes.
-    let turn = schedule.state_at(moment("2026-11-11T00:00:00Z"));
-    assert_eq!(turn, ScheduleState { open: true, until: Some(end) });
+    let state = schedule.state_at(moment("2026-11-11T00:00:00Z"));
+    assert_eq!(state, ScheduleState { open: true, until: Some(end) });
 }
 
 #[test]
-fn a_schedule_has_one_window_at_least_and_sixteen_at_most() {
+fn schedule_has_1_to_16_windows() {
     let window = ScheduleWindow::new(None, None, Some(moment("2026-11-20T00:00:00Z"))).unwrap();
     let is_one = |count: usize| Schedule::new(vec![window.clone(); count]).is_some();
     assert_eq!([0, 1, 16, 17].map(is_one), [false, true, true, false]);
 }
 
 #[test]
-fn moments_are_shown_by_the_first_zone_that_is_named_and_none_is_past_the_last_year() {
+fn moment_is_shown_in_the_first_named_zone() {
     let end = moment("2026-11-20T00:00:00Z");
     let of = |zone: &str| ScheduleWindow::new(Some(weekly(&format!("08:00 20:00 {zone}"))), None, None).unwrap();
     let plain = ScheduleWindow::new(None, None, Some(end)).unwrap();
@@ -291,7 +291,7 @@ fn moments_are_shown_by_the_first_zone_that_is_named_and_none_is_past_the_last_y
 }
 
 #[test]
-fn zones_are_hashed_by_name() {
+fn zone_is_hashed_by_name() {
     use std::hash::{BuildHasher, RandomState};
     let state = RandomState::new();
     let hash = |name: &str| state.hash_one(zone(name));

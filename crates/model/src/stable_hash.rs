@@ -39,7 +39,7 @@ pub fn stable_hash(value: &impl Hash) -> u64 {
 pub struct StableHasher(u64);
 
 impl StableHasher {
-    /// A hasher for one kind of input: hashes of different seeds are unrelated.
+    /// Returns a hasher with a seed; hashes of different seeds are unrelated.
     pub const fn new(seed: u64) -> Self {
         Self(mix(seed))
     }

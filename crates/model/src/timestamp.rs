@@ -45,7 +45,7 @@ impl Timestamp {
 }
 
 impl From<jiff::Timestamp> for Timestamp {
-    /// Returns a moment before 1970 becomes the first moment of 1970.
+    /// Converts a moment; one before 1970 becomes the first moment of 1970.
     fn from(moment: jiff::Timestamp) -> Self {
         Self(moment.max(jiff::Timestamp::UNIX_EPOCH))
     }

@@ -23,7 +23,7 @@ impl Tier {
     /// The tier that is used first.
     pub const FIRST: Self = Self(1);
 
-    /// Returns the tier with this number; 0 is refused, since tiers count from 1.
+    /// Returns the tier with this number; 0 is rejected, because tiers count from 1.
     pub const fn new(number: u8) -> Result<Self, UnitError> {
         if number == 0 { Err(UnitError::TierZero) } else { Ok(Self(number)) }
     }

@@ -41,7 +41,7 @@ fn invalid_window_is_rejected_with_hint() {
         ("[]", "pools[0].members[0].open: the list is empty"),
         (
             "[{}]",
-            "pools[0].members[0].open[0]: the window says nothing; add zone with days or times of day, or after or",
+            "pools[0].members[0].open[0]: the window has no condition; add zone with days or times of day, or after or",
         ),
         (
             "[{zone: Europe/Berlim, days: mon}]",

@@ -1,11 +1,11 @@
-//! Continent and middle of each country, in whole degrees: where no more is known of a client than its country.
+//! Continent and middle of each country in whole degrees, for clients of which only the country is known.
 //!
-//! The letters are those of ISO 3166-1, and `XK`, which databases use for Kosovo. The middle is that of where people live,
-//! by and large: for a country of several parts the part with most of them.
+//! The codes are those of ISO 3166-1, and `XK`, which databases use for Kosovo. The middle is roughly that of the
+//! population; of a country with several parts, it is in the part with the most people.
 
 use super::Continent::{self, Africa, Antarctica, Asia, Europe, NorthAmerica, Oceania, SouthAmerica};
 
-/// Continent, degrees north and degrees east of a country.
+/// Returns continent, degrees north and degrees east of a country; `None` if the code is not assigned.
 pub(super) fn find(country: [u8; 2]) -> Option<(Continent, i8, i16)> {
     let at = COUNTRIES.binary_search_by_key(&country, |(letters, ..)| **letters).ok()?;
     let (_, continent, latitude, longitude) = COUNTRIES[at];
@@ -94,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn each_lies_where_its_continent_is() {
-        let near = |continent: Continent| match continent {
+    fn middle_of_each_country_is_on_its_continent() {
+        let extent = |continent: Continent| match continent {
             Africa => (-50..=38, -25..=73),
             Antarctica => (-90..=-53, -40..=74),
             Asia => (-12..=49, 26..=139),
@@ -105,7 +105,7 @@ mod tests {
             SouthAmerica => (-53..=13, -79..=-52),
         };
         for (letters, continent, latitude, longitude) in COUNTRIES {
-            let (north, east) = near(*continent);
+            let (north, east) = extent(*continent);
             let shown = String::from_utf8_lossy(&letters[..]);
             assert!(north.contains(latitude) && east.contains(longitude), "{shown}");
         }

@@ -45,7 +45,7 @@ impl MergedNames {
         // A declared pool may move from one name to another, so all are removed before any is added.
         for (name, _) in &changes {
             if let Some(before) = self.names.remove(name) {
-                self.take_out(name, &before);
+                self.remove(name, &before);
             }
         }
         for (name, of_name) in changes {
@@ -61,25 +61,25 @@ impl MergedNames {
             self.desired.names.insert(name.clone(), steered.clone());
             self.desired.pools.insert(pool.name.clone(), pool.clone());
         }
-        for (monitor, meaning) in &of_name.monitors {
-            *counted(&mut self.monitors, monitor) += 1;
-            if !self.desired.monitors.contains_key(monitor) {
-                self.desired.monitors.insert(monitor.clone(), Arc::clone(meaning));
+        for (name, monitor) in &of_name.monitors {
+            *counter(&mut self.monitors, name) += 1;
+            if !self.desired.monitors.contains_key(name) {
+                self.desired.monitors.insert(name.clone(), Arc::clone(monitor));
             }
         }
         for cluster in &of_name.clusters {
-            *counted(&mut self.regions, &cluster.name).entry(said(cluster)).or_default() += 1;
-            self.place(cluster);
+            *counter(&mut self.regions, &cluster.name).entry(region(cluster)).or_default() += 1;
+            self.update_cluster(cluster);
         }
     }
 
-    fn take_out(&mut self, name: &Name, before: &MergedName) {
+    fn remove(&mut self, name: &Name, before: &MergedName) {
         if let Some((_, pool)) = &before.steered {
             self.desired.names.remove(name);
             self.desired.pools.remove(&pool.name);
         }
         for (monitor, _) in &before.monitors {
-            let count = counted(&mut self.monitors, monitor);
+            let count = counter(&mut self.monitors, monitor);
             *count -= 1;
             if *count == 0 {
                 self.monitors.remove(monitor);
@@ -87,29 +87,29 @@ impl MergedNames {
             }
         }
         for cluster in &before.clusters {
-            let regions = counted(&mut self.regions, &cluster.name);
-            let count = regions.entry(said(cluster)).or_default();
+            let regions = counter(&mut self.regions, &cluster.name);
+            let count = regions.entry(region(cluster)).or_default();
             *count -= 1;
             if *count == 0 {
-                regions.remove(&said(cluster));
+                regions.remove(&region(cluster));
             }
-            self.place(cluster);
+            self.update_cluster(cluster);
         }
     }
 
     /// Updates a cluster to what the names that use it contribute, or removes it with the last of them.
-    fn place(&mut self, cluster: &AnonymousCluster) {
+    fn update_cluster(&mut self, cluster: &AnonymousCluster) {
         let regions = self.regions.get(&cluster.name);
         if regions.is_none_or(Regions::is_empty) {
             self.regions.remove(&cluster.name);
             self.desired.clusters.remove(&cluster.name);
             return;
         }
-        let region = regions.and_then(region_of).map(|region| region.to_string());
+        let region = regions.and_then(most_common).map(|region| region.to_string());
         // Contributions have no coordinates.
         let location =
             region.map(|region| ClusterLocation { coordinates: None, region: Some(region), bias: Bias::default() });
-        let own = || Cluster {
+        let new = || Cluster {
             name: cluster.name.clone(),
             addresses: cluster.addresses.clone(),
             dns_name: None,
@@ -117,27 +117,32 @@ impl MergedNames {
             capacity: None,
             services: vec![],
         };
-        self.desired.clusters.entry(cluster.name.clone()).or_insert_with(own).location = location;
+        self.desired.clusters.entry(cluster.name.clone()).or_insert_with(new).location = location;
     }
 
     /// Returns the names whose region of a cluster is not used, because more names have another one.
     pub fn disputes(&self) -> Vec<ContributionProblem> {
         let is_disputed = |regions: &Regions| regions.keys().flatten().count() > 1;
         let disputed = self.regions.iter().filter(|(_, regions)| is_disputed(regions));
-        let holds: BTreeMap<_, _> = disputed.filter_map(|(name, regions)| Some((name, region_of(regions)?))).collect();
-        if holds.is_empty() {
+        let preferred: BTreeMap<_, _> =
+            disputed.filter_map(|(name, regions)| Some((name, most_common(regions)?))).collect();
+        if preferred.is_empty() {
             return vec![];
         }
         let mut found = BTreeSet::new();
         for (name, of_name) in &self.names {
             for cluster in &of_name.clusters {
-                let Some(((region, owner, set), holds)) = cluster.region.as_ref().zip(holds.get(&cluster.name)) else {
+                let Some(((region, owner, set), preferred)) = cluster.region.as_ref().zip(preferred.get(&cluster.name))
+                else {
                     continue;
                 };
-                if region != *holds {
-                    let what = format!("these addresses are in region {holds}, by more names");
-                    let (owner, set) = (Arc::clone(owner), Arc::clone(set));
-                    found.insert(ContributionProblem { name: name.to_string().into(), owner, set, message: what });
+                if region != *preferred {
+                    found.insert(ContributionProblem {
+                        name: name.to_string().into(),
+                        owner: Arc::clone(owner),
+                        set: Arc::clone(set),
+                        message: format!("these addresses are in region {preferred}, by more names"),
+                    });
                 }
             }
         }
@@ -146,19 +151,20 @@ impl MergedNames {
 }
 
 /// Returns the region of most names; of equals the first in alphabetical order.
-fn region_of(regions: &Regions) -> Option<&Arc<str>> {
-    let said = regions.iter().filter_map(|(region, count)| Some((region.as_ref()?, count)));
-    said.max_by_key(|(region, count)| (**count, Reverse(*region))).map(|(region, _)| region)
+fn most_common(regions: &Regions) -> Option<&Arc<str>> {
+    let known = regions.iter().filter_map(|(region, count)| Some((region.as_ref()?, count)));
+    known.max_by_key(|(region, count)| (**count, Reverse(*region))).map(|(region, _)| region)
 }
 
-fn said(cluster: &AnonymousCluster) -> Option<Arc<str>> {
+/// Returns the region that a name contributes for a cluster.
+fn region(cluster: &AnonymousCluster) -> Option<Arc<str>> {
     cluster.region.as_ref().map(|(region, ..)| Arc::clone(region))
 }
 
 /// Returns the counter of a key, which starts at the default.
-fn counted<'a, K: Ord + Clone, V: Clone + Default>(map: &'a mut SharedMap<K, V>, key: &K) -> &'a mut V {
+fn counter<'a, K: Ord + Clone, V: Clone + Default>(map: &'a mut SharedMap<K, V>, key: &K) -> &'a mut V {
     if !map.contains_key(key) {
         map.insert(key.clone(), V::default());
     }
-    map.get_mut(key).expect("it was put there")
+    map.get_mut(key).expect("the key was inserted above")
 }

@@ -1,4 +1,4 @@
-//! Offers are joined by contribution: who leaves takes only its own share along.
+//! Tests of merging contributions to a name.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-fn offer(owner: &str, set: &str, address: &str) -> NameContribution {
+fn contribution(owner: &str, set: &str, address: &str) -> NameContribution {
     NameContribution {
         owner: owner.into(),
         set: set.into(),
@@ -20,8 +20,8 @@ fn offer(owner: &str, set: &str, address: &str) -> NameContribution {
     }
 }
 
-fn wanting(offer: NameContribution, wanted: ContributedSpec) -> NameContribution {
-    NameContribution { spec: Arc::new(wanted), ..offer }
+fn with_spec(contribution: NameContribution, spec: ContributedSpec) -> NameContribution {
+    NameContribution { spec: Arc::new(spec), ..contribution }
 }
 
 fn cluster(name: &str, addresses: &[&str]) -> Cluster {
@@ -35,68 +35,74 @@ fn cluster(name: &str, addresses: &[&str]) -> Cluster {
     }
 }
 
-fn joined_in(declared: &DesiredState, offers: Vec<NameContribution>, shared: SharedNamePolicy) -> MergedName {
+fn merged_with(declared: &DesiredState, contributions: Vec<NameContribution>, shared: SharedNamePolicy) -> MergedName {
     let shop = name("shop.example");
     let steered = declared.names.get(&shop).and_then(|own| Some((own, declared.pools.get(&own.pool)?)));
     let is_shared =
         steered.is_some_and(|(own, _)| declared.names.values().filter(|of| of.pool == own.pool).count() > 1);
     let clusters = DeclaredClusters::new(declared.clusters.values());
-    let held = DeclaredObjects { clusters: &clusters, steered, is_shared };
-    merge_name(&shop, offers, shared, &held, PoolName::new("webhook+shop").unwrap())
+    let declared = DeclaredObjects { clusters: &clusters, steered, is_shared };
+    merge_name(&shop, contributions, shared, &declared, PoolName::new("webhook+shop").unwrap())
 }
 
-fn joined(offers: Vec<NameContribution>) -> MergedName {
-    joined_in(&DesiredState::default(), offers, SharedNamePolicy::Refuse)
+fn merge(contributions: Vec<NameContribution>) -> MergedName {
+    merged_with(&DesiredState::default(), contributions, SharedNamePolicy::Refuse)
 }
 
 /// Cluster, weight and tier of each member.
-fn members(united: &MergedName) -> Vec<(String, u16, u8)> {
-    let members = united.steered.iter().flat_map(|(_, pool)| &pool.members);
+fn members(merged: &MergedName) -> Vec<(String, u16, u8)> {
+    let members = merged.steered.iter().flat_map(|(_, pool)| &pool.members);
     members.map(|member| (member.cluster.to_string(), member.weight.0, member.tier.number())).collect()
 }
 
-fn whats(united: &MergedName) -> Vec<String> {
-    united.problems.iter().map(|told| format!("{}/{}: {}", told.owner, told.set, told.message)).collect()
+fn problems(merged: &MergedName) -> Vec<String> {
+    merged.problems.iter().map(|problem| format!("{}/{}: {}", problem.owner, problem.set, problem.message)).collect()
 }
 
 #[test]
-fn two_owners_with_set_identifiers_are_members_of_one_name_and_one_leaves_alone() {
-    let (a, b) = (offer("a", "eu", "192.0.2.1"), offer("b", "us", "192.0.2.2"));
-    let both = joined(vec![b.clone(), a]);
+fn set_identifiers_merge_and_are_removed_separately() {
+    let (a, b) = (contribution("a", "eu", "192.0.2.1"), contribution("b", "us", "192.0.2.2"));
+    let both = merge(vec![b.clone(), a]);
     assert_eq!(members(&both), [("at+192.0.2.1".to_owned(), 1, 1), ("at+192.0.2.2".to_owned(), 1, 1)]);
-    assert_eq!(members(&joined(vec![b])), [("at+192.0.2.2".to_owned(), 1, 1)]);
+    assert_eq!(members(&merge(vec![b])), [("at+192.0.2.2".to_owned(), 1, 1)]);
 }
 
 #[test]
-fn without_set_identifiers_the_oldest_owner_holds_unless_owners_are_merged() {
-    let young = NameContribution { since: 9, ..offer("a", "", "192.0.2.1") };
-    let offers = vec![young, offer("b", "", "192.0.2.2"), offer("c", "eu", "192.0.2.3")];
-    let refused = joined(offers.clone());
+fn without_set_identifier_the_oldest_owner_wins_unless_merged() {
+    let young = NameContribution { since: 9, ..contribution("a", "", "192.0.2.1") };
+    let contributions = vec![young, contribution("b", "", "192.0.2.2"), contribution("c", "eu", "192.0.2.3")];
+    let refused = merge(contributions.clone());
     assert_eq!(members(&refused).len(), 2);
     let what =
         "a/: b contributed shop.example. first; give each owner a set identifier, or set webhook.shared to merge";
-    assert_eq!(whats(&refused), [what]);
-    assert_eq!(members(&joined_in(&DesiredState::default(), offers, SharedNamePolicy::Merge)).len(), 3);
+    assert_eq!(problems(&refused), [what]);
+    assert_eq!(members(&merged_with(&DesiredState::default(), contributions, SharedNamePolicy::Merge)).len(), 3);
 }
 
 #[test]
-fn an_address_of_a_declared_cluster_stands_for_it_and_so_does_its_name() {
+fn declared_cluster_is_found_by_address_and_by_name() {
     let mut declared = DesiredState::default();
     let eu1 = cluster("eu1", &["192.0.2.1", "2001:db8::1"]);
     declared.clusters.insert(eu1.name.clone(), eu1.clone());
-    assert_eq!(members(&joined_in(&declared, vec![offer("a", "", "192.0.2.1")], SharedNamePolicy::Refuse))[0].0, "eu1");
+    assert_eq!(
+        members(&merged_with(&declared, vec![contribution("a", "", "192.0.2.1")], SharedNamePolicy::Refuse))[0].0,
+        "eu1"
+    );
     let named =
         |cluster: &str| ContributedSpec { cluster: ClusterName::new(cluster).ok(), ..ContributedSpec::default() };
-    let by_name = wanting(offer("a", "", "192.0.2.9"), named("eu1"));
-    assert_eq!(members(&joined_in(&declared, vec![by_name], SharedNamePolicy::Refuse))[0].0, "eu1");
-    let unknown =
-        joined_in(&declared, vec![wanting(offer("a", "", "192.0.2.9"), named("eu2"))], SharedNamePolicy::Refuse);
+    let by_name = with_spec(contribution("a", "", "192.0.2.9"), named("eu1"));
+    assert_eq!(members(&merged_with(&declared, vec![by_name], SharedNamePolicy::Refuse))[0].0, "eu1");
+    let unknown = merged_with(
+        &declared,
+        vec![with_spec(contribution("a", "", "192.0.2.9"), named("eu2"))],
+        SharedNamePolicy::Refuse,
+    );
     assert_eq!(members(&unknown)[0].0, "at+192.0.2.9");
-    assert_eq!(whats(&unknown), ["a/: cluster eu2 is not declared; its addresses are used instead"]);
+    assert_eq!(problems(&unknown), ["a/: cluster eu2 is not declared; its addresses are used instead"]);
 }
 
 #[test]
-fn the_oldest_word_holds_for_the_pool_and_the_smallest_ttl() {
+fn oldest_policy_and_smallest_ttl_are_used() {
     let ttl = |secs| Ttl::from_secs(secs).ok();
     let failover = Policy { selection: crate::Selection::First, ..Policy::WEIGHTED };
     let old = ContributedSpec { policy: Some(failover.clone()), ttl: ttl(60), ..ContributedSpec::default() };
@@ -106,39 +112,42 @@ fn the_oldest_word_holds_for_the_pool_and_the_smallest_ttl() {
         weight: Some(Weight(7)),
         ..ContributedSpec::default()
     };
-    let young = NameContribution { since: 5, ..wanting(offer("a", "x", "192.0.2.1"), new) };
-    let united = joined(vec![young, wanting(offer("b", "y", "192.0.2.2"), old)]);
-    let pool = &united.steered.as_ref().unwrap().1;
+    let young = NameContribution { since: 5, ..with_spec(contribution("a", "x", "192.0.2.1"), new) };
+    let merged = merge(vec![young, with_spec(contribution("b", "y", "192.0.2.2"), old)]);
+    let pool = &merged.steered.as_ref().unwrap().1;
     assert_eq!((&pool.policy, pool.ttl.secs()), (&failover, 20));
-    assert_eq!(whats(&united), ["a/x: policy differs from that of b (set \"y\"), which is older and takes precedence"]);
-    assert_eq!(members(&united)[1], ("at+192.0.2.1".to_owned(), 7, 1));
+    assert_eq!(
+        problems(&merged),
+        ["a/x: policy differs from that of b (set \"y\"), which is older and takes precedence"]
+    );
+    assert_eq!(members(&merged)[1], ("at+192.0.2.1".to_owned(), 7, 1));
 }
 
 #[test]
-fn members_join_the_pool_of_a_name_that_is_declared_unless_it_answers_others_too() {
+fn members_join_a_declared_pool_unless_it_is_shared() {
     let mut declared = DesiredState::default();
     let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
     pool.ttl = Ttl::from_secs(5).unwrap();
     declared.pools.insert(pool.name.clone(), pool.clone());
     let steer = |text: &str| (name(text), SteeredName { name: name(text), pool: pool.name.clone(), ttl: None });
     declared.names = [steer("shop.example")].into();
-    let wanted = ContributedSpec { ttl: Ttl::from_secs(60).ok(), ..ContributedSpec::default() };
-    let offers = vec![wanting(offer("a", "", "192.0.2.1"), wanted)];
-    let united = joined_in(&declared, offers.clone(), SharedNamePolicy::Refuse);
-    assert_eq!(united.steered.as_ref().unwrap().1.ttl.secs(), 5);
-    assert_eq!(members(&united).len(), 1);
-    assert_eq!(whats(&united), ["a/: shop.example. is declared with pool shop, whose settings take precedence"]);
+    let spec = ContributedSpec { ttl: Ttl::from_secs(60).ok(), ..ContributedSpec::default() };
+    let contributions = vec![with_spec(contribution("a", "", "192.0.2.1"), spec)];
+    let merged = merged_with(&declared, contributions.clone(), SharedNamePolicy::Refuse);
+    assert_eq!(merged.steered.as_ref().unwrap().1.ttl.secs(), 5);
+    assert_eq!(members(&merged).len(), 1);
+    assert_eq!(problems(&merged), ["a/: shop.example. is declared with pool shop, whose settings take precedence"]);
     declared.names.extend([steer("www.example")]);
-    let united = joined_in(&declared, offers, SharedNamePolicy::Refuse);
-    assert!(united.steered.is_none() && whats(&united)[0].contains("answers other names, too"));
+    let merged = merged_with(&declared, contributions, SharedNamePolicy::Refuse);
+    assert!(merged.steered.is_none() && problems(&merged)[0].contains("answers other names, too"));
 }
 
 #[test]
-fn who_fades_keeps_a_part_of_its_weight_and_is_gone_at_nothing() {
+fn lease_weight_scales_the_weight_and_zero_removes_the_member() {
     let lease_weight = |thousandths| Permille::new(thousandths).unwrap();
     let fading = |thousandths| {
-        let b = NameContribution { lease_weight: lease_weight(thousandths), ..offer("b", "us", "192.0.2.2") };
-        members(&joined(vec![offer("a", "eu", "192.0.2.1"), b])).into_iter().map(|m| m.1).collect::<Vec<_>>()
+        let b = NameContribution { lease_weight: lease_weight(thousandths), ..contribution("b", "us", "192.0.2.2") };
+        members(&merge(vec![contribution("a", "eu", "192.0.2.1"), b])).into_iter().map(|m| m.1).collect::<Vec<_>>()
     };
     assert_eq!(fading(1000), [1, 1]);
     assert_eq!(fading(300), [1000, 300]);
@@ -146,89 +155,95 @@ fn who_fades_keeps_a_part_of_its_weight_and_is_gone_at_nothing() {
 }
 
 #[test]
-fn ten_thousand_addresses_make_as_many_members_as_a_pool_holds() {
+fn addresses_over_the_limit_of_members_are_rejected() {
     let addresses = (0..10_000u32).map(|n| IpAddr::from((0x0a00_0000 + n).to_be_bytes())).collect();
-    let united = joined(vec![NameContribution { addresses, ..offer("a", "", "192.0.2.1") }]);
-    assert_eq!(members(&united).len(), Pool::MEMBERS_MAX);
-    assert!(whats(&united)[0].contains("255 members"));
+    let merged = merge(vec![NameContribution { addresses, ..contribution("a", "", "192.0.2.1") }]);
+    assert_eq!(members(&merged).len(), Pool::MEMBERS_MAX);
+    assert!(problems(&merged)[0].contains("255 members"));
 }
 
 #[test]
-fn where_all_stand_in_later_tiers_the_earliest_is_first() {
+fn smallest_tier_becomes_the_first() {
     let tier = |tier| ContributedSpec { tier: Tier::new(tier).ok(), ..ContributedSpec::default() };
-    let offers = vec![wanting(offer("a", "x", "192.0.2.1"), tier(3)), wanting(offer("b", "y", "192.0.2.2"), tier(2))];
-    assert_eq!(members(&joined(offers)).iter().map(|member| member.2).collect::<Vec<_>>(), [3, 1]);
+    let contributions = vec![
+        with_spec(contribution("a", "x", "192.0.2.1"), tier(3)),
+        with_spec(contribution("b", "y", "192.0.2.2"), tier(2)),
+    ];
+    assert_eq!(members(&merge(contributions)).iter().map(|member| member.2).collect::<Vec<_>>(), [3, 1]);
 }
 
 #[test]
-fn where_a_weight_comes_from_is_told_of_each_member() {
-    let said = ContributedSpec { weight: Some(Weight(60)), ..ContributedSpec::default() };
-    let fading =
-        NameContribution { lease_weight: Permille::new(500).unwrap(), ..wanting(offer("b", "us", "192.0.2.2"), said) };
-    let united = joined(vec![offer("a", "eu", "192.0.2.1"), fading]);
-    let told: Vec<_> = united.origins.iter().map(|of| (&*of.owner, of.weight, of.lease_weight.thousandths())).collect();
-    assert_eq!(told, [("a", None, 1000), ("b", Some(Weight(60)), 500)]);
-    assert_eq!(members(&united).iter().map(|member| member.1).collect::<Vec<_>>(), [1000, 30_000]);
+fn origin_of_each_weight_is_kept() {
+    let spec = ContributedSpec { weight: Some(Weight(60)), ..ContributedSpec::default() };
+    let fading = NameContribution {
+        lease_weight: Permille::new(500).unwrap(),
+        ..with_spec(contribution("b", "us", "192.0.2.2"), spec)
+    };
+    let merged = merge(vec![contribution("a", "eu", "192.0.2.1"), fading]);
+    let origins: Vec<_> =
+        merged.origins.iter().map(|of| (&*of.owner, of.weight, of.lease_weight.thousandths())).collect();
+    assert_eq!(origins, [("a", None, 1000), ("b", Some(Weight(60)), 500)]);
+    assert_eq!(members(&merged).iter().map(|member| member.1).collect::<Vec<_>>(), [1000, 30_000]);
 }
 
-/// Returns a name whose only member stands in a region, if any is said.
-fn standing(number: u8, address: &str, region: Option<&str>) -> (Name, MergedName) {
-    let wanted = ContributedSpec { region: region.map(Arc::from), ..ContributedSpec::default() };
+/// Returns a name with one member, in this region if one is given.
+fn name_in_region(number: u8, address: &str, region: Option<&str>) -> (Name, MergedName) {
+    let spec = ContributedSpec { region: region.map(Arc::from), ..ContributedSpec::default() };
     let (clusters, name) = (DeclaredClusters::default(), name(&format!("n{number}.example")));
-    let held = DeclaredObjects { clusters: &clusters, steered: None, is_shared: false };
-    let (offers, pool) =
-        (vec![wanting(offer("a", "", address), wanted)], PoolName::new(&format!("p{number}")).unwrap());
-    (name.clone(), merge_name(&name, offers, SharedNamePolicy::Refuse, &held, pool))
+    let declared = DeclaredObjects { clusters: &clusters, steered: None, is_shared: false };
+    let (contributions, pool) =
+        (vec![with_spec(contribution("a", "", address), spec)], PoolName::new(&format!("p{number}")).unwrap());
+    (name.clone(), merge_name(&name, contributions, SharedNamePolicy::Refuse, &declared, pool))
 }
 
 #[test]
-fn a_region_without_a_point_is_one_and_of_two_the_one_that_more_names_say_holds() {
-    let mut united = MergedNames::default();
-    let of = |number: u8, region| standing(number, "192.0.2.1", region);
-    let said = [of(1, Some("eu")), of(2, Some("us")), of(3, Some("us")), of(4, None)];
-    united.change(said.map(|(name, of)| (name, Some(of))));
-    let location = united.desired().clusters.values().next().unwrap().location.clone().unwrap();
+fn region_of_most_names_is_used() {
+    let mut merged = MergedNames::default();
+    let of = |number: u8, region| name_in_region(number, "192.0.2.1", region);
+    let names = [of(1, Some("eu")), of(2, Some("us")), of(3, Some("us")), of(4, None)];
+    merged.change(names.map(|(name, of)| (name, Some(of))));
+    let location = merged.desired().clusters.values().next().unwrap().location.clone().unwrap();
     assert_eq!((location.region.as_deref(), location.coordinates), (Some("us"), None));
-    let disputes = united.disputes();
-    let told: Vec<_> = disputes.iter().map(|told| format!("{} {}", told.name, told.message)).collect();
-    assert_eq!(told, ["n1.example. these addresses are in region us, by more names"]);
-    united.change([(name("n2.example"), None), (name("n3.example"), None)]);
+    let disputes = merged.disputes();
+    let messages: Vec<_> = disputes.iter().map(|problem| format!("{} {}", problem.name, problem.message)).collect();
+    assert_eq!(messages, ["n1.example. these addresses are in region us, by more names"]);
+    merged.change([(name("n2.example"), None), (name("n3.example"), None)]);
     assert_eq!(
-        united.desired().clusters.values().next().unwrap().location.as_ref().unwrap().region.as_deref(),
+        merged.desired().clusters.values().next().unwrap().location.as_ref().unwrap().region.as_deref(),
         Some("eu")
     );
-    united.change([1, 4].map(|number| (name(&format!("n{number}.example")), None)));
-    assert_eq!(united, MergedNames::default());
+    merged.change([1, 4].map(|number| (name(&format!("n{number}.example")), None)));
+    assert_eq!(merged, MergedNames::default());
 }
 
 proptest! {
     #[test]
-    fn names_that_change_one_by_one_come_to_what_all_of_them_at_once_do(
+    fn changes_one_by_one_equal_one_change_of_all(
         changes in proptest::collection::vec((0..4u8, proptest::option::of((0..3u8, 0..3u8))), 1..20)
     ) {
-        let (mut united, mut last) = (MergedNames::default(), BTreeMap::new());
-        for (number, said) in changes {
+        let (mut merged, mut last) = (MergedNames::default(), BTreeMap::new());
+        for (number, change) in changes {
             let region = |region| [None, Some("eu"), Some("us")][usize::from(region)];
-            let of = said.map(|(address, said)| standing(number, &format!("192.0.2.{address}"), region(said)).1);
+            let of = change.map(|(address, region_number)| name_in_region(number, &format!("192.0.2.{address}"), region(region_number)).1);
             let name = name(&format!("n{number}.example"));
             last.insert(name.clone(), of.clone());
-            united.change([(name, of)]);
+            merged.change([(name, of)]);
         }
         let mut whole = MergedNames::default();
         whole.change(last);
-        prop_assert_eq!(united, whole);
+        prop_assert_eq!(merged, whole);
     }
 
     #[test]
-    fn the_order_of_offers_does_not_matter(seed in proptest::collection::vec((0..4u8, 0..4u8, 0..9u8, 0..3u64), 0..12)) {
-        let mut offers: BTreeMap<(u8, u8), NameContribution> = BTreeMap::new();
+    fn order_of_contributions_does_not_matter(seed in proptest::collection::vec((0..4u8, 0..4u8, 0..9u8, 0..3u64), 0..12)) {
+        let mut contributions: BTreeMap<(u8, u8), NameContribution> = BTreeMap::new();
         for (owner, set, address, since) in seed {
             let set_text = if set == 0 { String::new() } else { format!("s{set}") };
-            let one = NameContribution { since, ..offer(&format!("o{owner}"), &set_text, &format!("192.0.2.{address}")) };
-            offers.insert((owner, set), one);
+            let one = NameContribution { since, ..contribution(&format!("o{owner}"), &set_text, &format!("192.0.2.{address}")) };
+            contributions.insert((owner, set), one);
         }
-        let forward: Vec<NameContribution> = offers.into_values().collect();
+        let forward: Vec<NameContribution> = contributions.into_values().collect();
         let backward = forward.iter().rev().cloned().collect();
-        prop_assert_eq!(joined(forward), joined(backward));
+        prop_assert_eq!(merge(forward), merge(backward));
     }
 }

@@ -1,4 +1,4 @@
-//! What intents belong to (projects, apps, groups, sets), and the orchestrator's own objects.
+//! Objects that intents belong to (projects, apps, groups, sets), and objects of the orchestrator itself.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use crate::Secret;
 /// A project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
 }
 
-/// A composite app in one version.
+/// One version of a composite app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompositeApp {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
-    /// The version: the last name of its path.
+    /// The version, the last segment of its path.
     pub version: IntentName,
 }
 
-/// A deployment-intent-group; what it says is the orchestrator's affair.
+/// A deployment-intent-group. Fairway stores its fields and does not use them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentGroup {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
     /// The profile of its composite app.
     pub composite_profile: String,
@@ -34,23 +34,23 @@ pub struct DeploymentGroup {
     pub logical_cloud: String,
 }
 
-/// A traffic group: intents of one deployment.
+/// A traffic group: the intents of one deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrafficGroup {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
 }
 
-/// Intents that belong together (ONAP's `traffic-intent-set`).
+/// A list of intents (ONAP's `traffic-intent-set`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrafficSet {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
-    /// The intents, in order; each is there and cannot be deleted, unless it was declared ahead.
+    /// The intents, in order. A member of a set must exist and cannot be deleted, unless it was declared in advance.
     pub set: Vec<SetEntry>,
 }
 
-/// One intent of a set, by its name.
+/// The name of an intent of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetEntry {
     /// A compound intent.
@@ -61,32 +61,32 @@ pub enum SetEntry {
     Outbound(IntentName),
 }
 
-/// Where the records of a project are to be published.
+/// A provider to which the records of a project are published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsUpdateRecord {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
     /// The provider: `powerdns`, `etcd`, `rfc2136`, …, or one that ExternalDNS knows.
     pub provider: String,
     /// The provider's parameters, as ExternalDNS names its flags, without dashes.
     pub parameters: BTreeMap<String, String>,
-    /// Those of them that nobody is shown again: keys, passwords, tokens.
+    /// Secret parameters, which are never shown: keys, passwords, tokens.
     pub secrets: BTreeMap<String, Secret>,
-    /// What it is bound to, as pairs: `cluster` or `logicalCloud`, and a name.
+    /// Its bindings: `cluster` or `logicalCloud`, each with a name.
     pub bind: Vec<(String, String)>,
 }
 
 /// A controller of the orchestrator (EMCO's `dtc-controllers`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controller {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
-    /// Where it listens.
+    /// Its host name or address.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// What it does; EMCO: `action` or `placement`.
+    /// Its type; EMCO has `action` and `placement`.
     pub kind: String,
-    /// 1 to 1,000,000; the highest number goes first.
+    /// Its priority, 1 to 1,000,000; the highest number is called first.
     pub priority: u32,
 }

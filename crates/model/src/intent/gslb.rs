@@ -1,65 +1,65 @@
-//! How the name of an intent is steered: what the seed's bodies leave to the load balancer.
+//! Steering settings of an intent, which extend the bodies of ONAP and EMCO.
 
 use std::time::Duration;
 
 use crate::{AnswerMode, ClusterName, DownAnswer, Policy, Tier, Ttl, Weight};
 
-/// How a name is steered. What is not said has the default of a pool.
+/// Steering settings of a name. `None` means the default of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gslb {
     /// TTL of its answers.
     pub ttl: Option<Ttl>,
-    /// What is answered: addresses or an alias.
+    /// The kind of answer: addresses or a CNAME.
     pub mode: Option<AnswerMode>,
-    /// How a member is chosen.
+    /// The steering policy.
     pub policy: Option<Policy>,
-    /// What is answered when no member can be.
+    /// The answer if no member is eligible.
     pub down: Option<DownAnswer>,
-    /// How members are probed.
+    /// Settings of probes.
     pub probe: ProbeHint,
-    /// The members; empty: the clusters that run the service.
+    /// The members; empty means the clusters that run the service.
     pub members: Vec<GslbMember>,
 }
 
-/// What is said about probes; the rest follows from protocol and port.
+/// Settings of probes. What is `None` follows from protocol and port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeHint {
-    /// What a probe does.
+    /// The kind of probe.
     pub kind: Option<ProbeKind>,
-    /// Path of the request; begins with `/`.
+    /// Path of the request, beginning with `/`.
     pub path: Option<String>,
     /// Port to connect to.
     pub port: Option<u16>,
-    /// Time from probe to probe.
+    /// Time between two probes.
     pub period: Option<Duration>,
-    /// A probe that takes longer fails.
+    /// Time after which a probe fails.
     pub timeout: Option<Duration>,
-    /// Passes in a row that turn a target up.
+    /// Consecutive passes that change a target to up.
     pub rise: Option<u8>,
-    /// Failures in a row that turn it down.
+    /// Consecutive failures that change a target to down.
     pub fall: Option<u8>,
 }
 
-/// What a probe does.
+/// The kind of probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeKind {
-    /// Asks `grpc.health.v1`.
+    /// A call of grpc.health.v1 `Check`.
     Grpc,
-    /// Sends an HTTP/1.1 request in clear.
+    /// An HTTP/1.1 request without TLS.
     Http,
-    /// Sends an HTTP/1.1 request over TLS.
+    /// An HTTP/1.1 request over TLS.
     Https,
-    /// Opens a connection.
+    /// A TCP connection.
     Tcp,
 }
 
-/// A cluster that takes part, by name instead of by the services it runs.
+/// A member that is named, instead of found by the services that clusters run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GslbMember {
     /// The cluster.
     pub cluster: ClusterName,
-    /// Its share beside its neighbours'.
+    /// Its weight among the members.
     pub weight: Weight,
-    /// When it is used.
+    /// Its tier.
     pub tier: Tier,
 }

@@ -1,4 +1,4 @@
-//! A service that is exposed.
+//! The inbound intent: a service that is exposed.
 
 use std::time::Duration;
 
@@ -8,49 +8,49 @@ use crate::Secret;
 /// A service that is exposed under a name: the inbound intent of ONAP and EMCO.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inbound {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
     /// The app it belongs to.
     pub app: String,
-    /// The service; the clusters that run it are its members.
+    /// The service. The clusters that run it are the members of its pool.
     pub service_name: String,
-    /// `key=value` label of its workload; empty: the app's own.
+    /// `key=value` label of its workload; empty means that of the app.
     pub app_label: String,
-    /// The name it is answered at: a domain name, a prefix that `public_domain` completes, or an address, which is not answered.
+    /// Its public name: a domain name, or a prefix that `public_domain` completes. An address is accepted but not served.
     pub external_name: String,
-    /// Zone that completes names within a cluster.
+    /// Zone of names within a cluster.
     pub local_domain: String,
-    /// Zone that completes a prefix.
+    /// Zone that is appended to a prefix.
     pub public_domain: String,
-    /// Port in the mesh; not that of the pod.
+    /// Port in the mesh, which may differ from that of the pod.
     pub port: Option<u16>,
-    /// What it speaks.
+    /// Its application protocol.
     pub protocol: Option<Protocol>,
-    /// True if each instance is to be reached by itself.
+    /// True if each instance has a name of its own (a headless service).
     pub headless: bool,
-    /// True if it is exposed outside its clusters. What is not is not answered.
+    /// True if it is exposed outside its clusters; otherwise its name is not served.
     pub external_support: bool,
-    /// Its share within a compound, 0 to 100. None: of what the others leave; 0: standby.
+    /// Its share within a compound in per cent, 0 to 100; 0 means standby. Those with `None` share what the others leave.
     pub traffic_weight: Option<u8>,
-    /// The mesh that carries it.
+    /// The service mesh.
     pub service_mesh: ServiceMesh,
-    /// True if a proxy stands beside it.
+    /// True if it runs with a sidecar proxy.
     pub sidecar_proxy: bool,
-    /// How TLS is spoken to it.
+    /// TLS mode of connections to it.
     pub tls_mode: TlsMode,
-    /// How the mesh shapes its traffic.
+    /// Traffic settings of the mesh.
     pub traffic: Traffic,
     /// Its certificates.
     pub certificates: Certificates,
-    /// Namespaces whose workloads may use it; empty: all.
+    /// Namespaces whose workloads may use it; empty means all.
     pub namespaces: Vec<String>,
     /// Service accounts that may use it.
     pub service_accounts: Vec<ServiceAccount>,
-    /// How its name is steered.
+    /// Steering settings of its name.
     pub gslb: Gslb,
 }
 
-/// What a service speaks.
+/// Application protocol of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// gRPC.
@@ -67,109 +67,109 @@ pub enum Protocol {
     Udp,
 }
 
-/// The mesh that carries a service.
+/// Service mesh of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServiceMesh {
     /// Istio.
     #[default]
     Istio,
-    /// None.
+    /// No mesh.
     None,
 }
 
-/// How TLS is spoken to a service (Istio's `tls.mode`).
+/// TLS mode of connections to a service (Istio's `tls.mode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsMode {
-    /// Both sides show certificates of the mesh.
+    /// Mutual TLS with certificates of the mesh.
     IstioMutual,
-    /// Both sides show certificates.
+    /// Mutual TLS with the certificates of the intent.
     Mutual,
-    /// None is spoken.
+    /// No TLS.
     None,
-    /// The server shows a certificate.
+    /// Only the server has a certificate.
     #[default]
     Simple,
 }
 
-/// How the mesh shapes the traffic to a service; kept for the mesh part, three of it are hints for probes.
+/// Traffic settings of the mesh (Istio's `trafficPolicy`). Three of them are also defaults of probes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// How an instance is chosen.
+    /// Load balancing among instances.
     pub balancing: Option<LoadBalancing>,
-    /// Most TCP connections.
+    /// Largest number of TCP connections.
     pub max_connections: Option<u32>,
-    /// Most concurrent HTTP/2 requests.
+    /// Largest number of concurrent HTTP/2 requests.
     pub http2_max_requests: Option<u32>,
-    /// Most HTTP requests of one connection.
+    /// Largest number of HTTP requests per connection.
     pub max_requests_per_connection: Option<u32>,
-    /// Errors in a row that eject an instance. Probes: failures in a row that turn a target down.
+    /// Consecutive errors that eject an instance. For probes: consecutive failures that change a target to down.
     pub consecutive_errors: Option<u32>,
-    /// How long it stays ejected. Probes: how long passes are counted before it is up again.
+    /// Duration of an ejection. For probes: duration of consecutive passes before a target is up again.
     pub base_ejection_time: Option<Duration>,
-    /// Time between looks. Probes: their period.
+    /// Time between two checks for ejection. For probes: the period.
     pub sweep_interval: Option<Duration>,
 }
 
-/// How an instance is chosen.
+/// Load balancing among instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadBalancing {
-    /// By a hash.
+    /// By a consistent hash.
     ConsistentHash(HashKey),
-    /// By none.
+    /// Without a hash.
     Simple(SimpleBalancing),
 }
 
-/// What is hashed.
+/// The input of a consistent hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashKey {
-    /// A cookie of this name.
+    /// The cookie of this name.
     Cookie(String),
-    /// A header of this name.
+    /// The header of this name.
     Header(String),
-    /// The ring's smallest size; what is hashed is left to the mesh.
+    /// The smallest size of the ring; the mesh chooses the input.
     MinimumRingSize(u64),
     /// The client's address.
     SourceIp,
 }
 
-/// How an instance is chosen without a hash.
+/// Load balancing without a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimpleBalancing {
-    /// The one with the fewest requests (Istio once called it `LEAST_CONN`).
+    /// The instance with the fewest requests (formerly Istio's `LEAST_CONN`).
     LeastRequest,
-    /// None is chosen: the client's own aim stands.
+    /// The address that the client asked for.
     Passthrough,
-    /// By chance.
+    /// At random.
     Random,
-    /// In turn.
+    /// One after the other.
     RoundRobin,
 }
 
-/// Certificates of a service, PEM or PEM in base64; empty where there is none.
+/// Certificates of a service, as PEM or PEM in base64; empty without a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificates {
-    /// What the service (for an outbound server: the client) shows.
+    /// Certificate of the service; of an outbound server, that of its client.
     pub service: String,
-    /// Its key. It is never shown.
+    /// Its private key, which is never shown.
     pub private_key: Option<Secret>,
-    /// What the other side's certificate is held against.
+    /// Trust anchors for the peer's certificate.
     pub ca: String,
 }
 
-/// A service account and what it may do.
+/// A service account with its permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceAccount {
     /// Its name.
     pub name: String,
-    /// What it may do; empty: everything.
+    /// Its permissions; empty means all.
     pub rules: Vec<AccessRule>,
 }
 
-/// One thing that may be done.
+/// A permitted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRule {
-    /// HTTP method.
+    /// The HTTP method.
     pub method: String,
-    /// Path; may end in `*`.
+    /// The path, which may end in `*`.
     pub path: String,
 }

@@ -1,7 +1,7 @@
-//! Intents: what is exposed, by whom it may be used, and where records go, as declared over the API.
+//! Intents: exposed services, their clients, and the providers of their records, as declared over the API.
 //!
-//! The nouns of ONAP's traffic controller and of EMCO's DTC, in one form. Some fields steer answers ([`Gslb`], weights, clients'
-//! networks); the others are kept for the mesh part, which renders them.
+//! The objects of ONAP's traffic controller and of EMCO's DTC in one form. Steering uses [`Gslb`], weights and the networks
+//! of clients. The other fields are stored for the service mesh.
 
 mod groups;
 mod gslb;
@@ -29,10 +29,10 @@ pub use others::{
 pub struct IntentName(String);
 
 impl IntentName {
-    /// Most characters.
+    /// Largest number of characters.
     pub const LENGTH_MAX: usize = 128;
 
-    /// Takes the text if it is a valid name.
+    /// Parses a name.
     pub fn new(text: &str) -> Result<Self, IntentNameError> {
         let bytes = text.as_bytes();
         let inner = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
@@ -66,26 +66,28 @@ impl fmt::Debug for IntentName {
     }
 }
 
-/// Why a text is no name of an object.
+/// Error of parsing a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentNameError {
-    /// No character at all.
+    /// Empty.
     #[error("the name is empty; give 1 to 128 letters, digits, '-', '_', '.'")]
     Empty,
     /// Too many characters.
-    #[error("the name has {0} characters; 128 is the most")]
+    #[error("the name has {0} characters, over the limit of 128")]
     Long(usize),
     /// A character that is not allowed, or not allowed at an end.
-    #[error("the name {0:?} is not letters, digits, '-', '_', '.' with a letter or digit at both ends")]
+    #[error(
+        "the name {0:?} has a character that is not allowed; use letters, digits, '-', '_', '.', with a letter or digit at both ends"
+    )]
     Character(String),
 }
 
-/// What people say about an object.
+/// Name and description of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Its name, unique beside its siblings.
+    /// Its name, unique among its siblings.
     pub name: IntentName,
-    /// What it is for; at most 1,024 characters.
+    /// Its purpose; at most 1,024 characters.
     pub description: String,
     /// Free text; at most 512 characters.
     pub user_data1: String,
@@ -94,33 +96,33 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Returns a name, and nothing said about it.
+    /// Returns the metadata of an object with only a name.
     pub fn new(name: IntentName) -> Self {
         Self { name, description: String::new(), user_data1: String::new(), user_data2: String::new() }
     }
 }
 
-/// One object of the intent API, of whatever kind.
+/// An object of the intent API.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "one is held at a time, by the request that carries it")]
+#[expect(clippy::large_enum_variant, reason = "a request holds only one at a time")]
 pub enum Intent {
-    /// What clients of an inbound intent may do.
+    /// A permission of clients of an inbound intent.
     AccessPoint(AccessPoint),
-    /// Who may use an inbound intent.
+    /// A client of an inbound intent.
     Client(Client),
-    /// A composite app in a version.
+    /// A version of a composite app.
     CompositeApp(CompositeApp),
-    /// Several inbound intents under one name.
+    /// Several inbound intents that share a name.
     Compound(Compound),
     /// A controller of the orchestrator.
     Controller(Controller),
     /// A deployment-intent-group.
     DeploymentGroup(DeploymentGroup),
-    /// Where records are to be published.
+    /// A provider to which records are published.
     DnsUpdateRecord(DnsUpdateRecord),
-    /// A service that is exposed, by itself or as a part of a compound.
+    /// A service that is exposed, alone or as part of a compound.
     Inbound(Inbound),
-    /// A service that is used.
+    /// A use of an external service.
     Outbound(Outbound),
     /// The server of an outbound intent.
     OutboundServer(OutboundServer),
@@ -128,35 +130,35 @@ pub enum Intent {
     Project(Project),
     /// A traffic group.
     TrafficGroup(TrafficGroup),
-    /// Intents that belong together.
+    /// A list of intents.
     TrafficSet(TrafficSet),
 }
 
 impl Intent {
-    /// What people say about it; its name above all.
+    /// Returns its name and description.
     pub fn metadata(&self) -> &Metadata {
         match self {
-            Self::AccessPoint(of) => &of.metadata,
-            Self::Client(of) => &of.metadata,
-            Self::CompositeApp(of) => &of.metadata,
-            Self::Compound(of) => &of.metadata,
-            Self::Controller(of) => &of.metadata,
-            Self::DeploymentGroup(of) => &of.metadata,
-            Self::DnsUpdateRecord(of) => &of.metadata,
-            Self::Inbound(of) => &of.metadata,
-            Self::Outbound(of) => &of.metadata,
-            Self::OutboundServer(of) => &of.metadata,
-            Self::Project(of) => &of.metadata,
-            Self::TrafficGroup(of) => &of.metadata,
-            Self::TrafficSet(of) => &of.metadata,
+            Self::AccessPoint(intent) => &intent.metadata,
+            Self::Client(intent) => &intent.metadata,
+            Self::CompositeApp(intent) => &intent.metadata,
+            Self::Compound(intent) => &intent.metadata,
+            Self::Controller(intent) => &intent.metadata,
+            Self::DeploymentGroup(intent) => &intent.metadata,
+            Self::DnsUpdateRecord(intent) => &intent.metadata,
+            Self::Inbound(intent) => &intent.metadata,
+            Self::Outbound(intent) => &intent.metadata,
+            Self::OutboundServer(intent) => &intent.metadata,
+            Self::Project(intent) => &intent.metadata,
+            Self::TrafficGroup(intent) => &intent.metadata,
+            Self::TrafficSet(intent) => &intent.metadata,
         }
     }
 
-    /// Returns the private key it holds, if it does.
+    /// Returns its private key, if it has one.
     pub fn private_key(&self) -> Option<&crate::Secret> {
         match self {
-            Self::Inbound(of) => of.certificates.private_key.as_ref(),
-            Self::OutboundServer(of) => of.certificates.private_key.as_ref(),
+            Self::Inbound(intent) => intent.certificates.private_key.as_ref(),
+            Self::OutboundServer(intent) => intent.certificates.private_key.as_ref(),
             _ => None,
         }
     }
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_letters_and_digits_at_its_ends() {
+    fn invalid_name_is_rejected_with_its_reason() {
         assert_eq!(IntentName::new("blue-app_1.0").unwrap().as_str(), "blue-app_1.0");
         assert!(IntentName::new(&"a".repeat(128)).is_ok());
         assert_eq!(IntentName::new(&"a".repeat(129)), Err(IntentNameError::Long(129)));

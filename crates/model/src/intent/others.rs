@@ -1,23 +1,23 @@
-//! Compound and outbound intents, clients and what they may do.
+//! Compound and outbound intents, clients and their permissions.
 
 use super::{Certificates, Gslb, Metadata, Protocol};
 use crate::Network;
 
-/// Several inbound intents under one name, by their weights.
+/// Several inbound intents that share a name by their weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compound {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
-    /// The name it is answered at.
+    /// The public name.
     pub external_name: String,
-    /// How that name is steered.
+    /// Steering settings of the name.
     pub gslb: Gslb,
 }
 
-/// Who may use an inbound intent.
+/// A client that may use an inbound intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
     /// The app it belongs to.
     pub app: String,
@@ -27,61 +27,61 @@ pub struct Client {
     pub service_name: String,
     /// Its namespaces.
     pub namespaces: Vec<String>,
-    /// Its networks. Where clients of an inbound intent have any, the name is answered with its members in these alone.
+    /// Its networks. If any client of an inbound intent has networks, only clients in these networks get its members.
     pub cidrs: Vec<Network>,
-    /// Who its users are; the old form of the seed's "Authentication Policy".
+    /// Authentication of its users (the older form of EMCO's "Authentication Policy").
     pub security: ClientSecurity,
 }
 
-/// Who the users of a client are; kept for the mesh part.
+/// Authentication of the users of a client; stored for the service mesh.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientSecurity {
-    /// Who issues their tokens.
+    /// Issuer of their tokens.
     pub issuer: String,
-    /// Where the keys of those tokens are.
+    /// URL of the issuer's keys.
     pub jwks_uri: String,
-    /// What users may do.
+    /// Permissions of users.
     pub user_access: Vec<UserAccess>,
 }
 
-/// What a user may do at a path.
+/// Permission of a user at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserAccess {
     /// The user.
     pub user: String,
     /// The path.
     pub path: String,
-    /// HTTP methods.
+    /// The HTTP methods.
     pub methods: Vec<String>,
 }
 
-/// What a client may do; kept for the mesh part.
+/// A permission of a client; stored for the service mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessPoint {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
-    /// True if it may.
+    /// Allow or deny.
     pub action: AccessAction,
-    /// Paths; each may end in `*`.
+    /// The paths; each may end in `*`.
     pub url: Vec<String>,
-    /// HTTP methods.
+    /// The HTTP methods.
     pub access: Vec<String>,
 }
 
-/// Whether something may be done.
+/// The effect of a permission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessAction {
-    /// It may.
+    /// The request is allowed.
     #[default]
     Allow,
-    /// It may not.
+    /// The request is denied.
     Deny,
 }
 
-/// A service that is used: who uses it. Kept for the mesh part.
+/// A use of an external service by an app; stored for the service mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outbound {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
     /// The app that uses it.
     pub app: String,
@@ -91,33 +91,33 @@ pub struct Outbound {
     pub app_label: String,
 }
 
-/// The server of an outbound intent. Kept for the mesh part.
+/// The server of an outbound intent; stored for the service mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboundServer {
-    /// What people say about it.
+    /// Name and description.
     pub metadata: Metadata,
     /// The server's name.
     pub external_service_name: String,
     /// Its port.
     pub port: Option<u16>,
-    /// What it speaks.
+    /// Its application protocol.
     pub protocol: Option<Protocol>,
-    /// How its address is found.
+    /// Resolution of its address.
     pub dns_resolution: DnsResolution,
-    /// Its address, or the name whose addresses are meant.
+    /// Its address, or a name that is resolved.
     pub endpoint_address: String,
-    /// What clients show to it.
+    /// Certificates of its clients.
     pub certificates: Certificates,
 }
 
-/// How the address of a server outside the mesh is found (Istio's `resolution`).
+/// Resolution of the address of a server outside the mesh (Istio's `resolution`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DnsResolution {
     /// By DNS.
     #[default]
     Dns,
-    /// The client knows it.
+    /// The address that the client connects to.
     None,
-    /// It is declared.
+    /// The declared address.
     Static,
 }

@@ -1,29 +1,30 @@
-//! The runs of one family: sorted flat arrays, an index over their leading bits, and how networks within networks become runs.
+//! The runs of one address family: sorted flat arrays, an index over their leading bits, and a builder that turns nested
+//! networks into runs.
 
 use std::fmt::Debug;
 
 /// An address as a number.
 pub(super) trait Bits: Copy + Ord + Debug {
-    /// Bits of an address.
+    /// Number of bits of an address.
     const WIDTH: u8;
     /// The first address.
     const FIRST: Self;
 
-    /// Returns the address after this one; none after the last.
+    /// Returns the next address; `None` after the last one.
     fn next(self) -> Option<Self>;
 
-    /// How many leading bits tell this address from the one before `first` and from `next`, neither of which it is. Before the first
-    /// address is the last one.
-    fn told_apart(self, first: Self, next: Self) -> u8;
+    /// Returns the number of leading bits in which this address differs from the address before `first` and from `next`.
+    /// It must equal neither. The last address counts as the one before the first.
+    fn distinct_prefix(self, first: Self, next: Self) -> u8;
 
     /// Returns the last address of the block of this length that begins here.
     fn last(self, length: u8) -> Self;
 
-    /// How far it is from `base` in steps of 2^shift, from an address before that once around; past the end of `usize` its largest
-    /// value.
+    /// Returns the distance from `base` in steps of 2^shift, at most `usize::MAX`. The distance from a later `base` wraps
+    /// around the end of the address space.
     fn steps(self, base: Self, shift: u8) -> usize;
 
-    /// Returns the address so many steps of 2^shift after `base`; none past the last one.
+    /// Returns the address `steps` times 2^shift after `base`; `None` past the last one.
     fn at(base: Self, steps: usize, shift: u8) -> Option<Self>;
 }
 
@@ -38,8 +39,8 @@ macro_rules! bits {
             }
 
             #[inline]
-            fn told_apart(self, first: Self, next: Self) -> u8 {
-                // Whichever shares more bits with the address differs from it by the smaller number.
+            fn distinct_prefix(self, first: Self, next: Self) -> u8 {
+                // The neighbour with the longer common prefix gives the smaller number.
                 (self ^ first.wrapping_sub(1)).min(self ^ next).leading_zeros() as u8 + 1
             }
 
@@ -67,20 +68,20 @@ bits!(u128);
 /// Runs of addresses with one value each: a run begins at its start and ends before the next one.
 #[derive(Clone, Debug)]
 pub(super) struct Runs<A> {
-    /// The first is the first address of all.
+    /// Sorted; begins with the first address of the family.
     starts: Box<[A]>,
     values: Box<[u32]>,
     index: Index<A>,
 }
 
-/// Where among the starts to look for an address, by its leading bits.
+/// Maps the leading bits of an address to the runs that it may be in.
 #[derive(Clone, Debug)]
 struct Index<A> {
-    /// The second start: what is before it is in the first run.
+    /// The second start. Addresses before it are in the first run.
     base: A,
     shift: u8,
-    /// For each step from the base: the run in which it begins, and whether others begin in it ([`SEVERAL`]). What is behind the last
-    /// step is in the last run.
+    /// The run at the beginning of each step of 2^shift addresses from the base, with [`SEVERAL`] if more runs begin in
+    /// the step. Addresses after the last step are in the last run.
     steps: Box<[u32]>,
 }
 
@@ -110,7 +111,7 @@ impl<A: Bits> Runs<A> {
         &self.values
     }
 
-    pub(super) fn octets(&self) -> usize {
+    pub(super) fn size_in_bytes(&self) -> usize {
         size_of_val(&*self.starts) + size_of_val(&*self.values) + size_of_val(&*self.index.steps)
     }
 
@@ -130,7 +131,7 @@ impl<A: Bits> Runs<A> {
         }
     }
 
-    /// The same where several runs have to be looked at, or the address is outside of the index.
+    /// Finds the run of an address outside the index, or in a step with several runs.
     #[inline(never)]
     fn run_among(&self, address: A) -> usize {
         let Index { base, shift, steps } = &self.index;
@@ -144,20 +145,20 @@ impl<A: Bits> Runs<A> {
         low + self.starts[low + 1..=high].partition_point(|start| *start <= address)
     }
 
-    /// Length of the largest block around an address within its run: the first bits that tell it from the last address before
-    /// the run and from the first one after it.
+    /// Returns the prefix length of the largest block around an address within its run: one bit more than the longest prefix
+    /// it has in common with the last address before the run or the first one after it.
     ///
-    /// Addresses are a ring here. What lies across its end tells no more bits than the run's other neighbour does: the first address
-    /// shares at most the leading zeros of an address with it, and all of these are shared by whatever is between; likewise the last.
+    /// The address space counts as a ring here, which does not change the result. The first address has only leading zeros
+    /// in common with a later one, and every address between them has these zeros, too; likewise the last address.
     #[inline(always)]
     fn length(&self, at: usize, address: A) -> u8 {
         if self.starts.len() == 1 {
             return 0;
         }
-        address.told_apart(self.starts[at], self.starts.get(at + 1).copied().unwrap_or(A::FIRST))
+        address.distinct_prefix(self.starts[at], self.starts.get(at + 1).copied().unwrap_or(A::FIRST))
     }
 
-    /// First address, length and value of every block.
+    /// Returns first address, prefix length and value of every block.
     pub(super) fn blocks(&self) -> impl Iterator<Item = (A, u8, u32)> {
         self.starts.iter().enumerate().flat_map(move |(at, start)| {
             let end = self.starts.get(at + 1);
@@ -172,24 +173,26 @@ impl<A: Bits> Runs<A> {
     }
 
     pub(super) fn map(&self, change: &mut impl FnMut(u32) -> u32) -> Self {
-        let mut sketch = Sketch::default();
-        self.starts.iter().zip(&self.values).for_each(|(start, value)| sketch.begin(*start, change(*value)));
-        sketch.finish()
+        let mut drafted = Draft::default();
+        for (start, value) in self.starts.iter().zip(&self.values) {
+            drafted.begin(*start, change(*value));
+        }
+        drafted.finish()
     }
 
-    pub(super) fn overlay(&self, other: &Self, join: &mut impl FnMut(u32, u32) -> u32) -> Self {
+    pub(super) fn overlay(&self, other: &Self, merge: &mut impl FnMut(u32, u32) -> u32) -> Self {
         let (mut a, mut b) = (0, 0);
-        let mut sketch = Sketch::default();
-        sketch.begin(A::FIRST, join(self.values[0], other.values[0]));
+        let mut drafted = Draft::default();
+        drafted.begin(A::FIRST, merge(self.values[0], other.values[0]));
         loop {
             let start = match (self.starts.get(a + 1), other.starts.get(b + 1)) {
-                (None, None) => return sketch.finish(),
+                (None, None) => return drafted.finish(),
                 (Some(of_a), Some(of_b)) => *of_a.min(of_b),
                 (Some(start), None) | (None, Some(start)) => *start,
             };
             a += usize::from(self.starts.get(a + 1) == Some(&start));
             b += usize::from(other.starts.get(b + 1) == Some(&start));
-            sketch.begin(start, join(self.values[a], other.values[b]));
+            drafted.begin(start, merge(self.values[a], other.values[b]));
         }
     }
 }
@@ -199,7 +202,7 @@ impl<A: Bits> Index<A> {
         let (Some(base), Some(last)) = (starts.get(1).copied(), starts.last().copied()) else {
             return Self { base: A::FIRST, shift: 0, steps: Box::default() };
         };
-        // A step for each run, about, so that most steps lie in one; and never so many that the index leaves the second level of a cache.
+        // About one step per run, so that most steps are within one run; bounded so that the index fits a level-2 cache.
         let most = starts.len().next_power_of_two().min(STEPS_MAX);
         let shift = (0..A::WIDTH).find(|shift| last.steps(base, *shift) < most).unwrap_or(A::WIDTH - 1);
         let count = last.steps(base, shift) + 1;
@@ -212,7 +215,7 @@ impl<A: Bits> Index<A> {
             }
             let number = u32::try_from(run).ok().filter(|number| number & SEVERAL == 0);
             let number = number.expect("a partition has fewer than 2^31 runs");
-            // A step past the last address has the first ones in it, around the ring.
+            // The end of a step past the last address is unknown, so its runs are searched.
             let end = A::at(base, step + 1, shift);
             let is_one = end.is_some_and(|end| starts.get(run + 1).is_none_or(|next| *next >= end));
             steps.push(if is_one { number } else { number | SEVERAL });
@@ -221,21 +224,21 @@ impl<A: Bits> Index<A> {
     }
 }
 
-/// Runs in the making: they begin in order.
+/// Runs that are added in order.
 #[derive(Debug)]
-struct Sketch<A> {
+struct Draft<A> {
     starts: Vec<A>,
     values: Vec<u32>,
 }
 
-impl<A> Default for Sketch<A> {
+impl<A> Default for Draft<A> {
     fn default() -> Self {
         Self { starts: Vec::new(), values: Vec::new() }
     }
 }
 
-impl<A: Bits> Sketch<A> {
-    /// From this address on there is another value. Said twice of one address, the later word counts.
+impl<A: Bits> Draft<A> {
+    /// Begins a run. Of two runs that begin at one address the later one is used; a run equal to the one before extends it.
     fn begin(&mut self, start: A, value: u32) {
         if self.starts.last() == Some(&start) {
             self.starts.pop();
@@ -252,49 +255,49 @@ impl<A: Bits> Sketch<A> {
     }
 }
 
-/// Runs from networks that come in order, each before those inside it.
+/// Builds runs from networks in order, each before those within it.
 #[derive(Debug)]
-pub(super) struct Nest<A> {
-    sketch: Sketch<A>,
+pub(super) struct RunsBuilder<A> {
+    runs: Draft<A>,
     elsewhere: u32,
-    /// The networks around the place that is reached, the outermost first: last address and value.
-    around: Vec<(A, u32)>,
-    /// First address and length of the last network, below which nothing may come any more.
-    reached: Option<(A, u8)>,
+    /// The networks that contain the current address, outermost first: last address and value.
+    open: Vec<(A, u32)>,
+    /// First address and length of the last network; no later one may sort before it.
+    last_added: Option<(A, u8)>,
 }
 
-impl<A: Bits> Nest<A> {
+impl<A: Bits> RunsBuilder<A> {
     pub(super) fn new(elsewhere: u32) -> Self {
-        let mut sketch = Sketch::default();
-        sketch.begin(A::FIRST, elsewhere);
-        Self { sketch, elsewhere, around: Vec::new(), reached: None }
+        let mut runs = Draft::default();
+        runs.begin(A::FIRST, elsewhere);
+        Self { runs, elsewhere, open: Vec::new(), last_added: None }
     }
 
     pub(super) fn add(&mut self, first: A, length: u8, value: u32) {
-        if self.reached.is_some_and(|reached| (first, length) < reached) {
+        if self.last_added.is_some_and(|last| (first, length) < last) {
             return;
         }
-        self.reached = Some((first, length));
-        self.leave(Some(first));
-        self.sketch.begin(first, value);
-        self.around.push((first.last(length), value));
+        self.last_added = Some((first, length));
+        self.close(Some(first));
+        self.runs.begin(first, value);
+        self.open.push((first.last(length), value));
     }
 
-    /// Leaves the networks that end before an address; all of them where there is none.
-    fn leave(&mut self, before: Option<A>) {
-        while let Some((last, _)) = self.around.pop_if(|(last, _)| before.is_none_or(|first| *last < first)) {
+    /// Ends the networks that end before an address; all of them without an address.
+    fn close(&mut self, before: Option<A>) {
+        while let Some((last, _)) = self.open.pop_if(|(last, _)| before.is_none_or(|first| *last < first)) {
             let Some(next) = last.next() else { continue };
-            self.sketch.begin(next, self.around.last().map_or(self.elsewhere, |(_, value)| *value));
+            self.runs.begin(next, self.open.last().map_or(self.elsewhere, |(_, value)| *value));
         }
     }
 
     pub(super) fn finish(mut self) -> Runs<A> {
-        self.leave(None);
-        self.sketch.finish()
+        self.close(None);
+        self.runs.finish()
     }
 }
 
-/// Most steps of the index of one family: 256 KiB.
+/// Largest number of steps of the index of one family; 256 KiB of 4 bytes each.
 const STEPS_MAX: usize = 1 << 16;
-/// Bit of a step in which further runs begin.
+/// Flag of a step in which more than one run lies.
 const SEVERAL: u32 = 1 << 31;

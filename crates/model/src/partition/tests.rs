@@ -14,7 +14,7 @@ fn find(partition: &Partition, address: &str) -> (u32, u8) {
 }
 
 #[test]
-fn without_networks_everybody_is_in_one_block_of_each_family() {
+fn partition_without_networks_has_one_block_per_family() {
     let all = Partition::uniform(7);
     assert_eq!((find(&all, "0.0.0.0"), find(&all, "255.255.255.255")), ((7, 0), (7, 0)));
     assert_eq!((find(&all, "::"), find(&all, "ffff::1"), all.runs()), ((7, 0), (7, 0), 2));
@@ -22,7 +22,7 @@ fn without_networks_everybody_is_in_one_block_of_each_family() {
 }
 
 #[test]
-fn a_network_within_another_is_told_apart_and_the_rest_of_the_other_goes_on() {
+fn network_within_another_splits_it() {
     let nested = partition(&[("10.0.0.0/8", 1), ("10.1.0.0/16", 2), ("10.1.0.0/24", 3), ("11.0.0.0/8", 1)]);
     assert_eq!(find(&nested, "10.1.0.255"), (3, 24));
     assert_eq!(find(&nested, "10.1.1.0"), (2, 24));
@@ -33,7 +33,7 @@ fn a_network_within_another_is_told_apart_and_the_rest_of_the_other_goes_on() {
 }
 
 #[test]
-fn the_ends_of_the_address_space_are_networks_like_others() {
+fn ends_of_the_address_space_can_be_networks() {
     let ends = partition(&[("0.0.0.0/32", 1), ("255.255.255.255/32", 2), ("::/128", 3), ("ffff::/16", 4)]);
     assert_eq!((find(&ends, "0.0.0.0"), find(&ends, "0.0.0.1")), ((1, 32), (0, 32)));
     assert_eq!((find(&ends, "255.255.255.255"), find(&ends, "255.255.255.254")), ((2, 32), (0, 32)));
@@ -42,7 +42,7 @@ fn the_ends_of_the_address_space_are_networks_like_others() {
 }
 
 #[test]
-fn the_first_addresses_are_not_taken_for_the_last_ones_where_the_index_ends_behind_the_last() {
+fn first_addresses_are_found_if_the_index_ends_past_the_last_one() {
     let odd = (0..128u8).map(|n| 2 * n + 1).map(|n| (Network::of([255, 255, 255, n].into(), 32), u32::from(n)));
     let odd: Vec<_> = odd.collect();
     for most in [3, 5, 128] {
@@ -53,7 +53,7 @@ fn the_first_addresses_are_not_taken_for_the_last_ones_where_the_index_ends_behi
 }
 
 #[test]
-fn halves_of_one_value_are_one_block_and_blocks_fill_the_space() {
+fn equal_halves_are_one_block_and_blocks_fill_the_space() {
     let halves = partition(&[("192.0.2.0/25", 1), ("192.0.2.128/25", 1), ("0.0.0.0/0", 2), ("::/0", 2)]);
     assert_eq!(find(&halves, "192.0.2.77"), (1, 24));
     let blocks: Vec<_> = halves.blocks().collect();
@@ -64,7 +64,7 @@ fn halves_of_one_value_are_one_block_and_blocks_fill_the_space() {
 }
 
 #[test]
-fn a_network_out_of_order_has_no_effect() {
+fn network_out_of_order_has_no_effect() {
     let mut builder = PartitionBuilder::new(0);
     for (network, value) in [("10.0.0.0/8", 1), ("10.0.0.0/16", 2), ("10.0.0.0/8", 3), ("9.0.0.0/8", 4)] {
         builder.add(network.parse().unwrap(), value);
@@ -72,7 +72,7 @@ fn a_network_out_of_order_has_no_effect() {
     assert_eq!(builder.finish(), partition(&[("10.0.0.0/8", 1), ("10.0.0.0/16", 2)]));
 }
 
-/// Addresses that lie close together, so that networks nest and touch; at both ends and within each family.
+/// Addresses close together at both ends and in the middle of each family, so that networks nest and touch.
 fn address() -> impl Strategy<Value = IpAddr> {
     let v4 = (prop::sample::select(vec![0u32, 0x0a00_0000, 0xffff_ff00]), any::<u8>())
         .prop_map(|(base, low)| IpAddr::V4(Ipv4Addr::from_bits(base | u32::from(low))));
@@ -84,7 +84,7 @@ fn address() -> impl Strategy<Value = IpAddr> {
 fn network() -> impl Strategy<Value = Network> {
     (address(), 0u8..=16).prop_map(|(address, free)| {
         let width = if address.is_ipv4() { 32 } else { 128 };
-        // Mostly long ones; now and then one of nearly everything.
+        // Mostly long prefixes, and some /1.
         Network::of(address, if free == 16 { 1 } else { width - free })
     })
 }
@@ -101,7 +101,7 @@ fn reference(networks: &[(Network, u32)], address: IpAddr) -> u32 {
 
 proptest! {
     #[test]
-    fn a_look_up_gives_the_longest_match(networks in networks(), addresses in prop::collection::vec(address(), 50)) {
+    fn look_up_finds_the_longest_match(networks in networks(), addresses in prop::collection::vec(address(), 50)) {
         let partition = Partition::of_networks(networks.clone(), 0);
         for address in addresses {
             prop_assert_eq!(partition.find(address).value, reference(&networks, address), "{}", address);
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn two_addresses_of_one_block_have_one_value_and_one_length(
+    fn addresses_of_one_block_have_one_value_and_length(
         networks in networks(), addresses in prop::collection::vec(address(), 30)
     ) {
         let partition = Partition::of_networks(networks, 0);
@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn blocks_are_what_look_ups_tell_and_no_two_siblings_have_one_value(networks in networks()) {
+    fn blocks_agree_with_look_ups_and_siblings_differ(networks in networks()) {
         let partition = Partition::of_networks(networks, 0);
         let blocks: Vec<_> = partition.blocks().collect();
         for (block, value) in &blocks {
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn an_overlay_says_what_both_say(a in networks(), b in networks(), addresses in prop::collection::vec(address(), 30)) {
+    fn overlay_has_the_values_of_both(a in networks(), b in networks(), addresses in prop::collection::vec(address(), 30)) {
         let (a, b) = (Partition::of_networks(a, 0), Partition::of_networks(b, 0));
         let both = a.overlay(&b, |a, b| a * 2 + (b & 1));
         for address in addresses {
@@ -149,7 +149,7 @@ proptest! {
 }
 
 #[test]
-fn the_index_is_small_where_runs_are_few_and_bounded_where_they_are_many() {
+fn index_size_grows_with_runs_up_to_its_bound() {
     assert!(partition(&[("10.0.0.0/8", 1)]).size_in_bytes() < 200);
     let mut builder = PartitionBuilder::new(0);
     for number in 0..1u32 << 20 {
