@@ -7,6 +7,7 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr},
 };
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use fairway_model::{Name, Rtype};
 
 /// The text of one RDATA; generic where the octets do not fit the type.
@@ -26,18 +27,12 @@ pub fn generic(rdata: &[u8]) -> String {
 
 /// Octets as lower-case hexadecimal digits.
 pub fn hex(octets: &[u8]) -> String {
-    octets.iter().fold(String::new(), |mut text, octet| {
-        write!(text, "{octet:02x}").expect("a String takes everything");
-        text
-    })
+    HEXLOWER.encode(octets)
 }
 
 /// The octets of hexadecimal digits.
 pub fn unhex(digits: &str) -> Option<Vec<u8>> {
-    if !digits.is_ascii() || !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()
+    HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok()
 }
 
 fn typed(rtype: Rtype, rdata: &[u8]) -> Option<String> {

@@ -14,6 +14,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
 use fairway_integration::real::{Process, fairway_binary, free_port, program, serve, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -173,22 +174,14 @@ impl Server {
         let modulus = self.openssl(&["rsa", "-in", "issuer.key", "-noout", "-modulus"]).stdout;
         let digits = String::from_utf8(modulus).expect("text");
         let digits = digits.trim().trim_start_matches("Modulus=");
-        let octet = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits");
-        let modulus: Vec<u8> = (0..digits.len()).step_by(2).map(octet).collect();
+        let modulus = HEXUPPER.decode(digits.as_bytes()).expect("hexadecimal digits");
         let keys = json!({"keys": [{"kty": "RSA", "kid": "k", "use": "sig", "n": base64(&modulus), "e": "AQAB"}]});
         fs::write(self.path("keys.json"), keys.to_string()).expect("a file");
     }
 }
 
-/// Returns Base64 with the URL alphabet and without padding (RFC 4648 section 5).
-fn base64(octets: &[u8]) -> String {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for part in octets.chunks(3) {
-        let bits = part.iter().fold(0u32, |bits, octet| bits << 8 | u32::from(*octet)) << (8 * (3 - part.len()));
-        text.extend((0..=part.len()).map(|place| char::from(ALPHABET[(bits >> (18 - 6 * place)) as usize & 63])));
-    }
-    text
+fn base64(bytes: &[u8]) -> String {
+    BASE64URL_NOPAD.encode(bytes)
 }
 
 fn now() -> u64 {
@@ -334,7 +327,7 @@ fn web_tokens(server: &Server) -> Vec<String> {
     let text = unsigned("HS256");
     fs::write(server.path("text"), &text).expect("a file");
     let public = fs::read(server.path("issuer.pub")).expect("a key");
-    let hex: String = public.iter().map(|octet| format!("{octet:02x}")).collect();
+    let hex = HEXLOWER.encode(&public);
     let mac =
         server.openssl(&["dgst", "-sha256", "-mac", "HMAC", "-macopt", &format!("hexkey:{hex}"), "-binary", "text"]);
     let forged = [

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use data_encoding::HEXLOWER;
 use fairway_http::tls::{certificates, private_key, trust_anchors};
 use fairway_model::Secret;
 use ring::digest::{SHA256, digest};
@@ -93,8 +94,7 @@ impl fmt::Debug for ServerTls {
 /// What the holder of a certificate is called: by its URIs (SPIFFE), by its DNS names, and by its fingerprint. The common name of
 /// its subject says nothing (RFC 9525 section 2).
 pub fn names_of(certificate: &CertificateDer<'_>) -> Vec<Subject> {
-    let print = digest(&SHA256, certificate);
-    let print = print.as_ref().iter().fold("sha256:".to_owned(), |text, octet| text + &format!("{octet:02x}"));
+    let print = format!("sha256:{}", HEXLOWER.encode(digest(&SHA256, certificate).as_ref()));
     let mut names = Vec::new();
     if let Ok(known) = EndEntityCert::try_from(certificate) {
         names.extend(known.valid_uri_names().chain(known.valid_dns_names()).map(str::to_owned).take(NAMES_MAX));

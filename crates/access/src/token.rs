@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use fairway_model::Timestamp;
 use ring::{
     digest::{SHA256, digest},
@@ -26,21 +27,13 @@ impl TokenHash {
 
     /// From 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
-        let digits = text.as_bytes();
-        if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
-            return None;
-        }
-        let mut octets = [0; 32];
-        for (octet, pair) in octets.iter_mut().zip(text.as_bytes().chunks(2)) {
-            *octet = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        Some(Self(octets))
+        HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?.try_into().ok().map(Self)
     }
 }
 
 impl fmt::Display for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        f.write_str(&HEXLOWER.encode(&self.0))
     }
 }
 
@@ -77,7 +70,7 @@ pub(super) fn find<'a>(entries: &'a [TokenEntry], hash: &TokenHash) -> Option<&'
 pub fn new_token() -> Option<(String, TokenHash)> {
     let mut random = [0; 32];
     SystemRandom::new().fill(&mut random).ok()?;
-    let token = random.iter().fold(PREFIX.to_owned(), |token, octet| token + &format!("{octet:02x}"));
+    let token = PREFIX.to_owned() + &HEXLOWER.encode(&random);
     let hash = TokenHash::of(&token);
     Some((token, hash))
 }

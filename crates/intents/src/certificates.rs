@@ -1,6 +1,7 @@
 //! Certificates in bodies. A private key goes in and never comes out: what is shown is its SHA-256, which stands for it when the
 //! same body is sent again.
 
+use data_encoding::HEXLOWER;
 use fairway_model::{Secret, intent::Certificates};
 use ring::digest::{SHA256, digest};
 
@@ -83,6 +84,5 @@ fn pem(json: &Json) -> Result<String, Flaws> {
 
 /// SHA-256 of a text, in hexadecimal.
 pub(super) fn sha256(text: &str) -> String {
-    let hash = digest(&SHA256, text.as_bytes());
-    hash.as_ref().iter().map(|octet| format!("{octet:02x}")).collect()
+    HEXLOWER.encode(digest(&SHA256, text.as_bytes()).as_ref())
 }

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use data_encoding::HEXLOWER;
 use fairway_integration::{
     load::resolve,
     real::{Fairway, free_port, wait_until},
@@ -84,8 +85,8 @@ fn body_of(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some(octets)
 }
 
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+fn hex(bytes: &[u8]) -> String {
+    HEXLOWER.encode(bytes)
 }
 
 /// Returns the attributes of a span as text.

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use data_encoding::BASE64;
 use fairway_etcd::{Settings, Source};
 use fairway_integration::{
     query::Query,
@@ -99,11 +100,8 @@ impl EtcdServer {
     }
 }
 
-/// Returns Base64 of another program than ours.
 fn base64(text: &str) -> String {
-    let mut said = Command::new("python3");
-    said.args(["-c", "import base64,sys; sys.stdout.write(base64.b64encode(sys.argv[1].encode()).decode())", text]);
-    String::from_utf8(said.output().expect("python3 is here").stdout).expect("base64 is text")
+    BASE64.encode(text.as_bytes())
 }
 
 /// Returns a provider with these servers of one etcd. Each has 2 s to answer, or more if it is the only one.

@@ -20,6 +20,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use data_encoding::HEXLOWER;
 use fairway_files::Readers;
 use fairway_model::{Changes, ProviderRecordSet, RecordSetKey};
 use ring::digest::{SHA256, digest};
@@ -184,7 +185,7 @@ fn divide(part: String, names: Vec<Hashed>, parts: &mut BTreeMap<String, Vec<End
 }
 
 fn hash_of(name: &str) -> String {
-    digest(&SHA256, name.as_bytes()).as_ref().iter().map(|octet| format!("{octet:02x}")).collect()
+    HEXLOWER.encode(digest(&SHA256, name.as_bytes()).as_ref())
 }
 
 fn away(path: &Path, what: &dyn std::fmt::Display) -> ProviderError {

@@ -1,5 +1,6 @@
 //! Names as keys and keys as names.
 
+use data_encoding::HEXLOWER;
 use fairway_model::{Name, Rtype};
 use ring::digest::{SHA256, digest};
 
@@ -52,8 +53,7 @@ pub(super) fn of_set(prefix: &str, name: &Name, rtype: Rtype) -> Option<String> 
 
 /// The key of a record.
 pub(super) fn of_record(of_set: &str, rdata: &[u8]) -> String {
-    let hash = digest(&SHA256, rdata);
-    hash.as_ref().iter().take(HASH_OCTETS).fold(of_set.to_owned(), |key, octet| format!("{key}{octet:02x}"))
+    of_set.to_owned() + &HEXLOWER.encode(&digest(&SHA256, rdata).as_ref()[..HASH_OCTETS])
 }
 
 /// A label in lower case. CoreDNS searches below names with a label `*` or `any`, which it takes for wildcards of the question.

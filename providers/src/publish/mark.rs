@@ -11,7 +11,7 @@ use std::{
     io::{Read, Write},
 };
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use data_encoding::BASE64;
 use fairway_model::{Name, Secret, Timestamp};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use ring::{
@@ -37,7 +37,7 @@ impl SealKey {
 
     fn octets(&self) -> Option<[u8; 32]> {
         let text = self.0.expose().trim_end_matches(['\r', '\n']).as_bytes();
-        text.try_into().ok().or_else(|| STANDARD.decode(text).ok()?.try_into().ok())
+        text.try_into().ok().or_else(|| BASE64.decode(text).ok()?.try_into().ok())
     }
 
     fn cipher(&self) -> Option<LessSafeKey> {
@@ -58,11 +58,11 @@ impl SealKey {
         let nonce: [u8; NONCE_LEN] = tag.as_ref().get(..NONCE_LEN)?.try_into().ok()?;
         let sealed = Nonce::assume_unique_for_key(nonce);
         self.cipher()?.seal_in_place_append_tag(sealed, Aad::empty(), &mut data).ok()?;
-        Some(STANDARD.encode([&nonce[..], &data].concat()))
+        Some(BASE64.encode(&[&nonce[..], &data].concat()))
     }
 
     fn open(&self, text: &str) -> Option<String> {
-        let mut data = STANDARD.decode(text).ok()?;
+        let mut data = BASE64.decode(text.as_bytes()).ok()?;
         let (nonce, sealed) = data.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let zipped = self.cipher()?.open_in_place(nonce, Aad::empty(), sealed).ok()?;
@@ -225,8 +225,8 @@ mod tests {
 
     #[test]
     fn keys_have_32_octets_or_their_base64() {
-        assert!(SealKey::new(Secret::new(STANDARD.encode([7; 32]))).is_ok());
-        for text in ["", "short", &STANDARD.encode([7; 31])] {
+        assert!(SealKey::new(Secret::new(BASE64.encode(&[7; 32]))).is_ok());
+        for text in ["", "short", &BASE64.encode(&[7; 31])] {
             assert_eq!(SealKey::new(Secret::new(text)), Err(NoSealKey));
         }
     }

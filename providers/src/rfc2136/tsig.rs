@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use base64::{
-    Engine, alphabet,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
-};
+use data_encoding::BASE64_NOPAD;
 use domain::{
     base::{Message, ParsedName, iana::TsigRcode, name::ToName},
     rdata::Tsig,
@@ -45,7 +42,8 @@ impl TsigKey {
     }
 
     fn secret_bytes(&self) -> Option<Vec<u8>> {
-        BASE64.decode(self.secret.expose().trim()).ok().filter(|bytes| !bytes.is_empty())
+        let text = self.secret.expose().trim().trim_end_matches('=');
+        BASE64_NOPAD.decode(text.as_bytes()).ok().filter(|bytes| !bytes.is_empty())
     }
 
     /// Returns the key as `domain` needs it, or `None` if the secret is invalid.
@@ -100,12 +98,6 @@ pub(super) fn explain(error: ValidationError) -> String {
     };
     text.to_owned()
 }
-
-/// Standard base64, with padding or without.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
+use data_encoding::BASE64;
 use http_body_util::BodyExt;
 use tokio::sync::Semaphore;
 
@@ -68,7 +68,7 @@ fn shown_token(headers: &HeaderMap) -> Option<String> {
     match scheme {
         scheme if scheme.eq_ignore_ascii_case("bearer") => Some(shown.trim().to_owned()),
         scheme if scheme.eq_ignore_ascii_case("basic") => {
-            let both = String::from_utf8(BASE64.decode(shown.trim()).ok()?).ok()?;
+            let both = String::from_utf8(BASE64.decode(shown.trim().as_bytes()).ok()?).ok()?;
             both.split_once(':').map(|(_, password)| password.to_owned())
         }
         _ => None,

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use data_encoding::BASE64URL_NOPAD;
 use ring::{
     hmac,
     rand::SystemRandom,
@@ -69,16 +70,8 @@ fn unsigned(header: &Value, claims: &Value) -> String {
     format!("{}.{}", base64(header.to_string().as_bytes()), base64(claims.to_string().as_bytes()))
 }
 
-/// Without padding, in the alphabet for URLs (RFC 4648 section 5).
-pub(crate) fn base64(octets: &[u8]) -> String {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut text = String::new();
-    for part in octets.chunks(3) {
-        let bits = part.iter().fold(0u32, |bits, octet| bits << 8 | u32::from(*octet)) << (8 * (3 - part.len()));
-        let digit = |place: usize| char::from(ALPHABET[(bits >> (18 - 6 * place)) as usize & 63]);
-        text.extend((0..=part.len()).map(digit));
-    }
-    text
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    BASE64URL_NOPAD.encode(bytes)
 }
 
 pub(crate) fn issuer(keys: KeySource) -> Issuer {

@@ -186,7 +186,7 @@ fn digest(parts: &[&[u8]]) -> String {
         context.update(&part.len().to_le_bytes());
         context.update(part);
     }
-    context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    data_encoding::HEXLOWER.encode(context.finish().as_ref())
 }
 
 /// Hexadecimal digits of each part of an id: 40 bits, so that two of 256 overrides share one with a probability under 1e-7.
