@@ -1,4 +1,4 @@
-//! A real Envoy in the shape of an ingress gateway, on an address of its own.
+//! A real Envoy as an ingress gateway, with its own address.
 
 use std::{net::SocketAddr, path::PathBuf, process::Command, time::Duration};
 
@@ -12,16 +12,16 @@ pub const BOOTSTRAP: &str = include_str!("../../src/demo/envoy.yaml");
 /// Longest time until it is ready; half a second is usual, the rest is for a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// One gateway: a real Envoy on an address of its own.
+/// One gateway: a real Envoy with its own address.
 #[derive(Debug)]
 pub struct Gateway {
     address: &'static str,
     ready: u16,
-    /// Port of its administration.
+    /// Port of the administration interface.
     pub admin: u16,
-    /// Port of its traffic.
+    /// Port of the traffic.
     pub data: u16,
-    /// Port of its statistics.
+    /// Port of the statistics.
     pub stats: u16,
     folder: TempDir,
     bootstrap: String,
@@ -29,7 +29,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts it with the blanks of its bootstrap filled in; its readiness is asked at `ready`.
+    /// Starts Envoy with the placeholders of its bootstrap replaced; `ready` is the port of its readiness.
     pub fn new(address: &'static str, ready: u16, bootstrap: &str) -> Self {
         let [admin, data, stats] = [free_port(), free_port(), free_port()];
         let blanks = [("{admin}", admin), ("{data}", data), ("{ready}", ready), ("{stats}", stats)];
@@ -43,7 +43,7 @@ impl Gateway {
         gateway
     }
 
-    /// Starts it, again where it was killed, and waits until it is ready.
+    /// Starts Envoy (again, after a kill), and waits until it is ready.
     pub fn start(&mut self) {
         let file = self.folder.path().join("envoy.yaml");
         std::fs::write(&file, &self.bootstrap).expect("the folder can be written");
@@ -58,12 +58,12 @@ impl Gateway {
         });
     }
 
-    /// One of its ports.
+    /// Returns the address of one of its ports.
     pub fn at(&self, port: u16) -> SocketAddr {
         SocketAddr::new(self.address.parse().expect("an address"), port)
     }
 
-    /// Ends it at once: its ports refuse from now on.
+    /// Kills it: its ports refuse connections from now on.
     pub fn kill(&mut self) {
         self.process = None;
     }
@@ -73,14 +73,14 @@ impl Gateway {
         self.process.as_ref().expect("it runs").signal(name);
     }
 
-    /// `POST /healthcheck/fail` or `/healthcheck/ok`, as a drain before an upgrade does.
+    /// Sends `POST /healthcheck/fail` or `/healthcheck/ok`, as a drain before an upgrade does.
     pub fn healthcheck(&self, word: &str) {
         let told = http(self.at(self.admin), "POST", &format!("/healthcheck/{word}"));
         assert!(told.as_ref().is_some_and(|(status, _)| *status == 200), "{told:?}");
     }
 }
 
-/// The program.
+/// Returns the path of the program.
 pub fn envoy() -> PathBuf {
     program("envoy", "envoy")
 }

@@ -1,7 +1,7 @@
-//! Tests against the real binary and real parts: what they share.
+//! Shared parts of the tests with the real binary and real parts.
 //!
-//! [`message`] decodes DNS messages strictly and on its own, so that no bug of the server is also a bug of its judge.
-//! [`mmdb`] writes small databases of places. [`real`] starts programs, [`load`] asks them all the while. [`recipe`] reads and runs
+//! [`message`] decodes DNS messages strictly and independently, so that a bug of the server is not also a bug of the test.
+//! [`mmdb`] writes small location databases. [`real`] starts programs, [`load`] sends queries continuously. [`recipe`] reads and runs
 //! tests written as text; `integration/recipes/README.md` shows the format. [`tree`] reads the source tree. Nothing here is part of
 //! the server.
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
-//! Queries that go on all the while something else happens, each of them judged.
+//! Continuous queries while something else happens; each answer is checked.
 //!
-//! A closed loop over many sockets: one query is on its way for each, so the load adapts to the machine and nothing is lost
-//! for want of buffers. This measures nothing; it looks for lost and wrong answers.
+//! A closed loop over many sockets: each has one query in flight, so the load adapts to the machine and no query is lost for lack
+//! of buffers. This measures nothing; it finds lost and wrong answers.
 
 use std::{
     collections::BTreeSet,
@@ -22,7 +22,7 @@ use crate::{
     real::{ask, wait_until},
 };
 
-/// What an answer says: response code and addresses.
+/// Response code and addresses of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reply {
     /// Response code.
@@ -32,7 +32,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Reads a response; none if it is no sound message.
+    /// Reads a response; `None` if the message is invalid.
     pub fn read(octets: &[u8]) -> Option<Self> {
         let message = Message::decode(octets).ok()?;
         let address = |rdata: &[u8]| match *rdata {
@@ -43,18 +43,18 @@ impl Reply {
         Some(Self { rcode: message.rcode(), addresses: addresses.filter_map(|r| address(&r.rdata)).collect() })
     }
 
-    /// Whether it is these addresses, and no error.
+    /// True if the answer has exactly these addresses, and no error.
     pub fn is(&self, addresses: &[&str]) -> bool {
         self.rcode == 0 && self.addresses == addresses.iter().map(|text| text.parse().expect("an address")).collect()
     }
 }
 
-/// The octets of a query for the A records of a name.
+/// Returns a query for the A records of a name.
 pub fn query(name: &str, id: u16) -> Vec<u8> {
     Query { id, ..Query::new(name.parse().expect("a domain name"), Rtype::A) }.encode()
 }
 
-/// Asks once for the A records of a name over UDP; none if no sound answer comes within a second.
+/// Queries the A records of a name once over UDP; `None` if no valid answer arrives within a second.
 pub fn resolve(server: SocketAddr, name: &str) -> Option<Reply> {
     Reply::read(&ask(server, &query(name, 0x4d5a))?)
 }
@@ -65,19 +65,19 @@ pub fn wait_answer(server: SocketAddr, name: &str, addresses: &[&str], limit: Du
     wait_until(&what, limit, || resolve(server, name).is_some_and(|reply| reply.is(addresses)));
 }
 
-/// What became of the queries of a load.
+/// Result of a load.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Queries sent.
     pub asked: u64,
-    /// Queries that nobody answered within five seconds.
+    /// Queries without an answer within five seconds.
     pub lost: u64,
-    /// Answers that are not right; the first ten.
+    /// The first ten wrong answers.
     pub wrong: Vec<String>,
 }
 
 impl Tally {
-    /// Fails unless there were at least so many queries and each was answered rightly.
+    /// Fails unless there were at least `queries` queries, each with a correct answer.
     pub fn expect_whole(&self, asked_min: u64) {
         assert!(self.asked >= asked_min, "only {} queries were asked", self.asked);
         assert_eq!(self.lost, 0, "{} of {} queries were lost", self.lost, self.asked);
@@ -85,7 +85,7 @@ impl Tally {
     }
 }
 
-/// A thread that asks until it is stopped or dropped.
+/// A thread that sends queries until it is stopped or dropped.
 #[derive(Debug)]
 pub struct Load {
     stop: Arc<AtomicBool>,
@@ -94,7 +94,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Asks `server` for `name` from so many sockets; `right` judges each answer.
+    /// Queries `name` at `server` from `sockets` sockets; `right` checks each answer.
     pub fn start(
         server: SocketAddr,
         sockets: usize,
@@ -111,7 +111,7 @@ impl Load {
             while !ending.load(Ordering::Relaxed) {
                 round(&sockets, &name, &mut id, &right, &mut tally);
                 counter.store(tally.asked, Ordering::Relaxed);
-                // Leaves the machine to the server; no answer depends on it.
+                // Leaves the CPU to the server; no answer depends on it.
                 std::thread::park_timeout(Duration::from_millis(1));
             }
             tally
@@ -119,14 +119,14 @@ impl Load {
         Self { stop, asked, thread: Some(thread) }
     }
 
-    /// Waits until so many further queries have been asked and judged.
+    /// Waits for this many further answers.
     pub fn wait_for(&self, further: u64) {
         let goal = self.asked.load(Ordering::Relaxed) + further;
         let what = format!("{further} further queries");
         wait_until(&what, Duration::from_secs(60), || self.asked.load(Ordering::Relaxed) >= goal);
     }
 
-    /// Ends it and tells what became of its queries.
+    /// Stops the load and returns its result.
     pub fn stop(mut self) -> Tally {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().expect("it is taken only here").join().expect("the load does not panic")
@@ -139,7 +139,7 @@ impl Drop for Load {
     }
 }
 
-/// A socket of its own port that only hears the server.
+/// Returns a socket with its own port that receives only from the server.
 pub fn connect(server: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("loopback has a free port");
     socket.connect(server).expect("loopback has a route");
@@ -147,7 +147,7 @@ pub fn connect(server: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// One query from each socket, then one answer to each.
+/// Sends one query from each socket, then receives one answer on each.
 fn round(sockets: &[UdpSocket], name: &str, id: &mut u16, right: &impl Fn(&Reply) -> bool, tally: &mut Tally) {
     let mut sent = Vec::with_capacity(sockets.len());
     for socket in sockets {
@@ -167,7 +167,7 @@ fn round(sockets: &[UdpSocket], name: &str, id: &mut u16, right: &impl Fn(&Reply
     }
 }
 
-/// The answer with this id; others, to queries given up, are passed over.
+/// Receives the answer with this id; skips answers to queries that were given up.
 pub fn receive(socket: &UdpSocket, id: u16) -> Option<Vec<u8>> {
     let mut octets = vec![0; 4_096];
     loop {

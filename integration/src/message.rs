@@ -1,7 +1,7 @@
 //! A strict decoder of DNS messages (RFC 1035 section 4), independent of the server's own code.
 //!
-//! Refuses what a careful receiver would frown at: pointers that do not point backward, compressed names where they are
-//! not allowed (RFC 3597 section 4), octets left over. Builds nothing; `query` does that.
+//! Rejects what a strict receiver rejects: pointers that do not point backward, compressed names where they are not allowed
+//! (RFC 3597 section 4), trailing octets. `query` builds messages.
 
 use std::fmt;
 
@@ -9,35 +9,35 @@ use fairway_model::{Name, Rtype};
 
 use crate::present::rdata_text;
 
-/// The twelve octets that begin a message.
+/// The header of a message: twelve octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Message id.
     pub id: u16,
-    /// QR to RCODE as they stand.
+    /// Flags, QR to RCODE.
     pub flags: u16,
     /// Counts of questions, answers, authority and additional records.
     pub counts: [u16; 4],
 }
 
 impl Header {
-    /// Reads the first twelve octets.
+    /// Reads the header.
     pub fn read(octets: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?]));
         Some(Self { id: word(0)?, flags: word(2)?, counts: [word(4)?, word(6)?, word(8)?, word(10)?] })
     }
 
-    /// Whether one bit of the flags is set.
+    /// True if one bit of the flags is set.
     pub const fn has(self, bit: u16) -> bool {
         self.flags & bit != 0
     }
 
-    /// Four bits of the operation.
+    /// Returns the opcode.
     pub const fn opcode(self) -> u16 {
         self.flags >> 11 & 0xf
     }
 
-    /// Four low bits of the response code.
+    /// Returns the lower four bits of the response code.
     pub const fn rcode(self) -> u16 {
         self.flags & 0xf
     }
@@ -56,7 +56,7 @@ pub mod bit {
     pub const CD: u16 = 0x0010;
 }
 
-/// A record as decoded.
+/// A decoded record.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Record {
     /// Owner.
@@ -65,9 +65,9 @@ pub struct Record {
     pub rtype: Rtype,
     /// Class.
     pub class: u16,
-    /// TTL as it stands.
+    /// TTL.
     pub ttl: u32,
-    /// RDATA, names inside uncompressed.
+    /// RDATA with uncompressed names.
     pub rdata: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ impl fmt::Debug for Record {
 /// The OPT pseudo-record (RFC 6891 section 6.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edns {
-    /// UDP payload size its sender takes.
+    /// UDP payload size of the sender.
     pub size: u16,
     /// Upper eight bits of the response code.
     pub rcode_high: u8,
@@ -104,22 +104,22 @@ pub struct Edns {
     pub options: Vec<(u16, Vec<u8>)>,
 }
 
-/// A whole message.
+/// A complete message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The header.
     pub header: Header,
-    /// The octets of the question section.
+    /// Octets of the question section.
     pub question: Vec<u8>,
-    /// Answer, authority and additional section, OPT left out.
+    /// Answer, authority and additional section, without OPT.
     pub sections: [Vec<Record>; 3],
     /// OPT, if there is one.
     pub edns: Option<Edns>,
-    /// How many octets it has.
+    /// Length of the message in octets.
     pub octets: usize,
 }
 
-/// Why octets are no sound message.
+/// Reason why octets are no valid message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsound(pub String);
 
@@ -159,12 +159,12 @@ impl Message {
         Ok(Self { header, question, sections, edns, octets: octets.len() })
     }
 
-    /// The response code, its upper bits from OPT.
+    /// Returns the response code, with its upper bits from OPT.
     pub fn rcode(&self) -> u16 {
         self.header.rcode() | self.edns.as_ref().map_or(0, |e| u16::from(e.rcode_high) << 4)
     }
 
-    /// The data of the first option with this code.
+    /// Returns the data of the first option with this code.
     pub fn option(&self, code: u16) -> Option<&[u8]> {
         self.edns.as_ref()?.options.iter().find(|(c, _)| *c == code).map(|(_, data)| &data[..])
     }
@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
         self.take(2, what).map(|o| u16::from_be_bytes([o[0], o[1]]))
     }
 
-    /// Reads a name that may be compressed: each pointer must go strictly backward, so the walk ends.
+    /// Reads a name that may be compressed. Each pointer must point strictly backward, so the loop ends.
     fn name(&mut self, what: &str) -> Result<(Name, bool), Unsound> {
         let mut wire = Vec::new();
         let mut compressed = false;
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
         Ok(Record { owner, rtype, class, ttl, rdata })
     }
 
-    /// RDATA with its names uncompressed. Only the types of RFC 1035 may carry compressed ones (RFC 3597 section 4).
+    /// Returns RDATA with its names uncompressed. Only types of RFC 1035 may have compressed ones (RFC 3597 section 4).
     fn expand(&self, rtype: Rtype, start: usize, end: usize) -> Result<Vec<u8>, Unsound> {
         let Some((before, names, may_compress)) = names_inside(rtype) else {
             return Ok(self.octets[start..end].to_vec());
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Octets before the first name, names in a row, and whether they may be compressed.
+/// Octets before the first name, number of names, and true if they may be compressed.
 fn names_inside(rtype: Rtype) -> Option<(usize, usize, bool)> {
     Some(match rtype {
         Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::MB | Rtype::MG | Rtype::MR | Rtype::MD | Rtype::MF => {

@@ -1,36 +1,36 @@
-//! Writes small databases in MaxMind's format (MMDB, version 2), so that tests need none of the real ones.
+//! Writes small databases in MaxMind's format (MMDB, version 2), so that tests need no real ones.
 //!
-//! Written from the description of the format: a binary tree over the bits of addresses, a section of data, metadata. Networks
-//! come with the wider ones first. Nothing here is fast.
+//! Follows the specification of the format: a binary tree over the bits of addresses, a data section, metadata. Wider networks must
+//! come first. Not optimized.
 
 use std::net::IpAddr;
 
-/// A value of the section of data.
+/// A value of the data section.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A number with a fraction.
+    /// A double.
     Double(f64),
-    /// A whole number of 64 bits.
+    /// An unsigned 64-bit integer.
     Long(u64),
-    /// Elements in order.
+    /// An array.
     List(Vec<Self>),
-    /// Keys and values.
+    /// A map.
     Map(Vec<(&'static str, Self)>),
-    /// A whole number of 16 bits.
+    /// An unsigned 16-bit integer.
     Short(u16),
-    /// Text, below 285 octets.
+    /// Text of fewer than 285 octets.
     Text(String),
-    /// A whole number of 32 bits.
+    /// An unsigned 32-bit integer.
     Uint(u32),
 }
 
 impl Value {
-    /// Text.
+    /// Returns text.
     pub fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 
-    /// A record as City databases have: a country, and coordinates where there are some.
+    /// Returns a record of a City database: a country, and coordinates if given.
     pub fn city(country: &str, coordinates: Option<(f64, f64)>) -> Self {
         let code = |key, code: &str| Self::Map(vec![(key, Self::text(code))]);
         let mut record = vec![("country", code("iso_code", country))];
@@ -41,7 +41,7 @@ impl Value {
         Self::Map(record)
     }
 
-    /// A record as ASN databases have.
+    /// Returns a record of an ASN database.
     pub fn asn(number: u32) -> Self {
         Self::Map(vec![("autonomous_system_number", Self::Uint(number))])
     }
@@ -52,7 +52,7 @@ impl Value {
                 out.push(3 << 5 | 8);
                 out.extend(number.to_be_bytes());
             }
-            // Types past 7 stand in an octet of their own.
+            // Types above 7 have their own octet.
             Self::Long(number) => {
                 out.extend([8, 9 - 7]);
                 out.extend(number.to_be_bytes());
@@ -87,23 +87,23 @@ impl Value {
     }
 }
 
-/// A database in the making.
+/// A database to write.
 #[derive(Clone, Debug)]
 pub struct Mmdb {
-    /// Bits of a record of the tree: 24, 28 or 32.
+    /// Bits of a tree record: 24, 28 or 32.
     pub record_size: u16,
-    /// 4 for a tree over IPv4 addresses; 6 for one over IPv6 addresses, with those of IPv4 below `::/96`.
+    /// 4 for a tree over IPv4 addresses; 6 for a tree over IPv6 addresses, with IPv4 below `::/96`.
     pub ip_version: u16,
-    /// Whether `::ffff:0:0/96` leads to the tree of IPv4, too, as in the real databases.
+    /// True if `::ffff:0:0/96` also points to the IPv4 tree, as in the real databases.
     pub aliases: bool,
-    /// What the database says it is.
+    /// Type of the database.
     pub kind: &'static str,
-    /// Networks, as address and length, and their records; wider ones before those inside them.
+    /// Networks (address and prefix length) with their records; wider ones first.
     pub networks: Vec<(IpAddr, u8, Value)>,
 }
 
 impl Mmdb {
-    /// A City database over both families.
+    /// Returns a City database for both address families.
     pub fn new(networks: &[(&str, Value)]) -> Self {
         let network = |(network, value): &(&str, Value)| {
             let (address, length) = network.split_once('/').expect("ADDRESS/LENGTH");
@@ -113,7 +113,7 @@ impl Mmdb {
         Self { record_size: 24, ip_version: 6, aliases: true, kind: "Test-City", networks }
     }
 
-    /// The file.
+    /// Returns the content of the file.
     pub fn octets(&self) -> Vec<u8> {
         let mut tree = Tree { nodes: vec![[Child::None; 2]] };
         let mut data = Vec::new();
@@ -175,7 +175,7 @@ impl Mmdb {
 enum Child {
     None,
     Node(usize),
-    /// Where a record begins in the section of data.
+    /// Returns the offset of a record in the data section.
     Data(usize),
 }
 
@@ -202,7 +202,7 @@ impl Tree {
             let side = usize::from(*bit);
             at = match self.nodes[at][side] {
                 Child::Node(next) => next,
-                // A record above goes on in both halves.
+                // The record of the parent continues in both halves.
                 above => {
                     self.nodes.push([above; 2]);
                     self.nodes[at][side] = Child::Node(self.nodes.len() - 1);

@@ -1,6 +1,6 @@
-//! RDATA as text (RFC 1035 section 5.1, RFC 3597 section 5, RFC 9460 section 2.1), for comparing with recipes.
+//! RDATA as text (RFC 1035 section 5.1, RFC 3597 section 5, RFC 9460 section 2.1), for comparison with recipes.
 //!
-//! Types that recipes do not write in their own form come out in the generic one, `\# LENGTH HEX`.
+//! Types without a text form in recipes have the generic one, `\# LENGTH HEX`.
 
 use std::{
     fmt::Write as _,
@@ -10,12 +10,12 @@ use std::{
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use fairway_model::{Name, Rtype};
 
-/// The text of one RDATA; generic where the octets do not fit the type.
+/// Returns RDATA as text; generic if the octets do not match the type.
 pub fn rdata_text(rtype: Rtype, rdata: &[u8]) -> String {
     typed(rtype, rdata).unwrap_or_else(|| generic(rdata))
 }
 
-/// `\# LENGTH HEX`.
+/// Returns `\# LENGTH HEX`.
 pub fn generic(rdata: &[u8]) -> String {
     let mut text = format!("\\# {}", rdata.len());
     if !rdata.is_empty() {
@@ -25,12 +25,12 @@ pub fn generic(rdata: &[u8]) -> String {
     text
 }
 
-/// Octets as lower-case hexadecimal digits.
+/// Returns octets as lower-case hexadecimal digits.
 pub fn hex(octets: &[u8]) -> String {
     HEXLOWER.encode(octets)
 }
 
-/// The octets of hexadecimal digits.
+/// Returns the octets of hexadecimal digits.
 pub fn unhex(digits: &str) -> Option<Vec<u8>> {
     HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok()
 }
@@ -67,7 +67,7 @@ fn typed(rtype: Rtype, rdata: &[u8]) -> Option<String> {
     data.0.is_empty().then_some(text)
 }
 
-/// A character string in quotes.
+/// Appends a character-string in quotes.
 fn quoted(octets: &[u8]) -> String {
     let mut text = String::from("\"");
     for &octet in octets {

@@ -1,6 +1,6 @@
-//! Builds queries, sound ones and broken ones, from the words of a recipe's `query` line.
+//! Builds valid and invalid queries from the words of a recipe's `query` line.
 //!
-//! What a client could send by mistake or by malice has a word here; what the words mean is in
+//! Every message that a client could send by mistake or with malice has a word; their meaning is in
 //! `integration/recipes/README.md`.
 
 use std::net::{IpAddr, SocketAddr};
@@ -18,34 +18,34 @@ pub const KEEPALIVE: u16 = 11;
 /// EDNS option code of extended errors (RFC 8914).
 pub const EXTENDED_ERROR: u16 = 15;
 
-/// A query to be sent.
+/// A query to send.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// What is sent instead of everything below but the transport and the sender.
+    /// Octets to send instead of the fields below, except transport and sender.
     pub raw: Option<Vec<u8>>,
     /// Message id.
     pub id: u16,
-    /// QR to RCODE.
+    /// Flags, QR to RCODE.
     pub flags: u16,
-    /// Name, type and class asked; none for a message without question.
+    /// Name, type and class of the question; `None` for a message without question.
     pub question: Option<(Name, Rtype, u16)>,
-    /// OPT, if one is sent.
+    /// OPT, if present.
     pub edns: Option<Opt>,
     /// Further records in wire form, of the answer, authority and additional section.
     pub extra: [Vec<Vec<u8>>; 3],
-    /// Counts that are written instead of the true ones.
+    /// Counts to write instead of the real ones.
     pub counts: [Option<u16>; 4],
     /// Octets after the message.
     pub trailing: Vec<u8>,
-    /// How many octets are kept of the whole.
+    /// Length to which the message is truncated.
     pub cut: Option<usize>,
-    /// Whether it goes over UDP, over TCP, or over both in turn.
+    /// Transports: UDP, TCP, or both in turn.
     pub transports: Transports,
-    /// Who asks, where it matters.
+    /// Client address, if it matters.
     pub from: Option<SocketAddr>,
 }
 
-/// Which transports a step runs over.
+/// Transports of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transports {
     /// UDP, then TCP.
@@ -69,7 +69,7 @@ pub struct Opt {
     pub flags: u16,
     /// Options: code and data.
     pub options: Vec<(u16, Vec<u8>)>,
-    /// RDLENGTH that is written instead of the true one.
+    /// RDLENGTH to write instead of the real one.
     pub length: Option<u16>,
 }
 
@@ -103,12 +103,12 @@ fn length_of(octets: &[u8]) -> u16 {
 }
 
 impl Query {
-    /// A plain query of class IN without EDNS.
+    /// Returns a query of class IN without EDNS.
     pub fn new(name: Name, rtype: Rtype) -> Self {
         Self { question: Some((name, rtype, 1)), ..Self::empty() }
     }
 
-    /// A message with nothing in it.
+    /// Returns an empty message.
     pub fn empty() -> Self {
         Self {
             raw: None,
@@ -125,7 +125,7 @@ impl Query {
         }
     }
 
-    /// The octets to send.
+    /// Returns the octets to send.
     pub fn encode(&self) -> Vec<u8> {
         let mut wire = self.raw.clone().unwrap_or_else(|| self.encode_message());
         wire.extend(&self.trailing);
@@ -266,7 +266,7 @@ fn octets(digits: &str) -> Result<Vec<u8>, String> {
     unhex(digits).ok_or_else(|| format!("{digits:?} is no even number of hexadecimal digits"))
 }
 
-/// `HEX` or `HEX*TIMES`.
+/// Reads `HEX` or `HEX*TIMES`.
 fn records(text: &str) -> Result<Vec<Vec<u8>>, String> {
     let (digits, times) = text.split_once('*').unwrap_or((text, "1"));
     Ok(vec![octets(digits)?; number(times)?])
@@ -277,7 +277,7 @@ fn sender(text: &str) -> Result<SocketAddr, String> {
     plain.or_else(|_| text.parse()).map_err(|_| format!("{text:?} is neither ADDRESS nor ADDRESS:PORT"))
 }
 
-/// `ADDRESS/SOURCE` or `ADDRESS/SOURCE/SCOPE`: the address is cut to whole octets, stray bits in the last one stay.
+/// Reads `ADDRESS/SOURCE` or `ADDRESS/SOURCE/SCOPE`. The address is truncated to whole octets; extra bits of the last one stay.
 fn client_subnet(text: &str) -> Result<Vec<u8>, String> {
     let mut parts = text.split('/');
     let address = parts.next().unwrap_or_default().parse::<IpAddr>().map_err(|_| format!("{text:?} has no address"))?;

@@ -1,6 +1,6 @@
-//! Real programs around the real server: starting, waiting, ending, and noting which part was used.
+//! Real programs and the real server: starts them, waits for them, ends them, and records which part was used.
 //!
-//! Processes end with their handle, by id. Nothing sleeps for luck: every wait is for a stated event, with a limit.
+//! Processes end when their handle is dropped, by id. Every wait is for a stated event, with a limit.
 
 use std::{
     collections::BTreeSet,
@@ -16,12 +16,12 @@ use std::{
 
 use tempfile::TempDir;
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the repository").to_owned()
 }
 
-/// The server's program, built anew if its sources changed.
+/// Returns the path of the server's program, built again if its sources changed.
 pub fn fairway_binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -29,19 +29,19 @@ pub fn fairway_binary() -> &'static Path {
         let mut build = Command::new(cargo);
         build.args(["build", "--quiet", "--package", "fairway"]).current_dir(root());
         if cfg!(feature = "real") {
-            // As the tests are built, or half of the crates would be built twice.
+            // With the profile and features of the tests, or half of the crates would be built twice.
             build.args(["--features", "fairway-store/real"]);
         }
         let built = build.status();
         assert!(built.is_ok_and(|status| status.success()), "cargo build --package fairway failed");
-        // This test's own program lies in DIR/deps/.
+        // The program of this test is in DIR/deps/.
         let own = std::env::current_exe().expect("a test has a program");
         own.parent().and_then(Path::parent).expect("DIR/deps/test").join("fairway")
     })
 }
 
-/// A port of loopback that is free for UDP and TCP now, and that nobody in this process was given before: whoever was may not have
-/// opened it yet.
+/// Returns a port of loopback that is free for UDP and TCP, and that this process has not returned before: an earlier caller may not
+/// have opened its port yet.
 pub fn free_port() -> u16 {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     loop {
@@ -54,7 +54,7 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// Waits until `check` holds, looking every 5 ms; fails with `what` after `limit`.
+/// Waits until `check` holds, checked every 5 ms; fails with `what` after `limit`.
 pub fn wait_until(what: &str, limit: Duration, mut check: impl FnMut() -> bool) {
     let end = Instant::now() + limit;
     while !check() {
@@ -63,7 +63,7 @@ pub fn wait_until(what: &str, limit: Duration, mut check: impl FnMut() -> bool) 
     }
 }
 
-/// Notes that a test used a real part; `integration/run` fails for a part that none used.
+/// Records that a test used a real part; `integration/run` fails for a part that no test used.
 pub fn used(part: &str) {
     let folder = root().join("target/realparts-used");
     let _ = fs::create_dir_all(&folder);
@@ -73,12 +73,12 @@ pub fn used(part: &str) {
     }
 }
 
-/// The folder of built parts: `FAIRWAY_PARTS`, else `.parts` in the repository.
+/// Returns the folder of built parts: `FAIRWAY_PARTS`, else `.parts` in the repository.
 pub fn parts() -> PathBuf {
     std::env::var_os("FAIRWAY_PARTS").map_or_else(|| root().join(".parts"), PathBuf::from)
 }
 
-/// A program that must be there; fails with the command that gets it.
+/// Returns the path of a program; fails with the command that installs it.
 pub fn program(part: &str, name: &str) -> PathBuf {
     used(part);
     let own = parts().join("bin").join(name);
@@ -96,7 +96,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it, its output going to `log`.
+    /// Starts a program; its output goes to `log`.
     pub fn start(command: &mut Command, log: &Path) -> Self {
         let file = File::create(log).expect("the log can be written");
         let both = file.try_clone().expect("a descriptor is free");
@@ -105,7 +105,7 @@ impl Process {
         Self { child, log: log.to_owned() }
     }
 
-    /// Starts it with these sockets as descriptors 3 and 4, as a service manager passes them (sd_listen_fds(3)).
+    /// Starts a program with these sockets as descriptors 3 and 4, as a service manager passes them (sd_listen_fds(3)).
     pub fn start_activated(command: &Command, passed: [OwnedFd; 2], log: &Path) -> Self {
         let [third, fourth] = passed.map(Stdio::from);
         let mut shell = Command::new("sh");
@@ -116,7 +116,7 @@ impl Process {
         Self { child, log: log.to_owned() }
     }
 
-    /// Its number.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -140,12 +140,12 @@ impl Process {
         status.expect("the loop ends with one")
     }
 
-    /// Whether it has not ended.
+    /// True if it has not ended.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// All it has printed.
+    /// Returns its output.
     pub fn output(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -163,22 +163,22 @@ fn tail(log: &Path) -> String {
     text.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
-/// The server, running on a configuration of its own in a folder of its own.
+/// The server, running with its own configuration in its own folder.
 #[derive(Debug)]
 pub struct Fairway {
-    /// Its process.
+    /// The process.
     pub process: Process,
-    /// Its folder: `fairway.yaml`, zone files, `data/`.
+    /// The folder: `fairway.yaml`, zone files, `data/`.
     pub folder: TempDir,
-    /// Where it answers DNS.
+    /// Address of DNS.
     pub dns: SocketAddr,
-    /// Where it answers HTTP.
+    /// Address of HTTP.
     pub http: SocketAddr,
 }
 
 impl Fairway {
-    /// Starts it on `fairway.yaml`, made of a head with free ports and `config`, and on these further files; waits until it
-    /// is ready.
+    /// Starts it with a `fairway.yaml` of free ports and `config`, and with these further files; waits until it is
+    /// ready.
     pub fn start(config: &str, files: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
@@ -189,7 +189,7 @@ impl Fairway {
         Self::start_in(folder, dns, http)
     }
 
-    /// Starts it on the `fairway.yaml` that lies in a folder already; waits until it is ready.
+    /// Starts it with the `fairway.yaml` of a folder; waits until it is ready.
     pub fn start_in(folder: TempDir, dns: SocketAddr, http: SocketAddr) -> Self {
         let process = Process::start(&mut serve(folder.path()), &folder.path().join("fairway.log"));
         let mut server = Self { process, folder, dns, http };
@@ -197,19 +197,19 @@ impl Fairway {
         server
     }
 
-    /// A command of the same program about this server's data folder: `override add …`, `reload`.
+    /// Returns a command of the same program for this server's data folder: `override add …`, `reload`.
     pub fn command(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(fairway_binary());
         command.args(arguments).arg("--data-dir").arg(self.folder.path().join("data"));
         command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
-    /// Everything it says of itself, from `/metrics`; fails if nobody answers.
+    /// Returns `/metrics`; fails without an answer.
     pub fn metrics(&self) -> String {
         http_get(self.http, "/metrics").filter(|(status, _)| *status == 200).expect("/metrics answers").1
     }
 
-    /// The sum of a metric over all rows that contain `part`, such as `fairway_health_transitions_total` and `to="down"`.
+    /// Returns the sum of a metric over all rows that contain `part`, such as `fairway_health_transitions_total` and `to="down"`.
     pub fn metric(&self, name: &str, part: &str) -> f64 {
         let text = self.metrics();
         let rows = text.lines().filter_map(|line| {
@@ -220,17 +220,17 @@ impl Fairway {
         rows.sum()
     }
 
-    /// Starts a second process on the same folder, with further arguments such as `--replace`.
+    /// Starts a second process with the same folder and further arguments such as `--replace`.
     pub fn start_beside(&self, arguments: &[&str]) -> Process {
         Process::start(serve(self.folder.path()).args(arguments), &self.folder.path().join("beside.log"))
     }
 
-    /// Replaces the configuration (its head stays); the running process finds it by itself or is told by SIGHUP.
+    /// Replaces the configuration, except its first lines; the running process detects the change, or gets SIGHUP.
     pub fn write_config(&self, config: &str) {
         write_config(self.folder.path(), self.dns, self.http, config);
     }
 
-    /// Waits until `/readyz` says 200.
+    /// Waits until `/readyz` returns 200.
     pub fn wait_ready(&mut self) {
         let (http, end) = (self.http, Instant::now() + Duration::from_secs(30));
         while http_get(http, "/readyz").is_none_or(|(status, _)| status != 200) {
@@ -241,16 +241,16 @@ impl Fairway {
     }
 }
 
-/// The command that serves a folder's `fairway.yaml` with `data/` beside it.
+/// Returns the command that serves the `fairway.yaml` of a folder, with `data/` next to it.
 pub fn serve(folder: &Path) -> Command {
     let mut command = Command::new(fairway_binary());
-    // The tests' own; the server warns of variables it does not know.
+    // Removes the variables of the tests; the server warns about unknown ones.
     command.env_remove("FAIRWAY_PARTS");
     command.arg("serve").arg("--config").arg(folder.join("fairway.yaml")).arg("--data-dir").arg(folder.join("data"));
     command
 }
 
-/// What each configuration begins with: its version and where it listens.
+/// Returns the first lines of each configuration: version and listeners.
 pub fn head(dns: SocketAddr, http: SocketAddr) -> String {
     format!("version: 1\nlisten: {{ dns: [\"{dns}\"], http: \"{http}\" }}\n")
 }
@@ -263,18 +263,18 @@ fn write_config(folder: &Path, dns: SocketAddr, http: SocketAddr, config: &str) 
         .expect("the folder can be written");
 }
 
-/// A plain HTTP GET: status and body, or none if nobody answers.
+/// Sends an HTTP GET; returns status and body, or `None` without an answer.
 pub fn http_get(server: SocketAddr, path: &str) -> Option<(u16, String)> {
     http(server, "GET", path)
 }
 
-/// An HTTP request without a body: status and body, or none if nobody answers.
+/// Sends an HTTP request without a body; returns status and body, or `None` without an answer.
 pub fn http(server: SocketAddr, method: &str, path: &str) -> Option<(u16, String)> {
     let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
     exchanged(server, &format!("{method} {path}"), length, "")
 }
 
-/// An HTTP request with JSON in its body: status and body, or none if nobody answers.
+/// Sends an HTTP request with a JSON body; returns status and body, or `None` without an answer.
 pub fn http_json(server: SocketAddr, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
     let head = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
     exchanged(server, &format!("{method} {path}"), &head, body)
@@ -291,7 +291,7 @@ fn exchanged(server: SocketAddr, what: &str, head: &str, body: &str) -> Option<(
     Some((status, text.split_once("\r\n\r\n")?.1.to_owned()))
 }
 
-/// Asks over UDP; none if no answer comes within a second.
+/// Sends a query over UDP; returns `None` if no answer arrives within a second.
 pub fn ask(server: SocketAddr, packet: &[u8]) -> Option<Vec<u8>> {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).ok()?;
     socket.set_read_timeout(Some(Duration::from_secs(1))).ok()?;

@@ -18,7 +18,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace").to_owned()
 }
 
-/// Reads every file for which `wanted` is true, in the order of their paths. Build output and hidden folders but `.ci` are left out.
+/// Reads every file for which `wanted` is true, in the order of their paths. Skips build output and hidden folders except `.ci`.
 pub fn files(wanted: impl Fn(&str) -> bool) -> Vec<TreeFile> {
     let root = root();
     let mut found = Vec::new();

@@ -13,18 +13,18 @@ use fairway_zones::Transport;
 use super::{Recipe, Stage, State};
 use crate::{message::Header, query::Query, real::Fairway};
 
-/// How long a reply may take: far more than it ever does on a busy machine.
+/// Timeout of an answer: far more than it takes on a busy machine.
 const REPLY_MAX: Duration = Duration::from_secs(5);
 
-/// Time between two looks at answers that changed health should change.
+/// Interval between two checks of answers that a health transition should change.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A running server on a recipe's configuration, and what it probes.
+/// A running server with a recipe's configuration, and its probe targets.
 pub struct Binary {
     server: Fairway,
     /// By cluster: its port, and the listener while it is up.
     gateways: BTreeMap<String, (u16, Option<TcpListener>)>,
-    /// A query that is always answered: what comes back before its answer was for the query before it.
+    /// A query that is always answered. An answer before its own belongs to the query before it.
     sentinel: Vec<u8>,
 }
 
@@ -46,13 +46,13 @@ impl Binary {
         Ok(Self { server, gateways, sentinel })
     }
 
-    /// Closes what probes have opened, so that no queue of connections fills up.
+    /// Closes the connections of probes, so that no backlog fills up.
     fn take_probes(&self) {
         let up = self.gateways.values().filter_map(|(_, listener)| listener.as_ref());
         up.for_each(|listener| while listener.accept().is_ok() {});
     }
 
-    /// One query over UDP. For one that should not be answered, the sentinel follows from the same socket: both reach the
+    /// Sends one query over UDP. If it should get no answer, the sentinel follows from the same socket: both reach the
     /// same thread of the server, in order.
     fn over_udp(&self, octets: &[u8], from: SocketAddr, expect_reply: bool) -> io::Result<Option<Vec<u8>>> {
         let socket = UdpSocket::bind((from.ip(), 0))?;
@@ -71,7 +71,7 @@ impl Binary {
         Ok(Some(reply).filter(|reply| expect_reply || !self.is_sentinel(reply)))
     }
 
-    /// One query over a TCP connection of its own. A connection that the server closes without answer is silence.
+    /// Sends one query over its own TCP connection. A connection that the server closes without an answer counts as no answer.
     fn over_tcp(&self, octets: &[u8], expect_reply: bool) -> io::Result<Option<Vec<u8>>> {
         let mut stream = TcpStream::connect_timeout(&self.server.dns, REPLY_MAX)?;
         stream.set_read_timeout(Some(REPLY_MAX))?;
@@ -110,7 +110,7 @@ fn read_framed(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(reply)
 }
 
-/// Nothing came in time, or the other side has closed.
+/// True for a timeout or a closed connection.
 fn is_silence(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | UnexpectedEof | ConnectionReset | BrokenPipe)
@@ -128,7 +128,7 @@ impl Stage for Binary {
         let from = from.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
         let outcome = match transport {
             Transport::Udp => self.over_udp(octets, from, expect_reply),
-            // The address a connection comes from cannot be chosen with std: `can_ask_from` keeps such steps away.
+            // std cannot choose the source address of a connection: `can_ask_from` excludes such steps.
             Transport::Tcp => self.over_tcp(octets, expect_reply),
         };
         outcome.map_err(|error| format!("{transport:?}: {error}"))
@@ -150,7 +150,7 @@ impl Stage for Binary {
             }
             State::Up => {}
             State::Down => *listener = None,
-            // What probes alone cannot bring about is played on the code in the test's own process.
+            // States that probes cannot cause are played on the code in this process.
             _ => return Ok(false),
         }
         Ok(true)

@@ -1,4 +1,4 @@
-//! What must come back, and what must hold for every answer whatever the recipe says.
+//! The expected answer of a step, and the rules that hold for every answer.
 
 use std::str::FromStr;
 
@@ -11,43 +11,43 @@ use crate::{
     query::{ECS, EXTENDED_ERROR, KEEPALIVE, NSID, Query},
 };
 
-/// Size that we offer in OPT, and the most that we send over UDP (RFC 9715).
+/// Size in OPT of Fairway, and its largest UDP message (RFC 9715).
 const UDP_MAX: u16 = 1232;
 
-/// What a step expects.
+/// Expectation of a step.
 #[derive(Clone, Debug)]
 pub struct Expect {
-    /// Nothing may come back.
+    /// No answer is expected.
     pub drop: bool,
-    /// Accepted response codes; the sections below belong to the first, with any other they must be empty.
+    /// Accepted response codes. The sections below belong to the first; with any other they must be empty.
     pub rcodes: Vec<u16>,
-    /// Whether AA is set.
+    /// AA bit.
     pub aa: bool,
-    /// Whether TC is set.
+    /// TC bit.
     pub tc: bool,
     /// Accepted answer sections, each a list in the order of its RRsets.
     pub answers: Vec<Vec<Expected>>,
     /// Records of the authority section.
     pub authority: Vec<Expected>,
-    /// Records of the additional section, OPT left out.
+    /// Records of the additional section, without OPT.
     pub additional: Vec<Expected>,
-    /// Records that may stand in the additional section besides.
+    /// Further records that the additional section may have.
     pub may_additional: Vec<Expected>,
-    /// Sections that are not looked at.
+    /// Sections that are not compared.
     pub any: [bool; 3],
-    /// The longest message accepted.
+    /// Maximum length of the message.
     pub size: Option<SizeLimit>,
-    /// Most RRsets in the answer section.
+    /// Maximum number of RRsets in the answer section.
     pub rrsets: Option<usize>,
     /// Error of the unsigned TSIG that must end the additional section (RFC 8945 section 5.3.2).
     pub tsig_error: Option<u16>,
-    /// The step whose answer and authority sections come again.
+    /// Step with the same answer and authority sections.
     pub same: Option<String>,
-    /// Whether the case of names must be as written.
+    /// True if the case of names must be as written.
     pub exact_case: bool,
-    /// Whether the second decoder is left out: it is known to refuse what the rule allows.
+    /// True to skip the second decoder, where it rejects what the rule allows.
     pub one_decoder: bool,
-    /// What OPT holds.
+    /// Content of OPT.
     pub edns: EdnsExpect,
 }
 
@@ -74,20 +74,20 @@ impl Default for Expect {
     }
 }
 
-/// What OPT must hold, besides what always holds.
+/// Expected content of OPT, in addition to the general rules.
 #[derive(Clone, Debug)]
 pub struct EdnsExpect {
-    /// Whether it is there; by default exactly when the query had one.
+    /// True if OPT must be present; by default exactly if the query has one.
     pub present: Option<bool>,
-    /// The size in it; by default 1232.
+    /// Size; default 1232.
     pub size: Option<u16>,
-    /// Scope of the client subnet, 0 unless a recipe says so; none if any will do.
+    /// Scope of the client subnet; default 0; `None` if any is accepted.
     pub scope: Option<u8>,
     /// Identifier of the server.
     pub nsid: Option<Vec<u8>>,
-    /// Whether a TCP keepalive is in it.
+    /// True if it must have a TCP keepalive.
     pub keepalive: bool,
-    /// The extended error that must be there. Where none is named, any is accepted.
+    /// Extended error that must be present. If none is named, any is accepted.
     pub extended_error: Option<u16>,
 }
 
@@ -97,16 +97,16 @@ impl Default for EdnsExpect {
     }
 }
 
-/// A bound of a message's octets.
+/// Limit of a message's octets.
 #[derive(Clone, Copy, Debug)]
 pub enum SizeLimit {
-    /// This many.
+    /// A number.
     Octets(usize),
-    /// As many as the query had.
+    /// The length of the query.
     Query,
 }
 
-/// A record as a recipe writes it: `OWNER TTL [CLASS] TYPE RDATA`.
+/// A record in the form of a recipe: `OWNER TTL [CLASS] TYPE RDATA`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     owner: Name,
@@ -158,7 +158,7 @@ impl Expected {
     }
 }
 
-/// One exchange: what was asked, how, and what came back.
+/// One exchange: query, transport and answer.
 pub(super) struct Exchange<'a> {
     pub(super) query: &'a Query,
     pub(super) sent: &'a [u8],
@@ -166,7 +166,7 @@ pub(super) struct Exchange<'a> {
     pub(super) received: &'a [u8],
 }
 
-/// Every fault of one reply.
+/// Returns every error of one answer.
 pub(super) fn check(expect: &Expect, exchange: &Exchange<'_>) -> Vec<String> {
     let message = match Message::decode(exchange.received) {
         Ok(message) => message,
@@ -200,7 +200,7 @@ fn check_header(exchange: &Exchange<'_>, message: &Message, faults: &mut Vec<Str
     hold(!header.has(bit::CD), "CD is set (dns.md: clear)");
 }
 
-/// The octets of the one question, if the query has exactly one that is sound.
+/// Returns the octets of the question, if the query has exactly one valid question.
 pub(super) fn question_of(sent: &[u8]) -> Option<&[u8]> {
     let header = Header::read(sent)?;
     let name = Name::from_wire(sent.get(12..)?).ok()?;
@@ -289,7 +289,7 @@ fn check_edns(expect: &Expect, exchange: &Exchange<'_>, message: &Message, fault
     }
 }
 
-/// Whether a client subnet is one that must be echoed (RFC 7871 section 6).
+/// True if a client subnet must be echoed (RFC 7871 section 6).
 fn is_sound_subnet(data: &[u8]) -> bool {
     let [family_high, family_low, source, scope, address @ ..] = data else { return false };
     let width = match u16::from_be_bytes([*family_high, *family_low]) {
@@ -338,7 +338,7 @@ fn check_expected(expect: &Expect, message: &Message, faults: &mut Vec<String>) 
     }
 }
 
-/// Checks the TSIG that a recipe asks for, and gives the records before it.
+/// Checks the expected TSIG, and returns the records before it.
 fn check_tsig<'a>(expect: &Expect, records: &'a [Record], faults: &mut Vec<String>) -> &'a [Record] {
     let Some(wanted) = expect.tsig_error else { return records };
     let Some((last, before)) = records.split_last().filter(|(last, _)| last.rtype == Rtype::TSIG) else {
@@ -354,7 +354,7 @@ fn check_tsig<'a>(expect: &Expect, records: &'a [Record], faults: &mut Vec<Strin
     before
 }
 
-/// Whether the records are these, RRset after RRset in order, the order inside an RRset left open.
+/// True if the records are these, in the order of RRsets and in any order inside an RRset.
 fn is_answer(wanted: &[Expected], records: &[Record], exact_case: bool) -> bool {
     let mut wanted_sets = wanted.chunk_by(|a, b| (&a.owner, a.rtype) == (&b.owner, b.rtype));
     let mut sets = records.chunk_by(|a, b| (&a.owner, a.rtype) == (&b.owner, b.rtype));
@@ -367,7 +367,7 @@ fn is_answer(wanted: &[Expected], records: &[Record], exact_case: bool) -> bool 
     }
 }
 
-/// Whether every wanted record is there, and no other but those that may be.
+/// True if every expected record is present, and no other except the optional ones.
 fn is_set(wanted: &[Expected], may: &[Expected], records: &[Record], exact_case: bool) -> bool {
     let among = |list: &[Expected], record: &Record| list.iter().any(|e| e.matches(record, exact_case));
     wanted.iter().all(|e| records.iter().any(|r| e.matches(r, exact_case)))
@@ -393,7 +393,7 @@ fn rcode_name(rcode: u16) -> String {
     RCODES.iter().find(|(number, _)| *number == rcode).map_or_else(|| format!("RCODE{rcode}"), |(_, n)| (*n).to_owned())
 }
 
-/// The number of a response code.
+/// Returns the number of a response code.
 pub(super) fn rcode_number(name: &str) -> Result<u16, String> {
     let known = RCODES.iter().find(|(_, known)| *known == name).map(|(number, _)| *number);
     known.ok_or_else(|| format!("{name:?} is no response code"))

@@ -1,4 +1,4 @@
-//! Plays recipes on the code in this process: compile, then `respond` called directly.
+//! Plays recipes on the code in this process: compiles, then calls `respond`.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -15,7 +15,7 @@ use fairway_zones::{
 
 use super::{Recipe, Stage, State};
 
-/// First port of the probe addresses that stand for clusters; nothing is ever sent there.
+/// First port of the probe addresses of clusters; nothing is ever sent there.
 const PROBE_PORT: u16 = 20_001;
 
 /// The compiled recipe and the health of its clusters.
@@ -38,7 +38,7 @@ impl InProcess {
         Ok(Self { serving, clusters: recipe.probed_clusters(), tally: Tally::default() })
     }
 
-    /// The targets that stand for a cluster: those probed at its port.
+    /// Returns the targets of a cluster: those probed at its port.
     fn targets(&self, cluster: usize) -> Vec<TargetIndex> {
         let port = |target: &Target| match &target.address {
             ProbeAddress::Socket(socket) => Some(usize::from(socket.port())),
@@ -62,7 +62,7 @@ const fn health(state: State) -> Health {
     }
 }
 
-/// Static zones only: no configuration is read, so that these recipes need nothing but the crate of zones.
+/// Static zones only: reads no configuration, so that these recipes need only the crate zones.
 fn read_zones(recipe: &Recipe) -> Result<(DesiredState, Vec<ZoneData>), String> {
     let mut desired = DesiredState::default();
     let mut zones = Vec::new();

@@ -20,10 +20,10 @@ pub use run::{Stage, run};
 
 use crate::query::Query;
 
-/// One recipe: what is served, and what is asked of it.
+/// One recipe: the served data, and the queries.
 #[derive(Clone, Debug, Default)]
 pub struct Recipe {
-    /// The file it came from.
+    /// File of the recipe.
     pub path: PathBuf,
     /// Zones and their text.
     pub zones: Vec<(Name, String)>,
@@ -33,30 +33,30 @@ pub struct Recipe {
     pub config: String,
     /// Text of `version.bind`, and of NSID, `hostname.bind` and `id.server`.
     pub identity: (Option<String>, Option<String>),
-    /// The questions, in order.
+    /// Steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// One question and what must come of it.
+/// One query and its expected answer.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Number: RFC and section, unique in the recipe.
     pub id: String,
     /// The rule, as a sentence.
     pub rule: String,
-    /// Line it begins at.
+    /// First line.
     pub line: usize,
-    /// Whether a `query` or `raw` line was given.
+    /// True if a `query` or `raw` line was given.
     pub asked: bool,
-    /// Health that changes before it: cluster and state.
+    /// Health transitions before it: cluster and state.
     pub health: Vec<(String, State)>,
-    /// What is sent.
+    /// Query to send.
     pub query: Query,
-    /// What must come back.
+    /// Expected answer.
     pub expect: Expect,
 }
 
-/// The state of a cluster's targets, as a recipe sets it.
+/// State of a cluster's targets, as a recipe sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words of decisions.md's states, and an operator's force")]
 pub enum State {
@@ -69,12 +69,12 @@ pub enum State {
     Drained,
 }
 
-/// Where the recipes stand.
+/// Returns the folder of the recipes.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes")
 }
 
-/// Names of all recipe files, without `.recipe`, sorted.
+/// Returns the names of all recipe files, without `.recipe`, sorted.
 pub fn names() -> Vec<String> {
     let entries = std::fs::read_dir(folder()).expect("the folder of recipes is part of the crate");
     let paths = entries.map(|e| e.expect("a readable entry").path());
@@ -85,14 +85,14 @@ pub fn names() -> Vec<String> {
 }
 
 impl Recipe {
-    /// Reads the recipe of this name.
+    /// Reads the recipe with this name.
     pub fn named(name: &str) -> Result<Self, String> {
         let path = folder().join(format!("{name}.recipe"));
         let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         Ok(Self { path, ..Self::parse(&text).map_err(|e| format!("{name}.recipe:{e}"))? })
     }
 
-    /// Clusters whose health the recipe plays with: every `"{NAME}"` in its configuration, in order.
+    /// Returns the clusters whose health the recipe sets: every `"{NAME}"` in its configuration, in order.
     pub fn probed_clusters(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         let mut rest = &self.config[..];
@@ -106,12 +106,12 @@ impl Recipe {
         found
     }
 
-    /// Zone files: name and text.
+    /// Returns the zone files: name and text.
     pub fn zone_files(&self) -> Vec<(String, String)> {
         (0..).zip(&self.zones).map(|(index, (_, text))| (format!("{index}.zone"), text.clone())).collect()
     }
 
-    /// The configuration behind the lines that only the process that reads it can know (version, addresses): zones,
+    /// Returns the configuration without the lines that only the reading process knows (version, addresses): zones,
     /// identity, and the recipe's own part, with each `"{NAME}"` replaced by a probe address.
     pub fn config_with(&self, probe_of: impl Fn(&str) -> String) -> String {
         let mut text = String::from("zones:\n");

@@ -1,4 +1,4 @@
-//! Reads the text of a recipe. Faults carry the line.
+//! Reads the text of a recipe. Errors have the line.
 
 use fairway_model::{Name, Rtype};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Recipe {
-    /// Reads a recipe; the fault names the line.
+    /// Reads a recipe; an error has the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut recipe = Self::default();
         let mut lines = text.lines().enumerate();
@@ -59,7 +59,7 @@ impl Recipe {
     }
 }
 
-/// The lines up to `end`, their common indentation kept: it matters to YAML and does not to a zone's owners.
+/// Returns the lines up to `end` with their indentation, which matters to YAML but not to the owners of a zone.
 fn block<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>) -> Result<String, String> {
     let mut taken = Vec::new();
     for (_, line) in lines {
@@ -216,7 +216,7 @@ fn size(text: &str) -> Result<SizeLimit, String> {
     limit.parse().map(SizeLimit::Octets).map_err(|_| format!("{limit:?} is no number"))
 }
 
-/// Splits at blanks that stand outside quotes.
+/// Splits at blanks outside quotes.
 pub(super) fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let (mut start, mut quoted, mut escaped) = (None, false, false);

@@ -1,4 +1,4 @@
-//! Plays a recipe on a stage and gathers every fault.
+//! Plays a recipe on a stage and collects all errors.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,12 +17,12 @@ use crate::{
     query::Transports,
 };
 
-/// How long changed health may take to show in the answers of a real server.
+/// Longest time until the answers of a real server show a health transition.
 const SETTLE_MAX: Duration = Duration::from_secs(5);
 
-/// What a recipe is played on.
+/// The code or server that a recipe is played on.
 pub trait Stage {
-    /// Sends one query and gives what comes back; `None` if nothing does. `Err` if the stage itself fails.
+    /// Sends one query and returns the answer; `None` without an answer. `Err` if the stage itself fails.
     fn exchange(
         &mut self,
         octets: &[u8],
@@ -31,21 +31,21 @@ pub trait Stage {
         expect_reply: bool,
     ) -> Result<Option<Vec<u8>>, String>;
 
-    /// Sets the health of a cluster's targets. Tells whether the stage can.
+    /// Sets the health of a cluster's targets. Returns true if the stage can.
     fn set_health(&mut self, cluster: &str, state: State) -> Result<bool, String>;
 
-    /// Whether the stage can ask from this address.
+    /// True if the stage can send queries from this address.
     fn can_ask_from(&self, from: SocketAddr, transport: Transport) -> bool;
 
-    /// Waits a little for changed health to show; false if it shows at once.
+    /// Waits a moment for a health transition to show; returns false if it shows at once.
     fn pause(&mut self) -> bool;
 }
 
-/// What the steps gave so far, by number and transport.
+/// Answers of the steps so far, by number and transport.
 type Seen = BTreeMap<(String, bool), Vec<Record>>;
 
-/// Plays every step over every transport it asks for; gives each fault with file, line, number and rule, and those that
-/// both transports share once.
+/// Plays every step over every transport; returns each error with file, line, number and rule, and an error of both transports
+/// once.
 pub fn run(recipe: &Recipe, stage: &mut dyn Stage) -> Vec<String> {
     let mut faults = Vec::new();
     let mut seen = Seen::new();
@@ -81,7 +81,7 @@ pub fn run(recipe: &Recipe, stage: &mut dyn Stage) -> Vec<String> {
     faults
 }
 
-/// Repeats a step after a change of health until it holds or time is up.
+/// Repeats a step after a health transition until it passes or the time is up.
 fn settle(step: &Step, transport: Transport, stage: &mut dyn Stage, seen: &mut Seen) -> Vec<String> {
     let end = Instant::now() + SETTLE_MAX;
     loop {
