@@ -75,8 +75,8 @@ impl Gateway {
 
     /// Sends `POST /healthcheck/fail` or `/healthcheck/ok`, as a drain before an upgrade does.
     pub fn healthcheck(&self, word: &str) {
-        let told = http(self.at(self.admin), "POST", &format!("/healthcheck/{word}"));
-        assert!(told.as_ref().is_some_and(|(status, _)| *status == 200), "{told:?}");
+        let answer = http(self.at(self.admin), "POST", &format!("/healthcheck/{word}"));
+        assert!(answer.as_ref().is_some_and(|(status, _)| *status == 200), "{answer:?}");
     }
 }
 

@@ -142,9 +142,9 @@ impl Query {
             *count = extra.len();
         }
         counts[3] += usize::from(self.edns.is_some());
-        for (count, told) in counts.into_iter().zip(self.counts) {
+        for (count, given) in counts.into_iter().zip(self.counts) {
             let count = u16::try_from(count).expect("recipes stay under 65536 records");
-            wire.extend(told.unwrap_or(count).to_be_bytes());
+            wire.extend(given.unwrap_or(count).to_be_bytes());
         }
         if let Some((name, rtype, class)) = &self.question {
             wire.extend(name.as_wire());
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_queries_are_built_as_told() {
+    fn invalid_queries_are_built_as_written() {
         assert!(Message::decode(&query(&["arcount=1"]).encode()).is_err());
         assert!(Message::decode(&query(&["trailing=00"]).encode()).is_err());
         assert_eq!(query(&["cut=5"]).encode().len(), 5);

@@ -144,11 +144,11 @@ fn flapping_gateway_changes_answers_no_faster_than_rise() {
         assert!(reply.is(&[EU]) || reply.is(&[US]), "{reply:?}");
         began.elapsed() > Duration::from_secs(4)
     });
-    let flips = scene.server.metric("fairway_health_transitions_total", "");
+    let transitions = scene.server.metric("fairway_health_transitions_total", "");
     let first = 2.0;
     let bound = first + 2.0 * (began.elapsed().as_secs_f64() / 0.72 + 1.0);
-    assert!(flips <= bound, "{flips} changes in {:?}, {toggles} toggles", began.elapsed());
-    assert!(f64::from(toggles) > 3.0 * flips, "too few toggles to tell: {toggles}, and {flips} changes");
+    assert!(transitions <= bound, "{transitions} changes in {:?}, {toggles} toggles", began.elapsed());
+    assert!(f64::from(toggles) > 3.0 * transitions, "too few toggles to tell: {toggles}, and {transitions} changes");
     scene.eu.healthcheck("ok");
     scene.wait_both();
 }
@@ -186,11 +186,11 @@ fn demo_shows_a_failure_of_a_real_envoy_and_ends() {
     let folder = TempDir::new().expect("a temporary folder");
     let mut demo = Process::start(&mut command, &folder.path().join("demo.log"));
     let status = demo.ended(LIMIT);
-    let told = demo.output();
-    assert!(status.success(), "{status}:\n{told}");
+    let output = demo.output();
+    assert!(status.success(), "{status}:\n{output}");
     for part in ["its Envoy is killed", "eu1 is down", "eu1 is up", "127.0.1.1 (eu1) → 127.0.2.1 (us1)", "kept theirs"]
     {
-        assert!(told.contains(part), "{part:?} is missing in\n{told}");
+        assert!(output.contains(part), "{part:?} is missing in\n{output}");
     }
 }
 

@@ -86,8 +86,8 @@ impl Mesh {
     /// Asks a gateway to end, as the kubelet does.
     fn terminate(&self, name: &str) {
         let pid = fs::read_to_string(self.at(name).join("gateway.pid")).expect("it was started");
-        let told = Command::new("kill").args(["-s", "TERM", pid.trim()]).status();
-        assert!(told.is_ok_and(|status| status.success()), "kill {pid}");
+        let status = Command::new("kill").args(["-s", "TERM", pid.trim()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill {pid}");
     }
 }
 

@@ -184,8 +184,8 @@ fn held_requests_are_measured_and_a_frozen_gateway_becomes_stale() {
     scene.wait_load("tuned", "inFlight", 200);
     assert_eq!(scene.load("idle"), Some(("inFlight".to_owned(), 0)));
     scene.gateway("tuned").signal("STOP");
-    let standing = |scene: &Scene| scene.cluster("tuned")["load"][0]["status"].clone();
-    wait_until("its load is stale", LIMIT, || standing(&scene) == "stale");
+    let status = |scene: &Scene| scene.cluster("tuned")["load"][0]["status"].clone();
+    wait_until("its load is stale", LIMIT, || status(&scene) == "stale");
     let load = scene.cluster("tuned")["load"][0].clone();
     assert_eq!(
         (load["permille"].as_u64(), load["failure"].as_str()),
@@ -193,7 +193,7 @@ fn held_requests_are_measured_and_a_frozen_gateway_becomes_stale() {
     );
     assert_eq!(scene.cluster("idle")["load"][0]["status"], "used");
     scene.gateway("tuned").signal("CONT");
-    wait_until("its load is used again", LIMIT, || standing(&scene) == "used");
+    wait_until("its load is used again", LIMIT, || status(&scene) == "used");
     drop(held);
     scene.wait_load("tuned", "inFlight", 0);
 }

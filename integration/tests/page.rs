@@ -130,7 +130,7 @@ fn page_shows_nothing_without_a_token() {
 }
 
 /// Two clusters that run a service, and two publishers: one with foreign records, and one that waits for an operator.
-fn desk(webhook: u16) -> String {
+fn webhook_config(webhook: u16) -> String {
     format!(
         "zones: [{{ name: page.test, ns: [ns1.example.net], monitor: unchecked }}]
 clusters:
@@ -170,14 +170,14 @@ www 300 A 192.0.2.80
 fn page_shows_contributions_and_publishing() {
     let webhook = free_port();
     let other = PUB_ZONE.replace("pub.example", "other.example");
-    let server = Fairway::start(&desk(webhook), &[("pub.zone", PUB_ZONE), ("other.zone", &other)]);
+    let server = Fairway::start(&webhook_config(webhook), &[("pub.zone", PUB_ZONE), ("other.zone", &other)]);
     let webhook = format!("127.0.0.1:{webhook}");
     Looker::start("sides.py", &server, &[&webhook]).follow(|order| panic!("the script asks for {order:?}"));
 }
 
 #[test]
 fn page_creates_changes_and_deletes_an_intent() {
-    let config = desk(free_port());
+    let config = webhook_config(free_port());
     let server = Fairway::start(config.split("webhook:").next().expect("it has a beginning"), &[]);
     Looker::start("intents.py", &server, &[]).follow(|order| panic!("the script asks for {order:?}"));
 }

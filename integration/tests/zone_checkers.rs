@@ -272,7 +272,7 @@ fn other(checker: usize, folder: &Path, file: &Path) -> (bool, String) {
 }
 
 /// Runs all checkers on all cases; fails with every case that differs from the expectation.
-fn judge(cases: &[Case], accepted: bool) {
+fn check_all(cases: &[Case], accepted: bool) {
     let folder = TempDir::new().expect("a temporary folder");
     let file = folder.path().join("zone");
     let mut wrong = Vec::new();
@@ -298,18 +298,18 @@ fn judge(cases: &[Case], accepted: bool) {
 
 #[test]
 fn valid_zone_files_are_accepted_by_every_checker_or_listed() {
-    judge(&good(), true);
+    check_all(&good(), true);
 }
 
 #[test]
 fn zones_with_invalid_syntax_are_rejected_by_every_checker_or_listed() {
-    judge(&bad_text(), false);
-    judge(&bad_words(), false);
+    check_all(&bad_text(), false);
+    check_all(&bad_words(), false);
 }
 
 #[test]
 fn zones_with_invalid_data_are_rejected_by_every_checker_or_listed() {
-    judge(&bad_data(), false);
+    check_all(&bad_data(), false);
 }
 
 #[test]

@@ -239,8 +239,8 @@ fn check_records(message: &Message, faults: &mut Vec<String>) {
 }
 
 fn check_size(expect: &Expect, exchange: &Exchange<'_>, message: &Message, faults: &mut Vec<String>) {
-    let told = exchange.query.edns.as_ref().map_or(512, |opt| opt.size.clamp(512, UDP_MAX));
-    let allowed = if exchange.transport == Transport::Udp { usize::from(told) } else { 65_535 };
+    let advertised = exchange.query.edns.as_ref().map_or(512, |opt| opt.size.clamp(512, UDP_MAX));
+    let allowed = if exchange.transport == Transport::Udp { usize::from(advertised) } else { 65_535 };
     let wanted = match expect.size {
         None => allowed,
         Some(SizeLimit::Octets(octets)) => octets.min(allowed),

@@ -120,11 +120,11 @@ impl Recipe {
             text += &format!("  - {{ name: \"{name}\", file: {index}.zone{private} }}\n");
         }
         let (version, id) = &self.identity;
-        let told = [("version", version), ("id", id)];
-        let told = told.iter().filter_map(|(key, value)| Some(format!("  {key}: \"{}\"\n", value.as_ref()?)));
-        let told: String = told.collect();
-        if !told.is_empty() {
-            text += &format!("identity:\n{told}");
+        let identity = [("version", version), ("id", id)];
+        let identity = identity.iter().filter_map(|(key, value)| Some(format!("  {key}: \"{}\"\n", value.as_ref()?)));
+        let identity: String = identity.collect();
+        if !identity.is_empty() {
+            text += &format!("identity:\n{identity}");
         }
         text += &self.config;
         for cluster in self.probed_clusters() {

@@ -66,16 +66,16 @@ pub fn run(recipe: &Recipe, stage: &mut dyn Stage) -> Vec<String> {
             Transports::Tcp => &[Transport::Tcp],
             Transports::Udp => &[Transport::Udp],
         };
-        let mut told: Vec<String> = Vec::new();
+        let mut reported: Vec<String> = Vec::new();
         for transport in transports {
             if step.query.from.is_some_and(|from| !stage.can_ask_from(from, *transport)) {
                 continue;
             }
             let found = settle(step, *transport, stage, &mut seen);
-            let news: Vec<_> = found.into_iter().filter(|fault| !told.contains(fault)).collect();
+            let news: Vec<_> = found.into_iter().filter(|fault| !reported.contains(fault)).collect();
             let place = format!("{}:{} step {} ({transport:?})", recipe.path.display(), step.line, step.id);
             faults.extend(news.iter().map(|fault| format!("{place}: {}: {fault}", step.rule)));
-            told.extend(news);
+            reported.extend(news);
         }
     }
     faults

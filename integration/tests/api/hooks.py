@@ -1,4 +1,4 @@
-"""What schemathesis is told beyond the document: names that lead somewhere, so that it meets objects and not only their absence."""
+"""Gives schemathesis names of existing objects, so that it requests objects and not only missing ones."""
 
 import json
 import os

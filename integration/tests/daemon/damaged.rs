@@ -13,8 +13,9 @@ fn damaged_store_is_reported_and_restored_from_backup() {
     let mut server = Fairway::start(ZONE, &[]);
     let run = |server: &Fairway, arguments: &[&str]| {
         let output = server.command(arguments);
-        let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        (output.status.success(), told)
+        let output_text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.success(), output_text)
     };
     for name in ["eu1", "us1"] {
         let body = format!("{{\"name\": \"{name}\", \"addresses\": [\"192.0.2.1\"]}}");
@@ -22,12 +23,12 @@ fn damaged_store_is_reported_and_restored_from_backup() {
     }
     let backup = server.folder.path().join("backup.redb");
     let backup = backup.to_str().expect("a plain path");
-    let (is_done, told) = run(&server, &["store", "backup", backup]);
-    assert!(is_done && told.contains("2 objects"), "{told}");
-    let (is_done, told) = run(&server, &["store", "verify"]);
-    assert!(is_done && told.contains("a server runs"), "{told}");
-    let (is_done, told) = run(&server, &["store", "restore", backup]);
-    assert!(!is_done, "a server runs: {told}");
+    let (is_done, output_text) = run(&server, &["store", "backup", backup]);
+    assert!(is_done && output_text.contains("2 objects"), "{output_text}");
+    let (is_done, output_text) = run(&server, &["store", "verify"]);
+    assert!(is_done && output_text.contains("a server runs"), "{output_text}");
+    let (is_done, output_text) = run(&server, &["store", "restore", backup]);
+    assert!(!is_done, "a server runs: {output_text}");
     assert_eq!(ask(&server, "DELETE", "/v1/clusters/us1", "", "").0, 204, "what is not in the backup is gone with it");
 
     let file = server.folder.path().join("data/objects.redb");
@@ -40,8 +41,8 @@ fn damaged_store_is_reported_and_restored_from_backup() {
             _ => octets[4_096..].iter_mut().for_each(|octet| *octet ^= 0xa5),
         }
         fs::write(&file, &octets).expect("the folder can be written");
-        let (is_done, told) = run(&server, &["store", "verify"]);
-        assert!(!is_done && told.contains("the store is damaged"), "{way}: {told}");
+        let (is_done, output_text) = run(&server, &["store", "verify"]);
+        assert!(!is_done && output_text.contains("the store is damaged"), "{way}: {output_text}");
         // Files are served, and the API rejects declared objects.
         server.process = serve_again(&server, &format!("damaged-{}", way.len()));
         server.wait_ready();
@@ -50,12 +51,15 @@ fn damaged_store_is_reported_and_restored_from_backup() {
         assert_eq!(refused.0, 503, "{way}: {refused:?}");
         server.process.signal("TERM");
         server.process.ended(LIMIT);
-        let told = server.process.output();
-        assert!(told.contains("the store is damaged") && told.contains("docs/operations/store.md"), "{way}: {told}");
+        let output_text = server.process.output();
+        assert!(
+            output_text.contains("the store is damaged") && output_text.contains("docs/operations/store.md"),
+            "{way}: {output_text}"
+        );
         assert!(fs::read(&file).is_ok_and(|found| found == octets), "{way}: it is left as it is");
 
-        let (is_done, told) = run(&server, &["store", "restore", backup]);
-        assert!(is_done && told.contains("restored, 2 objects"), "{way}: {told}");
+        let (is_done, output_text) = run(&server, &["store", "restore", backup]);
+        assert!(is_done && output_text.contains("restored, 2 objects"), "{way}: {output_text}");
         let replaced = file.with_extension("redb.replaced");
         assert!(fs::read(replaced).is_ok_and(|found| found == octets), "{way}: what was there stays beside it");
         server.process = serve_again(&server, &format!("log-{}", way.len()));
@@ -64,7 +68,7 @@ fn damaged_store_is_reported_and_restored_from_backup() {
             let found = http_get(server.http, &format!("/v1/clusters/{name}"));
             assert!(found.is_some_and(|(status, _)| status == 200), "{way}: {name}");
         }
-        let (is_done, told) = run(&server, &["store", "verify"]);
-        assert!(is_done, "{told}");
+        let (is_done, output_text) = run(&server, &["store", "verify"]);
+        assert!(is_done, "{output_text}");
     }
 }

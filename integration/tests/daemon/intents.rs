@@ -23,7 +23,7 @@ fn intent(name: &str, service: &str, external: &str) -> String {
     .to_string()
 }
 
-fn told(server: &Fairway, method: &str, path: &str, body: &str, status: u16) -> Value {
+fn request(server: &Fairway, method: &str, path: &str, body: &str, status: u16) -> Value {
     let (code, _, text) = ask(server, method, path, "", body);
     assert_eq!(code, status, "{method} {path}: {text}");
     serde_json::from_str(&text).unwrap_or_default()
@@ -40,12 +40,13 @@ fn condition<'a>(intent: &'a Value, kind: &str) -> (&'a str, &'a str, &'a str) {
 #[test]
 fn intent_status_has_answers_members_and_conflicts() {
     let server = Fairway::start(SCENE, &[]);
-    let dry = told(&server, "PUT", &format!("{W}/shop?dryRun=true"), &intent("shop", "shop", "shop.gslb.example"), 200);
+    let dry =
+        request(&server, "PUT", &format!("{W}/shop?dryRun=true"), &intent("shop", "shop", "shop.gslb.example"), 200);
     assert_eq!(dry["created"], json!(["inbound/p/a/v1/default/default/shop"]), "{dry}");
     assert!(dry["dryRun"] == true && !dry["effect"].as_array().unwrap().is_empty(), "{dry}");
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.rcode == 3), "nothing was written");
 
-    let made = told(&server, "POST", W, &intent("shop", "shop", "shop.gslb.example"), 201);
+    let made = request(&server, "POST", W, &intent("shop", "shop", "shop.gslb.example"), 201);
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
     assert_eq!(condition(&made, "Accepted"), ("True", "Valid", ""));
     assert_eq!(condition(&made, "Conflict"), ("False", "None", ""));
@@ -57,17 +58,17 @@ fn intent_status_has_answers_members_and_conflicts() {
     assert_eq!(status["members"], json!([member]), "{status}");
 
     // A newer intent with the same name, created with the other path family: members are merged, and both report it.
-    let younger = told(&server, "POST", E, &intent("late", "pay", "shop.gslb.example"), 201);
-    let (is, why, words) = condition(&younger, "Conflict");
+    let newer = request(&server, "POST", E, &intent("late", "pay", "shop.gslb.example"), 201);
+    let (is, why, words) = condition(&newer, "Conflict");
     assert!((is, why) == ("True", "Shadowed") && words.contains("/shop, which is older"), "{words}");
-    assert_eq!(condition(&younger, "Accepted"), ("True", "JoinedAnother", ""));
-    let older = told(&server, "GET", &format!("{E}/shop"), "", 200);
+    assert_eq!(condition(&newer, "Accepted"), ("True", "JoinedAnother", ""));
+    let older = request(&server, "GET", &format!("{E}/shop"), "", 200);
     let (is, why, words) = condition(&older, "Conflict");
     assert!((is, why) == ("True", "Holds") && words.contains("default/late claim"), "{words}");
     let sources = older["status"]["members"].as_array().unwrap().iter();
     let sources: Vec<_> = sources.map(|of| (of["cluster"].clone(), of["weight"]["source"].clone())).collect();
     assert_eq!(sources, [(json!("eu1"), json!("services")), (json!("us1"), json!("another intent"))]);
-    let listed = told(&server, "GET", W, "", 200);
+    let listed = request(&server, "GET", W, "", 200);
     assert_eq!(listed[1]["status"], older["status"], "a list says it too");
 
     // An intent without effect reports the reason, also before it is written.
@@ -75,20 +76,20 @@ fn intent_status_has_answers_members_and_conflicts() {
         [("none", "nobody", "none.gslb.example", "no declared cluster"), ("far", "shop", "far.example.org", "zone")]
     {
         let body = intent(name, service, external);
-        let dry = told(&server, "POST", &format!("{W}?dryRun=true"), &body, 200);
+        let dry = request(&server, "POST", &format!("{W}?dryRun=true"), &body, 200);
         assert!(dry["rejected"][0].as_str().is_some_and(|text| text.contains(why)), "{dry}");
-        let made = told(&server, "POST", W, &body, 201);
+        let made = request(&server, "POST", W, &body, 201);
         let (is, reason, words) = condition(&made, "Accepted");
         assert!((is, reason) == ("False", "Invalid") && words.contains(why), "{words}");
         assert_eq!(condition(&made, "Ready").1, "Rejected");
         assert!(made["status"].get("answered").is_none());
     }
     let inner = json!({"metadata": {"name": "in"}, "spec": {"app": "a", "serviceName": "shop"}}).to_string();
-    assert_eq!(condition(&told(&server, "POST", W, &inner, 201), "Ready").1, "NotExternal");
-    let dry = told(&server, "DELETE", &format!("{W}/shop?dryRun=true"), "", 200);
+    assert_eq!(condition(&request(&server, "POST", W, &inner, 201), "Ready").1, "NotExternal");
+    let dry = request(&server, "DELETE", &format!("{W}/shop?dryRun=true"), "", 200);
     assert_eq!(dry["deleted"], json!(["inbound/p/a/v1/default/default/shop"]), "{dry}");
     // PUT accepts the body of GET.
-    told(&server, "PUT", &format!("{W}/shop"), &older.to_string(), 200);
+    request(&server, "PUT", &format!("{W}/shop"), &older.to_string(), 200);
 }
 
 /// Returns Fairway's own path of the intent that ONAP names `NAME`.
@@ -106,11 +107,11 @@ fn intents_of_all_projects_are_listed_and_changed_by_key() {
     assert_eq!(code, 201, "{text}");
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
     let other = W.replace("/p/", "/q/");
-    told(&server, "POST", &other, &intent("pay", "pay", "pay.gslb.example"), 201);
-    told(&server, "POST", W, &intent("mail", "pay", "mail.gslb.example"), 201);
+    request(&server, "POST", &other, &intent("pay", "pay", "pay.gslb.example"), 201);
+    request(&server, "POST", W, &intent("mail", "pay", "mail.gslb.example"), 201);
 
     let keys = |query: &str| {
-        let list = told(&server, "GET", &format!("/v1/intents{query}"), "", 200);
+        let list = request(&server, "GET", &format!("/v1/intents{query}"), "", 200);
         let keys = list["items"].as_array().unwrap().iter().map(|item| item["key"].as_str().unwrap().to_owned());
         (keys.collect::<Vec<_>>(), list["next"].clone())
     };
@@ -121,17 +122,17 @@ fn intents_of_all_projects_are_listed_and_changed_by_key() {
     assert_eq!(keys(&format!("?after={}", all[1])), (all[2..].to_vec(), Value::Null));
     assert_eq!(keys("?project=q"), (all[2..].to_vec(), Value::Null));
     assert_eq!(keys("?contains=Shop.gslb"), (vec![all[1].clone()], Value::Null), "by the name that is answered");
-    told(&server, "GET", "/v1/intents?limit=0", "", 400);
+    request(&server, "GET", "/v1/intents?limit=0", "", 400);
 
-    let list = told(&server, "GET", "/v1/intents?contains=shop", "", 200);
+    let list = request(&server, "GET", "/v1/intents?contains=shop", "", 200);
     let item = &list["items"][0];
-    let one = told(&server, "GET", &own("shop"), "", 200);
+    let one = request(&server, "GET", &own("shop"), "", 200);
     assert_eq!((&item["intent"], &item["metadata"]["reason"]), (&one, &json!("it opens")));
-    assert_eq!(told(&server, "GET", &format!("{W}/shop"), "", 200), one, "the same object as on the other paths");
+    assert_eq!(request(&server, "GET", &format!("{W}/shop"), "", 200), one, "the same object as on the other paths");
 
     let (_, made) = watcher.event("changed");
     assert_eq!((&made["key"], condition(&made["intent"], "Ready").0), (&json!(all[1]), "True"));
-    told(&server, "DELETE", &own("shop"), "", 204);
+    request(&server, "DELETE", &own("shop"), "", 204);
     // Changes of another project in between are not sent to this watcher.
     assert_eq!(watcher.event("changed").1["key"], all[0]);
     assert_eq!(watcher.event("deleted").1["name"], all[1]);
@@ -143,12 +144,12 @@ fn intent_created_by_post_has_a_history() {
     let key = "inbound/p/a/v1/default/default/shop";
     let spec = |external: &str| serde_json::from_str::<Value>(&intent("shop", "shop", external)).expect("it is JSON");
     let item = |external: &str| json!({"key": key, "metadata": {}, "intent": spec(external)}).to_string();
-    let dry = told(&server, "POST", "/v1/intents?dryRun=true", &item("shop.gslb.example"), 200);
+    let dry = request(&server, "POST", "/v1/intents?dryRun=true", &item("shop.gslb.example"), 200);
     assert_eq!((&dry["created"], &dry["differences"][0]["object"]), (&json!([key]), &json!(key)), "{dry}");
     let (code, head, text) = ask(&server, "POST", "/v1/intents?reason=it+opens", "", &item("shop.gslb.example"));
     assert!(code == 201 && head.contains(&format!("location: /v1/intents/{key}")), "{code} {head} {text}");
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
-    told(&server, "POST", "/v1/intents", &item("shop.gslb.example"), 409);
+    request(&server, "POST", "/v1/intents", &item("shop.gslb.example"), 409);
     let (no_text, other) = (
         item("shop.gslb.example").replace("\"externalSupport\":true", "\"port\":99999"),
         item("shop.gslb.example").replace("default/shop", "default/other"),
@@ -161,13 +162,13 @@ fn intent_created_by_post_has_a_history() {
         (no_text.as_str(), 422, "/intent/spec/port"),
         (other.as_str(), 400, "the path about"),
     ] {
-        let refused = told(&server, "POST", "/v1/intents", body, status).to_string();
+        let refused = request(&server, "POST", "/v1/intents", body, status).to_string();
         assert!(refused.contains(why), "{body}: {refused}");
     }
 
-    told(&server, "PUT", &own("shop"), &intent("shop", "pay", "shop.gslb.example"), 200);
-    told(&server, "DELETE", &format!("{}?reason=it+closes", own("shop")), "", 204);
-    let history = told(&server, "GET", &format!("{}/history", own("shop")), "", 200);
+    request(&server, "PUT", &own("shop"), &intent("shop", "pay", "shop.gslb.example"), 200);
+    request(&server, "DELETE", &format!("{}?reason=it+closes", own("shop")), "", 204);
+    let history = request(&server, "GET", &format!("{}/history", own("shop")), "", 200);
     let entries: Vec<_> = history.as_array().expect("a list").iter().collect();
     let service = |entry: &Value| entry["object"]["spec"]["serviceName"].clone();
     assert_eq!(
@@ -176,7 +177,7 @@ fn intent_created_by_post_has_a_history() {
     );
     assert_eq!((&entries[0]["reason"], &entries[2]["reason"]), (&json!("it closes"), &json!("it opens")));
     assert!(entries[0]["object"].is_null(), "{history}");
-    told(&server, "GET", &format!("{}/history", own("never")), "", 404);
+    request(&server, "GET", &format!("{}/history", own("never")), "", 404);
 }
 
 #[test]
@@ -212,7 +213,7 @@ fn repeated_intent_write_with_idempotency_key_is_done_once() {
     let gone = send("DELETE", &one, "e", "");
     assert_eq!((gone.0, send("DELETE", &one, "e", ""), send("DELETE", &one, "", "").0), (204, gone, 404));
     assert_eq!(send("POST", W, "a", &body), made, "it is not made again");
-    let history = told(&server, "GET", &format!("{}/history", own("shop")), "", 200);
+    let history = request(&server, "GET", &format!("{}/history", own("shop")), "", 200);
     assert_eq!(history.as_array().map(Vec::len), Some(3), "{history}");
 }
 
@@ -231,33 +232,37 @@ fn apply_of_intents_prints_the_change_before() {
     };
     let run = |arguments: &[&str]| {
         let output = server.command(arguments);
-        let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        (output.status.code(), told)
+        let output_text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.code(), output_text)
     };
     let path = file.to_str().expect("a plain path");
     write("shop");
-    let (code, told) = run(&["diff", "-f", path]);
-    assert!(code == Some(4) && told.contains("+ {") && told.contains("shop.gslb.example"), "{told}");
-    let (code, told) = run(&["apply", "-f", path]);
-    assert!(code == Some(0) && told.contains("created  inbound/p/a/v1/default/default/shop"), "{told}");
+    let (code, output_text) = run(&["diff", "-f", path]);
+    assert!(
+        code == Some(4) && output_text.contains("+ {") && output_text.contains("shop.gslb.example"),
+        "{output_text}"
+    );
+    let (code, output_text) = run(&["apply", "-f", path]);
+    assert!(code == Some(0) && output_text.contains("created  inbound/p/a/v1/default/default/shop"), "{output_text}");
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
     assert_eq!(run(&["diff", "-f", path]), (Some(0), String::new()));
     write("pay");
-    let (code, told) = run(&["diff", "-f", path]);
-    let lines: Vec<&str> = told.lines().map(str::trim).collect();
+    let (code, output_text) = run(&["diff", "-f", path]);
+    let lines: Vec<&str> = output_text.lines().map(str::trim).collect();
     let wanted =
         ["inbound/p/a/v1/default/default/shop", "- /spec/serviceName: \"shop\"", "+ /spec/serviceName: \"pay\""];
-    assert_eq!((code, &lines[..]), (Some(4), &wanted[..]), "{told}");
+    assert_eq!((code, &lines[..]), (Some(4), &wanted[..]), "{output_text}");
     assert!(
         resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])),
         "nothing was changed"
     );
     assert_eq!(run(&["apply", "-f", path, "--prune"]).0, Some(0));
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.2"])), "it was");
-    let (_, told) = run(&["get", "intents"]);
-    assert!(told.contains("inbound/p/a/v1/default/default/shop  served"), "{told}");
-    let (_, told) = run(&["get", "intents", "inbound/p/a/v1/default/default/shop", "--json"]);
-    assert!(told.contains("\"serviceName\": \"pay\""), "{told}");
+    let (_, output_text) = run(&["get", "intents"]);
+    assert!(output_text.contains("inbound/p/a/v1/default/default/shop  served"), "{output_text}");
+    let (_, output_text) = run(&["get", "intents", "inbound/p/a/v1/default/default/shop", "--json"]);
+    assert!(output_text.contains("\"serviceName\": \"pay\""), "{output_text}");
     // Without the parent, and at an invalid path.
     for (key, why) in
         [("compound-inbound/p/a/v1/default/default/c/shop", "no compound"), ("inbound/p/shop", "is no key")]
@@ -266,8 +271,8 @@ fn apply_of_intents_prints_the_change_before() {
             "intents: [{{ key: {key}, intent: {{ metadata: {{ name: shop }}, spec: {{ app: a, serviceName: a }} }} }}]\n"
         );
         std::fs::write(&file, text).expect("the folder can be written");
-        let (code, told) = run(&["apply", "-f", path]);
-        assert!(code == Some(1) && told.contains(why), "{told}");
+        let (code, output_text) = run(&["apply", "-f", path]);
+        assert!(code == Some(1) && output_text.contains(why), "{output_text}");
     }
     assert_eq!(run(&["apply", "-f", path, "--prune", "--dry-run"]).0, Some(1));
     assert_eq!(run(&["delete", "intents", "inbound/p/a/v1/default/default/shop"]).0, Some(0));
@@ -299,14 +304,14 @@ fn prune_removes_only_intents_of_the_same_identity() {
     let all = ["stays", "goes", "edited", "again"].map(item);
     assert_eq!(applied(&server, &all, &["apply"]).0, Some(0));
     // Over HTTP the identity differs: with ONAP's path, with the page's path, and with `apply`.
-    told(&server, "POST", W, &intent("ordered", "shop", "ordered.gslb.example"), 201);
-    told(&server, "PUT", &own("edited"), &intent("edited", "pay", "edited.gslb.example"), 200);
+    request(&server, "POST", W, &intent("ordered", "shop", "ordered.gslb.example"), 201);
+    request(&server, "PUT", &own("edited"), &intent("edited", "pay", "edited.gslb.example"), 200);
     let theirs = json!({"intents": [item("theirs"), item("mended")]}).to_string();
-    told(&server, "POST", "/v1/apply", &theirs, 200);
-    told(&server, "PUT", &own("mended"), &intent("mended", "pay", "mended.gslb.example"), 200);
+    request(&server, "POST", "/v1/apply", &theirs, 200);
+    request(&server, "PUT", &own("mended"), &intent("mended", "pay", "mended.gslb.example"), 200);
     // An equivalent intent changes nothing and keeps its owner.
-    told(&server, "PUT", &own("again"), &intent("again", "shop", "again.gslb.example"), 200);
-    let list = told(&server, "GET", "/v1/intents", "", 200);
+    request(&server, "PUT", &own("again"), &intent("again", "shop", "again.gslb.example"), 200);
+    let list = request(&server, "GET", "/v1/intents", "", 200);
     let is_applied = |item: &Value| item["metadata"]["applied"] == true;
     let noted: Vec<_> = list["items"].as_array().expect("a list").iter().filter(|item| is_applied(item)).collect();
     let noted: Vec<_> = noted.iter().map(|item| item["key"].as_str().unwrap_or_default().to_owned()).collect();
@@ -335,7 +340,7 @@ fn prune_removes_only_intents_of_the_same_identity() {
     assert_eq!(applied(&server, &rest, &["diff", "--prune"]), (Some(0), String::new()));
 
     // The other identity prunes its own intents.
-    let pruned = told(&server, "POST", "/v1/apply?prune=true", "{}", 200);
+    let pruned = request(&server, "POST", "/v1/apply?prune=true", "{}", 200);
     assert_eq!(pruned["deleted"], json!([key("theirs")]), "{pruned}");
     assert_eq!(names.map(is_answered), [true, false, true, true, true, false, true]);
 }
@@ -349,9 +354,9 @@ fn referenced_intent_is_not_pruned() {
     let both = [compound, child];
     assert_eq!(applied(&server, &[&both[..], &["shop", "mail"].map(item)].concat(), &["apply"]).0, Some(0));
     let client = json!({"metadata": {"name": "office"}, "spec": {"cidrs": ["198.51.100.0/24"]}}).to_string();
-    told(&server, "POST", &format!("{W}/mail/clients"), &client, 201);
+    request(&server, "POST", &format!("{W}/mail/clients"), &client, 201);
     let set = json!({"name": "front", "set": [{"inbound": "shop"}]}).to_string();
-    told(&server, "POST", W.trim_end_matches("/inbound-intents"), &set, 201);
+    request(&server, "POST", W.trim_end_matches("/inbound-intents"), &set, 201);
 
     for (rest, held, by) in [
         (vec![&both[1]], "compound/p/a/v1/default/default/all", "compound-inbound/p/a/v1/default/default/all/part"),

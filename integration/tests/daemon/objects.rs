@@ -87,7 +87,7 @@ fn watcher_gets_each_served_change_and_resumes() {
         (&cluster["metadata"]["reason"], cluster["metadata"]["revision"].to_string()),
         (&"a test".into(), id.clone())
     );
-    assert_eq!(cluster["status"]["conditions"][2]["status"], "True", "it is told when it is served: {cluster}");
+    assert_eq!(cluster["status"]["conditions"][2]["status"], "True", "the condition Served is True: {cluster}");
 
     let named = server.command(&["delete", "names", NAME]);
     assert!(named.status.success(), "{}", said(&named));

@@ -53,9 +53,9 @@ fn new_mmdb_changes_answers_and_damaged_one_does_not() {
     put(&of("DE")[..100]);
     wait_until("the damaged database is refused", LIMIT, || state(server.http)["config"]["stale"] == true);
     let faults = state(server.http)["config"]["lastReload"]["errors"].clone();
-    let told = faults.to_string();
-    assert!(told.contains("places.mmdb is not an MMDB database, or is damaged"), "{told}");
-    assert_eq!(faults.as_array().map(Vec::len), Some(1), "one clear error: {told}");
+    let text = faults.to_string();
+    assert!(text.contains("places.mmdb is not an MMDB database, or is damaged"), "{text}");
+    assert_eq!(faults.as_array().map(Vec::len), Some(1), "one clear error: {text}");
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&US)));
 
     put(&of("DE"));
@@ -64,7 +64,7 @@ fn new_mmdb_changes_answers_and_damaged_one_does_not() {
     let explained = said(&server.command(&["explain", NAME, "--client", "127.0.0.0/24"]));
     let place =
         "told by: 127.0.0.0 -> country DE, continent EU (127.0.0.0/8, database places.mmdb); geo.prefer[0] holds";
-    for told in ["place of 127.0.0.0/8: row 1 of", "as all of 127.0.0.0/8; ECS scope 8:", place] {
-        assert!(explained.contains(told), "{told} is not in\n{explained}");
+    for part in ["place of 127.0.0.0/8: row 1 of", "as all of 127.0.0.0/8; ECS scope 8:", place] {
+        assert!(explained.contains(part), "{part} is not in\n{explained}");
     }
 }

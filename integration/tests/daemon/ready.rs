@@ -18,7 +18,8 @@ const ADDRESS: [&str; 1] = ["192.0.2.1"];
 
 /// Returns a configuration whose callback is this port of loopback.
 fn telling(port: u16) -> String {
-    answering(&ADDRESS) + &format!("identity: {{ id: ns1 }}\nready: {{ callback: \"http://127.0.0.1:{port}/told\" }}\n")
+    answering(&ADDRESS)
+        + &format!("identity: {{ id: ns1 }}\nready: {{ callback: \"http://127.0.0.1:{port}/ready\" }}\n")
 }
 
 /// A receiver that accepts every message, and the messages.
@@ -36,7 +37,7 @@ fn receiver(port: u16) -> (Gateway, mpsc::Receiver<serde_json::Value>) {
         }
         let request = String::from_utf8(request).expect("a request is text");
         let (head, body) = request.split_once("\r\n\r\n").expect("a request has a head");
-        assert!(head.starts_with("POST /told HTTP/1.1\r\n"), "{head}");
+        assert!(head.starts_with("POST /ready HTTP/1.1\r\n"), "{head}");
         let _ = send.send(serde_json::from_str(body).expect("a message is JSON"));
         let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
     };
@@ -50,12 +51,12 @@ fn late_receiver_gets_the_metrics_once_and_at_the_stop() {
     let tries = |server: &Fairway, outcome| server.metric("fairway_ready_callbacks_total", outcome);
     wait_until("a try is refused", LIMIT, || tries(&server, "failed") >= 1.0);
     let (gateway, messages) = receiver(port);
-    let message = messages.recv_timeout(LIMIT).expect("it is told");
+    let message = messages.recv_timeout(LIMIT).expect("a message");
     assert_eq!((&message["ready"], &message["instance"]), (&true.into(), &"ns1".into()), "{message}");
     assert!(message["version"].is_string() && message["time"].as_str().is_some_and(|t| t.ends_with('Z')), "{message}");
     wait_until("it is counted", LIMIT, || tries(&server, "delivered") == 1.0);
     server.process.signal("TERM");
-    assert_eq!(messages.recv_timeout(LIMIT).expect("it is told of the stop")["ready"], false);
+    assert_eq!(messages.recv_timeout(LIMIT).expect("a message about the stop")["ready"], false);
     assert!(server.process.ended(LIMIT).success());
     drop(gateway);
     assert!(messages.recv().is_err(), "two messages and no more");

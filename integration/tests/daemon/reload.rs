@@ -48,7 +48,9 @@ fn changed_file_is_loaded_without_losing_an_answer() {
     load.wait_for(50);
     load.stop().expect_whole(50);
     // The answers change a moment before the event is sent.
-    wait_until("it is told", LIMIT, || state(server.http)["config"]["lastReload"]["trigger"] == "files");
+    wait_until("the reload is in the state", LIMIT, || {
+        state(server.http)["config"]["lastReload"]["trigger"] == "files"
+    });
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn said(attributes: &[KeyValue], key: &str) -> Option<String> {
     match found.value.as_ref()?.value.as_ref()? {
         Value::StringValue(text) => Some(text.clone()),
         Value::IntValue(number) => Some(number.to_string()),
-        Value::BoolValue(truth) => Some(truth.to_string()),
+        Value::BoolValue(value) => Some(value.to_string()),
         _ => None,
     }
 }
@@ -242,9 +242,9 @@ fn unreachable_collector_does_not_delay_writes_and_is_logged_once() {
         send(server.http, "GET", "/v1/pools", &traceparent("7bf92f3577b34da6a3ce929d0e0e4736", "01"), "");
         !collector.of("7bf92f3577b34da6a3ce929d0e0e4736").is_empty()
     });
-    let told = || server.process.output().matches("trace export recovered").count();
-    wait_until("it is told", LIMIT, || told() > 0);
-    assert_eq!(told(), 1);
+    let recoveries = || server.process.output().matches("trace export recovered").count();
+    wait_until("the log has the recovery", LIMIT, || recoveries() > 0);
+    assert_eq!(recoveries(), 1);
 }
 
 #[test]

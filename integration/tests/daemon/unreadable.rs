@@ -139,7 +139,7 @@ fn start_with_invalid_data_folder_names_it_and_ends() {
         let faults: Vec<_> = text.lines().filter(|line| line.contains("data folder")).collect();
         let [fault] = faults[..] else { panic!("{kind:?}: {text}") };
         assert!(fault.contains(&format!("data folder {}: not a directory; ", data.display())), "{fault}");
-        assert!(fault.ends_with("give another --data-dir"), "the cause is told twice: {fault}");
+        assert!(fault.ends_with("give another --data-dir"), "the cause is repeated: {fault}");
     }
 }
 
@@ -152,8 +152,8 @@ fn unreadable_state_file_does_not_prevent_the_start() {
             kind.put(&folder.path().join("data").join(name));
             let server = Fairway::start_in(folder, dns, http);
             wait_answer(dns, WWW, &["192.0.2.1"], LIMIT);
-            let told = server.process.output();
-            assert!(kind == Kind::Dangling || told.contains(name), "{name} {kind:?}: {told}");
+            let output = server.process.output();
+            assert!(kind == Kind::Dangling || output.contains(name), "{name} {kind:?}: {output}");
         }
     }
 }

@@ -48,8 +48,8 @@ impl Watcher {
         let mut id = String::new();
         loop {
             let line = self.line("").expect("the stream goes on");
-            if let Some(told) = line.strip_prefix("id: ") {
-                id = told.to_owned();
+            if let Some(value) = line.strip_prefix("id: ") {
+                id = value.to_owned();
             }
             if line == format!("event: {kind}") {
                 let body = self.line("data: ").expect("an event has a body");
@@ -72,13 +72,13 @@ fn health_transition_event_has_its_impact_and_is_resent_after_last_event_id() {
 
     drop(eu1);
     // First health transitions may still arrive.
-    let is_down = |(_, flip): &(String, serde_json::Value)| flip["to"] == "down";
-    let (_, flip) = std::iter::repeat_with(|| watcher.event("transition")).find(is_down).expect("it never ends");
-    assert_eq!(flip["clusters"][0], "eu1");
-    assert_eq!((&flip["to"], &flip["cause"]), (&"down".into(), &"connection refused".into()));
-    assert_eq!((&flip["poolsMoved"], &flip["namesMoved"]), (&1.into(), &1.into()));
-    assert_eq!(flip["pools"][0]["moved"], 100.0);
-    let shares = flip["pools"][0]["shares"].as_array().expect("a list");
+    let is_down = |(_, transition): &(String, serde_json::Value)| transition["to"] == "down";
+    let (_, transition) = std::iter::repeat_with(|| watcher.event("transition")).find(is_down).expect("it never ends");
+    assert_eq!(transition["clusters"][0], "eu1");
+    assert_eq!((&transition["to"], &transition["cause"]), (&"down".into(), &"connection refused".into()));
+    assert_eq!((&transition["poolsMoved"], &transition["namesMoved"]), (&1.into(), &1.into()));
+    assert_eq!(transition["pools"][0]["moved"], 100.0);
+    let shares = transition["pools"][0]["shares"].as_array().expect("a list");
     let share = |of: &str| shares.iter().find(|share| share["cluster"] == of).map(|share| share["after"].clone());
     assert_eq!((share("eu1"), share("us1")), (Some(0.0.into()), Some(100.0.into())));
     // The state may have been sent before the transition; a new watcher gets the current state.
@@ -86,7 +86,10 @@ fn health_transition_event_has_its_impact_and_is_resent_after_last_event_id() {
     assert_ne!(after["runtimeState"], state["runtimeState"]);
 
     let mut later = Watcher::new(server.http, "", &format!("Last-Event-ID: {before}\r\n"));
-    assert_eq!(std::iter::repeat_with(|| later.event("transition")).find(is_down).expect("it never ends").1, flip);
+    assert_eq!(
+        std::iter::repeat_with(|| later.event("transition")).find(is_down).expect("it never ends").1,
+        transition
+    );
     let mut stranger = Watcher::new(server.http, "?after=00000000.7", "");
     stranger.event("reset");
 }

@@ -195,8 +195,8 @@ fn repeated_write_to_another_server_is_done_once() {
         sent.map(|sent| sent.join().expect("it ends"))
     });
     let created = said.iter().filter(|text| text.starts_with("HTTP/1.1 201")).count();
-    let told = said.iter().filter(|text| text.starts_with("HTTP/1.1 409")).count();
-    assert!(created >= 1 && created + told == 2, "{said:?}");
+    let conflicts = said.iter().filter(|text| text.starts_with("HTTP/1.1 409")).count();
+    assert!(created >= 1 && created + conflicts == 2, "{said:?}");
     let (_, history) = http_get(servers[0].http, "/v1/clusters/us1/history").expect("an answer");
     let history: Value = serde_json::from_str(&history).expect("it is JSON");
     assert_eq!(history.as_array().map(Vec::len), Some(1), "{history}");
@@ -460,7 +460,7 @@ fn backup_works_with_and_without_etcd_and_starts_a_new_server() {
     wait_until("it is served", LIMIT, || resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.1"])));
     let scratch = TempDir::new().expect("a temporary folder");
     let path = |name: &str| scratch.path().join(name).to_str().expect("a plain path").to_owned();
-    let count = |output: &Output| said(output).split_once(": ").map(|(_, told)| told.trim().to_owned());
+    let count = |output: &Output| said(output).split_once(": ").map(|(_, count)| count.trim().to_owned());
     let beside = server.command(&["store", "backup", &path("with.redb")]);
     done(&beside);
     done(&server.command(&["store", "verify"]));

@@ -46,8 +46,8 @@ impl Hooked {
     fn bring(&self, owner: &str, create: &Value) {
         let body = json!({ "create": create }).to_string();
         wait_until("it is taken", LIMIT, || {
-            let (status, told) = self.call("POST", &format!("/owners/{owner}/records"), &body);
-            assert!(matches!(status, 204 | 503), "{status} {told}");
+            let (status, answer) = self.call("POST", &format!("/owners/{owner}/records"), &body);
+            assert!(matches!(status, 204 | 503), "{status} {answer}");
             status == 204
         });
     }

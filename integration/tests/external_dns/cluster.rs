@@ -35,8 +35,8 @@ impl Cluster {
         let both = log.try_clone().expect("a descriptor is free");
         script.arg(parts()).arg(cluster.kube()).arg(free_port().to_string()).arg(etcd);
         let status = script.stdin(std::process::Stdio::null()).stdout(log).stderr(both).status();
-        let told = || fs::read_to_string(cluster.folder.path().join("up.log")).unwrap_or_default();
-        assert!(status.is_ok_and(|status| status.success()), "kube-up.sh: {}", told());
+        let log = || fs::read_to_string(cluster.folder.path().join("up.log")).unwrap_or_default();
+        assert!(status.is_ok_and(|status| status.success()), "kube-up.sh: {}", log());
         cluster
     }
 

@@ -103,8 +103,8 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{}\", tls: {{ cert: {{
     fs::write(&cert, &whole[..whole.len() / 2]).expect("the folder can be written");
     wait_until("it is refused", LIMIT, || refused() > before);
     let status = server.command(&["status"]);
-    let told = String::from_utf8_lossy(&status.stdout).into_owned();
-    assert_eq!(told.matches("give a certificate and its key").count(), 1, "{told}");
+    let text = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert_eq!(text.matches("give a certificate and its key").count(), 1, "{text}");
     assert_eq!(shown(certificates, webhook), "serial=12");
     asked_again(&mut client);
     fs::write(&cert, &whole).expect("the folder can be written");

@@ -85,10 +85,10 @@ class Page:
         self.until("() => document.querySelector('#services-grid .row[data-index]:not(.waiting):not([hidden])')")
 
     def console(self, message):
-        # A server that is gone is told by the browser itself; nothing in the page can keep it from that.
+        # The browser itself reports a server that is gone; the page cannot prevent that.
         if self.lost and "net::ERR" in message.text:
             return
-        # So is a question at fault, which the API answers with one of these.
+        # The same holds for an invalid request, which the API answers with one of these.
         if self.wrong and any(f"status of {status}" in message.text for status in (400, 403, 404, 412, 422)):
             return
         if message.type in ("error", "warning"):

@@ -22,7 +22,7 @@ def fault_of(view, words):
     return view.text(f"#{[of for of in ids if of.endswith('-fault')][0]}")
 
 
-def told(view, pattern):
+def editor_says(view, pattern):
     """Waits for what is said of the draft."""
     view.until("pattern => new RegExp(pattern).test(document.querySelector('#editor-said').textContent)", pattern)
 
@@ -54,7 +54,7 @@ def make(view):
     page.keyboard.press("Enter")
     page.wait_for_selector("#editor[open]")
     equal(page.evaluate("document.activeElement.id"), "editor-kind", "where one begins")
-    told(view, "^Still needed: Project, Composite app, Name\\.$")
+    editor_says(view, "^Still needed: Project, Composite app, Name\\.$")
     for words in ("web", "shop", "v1", "default", "default", "checkout"):
         page.keyboard.press("Tab")
         page.keyboard.press("ControlOrMeta+a")
@@ -62,7 +62,7 @@ def make(view):
     equal(page.evaluate("document.activeElement.id"), "editor-at-name", "the order of stops")
     # Nothing but the place is known: the server says what is needed, each at its field.
     view.wrong = True
-    told(view, "fault")
+    editor_says(view, "fault")
     body = {"metadata": {"name": "checkout"}, "spec": {"externalSupport": True}}
     status, problem = sent("PUT", f"/v1/intents/{KEY}?dryRun=true", body)
     equal(status, 422, "a draft without a service")
@@ -79,10 +79,10 @@ def make(view):
     _, problem = sent("PUT", f"/v1/intents/{KEY}?dryRun=true", body)
     [only] = [fault for fault in problem["errors"] if fault["pointer"] == "/spec/port"]
     equal(fault_of(view, "Port"), only["detail"], "the fault at the port")
-    assert page.locator("#editor-save").is_disabled(), "what is at fault cannot be saved"
+    assert page.locator("#editor-save").is_disabled(), "an invalid intent cannot be saved"
     page.screenshot(path=f"{sys.argv[5]}/editor-fault-1440-light.png")
     field(view, "Port").fill("")
-    told(view, "^It fits")
+    editor_says(view, "^It fits")
     view.wrong = False
     for at, (cluster, weight) in enumerate([("eu1", "60"), ("us1", "40")]):
         page.click("#editor-add")
@@ -90,7 +90,7 @@ def make(view):
         view.wrong = True
         page.keyboard.type(cluster)
         page.locator(f"#editor-member-{at}-weight").fill(weight)
-    told(view, "^It fits")
+    editor_says(view, "^It fits")
     view.wrong = False
     body = json.loads(page.input_value("#editor-json"))
     equal(body["spec"]["gslb"]["members"], [{"cluster": "eu1", "weight": 60, "tier": 1}, {"cluster": "us1", "weight": 40, "tier": 1}], "the draft")
@@ -118,7 +118,7 @@ def change_weight(view):
     row(view).get_by_role("button").click()
     view.page.wait_for_selector("#editor[open]")
     view.page.locator("#editor-member-0-weight").fill("10")
-    told(view, "^It fits: 1 value")
+    editor_says(view, "^It fits: 1 value")
     equal(view.texts(".difference .change code"), ["/spec/gslb/members/0/weight 60", "/spec/gslb/members/0/weight 10"], "the difference")
     view.page.click("#editor-save")
     view.page.wait_for_selector("#editor", state="hidden")
@@ -127,12 +127,12 @@ def change_weight(view):
 
 
 def two_at_once(view):
-    """Somebody else changes it while it is open: that is told, and both changes can be kept."""
+    """Another client changes it while it is open: the page shows that, and both changes can be kept."""
     page = view.page
     row(view).get_by_role("button").click()
     page.wait_for_selector("#editor[open]")
     page.locator("#editor-member-1-weight").fill("90")
-    told(view, "^It fits: 1 value")
+    editor_says(view, "^It fits: 1 value")
     _, body = get(f"/v1/intents/{KEY}")
     body["spec"]["gslb"]["ttl"] = 30
     status, said = sent("PUT", f"/v1/intents/{KEY}?reason=longer", body)
@@ -143,7 +143,7 @@ def two_at_once(view):
     equal([code for code in view.texts("#editor-conflict .change code") if "ttl" in code][-1].split()[0], "/spec/gslb/ttl", "what the other one changed")
     page.screenshot(path=f"{sys.argv[5]}/conflict-1440-light.png")
     page.get_by_role("button", name="Put my changes on top of theirs").click()
-    told(view, "^It fits: 1 value")
+    editor_says(view, "^It fits: 1 value")
     view.wrong = False
     page.click("#editor-save")
     page.wait_for_selector("#editor", state="hidden")
@@ -156,16 +156,16 @@ def two_at_once(view):
 
 
 def deleted_meanwhile(view):
-    """Somebody else deletes it while it is open: that is told without a touch, and it can be made anew."""
+    """Another client deletes it while it is open: the page shows that, and it can be created again."""
     page = view.page
     row(view).get_by_role("button").click()
     page.wait_for_selector("#editor[open]")
-    told(view, "^Nothing is changed yet")
+    editor_says(view, "^Nothing is changed yet")
     view.wrong = True
     equal(sent("DELETE", f"/v1/intents/{KEY}", {})[0], 204, "somebody else's deletion")
     view.until("() => document.querySelector('#editor-conflict').textContent.includes('It was deleted meanwhile')")
     page.get_by_role("button", name="Make it anew from what is here").click()
-    told(view, "^It fits")
+    editor_says(view, "^It fits")
     view.wrong = False
     page.click("#editor-save")
     page.wait_for_selector("#editor", state="hidden")
@@ -175,7 +175,7 @@ def deleted_meanwhile(view):
 
 
 def late_word_of_a_deletion(view):
-    """What would come of deleting one intent is told too late, when another one is open: that one is not about to be deleted."""
+    """The effect of deleting one intent arrives late, when another one is open: that one is not deleted."""
     page = view.page
     other = KEY.replace("checkout", "second")
     body = {"metadata": {"name": "second"}, "spec": {"app": "a", "serviceName": "web"}}
@@ -185,14 +185,14 @@ def late_word_of_a_deletion(view):
     page.route(lambda url: "dryRun" in url, lambda route: held.append(route) if route.request.method == "DELETE" else route.continue_())
     row(view).get_by_role("button").click()
     page.wait_for_selector("#editor[open]")
-    told(view, "^Nothing is changed yet")
+    editor_says(view, "^Nothing is changed yet")
     with page.expect_request(lambda request: request.method == "DELETE"):
         page.click("#editor-delete")
     page.keyboard.press("Escape")
     page.wait_for_selector("#editor", state="hidden")
     page.locator(f"[data-intent='{other}']").get_by_role("button").click()
     page.wait_for_selector("#editor[open]")
-    told(view, "^Nothing is changed yet")
+    editor_says(view, "^Nothing is changed yet")
     with page.expect_response(lambda response: response.request.method == "DELETE") as late:
         held[0].continue_()
     late.value.finished()
@@ -217,21 +217,21 @@ def other_kinds(view):
     field(view, "External name").fill("kinds.page.test")
     field(view, "TTL, seconds").fill("20")
     page.select_option("#editor-kind", "compound")
-    told(view, "^It would be kept, and not heeded")
+    editor_says(view, "^It would be kept, and not heeded")
     spec = {"externalName": "kinds.page.test", "ttl": 20}
     equal(json.loads(page.input_value("#editor-json")), {"metadata": {"name": "kinds"}, "spec": spec}, "a compound")
     assert page.locator("#editor-steering").is_hidden(), "its children have the members"
     page.select_option("#editor-kind", "outbound")
     field(view, "Service").fill("db")
-    told(view, "^It fits")
+    editor_says(view, "^It fits")
     equal(json.loads(page.input_value("#editor-json")), {"metadata": {"name": "kinds"}, "spec": {"serviceName": "db"}}, "what is used")
     assert page.locator("#editor-steering").is_hidden(), "what is used has no members"
     page.select_option("#editor-kind", "inbound")
     assert field(view, "Answer this name to clients").is_checked(), "what is exposed is answered unless one says no"
-    told(view, "^\\d+ fault|^It fits|^It would be kept")
+    editor_says(view, "^\\d+ fault|^It fits|^It would be kept")
     view.wrong = False
     page.click("#editor-close")
-    told(view, "^Not saved")
+    editor_says(view, "^Not saved")
     page.click("#editor-close")
     page.wait_for_selector("#editor", state="hidden")
 
@@ -267,9 +267,9 @@ def other_windows(started):
         view.shot(f"intents-{width}-{scheme}")
         row(view).get_by_role("button").click()
         view.page.wait_for_selector("#editor[open]")
-        told(view, "^Nothing is changed yet")
+        editor_says(view, "^Nothing is changed yet")
         view.page.locator("#editor-member-0-weight").fill("11")
-        told(view, "^It fits")
+        editor_says(view, "^It fits")
         equal(view.sideways(), 0, f"pixels beyond {width} with the editor")
         wide = "() => { const d = document.querySelector('#editor'); return d.scrollWidth - d.clientWidth; }"
         equal(view.page.evaluate(wide), 0, f"pixels beyond the editor at {width}")
@@ -277,7 +277,7 @@ def other_windows(started):
         view.page.screenshot(path=f"{sys.argv[5]}/editor-{width}-{scheme}.png")
         # Leaving with changes is asked for twice.
         view.page.keyboard.press("Escape")
-        told(view, "^Not saved")
+        editor_says(view, "^Not saved")
         view.page.click("#editor-close")
         view.page.wait_for_selector("#editor", state="hidden")
         view.close()
@@ -289,7 +289,7 @@ def delete(view):
     row(view).get_by_role("button").click()
     page.wait_for_selector("#editor[open]")
     page.click("#editor-delete")
-    told(view, "^Press Delete for good")
+    editor_says(view, "^Press Delete for good")
     equal(view.texts("#editor-outcome .plan-objects li"), [f"{KEY} is deleted"], "the plan")
     equal(page.evaluate("document.activeElement.id"), "editor-sure", "where the next press goes")
     assert answer(NAME), "nothing is deleted yet"

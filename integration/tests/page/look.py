@@ -76,10 +76,10 @@ def values_are_those_of_the_server(view):
     equal(sorted(shown), [name for name, _ in wanted], "names")
     for name, pool in wanted:
         members = pools[pool]["members"]
-        told = shares(shown[name].locator(".shares .hidden").text_content())
+        shown_shares = shares(shown[name].locator(".shares .hidden").text_content())
         for kind in ("declared", "arrived"):
             said = {m["cluster"]: m["share"][kind] for m in members}
-            equal(told[kind], None if None in said.values() else said, f"{name} {kind}")
+            equal(shown_shares[kind], None if None in said.values() else said, f"{name} {kind}")
         up = sum(m["eligibility"] in ("up", "unknown") for m in members)
         assert f"{up} of {len(members)} up" in shown[name].locator(".cell.health").text_content(), name
     rows = view.page.locator("#clusters-grid .rows > .row:not([hidden])").all()
@@ -131,14 +131,14 @@ def explain_box(view):
     view.wrong = False
 
 
-def flip_story(view, gateways):
-    """A gateway closes: the story says who, why and which answers; it opens: the opposite one."""
+def transition_impact(view, gateways):
+    """A gateway closes: the list names cluster, cause and moved answers; it opens: the opposite one."""
     gateways.pop("eu1").close()
     view.page.wait_for_selector("#flips-list [data-to=down][data-clusters=eu1]")
-    story = view.text("#flips-list [data-to=down][data-clusters=eu1]")
+    impact = view.text("#flips-list [data-to=down][data-clusters=eu1]")
     for part in ("eu1 is down", "connection refused", "3 names of 2 pools answered otherwise", "shop.page.test.", "pay"):
-        assert part in story, (part, story)
-    assert re.search(r"eu1\s*100\.0 % → 0\.0 %", story), story
+        assert part in impact, (part, impact)
+    assert re.search(r"eu1\s*100\.0 % → 0\.0 %", impact), impact
     view.until("() => document.querySelector('#flips-live').textContent.includes('eu1 is down')")
     view.until("() => document.querySelector('#services-grid .chip[data-standing=down]')?.textContent.includes('eu1')")
     view.until("() => document.querySelector('#tiles').textContent.includes('2 / 3')")
@@ -190,7 +190,7 @@ def filter_and_keyboard(view):
 
 
 def overrides_and_reload(view):
-    """A reason with markup in it is a text; a refused change is told with its faults."""
+    """A reason with markup in it is a text; a rejected change is shown with its errors."""
     said = command("POST", "/v1/overrides", {"scope": "ap1", "action": "drain", "reason": HOSTILE, "forSecs": 3600})
     view.page.wait_for_selector("#overrides-body table")
     row = view.page.locator("#overrides-body tbody tr")
@@ -223,7 +223,7 @@ def write(path, text):
 
 def absence(view):
     """The server goes: the page says so and how old it is, and comes back by itself."""
-    stories = view.page.locator("#flips-list > li").count()
+    entries = view.page.locator("#flips-list > li").count()
     view.lost = True
     order("stop")
     view.page.wait_for_selector("#banner:not([hidden])")
@@ -237,7 +237,7 @@ def absence(view):
     view.page.wait_for_selector("#link[data-link=live]")
     view.page.wait_for_selector("#banner", state="hidden")
     view.until("() => document.querySelector('#flips-list').textContent.includes('events were missed')")
-    assert view.page.locator("#flips-list > li").count() > stories, "what happened before is still told"
+    assert view.page.locator("#flips-list > li").count() > entries, "earlier events are still shown"
     values_are_those_of_the_server(view)
     view.lost = False
 
@@ -273,7 +273,7 @@ def main():
         values_are_those_of_the_server(view)
         answered_shares_arrive(view)
         explain_box(view)
-        flip_story(view, gateways)
+        transition_impact(view, gateways)
         push_loads(3)
         filter_and_keyboard(view)
         overrides_and_reload(view)

@@ -44,8 +44,8 @@ def contributions_are_those_of_the_server(view, owners):
         equal(since, item["since"], "since")
         words = "full weight" if item["leaseWeight"] >= 1 else f"{100 * item['leaseWeight']:.1f} % of its weight"
         assert words in cells[5] and re.search(r"fades in (\d+ s|\d+ min)", cells[5]), cells[5]
-        told = [f"{said['name']} {said['message']}" for said in item["warnings"]]
-        equal(row.locator(".warnings li").all_text_contents(), told, "conditions")
+        expected = [f"{said['name']} {said['message']}" for said in item["warnings"]]
+        equal(row.locator(".warnings li").all_text_contents(), expected, "conditions")
 
 
 def contributions_come_and_go(view):
@@ -115,7 +115,7 @@ def a_record_is_found_by_name(view):
     view.until("() => !document.querySelector('[data-provider=static] tbody')?.textContent.includes('shop.pub.example.')")
 
 
-def drift_is_told(view):
+def drift_is_shown(view):
     """Somebody takes our line out of the zone file: the next sync puts it back, and the page counts it."""
     path = f"{FOLDER}/pub.zone"
     with open(path) as file:
@@ -138,7 +138,7 @@ def main():
         publishing_is_that_of_the_server(view)
         a_plan(view)
         a_record_is_found_by_name(view)
-        drift_is_told(view)
+        drift_is_shown(view)
         for width, height, scheme in [(360, 800, "light"), (360, 800, "dark"), (1440, 1000, "dark"), (2560, 1300, "light")]:
             other = Page(started, width, height, scheme)
             other.page.wait_for_selector("[data-provider=waits]")

@@ -1,4 +1,4 @@
-"""A server that wants to know who asks: nothing is shown without a token; with it all is, also what is told as it happens; and the
+"""A server that requires authentication: the page shows nothing without a token; with it everything, also events; and the
 token is the tab's alone."""
 
 import sys
@@ -54,7 +54,7 @@ def main():
         view.until("() => document.querySelector('#services-grid .row[data-index]:not(.waiting):not([hidden])')")
         page.wait_for_selector("#link[data-link=live]")
         page.wait_for_selector("#who", state="hidden")
-        # What happens is told over the stream, too.
+        # Events arrive over the stream, too.
         order("reload")
         page.wait_for_selector("#flips-list [data-to=reload]")
         page.fill("#ask-name", "shop.page.test")

@@ -28,7 +28,7 @@ names: [{ name: nobodys.pub.example, pool: own }]
 const RECORDS: &str = "/v2/projects/p/dns-update-records";
 const BOTH: [&str; 2] = ["203.0.113.10", "203.0.113.20"];
 
-fn told(server: &Fairway, method: &str, path: &str, body: &Value, status: u16) -> Value {
+fn request(server: &Fairway, method: &str, path: &str, body: &Value, status: u16) -> Value {
     let (code, text) = http_json(server.http, method, path, &body.to_string()).expect("it answers");
     assert_eq!(code, status, "{method} {path}: {text}");
     serde_json::from_str(&text).unwrap_or_default()
@@ -38,14 +38,14 @@ fn told(server: &Fairway, method: &str, path: &str, body: &Value, status: u16) -
 fn intend(server: &Fairway, project: &str, name: &str) {
     let body = json!({"metadata": {"name": name}, "spec": {"app": "a", "serviceName": "a", "externalSupport": true,
         "externalName": format!("{name}.pub.example")}});
-    told(server, "PUT", &format!("/v1/intents/inbound/{project}/a/v1/default/default/{name}"), &body, 201);
+    request(server, "PUT", &format!("/v1/intents/inbound/{project}/a/v1/default/default/{name}"), &body, 201);
 }
 
 fn declare(server: &Fairway, name: &str, provider: &str, parameters: Value) {
     let mut all = json!({"domain-filter": "pub.example", "interval": "10s", "txt-owner-id": "us"});
     all.as_object_mut().expect("a map").extend(parameters.as_object().expect("a map").clone());
     let body = json!({"metadata": {"name": name}, "spec": {"provider": provider, "external-dns-parameters": all}});
-    let made = told(server, "POST", RECORDS, &body, 201).to_string();
+    let made = request(server, "POST", RECORDS, &body, 201).to_string();
     assert!(!made.contains(SECRET) && !made.contains("key-of-the-tests"), "{made}");
 }
 
@@ -115,7 +115,7 @@ impl Servers {
         declare(fairway, "zone", "file", json!({"path": "pub.zone"}));
         let body = json!({"metadata": {"name": "kube"}, "spec": {"provider": "dnsendpoint", "parameters": {
             "domain-filter": "pub.example"}}});
-        told(fairway, "POST", RECORDS, &body, 201);
+        request(fairway, "POST", RECORDS, &body, 201);
     }
 
     /// Returns the number of addresses that PowerDNS has for a name.

@@ -13,7 +13,7 @@ use fairway_providers::{
 use tokio::task::JoinSet;
 
 use crate::{
-    Wishes,
+    WantedSender,
     etcd::etcd,
     publisher,
     scripted::{Act, Scripted, well},
@@ -29,16 +29,16 @@ const SYNC_MAX: Duration = Duration::from_millis(1_250);
 struct Stage {
     name: &'static str,
     publisher: Publisher,
-    wishes: Wishes,
+    wanted: WantedSender,
 }
 
 fn stage(name: &'static str, provider: impl Provider + 'static) -> Stage {
-    let (publisher, wishes) = publisher(provider);
-    Stage { name, publisher, wishes }
+    let (publisher, wanted) = publisher(provider);
+    Stage { name, publisher, wanted }
 }
 
 /// Returns fifty names, whose addresses change with each round.
-fn wish(round: usize) -> Option<Arc<Wanted>> {
+fn wanted_sets(round: usize) -> Option<Arc<Wanted>> {
     let address = format!("203.0.113.{}", round % 250 + 1);
     let sets = (0..50).map(|n| set(&format!("n{n}"), Rtype::A, &[&address])).collect();
     Some(Arc::new(Wanted { sets, ..Wanted::default() }))
@@ -71,7 +71,7 @@ async fn failing_providers_do_not_delay_others() {
     let faulty = [hangs, fails, cuts, lies];
     let mut failing = JoinSet::new();
     for one in &faulty {
-        one.wishes.send_replace(wish(0));
+        one.wanted.send_replace(wanted_sets(0));
         let publisher = one.publisher.clone();
         failing.spawn(async move {
             loop {
@@ -83,7 +83,7 @@ async fn failing_providers_do_not_delay_others() {
     }
     for round in 1..=SYNCS {
         for one in &good {
-            one.wishes.send_replace(wish(round));
+            one.wanted.send_replace(wanted_sets(round));
             let begun = Instant::now();
             let outcome = one.publisher.apply(1_000).await.unwrap_or_else(|error| panic!("{}: {error}", one.name));
             assert!(outcome.broken.is_none() && outcome.refused.is_empty(), "{}: {outcome:?}", one.name);

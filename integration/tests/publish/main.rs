@@ -70,7 +70,7 @@ fn set(name: &str, rtype: Rtype, texts: &[&str]) -> ProviderRecordSet {
 }
 
 /// Returns the wanted record sets of one round: names appear, change and disappear.
-fn wish(round: usize) -> Wanted {
+fn wanted_sets(round: usize) -> Wanted {
     let address = |of: usize| format!("203.0.113.{}", (round + of) % 250 + 1);
     let mut sets: Vec<_> = (0..8)
         .filter(|of| !(round + of).is_multiple_of(4))
@@ -89,11 +89,11 @@ fn wish(round: usize) -> Wanted {
 }
 
 /// Sender of the wanted record sets; without it the publisher ends.
-type Wishes = watch::Sender<Option<Arc<Wanted>>>;
+type WantedSender = watch::Sender<Option<Arc<Wanted>>>;
 
 /// Starts a publisher of [`ZONE`] that applies changes at once and owns its records by TXT records.
-fn publisher(provider: impl Provider + 'static) -> (Publisher, Wishes) {
-    let (wishes, wishes_in) = watch::channel(None);
+fn publisher(provider: impl Provider + 'static) -> (Publisher, WantedSender) {
+    let (sender, wanted_receiver) = watch::channel(None);
     let rules = Rules {
         zones: vec![ZONE.parse().expect("a name")],
         policy: Policy::Sync,
@@ -102,9 +102,9 @@ fn publisher(provider: impl Provider + 'static) -> (Publisher, Wishes) {
     };
     let pacing = Pacing { call_gap: Duration::ZERO, ..Pacing::default() };
     let setup = Setup { name: "p".to_owned(), rules, pacing, auto: false };
-    let (publisher, task) = Publisher::new(setup, Box::new(provider), wishes_in, Notes::default());
+    let (publisher, task) = Publisher::new(setup, Box::new(provider), wanted_receiver, Notes::default());
     tokio::spawn(task);
-    (publisher, wishes)
+    (publisher, sender)
 }
 
 /// The contract of each provider: writes the wanted records, reads them back unchanged, touches nothing else, and ends as it began.
@@ -112,14 +112,14 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
     let before = sorted(provider.read().await.expect("it can be read at first"));
     let types = provider.limits().types;
     // Records that a provider reports as unsupported are not requested.
-    let wish = |round| {
-        let mut wish = wish(round);
-        wish.sets.retain(|set| types.is_none_or(|types| types.contains(&set.set.rtype)));
-        wish
+    let wanted_of = |round| {
+        let mut wanted = wanted_sets(round);
+        wanted.sets.retain(|set| types.is_none_or(|types| types.contains(&set.set.rtype)));
+        wanted
     };
-    let (publisher, wishes) = publisher(provider.clone());
+    let (publisher, sender) = publisher(provider.clone());
     for round in 0..syncs() {
-        wishes.send_replace(Some(Arc::new(wish(round))));
+        sender.send_replace(Some(Arc::new(wanted_of(round))));
         let outcome = publisher.apply(1_000).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!((&outcome.broken, outcome.refused.len()), (&None, 0), "round {round}: {:?}", outcome.refused);
         let mut obstacles: Vec<_> =
@@ -134,7 +134,7 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
         let again = publisher.draft(0).await.expect("it can be read");
         assert!(again.units.is_empty(), "round {round}: {:?} is still to do", again.units);
     }
-    wishes.send_replace(Some(Arc::new(Wanted::default())));
+    sender.send_replace(Some(Arc::new(Wanted::default())));
     publisher.apply(1_000).await.expect("everything of ours goes");
     assert_eq!(sorted(provider.read().await.expect("it can be read")), before);
 }

@@ -172,25 +172,25 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: {}, tls: {{ cert: {{ fil
         ["203.0.113.10", "203.0.113.20"].iter().any(|address| reply.is(&[address]))
     };
     wait_until("it is published", LIMIT, || served("right"));
-    let standing = |number: usize| {
+    let publisher_status = |number: usize| {
         let (_, text) = http_get(fairway.http, "/v1/publishing").expect("it answers");
         let state: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
         state["providers"][number].clone()
     };
-    wait_until("it is well", LIMIT, || standing(0)["status"] == "ok");
+    wait_until("it is well", LIMIT, || publisher_status(0)["status"] == "ok");
     let (_, text) = http_get(server.http, "/v1/contributions").expect("it answers");
     let kept: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
     let weights = kept["items"].as_array().into_iter().flatten().map(|item| &item["members"][0]["weight"]);
     assert_eq!(weights.collect::<Vec<_>>(), [70, 30], "each set keeps its weight: {text}");
     for (number, name, why) in [(1, "unknown", "401"), (2, "untrusting", "invalid peer certificate")] {
-        wait_until("it fails", LIMIT, || standing(number)["status"] == "failing");
-        let state = standing(number);
+        wait_until("it fails", LIMIT, || publisher_status(number)["status"] == "failing");
+        let state = publisher_status(number);
         let error = state["error"].as_str().unwrap_or_default().to_owned();
         assert!(error.contains(why) && !error.contains("fwt_"), "{state}");
         assert!(!served(name), "{name}");
         assert_eq!(fairway.metric("fairway_publish_failing", &format!("\"{name}\"")), 1.0);
-        let told = String::from_utf8_lossy(&fairway.command(&["publish", "status"]).stdout).into_owned();
-        assert_eq!(told.matches(&error).count(), 1, "{told}");
+        let text = String::from_utf8_lossy(&fairway.command(&["publish", "status"]).stdout).into_owned();
+        assert_eq!(text.matches(&error).count(), 1, "{text}");
     }
     // The corrected file works: it is read again.
     fs::write(fairway.folder.path().join("other.token"), "fwt_right").expect("the folder can be written");

@@ -213,7 +213,7 @@ async fn powerdns_keeps_the_contract() {
 async fn powerdns_bad_record_and_wrong_key_are_different_errors() {
     let server = powerdns();
     let twice = Changes { create: vec![set("www", Rtype::CNAME, &["elsewhere.example."])], ..Changes::default() };
-    let error = server.provider.apply(&twice).await.expect_err("an address stands there");
+    let error = server.provider.apply(&twice).await.expect_err("an address exists");
     assert!(matches!(error, ProviderError::Refused(_)), "{error}");
     let mut wrong = server.provider.clone();
     wrong.api.secret = Some(("x-api-key", Secret::new("another")));

@@ -99,7 +99,7 @@ async fn invalid_webhook_answers_are_errors_not_empty_lists() {
     assert!(provider.read().await.is_err(), "33 MiB are more than is read");
 }
 
-fn wish(names: &[&str]) -> Option<Arc<Wanted>> {
+fn wanted_sets(names: &[&str]) -> Option<Arc<Wanted>> {
     let sets = names.iter().map(|name| set(name, Rtype::A, &["203.0.113.1"])).collect();
     Some(Arc::new(Wanted { sets, held: BTreeSet::new() }))
 }
@@ -115,8 +115,8 @@ async fn dropped_records_are_reported_and_not_sent() {
         }
         _ => well(asked, body),
     });
-    let (publisher, wishes) = publisher(server.provider(TIMEOUT));
-    wishes.send_replace(wish(&["good", "bad", "a.far"]));
+    let (publisher, sender) = publisher(server.provider(TIMEOUT));
+    sender.send_replace(wanted_sets(&["good", "bad", "a.far"]));
     let outcome = publisher.apply(0).await.expect("it is well");
     let names = |key: &fairway_model::RecordSetKey| key.name.to_string();
     let refused = &outcome.draft.refused;
@@ -138,8 +138,8 @@ async fn ttl_that_a_provider_does_not_return_is_not_planned_again() {
         "POST /adjustendpoints" => Act::Say(200, MEDIA_TYPE, body.replace(r#","recordTTL":30"#, "")),
         _ => well(asked, body),
     });
-    let (publisher, wishes) = publisher(server.provider(TIMEOUT));
-    wishes.send_replace(wish(&["a"]));
+    let (publisher, sender) = publisher(server.provider(TIMEOUT));
+    sender.send_replace(wanted_sets(&["a"]));
     let draft = publisher.draft(0).await.expect("it is well");
     assert!(draft.units.is_empty() && draft.kept.len() == 1, "{draft:?}");
 }
@@ -147,8 +147,8 @@ async fn ttl_that_a_provider_does_not_return_is_not_planned_again() {
 #[tokio::test]
 async fn hanging_or_lying_provider_times_out_and_deletes_nothing() {
     let server = Scripted::start(|_, _| Act::Hang);
-    let (publisher, wishes) = publisher(server.provider(Duration::from_secs(1)));
-    wishes.send_replace(wish(&["a"]));
+    let (publisher, sender) = publisher(server.provider(Duration::from_secs(1)));
+    sender.send_replace(wanted_sets(&["a"]));
     let begun = Instant::now();
     assert_eq!(publisher.apply(0).await.expect_err("nothing comes"), ProviderError::Late(Duration::from_secs(1)));
     assert!(begun.elapsed() < Duration::from_secs(10));
