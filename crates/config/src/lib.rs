@@ -57,14 +57,16 @@ pub use data_dir::data_dir;
 pub use maps::MapCache;
 pub use maps::{check_latencies, pushed_file};
 pub use object::{ObjectError, object, objects};
+pub use publish_wire::AliasForm;
 pub use schema::{schema as schema_value, sound_example as format_example};
 pub use sections::sections;
-pub use settings::address_sets;
 pub use settings::{
-    AliasForm, Destination, HealthSettings, LogFormat, LogSettings, PublishTo, PublishedAlias, QueryLogSettings,
-    QueryLogSink, ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceProtocol, TraceSettings,
-    UdpSettings, WebhookSettings,
+    Destination, HealthSettings, LogSettings, PublishTo, PublishedAlias, QueryLogSettings, QueryLogSink,
+    ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceSettings, UdpSettings, WebhookSettings,
+    address_sets,
 };
+pub use traces_wire::TraceProtocol;
+pub use v1_process::LogFormat;
 
 /// Returns the value of an environment variable; a parameter, so that tests need no environment.
 pub type Environment = std::sync::Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -139,21 +141,13 @@ pub struct Attempt {
 ///
 /// `env` returns `FAIRWAY_*` variables and those that secrets refer to.
 pub fn load(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Vec<Diagnostic>> {
-    attempt(source, env).outcome
+    attempt(source, env, None).outcome
 }
 
-/// Loads a configuration as [`load`] does, and returns the files even if it is rejected.
-pub fn attempt(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Attempt {
-    attempt::attempt(source, env, None)
-}
-
-/// Loads a configuration as [`attempt`] does, and does not read zones and maps again that did not change.
-pub fn attempt_with_cache(
-    before: Option<PreviousLoad<'_>>,
-    source: &Source,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Attempt {
-    attempt::attempt(source, env, before)
+/// Loads a configuration as [`load`] does, and returns the files even if it is rejected. Zones and maps that did not change since the
+/// previous load are not read again.
+pub fn attempt(source: &Source, env: &dyn Fn(&str) -> Option<String>, previous: Option<PreviousLoad<'_>>) -> Attempt {
+    attempt::attempt(source, env, previous)
 }
 
 /// Returns all errors and warnings of a configuration and its zones, sorted by location, for `fairway check`.

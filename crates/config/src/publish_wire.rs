@@ -135,7 +135,7 @@ pub(super) struct Deletions {
     /// Largest part, in per cent, of the owned record sets of the provider; one set may always be deleted.
     #[schemars(extend("default" = 100))]
     pub(super) max: Option<Int<u32, 0, 1_000_000>>,
-    /// Most of all that is ours there, in percent; one set may always go.
+    /// Largest part, in per cent, of the owned record sets of the provider; one set may always be deleted.
     #[schemars(extend("default" = 30))]
     pub(super) percent: Option<Int<u8, 0, 100>>,
 }
@@ -156,13 +156,14 @@ pub(super) struct Alias {
 }
 
 /// Form of a published alias.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub(super) enum AliasForm {
+pub enum AliasForm {
     /// A CNAME.
+    #[default]
     Cname,
-    /// Addresses.
+    /// The addresses of the members that can take traffic.
     Addresses,
 }
 

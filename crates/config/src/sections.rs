@@ -67,8 +67,8 @@ mod tests {
         let file = folder.path().join("broken.yaml");
         fs::write(&file, "pools:\n- name: a\n  name: b\n").unwrap();
         let diagnostics = sections(&[file, folder.path().join("nowhere.yaml")]).unwrap_err();
-        let told: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
-        assert!(told.iter().any(|diagnostic| diagnostic.contains("broken.yaml:3")), "{told:?}");
-        assert!(told.iter().any(|diagnostic| diagnostic.contains("nowhere.yaml")), "{told:?}");
+        let messages: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+        assert!(messages.iter().any(|diagnostic| diagnostic.contains("broken.yaml:3")), "{messages:?}");
+        assert!(messages.iter().any(|diagnostic| diagnostic.contains("nowhere.yaml")), "{messages:?}");
     }
 }

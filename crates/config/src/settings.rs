@@ -20,6 +20,8 @@ use hyper::header::HeaderName;
 
 use fairway_access::{Access, ServerTls, TokenHash};
 
+use super::{publish_wire::AliasForm, traces_wire::TraceProtocol, v1_process::LogFormat};
+
 /// Settings of the process. A change of a field marked (start) requires a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -192,15 +194,6 @@ pub struct PublishedAlias {
     pub form: AliasForm,
 }
 
-/// Form in which an alias is published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AliasForm {
-    /// As a CNAME.
-    Cname,
-    /// As the addresses of the members that can take traffic.
-    Addresses,
-}
-
 /// Returns the A and AAAA record sets of these addresses, without empty sets.
 pub fn address_sets(name: &Name, ttl: Ttl, addresses: &[IpAddr]) -> Vec<RecordSet> {
     let octets = |address: &IpAddr| -> (Rtype, Box<[u8]>) {
@@ -276,18 +269,6 @@ impl Default for LogSettings {
     fn default() -> Self {
         Self { filter: "info".to_owned(), format: LogFormat::default() }
     }
-}
-
-/// Format of a log line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Text on a terminal, JSON otherwise.
-    #[default]
-    Auto,
-    /// Text for people.
-    Text,
-    /// One JSON object per line.
-    Json,
 }
 
 /// Limits of DNS over TCP (RFC 7766 section 6.2, RFC 9210 section 4).
@@ -369,16 +350,6 @@ pub struct TraceSettings {
     pub service: String,
     /// Additional resource attributes.
     pub resource: BTreeMap<String, String>,
-}
-
-/// Protocol of a trace collector.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TraceProtocol {
-    /// OTLP over HTTP in protobuf, usually on port 4318.
-    #[default]
-    HttpProtobuf,
-    /// OTLP over gRPC, usually on port 4317.
-    Grpc,
 }
 
 impl TraceSettings {

@@ -44,13 +44,14 @@ pub(super) struct Traces {
 }
 
 /// Protocol of a collector.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(inline)]
-pub(super) enum TraceProtocol {
-    /// OTLP over HTTP in protobuf.
+pub enum TraceProtocol {
+    /// OTLP over HTTP in protobuf, usually on port 4318.
+    #[default]
     #[serde(rename = "http/protobuf")]
     HttpProtobuf,
-    /// OTLP over gRPC.
+    /// OTLP over gRPC, usually on port 4317.
     #[serde(rename = "grpc")]
     Grpc,
 }

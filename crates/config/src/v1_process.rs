@@ -42,11 +42,12 @@ pub(super) struct Log {
 }
 
 /// Format of a log line.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
-pub(super) enum LogFormat {
+pub enum LogFormat {
     /// Text on a terminal, JSON otherwise.
+    #[default]
     Auto,
     /// Text for people.
     Text,

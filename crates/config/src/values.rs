@@ -6,10 +6,11 @@ use std::{
     time::Duration,
 };
 
+use fairway_access::{Algorithm, Subject};
 use fairway_http::{Url, UrlError};
 use fairway_model::{
-    ClusterName, LatencyTableName, LoadSourceName, LoadUrl, MapName, MonitorName, Name, Network, NetworkError,
-    OverrideScope, Permille, PoolName, ProbeAddress, Rtype, Timestamp, Ttl,
+    ClusterName, Continent, LatencyTableName, LoadSourceName, LoadUrl, MapName, MonitorName, Name, Network,
+    NetworkError, OverrideScope, Permille, PoolName, ProbeAddress, Rtype, Subdivision, Timestamp, Ttl,
 };
 
 use super::tree::quoted;
@@ -167,26 +168,6 @@ impl TextValue for Ttl {
     }
 }
 
-impl TextValue for Timestamp {
-    const FORMAT: &'static str = "date-time";
-    const EXPECTED: &'static str = "a time as in RFC 3339";
-    const EXAMPLE: &'static str = "2030-01-31T18:00:00Z";
-
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().map_err(|_| Self::invalid(text))
-    }
-}
-
-impl TextValue for OverrideScope {
-    const FORMAT: &'static str = "override-scope";
-    const EXPECTED: &'static str = "CLUSTER or CLUSTER/ADDRESS";
-    const EXAMPLE: &'static str = "\"eu*\" or eu1/203.0.113.10";
-
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().map_err(|_| Self::invalid(text))
-    }
-}
-
 impl TextValue for Network {
     const FORMAT: &'static str = "network";
     const EXPECTED: &'static str = "a network";
@@ -243,16 +224,6 @@ impl TextValue for Sample {
     }
 }
 
-impl TextValue for IpAddr {
-    const FORMAT: &'static str = "ip-address";
-    const EXPECTED: &'static str = "an IPv4 or IPv6 address";
-    const EXAMPLE: &'static str = "192.0.2.1 or 2001:db8::1";
-
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().map_err(|_| Self::invalid(text))
-    }
-}
-
 impl TextValue for SocketAddr {
     const FORMAT: &'static str = "ip-address-and-port";
     const EXPECTED: &'static str = "ADDRESS:PORT";
@@ -299,14 +270,37 @@ impl TextValue for Name {
     }
 }
 
-impl TextValue for ProbeAddress {
-    const FORMAT: &'static str = "probe-address";
-    const EXPECTED: &'static str = "HOST:PORT";
-    const EXAMPLE: &'static str = "gw.internal:15021 or \"[2001:db8::1]:15021\"";
+macro_rules! parsed_by_its_type {
+    ($($type:ty => $format:literal, $expected:literal, $example:literal;)*) => {
+        $(impl TextValue for $type {
+            const FORMAT: &'static str = $format;
+            const EXPECTED: &'static str = $expected;
+            const EXAMPLE: &'static str = $example;
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().map_err(|_| Self::invalid(text))
-    }
+            fn parse(text: &str) -> Result<Self, InvalidValue> {
+                text.parse().map_err(|_| Self::invalid(text))
+            }
+        })*
+    };
+}
+
+parsed_by_its_type! {
+    Algorithm => "signature-algorithm", "a signature algorithm with a public key",
+        "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA";
+    Continent => "continent", "a continent by its two letters",
+        "AF, AN, AS, EU, NA, OC or SA";
+    IpAddr => "ip-address", "an IPv4 or IPv6 address",
+        "192.0.2.1 or 2001:db8::1";
+    OverrideScope => "override-scope", "CLUSTER or CLUSTER/ADDRESS",
+        "\"eu*\" or eu1/203.0.113.10";
+    ProbeAddress => "probe-address", "HOST:PORT",
+        "gw.internal:15021 or \"[2001:db8::1]:15021\"";
+    Subdivision => "subdivision", "a subdivision of a country (ISO 3166-2)",
+        "US-CA";
+    Subject => "subject", "who a role is granted to",
+        "token:NAME, certificate:NAME, jwt:ISSUER:SUBJECT, group:ISSUER:GROUP, or anyone";
+    Timestamp => "date-time", "a time as in RFC 3339",
+        "2030-01-31T18:00:00Z";
 }
 
 macro_rules! object_name {

@@ -7,7 +7,7 @@ use super::{
     tree::quoted,
     values::{InvalidValue, TextValue},
 };
-use fairway_access::{Algorithm, Subject, TokenHash, Verb};
+use fairway_access::{TokenHash, Verb};
 
 /// Name of a token, an issuer, a role or a provider; same format as names of objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,16 +23,6 @@ impl TextValue for AccessName {
     }
 }
 
-impl TextValue for Algorithm {
-    const FORMAT: &'static str = "signature-algorithm";
-    const EXPECTED: &'static str = "a signature algorithm with a public key";
-    const EXAMPLE: &'static str = "RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA";
-
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().map_err(|()| Self::invalid(text))
-    }
-}
-
 /// A URL whose responses nobody on the network can change.
 #[derive(Clone, Debug)]
 pub(super) struct SecureUrl(pub(super) Url);
@@ -44,16 +34,6 @@ impl TextValue for SecureUrl {
 
     fn parse(text: &str) -> Result<Self, InvalidValue> {
         Url::parse_secure(text).map(Self).map_err(|_| Self::invalid(text))
-    }
-}
-
-impl TextValue for Subject {
-    const FORMAT: &'static str = "subject";
-    const EXPECTED: &'static str = "who a role is granted to";
-    const EXAMPLE: &'static str = "token:NAME, certificate:NAME, jwt:ISSUER:SUBJECT, group:ISSUER:GROUP, or anyone";
-
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().map_err(|()| Self::invalid(text))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairway_model::{Continent, Country, Subdivision};
+use fairway_model::Country;
 
 use super::{
     tree::quoted,
@@ -23,26 +23,6 @@ impl TextValue for Country {
                 "give its two letters (ISO 3166-1), like DE",
             )
         })
-    }
-}
-
-impl TextValue for Continent {
-    const FORMAT: &'static str = "continent";
-    const EXPECTED: &'static str = "a continent by its two letters";
-    const EXAMPLE: &'static str = "AF, AN, AS, EU, NA, OC or SA";
-
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().map_err(|_| Self::invalid(text))
-    }
-}
-
-impl TextValue for Subdivision {
-    const FORMAT: &'static str = "subdivision";
-    const EXPECTED: &'static str = "a subdivision of a country (ISO 3166-2)";
-    const EXAMPLE: &'static str = "US-CA";
-
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
-        text.parse().map_err(|_| Self::invalid(text))
     }
 }
 
@@ -98,6 +78,8 @@ impl TextValue for Milliseconds {
 
 #[cfg(test)]
 mod tests {
+    use fairway_model::{Continent, Subdivision};
+
     use super::*;
     use crate::values::rejection;
 

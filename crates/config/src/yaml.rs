@@ -139,11 +139,11 @@ impl<'t> TreeBuilder<'t> {
                     return Err(self.stop(position, "a key is a list, a map or an alias", "write a plain word as key"));
                 }
             };
-            let (event, value_spot) = self.event()?;
+            let (event, value_position) = self.event()?;
             // The position of a key without value is that of the key: the parser's position of the empty value is after
             // it.
-            let value_spot = if is_nothing(&event) { position } else { value_spot };
-            let value = self.node(event, value_spot, depth + 1)?;
+            let value_position = if is_nothing(&event) { position } else { value_position };
+            let value = self.node(event, value_position, depth + 1)?;
             let first = match entries.len() {
                 0..=KEYS_FEW => entries.iter().find(|known| known.key == key),
                 _ => many.get(&key).map(|at| &entries[*at]),

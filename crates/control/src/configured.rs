@@ -185,7 +185,7 @@ impl Reader {
     }
 
     fn load(&self, before: Option<PreviousLoad<'_>>) -> (Fingerprint, Result<Loaded, Vec<Diagnostic>>) {
-        let attempt = fairway_config::attempt_with_cache(before, &self.source, &*self.environment);
+        let attempt = fairway_config::attempt(&self.source, &*self.environment, before);
         (attempt.fingerprint, attempt.outcome)
     }
 

@@ -13,7 +13,7 @@ use crate::{
     files::SECRET_MAX,
     v1_access::{self as v1, Limits, Role, Token},
     values_access::{AccessName, SecureUrl},
-    values_wire::As,
+    values_wire::{As, Reference},
 };
 use fairway_access::{
     Access, Algorithm, BUILT_IN_ROLES, Grant, Issuer, KeySource, LimitSettings, Projects, ServerTls, Subject, TlsFault,
@@ -24,7 +24,7 @@ use fairway_access::{
 pub(super) fn access(converter: &mut Converter<'_, '_>, wire: Option<v1::Access>) -> Access {
     let Some(wire) = wire else { return Access::default() };
     let v1::Access { tls, tokens, issuers, roles, grants, limits, hosts } = wire;
-    let tls = tls.and_then(|tls| self::tls(converter, &tls));
+    let tls = tls.and_then(|tls| server_tls(converter, "/access/tls", &tls.cert, &tls.key, tls.client_ca.as_ref()));
     let tokens = self::tokens(converter, tokens);
     let issuers = self::issuers(converter, issuers);
     let roles = self::roles(converter, roles);
@@ -34,7 +34,7 @@ pub(super) fn access(converter: &mut Converter<'_, '_>, wire: Option<v1::Access>
         .enumerate()
         .filter_map(|(index, grant)| self::grant(converter, &access, &roles, index, grant))
         .collect();
-    access.limits = limits.as_ref().map(limited).or_else(|| access.is_enabled().then(LimitSettings::default));
+    access.limits = limits.as_ref().map(limits_of).or_else(|| access.is_enabled().then(LimitSettings::default));
     access.hosts =
         hosts.into_iter().flat_map(|List(names)| names).map(|Text(name)| name.to_ascii_lowercase()).collect();
     if converter.is_complete("access") && !access.grants.is_empty() && !access.is_enabled() {
@@ -73,24 +73,30 @@ fn open_listener_error(address: SocketAddr, missing: &str, location: FileLocatio
     )
 }
 
-fn tls(converter: &mut Converter<'_, '_>, wire: &v1::ServerTls) -> Option<ServerTls> {
-    let cert = secret(converter, "/access/tls/cert", &wire.cert);
-    let key = secret(converter, "/access/tls/key", &wire.key);
-    let ca = wire.client_ca.as_ref().map(|ca| secret(converter, "/access/tls/clientCa", ca));
-    // Without its authority, clients with an invalid certificate would count as clients without one.
-    let ca = match ca {
-        Some(None) => return None,
-        other => other.flatten(),
+/// Returns the TLS settings of a listener, after checking that they can be used.
+pub(super) fn server_tls(
+    converter: &mut Converter<'_, '_>,
+    pointer: &str,
+    cert: &Reference,
+    key: &Reference,
+    client_ca: Option<&Reference>,
+) -> Option<ServerTls> {
+    let cert = secret(converter, &format!("{pointer}/cert"), cert);
+    let key = secret(converter, &format!("{pointer}/key"), key);
+    let client_ca = match client_ca {
+        // Without its authority, clients with an invalid certificate would count as clients without one.
+        Some(ca) => Some(secret(converter, &format!("{pointer}/clientCa"), ca)?),
+        None => None,
     };
-    match ServerTls::new(&cert?, &key?, ca.as_ref()) {
+    match ServerTls::new(&cert?, &key?, client_ca.as_ref()) {
         Ok(tls) => Some(tls),
-        Err(diagnostic) => {
-            let (at, what) = match diagnostic {
+        Err(error) => {
+            let (at, what) = match error {
                 TlsFault::Certificate(what) => ("cert", what),
                 TlsFault::ClientCa(what) => ("clientCa", what),
                 TlsFault::Key(what) => ("key", what),
             };
-            converter.error(format_args!("/access/tls/{at}"), what, "use a certificate and its key, both in PEM");
+            converter.error(format_args!("{pointer}/{at}"), what, "use a certificate and its key, both in PEM");
             None
         }
     }
@@ -101,7 +107,7 @@ fn tokens(converter: &mut Converter<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntr
     let mut hashes: BTreeMap<TokenHash, usize> = BTreeMap::new();
     let mut entries = Vec::with_capacity(wires.len());
     for (index, Token { name: As(AccessName(name)), sha256: As(hash), expires }) in wires.into_iter().enumerate() {
-        once(converter, &mut names, "tokens", index, &name);
+        declare_name(converter, &mut names, "tokens", index, &name);
         if let Some(first) = hashes.insert(hash.clone(), index) {
             let what = format!("access.tokens[{first}] has the same hash");
             converter.error(
@@ -116,7 +122,7 @@ fn tokens(converter: &mut Converter<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntr
 }
 
 /// Records a name of a section; a repeated one is an error.
-fn once(
+fn declare_name(
     converter: &mut Converter<'_, '_>,
     names: &mut BTreeMap<String, usize>,
     section: &str,
@@ -135,13 +141,14 @@ fn issuers(converter: &mut Converter<'_, '_>, wires: Vec<v1::Issuer>) -> Vec<Arc
     for (index, wire) in wires.into_iter().enumerate() {
         let at = format!("/access/issuers/{index}");
         let As(AccessName(name)) = wire.name.clone();
-        once(converter, &mut names, "issuers", index, &name);
+        declare_name(converter, &mut names, "issuers", index, &name);
         if found.iter().any(|other| other.issuer == wire.issuer.0) {
             let what = format!("{} is also the issuer of another element", wire.issuer.0);
             converter.error(format_args!("{at}/issuer"), what, "merge them: audiences is a list");
         }
         let Some(keys) = keys(converter, &at, &wire) else { continue };
-        let text = |given: Option<Text<1, 128>>, usual: &str| given.map_or_else(|| usual.to_owned(), |Text(text)| text);
+        let text =
+            |given: Option<Text<1, 128>>, default: &str| given.map_or_else(|| default.to_owned(), |Text(text)| text);
         let bounds = Duration::ZERO..=Duration::from_secs(600);
         let leeway = converter.bounded(&format!("{at}/leeway"), wire.leeway.as_ref(), &bounds, Duration::from_secs(30));
         let bounds = Duration::from_secs(10)..=Duration::from_secs(86_400);
@@ -217,7 +224,7 @@ fn roles(converter: &mut Converter<'_, '_>, wires: Vec<Role>) -> BTreeMap<String
             );
             continue;
         }
-        once(converter, &mut names, "roles", index, &name);
+        declare_name(converter, &mut names, "roles", index, &name);
         roles.insert(name, verbs.into_iter().map(|As(verb)| verb).collect());
     }
     roles
@@ -274,15 +281,15 @@ fn unfit(access: &Access, subject: &Subject, verbs: Verbs) -> Option<(String, St
     }
 }
 
-fn limited(wire: &Limits) -> LimitSettings {
-    let usual = LimitSettings::default();
-    let count = |given: Option<Int<u32, 1, 1_000_000>>, usual| {
-        given.and_then(|Int(count)| NonZeroU32::new(count)).unwrap_or(usual)
+fn limits_of(wire: &Limits) -> LimitSettings {
+    let default = LimitSettings::default();
+    let count = |given: Option<Int<u32, 1, 1_000_000>>, default| {
+        given.and_then(|Int(count)| NonZeroU32::new(count)).unwrap_or(default)
     };
     LimitSettings {
-        per_second: count(wire.per_second, usual.per_second),
-        burst: count(wire.burst, usual.burst),
-        failures_per_minute: count(wire.failures_per_minute, usual.failures_per_minute),
-        connections: wire.connections.map_or(usual.connections, |Int(count)| count as usize),
+        per_second: count(wire.per_second, default.per_second),
+        burst: count(wire.burst, default.burst),
+        failures_per_minute: count(wire.failures_per_minute, default.failures_per_minute),
+        connections: wire.connections.map_or(default.connections, |Int(count)| count as usize),
     }
 }

@@ -8,7 +8,7 @@ use fairway_model::{
     LoadSourceName, LoadUnit, Subject,
 };
 
-use super::{Converter, monitors};
+use super::{Converter, KeysByType, monitors};
 use crate::{
     bounds_wire::{Int, List, Text},
     load_wire::{Load, LoadType, Metric, MetricType, Signal, Unit},
@@ -17,8 +17,8 @@ use crate::{
     values_wire::{As, Fraction},
 };
 
-/// Keys that are allowed for some types only. The types that a key belongs to are derived from this table.
-const OWN: &[(LoadType, &str, &[&str])] = &[
+/// Keys that are allowed for some types only.
+const OWN: &KeysByType<LoadType> = &[
     (LoadType::Prometheus, "prometheus", &["port", "path", "signal", "metric", "overloadAt"]),
     (LoadType::Json, "json", &["port", "path", "pointer"]),
     (LoadType::Promql, "promql", &["query", "label"]),
@@ -85,9 +85,8 @@ pub(super) fn bounds(converter: &mut Converter<'_, '_>, list: &[v1::Cluster]) ->
     bounds
 }
 
-/// Rejects keys of other types: they would have no effect, which the user does not expect.
+/// Rejects keys of other types, and keys of gateways together with a URL.
 fn reject_foreign_keys(converter: &mut Converter<'_, '_>, pointer: &str, wire: &Load) {
-    let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == wire.kind) else { return };
     let given = [
         ("label", wire.label.is_some()),
         ("metric", wire.metric.is_some()),
@@ -98,13 +97,9 @@ fn reject_foreign_keys(converter: &mut Converter<'_, '_>, pointer: &str, wire: &
         ("query", wire.query.is_some()),
         ("signal", wire.signal.is_some()),
     ];
-    for (key, _) in given.iter().filter(|(_, given)| *given) {
-        if !own.contains(key) {
-            let others: Vec<&str> =
-                OWN.iter().filter(|(.., own)| own.contains(key)).map(|(_, word, _)| *word).collect();
-            let hint = format!("remove it; it belongs to type {}", others.join(" and "));
-            converter.error(format_args!("{pointer}/{key}"), format!("{key} is not valid for type {word}"), hint);
-        } else if wire.url.is_some() && ["path", "port"].contains(key) {
+    converter.reject_foreign_keys(pointer, OWN, wire.kind, &given);
+    if wire.url.is_some() && wire.kind != LoadType::Promql {
+        for (key, _) in given.iter().filter(|(key, is_given)| *is_given && ["path", "port"].contains(key)) {
             let what = format!("{key} applies to gateways, but url replaces them");
             converter.error(format_args!("{pointer}/{key}"), what, "remove one of them");
         }

@@ -184,6 +184,22 @@ impl Converter<'_, '_> {
         *duration
     }
 
+    /// Rejects given keys of other types: they would have no effect, which the user does not expect.
+    fn reject_foreign_keys<T: PartialEq>(
+        &mut self,
+        pointer: &str,
+        table: &KeysByType<T>,
+        kind: T,
+        given: &[(&str, bool)],
+    ) {
+        let Some((_, name, own)) = table.iter().find(|(of, ..)| *of == kind) else { return };
+        for (key, _) in given.iter().filter(|(key, is_given)| *is_given && !own.contains(key)) {
+            let others = table.iter().filter(|(.., own)| own.contains(key)).map(|(_, name, _)| *name);
+            let hint = format!("remove it; it belongs to type {}", others.collect::<Vec<_>>().join(" and "));
+            self.error(format_args!("{pointer}/{key}"), format!("{key} is not valid for type {name}"), hint);
+        }
+    }
+
     /// Returns the name of the file that contains a pointer.
     fn file(&self, pointer: &str) -> Arc<str> {
         Arc::clone(&self.tree.files[usize::from(self.tree.parsed_position(pointer).file)])
@@ -251,6 +267,9 @@ impl Converter<'_, '_> {
         }
     }
 }
+
+/// Types of an object, each with its name in files and the keys that are allowed for it and not for all types.
+type KeysByType<T> = [(T, &'static str, &'static [&'static str])];
 
 /// Returns the section of an object, its kind in words, and its name.
 fn described(subject: &Subject) -> (&'static str, &'static str, String) {

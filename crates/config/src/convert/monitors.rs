@@ -7,7 +7,7 @@ use fairway_model::{
     Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, SharedMap, StatusSet, Subject, TlsCheck,
 };
 
-use super::Converter;
+use super::{Converter, KeysByType};
 use crate::{
     bounds_wire::{Int, Text},
     tree::quoted,
@@ -15,8 +15,8 @@ use crate::{
     values_wire::{As, Reference, Statuses},
 };
 
-/// Keys that are allowed for some types only. The types that a key belongs to are derived from this table.
-const OWN: &[(MonitorType, &str, &[&str])] = &[
+/// Keys that are allowed for some types only.
+const OWN: &KeysByType<MonitorType> = &[
     (MonitorType::Always, "always", &[]),
     (MonitorType::Tcp, "tcp", &["port"]),
     (MonitorType::Http, "http", &["port", "path", "method", "host", "headers", "status", "body", "responseHeader"]),
@@ -46,9 +46,8 @@ pub(super) fn monitors(
     monitors
 }
 
-/// Rejects keys of other types: they would have no effect, which the user does not expect.
+/// Rejects keys of other types.
 fn reject_foreign_keys(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Monitor) {
-    let Some((_, word, own)) = OWN.iter().find(|(of, ..)| *of == wire.kind) else { return };
     let given = [
         ("body", wire.body.is_some()),
         ("headers", wire.headers.is_some()),
@@ -61,15 +60,7 @@ fn reject_foreign_keys(converter: &mut Converter<'_, '_>, pointer: &str, wire: &
         ("status", wire.status.is_some()),
         ("tls", wire.tls.is_some()),
     ];
-    for (key, _) in given.iter().filter(|(key, given)| *given && !own.contains(key)) {
-        let others: Vec<&str> = OWN.iter().filter(|(.., own)| own.contains(key)).map(|(_, word, _)| *word).collect();
-        let what = format!("{key} is not valid for type {word}");
-        converter.error(
-            format_args!("{pointer}/{key}"),
-            what,
-            format!("remove it; it belongs to type {}", others.join(" and ")),
-        );
-    }
+    converter.reject_foreign_keys(pointer, OWN, wire.kind, &given);
 }
 
 fn monitor(converter: &mut Converter<'_, '_>, pointer: &str, mut wire: v1::Monitor) -> Monitor {

@@ -8,7 +8,7 @@ use fairway_zonefile::rdata_from_text;
 
 use super::{Converter, monitors::secret, publish_to::destination};
 use crate::{
-    AliasForm, PublishTo, PublishedAlias, ServedDelegation, Settings, Steered, address_sets,
+    PublishTo, PublishedAlias, ServedDelegation, Settings, Steered, address_sets,
     bounds_wire::{Int, List, Text},
     is_owner,
     publish_wire::{self as wire, Publish},
@@ -145,11 +145,7 @@ fn report_owner(converter: &mut Converter<'_, '_>, pointer: &str, owner: &str) {
 
 fn alias(from: &wire::Alias) -> PublishedAlias {
     let (As(name), As(of)) = (&from.name, &from.of);
-    let form = match from.form {
-        None | Some(wire::AliasForm::Cname) => AliasForm::Cname,
-        Some(wire::AliasForm::Addresses) => AliasForm::Addresses,
-    };
-    PublishedAlias { name: name.clone(), of: of.clone(), form }
+    PublishedAlias { name: name.clone(), of: of.clone(), form: from.form.unwrap_or_default() }
 }
 
 fn ds(converter: &mut Converter<'_, '_>, pointer: &str, texts: &[Text<1, 512>]) -> Vec<Box<[u8]>> {

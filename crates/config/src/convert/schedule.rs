@@ -14,14 +14,14 @@ pub(super) fn schedule(
     wire: Option<List<v1_schedule::Window, 1, { Schedule::WINDOWS_MAX }>>,
 ) -> Option<Schedule> {
     let List(windows) = wire?;
-    let mut sound = Vec::with_capacity(windows.len());
+    let mut valid = Vec::with_capacity(windows.len());
     for (number, wire) in windows.into_iter().enumerate() {
         match window(wire) {
-            Ok(window) => sound.push(window),
+            Ok(window) => valid.push(window),
             Err((key, what, hint)) => converter.error(format_args!("{pointer}/open/{number}{key}"), what, hint),
         }
     }
-    Schedule::new(sound)
+    Schedule::new(valid)
 }
 
 /// An error of a window: pointer inside it, message, hint.

@@ -6,7 +6,7 @@ use fairway_zones::ServerIdentity;
 
 use super::{Converter, publish, store, traces, webhook};
 use crate::{
-    HealthSettings, LogFormat, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
+    HealthSettings, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
     bounds_wire::{Int, List, Text},
     v1, v1_process,
     values::Sample,
@@ -78,14 +78,7 @@ fn log(converter: &mut Converter<'_, '_>, log: &v1_process::Log) -> LogSettings 
     if let Some(what) = log.level.as_ref().and_then(|Text(level)| filter_error(level)) {
         converter.error("/log/level", what, FILTER_HINT);
     }
-    LogSettings {
-        filter: text(log.level.as_ref()).unwrap_or(default.filter),
-        format: match log.format {
-            None | Some(v1_process::LogFormat::Auto) => LogFormat::Auto,
-            Some(v1_process::LogFormat::Json) => LogFormat::Json,
-            Some(v1_process::LogFormat::Text) => LogFormat::Text,
-        },
-    }
+    LogSettings { filter: text(log.level.as_ref()).unwrap_or(default.filter), format: log.format.unwrap_or_default() }
 }
 
 /// Returns why a log filter is invalid; `None` if it is valid.

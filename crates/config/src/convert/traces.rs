@@ -6,10 +6,10 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use super::{Converter, monitors::secret, publish_to::tls};
 use crate::{
-    TraceProtocol, TraceSettings,
+    TraceSettings,
     bounds_wire::{List, Text},
     otel,
-    traces_wire::{self, Traces},
+    traces_wire::Traces,
     values_wire::As,
 };
 
@@ -60,10 +60,7 @@ fn read(converter: &mut Converter<'_, '_>, wire: &Traces, settings: &mut TraceSe
         let what = "certificates have no effect on an http URL";
         converter.error("/traces/tls", what, "write https://, or remove the certificates");
     }
-    settings.protocol = match wire.protocol {
-        None | Some(traces_wire::TraceProtocol::HttpProtobuf) => TraceProtocol::HttpProtobuf,
-        Some(traces_wire::TraceProtocol::Grpc) => TraceProtocol::Grpc,
-    };
+    settings.protocol = wire.protocol.unwrap_or_default();
     settings.per_million = wire.ratio.as_ref().map_or(settings.per_million, |ratio| ratio.per_million());
     if let Some(Text(service)) = &wire.service {
         settings.service.clone_from(service);

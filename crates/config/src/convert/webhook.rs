@@ -4,13 +4,12 @@ use std::{net::SocketAddr, time::Duration};
 
 use fairway_model::SharedNamePolicy;
 
-use super::{Converter, monitors::secret};
+use super::{Converter, access::server_tls};
 use crate::{
     WebhookSettings,
     values_wire::{As, HttpAddress},
-    webhook_wire::{Lease, OnShared, Webhook, WebhookTls},
+    webhook_wire::{Lease, OnShared, Webhook},
 };
-use fairway_access::{ServerTls, TlsFault};
 
 pub(super) fn webhook(converter: &mut Converter<'_, '_>, wire: &Webhook) -> WebhookSettings {
     let default = WebhookSettings::default();
@@ -22,7 +21,7 @@ pub(super) fn webhook(converter: &mut Converter<'_, '_>, wire: &Webhook) -> Webh
     let settings = WebhookSettings {
         listen: wire.listen.as_ref().map_or(default.listen, |As(address)| *address),
         metrics: wire.metrics.as_ref().map_or(default.metrics, |As(HttpAddress(address))| *address),
-        tls: wire.tls.as_ref().and_then(|tls| self::tls(converter, tls)),
+        tls: wire.tls.as_ref().and_then(|tls| server_tls(converter, "/webhook/tls", &tls.cert, &tls.key, None)),
         token: wire.token.as_ref().map(|As(hash)| hash.clone()),
         shared: match wire.shared {
             Some(OnShared::Merge) => SharedNamePolicy::Merge,
@@ -42,22 +41,6 @@ pub(super) fn webhook(converter: &mut Converter<'_, '_>, wire: &Webhook) -> Webh
 
 fn same(a: SocketAddr, b: SocketAddr) -> bool {
     a == b && a.port() != 0
-}
-
-fn tls(converter: &mut Converter<'_, '_>, wire: &WebhookTls) -> Option<ServerTls> {
-    let cert = secret(converter, "/webhook/tls/cert", &wire.cert);
-    let key = secret(converter, "/webhook/tls/key", &wire.key);
-    match ServerTls::new(&cert?, &key?, None) {
-        Ok(tls) => Some(tls),
-        Err(diagnostic) => {
-            let (at, what) = match diagnostic {
-                TlsFault::Certificate(what) | TlsFault::ClientCa(what) => ("cert", what),
-                TlsFault::Key(what) => ("key", what),
-            };
-            converter.error(format_args!("/webhook/tls/{at}"), what, "use a certificate and its key, both in PEM");
-            None
-        }
-    }
 }
 
 /// Shortest lease: ExternalDNS calls once a minute by default, and at most once a second.

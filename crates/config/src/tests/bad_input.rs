@@ -104,7 +104,7 @@ fn unreadable_file_is_reported_and_watched() {
         ("latin1.yaml/x", "latin1.yaml/x: the file has a component that is not a folder; fix the path"),
     ];
     for (name, expected) in table {
-        let attempt = attempt(&Source::Path(folder.path().join(name)), &|_| None);
+        let attempt = attempt(&Source::Path(folder.path().join(name)), &|_| None, None);
         assert_eq!(folder.lines(&attempt.outcome.unwrap_err()), [expected]);
         // A watcher must detect the repair.
         assert!(attempt.fingerprint.files().any(|file| file == folder.path().join(name)), "{name}");

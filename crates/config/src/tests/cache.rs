@@ -3,7 +3,7 @@
 use fairway_model::{SharedMap, SharedSet};
 
 use super::*;
-use crate::{PreviousLoad, attempt_with_cache};
+use crate::{PreviousLoad, attempt};
 
 const ZONE: &str = "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\n$INCLUDE more\n";
 
@@ -50,7 +50,7 @@ fn read_after(folder: &Folder, before: &Loaded, parts: &Parts<'_>) -> Loaded {
         names: &before.desired.names,
         not_in_files: &SharedSet::new(),
     };
-    attempt_with_cache(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
+    attempt(&Source::Path(folder.path().join("f.yaml")), &|_| None, Some(before)).outcome.unwrap()
 }
 
 #[test]

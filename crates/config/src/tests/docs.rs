@@ -41,7 +41,7 @@ fn hold(path: &Path, expected: &str) {
 
 fn load_with_key(path: &Path) -> Loaded {
     let env = [("GATEWAY_KEY", KEY), ("GATEWAY_CERT", CERTIFICATE), ("OTLP_AUTHORIZATION", "Basic YTpi")];
-    let outcome = attempt(&Source::Path(path.to_owned()), &|name| variable(&env, name)).outcome;
+    let outcome = attempt(&Source::Path(path.to_owned()), &|name| variable(&env, name), None).outcome;
     outcome.unwrap_or_else(|errors| panic!("{}: {errors:#?}", path.display()))
 }
 

@@ -26,7 +26,7 @@ fn json_and_yaml_are_equivalent() {
 
 #[test]
 fn errors_in_json_have_locations() {
-    let at_fault = [
+    let invalid = [
         "{\"version\": 1,\n\"log\": {\"level\": null}}",
         "{\"version\": 1,\n\"user\": \"a\",\n\"user\": \"b\"}",
         "{\"version\": 1,\n\"udp\": {\"workers\": 0}}",
@@ -34,7 +34,7 @@ fn errors_in_json_have_locations() {
         "{\"version\": 1,\n\"zones\": [{\"name\": \"a.example\", \"ns\": [\"ns.a.example\"]}]}",
         "{\"version\": 1,\n\"monitors\": [{\"name\": \"m\", \"type\": \"http\", \"headers\": {\"a\": \"b\", \"a\": \"c\"}}]}",
     ];
-    for json in at_fault {
+    for json in invalid {
         let errors = outcome(json).unwrap_err();
         assert!(errors[0].starts_with("f.yaml:2:") || errors[0].starts_with("f.yaml:3:"), "{errors:?}");
         assert_eq!(Err(errors), outcome(&read_as_yaml(json)));

@@ -6,7 +6,7 @@ use fairway_model::SharedSet;
 
 use super::*;
 use crate::{
-    PreviousLoad, attempt_with_cache,
+    PreviousLoad, attempt,
     maps::mmdb_writer::{Mmdb, Value},
 };
 
@@ -159,7 +159,7 @@ fn unchanged_map_is_cached_and_changed_file_is_read() {
             names: &before.desired.names,
             not_in_files: &SharedSet::new(),
         };
-        attempt_with_cache(Some(before), &Source::Path(folder.path().join("f.yaml")), &|_| None).outcome.unwrap()
+        attempt(&Source::Path(folder.path().join("f.yaml")), &|_| None, Some(before)).outcome.unwrap()
     };
     let same = |a: &Loaded, b: &Loaded| {
         let map = |loaded: &Loaded| Arc::clone(loaded.desired.maps.values().next().unwrap());

@@ -54,7 +54,7 @@ impl Folder {
 
     /// Loads the file of this name, or the folder itself if the name is empty.
     fn load_with(&self, name: &str, env: &[(&str, &str)]) -> Result<Loaded, Vec<String>> {
-        let outcome = attempt(&Source::Path(self.path().join(name)), &|wanted| variable(env, wanted)).outcome;
+        let outcome = attempt(&Source::Path(self.path().join(name)), &|wanted| variable(env, wanted), None).outcome;
         outcome.map_err(|errors| self.lines(&errors))
     }
 

@@ -93,10 +93,14 @@ monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}
         (CERTIFICATE, Some("client key: there is no private key in it")),
     ];
     for (key, error) in table {
-        let attempt = attempt(&Source::Path(folder.path().join("f.yaml")), &|name| match name {
-            "KEY" => Some(key.to_owned()),
-            name => variable(&[], name),
-        });
+        let attempt = attempt(
+            &Source::Path(folder.path().join("f.yaml")),
+            &|name| match name {
+                "KEY" => Some(key.to_owned()),
+                name => variable(&[], name),
+            },
+            None,
+        );
         let shown = match &attempt.outcome {
             Ok(loaded) => format!("{loaded:?} {:?}", loaded.desired.violations()),
             Err(errors) => errors.iter().map(Diagnostic::to_string).collect(),
