@@ -21,7 +21,7 @@ use fairway_integration::{
     query::{Opt, Query},
     real::ask,
 };
-use fairway_model::{Name, Rtype};
+use fairway_model::{Name, Rtype, SplitMix};
 use servers::{Server, ZONES, Zone};
 
 /// Compared part of an answer.
@@ -294,8 +294,7 @@ fn ask_all(zone: &Zone, servers: &[Server], findings: &mut Findings) {
     let (ours, others) = servers.split_first().expect("the first is ours");
     for (number, name) in (0_u64..).zip(&names(zone)) {
         for (index, rtype) in (0_u64..).zip(TYPES) {
-            // An odd multiplier spreads the bits (Knuth's, 2^64 divided by the golden ratio).
-            let seed = (number * 16 + index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let seed = SplitMix::new(number * 16 + index).bits();
             let edns = (seed >> 40 & 1 == 1).then(Opt::default);
             let query = Query { edns, ..Query::new(mixed(name, seed), rtype) };
             let own = Seen::new(&answer(ours.dns, &query));

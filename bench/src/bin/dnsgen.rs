@@ -16,6 +16,7 @@ use clap::Parser;
 use fairway_bench::{
     Batch, Check, Histogram, Queries, QueryForm, Segments, cpu_ns_of, monotonic_ns, process_cpu_ns, ticks_of,
 };
+use fairway_model::SplitMix;
 
 /// Asks a DNS server questions from a file, as fast as it answers or at a fixed rate.
 #[derive(Parser)]
@@ -155,7 +156,7 @@ impl<'a> Generator<'a> {
                 None => groups.push(Group { len, queries: vec![number as u32], cursor: 0 }),
             }
         }
-        let seed = options.seed.unwrap_or_else(monotonic_ns).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        let seed = SplitMix::new(options.seed.unwrap_or_else(monotonic_ns)).bits();
         for group in &mut groups {
             group.cursor = seed as usize % group.queries.len();
         }

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use fairway_model::SplitMix;
 use fairway_zones::Draw;
 
 /// Addresses that stand for all client networks: evenly over IPv4 as far as clients come from there, each with a draw for
@@ -10,7 +11,7 @@ pub fn samples(count: usize) -> impl Iterator<Item = (Ipv4Addr, Draw)> {
     let step = (u64::from(LAST) - u64::from(FIRST)) / count.max(1) as u64;
     (0..count as u64).map(move |n| {
         // A place within the step that has no pattern in common with networks.
-        let draw = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let draw = SplitMix::new(n).bits();
         let address = u64::from(FIRST) + n * step + (draw >> 16) % step.max(1);
         (Ipv4Addr::from(address as u32), Draw(draw))
     })

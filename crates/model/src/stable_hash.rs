@@ -123,7 +123,7 @@ mod tests {
         for input in 0..64 {
             let mut changes = [0u32; 64];
             for sample in 0..SAMPLES {
-                let x = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let x = crate::SplitMix::new(sample).bits();
                 let changed = mix(x) ^ mix(x ^ 1 << input);
                 for (output, count) in changes.iter_mut().enumerate() {
                     *count += (changed >> output & 1) as u32;

@@ -206,7 +206,7 @@ fn check(errand: &Errand) -> (HttpCheck, Option<ProbeAddress>) {
             (JSON, (url.path.replace(CLUSTER, &cluster), Some(url)), 0)
         }
         LoadQuery::Promql { url, query, .. } => {
-            let path = format!("{}/api/v1/query?query={}", url.path.trim_end_matches('/'), escape(query));
+            let path = format!("{}/api/v1/query?query={}", url.path.trim_end_matches('/'), fairway_http::encode(query));
             (JSON, (path, Some(url)), 0)
         }
     };
@@ -234,13 +234,6 @@ fn check(errand: &Errand) -> (HttpCheck, Option<ProbeAddress>) {
 
 const TEXT: &str = "text/plain;version=0.0.4";
 const JSON: &str = "application/json";
-
-/// Percent-encodes everything but what RFC 3986 section 2.3 leaves free.
-fn escape(text: &str) -> String {
-    let free = |octet: u8| octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
-    let one = |octet: u8| if free(octet) { char::from(octet).to_string() } else { format!("%{octet:02X}") };
-    text.bytes().map(one).collect()
-}
 
 /// Why a source cannot be read; says the field and what would be right. Nothing is connected to.
 ///

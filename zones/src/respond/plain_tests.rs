@@ -291,7 +291,7 @@ fn the_plain_way_says_and_counts_what_the_long_way_does() {
             let address = if turn % 3 == 0 { v6 } else { v4 };
             for transport in [Transport::Udp, Transport::Tcp] {
                 let client = Client { address, port: 4242, transport };
-                let draw = Draw(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                let draw = Draw(fairway_model::SplitMix::new(turn).bits());
                 plain.answer(serving, &client, &packet, &query, draw, &mut ());
                 long.answer(serving, &client, &packet, &query, draw, &mut Deaf);
                 let told = || {

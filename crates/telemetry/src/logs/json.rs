@@ -205,9 +205,9 @@ mod tests {
             let sink = sink.clone();
             tracing_subscriber::fmt::layer().event_format(JsonLines).with_writer(move || sink.clone())
         };
-        let mut seed = 1_u64;
+        let mut random = fairway_model::SplitMix::new(1);
         let mut any_text = || {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let seed = random.bits();
             // Half of the characters are ASCII, of which a quarter is control characters, quotes and backslashes among them.
             let chars = (0..seed >> 60).map(|n| (seed >> n) as u32 & if n & 1 == 0 { 0x7f } else { 0x1_ffff });
             chars.filter_map(char::from_u32).collect::<String>()

@@ -12,6 +12,7 @@ use std::{
     },
 };
 
+use fairway_model::SplitMix;
 use tracing::{
     Span, Subscriber,
     field::{Field, Visit},
@@ -39,8 +40,8 @@ impl Trace {
     pub fn new() -> Self {
         static FIRST: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // An odd factor takes different counts to different numbers (modulo 2^64), and looks unlike for neighbours.
-        Self(FIRST.wrapping_add(COUNT.fetch_add(1, Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        // SplitMix permutes the 64-bit numbers, so different counts give different ids, which look unlike each other.
+        Self(SplitMix::new(FIRST.wrapping_add(COUNT.fetch_add(1, Relaxed))).bits())
     }
 
     /// Returns the span of the operation. It has the highest level, so that a filter that passes a line keeps its id.

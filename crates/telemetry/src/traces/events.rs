@@ -1,6 +1,6 @@
 //! Reads from the OTLP library's log events what it does not return: failed requests, and spans that the collector rejected.
 //!
-//! The library repeats a request by itself, and answers partial success with a log event only. Its events are read while a batch is
+//! The library repeats a request itself, and reports partial success with a log event only. Its events are read while a batch is
 //! sent, whatever the log's filter is, and do not reach the log: [`super::export`] logs the first failure and the recovery instead.
 
 use std::sync::{
@@ -8,6 +8,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use tokio::sync::Notify;
 use tracing::{
     Dispatch, Event, Subscriber,
     field::{Field, Visit},
@@ -21,16 +22,18 @@ use tracing_subscriber::{
 
 use super::export::Counts;
 
-/// Counts failed requests, and the rejected spans of the batch under way; clones share the numbers.
+/// Counts of failed requests, and of rejected spans of the current batch. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Events {
     counts: Arc<Counts>,
     rejected: Arc<AtomicU64>,
+    /// Wakes [`Self::second_failure`].
+    failed: Arc<Notify>,
 }
 
 impl Events {
     pub(super) fn new(counts: Arc<Counts>) -> Self {
-        Self { counts, rejected: Arc::default() }
+        Self { counts, rejected: Arc::default(), failed: Arc::default() }
     }
 
     /// The subscriber under which a batch is to be sent.
@@ -38,6 +41,14 @@ impl Events {
         // A filter, so that events of other libraries stay as cheap as without this subscriber.
         let library = Targets::new().with_target("opentelemetry-otlp", LevelFilter::DEBUG);
         tracing_subscriber::registry().with(library).with(self.clone()).into()
+    }
+
+    /// Waits until two more requests have failed. One failure is common when a collector restarts, and its repetition succeeds.
+    pub(super) async fn second_failure(&self) {
+        let before = self.counts.failures.load(Relaxed);
+        while self.counts.failures.load(Relaxed) < before + 2 {
+            self.failed.notified().await;
+        }
     }
 
     /// Returns the number of spans rejected since the last call.
@@ -52,6 +63,7 @@ impl<S: Subscriber> Layer<S> for Events {
         // One for each failed request: Export.InProgress.{Retrying,Throttled} and Export.Failed.*.
         if name.starts_with("Export.") {
             self.counts.failures.fetch_add(1, Relaxed);
+            self.failed.notify_one();
         } else if name.ends_with(".PartialSuccess") {
             event.record(&mut Rejected(&self.rejected));
         }

@@ -7,9 +7,10 @@
 //!                                               └── refused ───────────────────► dropped
 //! ```
 //! While a collector is unreachable the queue fills, and spans that end then are dropped: nothing waits for a place. The log reports
-//! the first failure and the recovery.
+//! the failure of two requests in a row, or of a batch, and the recovery.
 
 use std::{
+    pin::pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -37,7 +38,7 @@ use super::{
     events::Events,
 };
 
-/// Numbers of ended spans by what became of them.
+/// Counts of ended spans by outcome.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Accepted by the collector.
@@ -143,7 +144,7 @@ struct Sender {
     batch: Vec<SpanData>,
     /// Spans in the request under way.
     in_request: u64,
-    /// True if the last batch was not accepted, which was logged.
+    /// True if the last batch failed. The failure was logged then.
     is_failing: bool,
 }
 
@@ -169,11 +170,23 @@ impl Sender {
         let batch = std::mem::take(&mut self.batch);
         let count = batch.len() as u64;
         self.in_request = count;
-        let outcome = self.exporter.export(batch).with_subscriber(self.listener.clone()).await;
+        let mut export = pin!(self.exporter.export(batch).with_subscriber(self.listener.clone()));
+        let collector = &*self.collector;
+        let mut was_failing = self.is_failing;
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut export => break outcome,
+                // The library repeats a request for minutes. The operator should know before it gives up.
+                () = self.events.second_failure(), if !was_failing => {
+                    let error = self.error.take().unwrap_or_else(|| "requests fail".to_owned());
+                    tracing::warn!(collector, error, "trace export failed");
+                    was_failing = true;
+                }
+            }
+        };
         self.in_request = 0;
         let rejected = self.events.take_rejected().min(count);
-        let was_failing = std::mem::replace(&mut self.is_failing, outcome.is_err());
-        let collector = &*self.collector;
+        self.is_failing = outcome.is_err();
         let cause = self.error.take();
         match outcome {
             Ok(()) => {
@@ -188,7 +201,7 @@ impl Sender {
                 self.counts.dropped.fetch_add(count, Relaxed);
                 if !was_failing {
                     let error = cause.unwrap_or_else(|| error.to_string());
-                    tracing::warn!(collector, error, "trace export failed; spans are dropped and counted");
+                    tracing::warn!(collector, error, "trace export failed");
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fairway_model::{ClusterName, DesiredState, Network, PoolName};
+use fairway_model::{ClusterName, DesiredState, Network, PoolName, SplitMix};
 use fairway_zones::{Draw, Played, Player, ServingState};
 
 use fairway_control::Offline;
@@ -63,7 +63,7 @@ impl<'a> Comparison<'a> {
     pub fn play(&mut self, query: &Played) {
         self.played += 1;
         // The same draw on both sides: what moves, moves because of the configuration.
-        let draw = Draw(self.played.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let draw = Draw(SplitMix::new(self.played).bits());
         let after = chosen(&mut self.player, &self.sides.after.view, query, draw);
         let before = self.sides.before.as_ref().map(|side| chosen(&mut self.player, &side.view, query, draw));
         let Some(Chosen { pool, client, given }) = after else {
