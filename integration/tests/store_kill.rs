@@ -117,7 +117,7 @@ fn take_down(line: &str, known: &mut [Known; WRITERS]) -> bool {
 fn assert_whole(folder: &Path, known: &mut [Known; WRITERS], kill: u32) {
     if kill.is_multiple_of(10) {
         let held = DataFolder::open(folder).expect("the lock ended with the process");
-        StoreFile::mend(&held, &StoreFile::path_in(folder)).expect("its pages are in order, or are brought in order");
+        StoreFile::repair(&held, &StoreFile::path_in(folder)).expect("its pages are in order, or are brought in order");
     }
     let store = LocalStore::open(folder).expect("it opens after a kill");
     let listing = wait(store.list(&Prefix::everything(), None, usize::MAX)).expect("it can be read");

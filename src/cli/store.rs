@@ -83,9 +83,9 @@ fn history_text(palette: Palette, entries: &[Entry]) -> String {
 fn verify(out: Out, folder: &Path) -> anyhow::Result<()> {
     let path = existing(folder)?;
     let checked = match DataFolder::open(folder) {
-        Ok(held) if StoreFile::mend(&held, &path).with_context(|| at(&path))? => "every page and row is in order",
+        Ok(held) if StoreFile::repair(&held, &path).with_context(|| at(&path))? => "every page and row is in order",
         Ok(_) => "it was not in order after a crash, and is now; every page and row was read",
-        Err(FolderError::Taken { .. }) => "every row is in order; a server runs, so pages were not checked",
+        Err(FolderError::Locked { .. }) => "every row is in order; a server runs, so pages were not checked",
         Err(e) => return Err(e.into()),
     };
     let verified = StoreFile::open(&path).and_then(|file| file.verify()).with_context(|| at(&path))?;
@@ -102,7 +102,7 @@ fn opened(folder: &Path) -> anyhow::Result<StoreFile> {
     let path = existing(folder)?;
     let opened = match StoreFile::open(&path) {
         Err(StoreError::Unavailable(_)) => {
-            StoreFile::mend(&DataFolder::open(folder)?, &path).with_context(|| at(&path))?;
+            StoreFile::repair(&DataFolder::open(folder)?, &path).with_context(|| at(&path))?;
             StoreFile::open(&path)
         }
         said => said,

@@ -304,7 +304,7 @@ impl Hook {
 fn become_user(settings: &Settings) -> Result<(), StartError> {
     let Some(user) = &settings.user else { return Ok(()) };
     if let Some(folder) = &settings.data_dir {
-        DataFolder::make_for(folder, user)?;
+        DataFolder::create_for(folder, user)?;
     }
     Ok(drop_to(user)?)
 }

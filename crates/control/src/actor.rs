@@ -32,7 +32,7 @@ use super::{
     truth::Minute,
 };
 use fairway_config::watch::Fingerprint;
-use fairway_store::Posted;
+use fairway_store::Leadership;
 
 /// The control task.
 pub struct Actor {
@@ -224,7 +224,7 @@ impl Actor {
     }
 
     /// Goes by what is on the board of those that share the store.
-    pub fn take_posted(&mut self, posted: &Posted) {
+    pub fn take_posted(&mut self, posted: &Leadership) {
         let (view, now) = (self.shared.serving.load(), Instant::now());
         if self.balance.take_posted(posted) {
             self.balance.follow(&self.shared.serving.published().configured.merged.desired, &view.snapshot, now);
@@ -243,8 +243,8 @@ impl Actor {
     /// Offers what was decided to those that share the store.
     fn offer(&self) {
         let objects = self.shared.objects.get().and_then(|objects| objects.as_ref().ok());
-        if let Some(board) = objects.and_then(|objects| objects.store().board()) {
-            board.offer(self.balance.offer(Instant::now()));
+        if let Some(election) = objects.and_then(|objects| objects.store().election()) {
+            election.set_decision(self.balance.offer(Instant::now()));
         }
     }
 

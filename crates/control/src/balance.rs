@@ -40,7 +40,7 @@ use self::{
     past::Past,
 };
 use super::truth::Answered;
-use fairway_store::{KeptBalance, Posted, encode_decision};
+use fairway_store::{Leadership, SavedBalance, encode_decision};
 
 /// Balances the clusters of pools that heed load; nothing where there are none.
 #[derive(Default)]
@@ -49,7 +49,7 @@ pub struct Balance {
     /// Whether anybody told a load since the start: what is pushed is not foreseen by the configuration.
     told: bool,
     /// What a process before this one had learnt, and the time by the clock that it was left in.
-    past: Option<(KeptBalance, Timestamp)>,
+    past: Option<(SavedBalance, Timestamp)>,
     /// When what was learnt is to be kept next.
     next_keep: Option<Instant>,
     lead: Lead,
@@ -81,7 +81,7 @@ enum Work {
 
 impl Balance {
     /// Goes on from what a process before this one had learnt, if anything and if it is not too old; `now` by the clock.
-    pub fn after(past: Option<KeptBalance>, now: Timestamp) -> Self {
+    pub fn after(past: Option<SavedBalance>, now: Timestamp) -> Self {
         Self { past: past.map(|past| (past, now)), ..Self::default() }
     }
 
@@ -193,7 +193,7 @@ impl Balance {
 
     /// Takes what is on the board of those that share the store; whether there may be something to balance from now on, so that the
     /// configuration is to be followed again.
-    pub fn take_posted(&mut self, posted: &Posted) -> bool {
+    pub fn take_posted(&mut self, posted: &Leadership) -> bool {
         self.lead = Lead::of(posted);
         matches!(self.lead, Lead::Follows(..)) && self.note_told()
     }
@@ -218,7 +218,7 @@ impl Balance {
     }
 
     /// What a process after this one should find; nothing while a step runs.
-    pub fn keep(&self, now: Timestamp) -> Option<KeptBalance> {
+    pub fn keep(&self, now: Timestamp) -> Option<SavedBalance> {
         let Some(Running { work: Work::Idle(learnt), .. }) = &self.running else { return None };
         Some(past::keep(learnt, now))
     }

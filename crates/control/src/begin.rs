@@ -33,18 +33,18 @@ use super::{
     truth::Minute,
 };
 use fairway_config::{LogFormat, watch::Fingerprint};
-use fairway_store::{DataFolder, KeptBalance, KeptOverride, Remembered, peek_balance, peek_health, peek_overrides};
+use fairway_store::{DataFolder, SavedBalance, SavedOverride, SavedTarget, peek_balance, peek_health, peek_overrides};
 use fairway_telemetry::traces::Traces;
 
 /// What is known from before this start.
 #[derive(Debug, Default)]
 pub struct Past {
     /// Health of each target.
-    pub health: Vec<Remembered>,
+    pub health: Vec<SavedTarget>,
     /// Overrides in force.
-    pub overrides: Vec<KeptOverride>,
+    pub overrides: Vec<SavedOverride>,
     /// What load balancing has learnt; `None` if nothing was kept.
-    pub balance: Option<KeptBalance>,
+    pub balance: Option<SavedBalance>,
 }
 
 impl Past {
@@ -96,7 +96,7 @@ impl Parts {
         let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
         let checker = Checker::start(settings, transitions);
         let targets = snapshot.targets().to_vec();
-        let restored = Remembered::find(past.health, &targets);
+        let restored = SavedTarget::find(past.health, &targets);
         checker.set_targets(targets, restored).await;
         let statuses: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.status)).collect();
         let loads = LoadReader::start();
@@ -189,7 +189,7 @@ fn begin_balance(balance: &mut Balance, shared: &Shared) {
 }
 
 /// The overrides in force at the start; those that ended while nobody ran are told and left out.
-fn first_book(configured: &Configured, kept: Vec<KeptOverride>, now: Timestamp) -> Book {
+fn first_book(configured: &Configured, kept: Vec<SavedOverride>, now: Timestamp) -> Book {
     let mut book = Book::new(configured.overrides.clone(), kept);
     for (_, said) in book.expire(now) {
         tracing::warn!(scope = %said.scope, action = %said.action, ended = %said.expires, "override expired before the start");

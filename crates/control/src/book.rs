@@ -6,7 +6,7 @@ use fairway_model::{Override, OverrideAction, Timestamp};
 use fairway_zones::TargetIndex;
 
 use super::uses::{Site, Uses};
-use fairway_store::KeptOverride;
+use fairway_store::SavedOverride;
 
 /// Most overrides given by command: enough for every cluster of a large fleet, few enough to match at once.
 pub(crate) const OVERRIDES_MAX: usize = 256;
@@ -17,12 +17,12 @@ pub struct Book {
     /// From the configuration.
     declared: Vec<Override>,
     /// By command.
-    kept: Vec<KeptOverride>,
+    kept: Vec<SavedOverride>,
 }
 
 impl Book {
     /// The overrides of a configuration and those kept from before.
-    pub fn new(declared: Vec<Override>, kept: Vec<KeptOverride>) -> Self {
+    pub fn new(declared: Vec<Override>, kept: Vec<SavedOverride>) -> Self {
         Self { declared, kept }
     }
 
@@ -32,18 +32,18 @@ impl Book {
     }
 
     /// Those given by command.
-    pub fn kept(&self) -> &[KeptOverride] {
+    pub fn kept(&self) -> &[SavedOverride] {
         &self.kept
     }
 
     /// All of them with their ids; those of the configuration have none and come first.
     pub fn all(&self) -> impl Iterator<Item = (Option<&str>, &Override)> {
         let declared = self.declared.iter().map(|said| (None, said));
-        declared.chain(self.kept.iter().map(|kept| (Some(kept.id.as_str()), &kept.said)))
+        declared.chain(self.kept.iter().map(|kept| (Some(kept.id.as_str()), &kept.value)))
     }
 
     /// The book with one more, or none if it is full.
-    pub fn with(&self, new: KeptOverride) -> Option<Self> {
+    pub fn with(&self, new: SavedOverride) -> Option<Self> {
         (self.kept.len() < OVERRIDES_MAX).then(|| {
             let mut next = self.clone();
             next.kept.push(new);
@@ -52,7 +52,7 @@ impl Book {
     }
 
     /// The book without one, and the one; none if no override given by command has this id.
-    pub fn without(&self, id: &str) -> Option<(Self, KeptOverride)> {
+    pub fn without(&self, id: &str) -> Option<(Self, SavedOverride)> {
         let place = self.kept.iter().position(|kept| kept.id == id)?;
         let mut next = self.clone();
         let gone = next.kept.remove(place);
@@ -63,7 +63,7 @@ impl Book {
     pub fn expire(&mut self, now: Timestamp) -> Vec<(Option<String>, Override)> {
         let mut ended: Vec<_> =
             self.declared.extract_if(.., |said| !said.is_active(now)).map(|said| (None, said)).collect();
-        ended.extend(self.kept.extract_if(.., |k| !k.said.is_active(now)).map(|k| (Some(k.id), k.said)));
+        ended.extend(self.kept.extract_if(.., |k| !k.value.is_active(now)).map(|k| (Some(k.id), k.value)));
         ended
     }
 
@@ -126,8 +126,8 @@ mod tests {
         Override { scope: scope.parse().unwrap(), action: forced, reason: "work".to_owned(), expires }
     }
 
-    fn kept(id: &str, said: Override) -> KeptOverride {
-        KeptOverride { id: id.to_owned(), said }
+    fn kept(id: &str, said: Override) -> SavedOverride {
+        SavedOverride { id: id.to_owned(), value: said }
     }
 
     fn site(cluster: &str) -> Site {

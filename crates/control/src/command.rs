@@ -19,7 +19,7 @@ use super::{
     uses::Uses,
 };
 use fairway_api_types::state_wire::{OverrideState, ReloadReport};
-use fairway_store::{DataFolder, KeptOverride, Posted};
+use fairway_store::{DataFolder, Leadership, SavedOverride};
 
 /// What asks for a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub enum Command {
     /// Keep state in this folder from now on: the process that had it has let go.
     Adopt(Arc<DataFolder>),
     /// Go by what is on the board of those that share the store.
-    Posted(Posted),
+    Leadership(Leadership),
     /// Tell when every flip that came before this command is in the answers.
     Settle(oneshot::Sender<()>),
     /// Keep what must be kept, and end.
@@ -86,7 +86,7 @@ impl Actor {
             Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
             Command::TryObjects(attempt, reply) => self.try_objects(*attempt, reply),
             Command::Adopt(folder) => self.adopt(folder),
-            Command::Posted(posted) => self.take_posted(&posted),
+            Command::Leadership(posted) => self.take_posted(&posted),
             // Flips are always taken before commands, so there is none left.
             Command::Settle(reply) => drop(reply.send(())),
             Command::End => return ControlFlow::Break(()),
@@ -100,18 +100,18 @@ impl Actor {
         {
             let published = self.shared.serving.published();
             return match Some(&before.id) == id.as_ref() {
-                true => Ok(shown(Some(&before.id), &before.said, &published.configured.uses)),
+                true => Ok(shown(Some(&before.id), &before.value, &published.configured.uses)),
                 false => Err(ControlError::KeyOfAnother),
             };
         }
-        let new = KeptOverride { id: id.unwrap_or_else(|| new_id(&book)), said };
+        let new = SavedOverride { id: id.unwrap_or_else(|| new_id(&book)), value: said };
         let next = book.with(new.clone()).ok_or(ControlError::TooManyOverrides)?;
         let trace = Trace::new();
         self.keep_overrides(&next, trace).await?;
         self.publish(|published| published.book = next);
         self.apply_force();
         let published = self.shared.serving.published();
-        let state = shown(Some(&new.id), &new.said, &published.configured.uses);
+        let state = shown(Some(&new.id), &new.value, &published.configured.uses);
         let OverrideState { scope, action, reason, expires, .. } = &state;
         let addresses = state.addresses.join(",");
         trace.of(|| tracing::warn!(id = new.id, scope, action, reason, expires, addresses, "override added"));
@@ -126,7 +126,7 @@ impl Actor {
         self.publish(|published| published.book = next);
         self.apply_force();
         let published = self.shared.serving.published();
-        let state = shown(Some(&gone.id), &gone.said, &published.configured.uses);
+        let state = shown(Some(&gone.id), &gone.value, &published.configured.uses);
         trace.of(|| tracing::warn!(id, scope = state.scope, action = state.action, "override removed"));
         Ok(state)
     }

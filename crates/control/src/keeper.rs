@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::shared::Shared;
-use fairway_store::{DataFolder, KeptBalance, KeptOverride};
+use fairway_store::{DataFolder, SavedBalance, SavedOverride};
 
 /// Writes what must survive a restart, if there is a data folder.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Keeper {
     /// Whether verdicts changed since they were last written.
     is_due: bool,
     /// What balancing has learnt since that was last written.
-    balance: Option<KeptBalance>,
+    balance: Option<SavedBalance>,
     /// The write that runs now.
     writing: Option<oneshot::Receiver<Written>>,
     /// Not before: writing may take a twentieth of the time at most.
@@ -49,7 +49,7 @@ impl Keeper {
     }
 
     /// Notes what balancing has learnt.
-    pub fn balance_changed(&mut self, kept: KeptBalance) {
+    pub fn balance_changed(&mut self, kept: SavedBalance) {
         self.balance = Some(kept);
     }
 
@@ -92,7 +92,7 @@ impl Keeper {
     }
 
     /// Writes verdicts and what balancing has learnt for the last time, after the write that may run still.
-    pub async fn write_last(&mut self, shared: &Shared, states: Vec<TargetState>, balance: Option<KeptBalance>) {
+    pub async fn write_last(&mut self, shared: &Shared, states: Vec<TargetState>, balance: Option<SavedBalance>) {
         if let Some(running) = self.writing.take() {
             // Its outcome does not matter: this write takes its place.
             let _ = running.await;
@@ -104,7 +104,7 @@ impl Keeper {
 
     /// Writes overrides; when this returns well, they survive a power cut. Without a data folder they last as long as the
     /// process does, and that is well too.
-    pub fn write_overrides(&self, kept: Vec<KeptOverride>) -> impl Future<Output = io::Result<()>> + use<> {
+    pub fn write_overrides(&self, kept: Vec<SavedOverride>) -> impl Future<Output = io::Result<()>> + use<> {
         let folder = self.folder.clone();
         async move {
             match folder {
@@ -129,7 +129,7 @@ impl Keeper {
 }
 
 /// Writes what is given; the one that fails does not keep the other from being written.
-fn write(folder: &DataFolder, states: Option<&[TargetState]>, balance: Option<&KeptBalance>) -> io::Result<()> {
+fn write(folder: &DataFolder, states: Option<&[TargetState]>, balance: Option<&SavedBalance>) -> io::Result<()> {
     let states = states.map_or(Ok(()), |states| folder.write_health(states));
     let balance = balance.map_or(Ok(()), |kept| folder.write_balance(kept));
     states.and(balance)

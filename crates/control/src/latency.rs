@@ -7,7 +7,7 @@ use fairway_model::{LatencyTable, LatencyTableName};
 use super::{Control, ControlError};
 use fairway_api_types::latency_wire::LatencyState;
 use fairway_config::{check_latencies, pushed_file};
-use fairway_store::{read_table, replace_table};
+use fairway_store::{read_latency_table, replace_latency_table};
 
 impl Control {
     /// Takes the text of a table, as its file would have it; returns once it is on disk and in force.
@@ -22,8 +22,8 @@ impl Control {
         let file = pushed_file(&self.fed_table(table)?.0);
         let (place, to) = (folder.clone(), file.clone());
         let written = on_thread(move || {
-            let before = read_table(&place, &to)?;
-            replace_table(&place, &to, Some(&text)).map(|()| before)
+            let before = read_latency_table(&place, &to)?;
+            replace_latency_table(&place, &to, Some(&text)).map(|()| before)
         });
         let not_kept = |error: std::io::Error| ControlError::TableNotKept(error.to_string());
         let before = written.await?.map_err(not_kept)?;
@@ -33,7 +33,7 @@ impl Control {
             tracing::info!(table, networks, clusters, "latency table applied");
             return Ok(LatencyState { generation: report.generation, ..state });
         }
-        on_thread(move || replace_table(&folder, &file, before.as_deref())).await?.map_err(not_kept)?;
+        on_thread(move || replace_latency_table(&folder, &file, before.as_deref())).await?.map_err(not_kept)?;
         self.reload().await?;
         Err(ControlError::TableRefused(report.errors))
     }

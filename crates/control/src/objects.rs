@@ -34,7 +34,7 @@ use super::{
 use fairway_api_types::client::{Client, Reach};
 use fairway_config::{Settings, StoreSettings};
 use fairway_store::{
-    DataFolder, Posted,
+    DataFolder, Leadership,
     objects::{Batch, Committed, Entry, Key, Listing, LocalStore, ObjectStore, Prefix, StoreError, StoreFile},
 };
 use fairway_telemetry::traces::Traces;
@@ -54,7 +54,7 @@ impl Objects {
     pub async fn load(store: Arc<dyn ObjectStore>, declared: Arc<ArcSwap<Declared>>) -> Result<Self, StoreError> {
         let objects = Self { store, declared, heard: Arc::default() };
         match objects.list().await {
-            Err(StoreError::Unavailable(why)) if objects.store.standing().away.is_some() => {
+            Err(StoreError::Unavailable(why)) if objects.store.status().outage.is_some() => {
                 tracing::error!(why, "store unavailable; declared objects are served once it answers");
             }
             listed => listed?,
@@ -173,10 +173,10 @@ impl Objects {
 }
 
 /// Tells the control task what is on the board of those that share the store.
-async fn heed(mut posted: watch::Receiver<Posted>, commands: mpsc::Sender<Command>) {
+async fn heed(mut posted: watch::Receiver<Leadership>, commands: mpsc::Sender<Command>) {
     loop {
         let now = posted.borrow_and_update().clone();
-        if commands.send(Command::Posted(now)).await.is_err() || posted.changed().await.is_err() {
+        if commands.send(Command::Leadership(now)).await.is_err() || posted.changed().await.is_err() {
             return;
         }
     }
@@ -213,7 +213,7 @@ fn opened(folder: Option<&Path>, settings: StoreSettings) -> Result<Arc<dyn Obje
     match (settings, folder) {
         (StoreSettings::Embedded, Some(folder)) => {
             // `fairway store` must not take the copy of another store for this one.
-            if let Some(aside) = StoreFile::put_copy_aside(folder).map_err(told)? {
+            if let Some(aside) = StoreFile::move_copy_aside(folder).map_err(told)? {
                 let aside = aside.display();
                 tracing::warn!(%aside, "store changed from etcd to the data folder; copy of the etcd objects moved aside");
             }
@@ -299,7 +299,7 @@ impl Control {
     pub fn keep_objects(&self, objects: Result<Objects, String>) -> Option<JoinHandle<()>> {
         let objects = objects.map(|objects| objects.traced(&self.shared.traces));
         let following = objects.as_ref().ok().map(|objects| {
-            let board = objects.store.board().map(|board| heed(board.posted(), self.commands.clone()));
+            let board = objects.store.election().map(|election| heed(election.leadership(), self.commands.clone()));
             let objects = objects.clone().follow(self.commands.clone());
             let heeding = async {
                 if let Some(board) = board {

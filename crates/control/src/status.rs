@@ -82,14 +82,14 @@ pub(crate) fn render(
 
 /// The store of declared objects, if there is one.
 fn store(shared: &Shared) -> Option<StoreState> {
-    let standing = shared.objects.get()?.as_ref().ok()?.store().standing();
-    let (unavailable_since, error) = standing.away.map(|(since, why)| (since.to_string(), why)).unzip();
+    let status = shared.objects.get()?.as_ref().ok()?.store().status();
+    let (unavailable_since, error) = status.outage.map(|outage| (outage.since.to_string(), outage.reason)).unzip();
     Some(StoreState {
-        kind: standing.kind.to_owned(),
-        endpoint: standing.endpoint,
-        revision: standing.revision,
+        kind: status.kind.to_string(),
+        endpoint: status.endpoint,
+        revision: status.revision,
         served: *shared.served.borrow(),
-        behind: standing.latest.saturating_sub(standing.revision),
+        behind: status.latest.saturating_sub(status.revision),
         unavailable_since,
         error,
     })

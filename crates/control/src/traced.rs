@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use fairway_telemetry::traces::Traces;
 
 use fairway_store::{
-    Board,
-    objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch},
+    Election,
+    objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, StoreError, StoreStatus, Watch},
 };
 
 /// A store, and where the spans of its writes go.
@@ -22,7 +22,7 @@ impl ObjectStore for TracedStore {
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
         let Some(work) = self.traces.below("write") else { return self.store.commit(batch).await };
         let since = SystemTime::now();
-        work.say("fairway.store.kind", self.store.standing().kind);
+        work.say("fairway.store.kind", self.store.status().kind.as_str());
         work.count("fairway.batch.changes", batch.changes.len());
         let outcome = self.store.commit(batch).await;
         match &outcome {
@@ -57,11 +57,11 @@ impl ObjectStore for TracedStore {
         self.store.close().await;
     }
 
-    fn standing(&self) -> Standing {
-        self.store.standing()
+    fn status(&self) -> StoreStatus {
+        self.store.status()
     }
 
-    fn board(&self) -> Option<Board> {
-        self.store.board()
+    fn election(&self) -> Option<Election> {
+        self.store.election()
     }
 }

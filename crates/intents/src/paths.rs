@@ -361,7 +361,7 @@ mod tests {
             assert_eq!(path_of(&place.key(None), Family::Fairway), Some(format!("/v1/intents/{key}")));
             assert_eq!(project_of(&format!("/v1/intents/{key}")).as_deref(), Some("p"));
         }
-        for key in ["inbound/p/a/v1/d/n", "pool/shop", "idempotency-record/a", "inbound", "client/p/a/v1/d/t/n/c"] {
+        for key in ["inbound/p/a/v1/d/n", "pool/shop", "receipt/a", "inbound", "client/p/a/v1/d/t/n/c"] {
             assert_eq!(Place::read(&format!("/v1/intents/{key}")), Err(PathError::Unknown), "{key}");
         }
         for name in ["%70", "..", "a b", ""] {

@@ -1,4 +1,4 @@
-//! What balancing has learnt, to and from `balance.json`.
+//! State of balancing, to and from `balance.json`; decisions of the leader.
 
 use std::{collections::HashMap, fmt};
 
@@ -7,47 +7,47 @@ use fairway_model::{AcceptedShare, ClusterName, Demand, Network, Shares, Timesta
 
 use super::state_wire::{self, AcceptanceLine, BalanceFile, DecisionNote, DemandLine, FileError, PinLine, VERSION};
 
-/// What balancing had learnt before a restart.
+/// State of balancing before a restart.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KeptBalance {
-    /// When it was written.
+pub struct SavedBalance {
+    /// Time of writing.
     pub written: Timestamp,
     /// Shares and demands.
     pub learnt: Kept,
-    /// Whose each of these demands is: the pool by its key, and the client.
+    /// Pool (its key) and client network of each demand.
     pub clients: Vec<(Demand, u64, Network)>,
 }
 
-/// Reads `balance.json`. A line that is not understood makes the file unreadable: half of what was learnt would send
-/// clients where there is no room.
-pub(super) fn decode(text: &[u8]) -> Result<KeptBalance, FileError> {
+/// Parses `balance.json`. One malformed line makes the file unreadable: a part of the demands would send clients to clusters without
+/// capacity for them.
+pub(super) fn decode(text: &[u8]) -> Result<SavedBalance, FileError> {
     let file: BalanceFile = state_wire::decode(text)?;
-    bounded("clusters", file.acceptance.len(), CLUSTERS_MAX)?;
-    bounded("pins", file.pins.len(), Shares::PINS_MAX)?;
-    bounded("demands", file.demands.len(), DEMANDS_MAX)?;
-    let mut kept =
-        KeptBalance { written: file.written.parse().map_err(damaged)?, learnt: Kept::default(), clients: vec![] };
+    check_count("clusters", file.acceptance.len(), CLUSTERS_MAX)?;
+    check_count("pins", file.pins.len(), Shares::PINS_MAX)?;
+    check_count("demands", file.demands.len(), DEMANDS_MAX)?;
+    let mut saved =
+        SavedBalance { written: file.written.parse().map_err(malformed)?, learnt: Kept::default(), clients: vec![] };
     for AcceptanceLine { cluster, near, spill } in file.acceptance {
-        kept.learnt.acceptance.push((name(cluster)?, AcceptedShare { local: near, overflow: spill }));
+        saved.learnt.acceptance.push((name(cluster)?, AcceptedShare { local: near, overflow: spill }));
     }
     for PinLine { demand, cluster } in file.pins {
-        kept.learnt.pins.push((self::demand(&demand)?, name(cluster)?));
+        saved.learnt.pins.push((self::demand(&demand)?, name(cluster)?));
     }
     for line in file.demands {
         let demand = demand(&line.demand)?;
-        kept.learnt.demands.push((demand, line.load, line.doubt, name(line.cluster)?));
-        kept.clients.push((demand, number(&line.pool)?, line.client.parse().map_err(damaged)?));
+        saved.learnt.demands.push((demand, line.load, line.doubt, name(line.cluster)?));
+        saved.clients.push((demand, number(&line.pool)?, line.client.parse().map_err(malformed)?));
     }
-    Ok(kept)
+    Ok(saved)
 }
 
-/// The text of `balance.json`. Demands of which it is not known whose they are say nothing after a restart, and are left out.
-pub(super) fn encode(kept: &KeptBalance) -> Vec<u8> {
-    let KeptBalance { written, learnt, clients } = kept;
-    let whose: HashMap<_, _> = clients.iter().map(|(demand, pool, client)| (*demand, (pool, client))).collect();
+/// Returns the text of `balance.json`. Demands of unknown clients are omitted: they mean nothing after a restart.
+pub(super) fn encode(saved: &SavedBalance) -> Vec<u8> {
+    let SavedBalance { written, learnt, clients } = saved;
+    let owners: HashMap<_, _> = clients.iter().map(|(demand, pool, client)| (*demand, (pool, client))).collect();
     let finite = learnt.demands.iter().filter(|(_, load, doubt, _)| load.is_finite() && doubt.is_finite());
     let demand = |(demand, load, doubt, cluster): &(Demand, f64, f64, ClusterName)| {
-        let (pool, client) = whose.get(demand)?;
+        let (pool, client) = owners.get(demand)?;
         Some(DemandLine {
             demand: hex(demand.0),
             load: *load,
@@ -66,17 +66,18 @@ pub(super) fn encode(kept: &KeptBalance) -> Vec<u8> {
     })
 }
 
-/// Reads what another server decided; what is not understood is not followed.
+/// Parses the decision of another server.
 pub fn decode_decision(text: &[u8]) -> Result<(Shares, Caution), String> {
-    read_decision(text).map_err(|error| error.to_string())
+    parse_decision(text).map_err(|error| error.to_string())
 }
 
-fn read_decision(text: &[u8]) -> Result<(Shares, Caution), FileError> {
+fn parse_decision(text: &[u8]) -> Result<(Shares, Caution), FileError> {
     let note: DecisionNote = state_wire::decode(text)?;
-    bounded("clusters", note.acceptance.len(), CLUSTERS_MAX)?;
-    bounded("pins", note.pins.len(), Shares::PINS_MAX)?;
+    check_count("clusters", note.acceptance.len(), CLUSTERS_MAX)?;
+    check_count("pins", note.pins.len(), Shares::PINS_MAX)?;
     let caution = CAUTIONS.into_iter().find(|(_, word)| *word == note.caution);
-    let (caution, _) = caution.ok_or_else(|| FileError::Text(format!("{:.20} is no caution", note.caution)))?;
+    let (caution, _) =
+        caution.ok_or_else(|| FileError::Malformed(format!("unknown risk level {:.20}", note.caution)))?;
     let mut shares = Shares { epoch: note.epoch, ..Shares::default() };
     for AcceptanceLine { cluster, near, spill } in note.acceptance {
         shares.accepted.insert(name(cluster)?, AcceptedShare { local: near, overflow: spill });
@@ -87,7 +88,7 @@ fn read_decision(text: &[u8]) -> Result<(Shares, Caution), FileError> {
     Ok((shares, caution))
 }
 
-/// The text of what this server decided, for others.
+/// Returns the text of a decision of this server, for others.
 pub fn encode_decision(shares: &Shares, caution: Caution) -> Vec<u8> {
     let caution = CAUTIONS.into_iter().find(|(known, _)| *known == caution);
     state_wire::encode(&DecisionNote {
@@ -110,12 +111,12 @@ fn acceptance_line(cluster: &ClusterName, given: AcceptedShare) -> AcceptanceLin
     AcceptanceLine { cluster: cluster.to_string(), near: given.local, spill: given.overflow }
 }
 
-fn bounded(what: &str, count: usize, most: usize) -> Result<(), FileError> {
-    if count <= most { Ok(()) } else { Err(FileError::Text(format!("{count} {what}; {most} is the most"))) }
+fn check_count(what: &str, count: usize, max: usize) -> Result<(), FileError> {
+    if count <= max { Ok(()) } else { Err(FileError::Malformed(format!("{count} {what}; the limit is {max}"))) }
 }
 
 fn name(text: String) -> Result<ClusterName, FileError> {
-    ClusterName::new(&text).map_err(damaged)
+    ClusterName::new(&text).map_err(malformed)
 }
 
 fn demand(text: &str) -> Result<Demand, FileError> {
@@ -123,27 +124,27 @@ fn demand(text: &str) -> Result<Demand, FileError> {
 }
 
 fn number(text: &str) -> Result<u64, FileError> {
-    u64::from_str_radix(text, 16).map_err(damaged)
+    u64::from_str_radix(text, 16).map_err(malformed)
 }
 
 fn hex(number: u64) -> String {
     format!("{number:016x}")
 }
 
-fn damaged(error: impl fmt::Display) -> FileError {
-    FileError::Text(error.to_string())
+fn malformed(error: impl fmt::Display) -> FileError {
+    FileError::Malformed(error.to_string())
 }
 
-/// As many clusters as can be balanced.
+/// Maximum number of balanced clusters.
 const CLUSTERS_MAX: usize = 65_535;
-/// As many demands as are known one by one.
+/// Maximum number of demands that are known one by one.
 const DEMANDS_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn kept() -> KeptBalance {
+    fn saved() -> SavedBalance {
         let [eu1, us1] = ["eu1", "us1"].map(|name| ClusterName::new(name).unwrap());
         let client = |text: &str| text.parse().unwrap();
         let learnt = Kept {
@@ -155,17 +156,17 @@ mod tests {
             demands: vec![(Demand(7), 62.5, 1e-3, us1), (Demand(u64::MAX), 0.25, 0.0, eu1)],
         };
         let clients = vec![(Demand(7), 42, client("198.51.100.0/24")), (Demand(u64::MAX), 42, client("2001:db8::/56"))];
-        KeptBalance { written: Timestamp::from_secs(200), learnt, clients }
+        SavedBalance { written: Timestamp::from_secs(200), learnt, clients }
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
-        assert_eq!(decode(&encode(&kept())).unwrap(), kept());
+    fn encoded_state_is_decoded_unchanged() {
+        assert_eq!(decode(&encode(&saved())).unwrap(), saved());
     }
 
     #[test]
-    fn a_decision_is_read_back_and_one_that_is_cut_or_odd_is_not_followed() {
-        let KeptBalance { learnt, .. } = kept();
+    fn decision_is_decoded_and_malformed_one_is_rejected() {
+        let SavedBalance { learnt, .. } = saved();
         let shares = Shares {
             epoch: 12,
             accepted: learnt.acceptance.into_iter().collect(),
@@ -176,31 +177,31 @@ mod tests {
             assert_eq!(decode_decision(&text).unwrap(), (shares.clone(), caution));
             assert!((0..text.len()).all(|end| decode_decision(&text[..end]).is_err()));
             let odd = String::from_utf8(text).unwrap().replace(word, "odd");
-            assert_eq!(decode_decision(odd.as_bytes()).unwrap_err(), "it is damaged: odd is no caution");
+            assert_eq!(decode_decision(odd.as_bytes()).unwrap_err(), "malformed: unknown risk level odd");
         }
     }
 
     #[test]
-    fn a_file_cut_at_any_byte_is_refused_whole() {
-        let text = encode(&kept());
+    fn truncated_file_is_rejected() {
+        let text = encode(&saved());
         assert!((0..text.len()).all(|end| decode(&text[..end]).is_err()));
     }
 
     #[test]
-    fn what_has_no_size_or_no_client_is_not_written() {
-        let mut odd = kept();
+    fn demand_without_load_or_client_is_omitted() {
+        let mut odd = saved();
         odd.learnt.demands[0].1 = f64::NAN;
         odd.clients.pop();
         assert_eq!(decode(&encode(&odd)).unwrap().learnt.demands, []);
     }
 
     #[test]
-    fn more_than_is_ever_kept_and_nonsense_are_refused() {
-        let mut many = kept();
+    fn counts_over_the_limit_and_malformed_values_are_rejected() {
+        let mut many = saved();
         many.learnt.pins = (0..=Shares::PINS_MAX as u64).map(|n| (Demand(n), many.learnt.pins[0].1.clone())).collect();
         let error = decode(&encode(&many)).unwrap_err().to_string();
-        assert!(error.contains("1025 pins; 1024 is the most"), "{error}");
-        let text = String::from_utf8(encode(&kept())).unwrap();
+        assert!(error.contains("1025 pins; the limit is 1024"), "{error}");
+        let text = String::from_utf8(encode(&saved())).unwrap();
         for (sound, odd) in
             [("198.51.100.0/24", "198.51.100.0/99"), ("\"eu1\"", "\"\""), ("40000", "70000"), ("0.25", "\"x\"")]
         {

@@ -1,4 +1,4 @@
-//! The data folder: made, checked, locked.
+//! The data folder: creating, checking and locking it; its state files.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -15,22 +15,22 @@ use fairway_files::Readers;
 use fairway_model::Timestamp;
 use nix::unistd::User;
 
-use super::{KeptBalance, KeptOverride, Remembered, balance, health, overrides, state_wire::FileError};
+use super::{SavedBalance, SavedOverride, SavedTarget, balance, health, overrides, state_wire::FileError};
 
-/// A data folder that this process alone writes to, until the value is dropped.
+/// A data folder that is locked for this process until the value is dropped.
 #[derive(Debug)]
 pub struct DataFolder {
     path: PathBuf,
-    /// Holds the lock while it is open; the kernel lets go of it when the process ends, however it ends.
+    /// The lock lasts while this file is open; the kernel releases it when the process ends, even after kill -9.
     lock: File,
 }
 
 impl DataFolder {
-    /// Makes the folder (0700) if it is missing, checks that no one else can write to it, and takes its lock.
+    /// Creates the folder (mode 0700) if it is missing, checks that other users cannot write to it, and locks it.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let at = |source| FolderError::Unusable { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| match error.kind() {
-            // Something of another kind is there, or a link that leads nowhere; a folder would have done.
+            // Not a folder, or a dangling link: an existing folder is no error.
             io::ErrorKind::AlreadyExists => at(io::ErrorKind::NotADirectory.into()),
             _ => at(error),
         })?;
@@ -39,7 +39,7 @@ impl DataFolder {
             return Err(at(io::Error::from(io::ErrorKind::NotADirectory)));
         }
         if metadata.mode() & 0o002 != 0 {
-            return Err(FolderError::Shared(path.to_owned()));
+            return Err(FolderError::WorldWritable(path.to_owned()));
         }
         let lock = path.join(LOCK);
         let lock = OpenOptions::new()
@@ -53,92 +53,92 @@ impl DataFolder {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                // Who holds it is told as a courtesy; a text that is not a number is left out.
-                let _ = lock.take(20).read_to_string(&mut holder);
-                return Err(FolderError::Taken { path: path.to_owned(), pid: holder.trim().parse().ok() });
+                let mut pid = String::new();
+                // The process id is a courtesy: without a number in the file the error has none.
+                let _ = lock.take(20).read_to_string(&mut pid);
+                return Err(FolderError::Locked { path: path.to_owned(), pid: pid.trim().parse().ok() });
             }
             Err(TryLockError::Error(source)) => return Err(at(source)),
         }
-        Ok(Self::held(path, lock))
+        Ok(Self::locked(path, lock))
     }
 
-    /// Takes the folder of a daemon that has let go, with the lock it handed over: there is no moment without one.
+    /// Takes over the folder from another process, with its lock: the folder is locked at every moment.
     pub fn adopt(path: &Path, lock: OwnedFd) -> Result<Self, FolderError> {
         let lock = File::from(lock);
         match lock.try_lock() {
-            Ok(()) => Ok(Self::held(path, lock)),
-            // What was handed over is not what holds the lock.
-            Err(TryLockError::WouldBlock) => Err(FolderError::Taken { path: path.to_owned(), pid: None }),
+            Ok(()) => Ok(Self::locked(path, lock)),
+            // The file that was handed over does not hold the lock.
+            Err(TryLockError::WouldBlock) => Err(FolderError::Locked { path: path.to_owned(), pid: None }),
             Err(TryLockError::Error(source)) => Err(FolderError::Unusable { path: path.to_owned(), source }),
         }
     }
 
-    /// Makes the folder for a user that this process is about to become, if it is missing.
-    pub fn make_for(path: &Path, user: &str) -> Result<(), FolderError> {
+    /// Creates the folder, if it is missing, for the user that this process is about to switch to.
+    pub fn create_for(path: &Path, user: &str) -> Result<(), FolderError> {
         let at = |source| FolderError::Unusable { path: path.to_owned(), source };
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-            made => made.map_err(at)?,
+            result => result.map_err(at)?,
         }
-        // A user that does not exist is told by whoever becomes it.
+        // A missing user is reported when the process switches to it.
         let Some(user) = User::from_name(user).map_err(|errno| at(errno.into()))? else { return Ok(()) };
         std::os::unix::fs::chown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(at)
     }
 
-    fn held(path: &Path, mut lock: File) -> Self {
-        // The lock holds whether or not the id can be written (the disk may be full).
+    fn locked(path: &Path, mut lock: File) -> Self {
+        // The process id is for error messages only; the disk may be full.
         let _ = lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| write!(lock, "{}", std::process::id()));
         Self { path: path.to_owned(), lock }
     }
 
-    /// The lock once more, to hand over.
+    /// Returns the lock, to hand it over to another process.
     pub fn lock_copy(&self) -> io::Result<OwnedFd> {
         Ok(self.lock.try_clone()?.into())
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was known of targets before this start; nothing where there is no readable file.
-    pub fn read_health(&self) -> Vec<Remembered> {
+    /// Reads the health of targets; empty without a readable file.
+    pub fn read_health(&self) -> Vec<SavedTarget> {
         self.read(HEALTH, health::decode)
     }
 
-    /// The overrides that operators gave before this start; nothing where there is no readable file.
-    pub fn read_overrides(&self) -> Vec<KeptOverride> {
+    /// Reads the overrides of operators; empty without a readable file.
+    pub fn read_overrides(&self) -> Vec<SavedOverride> {
         self.read(OVERRIDES, overrides::decode)
     }
 
-    /// What balancing had learnt before this start; nothing where there is no readable file.
-    pub fn read_balance(&self) -> Option<KeptBalance> {
-        self.read(BALANCE, |text| balance::decode(text).map(|kept| vec![kept])).pop()
+    /// Reads the state of balancing; `None` without a readable file.
+    pub fn read_balance(&self) -> Option<SavedBalance> {
+        self.read(BALANCE, |text| balance::decode(text).map(|saved| vec![saved])).pop()
     }
 
-    /// Replaces what balancing has learnt.
-    pub fn write_balance(&self, kept: &KeptBalance) -> io::Result<()> {
-        self.write(BALANCE, &balance::encode(kept))
+    /// Writes the state of balancing.
+    pub fn write_balance(&self, saved: &SavedBalance) -> io::Result<()> {
+        self.write(BALANCE, &balance::encode(saved))
     }
 
-    /// Replaces what is known of targets.
+    /// Writes the health of targets.
     pub fn write_health(&self, states: &[fairway_health::TargetState]) -> io::Result<()> {
         self.write(HEALTH, &health::encode(states, SystemTime::now().into()))
     }
 
-    /// Replaces the overrides; when this returns they survive a power cut.
-    pub fn write_overrides(&self, kept: &[KeptOverride]) -> io::Result<()> {
-        self.write(OVERRIDES, &overrides::encode(kept, Timestamp::from(SystemTime::now())))
+    /// Writes the overrides of operators. When this returns, they survive a power cut.
+    pub fn write_overrides(&self, saved: &[SavedOverride]) -> io::Result<()> {
+        self.write(OVERRIDES, &overrides::encode(saved, Timestamp::from(SystemTime::now())))
     }
 
     fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         fairway_files::replace(&self.path.join(name), content, Readers::Owner)
     }
 
-    /// Reads one file. What cannot be understood is moved aside, so that the next write does not destroy it.
+    /// Reads one file. A file that cannot be read is renamed, so that the next write does not destroy it.
     fn read<T>(&self, name: &str, decode: impl Fn(&[u8]) -> Result<Vec<T>, FileError>) -> Vec<T> {
-        let why = match fairway_files::read(&self.path.join(name), FILE_MAX) {
+        let reason = match fairway_files::read(&self.path.join(name), FILE_MAX) {
             Ok(None) => return Vec::new(),
             Ok(Some(text)) => match decode(&text) {
                 Ok(content) => return content,
@@ -147,61 +147,61 @@ impl DataFolder {
             Err(e) => e.to_string(),
         };
         let file = self.path.join(name);
-        let aside = format!("{name}.unreadable");
-        match fs::rename(&file, self.path.join(&aside)) {
+        let moved_to = format!("{name}.unreadable");
+        match fs::rename(&file, self.path.join(&moved_to)) {
             Ok(()) => {
-                tracing::error!(file = %file.display(), error = why, moved_to = aside, "state file moved aside")
+                tracing::error!(file = %file.display(), error = reason, moved_to, "state file moved aside")
             }
             Err(e) => {
-                tracing::error!(file = %file.display(), reason = why, error = %e, "state file ignored")
+                tracing::error!(file = %file.display(), reason, error = %e, "state file ignored")
             }
         }
         Vec::new()
     }
 }
 
-/// What is known of targets, read without the lock: for the process that is about to replace the one that holds it.
-pub fn peek_health(path: &Path) -> Vec<Remembered> {
+/// Reads the health of targets without the lock: for the process that is about to replace the one that holds it.
+pub fn peek_health(path: &Path) -> Vec<SavedTarget> {
     let text = fairway_files::read(&path.join(HEALTH), FILE_MAX).ok().flatten();
     text.and_then(|text| health::decode(&text).ok()).unwrap_or_default()
 }
 
-/// The overrides, read without the lock: as [`peek_health`].
-pub fn peek_overrides(path: &Path) -> Vec<KeptOverride> {
+/// Reads the overrides without the lock, like [`peek_health`].
+pub fn peek_overrides(path: &Path) -> Vec<SavedOverride> {
     let text = fairway_files::read(&path.join(OVERRIDES), FILE_MAX).ok().flatten();
     text.and_then(|text| overrides::decode(&text).ok()).unwrap_or_default()
 }
 
-/// What balancing has learnt, read without the lock: as [`peek_health`].
-pub fn peek_balance(path: &Path) -> Option<KeptBalance> {
+/// Reads the state of balancing without the lock, like [`peek_health`].
+pub fn peek_balance(path: &Path) -> Option<SavedBalance> {
     let text = fairway_files::read(&path.join(BALANCE), FILE_MAX).ok().flatten();
     text.and_then(|text| balance::decode(&text).ok())
 }
 
-/// Why a data folder cannot be used.
+/// Error of a data folder that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// Another process has it.
+    /// Another process uses it.
     #[error(
-        "data folder {}: {} uses it; stop that one, replace it with `serve --replace`, or give another --data-dir",
+        "data folder {}: {} uses it; stop that process, replace it with `serve --replace`, or give another --data-dir",
         path.display(),
         pid.map_or_else(|| "another fairway".to_owned(), |pid| format!("fairway with process id {pid}"))
     )]
-    Taken {
+    Locked {
         /// The folder.
         path: PathBuf,
-        /// Who holds it, where that is known.
+        /// Process id of the other process, if it is known.
         pid: Option<u32>,
     },
-    /// Everybody may write to it.
-    #[error("data folder {}: every user may write to it; take that right away (chmod 700)", .0.display())]
-    Shared(PathBuf),
-    /// The system says no.
+    /// Every user may write to it.
+    #[error("data folder {}: every user may write to it; remove that permission (chmod 700)", .0.display())]
+    WorldWritable(PathBuf),
+    /// The system does not allow it.
     #[error("data folder {}: {source}; make it writable for this user, or give another --data-dir", path.display())]
     Unusable {
         /// The folder.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -210,7 +210,7 @@ const LOCK: &str = "lock";
 const BALANCE: &str = "balance.json";
 const HEALTH: &str = "health.json";
 const OVERRIDES: &str = "overrides.json";
-/// Most octets of a state file: 10,000 targets with full history and long causes are under 40 MB.
+/// Maximum bytes of a state file. 10,000 targets with full history and long causes take less than 40 MB.
 const FILE_MAX: u64 = 256 << 20;
 
 #[cfg(test)]
@@ -220,35 +220,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_opener_is_told_who_holds_the_folder() {
+    fn locked_folder_is_rejected_with_the_process_id() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("data");
         let first = DataFolder::open(&path).unwrap();
-        let Err(FolderError::Taken { pid, .. }) = DataFolder::open(&path) else { panic!("it must be taken") };
+        let Err(FolderError::Locked { pid, .. }) = DataFolder::open(&path) else { panic!("the second open must fail") };
         assert_eq!(pid, Some(std::process::id()));
         drop(first);
-        assert!(DataFolder::open(&path).is_ok(), "the lock ends with its holder");
+        assert!(DataFolder::open(&path).is_ok(), "the lock ends when the first value is dropped");
     }
 
     #[test]
-    fn a_new_folder_is_private_and_a_shared_one_is_refused() {
+    fn new_folder_is_private_and_world_writable_one_is_rejected() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("a/b");
         drop(DataFolder::open(&path).unwrap());
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(DataFolder::open(&path), Err(FolderError::Shared(_))));
+        assert!(matches!(DataFolder::open(&path), Err(FolderError::WorldWritable(_))));
     }
 
     #[test]
-    fn a_file_in_the_place_of_the_folder_is_a_clear_error() {
+    fn file_at_the_path_is_rejected_with_a_hint() {
         let scratch = tempfile::NamedTempFile::new().unwrap();
         let error = DataFolder::open(scratch.path()).unwrap_err().to_string();
         assert!(error.contains("--data-dir"), "{error}");
     }
 
     #[test]
-    fn an_unreadable_file_is_moved_aside_and_its_text_kept() {
+    fn unreadable_file_is_renamed_with_its_content() {
         let scratch = tempfile::tempdir().unwrap();
         let folder = DataFolder::open(scratch.path()).unwrap();
         for text in ["{\"version\":99,\"targets\":[]}", "not JSON", ""] {

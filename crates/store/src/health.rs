@@ -1,4 +1,4 @@
-//! What is known of targets, to and from `health.json`.
+//! Health of targets, to and from `health.json`.
 
 use std::collections::HashMap;
 
@@ -7,23 +7,23 @@ use fairway_model::{Cause, HealthStatus, Monitor, Target, Timestamp};
 
 use super::state_wire::{self, FileError, HealthFile, HistoryLine, TargetLine, VERSION};
 
-/// What was known of one target before a restart.
+/// Health of one target before a restart.
 #[derive(Clone, Debug)]
-pub struct Remembered {
+pub struct SavedTarget {
     address: String,
     monitor: String,
     digest: String,
     restored: RestoredState,
 }
 
-impl Remembered {
-    /// Finds these targets among what is remembered.
+impl SavedTarget {
+    /// Returns the saved health of each of these targets that has one.
     ///
-    /// A target whose monitor does something else now gets its history only: its verdict is that of another check.
-    pub fn find(remembered: Vec<Self>, targets: &[Target]) -> Vec<(Target, RestoredState)> {
+    /// A target whose monitor has changed gets the history only: the health status is the result of another check.
+    pub fn find(saved: Vec<Self>, targets: &[Target]) -> Vec<(Target, RestoredState)> {
         let by_name = |r: &Self| (r.address.clone(), r.monitor.clone());
-        let names: HashMap<_, _> = remembered.iter().map(|r| (by_name(r), r.restored.clone())).collect();
-        let exact: HashMap<_, _> = remembered.into_iter().map(|r| ((r.address, r.digest), r.restored)).collect();
+        let names: HashMap<_, _> = saved.iter().map(|r| (by_name(r), r.restored.clone())).collect();
+        let exact: HashMap<_, _> = saved.into_iter().map(|r| ((r.address, r.digest), r.restored)).collect();
         let find = |target: &Target| -> Option<RestoredState> {
             let address = target.address.to_string();
             let name = (address.clone(), target.label.to_string());
@@ -36,46 +36,46 @@ impl Remembered {
     }
 }
 
-/// Reads `health.json`. A line that says nothing sensible is left out: it costs one target's history.
-pub(super) fn decode(text: &[u8]) -> Result<Vec<Remembered>, FileError> {
+/// Parses `health.json`. A malformed line is skipped: it costs the history of one target.
+pub(super) fn decode(text: &[u8]) -> Result<Vec<SavedTarget>, FileError> {
     let file: HealthFile = state_wire::decode(text)?;
     let written: Timestamp =
-        file.written.parse().map_err(|e: fairway_model::TimestampError| FileError::Text(e.to_string()))?;
-    Ok(file.targets.into_iter().filter_map(|line| remembered(line, written)).collect())
+        file.written.parse().map_err(|e: fairway_model::TimestampError| FileError::Malformed(e.to_string()))?;
+    Ok(file.targets.into_iter().filter_map(|line| saved_target(line, written)).collect())
 }
 
-fn remembered(line: TargetLine, written: Timestamp) -> Option<Remembered> {
+fn saved_target(line: TargetLine, written: Timestamp) -> Option<SavedTarget> {
     let entry = |h: HistoryLine| -> Option<HistoryEntry> {
         let at: Timestamp = h.at.parse().ok()?;
         Some(HistoryEntry { at: at.into(), to: status(&h.to)?, cause: Cause::new(h.cause) })
     };
     let since: Timestamp = line.since.parse().ok()?;
     let restored = RestoredState {
-        status: status(&line.verdict)?,
+        status: status(&line.status)?,
         since: since.into(),
         history: line.history.into_iter().filter_map(entry).collect(),
         written: written.into(),
     };
-    Some(Remembered { address: line.address, monitor: line.monitor, digest: line.digest, restored })
+    Some(SavedTarget { address: line.address, monitor: line.monitor, digest: line.digest, restored })
 }
 
-/// The text of `health.json`. Targets that were never judged are left out.
+/// Returns the text of `health.json`. Targets that were never evaluated are omitted.
 pub(super) fn encode(states: &[TargetState], now: Timestamp) -> Vec<u8> {
-    let moment = |at| format!("{:.3}", Timestamp::from(at));
-    let history = |h: &HistoryEntry| HistoryLine { at: moment(h.at), to: h.to.to_string(), cause: h.cause.to_string() };
+    let time = |at| format!("{:.3}", Timestamp::from(at));
+    let history = |h: &HistoryEntry| HistoryLine { at: time(h.at), to: h.to.to_string(), cause: h.cause.to_string() };
     let line = |state: &TargetState| TargetLine {
         address: state.target.address.to_string(),
         monitor: state.target.label.to_string(),
         digest: digest(&state.target.monitor),
-        verdict: state.status.to_string(),
-        since: moment(state.since),
+        status: state.status.to_string(),
+        since: time(state.since),
         history: state.history.iter().map(history).collect(),
     };
-    let judged = states.iter().filter(|s| s.status != HealthStatus::Pending || !s.history.is_empty());
+    let evaluated = states.iter().filter(|s| s.status != HealthStatus::Pending || !s.history.is_empty());
     state_wire::encode(&HealthFile {
         version: VERSION,
         written: format!("{now:.3}"),
-        targets: judged.map(line).collect(),
+        targets: evaluated.map(line).collect(),
     })
 }
 
@@ -85,9 +85,9 @@ fn status(text: &str) -> Option<HealthStatus> {
         .find(|v| v.to_string() == text)
 }
 
-/// What a monitor does, in 16 hexadecimal digits (FNV-1a over its debug text, in which secrets do not show).
+/// Returns a digest of a monitor in 16 hexadecimal digits: FNV-1a over its debug text, which has no secrets.
 ///
-/// A later program version may print other text: then targets keep their history and are judged anew.
+/// A later version may print another text. Targets then keep their history and are evaluated again.
 fn digest(monitor: &Monitor) -> String {
     let text = format!("{monitor:?}");
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
@@ -132,10 +132,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn encoded_health_is_decoded_unchanged() {
         let text = encode(&[down(443)], Timestamp::from_secs(200));
-        let found = Remembered::find(decode(&text).unwrap(), &[target(443)]);
-        let [(found, restored)] = &found[..] else { panic!("one target") };
+        let found = SavedTarget::find(decode(&text).unwrap(), &[target(443)]);
+        let [(found, restored)] = &found[..] else { panic!("expected one target: {found:?}") };
         assert_eq!(*found, target(443));
         assert_eq!((restored.status, restored.since), (HealthStatus::Down, down(443).since));
         assert_eq!(restored.history, down(443).history);
@@ -143,14 +143,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn another_check_under_the_same_name_inherits_the_history_and_not_the_verdict() {
+    fn changed_monitor_keeps_history_and_not_status() {
         let text = encode(&[down(443)], Timestamp::from_secs(200));
-        let found = Remembered::find(decode(&text).unwrap(), &[target(80)]);
+        let found = SavedTarget::find(decode(&text).unwrap(), &[target(80)]);
         assert_eq!((found[0].1.status, found[0].1.history.len()), (HealthStatus::Pending, 1));
     }
 
     #[test]
-    fn a_file_cut_at_any_byte_is_refused_or_read_and_never_a_panic() {
+    fn truncated_file_is_rejected() {
         let text = encode(&[down(443), down(80)], Timestamp::from_secs(200));
         for end in 0..text.len() {
             assert!(decode(&text[..end]).is_err(), "cut at {end}");

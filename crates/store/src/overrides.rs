@@ -1,4 +1,4 @@
-//! What operators force by command, to and from `overrides.json`.
+//! Overrides of operators, to and from `overrides.json`.
 
 use std::fmt;
 
@@ -6,43 +6,43 @@ use fairway_model::{Override, Timestamp};
 
 use super::state_wire::{self, FileError, OverrideLine, OverridesFile, VERSION};
 
-/// One override that was given by command.
+/// An override that was created over the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptOverride {
-    /// Names it for its removal.
+pub struct SavedOverride {
+    /// Id, for its deletion.
     pub id: String,
-    /// What it says.
-    pub said: Override,
+    /// The override.
+    pub value: Override,
 }
 
-/// Reads `overrides.json`. Unlike history, an override that is not understood makes the file unreadable: to lose one
-/// silently would send clients to a cluster that was taken out.
-pub(super) fn decode(text: &[u8]) -> Result<Vec<KeptOverride>, FileError> {
+/// Parses `overrides.json`. One malformed override makes the file unreadable, unlike in `health.json`: without it clients would be sent to
+/// a cluster that an operator drained.
+pub(super) fn decode(text: &[u8]) -> Result<Vec<SavedOverride>, FileError> {
     let file: OverridesFile = state_wire::decode(text)?;
-    file.overrides.into_iter().map(kept).collect()
+    file.overrides.into_iter().map(saved).collect()
 }
 
-fn kept(line: OverrideLine) -> Result<KeptOverride, FileError> {
-    let fault = |e: &dyn fmt::Display| FileError::Text(format!("override {}: {e}", line.id));
-    let said = Override {
-        scope: line.scope.parse().map_err(|e| fault(&e))?,
-        action: line.force.parse().map_err(|e| fault(&e))?,
-        expires: line.expires.parse().map_err(|e| fault(&e))?,
+fn saved(line: OverrideLine) -> Result<SavedOverride, FileError> {
+    let malformed = |e: &dyn fmt::Display| FileError::Malformed(format!("override {}: {e}", line.id));
+    let value = Override {
+        scope: line.scope.parse().map_err(|e| malformed(&e))?,
+        action: line.action.parse().map_err(|e| malformed(&e))?,
+        expires: line.expires.parse().map_err(|e| malformed(&e))?,
         reason: line.reason.clone(),
     };
-    Ok(KeptOverride { id: line.id, said })
+    Ok(SavedOverride { id: line.id, value })
 }
 
-/// The text of `overrides.json`.
-pub(super) fn encode(kept: &[KeptOverride], now: Timestamp) -> Vec<u8> {
-    let line = |KeptOverride { id, said }: &KeptOverride| OverrideLine {
+/// Returns the text of `overrides.json`.
+pub(super) fn encode(saved: &[SavedOverride], now: Timestamp) -> Vec<u8> {
+    let line = |SavedOverride { id, value }: &SavedOverride| OverrideLine {
         id: id.clone(),
-        scope: said.scope.to_string(),
-        force: said.action.to_string(),
-        reason: said.reason.clone(),
-        expires: format!("{:.3}", said.expires),
+        scope: value.scope.to_string(),
+        action: value.action.to_string(),
+        reason: value.reason.clone(),
+        expires: format!("{:.3}", value.expires),
     };
-    let overrides = kept.iter().map(line).collect();
+    let overrides = saved.iter().map(line).collect();
     state_wire::encode(&OverridesFile { version: VERSION, written: format!("{now:.3}"), overrides })
 }
 
@@ -52,32 +52,32 @@ mod tests {
 
     use super::*;
 
-    fn two() -> Vec<KeptOverride> {
-        let said = |scope: &str, forced| Override {
+    fn two() -> Vec<SavedOverride> {
+        let value = |scope: &str, action| Override {
             scope: scope.parse().unwrap(),
-            action: forced,
+            action,
             reason: "planned \"work\" – ticket 7".to_owned(),
             expires: Timestamp::from_secs(5_000),
         };
         vec![
-            KeptOverride { id: "a1".to_owned(), said: said("eu*", OverrideAction::Drain) },
-            KeptOverride { id: "a2".to_owned(), said: said("us1/2001:db8::1", OverrideAction::Up) },
+            SavedOverride { id: "a1".to_owned(), value: value("eu*", OverrideAction::Drain) },
+            SavedOverride { id: "a2".to_owned(), value: value("us1/2001:db8::1", OverrideAction::Up) },
         ]
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn encoded_overrides_are_decoded_unchanged() {
         assert_eq!(decode(&encode(&two(), Timestamp::from_secs(9))).unwrap(), two());
     }
 
     #[test]
-    fn a_file_cut_at_any_byte_is_refused_whole() {
+    fn truncated_file_is_rejected() {
         let text = encode(&two(), Timestamp::from_secs(9));
         assert!((0..text.len()).all(|end| decode(&text[..end]).is_err()));
     }
 
     #[test]
-    fn one_bad_line_makes_the_whole_file_unreadable() {
+    fn one_malformed_override_makes_the_file_unreadable() {
         let text = String::from_utf8(encode(&two(), Timestamp::from_secs(9))).unwrap();
         let error = decode(text.replace("drain", "dance").as_bytes()).unwrap_err().to_string();
         assert!(error.contains("override a1"), "{error}");

@@ -1,34 +1,37 @@
-//! The text of the state files: JSON, one version number a file.
+//! Format of the state files: JSON with a version number in each file.
+//!
+//! Some fields keep the names that they had before items were renamed, so that earlier versions can read the files.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// The one version written, and read.
+/// The version that is written, and the only one that is read.
 pub(super) const VERSION: u32 = 1;
 
 /// `health.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct HealthFile {
     pub(super) version: u32,
-    /// When it was written.
+    /// Time of writing.
     pub(super) written: String,
     pub(super) targets: Vec<TargetLine>,
 }
 
-/// What is known of one target.
+/// Health of one target.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TargetLine {
-    /// Where the probe goes.
+    /// Probed address.
     pub(super) address: String,
-    /// One of the monitor's names.
+    /// Name of the monitor.
     pub(super) monitor: String,
-    /// What the monitor does, as a digest of 16 hexadecimal digits.
+    /// Digest of the monitor, 16 hexadecimal digits.
     pub(super) digest: String,
-    pub(super) verdict: String,
+    #[serde(rename = "verdict")]
+    pub(super) status: String,
     pub(super) since: String,
     pub(super) history: Vec<HistoryLine>,
 }
 
-/// One change of a verdict.
+/// A health transition.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct HistoryLine {
     pub(super) at: String,
@@ -40,17 +43,18 @@ pub(super) struct HistoryLine {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct OverridesFile {
     pub(super) version: u32,
-    /// When it was written.
+    /// Time of writing.
     pub(super) written: String,
     pub(super) overrides: Vec<OverrideLine>,
 }
 
-/// One override.
+/// An override.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct OverrideLine {
     pub(super) id: String,
     pub(super) scope: String,
-    pub(super) force: String,
+    #[serde(rename = "force")]
+    pub(super) action: String,
     pub(super) reason: String,
     pub(super) expires: String,
 }
@@ -59,14 +63,14 @@ pub(super) struct OverrideLine {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct BalanceFile {
     pub(super) version: u32,
-    /// When it was written.
+    /// Time of writing.
     pub(super) written: String,
     pub(super) acceptance: Vec<AcceptanceLine>,
     pub(super) pins: Vec<PinLine>,
     pub(super) demands: Vec<DemandLine>,
 }
 
-/// How much one cluster takes, in 65535ths.
+/// Local share and overflow share of a cluster, in 65535ths.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct AcceptanceLine {
     pub(super) cluster: String,
@@ -74,64 +78,67 @@ pub(super) struct AcceptanceLine {
     pub(super) spill: u16,
 }
 
-/// A demand that is held, in 16 hexadecimal digits.
+/// A demand that is pinned to a cluster. The demand is a number of 16 hexadecimal digits.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PinLine {
     pub(super) demand: String,
     pub(super) cluster: String,
 }
 
-/// What one client network asks of a pool.
+/// Demand of a client network.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct DemandLine {
     pub(super) demand: String,
-    /// In the unit of the capacities, with the variance of that.
+    /// In the unit of the capacities.
     pub(super) load: f64,
+    /// Variance of the load.
     pub(super) doubt: f64,
-    /// Where it was sent.
+    /// Cluster that it was sent to.
     pub(super) cluster: String,
-    /// The pool's key, in 16 hexadecimal digits.
+    /// Key of the pool, 16 hexadecimal digits.
     pub(super) pool: String,
     pub(super) client: String,
 }
 
-/// What one server decided for all that share a store.
+/// Decision of the leader, for all servers that share a store.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct DecisionNote {
     pub(super) version: u32,
-    /// Counts the decisions.
+    /// Number of the decision.
     pub(super) epoch: u64,
-    /// How much TTLs should leave to the next minutes: `calm`, `ordinary`, `short`.
+    /// Risk level, which adaptive TTLs follow: `calm`, `ordinary`, `short`.
     pub(super) caution: String,
     pub(super) acceptance: Vec<AcceptanceLine>,
     pub(super) pins: Vec<PinLine>,
 }
 
-/// Reads a state file of the one version known.
+/// Parses a state file of version `VERSION`.
 pub(super) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T, FileError> {
     #[derive(Deserialize)]
-    struct Head {
+    struct Versioned {
         version: u32,
     }
-    let head: Head = serde_json::from_slice(text).map_err(|e| FileError::Text(e.to_string()))?;
+    let head: Versioned = serde_json::from_slice(text).map_err(|e| FileError::Malformed(e.to_string()))?;
     if head.version != VERSION {
         return Err(FileError::Version(head.version));
     }
-    serde_json::from_slice(text).map_err(|e| FileError::Text(e.to_string()))
+    serde_json::from_slice(text).map_err(|e| FileError::Malformed(e.to_string()))
 }
 
-/// The text of a state file, for people too: one field a line.
+/// Returns the text of a state file. It has one field per line, for people.
 pub(super) fn encode<T: Serialize>(file: &T) -> Vec<u8> {
     serde_json::to_vec_pretty(file).expect("texts, numbers and lists have a JSON form")
 }
 
-/// Why a state file cannot be used.
+/// Error of a state file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileError {
-    /// Another program version wrote it.
-    #[error("it has version {0}, and this program reads version 1 only; a newer fairway wrote it")]
+    /// Another version of Fairway wrote it.
+    #[error(
+        "the file has version {0}, and this fairway reads version {VERSION}; run the fairway that wrote it to use the file"
+    )]
     Version(u32),
-    /// Cut off, or not what this program writes.
-    #[error("it is damaged: {0}")]
-    Text(String),
+    /// Truncated, or otherwise malformed.
+    #[error("malformed: {0}")]
+    Malformed(String),
 }

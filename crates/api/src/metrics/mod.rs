@@ -125,24 +125,24 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
 /// The store of declared objects.
 fn write_store(sheet: &mut Sheet, shared: &Shared) {
     let Some(Ok(objects)) = shared.objects.get() else { return };
-    let standing = objects.store().standing();
+    let status = objects.store().status();
     sheet.gauges(
         "fairway_store_info",
         "Always 1; the kind of the store is a label.",
         &["kind"],
-        [([standing.kind], 1.0)],
+        [([status.kind.as_str()], 1.0)],
     );
     sheet.gauge(
         "fairway_store_up",
         "1 if the store of declared objects is available.",
-        f64::from(standing.away.is_none()),
+        f64::from(status.outage.is_none()),
     );
-    let revision = standing.revision as f64;
+    let revision = status.revision as f64;
     sheet.gauge("fairway_store_revision", "Last revision of declared objects that this server has.", revision);
-    let behind = standing.latest.saturating_sub(standing.revision) as f64;
+    let behind = status.latest.saturating_sub(status.revision) as f64;
     sheet.gauge("fairway_store_behind_revisions", "Revisions in the store that this server does not have yet.", behind);
-    if let Some((since, _)) = standing.away {
-        let since = since.secs() as f64;
+    if let Some(outage) = status.outage {
+        let since = outage.since.secs() as f64;
         sheet.gauge(
             "fairway_store_unavailable_since_timestamp_seconds",
             "Time since when the store is unavailable; absent while it is available.",

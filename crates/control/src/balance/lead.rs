@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fairway_health::balance::Caution;
 use fairway_model::Shares;
 
-use fairway_store::{Posted, decode_decision};
+use fairway_store::{Leadership, decode_decision};
 
 /// Whose decisions hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,12 +33,12 @@ pub struct Decides {
 
 impl Lead {
     /// What follows from what is on the board. A decision that is not understood is not followed.
-    pub fn of(posted: &Posted) -> Self {
+    pub fn of(posted: &Leadership) -> Self {
         let note = match posted {
-            Posted::Nothing => return Self::Local(NOBODY.into()),
-            Posted::Away(why) => return Self::Local(Arc::clone(why)),
-            Posted::Own => return Self::Leads,
-            Posted::Of(note) => note,
+            Leadership::Vacant => return Self::Local(NOBODY.into()),
+            Leadership::Unknown(why) => return Self::Local(Arc::clone(why)),
+            Leadership::ThisServer => return Self::Leads,
+            Leadership::Other(note) => note,
         };
         match decode_decision(note) {
             Ok((shares, caution)) => Self::Follows(shares, caution),
@@ -69,19 +69,22 @@ mod tests {
     fn what_another_server_says_is_followed_if_it_is_understood() {
         let shares = Shares { epoch: 3, ..Shares::default() };
         let note = encode_decision(&shares, Caution::Short);
-        assert_eq!(Lead::of(&Posted::Of(note.as_slice().into())), Lead::Follows(shares, Caution::Short));
+        assert_eq!(Lead::of(&Leadership::Other(note.as_slice().into())), Lead::Follows(shares, Caution::Short));
         let newer = String::from_utf8(note).unwrap().replace("\"version\": 1", "\"version\": 2");
         for odd in [newer.as_bytes(), b"", b"{}"] {
-            let Decides { lead, reason } = Lead::of(&Posted::Of(odd.into())).told();
+            let Decides { lead, reason } = Lead::of(&Leadership::Other(odd.into())).told();
             assert!(lead == "local" && reason.is_some_and(|why| why.contains("not understood")));
         }
     }
 
     #[test]
     fn whoever_holds_the_lease_leads_and_where_nobody_does_each_goes_by_its_own() {
-        assert_eq!([Posted::Own, Posted::Nothing].map(|posted| Lead::of(&posted).told().lead), ["leads", "local"]);
+        assert_eq!(
+            [Leadership::ThisServer, Leadership::Vacant].map(|posted| Lead::of(&posted).told().lead),
+            ["leads", "local"]
+        );
         assert_eq!(Lead::default().told(), Decides { lead: "alone", reason: None });
-        let refused = Lead::of(&Posted::Away("etcd at a: permission denied".into())).told();
+        let refused = Lead::of(&Leadership::Unknown("etcd at a: permission denied".into())).told();
         assert_eq!((refused.lead, refused.reason.as_deref()), ("local", Some("etcd at a: permission denied")));
     }
 }

@@ -7,7 +7,7 @@ use fairway_model::{Demand, Timestamp};
 use fairway_zones::{Draw, Snapshot, steer::ClientNet};
 
 use super::{clusters::balanced_pools, learnt::Learnt};
-use fairway_store::KeptBalance;
+use fairway_store::SavedBalance;
 
 /// What was learnt, and whose each demand is.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Past {
     /// has faded to the declared split, it says as little as none. A clock that was set back by so much makes it old, too.
     ///
     /// Demands that the snapshot knows by another name, or not at all, are left out: nobody could say where they go.
-    pub(super) fn of(kept: KeptBalance, now: Timestamp, settings: &Settings, snapshot: &Snapshot) -> Option<Self> {
+    pub(super) fn of(kept: SavedBalance, now: Timestamp, settings: &Settings, snapshot: &Snapshot) -> Option<Self> {
         let oldest = HOLD_PERIODS * settings.period + FADE_TTLS * settings.ttl;
         let age = now.since(kept.written).max(kept.written.since(now));
         if age > oldest {
@@ -44,12 +44,12 @@ impl Past {
 }
 
 /// What a later process should find.
-pub(super) fn keep(Learnt { balancer, clients }: &Learnt, now: Timestamp) -> KeptBalance {
+pub(super) fn keep(Learnt { balancer, clients }: &Learnt, now: Timestamp) -> SavedBalance {
     let learnt = balancer.keep();
     let known: HashSet<Demand> = learnt.demands.iter().map(|(demand, ..)| *demand).collect();
     let whose = clients.iter().filter(|(demand, _)| known.contains(demand));
     let clients = whose.map(|(demand, (key, client))| (*demand, *key, client.network())).collect();
-    KeptBalance { written: now, learnt, clients }
+    SavedBalance { written: now, learnt, clients }
 }
 
 /// Report periods for which what was learnt holds; then it fades over so many TTLs. As the balancer does with reports.

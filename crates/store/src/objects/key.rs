@@ -1,34 +1,34 @@
-//! Where an object is: its kind, and the names that lead to it.
+//! Keys of objects: a kind, and the names of the object and its parents.
 
 use std::{fmt, sync::Arc};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $word:literal, $names:literal;)*) => {
-        /// What an object is. The number of names in its key goes with it.
+        /// Kind of an object. It determines the number of names in the key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Kind {
             $($(#[$doc])* $variant,)*
         }
 
         impl Kind {
-            /// Every kind there is.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The word that its keys begin with.
+            /// Returns the first word of its keys.
             pub const fn word(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*
                 }
             }
 
-            /// How many names its keys have.
+            /// Returns the number of names in its keys.
             pub const fn names(self) -> usize {
                 match self {
                     $(Self::$variant => $names,)*
                 }
             }
 
-            /// The kind of a word.
+            /// Returns the kind whose keys begin with a word.
             fn of_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)*
@@ -39,13 +39,13 @@ macro_rules! kinds {
     };
 }
 
-// The names of EMCO objects: project, composite app, version, deployment-intent-group, traffic group, and what is below.
+// The names of EMCO objects are project, composite app, version, deployment intent group, traffic group, and the names below these.
 kinds! {
-    /// EMCO: what clients of an inbound intent may do.
+    /// EMCO: rights of clients of an inbound intent.
     AccessPoint = "access-point", 8;
-    /// EMCO: who may call an inbound intent.
+    /// EMCO: clients that may call an inbound intent.
     Client = "client", 7;
-    /// A cluster, as a configuration declares it.
+    /// A cluster, as in a configuration file.
     Cluster = "cluster", 1;
     /// Several inbound intents under one name, by weight.
     Compound = "compound", 6;
@@ -53,48 +53,48 @@ kinds! {
     Controller = "controller", 1;
     /// EMCO: a composite app of a project, in a version.
     CompositeApp = "composite-app", 3;
-    /// EMCO: a deployment-intent-group.
+    /// EMCO: a deployment intent group.
     DeploymentGroup = "deployment-group", 4;
-    /// Where records are to be published.
+    /// ONAP: a destination to publish records to.
     DnsUpdateRecord = "dns-update-record", 2;
-    /// A part of what a client of the webhook contributes: its name, and the number of the part.
+    /// A part of the contribution of a webhook client: its name, and the number of the part.
     Contribution = "contribution", 2;
-    /// When a client of the webhook was last heard of.
+    /// Time of the last call of a webhook client.
     Contributor = "contributor", 1;
-    /// The outcome of a request with an idempotency key.
-    IdempotencyRecord = "idempotency-record", 1;
-    /// A service that is exposed.
+    /// An exposed service.
     Inbound = "inbound", 6;
     /// An inbound intent below a compound one.
     InboundOfCompound = "compound-inbound", 7;
-    /// A monitor, as a configuration declares it.
+    /// A monitor, as in a configuration file.
     Monitor = "monitor", 1;
-    /// A steered name, as a configuration declares it.
+    /// A steered name, as in a configuration file.
     Name = "name", 1;
-    /// A service that is used.
+    /// A used service.
     Outbound = "outbound", 6;
     /// The server of an outbound intent.
     OutboundServer = "outbound-server", 6;
-    /// A pool, as a configuration declares it.
+    /// A pool, as in a configuration file.
     Pool = "pool", 1;
     /// EMCO: a project.
     Project = "project", 1;
-    /// Records of a name that are served as they are, as a configuration declares them.
+    /// The outcome of a request with an `Idempotency-Key`. The word is that of data folders of earlier versions.
+    IdempotencyRecord = "receipt", 1;
+    /// Static records of a name, as in a configuration file.
     Records = "records", 1;
     /// EMCO: a traffic group.
     TrafficGroup = "traffic-group", 5;
-    /// Intents that belong together (ONAP: `traffic-intent-set`).
+    /// ONAP: a `traffic-intent-set`.
     TrafficSet = "traffic-set", 4;
 }
 
-/// Where an object is: `KIND/NAME`, or `KIND/NAME/NAME/…` for objects below others. Keys are ordered as their text.
+/// Key of an object: `KIND/NAME`, or `KIND/NAME/NAME/…` for objects below others. Keys are ordered as their text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<str>);
 
 impl Key {
-    /// The key of a kind with these names, from the outermost to its own.
+    /// Returns the key of a kind with these names, the outermost first.
     ///
-    /// A name has 1 to 255 octets of printable ASCII other than `/`.
+    /// A name has 1 to 255 characters of printable ASCII other than `/`.
     pub fn new(kind: Kind, names: &[&str]) -> Result<Self, KeyError> {
         if names.len() != kind.names() {
             return Err(KeyError::Count { kind, names: names.len() });
@@ -105,7 +105,7 @@ impl Key {
         Ok(Self(format!("{}/{}", kind.word(), names.join("/")).into()))
     }
 
-    /// Takes a key's text apart.
+    /// Parses the text of a key.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let (word, rest) = text.split_once('/').unwrap_or((text, ""));
         let Some(kind) = Kind::of_word(word) else {
@@ -118,39 +118,39 @@ impl Key {
         Self::new(kind, &rest.split('/').collect::<Vec<_>>())
     }
 
-    /// What the object is.
+    /// Returns the kind of the object.
     pub fn kind(&self) -> Kind {
         let word = self.0.split('/').next().unwrap_or_default();
         Kind::of_word(word).expect("a key begins with its kind")
     }
 
-    /// The names, from the outermost to its own.
+    /// Returns the names, the outermost first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').skip(1)
     }
 
-    /// Its own name.
+    /// Returns the name of the object itself.
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The key as text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What keys begin with: all objects, those of a kind, or those of a kind below others.
+/// A prefix of keys: all objects, those of a kind, or those of a kind below an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix(String);
 
 impl Prefix {
-    /// Every object.
+    /// Returns the prefix of all objects.
     pub const fn everything() -> Self {
         Self(String::new())
     }
 
-    /// The objects of a kind whose outer names are these.
+    /// Returns the prefix of the objects of a kind with these outer names.
     pub fn new(kind: Kind, names: &[&str]) -> Result<Self, KeyError> {
         if names.len() >= kind.names() {
             return Err(KeyError::Count { kind, names: names.len() });
@@ -163,19 +163,19 @@ impl Prefix {
         Ok(Self(text))
     }
 
-    /// What keys begin with, as text.
+    /// Returns the prefix as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a key begins so.
+    /// True if a key has this prefix.
     pub fn holds(&self, key: &Key) -> bool {
         key.as_str().starts_with(&self.0)
     }
 }
 
 fn is_name(name: &str) -> bool {
-    (1..=255).contains(&name.len()) && name.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'/')
+    (1..=255).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/')
 }
 
 impl fmt::Display for Key {
@@ -190,22 +190,22 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Why a text is no key.
+/// Error of a text that is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Too many names, or too few.
-    #[error("a {} is named by {} names, not by {names}", .kind.word(), .kind.names())]
+    #[error("the key of a {} has {} names, not {names}", .kind.word(), .kind.names())]
     Count {
-        /// What was meant.
+        /// Kind.
         kind: Kind,
-        /// How many were given.
+        /// Number of names that were given.
         names: usize,
     },
-    /// No kind of object.
-    #[error("{0:?} is no kind of object")]
+    /// Not a kind of object.
+    #[error("{0:?} is not a kind of object")]
     Kind(String),
     /// A name that cannot be part of a key.
-    #[error("{0:?} is no name: give 1 to 255 printable ASCII characters without '/'")]
+    #[error("{0:?} is not a name: write 1 to 255 printable ASCII characters without '/'")]
     Name(String),
 }
 
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_its_kind_and_names() {
+    fn key_has_kind_and_names() {
         let key = Key::new(Kind::CompositeApp, &["p", "app", "v1"]).unwrap();
         assert_eq!(key.as_str(), "composite-app/p/app/v1");
         assert_eq!(Key::parse(key.as_str()), Ok(key.clone()));
@@ -223,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_a_word_of_its_own() {
+    fn every_kind_has_a_distinct_word() {
         let words: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.word()).collect();
         assert_eq!(words.len(), Kind::ALL.len());
         assert!(Kind::ALL.iter().all(|kind| Kind::of_word(kind.word()) == Some(*kind)));
     }
 
     #[test]
-    fn a_prefix_holds_what_is_below_and_no_name_that_only_begins_alike() {
+    fn prefix_holds_objects_below_and_not_names_with_a_common_start() {
         let below = Prefix::new(Kind::CompositeApp, &["p"]).unwrap();
         let key = |project: &str| Key::new(Kind::CompositeApp, &[project, "app", "v1"]).unwrap();
         assert!(below.holds(&key("p")) && Prefix::everything().holds(&key("p")));
@@ -239,12 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_with_the_reason() {
-        let refused = |text: &str| Key::parse(text).unwrap_err().to_string();
-        assert_eq!(refused("pool"), "\"\" is no name: give 1 to 255 printable ASCII characters without '/'");
-        assert_eq!(refused("pool/a/b"), "a pool is named by 1 names, not by 2");
-        assert_eq!(refused("puddle/a"), "\"puddle\" is no kind of object");
-        assert!(refused("pool/a b").contains("\"a b\" is no name"));
+    fn malformed_key_is_rejected_with_the_reason() {
+        let rejected = |text: &str| Key::parse(text).unwrap_err().to_string();
+        assert_eq!(rejected("pool"), "\"\" is not a name: write 1 to 255 printable ASCII characters without '/'");
+        assert_eq!(rejected("pool/a/b"), "the key of a pool has 1 names, not 2");
+        assert_eq!(rejected("puddle/a"), "\"puddle\" is not a kind of object");
+        assert!(rejected("pool/a b").contains("\"a b\" is not a name"));
         assert!(Key::new(Kind::Pool, &[&"x".repeat(255)]).is_ok());
         assert!(Key::new(Kind::Pool, &[&"x".repeat(256)]).is_err());
     }

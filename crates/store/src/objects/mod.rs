@@ -1,16 +1,15 @@
-//! Objects that were declared over the API (clusters, pools, names, intents): where they are kept, and the one way in.
+//! The store of objects that are declared over the API: clusters, pools, names, intents.
 //!
 //! ```text
 //! commit ── all changes of a batch, or none ──► revision n, durable before it is acknowledged
-//!             │ each change names what it expects (compare and set)
-//!             ├─► read, list      what is there now
-//!             ├─► watch           every change after a revision, in order; resumes, or says that it cannot
-//!             └─► history         who changed an object, when and why
+//!             │ each change states the revision that it expects (compare and set)
+//!             ├─► read, list      current objects
+//!             ├─► watch           every change after a revision, in order; it can be resumed
+//!             └─► history         author, time and reason of each change of an object
 //! ```
 //!
-//! A store knows octets and keys, no meaning: what an object says is checked before it is committed. One trait, one contract
-//! test (`contract.rs`), an implementation in the data folder ([`LocalStore`]), and one that several servers share
-//! ([`EtcdStore`]).
+//! Values are bytes to the store; they are validated before they are committed. [`LocalStore`] keeps them in the data folder,
+//! [`EtcdStore`] on an etcd that several servers share. One contract test (`contract.rs`) runs against both.
 
 #[cfg(test)]
 mod contract;
@@ -27,138 +26,172 @@ use async_trait::async_trait;
 use fairway_model::Timestamp;
 use tokio::sync::mpsc;
 
-use super::Board;
+use super::Election;
 
 pub use etcd::EtcdStore;
 pub use key::{Key, KeyError, Kind, Prefix};
 pub use local::{LocalStore, StoreFile, Verified};
 
-/// Keeps objects. Every method may be called by many tasks at once.
+/// A store of objects. Every method may be called by many tasks at once.
 #[async_trait]
 pub trait ObjectStore: std::fmt::Debug + Send + Sync {
-    /// The object at a key, if there is one.
+    /// Returns the object at a key, if there is one.
     async fn read(&self, key: &Key) -> Result<Option<Object>, StoreError>;
 
-    /// Objects in the order of their keys, at most `most` of them, beginning after `after`, all of one revision.
-    async fn list(&self, under: &Prefix, after: Option<&Key>, most: usize) -> Result<Listing, StoreError>;
+    /// Returns objects in the order of their keys: at most `max`, from the first one after `after`, all as of one revision.
+    async fn list(&self, under: &Prefix, after: Option<&Key>, max: usize) -> Result<Listing, StoreError>;
 
-    /// Makes all changes, or none. Returns once they are durable; watchers hear of them only then.
+    /// Makes all changes, or none. Returns once they are durable; watchers get them only then.
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError>;
 
-    /// Every change after a revision, in order. [`StoreError::Compacted`] if the store does not remember that far back, or was
-    /// never there (a backup was restored): list anew.
+    /// Watches every change after a revision, in order. Fails with [`StoreError::Compacted`] if the history does not reach back to the
+    /// revision, or the store never had it (a backup was restored): list again.
     async fn watch(&self, after: u64) -> Result<Watch, StoreError>;
 
-    /// What was done to a key, the latest first, at most `most` entries older than revision `before`.
-    async fn history(&self, key: &Key, before: Option<u64>, most: usize) -> Result<Vec<Entry>, StoreError>;
+    /// Returns the history of a key, the latest entry first: at most `max` entries, older than revision `before`.
+    async fn history(&self, key: &Key, before: Option<u64>, max: usize) -> Result<Vec<Entry>, StoreError>;
 
-    /// Carries out what was asked for before, and lets go of everything; what is asked after is refused.
+    /// Finishes the calls that were made before, and releases all files and connections. Later calls fail.
     async fn close(&self);
 
-    /// What kind of store it is, and how this server stands to it. Waits for nothing.
-    fn standing(&self) -> Standing;
+    /// Returns the kind and the state of the store, without waiting for anything.
+    fn status(&self) -> StoreStatus;
 
-    /// Where one of the servers that share the store writes what all of them follow; none where nobody shares it.
-    fn board(&self) -> Option<Board> {
+    /// Returns the leader election of the servers that share the store; `None` if it cannot be shared.
+    fn election(&self) -> Option<Election> {
         None
     }
 }
 
-/// How a server stands to the store of its declared objects.
+/// State of the store of declared objects, as one server sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// `embedded` (a file of the data folder) or `etcd`.
-    pub kind: &'static str,
-    /// The server of the store that is asked, where there is one.
+pub struct StoreStatus {
+    /// Kind of the store.
+    pub kind: StoreKind,
+    /// URL of the etcd server that is asked; `None` without etcd.
     pub endpoint: Option<String>,
-    /// The last revision that is held here.
+    /// Last revision that this server has.
     pub revision: u64,
-    /// The last revision that was seen there: what is between the two is on its way.
+    /// Last revision that was seen in the store. The revisions after `revision` are being fetched.
     pub latest: u64,
-    /// Since when the store does not answer, and why. Then nothing can be declared, and what is held here is served on.
-    pub away: Option<(Timestamp, String)>,
+    /// Set while the store is unavailable. Then writes fail, and the objects that this server has stay in use.
+    pub outage: Option<Outage>,
 }
 
-/// An object as it is kept.
+/// Kind of a store of declared objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreKind {
+    /// A file of the data folder.
+    Embedded,
+    /// An etcd that several servers share.
+    Etcd,
+}
+
+impl StoreKind {
+    /// Returns the kind as status, metrics and traces have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Etcd => "etcd",
+        }
+    }
+}
+
+impl std::fmt::Display for StoreKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A time without the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// Start.
+    pub since: Timestamp,
+    /// Error of the last call.
+    pub reason: String,
+}
+
+/// A stored object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Where it is.
+    /// Key.
     pub key: Key,
-    /// What it says: canonical JSON. At most [`VALUE_MAX`] octets.
+    /// Canonical JSON, at most [`VALUE_MAX`] bytes.
     pub value: Arc<[u8]>,
-    /// The revision of its last change: its ETag.
+    /// Revision of its last change; the ETag.
     pub revision: u64,
-    /// How often what it says has changed, from 1 (Kubernetes: `metadata.generation`). A change to the same octets is none.
+    /// Number of changes of the value, from 1 (Kubernetes: `metadata.generation`). Writing the same bytes is no change.
     pub generation: u64,
-    /// When it was made, and the older of two that conflict wins by it.
+    /// Time of its creation. The older of two objects that conflict wins.
     pub created: Timestamp,
-    /// When it was last changed.
+    /// Time of its last change.
     pub changed: Timestamp,
-    /// Who changed it last.
+    /// Author of its last change.
     pub by: Author,
 }
 
-/// Objects that were asked for.
+/// Result of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// In the order of their keys.
+    /// Objects in the order of their keys.
     pub objects: Vec<Object>,
-    /// The revision they are of: what to watch after.
+    /// Revision of the list, from which changes can be watched.
     pub revision: u64,
-    /// Whether there are more.
+    /// True if there are more.
     pub more: bool,
 }
 
-/// Who changed something, and why.
+/// Author of a change, and the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Author {
-    /// The authenticated identity, or where the request came from. At most 256 octets.
+    /// Authenticated identity, or the origin of the request. At most [`AUTHOR_MAX`] bytes.
     pub who: String,
-    /// For people; may be empty. At most 1,024 octets.
+    /// Reason, for people; may be empty. At most [`REASON_MAX`] bytes.
     pub why: String,
-    /// Whether it came as files do, by `POST /v1/apply`: what is not in the files any more may go then.
+    /// True for `POST /v1/apply`: an object that is no longer in the applied files may then be pruned.
     pub applied: bool,
 }
 
 impl Author {
-    /// Who, and why, by any way but that of files.
+    /// Returns the author of a change by any route but `POST /v1/apply`.
     pub fn new(who: impl Into<String>, why: impl Into<String>) -> Self {
         Self { who: who.into(), why: why.into(), applied: false }
     }
 }
 
-/// Changes that belong together.
+/// Changes that are committed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// At most [`BATCH_MAX`], each key once.
     pub changes: Vec<Change>,
-    /// Who wants them.
+    /// Author.
     pub by: Author,
-    /// When.
+    /// Time.
     pub at: Timestamp,
 }
 
 /// One change of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Where.
+    /// Key.
     pub key: Key,
-    /// What must be there for the batch to be carried out.
+    /// Condition for the whole batch.
     pub expect: Expect,
-    /// What it says from now on; nothing takes the object away.
+    /// New value; `None` deletes the object.
     pub value: Option<Vec<u8>>,
 }
 
-/// What a change expects to find.
+/// Expected object at a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing.
+    /// No object.
     Absent,
-    /// An object or none.
+    /// Any object, or none.
     Anything,
-    /// An object, whatever its revision.
+    /// An object of any revision.
     Present,
-    /// The object of just this revision.
+    /// The object of this revision.
     Revision(u64),
 }
 
@@ -181,114 +214,126 @@ impl Expect {
     }
 }
 
-/// What a batch has become.
+/// Result of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The revision of everything that changed. A batch that changes nothing gets the current one.
+    /// Revision of the batch. A batch that changes nothing returns the current revision.
     pub revision: u64,
-    /// The objects after it, in the order of the changes; none where one was taken away.
+    /// Objects after the batch, in the order of the changes; `None` for one that was deleted.
     pub objects: Vec<Option<Object>>,
 }
 
-/// One thing that happened.
+/// A change of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its revision; events of one batch share it.
+    /// Revision of its batch.
     pub revision: u64,
-    /// Where.
+    /// Key.
     pub key: Key,
-    /// The object from now on; none if it was taken away.
+    /// New object; `None` if it was deleted.
     pub object: Option<Object>,
 }
 
-/// Every event after a revision.
+/// Changes after a revision.
 #[derive(Debug)]
 pub struct Watch {
-    /// Batches, each whole and in the order of its changes. Closed when the store ends, or when the reader is [`WATCH_MAX`] batches
-    /// behind: watch again after the last revision that was seen.
+    /// Complete batches, in order. The channel closes when the store closes, or when the reader is [`WATCH_MAX`] batches behind: watch
+    /// again after the last revision that was received.
     pub events: mpsc::Receiver<Arc<[Event]>>,
 }
 
-/// One entry of the history of a key.
+/// A history entry of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The revision it made.
+    /// Revision.
     pub revision: u64,
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// Who, and why.
+    /// Author and reason.
     pub by: Author,
-    /// What the object said from then on; none where it was taken away.
+    /// New value; `None` if the object was deleted.
     pub value: Option<Arc<[u8]>>,
 }
 
-/// Why a store did not do what it was asked to.
+/// Error of a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The history no longer reaches back to the revision.
     #[error(
-        "changes after revision {asked} are no longer remembered, only those after {oldest}; list anew and watch from there"
+        "changes after revision {asked} are no longer stored, only those after {oldest}; list again and watch from there"
     )]
     Compacted {
-        /// What was asked for.
+        /// Requested revision.
         asked: u64,
-        /// The oldest revision that can be asked for.
+        /// Oldest revision that can be requested.
         oldest: u64,
     },
-    /// Something else is at a key than was expected; nothing was changed.
-    #[error("{key}: {}; read it again and decide anew", expected(*.expect, *.found))]
+    /// The object at a key is not the expected one; nothing was changed.
+    #[error("{key}: {}; read it again and repeat the change", conflict(*.expect, *.found))]
     Conflict {
-        /// Where.
+        /// Key.
         key: Key,
-        /// What was expected.
+        /// Expected object.
         expect: Expect,
-        /// The revision of what is there.
+        /// Revision of the object at the key.
         found: Option<u64>,
     },
-    /// What was kept cannot be read.
+    /// Stored data cannot be read.
     #[error("the store is damaged: {0}; restore a backup, see docs/operations/store.md")]
     Damaged(String),
-    /// A newer program wrote it, and this one does not know what it means.
+    /// A newer version of Fairway wrote it.
     #[error(
-        "the store has version {found}, and this program knows {known} at most: run the newer one, or restore a backup of this one"
+        "the store has version {found}, and this fairway reads up to version {known}: run the newer fairway (its `fairway get` \
+         exports all objects for `fairway apply`), or restore a backup of this one with `fairway store restore FILE`"
     )]
     Newer {
-        /// The version that was found.
+        /// Version that was found.
         found: u64,
-        /// The newest that this program knows.
+        /// Newest version that this program reads.
         known: u64,
     },
-    /// The batch is over a bound or names a key twice.
-    #[error("the batch is refused: {0}")]
+    /// The batch is over a bound or changes a key twice.
+    #[error("batch rejected: {0}")]
     Refused(String),
-    /// The disk, or the server of the store, does not take it now. Nothing was acknowledged; a change that was under way may still
-    /// be found made, as a whole.
-    #[error("the store cannot be used now: {0}; what is served goes on, try again")]
+    /// The disk or etcd is unavailable. Nothing was acknowledged; a batch that was being committed may turn out to be committed.
+    #[error("the store is unavailable: {0}; serving continues, try again")]
     Unavailable(String),
 }
 
-fn expected(expect: Expect, found: Option<u64>) -> String {
-    let there = found.map_or_else(|| "nothing is there".to_owned(), |revision| format!("revision {revision} is there"));
+fn conflict(expect: Expect, found: Option<u64>) -> String {
+    let found = found.map_or_else(|| "it does not exist".to_owned(), |revision| format!("it has revision {revision}"));
     match expect {
-        Expect::Absent => format!("it exists already ({there})"),
-        Expect::Anything | Expect::Present => there,
-        Expect::Revision(revision) => format!("revision {revision} was expected, {there}"),
+        Expect::Absent => format!("it exists already ({found})"),
+        Expect::Anything | Expect::Present => found,
+        Expect::Revision(revision) => format!("expected revision {revision}, {found}"),
     }
 }
 
-/// Most octets that one object says.
+/// Limits of the history. The oldest entries over a limit are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// Entries of each key.
+    pub per_key: usize,
+    /// Entries of all keys.
+    pub entries: usize,
+    /// Bytes of all entries.
+    pub bytes: u64,
+}
+
+/// Maximum bytes of an object.
 pub const VALUE_MAX: usize = 1 << 20;
-/// Most changes of one batch.
+/// Maximum number of changes of a batch.
 pub const BATCH_MAX: usize = 10_000;
-/// Most octets that the objects of one batch say together.
-pub const BATCH_OCTETS_MAX: usize = 64 << 20;
-/// Most octets of who made a change, and of why.
-pub const AUTHOR_MAX: (usize, usize) = (256, 1_024);
-/// Batches that a watcher may be behind.
+/// Maximum bytes of all objects of a batch.
+pub const BATCH_BYTES_MAX: usize = 64 << 20;
+/// Maximum bytes of the author of a change.
+pub const AUTHOR_MAX: usize = 256;
+/// Maximum bytes of the reason of a change.
+pub const REASON_MAX: usize = 1_024;
+/// Maximum number of batches that a watcher may be behind.
 pub const WATCH_MAX: usize = 1_024;
-/// Entries that are remembered of each key, the latest; of all keys together; and octets of all of them (2 GiB: those of 1,000,000
-/// entries of 2 kB).
-pub const HISTORY_MAX: (usize, usize, u64) = (100, 1_000_000, 2 << 30);
+/// Limits of the history of every store. 2 GiB are 1,000,000 entries of 2 kB.
+pub const HISTORY_LIMITS: HistoryLimits = HistoryLimits { per_key: 100, entries: 1_000_000, bytes: 2 << 30 };
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use fairway_store::objects::{
-    Batch, Change, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, Standing, StoreError, Watch,
+    Batch, Change, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, StoreError, StoreKind, StoreStatus,
+    Watch,
 };
 
 /// Objects by their keys.
@@ -74,8 +75,8 @@ impl ObjectStore for MemoryStore {
 
     async fn close(&self) {}
 
-    fn standing(&self) -> Standing {
+    fn status(&self) -> StoreStatus {
         let revision = self.kept.lock().unwrap().0;
-        Standing { kind: "embedded", endpoint: None, revision, latest: revision, away: None }
+        StoreStatus { kind: StoreKind::Embedded, endpoint: None, revision, latest: revision, outage: None }
     }
 }

@@ -1,11 +1,11 @@
-//! Whether a history that was recorded could have happened one operation at a time: the search of Wing and Gong (1993), with
-//! states remembered as Lowe does (2017). One object a search: operations on different objects do not order each other.
+//! Test if a recorded history is linearizable: the search of Wing and Gong (1993), with the cache of states of Lowe (2017). One search
+//! per object, since operations on different objects do not order each other.
 
 use std::collections::HashSet;
 
 use super::super::Expect;
 
-/// One operation on one object, from the moment it was called to the moment it returned.
+/// One operation on one object, with the times of call and return.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     pub(super) called: u64,
@@ -13,25 +13,25 @@ pub(super) struct Operation {
     pub(super) did: Did,
 }
 
-/// What was asked, and what was answered. What is at an object is told by its revision.
+/// Operation and result. Objects are given by their revisions.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Did {
-    /// A change that was refused: what was found instead.
-    Lost(Expect, Option<u64>),
-    /// A read, and what it saw.
+    /// A change with a conflict, and the revision that was found.
+    Conflicted(Expect, Option<u64>),
+    /// A read, and the revision that it found.
     Read(Option<u64>),
-    /// A removal that was carried out, and its revision.
-    Took(Expect, u64),
-    /// A write that was carried out, and its revision.
+    /// A deletion, and its revision.
+    Deleted(Expect, u64),
+    /// A write, and its revision.
     Wrote(Expect, u64),
 }
 
-/// What is at the object, and the highest revision so far.
+/// Revision of the object, and the highest revision so far.
 type State = (Option<u64>, u64);
 
-/// Whether there is an order of all operations, in which none stands before one that returned before it was called, and each
-/// is answered as it was.
-pub(super) fn is_linearisable(operations: &[Operation]) -> bool {
+/// True if the operations have an order that explains every result, and in which no operation comes before one that had returned
+/// when it was called.
+pub(super) fn is_linearizable(operations: &[Operation]) -> bool {
     let mut operations = operations.to_vec();
     operations.sort_by_key(|operation| operation.called);
     let mut search =
@@ -71,25 +71,20 @@ impl Search<'_> {
     }
 }
 
-/// The state after an operation; none where it would not have been answered so.
-fn after((there, highest): State, did: Did) -> Option<State> {
-    let holds = |expect| match expect {
-        Expect::Absent => there.is_none(),
-        Expect::Anything => true,
-        Expect::Present => there.is_some(),
-        Expect::Revision(revision) => there == Some(revision),
-    };
+/// Returns the state after an operation; `None` if the operation would have had another result.
+fn after((current, highest): State, did: Did) -> Option<State> {
+    let holds = |expect: Expect| expect.check(&super::key("any"), current).is_ok();
     match did {
-        Did::Lost(expect, found) => (!holds(expect) && found == there).then_some((there, highest)),
-        Did::Read(seen) => (seen == there).then_some((there, highest)),
-        Did::Took(expect, revision) => {
-            (holds(expect) && there.is_some() && revision > highest).then_some((None, revision))
+        Did::Conflicted(expect, found) => (!holds(expect) && found == current).then_some((current, highest)),
+        Did::Read(seen) => (seen == current).then_some((current, highest)),
+        Did::Deleted(expect, revision) => {
+            (holds(expect) && current.is_some() && revision > highest).then_some((None, revision))
         }
         Did::Wrote(expect, revision) => (holds(expect) && revision > highest).then_some((Some(revision), revision)),
     }
 }
 
-/// When an operation was called, when it returned, and what it did.
+/// Times of call and return, and the operation.
 type Recorded = (u64, u64, Did);
 
 fn history(operations: &[Recorded]) -> Vec<Operation> {
@@ -100,44 +95,45 @@ fn history(operations: &[Recorded]) -> Vec<Operation> {
 }
 
 #[test]
-fn operations_at_the_same_time_may_have_any_order() {
+fn overlapping_operations_may_have_any_order() {
     let both =
         [(1, 9, Did::Wrote(Expect::Revision(4), 5)), (2, 8, Did::Wrote(Expect::Absent, 4)), (3, 7, Did::Read(Some(5)))];
-    assert!(is_linearisable(&history(&both)));
-    let refused = [(1, 9, Did::Lost(Expect::Absent, Some(1))), (2, 3, Did::Wrote(Expect::Absent, 1))];
-    assert!(is_linearisable(&history(&refused)));
-    let again = [(1, 2, Did::Wrote(Expect::Absent, 1)), (3, 4, Did::Took(Expect::Present, 2)), (5, 6, Did::Read(None))];
-    assert!(is_linearisable(&history(&again)));
+    assert!(is_linearizable(&history(&both)));
+    let refused = [(1, 9, Did::Conflicted(Expect::Absent, Some(1))), (2, 3, Did::Wrote(Expect::Absent, 1))];
+    assert!(is_linearizable(&history(&refused)));
+    let again =
+        [(1, 2, Did::Wrote(Expect::Absent, 1)), (3, 4, Did::Deleted(Expect::Present, 2)), (5, 6, Did::Read(None))];
+    assert!(is_linearizable(&history(&again)));
 }
 
 #[test]
-fn planted_faults_are_found() {
+fn planted_errors_are_found() {
     let wrote = (1, 2, Did::Wrote(Expect::Absent, 1));
     let broken: &[(&str, &[Recorded])] = &[
         ("a stale read", &[wrote, (3, 4, Did::Wrote(Expect::Anything, 2)), (5, 6, Did::Read(Some(1)))]),
         ("a lost write", &[wrote, (3, 4, Did::Read(None))]),
-        ("a read of what is to come", &[(1, 2, Did::Read(Some(1))), (3, 4, Did::Wrote(Expect::Absent, 1))]),
+        ("a read of a later write", &[(1, 2, Did::Read(Some(1))), (3, 4, Did::Wrote(Expect::Absent, 1))]),
         (
-            "two that both won",
+            "two writes that both succeeded",
             &[wrote, (3, 9, Did::Wrote(Expect::Revision(1), 2)), (4, 8, Did::Wrote(Expect::Revision(1), 3))],
         ),
-        ("a refusal without a reason", &[wrote, (3, 4, Did::Lost(Expect::Revision(1), Some(1)))]),
-        ("a refusal that saw what was not there", &[wrote, (3, 4, Did::Lost(Expect::Absent, Some(7)))]),
+        ("a conflict without a reason", &[wrote, (3, 4, Did::Conflicted(Expect::Revision(1), Some(1)))]),
+        ("a conflict with a revision that never was", &[wrote, (3, 4, Did::Conflicted(Expect::Absent, Some(7)))]),
         ("a revision that goes back", &[(1, 2, Did::Wrote(Expect::Absent, 5)), (3, 4, Did::Wrote(Expect::Present, 4))]),
-        ("a removal that did not last", &[wrote, (3, 4, Did::Took(Expect::Present, 2)), (5, 6, Did::Read(Some(1)))]),
+        ("a deletion without effect", &[wrote, (3, 4, Did::Deleted(Expect::Present, 2)), (5, 6, Did::Read(Some(1)))]),
         (
             "reads that go back and forth",
             &[wrote, (3, 9, Did::Wrote(Expect::Anything, 2)), (4, 5, Did::Read(Some(2))), (6, 7, Did::Read(Some(1)))],
         ),
     ];
     for (what, operations) in broken {
-        assert!(!is_linearisable(&history(operations)), "{what} was not found");
+        assert!(!is_linearizable(&history(operations)), "{what} was not found");
     }
 }
 
 #[test]
-fn one_planted_fault_among_many_operations_is_found() {
-    // Each write overlaps the next one; each read comes after its write returned and while the next one is under way.
+fn planted_error_among_many_operations_is_found() {
+    // Each write overlaps the next one. Each read comes after its write returned and during the next one.
     let recorded = |stale: u64| -> Vec<_> {
         let before = |n: u64| if n == 1 { Expect::Absent } else { Expect::Revision(n - 1) };
         let of = |n: u64| {
@@ -146,6 +142,6 @@ fn one_planted_fault_among_many_operations_is_found() {
         };
         (1..=200).flat_map(of).collect()
     };
-    assert!(is_linearisable(&history(&recorded(0))));
-    assert!(!is_linearisable(&history(&recorded(150))));
+    assert!(is_linearizable(&history(&recorded(0))));
+    assert!(!is_linearizable(&history(&recorded(150))));
 }

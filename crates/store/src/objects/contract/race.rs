@@ -1,4 +1,4 @@
-//! Many writers on few objects: what each of them saw must fit one order.
+//! Contract test of races: the results of many writers on few objects must be linearizable.
 
 use std::{
     collections::BTreeMap,
@@ -13,15 +13,15 @@ use tokio::task::JoinSet;
 use super::{
     super::{Change, Expect, ObjectStore, StoreError},
     batch, key,
-    linear::{Did, Operation, is_linearisable},
+    linear::{Did, Operation, is_linearizable},
 };
 
-/// 64 writers, 8 objects, and as many operations of each.
+/// Enough for hundreds of conflicts, few enough for the search of `linear`.
 const WRITERS: u64 = 64;
 const OBJECTS: u64 = 8;
 const OPERATIONS: u64 = 30;
 
-pub(in super::super) async fn writers_that_race_on_few_objects_see_one_order(store: Arc<dyn ObjectStore>) {
+pub(in super::super) async fn racing_writers_are_linearizable(store: Arc<dyn ObjectStore>) {
     let clock = Arc::new(AtomicU64::new(0));
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
@@ -30,17 +30,18 @@ pub(in super::super) async fn writers_that_race_on_few_objects_see_one_order(sto
     let mut histories: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
     let mut written = Vec::new();
     for (name, operation) in writers.join_all().await.into_iter().flatten() {
-        if let Did::Wrote(_, revision) | Did::Took(_, revision) = operation.did {
+        if let Did::Wrote(_, revision) | Did::Deleted(_, revision) = operation.did {
             written.push((operation.called, operation.returned, revision));
         }
         histories.entry(name).or_default().push(operation);
     }
     for (name, history) in &histories {
-        assert!(is_linearisable(history), "{name}: no order explains {history:#?}");
+        assert!(is_linearizable(history), "{name}: not linearizable: {history:#?}");
     }
-    let lost = histories.values().flatten().filter(|operation| matches!(operation.did, Did::Lost(..))).count();
-    assert!(lost > 50 && written.len() > 200, "no race: {lost} refused, {} written", written.len());
-    // Across objects: whoever began after another returned has the higher revision.
+    let conflicts =
+        histories.values().flatten().filter(|operation| matches!(operation.did, Did::Conflicted(..))).count();
+    assert!(conflicts > 50 && written.len() > 200, "too few races: {conflicts} conflicts, {} writes", written.len());
+    // Across objects: a write that began after another one returned has the higher revision.
     written.sort_by_key(|(called, ..)| *called);
     for (at, (_, returned, revision)) in written.iter().enumerate() {
         let later = written[at + 1..].iter().find(|(called, _, other)| called > returned && other <= revision);
@@ -48,13 +49,13 @@ pub(in super::super) async fn writers_that_race_on_few_objects_see_one_order(sto
     }
 }
 
-/// A writer's operations: reads, writes of what it expects by what it read last, writes and removals whatever is there.
+/// Runs the operations of one writer: reads, writes that expect the revision that it read last, unconditional writes and deletions.
 async fn work(writer: u64, store: Arc<dyn ObjectStore>, clock: Arc<AtomicU64>) -> Vec<(String, Operation)> {
     let mut operations = Vec::new();
     let mut draw = writer + 1;
     let mut known = None;
     for turn in 0..OPERATIONS {
-        // A generator of Marsaglia: the same draws in each run.
+        // Xorshift (Marsaglia 2003): the same draws in each run.
         draw ^= draw << 13;
         draw ^= draw >> 7;
         draw ^= draw << 17;
@@ -71,7 +72,7 @@ async fn work(writer: u64, store: Arc<dyn ObjectStore>, clock: Arc<AtomicU64>) -
             _ => change(&*store, &name, Expect::Present, None).await,
         };
         let returned = clock.fetch_add(1, Ordering::SeqCst);
-        if let Did::Lost(_, found) = did {
+        if let Did::Conflicted(_, found) = did {
             known = found;
         }
         operations.push((name, Operation { called, returned, did }));
@@ -80,11 +81,11 @@ async fn work(writer: u64, store: Arc<dyn ObjectStore>, clock: Arc<AtomicU64>) -
 }
 
 async fn change(store: &dyn ObjectStore, name: &str, expect: Expect, value: Option<Vec<u8>>) -> Did {
-    let takes = value.is_none();
+    let is_deletion = value.is_none();
     match store.commit(batch(1, vec![Change { key: key(name), expect, value }])).await {
-        Ok(committed) if takes => Did::Took(expect, committed.revision),
+        Ok(committed) if is_deletion => Did::Deleted(expect, committed.revision),
         Ok(committed) => Did::Wrote(expect, committed.revision),
-        Err(StoreError::Conflict { found, .. }) => Did::Lost(expect, found),
+        Err(StoreError::Conflict { found, .. }) => Did::Conflicted(expect, found),
         Err(e) => panic!("{e}"),
     }
 }

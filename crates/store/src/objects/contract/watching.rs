@@ -1,50 +1,50 @@
-//! Rules of watching.
+//! Contract tests of watches.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{
-    super::{Event, Expect, HISTORY_MAX, ObjectStore, StoreError, WATCH_MAX, Watch},
-    batch, done, key, put, take,
+    super::{Event, Expect, HISTORY_LIMITS, ObjectStore, StoreError, WATCH_MAX, Watch},
+    batch, commit_one, delete, key, put,
 };
 
-/// The next batch; none where the watch has ended.
+/// Returns the next batch; `None` if the watch has ended.
 async fn next(watch: &mut Watch) -> Option<Arc<[Event]>> {
-    timeout(LIMIT, watch.events.recv()).await.expect("nothing came")
+    timeout(LIMIT, watch.events.recv()).await.expect("no event within the limit")
 }
 
-/// Revisions of the batches up to one, which must come.
+/// Returns the revisions of the batches up to one.
 async fn until(watch: &mut Watch, last: u64) -> Vec<u64> {
     let mut seen = Vec::new();
     while seen.last() != Some(&last) {
-        seen.push(next(watch).await.expect("it goes on")[0].revision);
+        seen.push(next(watch).await.expect("the watch is open")[0].revision);
     }
     seen
 }
 
-pub(in super::super) async fn a_watch_tells_batches_whole_and_in_order(store: Arc<dyn ObjectStore>) {
+pub(in super::super) async fn watch_sends_complete_batches_in_order(store: Arc<dyn ObjectStore>) {
     let mut watch = store.watch(0).await.unwrap();
-    let changes = vec![put("b", Expect::Absent, b"1"), take("none", Expect::Absent), put("a", Expect::Absent, b"1")];
+    let changes = vec![put("b", Expect::Absent, b"1"), delete("none", Expect::Absent), put("a", Expect::Absent, b"1")];
     let first = store.commit(batch(1, changes)).await.unwrap();
     store.commit(batch(1, vec![put("a", Expect::Absent, b"2")])).await.unwrap_err();
-    done(&*store, put("a", Expect::Present, b"1")).await;
-    let second = done(&*store, take("b", Expect::Present)).await;
-    let told = next(&mut watch).await.unwrap();
-    let seen: Vec<_> = told.iter().map(|event| (event.revision, event.object.clone())).collect();
+    commit_one(&*store, put("a", Expect::Present, b"1")).await;
+    let second = commit_one(&*store, delete("b", Expect::Present)).await;
+    let batch = next(&mut watch).await.unwrap();
+    let seen: Vec<_> = batch.iter().map(|event| (event.revision, event.object.clone())).collect();
     let expected = [0, 2].map(|at: usize| (first.revision, first.objects[at].clone()));
-    assert_eq!(seen, expected, "without what changed nothing");
-    let told = next(&mut watch).await.unwrap();
-    assert_eq!(*told, [Event { revision: second, key: key("b"), object: None }], "without what was refused");
-    assert!(watch.events.try_recv().is_err(), "there is no more");
+    assert_eq!(seen, expected, "a change without effect sends no event");
+    let batch = next(&mut watch).await.unwrap();
+    assert_eq!(*batch, [Event { revision: second, key: key("b"), object: None }], "a rejected batch sends no event");
+    assert!(watch.events.try_recv().is_err(), "no more events are expected");
 }
 
-pub(in super::super) async fn a_watch_resumes_after_what_was_seen_last(store: Arc<dyn ObjectStore>) {
+pub(in super::super) async fn watch_resumes_after_the_last_seen_revision(store: Arc<dyn ObjectStore>) {
     let mut revisions = Vec::new();
     for turn in 0..20 {
-        revisions.push(done(&*store, put(&format!("p{}", turn % 5), Expect::Anything, &[turn])).await);
+        revisions.push(commit_one(&*store, put(&format!("p{}", turn % 5), Expect::Anything, &[turn])).await);
     }
-    revisions.push(done(&*store, take("p0", Expect::Present)).await);
+    revisions.push(commit_one(&*store, delete("p0", Expect::Present)).await);
     let mut live = store.watch(*revisions.last().unwrap()).await.unwrap();
     for seen in 0..revisions.len() - 1 {
         let mut watch = store.watch(revisions[seen]).await.unwrap();
@@ -52,60 +52,62 @@ pub(in super::super) async fn a_watch_resumes_after_what_was_seen_last(store: Ar
     }
     let mut early = store.watch(0).await.unwrap();
     let made = next(&mut early).await.unwrap()[0].object.clone().unwrap();
-    assert_eq!((made.key, &*made.value, made.generation), (key("p0"), &[0][..], 1), "as it was then");
-    let more = done(&*store, put("p0", Expect::Absent, b"anew")).await;
+    assert_eq!(
+        (made.key, &*made.value, made.generation),
+        (key("p0"), &[0][..], 1),
+        "the first event has the object of that revision"
+    );
+    let more = commit_one(&*store, put("p0", Expect::Absent, b"anew")).await;
     assert_eq!(until(&mut live, more).await, [more]);
-    assert_eq!(until(&mut early, more).await.len(), 21, "what is new follows what was replayed");
+    assert_eq!(until(&mut early, more).await.len(), 21, "live events follow the replayed ones");
 }
 
-pub(in super::super) async fn a_revision_that_is_forgotten_or_never_was_cannot_be_watched_from(
-    store: Arc<dyn ObjectStore>,
-) {
-    let first = done(&*store, put("a", Expect::Absent, b"first")).await;
+pub(in super::super) async fn watch_from_an_expired_or_future_revision_is_rejected(store: Arc<dyn ObjectStore>) {
+    let first = commit_one(&*store, put("a", Expect::Absent, b"first")).await;
     let mut last = first;
-    for turn in 0..=HISTORY_MAX.0 {
-        last = done(&*store, put("a", Expect::Present, turn.to_string().as_bytes())).await;
+    for turn in 0..=HISTORY_LIMITS.per_key {
+        last = commit_one(&*store, put("a", Expect::Present, turn.to_string().as_bytes())).await;
     }
-    let Err(StoreError::Compacted { asked, oldest }) = store.watch(first).await else { panic!("it must be forgotten") };
+    let Err(StoreError::Compacted { asked, oldest }) = store.watch(first).await else {
+        panic!("the revision must have expired")
+    };
     assert!(asked == first && first < oldest && oldest < last, "{first} {oldest} {last}");
     let mut watch = store.watch(oldest).await.unwrap();
-    assert_eq!(until(&mut watch, last).await.len(), HISTORY_MAX.0);
-    assert!(matches!(store.watch(last + 1).await, Err(StoreError::Compacted { .. })), "nobody was there yet");
+    assert_eq!(until(&mut watch, last).await.len(), HISTORY_LIMITS.per_key);
+    assert!(matches!(store.watch(last + 1).await, Err(StoreError::Compacted { .. })), "a future revision is rejected");
 }
 
-pub(in super::super) async fn a_reader_that_is_too_slow_is_closed_and_misses_nothing_when_it_resumes(
-    store: Arc<dyn ObjectStore>,
-) {
+pub(in super::super) async fn slow_watch_is_closed_and_resumes_without_gap(store: Arc<dyn ObjectStore>) {
     let mut slow = store.watch(0).await.unwrap();
     let mut writers = JoinSet::new();
     for number in 0..WATCH_MAX + 50 {
         let store = store.clone();
-        writers.spawn(async move { done(&*store, put(&format!("p{number}"), Expect::Absent, b"1")).await });
+        writers.spawn(async move { commit_one(&*store, put(&format!("p{number}"), Expect::Absent, b"1")).await });
     }
     let mut written = writers.join_all().await;
     written.sort_unstable();
-    // Where several servers are asked in turn, each of them has heard of all by its answer.
+    // On two servers in turn, a read brings each of them up to date.
     for _ in 0..2 {
         store.read(&key("p0")).await.unwrap();
     }
     let mut seen = Vec::new();
-    while let Some(told) = next(&mut slow).await {
-        seen.push(told[0].revision);
+    while let Some(batch) = next(&mut slow).await {
+        seen.push(batch[0].revision);
     }
-    assert!(seen.len() >= WATCH_MAX && seen.len() < written.len(), "{} were told", seen.len());
+    assert!(seen.len() >= WATCH_MAX && seen.len() < written.len(), "{} batches were sent", seen.len());
     let mut again = store.watch(*seen.last().unwrap()).await.unwrap();
     seen.extend(until(&mut again, *written.last().unwrap()).await);
     assert_eq!(seen, written);
 }
 
-pub(in super::super) async fn watches_that_begin_among_writes_miss_nothing(store: Arc<dyn ObjectStore>) {
+pub(in super::super) async fn watch_started_during_writes_has_no_gap(store: Arc<dyn ObjectStore>) {
     const EACH: u64 = 40;
     let mut writers = JoinSet::new();
     for writer in 0..8 {
         let store = store.clone();
         writers.spawn(async move {
             for turn in 0..EACH {
-                done(&*store, put(&format!("w{writer}"), Expect::Anything, &turn.to_be_bytes())).await;
+                commit_one(&*store, put(&format!("w{writer}"), Expect::Anything, &turn.to_be_bytes())).await;
             }
         });
     }
@@ -124,5 +126,5 @@ pub(in super::super) async fn watches_that_begin_among_writes_miss_nothing(store
     readers.join_all().await;
 }
 
-/// Far longer than any of it takes.
+/// Limit of each step; all take far less on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(60);

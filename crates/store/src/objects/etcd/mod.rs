@@ -1,21 +1,21 @@
-//! A store that several servers share on etcd: any of them takes writes, all have the same, in the same order.
+//! A store that several servers share on etcd. Every server accepts writes; all servers have the same objects and revisions.
 //!
 //! ```text
-//! commit ─► carried out on the copy ─► one transaction in etcd, if nobody was faster ─► kept in the copy ─► acknowledged
-//!                                        │ the head changed: every other server hears of it
-//!                                        ▼
-//!           others: fetch the records after those they have ─► their copies ─► their watchers
+//! commit ─► applied to the copy ─► one transaction in etcd, if no server was faster ─► committed to the copy ─► acknowledged
+//!                                    │ the head changes, which every server watches
+//!                                    ▼
+//!           other servers: fetch the entries they lack ─► their copies ─► their watchers
 //! ```
-//! Each server has a copy of everything in its data folder, in the form of [`LocalStore`]. It reads there, after it has asked
-//! etcd whether the copy is the latest; while etcd is away it reads there without asking, and writes nothing. With etcd away at its
-//! start, it begins with the copy as it was.
+//! Each server has a copy of the whole store in its data folder, as a [`LocalStore`]. It reads from the copy once etcd has confirmed that
+//! the copy is current. While etcd is unavailable it reads from the copy unconfirmed, and rejects writes. A start without etcd uses the
+//! copy as it was.
 //!
-//! Left out: how etcd is run, backed up and compacted.
+//! Not here: operating, backing up and compacting etcd.
 
-mod board;
-mod record;
-mod sequence;
-mod standing;
+mod candidate;
+mod format;
+mod log;
+mod status;
 #[cfg(test)]
 #[cfg(feature = "real")]
 mod tests;
@@ -30,117 +30,117 @@ use tokio::{
 };
 
 use self::{
-    board::Poster,
-    record::Keys,
-    sequence::{Sequence, draw, read},
-    standing::Shared,
+    candidate::Candidate,
+    format::Keys,
+    log::{EtcdLog, draw_nonce, read_head},
+    status::SyncStatus,
 };
 use super::{
-    Batch, Committed, Entry, Key, Listing, LocalStore, Object, ObjectStore, Prefix, Standing, StoreError, Watch,
-    local::Fetcher,
+    Batch, Committed, Entry, Key, Listing, LocalStore, Object, ObjectStore, Prefix, StoreError, StoreKind, StoreStatus,
+    Watch, local::Fetcher,
 };
-use crate::{Board, Posted};
+use crate::{Election, Leadership};
 
 /// Objects on an etcd.
 #[derive(Debug)]
 pub struct EtcdStore {
-    // Dropped first: its thread talks to etcd on the runtime.
+    // Dropped first: its thread calls etcd on the runtime.
     local: LocalStore,
-    asking: Arc<Asking>,
-    board: Board,
-    runtime: Own,
+    sync: Arc<Sync>,
+    election: Election,
+    runtime: OwnRuntime,
 }
 
-/// Asks etcd whether the copy is the latest.
+/// Keeps the copy current.
 #[derive(Debug)]
-struct Asking {
+struct Sync {
     client: Arc<Client>,
     keys: Keys,
-    shared: Arc<Shared>,
+    status: Arc<SyncStatus>,
     fetcher: Fetcher,
 }
 
-/// A runtime that connections to etcd live on, apart from everything that must not wait for them.
+/// The runtime of the connections to etcd. They have one of their own, so that a busy main runtime does not let leases expire.
 #[derive(Debug)]
-struct Own(Option<Runtime>);
+struct OwnRuntime(Option<Runtime>);
 
 impl EtcdStore {
-    /// Opens the copy in a data folder whose lock is held, and follows etcd from now on. Does not wait for etcd.
+    /// Opens the copy in a data folder whose lock is held, and follows etcd from then on, without waiting for etcd.
     ///
-    /// All keys in etcd have the prefix; servers with different prefixes share nothing.
+    /// All keys in etcd begin with `prefix`; servers with different prefixes share nothing. Without a folder the copy is in memory.
     pub fn open(settings: Settings, prefix: &str, folder: Option<&Path>) -> Result<Self, StoreError> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("etcd").enable_all().build();
-        let runtime = runtime.map_err(|e| StoreError::Unavailable(format!("no thread can be started: {e}")))?;
+        let runtime = runtime.map_err(|e| StoreError::Unavailable(format!("cannot start a thread: {e}")))?;
         let keys = Keys::new(prefix);
-        let (client, shared) = (Arc::new(Client::new(settings)), Arc::<Shared>::default());
-        let sequence = Sequence {
+        let (client, status) = (Arc::new(Client::new(settings)), Arc::<SyncStatus>::default());
+        let log = EtcdLog {
             client: Arc::clone(&client),
             keys: keys.clone(),
-            shared: Arc::clone(&shared),
+            status: Arc::clone(&status),
             runtime: runtime.handle().clone(),
             head: None,
-            emptied: Vec::new(),
+            expired: Vec::new(),
         };
-        let local = LocalStore::copy_of(folder, Box::new(sequence))?;
-        let asking = Arc::new(Asking { client, keys, shared, fetcher: local.fetcher() });
-        runtime.spawn(follow(Arc::clone(&asking)));
-        let (board, desk) = Board::new();
-        runtime.spawn(Poster::new(Arc::clone(&asking.client), asking.keys.board(), desk, draw()?).work());
-        Ok(Self { local, asking, board, runtime: Own(Some(runtime)) })
+        let local = LocalStore::copy_of(folder, Box::new(log))?;
+        let sync = Arc::new(Sync { client, keys, status, fetcher: local.fetcher() });
+        runtime.spawn(follow(Arc::clone(&sync)));
+        let (election, backend) = Election::new();
+        runtime.spawn(Candidate::new(Arc::clone(&sync.client), sync.keys.leader(), backend, draw_nonce()?).run());
+        Ok(Self { local, sync, election, runtime: OwnRuntime(Some(runtime)) })
     }
 
-    /// Has the copy be the latest where etcd answers. Where it does not, the copy has to do, if it is whole.
-    async fn freshen(&self) -> Result<(), StoreError> {
-        if let (None, Some(runtime)) = (self.asking.shared.known().away, &self.runtime.0) {
-            let asking = Arc::clone(&self.asking);
-            let asked = runtime.spawn(async move { asking.ask().await });
-            let _ = timeout(self.asking.client.settings().call_timeout * 2, asked).await;
+    /// Brings the copy up to date if etcd answers. Fails if the copy is incomplete.
+    async fn refresh(&self) -> Result<(), StoreError> {
+        if let (None, Some(runtime)) = (self.sync.status.get().outage, &self.runtime.0) {
+            let sync = Arc::clone(&self.sync);
+            let synced = runtime.spawn(async move { sync.run().await });
+            let _ = timeout(self.sync.client.settings().call_timeout * 2, synced).await;
         }
-        let known = self.asking.shared.known();
-        match (known.holds, known.away) {
+        let state = self.sync.status.get();
+        match (state.copied, state.outage) {
             (Some(_), _) => Ok(()),
-            (None, Some((_, why))) => Err(StoreError::Unavailable(why)),
+            (None, Some(outage)) => Err(StoreError::Unavailable(outage.reason)),
             (None, None) => Err(StoreError::Unavailable("etcd was not read yet".to_owned())),
         }
     }
 }
 
-impl Asking {
-    /// Asks for the head, and fetches what is new.
-    async fn ask(&self) {
-        match read(&self.client, &self.keys).await {
-            Ok((head, _)) => {
-                if self.shared.known().holds == Some(head.tip) {
-                    self.shared.saw(head.tip.revision);
+impl Sync {
+    /// Reads the head, and fetches the entries that the copy lacks.
+    async fn run(&self) {
+        match read_head(&self.client, &self.keys).await {
+            Ok((stored, _)) => {
+                if self.status.get().copied == Some(stored.head) {
+                    self.status.answered(stored.head.revision);
                 } else if let Err(error) = self.fetcher.fetch().await {
-                    self.shared.missed(&error);
+                    self.status.failed(&error);
                 }
             }
-            Err(error) => self.shared.missed(&error),
+            Err(error) => self.status.failed(&error),
         }
     }
 }
 
-/// Follows etcd until the store is closed: at every change of the head, and now and then, since a silent connection tells of none.
-async fn follow(asking: Arc<Asking>) {
-    let mut beats = interval(BEAT);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut changes = None;
-    while !asking.fetcher.is_closed() {
-        if changes.is_none() {
-            changes = asking.client.watch(&asking.keys.head()).await.ok();
+/// Keeps the copy current until the store is closed: at every change of the head, and once per `POLL_INTERVAL`.
+async fn follow(sync: Arc<Sync>) {
+    let mut ticks = interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut watch = None;
+    while !sync.fetcher.is_closed() {
+        if watch.is_none() {
+            watch = sync.client.watch(&sync.keys.head()).await.ok();
         }
-        asking.ask().await;
-        let Some(stream) = &mut changes else {
-            beats.tick().await;
+        sync.run().await;
+        let Some(changes) = &mut watch else {
+            ticks.tick().await;
             continue;
         };
         tokio::select! {
-            _ = beats.tick() => {}
-            goes_on = stream.changed() => {
-                if !goes_on {
-                    changes = None;
-                    beats.tick().await;
+            _ = ticks.tick() => {}
+            is_open = changes.changed() => {
+                if !is_open {
+                    watch = None;
+                    ticks.tick().await;
                 }
             }
         }
@@ -150,64 +150,64 @@ async fn follow(asking: Arc<Asking>) {
 #[async_trait]
 impl ObjectStore for EtcdStore {
     async fn read(&self, key: &Key) -> Result<Option<Object>, StoreError> {
-        self.freshen().await?;
+        self.refresh().await?;
         self.local.read(key).await
     }
 
-    async fn list(&self, under: &Prefix, after: Option<&Key>, most: usize) -> Result<Listing, StoreError> {
-        self.freshen().await?;
-        self.local.list(under, after, most).await
+    async fn list(&self, under: &Prefix, after: Option<&Key>, max: usize) -> Result<Listing, StoreError> {
+        self.refresh().await?;
+        self.local.list(under, after, max).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
-        if let Some((_, why)) = self.asking.shared.known().away {
-            return Err(StoreError::Unavailable(why));
+        if let Some(outage) = self.sync.status.get().outage {
+            return Err(StoreError::Unavailable(outage.reason));
         }
-        // Long batches go to etcd in pieces.
-        let octets: usize = batch.changes.iter().map(|change| change.value.as_ref().map_or(0, Vec::len)).sum();
-        let most = self.asking.client.settings().call_timeout * 2
-            + PER_MEBIBYTE * u32::try_from(octets >> 20).unwrap_or(u32::MAX);
-        let late = |_| StoreError::Unavailable(format!("etcd did not take it in {} s", most.as_secs()));
-        timeout(most, self.local.commit(batch)).await.map_err(late)?
+        // Chunks of long batches are written one by one.
+        let bytes: usize = batch.changes.iter().map(|change| change.value.as_ref().map_or(0, Vec::len)).sum();
+        let limit = self.sync.client.settings().call_timeout * 2
+            + TIME_PER_MEBIBYTE * u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
+        let late = |_| StoreError::Unavailable(format!("etcd did not accept the batch within {} s", limit.as_secs()));
+        timeout(limit, self.local.commit(batch)).await.map_err(late)?
     }
 
     async fn watch(&self, after: u64) -> Result<Watch, StoreError> {
-        self.freshen().await?;
+        self.refresh().await?;
         self.local.watch(after).await
     }
 
-    async fn history(&self, key: &Key, before: Option<u64>, most: usize) -> Result<Vec<Entry>, StoreError> {
-        self.freshen().await?;
-        self.local.history(key, before, most).await
+    async fn history(&self, key: &Key, before: Option<u64>, max: usize) -> Result<Vec<Entry>, StoreError> {
+        self.refresh().await?;
+        self.local.history(key, before, max).await
     }
 
     async fn close(&self) {
-        // The next one need not wait for the lease to run out.
-        self.board.offer(None);
-        let mut posted = self.board.posted();
-        let _ = timeout(BEAT, posted.wait_for(|posted| *posted != Posted::Own)).await;
+        // Gives up the lead, so that the next leader need not wait until the lease expires.
+        self.election.set_decision(None);
+        let mut leadership = self.election.leadership();
+        let _ = timeout(POLL_INTERVAL, leadership.wait_for(|now| *now != Leadership::ThisServer)).await;
         self.local.close().await;
     }
 
-    fn board(&self) -> Option<Board> {
-        Some(self.board.clone())
+    fn election(&self) -> Option<Election> {
+        Some(self.election.clone())
     }
 
-    fn standing(&self) -> Standing {
-        let known = self.asking.shared.known();
-        Standing {
-            kind: "etcd",
-            endpoint: Some(self.asking.client.endpoint().origin().to_owned()),
-            revision: known.holds.unwrap_or_default().revision,
-            latest: known.latest,
-            away: known.away.map(|(since, why)| (since.into(), why)),
+    fn status(&self) -> StoreStatus {
+        let state = self.sync.status.get();
+        StoreStatus {
+            kind: StoreKind::Etcd,
+            endpoint: Some(self.sync.client.endpoint().origin().to_owned()),
+            revision: state.copied.unwrap_or_default().revision,
+            latest: state.latest,
+            outage: state.outage,
         }
     }
 }
 
-impl Drop for Own {
+impl Drop for OwnRuntime {
     fn drop(&mut self) {
-        // Waiting for its tasks is not allowed on a thread of another runtime.
+        // Dropping a runtime waits for its tasks, which panics on a thread of another runtime.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
@@ -220,7 +220,7 @@ impl From<fairway_etcd::Error> for StoreError {
     }
 }
 
-/// How often etcd is asked where nothing was heard of it.
-const BEAT: Duration = Duration::from_secs(1);
-/// Time that each mebibyte of a batch may take, beside that of a call.
-const PER_MEBIBYTE: Duration = Duration::from_secs(1);
+/// Interval of reading the head without a notification: a broken connection sends none.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Time for each mebibyte of a batch, in addition to that of a call: a link of 10 Mbit/s.
+const TIME_PER_MEBIBYTE: Duration = Duration::from_secs(1);

@@ -1,93 +1,91 @@
-//! A file that is a copy of a store elsewhere: how it is opened, and what it notes beside its rows: which groups there are, and
-//! the tip.
+//! A store file that is a copy of a shared log: how it is opened, and the log's entries and head in it.
 
 use std::{
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use redb::{Database, backends::InMemoryBackend};
-use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
+use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction, backends::InMemoryBackend};
 
 use super::{
     super::StoreError,
-    tables::{REVISION, Tables, told},
-    upstream::Tip,
-};
-use super::{
-    opened::{Opener, contained},
-    tables::{self, STEPS},
+    database::{Opener, catch_panic},
+    tables::{self, MIGRATIONS, REVISION, Tables, store_error},
+    upstream::LogHead,
 };
 
-/// The first revision of each group of which something is remembered, and its last.
-const GROUPS: TableDefinition<'_, u64, u64> = TableDefinition::new("groups");
-/// The number of `meta` that says the stamp of the tip. Without it the copy is not whole.
-const STAMP: &str = "stamp";
+/// First revision of each log entry that the history still needs, and its last revision.
+const ENTRIES: TableDefinition<'_, u64, u64> = TableDefinition::new("groups");
+/// Number of `meta` with the nonce of the head. A copy without it is incomplete.
+const NONCE: &str = "stamp";
 
-/// The notes while the tables are written to.
-pub(super) struct Copied<'txn> {
-    groups: Table<'txn, u64, u64>,
-    /// The rows that were written, in the order of what happened.
+/// Writes the log's entries and head, within the transaction that writes the rows.
+pub(super) struct CopyWriter<'txn> {
+    entries: Table<'txn, u64, u64>,
+    /// Rows that were written, in the order of the changes.
     pub(super) rows: Vec<(String, Vec<u8>)>,
-    /// The first revisions of groups of which nothing is remembered any more.
-    pub(super) emptied: Vec<u64>,
-    /// The stamp of the tip, once it is known.
-    pub(super) stamp: Option<u64>,
+    /// First revisions of entries that the history no longer needs.
+    pub(super) expired: Vec<u64>,
+    /// Nonce of the new head, once it is known.
+    pub(super) nonce: Option<u64>,
 }
 
-impl<'txn> Copied<'txn> {
+impl<'txn> CopyWriter<'txn> {
     pub(super) fn open(writing: &'txn WriteTransaction) -> Result<Self, StoreError> {
-        let groups = writing.open_table(GROUPS).map_err(told)?;
-        Ok(Self { groups, rows: Vec::new(), emptied: Vec::new(), stamp: None })
+        let entries = writing.open_table(ENTRIES).map_err(store_error)?;
+        Ok(Self { entries, rows: Vec::new(), expired: Vec::new(), nonce: None })
     }
 
-    /// Notes a group.
-    pub(super) fn add(&mut self, (first, last): (u64, u64)) -> Result<(), StoreError> {
-        self.groups.insert(first, last).map_err(told).map(|_| ())
+    /// Adds an entry.
+    pub(super) fn add(&mut self, first_revision: u64, last_revision: u64) -> Result<(), StoreError> {
+        self.entries.insert(first_revision, last_revision).map_err(store_error).map(|_| ())
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub(super) fn clear(&mut self) -> Result<(), StoreError> {
-        self.groups.retain(|_, _| false).map_err(told)
+        self.entries.retain(|_, _| false).map_err(store_error)
     }
 
-    /// An entry of a revision has gone from the log. With the last one of a group, the group goes.
-    pub(super) fn forgotten(
+    /// Removes the entry of a revision, if the log table has nothing of it any more.
+    pub(super) fn expire(
         &mut self,
         revision: u64,
         log: &impl ReadableTable<(u64, u32), &'static str>,
     ) -> Result<(), StoreError> {
-        let found = self.groups.range(..=revision).map_err(told)?.next_back().transpose().map_err(told)?;
+        let found =
+            self.entries.range(..=revision).map_err(store_error)?.next_back().transpose().map_err(store_error)?;
         let Some((first, last)) = found.map(|(first, last)| (first.value(), last.value())) else { return Ok(()) };
-        // What is being carried out is no group yet.
-        if last < revision || log.range((first, 0)..=(last, u32::MAX)).map_err(told)?.next().is_some() {
+        // Later revisions than `last` are being written and are in no entry yet.
+        if last < revision || log.range((first, 0)..=(last, u32::MAX)).map_err(store_error)?.next().is_some() {
             return Ok(());
         }
-        self.groups.remove(first).map_err(told)?;
-        self.emptied.push(first);
+        self.entries.remove(first).map_err(store_error)?;
+        self.expired.push(first);
         Ok(())
     }
 
-    /// Writes the stamp down, if there is a new one.
+    /// Writes the nonce of the head, if there is a new head.
     pub(super) fn close(self, meta: &mut Table<'_, &'static str, u64>) -> Result<(), StoreError> {
-        let stamp = self.stamp.map(|stamp| meta.insert(STAMP, stamp).map(|_| ()).map_err(told));
-        stamp.unwrap_or(Ok(()))
+        if let Some(nonce) = self.nonce {
+            meta.insert(NONCE, nonce).map_err(store_error)?;
+        }
+        Ok(())
     }
 }
 
-/// The tip of a copy; none of one that is not whole.
-pub(super) fn tip(tables: &Tables) -> Result<Option<Tip>, StoreError> {
+/// Returns the head that a copy has reached; `None` if it is incomplete.
+pub(super) fn head(tables: &Tables) -> Result<Option<LogHead>, StoreError> {
     let revision = tables.number(REVISION)?;
-    let stamp = tables.meta.get(STAMP).map_err(told)?.map(|stamp| stamp.value());
-    Ok(stamp.map(|stamp| Tip { revision, stamp }))
+    let nonce = tables.meta.get(NONCE).map_err(store_error)?.map(|nonce| nonce.value());
+    Ok(nonce.map(|nonce| LogHead { revision, nonce }))
 }
 
-/// Opens the file at a path, once; after a fault of it, and where there is none, a copy is made in memory.
+/// Opens the file at a path the first time. After a failure of the file, or without a path, the copy is made anew in memory.
 pub(super) fn opener(path: Option<PathBuf>) -> Opener {
     let is_first = AtomicBool::new(true);
     Box::new(move || {
         let path = path.as_deref().filter(|_| is_first.swap(false, Ordering::Relaxed));
-        let opened = path.map(|path| contained(|| on_disk(path)).flatten());
+        let opened = path.map(|path| catch_panic(|| on_disk(path)).flatten());
         match opened {
             Some(Ok(database)) => return Ok(database),
             Some(Err(error)) => {
@@ -95,18 +93,18 @@ pub(super) fn opener(path: Option<PathBuf>) -> Opener {
             }
             None => tracing::warn!("copy of declared objects is in memory only"),
         }
-        tables::open(InMemoryBackend::new(), STEPS)
+        tables::open(InMemoryBackend::new(), MIGRATIONS)
     })
 }
 
 fn on_disk(path: &Path) -> Result<Database, StoreError> {
-    match contained(|| tables::open(tables::file(path)?, STEPS)).flatten() {
+    match catch_panic(|| tables::open(tables::file(path)?, MIGRATIONS)).flatten() {
         Err(error @ (StoreError::Damaged(_) | StoreError::Newer { .. })) => {
-            let aside = path.with_extension("redb.damaged");
-            tracing::error!(%error, moved_to = %aside.display(), "copy of declared objects moved aside and rebuilt");
-            std::fs::rename(path, &aside).map_err(|e| tables::unusable(path, &e))?;
-            tables::open(tables::file(path)?, STEPS)
+            let moved_to = path.with_extension("redb.damaged");
+            tracing::error!(%error, moved_to = %moved_to.display(), "copy of declared objects moved aside and rebuilt");
+            std::fs::rename(path, &moved_to).map_err(|e| tables::unusable(path, &e))?;
+            tables::open(tables::file(path)?, MIGRATIONS)
         }
-        opened => opened,
+        result => result,
     }
 }

@@ -1,4 +1,4 @@
-//! A disk that fails when a test wants it to, under the store's file.
+//! A disk under the store's file that tests make fail.
 
 use std::{
     io,
@@ -10,48 +10,48 @@ use std::{
 use redb::{BackendError, StorageBackend, backends::FileBackend};
 
 use super::{
-    opened::Opener,
-    tables::{self, STEPS},
+    database::Opener,
+    tables::{self, MIGRATIONS},
 };
 
-/// What the disk does now.
+/// Behaviour of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Does {
-    /// Neither takes nor flushes anything.
+pub(super) enum DiskMode {
+    /// Writes and syncs fail.
     Fails,
-    /// Takes everything and cannot flush it.
-    FailsToFlush,
-    /// Takes nothing beyond the end of the file.
-    IsFull,
-    /// Flushes nothing until it does something else.
-    Waits,
-    /// What it should.
+    /// Syncs fail.
+    FailsToSync,
+    /// Writes beyond the end of the file fail.
+    Full,
+    /// Syncs block until the mode changes.
+    Blocks,
+    /// Everything succeeds.
     #[default]
     Works,
 }
 
-/// A disk, and how many flushes it lets wait.
+/// A disk: its mode, and the number of blocked syncs.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    state: Mutex<(Does, u64)>,
+    state: Mutex<(DiskMode, u64)>,
     changed: Condvar,
 }
 
 impl Disk {
-    pub(super) fn will(&self, does: Does) {
-        self.state.lock().unwrap().0 = does;
+    pub(super) fn set(&self, mode: DiskMode) {
+        self.state.lock().unwrap().0 = mode;
         self.changed.notify_all();
     }
 
-    /// Returns once it lets a flush wait.
-    pub(super) fn is_asked(&self) {
-        drop(self.changed.wait_while(self.state.lock().unwrap(), |(_, waiting)| *waiting == 0).unwrap());
+    /// Returns once a sync is blocked.
+    pub(super) fn wait_for_sync(&self) {
+        drop(self.changed.wait_while(self.state.lock().unwrap(), |(_, blocked)| *blocked == 0).unwrap());
     }
 
     /// Opens the store's file on this disk.
     pub(super) fn opener(self: &Arc<Self>, path: PathBuf) -> Opener {
         let disk = self.clone();
-        Box::new(move || tables::open(OnDisk { disk: disk.clone(), file: tables::file(&path)? }, STEPS))
+        Box::new(move || tables::open(OnDisk { disk: disk.clone(), file: tables::file(&path)? }, MIGRATIONS))
     }
 }
 
@@ -62,10 +62,10 @@ struct OnDisk {
 }
 
 impl OnDisk {
-    fn takes(&self, end: u64) -> io::Result<()> {
+    fn check(&self, end: u64) -> io::Result<()> {
         match self.disk.state.lock().unwrap().0 {
-            Does::Fails => Err(io::Error::other("the disk failed")),
-            Does::IsFull if end > self.file.len()? => Err(io::ErrorKind::StorageFull.into()),
+            DiskMode::Fails => Err(io::Error::other("the disk failed")),
+            DiskMode::Full if end > self.file.len()? => Err(io::ErrorKind::StorageFull.into()),
             _ => Ok(()),
         }
     }
@@ -81,7 +81,7 @@ impl StorageBackend for OnDisk {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.takes(len)?;
+        self.check(len)?;
         self.file.set_len(len)
     }
 
@@ -89,9 +89,9 @@ impl StorageBackend for OnDisk {
         let mut state = self.disk.state.lock().unwrap();
         state.1 += 1;
         self.disk.changed.notify_all();
-        let mut state = self.disk.changed.wait_while(state, |(does, _)| *does == Does::Waits).unwrap();
+        let mut state = self.disk.changed.wait_while(state, |(mode, _)| *mode == DiskMode::Blocks).unwrap();
         state.1 -= 1;
-        if matches!(state.0, Does::Fails | Does::FailsToFlush) {
+        if matches!(state.0, DiskMode::Fails | DiskMode::FailsToSync) {
             return Err(io::Error::other("the disk failed"));
         }
         drop(state);
@@ -99,7 +99,7 @@ impl StorageBackend for OnDisk {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.takes(0)?;
+        self.check(0)?;
         self.file.write(offset, data)
     }
 

@@ -6,12 +6,12 @@ use tempfile::TempDir;
 
 use super::{
     super::{
-        Committed, Expect, HISTORY_MAX, LocalStore, ObjectStore, Prefix, StoreError, StoreFile,
-        contract::{batch, done, keeps_the_contract, key, put},
+        Committed, Expect, HISTORY_LIMITS, HistoryLimits, LocalStore, ObjectStore, Prefix, StoreError, StoreFile,
+        contract::{batch, commit_one, contract_tests, key, put},
     },
     FILE,
-    disk::{Disk, Does},
-    tables::{self, META, OBJECTS, STEPS, Step},
+    disk::{Disk, DiskMode},
+    tables::{self, META, MIGRATIONS, Migration, OBJECTS},
 };
 use crate::DataFolder;
 
@@ -21,17 +21,17 @@ fn fresh() -> (TempDir, Arc<dyn ObjectStore>) {
     (folder, store)
 }
 
-keeps_the_contract!(fresh());
+contract_tests!(fresh());
 
-/// A store on a disk that can be made to fail.
-fn on_disk(remembered: (usize, usize, u64)) -> (TempDir, Arc<Disk>, Arc<LocalStore>) {
+/// Returns a store on a disk that can be made to fail.
+fn on_disk(limits: HistoryLimits) -> (TempDir, Arc<Disk>, Arc<LocalStore>) {
     let (folder, disk) = (tempfile::tempdir().unwrap(), Arc::<Disk>::default());
-    let store = LocalStore::open_with(disk.opener(folder.path().join(FILE)), remembered, None).unwrap();
+    let store = LocalStore::open_with(disk.opener(folder.path().join(FILE)), limits, None).unwrap();
     (folder, disk, Arc::new(store))
 }
 
-async fn commit(store: &LocalStore, name: &str, octets: usize) -> Result<Committed, StoreError> {
-    store.commit(batch(1, vec![put(name, Expect::Anything, &vec![b'x'; octets])])).await
+async fn commit(store: &LocalStore, name: &str, bytes: usize) -> Result<Committed, StoreError> {
+    store.commit(batch(1, vec![put(name, Expect::Anything, &vec![b'x'; bytes])])).await
 }
 
 async fn names(store: &dyn ObjectStore) -> Vec<String> {
@@ -40,25 +40,25 @@ async fn names(store: &dyn ObjectStore) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_committed_is_there_after_it_is_opened_again() {
+async fn committed_objects_are_there_after_a_restart() {
     let (folder, store) = fresh();
-    done(&*store, put("a", Expect::Absent, b"1")).await;
-    let revision = done(&*store, put("a", Expect::Present, b"2")).await;
+    commit_one(&*store, put("a", Expect::Absent, b"1")).await;
+    let revision = commit_one(&*store, put("a", Expect::Present, b"2")).await;
     let (before, history) = (store.read(&key("a")).await, store.history(&key("a"), None, 9).await);
     drop(store);
     let store = LocalStore::open(folder.path()).unwrap();
     assert_eq!((store.read(&key("a")).await, store.history(&key("a"), None, 9).await), (before, history));
-    assert_eq!(done(&store, put("b", Expect::Absent, b"1")).await, revision + 1);
+    assert_eq!(commit_one(&store, put("b", Expect::Absent, b"1")).await, revision + 1);
     let mode = fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
 #[tokio::test]
-async fn a_closed_store_lets_go_of_its_file_and_refuses_everything() {
+async fn closed_store_releases_its_file_and_rejects_calls() {
     let folder = tempfile::tempdir().unwrap();
     let store = LocalStore::open(folder.path()).unwrap();
-    let taken = LocalStore::open(folder.path()).unwrap_err();
-    assert!(taken.to_string().contains("another process has it open"), "{taken}");
+    let error = LocalStore::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("another process has it open"), "{error}");
     let mut watch = store.watch(0).await.unwrap();
     store.close().await;
     let next = LocalStore::open(folder.path()).unwrap();
@@ -69,96 +69,96 @@ async fn a_closed_store_lets_go_of_its_file_and_refuses_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_is_acknowledged_seen_and_told_only_once_the_disk_has_flushed() {
-    let (_folder, disk, store) = on_disk(HISTORY_MAX);
+async fn commit_is_acknowledged_and_visible_only_after_the_sync() {
+    let (_folder, disk, store) = on_disk(HISTORY_LIMITS);
     let mut watch = store.watch(0).await.unwrap();
-    disk.will(Does::Waits);
+    disk.set(DiskMode::Blocks);
     let writer = tokio::spawn({
         let store = store.clone();
         async move { commit(&store, "a", 1).await }
     });
     tokio::task::spawn_blocking({
         let disk = disk.clone();
-        move || disk.is_asked()
+        move || disk.wait_for_sync()
     })
     .await
     .unwrap();
     assert!(!writer.is_finished() && watch.events.try_recv().is_err());
     assert_eq!(store.read(&key("a")).await, Ok(None));
-    disk.will(Does::Works);
+    disk.set(DiskMode::Works);
     let revision = writer.await.unwrap().unwrap().revision;
     assert_eq!(watch.events.recv().await.unwrap()[0].revision, revision);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_batch_leaves_those_it_shares_a_flush_with_alone() {
-    let (_folder, disk, store) = on_disk(HISTORY_MAX);
-    disk.will(Does::Waits);
+async fn rejected_batch_does_not_affect_batches_of_the_same_sync() {
+    let (_folder, disk, store) = on_disk(HISTORY_LIMITS);
+    disk.set(DiskMode::Blocks);
     let changes = ["first", "a", "a", "b", "a"].map(|name| put(name, Expect::Absent, b"1"));
     let batches = changes.map(|change| store.commit(batch(1, vec![change])));
     let [first, a, again, b, third] = batches;
-    let go_on = async {
+    let unblock = async {
         let waiting = disk.clone();
-        // All five are asked for before the first one's flush ends.
-        tokio::task::spawn_blocking(move || waiting.is_asked()).await.unwrap();
-        disk.will(Does::Works);
+        // All five are queued before the sync of the first one ends.
+        tokio::task::spawn_blocking(move || waiting.wait_for_sync()).await.unwrap();
+        disk.set(DiskMode::Works);
     };
-    let (first, a, again, b, third, ()) = tokio::join!(first, a, again, b, third, go_on);
+    let (first, a, again, b, third, ()) = tokio::join!(first, a, again, b, third, unblock);
     let [first, a, b] = [first, a, b].map(|taken| taken.unwrap().revision);
-    assert_eq!((a, b), (first + 1, first + 2), "a refusal takes no revision");
-    for refused in [again, third] {
+    assert_eq!((a, b), (first + 1, first + 2), "a rejected batch uses no revision");
+    for result in [again, third] {
         let found = Some(a);
-        assert_eq!(refused, Err(StoreError::Conflict { key: key("a"), expect: Expect::Absent, found }));
+        assert_eq!(result, Err(StoreError::Conflict { key: key("a"), expect: Expect::Absent, found }));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_a_full_disk_nothing_is_acknowledged_and_writing_goes_on_when_there_is_room() {
-    let (_folder, disk, store) = on_disk(HISTORY_MAX);
+async fn full_disk_fails_commits_and_later_commits_succeed() {
+    let (_folder, disk, store) = on_disk(HISTORY_LIMITS);
     commit(&store, "before", 1).await.unwrap();
-    disk.will(Does::IsFull);
-    let mut taken = vec!["before".to_owned()];
-    let refused = loop {
-        let name = format!("large{:03}", taken.len());
+    disk.set(DiskMode::Full);
+    let mut acknowledged = vec!["before".to_owned()];
+    let error = loop {
+        let name = format!("large{:03}", acknowledged.len());
         match commit(&store, &name, 500_000).await {
-            Ok(_) => taken.push(name),
-            Err(refused) => break refused,
+            Ok(_) => acknowledged.push(name),
+            Err(error) => break error,
         }
     };
-    assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
-    assert_eq!(names(&*store).await, taken, "what was acknowledged is there, and nothing else");
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+    assert_eq!(names(&*store).await, acknowledged, "the store has the acknowledged objects only");
     commit(&store, "large000", 1_000_000).await.unwrap_err();
-    disk.will(Does::Works);
+    disk.set(DiskMode::Works);
     commit(&store, "after", 1_000_000).await.unwrap();
-    assert_eq!(names(&*store).await.len(), taken.len() + 1);
+    assert_eq!(names(&*store).await.len(), acknowledged.len() + 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_flush_that_failed_watchers_are_told_what_is_there_and_nothing_else() {
-    for does in [Does::FailsToFlush, Does::Fails] {
-        let (_folder, disk, store) = on_disk(HISTORY_MAX);
+async fn failed_sync_sends_watchers_the_stored_changes_only() {
+    for mode in [DiskMode::FailsToSync, DiskMode::Fails] {
+        let (_folder, disk, store) = on_disk(HISTORY_LIMITS);
         let before = commit(&store, "before", 1).await.unwrap().revision;
         let mut watch = store.watch(before).await.unwrap();
-        disk.will(does);
+        disk.set(mode);
         for _ in 0..3 {
-            let told = commit(&store, "lost", 1).await.unwrap_err();
-            assert!(matches!(told, StoreError::Unavailable(_)), "{told}");
+            let error = commit(&store, "lost", 1).await.unwrap_err();
+            assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
         }
-        disk.will(Does::Works);
-        let mut told = Vec::new();
+        disk.set(DiskMode::Works);
+        let mut sent = Vec::new();
         commit(&store, "after", 1).await.unwrap();
-        while told.last().is_none_or(|name| name != "after") {
-            told.push(watch.events.recv().await.unwrap()[0].key.name().to_owned());
+        while sent.last().is_none_or(|name| name != "after") {
+            sent.push(watch.events.recv().await.unwrap()[0].key.name().to_owned());
         }
-        told.push("before".to_owned());
-        told.sort_unstable();
-        assert_eq!(names(&*store).await, told, "{does:?}");
+        sent.push("before".to_owned());
+        sent.sort_unstable();
+        assert_eq!(names(&*store).await, sent, "{mode:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn histories_are_bounded_in_octets_and_no_object_goes_with_them() {
-    let (folder, _disk, store) = on_disk((100, 1_000, 50_000));
+async fn history_over_its_bytes_is_trimmed_and_objects_stay() {
+    let (folder, _disk, store) = on_disk(HistoryLimits { per_key: 100, entries: 1_000, bytes: 50_000 });
     for turn in 0..200 {
         commit(&store, &format!("p{}", turn % 7), 2_000 + turn).await.unwrap();
     }
@@ -167,20 +167,20 @@ async fn histories_are_bounded_in_octets_and_no_object_goes_with_them() {
     for of in 0..7 {
         kept += store.history(&key(&format!("p{of}")), None, 200).await.unwrap().len();
     }
-    // A row of some 2,100 octets and its head.
+    // A row has some 2,100 bytes and its header.
     assert!((15..=24).contains(&kept), "{kept} entries");
-    assert!(matches!(store.watch(1).await, Err(StoreError::Compacted { .. })), "who is far behind lists anew");
+    assert!(matches!(store.watch(1).await, Err(StoreError::Compacted { .. })), "revision 1 has expired");
     store.close().await;
     let (file, scratch) = (StoreFile::open(&folder.path().join(FILE)).unwrap(), tempfile::tempdir().unwrap());
     assert_eq!(file.verify().unwrap().objects, 7);
     let backup = scratch.path().join("backup.redb");
     file.back_up(&backup).unwrap();
-    assert_eq!(StoreFile::open(&backup).unwrap().verify(), file.verify(), "a backup knows how long they are");
+    assert_eq!(StoreFile::open(&backup).unwrap().verify(), file.verify(), "the backup has the size of the history");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_oldest_entries_of_all_are_forgotten_and_no_object_is() {
-    let (folder, _disk, store) = on_disk((100, 10, u64::MAX));
+async fn history_over_its_entries_is_trimmed_and_objects_stay() {
+    let (folder, _disk, store) = on_disk(HistoryLimits { per_key: 100, entries: 10, bytes: u64::MAX });
     for number in 10..40 {
         commit(&store, &format!("p{number}"), 1).await.unwrap();
     }
@@ -196,42 +196,42 @@ async fn the_oldest_entries_of_all_are_forgotten_and_no_object_is() {
 }
 
 #[tokio::test]
-async fn a_damaged_row_is_told_and_concerns_its_key_only() {
+async fn damaged_row_is_reported_and_affects_its_key_only() {
     let (folder, store) = fresh();
-    done(&*store, put("bad", Expect::Absent, b"1")).await;
-    done(&*store, put("good", Expect::Absent, b"1")).await;
+    commit_one(&*store, put("bad", Expect::Absent, b"1")).await;
+    commit_one(&*store, put("good", Expect::Absent, b"1")).await;
     drop(store);
     let path = folder.path().join(FILE);
-    let database = tables::open(tables::file(&path).unwrap(), STEPS).unwrap();
+    let database = tables::open(tables::file(&path).unwrap(), MIGRATIONS).unwrap();
     let writing = tables::begin(&database).unwrap();
     writing.open_table(OBJECTS).unwrap().insert("pool/bad", &b"\x01nonsense, nonsense"[..]).unwrap();
     writing.commit().unwrap();
     drop(database);
     let store = LocalStore::open(folder.path()).unwrap();
-    let told = store.read(&key("bad")).await.unwrap_err().to_string();
-    assert!(told.contains("pool/bad") && told.contains("docs/operations/store.md"), "{told}");
+    let error = store.read(&key("bad")).await.unwrap_err().to_string();
+    assert!(error.contains("pool/bad") && error.contains("docs/operations/store.md"), "{error}");
     assert!(matches!(commit(&store, "bad", 1).await, Err(StoreError::Damaged(_))));
-    done(&store, put("good", Expect::Present, b"2")).await;
+    commit_one(&store, put("good", Expect::Present, b"2")).await;
     assert!(matches!(StoreFile::open(&path).unwrap().verify(), Err(StoreError::Damaged(_))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_with_octets_changed_anywhere_is_read_aright_or_told_to_be_damaged() {
+async fn changed_file_is_read_correctly_or_reported_as_damaged() {
     let (folder, store) = fresh();
     for number in 0..40 {
-        done(&*store, put(&format!("p{number:02}"), Expect::Absent, &vec![number; 3_000])).await;
+        commit_one(&*store, put(&format!("p{number:02}"), Expect::Absent, &vec![number; 3_000])).await;
     }
     drop(store);
     let path = folder.path().join(FILE);
     let whole = fs::read(&path).unwrap();
-    let used = whole.iter().rposition(|octet| *octet != 0).unwrap();
+    let used = whole.iter().rposition(|byte| *byte != 0).unwrap();
     let (mut seen, mut random) = ([0, 0], SplitMix::new(1));
     for turn in 0..60 {
         let draw = random.bits();
         let at = usize::try_from(draw >> 20).unwrap() % used;
         let mut broken = whole.clone();
         match turn % 3 {
-            0 => broken[at..].iter_mut().take(4_096).for_each(|octet| *octet ^= 0xa5),
+            0 => broken[at..].iter_mut().take(4_096).for_each(|byte| *byte ^= 0xa5),
             1 => broken[at] ^= 1 << (draw % 8),
             _ => broken.truncate(at),
         }
@@ -250,58 +250,58 @@ async fn a_file_with_octets_changed_anywhere_is_read_aright_or_told_to_be_damage
     }
 }
 
-/// Reads every object as it was written, or says what keeps it from that.
+/// Checks that every object has the value that was written.
 async fn read_all(folder: &Path) -> Result<(), StoreError> {
     let store = LocalStore::open(folder)?;
     let listing = store.list(&Prefix::everything(), None, 100).await?;
-    // A store that was cut back to the commit before is none of these: every commit was acknowledged.
+    // Fewer objects are an error: every commit was acknowledged.
     for object in &listing.objects {
         let number: u8 = object.key.name()[1..].parse().unwrap();
         assert_eq!(*object.value, *vec![number; 3_000], "{}", object.key);
     }
     match listing.objects.len() {
         40 => Ok(()),
-        others => Err(StoreError::Damaged(format!("{others} of 40 are there"))),
+        count => Err(StoreError::Damaged(format!("{count} of 40 objects are there"))),
     }
 }
 
 #[tokio::test]
-async fn an_older_store_is_brought_up_and_a_newer_one_refused() {
-    let mark: Step = |writing| {
-        let mut meta = writing.open_table(META).map_err(tables::told)?;
-        meta.insert("mark", 7).map(|_| ()).map_err(tables::told)
+async fn older_store_is_migrated_and_newer_one_is_rejected() {
+    let mark: Migration = |writing| {
+        let mut meta = writing.open_table(META).map_err(tables::store_error)?;
+        meta.insert("mark", 7).map(|_| ()).map_err(tables::store_error)
     };
-    let fails: Step = |_| Err(StoreError::Unavailable("no room".to_owned()));
+    let fails: Migration = |_| Err(StoreError::Unavailable("no room".to_owned()));
     let (folder, store) = fresh();
-    done(&*store, put("a", Expect::Absent, b"1")).await;
+    commit_one(&*store, put("a", Expect::Absent, b"1")).await;
     drop(store);
     let path = folder.path().join(FILE);
-    let open = |steps: &[Step]| tables::open(tables::file(&path).unwrap(), steps);
-    assert!(open(&[STEPS, &[mark, fails]].concat()).is_err());
+    let open = |steps: &[Migration]| tables::open(tables::file(&path).unwrap(), steps);
+    assert!(open(&[MIGRATIONS, &[mark, fails]].concat()).is_err());
     let number = |database: &redb::Database, name: &str| {
         let meta = database.begin_read().unwrap().open_table(META).unwrap();
         meta.get(name).unwrap().map(|number| number.value())
     };
-    let as_it_was = open(STEPS).unwrap();
-    assert_eq!((number(&as_it_was, "schema"), number(&as_it_was, "mark")), (Some(2), None), "all steps or none");
-    drop(as_it_was);
-    let newer = open(&[STEPS, &[mark]].concat()).unwrap();
+    let unchanged = open(MIGRATIONS).unwrap();
+    assert_eq!((number(&unchanged, "schema"), number(&unchanged, "mark")), (Some(2), None), "all migrations or none");
+    drop(unchanged);
+    let newer = open(&[MIGRATIONS, &[mark]].concat()).unwrap();
     assert_eq!((number(&newer, "schema"), number(&newer, "mark")), (Some(3), Some(7)));
     assert_eq!(newer.begin_read().unwrap().open_table(OBJECTS).unwrap().iter().unwrap().count(), 1);
     drop(newer);
-    let refused = [LocalStore::open(folder.path()).unwrap_err(), StoreFile::open(&path).unwrap_err()];
-    assert_eq!(refused, [(); 2].map(|()| StoreError::Newer { found: 3, known: 2 }));
+    let errors = [LocalStore::open(folder.path()).unwrap_err(), StoreFile::open(&path).unwrap_err()];
+    assert_eq!(errors, [(); 2].map(|()| StoreError::Newer { found: 3, known: 2 }));
 }
 
 #[tokio::test]
-async fn a_store_of_version_1_is_whole_and_its_histories_are_counted_when_it_is_opened() {
+async fn store_of_version_1_is_migrated_with_its_history_counted() {
     let (folder, store) = fresh();
     for value in [&b"1"[..], b"22"] {
-        done(&*store, put("a", Expect::Anything, value)).await;
+        commit_one(&*store, put("a", Expect::Anything, value)).await;
     }
     drop(store);
     let (path, scratch) = (folder.path().join(FILE), tempfile::tempdir().unwrap());
-    let database = tables::open(tables::file(&path).unwrap(), STEPS).unwrap();
+    let database = tables::open(tables::file(&path).unwrap(), MIGRATIONS).unwrap();
     let writing = tables::begin(&database).unwrap();
     {
         let mut meta = writing.open_table(META).unwrap();
@@ -317,17 +317,17 @@ async fn a_store_of_version_1_is_whole_and_its_histories_are_counted_when_it_is_
     let restored = StoreFile::open(&backup).unwrap().restore(&held).unwrap();
     assert_eq!((restored.objects, restored.entries), (verified.objects, 2));
     let store = LocalStore::open(folder.path()).unwrap();
-    done(&store, put("a", Expect::Present, b"333")).await;
+    commit_one(&store, put("a", Expect::Present, b"333")).await;
     drop(store);
-    assert_eq!(StoreFile::open(&path).unwrap().verify().unwrap().entries, 3, "what was there is in the count");
+    assert_eq!(StoreFile::open(&path).unwrap().verify().unwrap().entries, 3, "rows of the history and log agree");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_beside_a_writer_is_whole_and_restores_what_it_holds() {
+async fn backup_during_writes_is_consistent_and_can_be_restored() {
     let (folder, store) = fresh();
     let scratch = tempfile::tempdir().unwrap();
     let (file, backup) = (folder.path().join(FILE), scratch.path().join("backup.redb"));
-    done(&*store, put("kept", Expect::Absent, b"1")).await;
+    commit_one(&*store, put("kept", Expect::Absent, b"1")).await;
     let writer = tokio::spawn({
         let store = store.clone();
         async move {
@@ -339,9 +339,9 @@ async fn a_backup_beside_a_writer_is_whole_and_restores_what_it_holds() {
     });
     let verified = StoreFile::open(&file).unwrap().back_up(&backup).unwrap();
     writer.await.unwrap();
-    assert!(StoreFile::open(&file).unwrap().back_up(&backup).is_err(), "a file that is there is left alone");
+    assert!(StoreFile::open(&file).unwrap().back_up(&backup).is_err(), "an existing file is not overwritten");
     assert_eq!(StoreFile::open(&backup).unwrap().verify(), Ok(verified));
-    let late = done(&*store, put("late", Expect::Absent, b"1")).await;
+    let late = commit_one(&*store, put("late", Expect::Absent, b"1")).await;
     drop(store);
     let held = DataFolder::open(folder.path()).unwrap();
     let restored = StoreFile::open(&backup).unwrap().restore(&held).unwrap();
@@ -352,13 +352,10 @@ async fn a_backup_beside_a_writer_is_whole_and_restores_what_it_holds() {
     let halves = ["x", "y"].map(key);
     let halves = [store.read(&halves[0]).await.unwrap(), store.read(&halves[1]).await.unwrap()];
     let [x, y] = halves.map(|half| half.map(|object| object.value));
-    assert_eq!(x, y, "half a batch");
-    assert!(
-        matches!(store.watch(late).await, Err(StoreError::Compacted { .. })),
-        "what was seen after the backup is gone"
-    );
-    assert!(done(&store, put("kept", Expect::Present, b"2")).await > restored.revision);
-    assert!(StoreFile::open(&folder.path().join("objects.redb.replaced")).is_ok(), "the one before stays");
+    assert_eq!(x, y, "both changes of a batch");
+    assert!(matches!(store.watch(late).await, Err(StoreError::Compacted { .. })), "changes after the backup are gone");
+    assert!(commit_one(&store, put("kept", Expect::Present, b"2")).await > restored.revision);
+    assert!(StoreFile::open(&folder.path().join("objects.redb.replaced")).is_ok(), "the replaced store is kept");
     drop(store);
-    assert_eq!(StoreFile::mend(&held, &StoreFile::path_in(held.path())), Ok(true));
+    assert_eq!(StoreFile::repair(&held, &StoreFile::path_in(held.path())), Ok(true));
 }

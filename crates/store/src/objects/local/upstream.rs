@@ -1,75 +1,79 @@
-//! A store elsewhere that several servers share, of which the file is a copy: what it must do to be one.
+//! Interface to the shared log that a store file is a copy of.
 //!
 //! ```text
-//! commit ─► carried out on the copy, not yet kept ─► append ─► it is the next one there ─► kept ─► acknowledged
-//!             ▲                                        │
-//!             └──── fetch: what others added ◄─────────┘ it is not
+//! batches ─► applied to the copy, not committed ─► append ─► next entry of the log ─► committed ─► acknowledged
+//!             ▲                                      │
+//!             └── fetch the entries of other servers ◄┘ another server was faster
 //! ```
-//! A *group* is what was carried out together: batches with consecutive revisions. The first copy that appends a group after the
-//! last one decides what the next revisions are; every other copy takes its rows as they are and decides nothing.
+//! An *entry* is what one server committed together: batches with consecutive revisions. The first server that appends an entry after the
+//! head decides the next revisions. Every other server copies the rows of the entry unchanged.
 
 use super::super::StoreError;
 
-/// The last group of a store: its last revision, and a number that was drawn for it. Two histories that went apart (a backup was
-/// restored) do not have one tip, whatever their revisions.
+/// Last entry of the log: its last revision, and the random number of the entry. Two logs that diverged (a backup was restored) have
+/// different nonces, even at equal revisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Tip {
+pub(in super::super) struct LogHead {
     pub(in super::super) revision: u64,
-    /// 0 of a store that was never written to.
-    pub(in super::super) stamp: u64,
+    /// 0 in a log without entries.
+    pub(in super::super) nonce: u64,
 }
 
-/// What was carried out together.
+/// Batches that were committed together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Group {
-    /// Its first revision and its last.
-    pub(in super::super) revisions: (u64, u64),
-    /// Keys with the octets of their rows, in the order of what happened.
+pub(in super::super) struct LogEntry {
+    pub(in super::super) first_revision: u64,
+    pub(in super::super) last_revision: u64,
+    /// Keys with their encoded rows, in the order of the changes.
     pub(in super::super) rows: Vec<(String, Vec<u8>)>,
 }
 
-/// What is known of a group by who carried it out.
+/// An entry to append.
 #[derive(Debug)]
-pub(in super::super) struct Carried<'a> {
-    pub(in super::super) group: &'a Group,
-    /// The oldest revision that can be watched from, after it.
+pub(in super::super) struct NewEntry<'a> {
+    pub(in super::super) entry: &'a LogEntry,
+    /// Oldest revision that can be watched from, after this entry.
     pub(in super::super) oldest: u64,
-    /// The first revisions of groups of which nothing is remembered any more.
-    pub(in super::super) emptied: &'a [u64],
+    /// First revisions of earlier entries that the history no longer needs.
+    pub(in super::super) expired: &'a [u64],
 }
 
-/// What has become of a group.
+/// Result of appending an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Appended {
-    /// Others added to the store before: fetch, and carry it out again.
+    /// Another server appended first: fetch, and apply the batches again.
     Behind,
-    /// It is the last one, and durable.
-    Done(Tip),
+    /// The entry is durable; holds the new head.
+    Done(LogHead),
 }
 
-/// What a copy is told.
+/// A step of bringing a copy up to date.
 #[derive(Debug)]
-pub(in super::super) enum Part {
-    /// What it has is no beginning of what is there: it has to forget everything.
-    Anew,
-    /// The next group.
-    Group(Group),
-    /// There is no more: the tip, and the oldest revision that can be watched from.
-    Until(Tip, u64),
+pub(in super::super) enum Fetched {
+    /// The copy is not a prefix of the log: delete its content.
+    Restart,
+    /// The next entry.
+    Entry(LogEntry),
+    /// There are no more entries.
+    End {
+        head: LogHead,
+        /// Oldest revision that can be watched from.
+        oldest: u64,
+    },
 }
 
-/// The store elsewhere, as the thread that writes the copy sees it. Every call ends within a bound of its own.
+/// The shared log, called by the thread that writes the copy. Every call ends within a bound of its own.
 pub(in super::super) trait Upstream: Send {
-    /// Adds a group after a tip, if that is the last one.
-    fn append(&mut self, after: Tip, carried: &Carried<'_>) -> Result<Appended, StoreError>;
+    /// Appends an entry, if `after` is the head.
+    fn append(&mut self, after: LogHead, new: &NewEntry<'_>) -> Result<Appended, StoreError>;
 
-    /// Tells what came after a tip, or everything: nothing at all where there is no more.
+    /// Passes the entries after a head to `apply`, or all entries. Without news, `apply` is not called.
     fn fetch(
         &mut self,
-        after: Option<Tip>,
-        take: &mut dyn FnMut(Part) -> Result<(), StoreError>,
+        after: Option<LogHead>,
+        apply: &mut dyn FnMut(Fetched) -> Result<(), StoreError>,
     ) -> Result<(), StoreError>;
 
-    /// Is told what the copy holds now.
-    fn holds(&mut self, tip: Tip);
+    /// Records the head that the copy has reached.
+    fn copied(&mut self, head: LogHead);
 }

@@ -1,4 +1,4 @@
-//! A real etcd for one test, and a wire to it that can be cut.
+//! A real etcd for one test, and a network path to it that can be cut.
 
 use std::{
     env, fs,
@@ -21,7 +21,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// An etcd on loopback. It ends with the test, also where that is killed.
+/// An etcd on loopback. It ends with the test process, even if that is killed.
 #[derive(Debug)]
 pub(super) struct Etcd {
     folder: TempDir,
@@ -32,12 +32,12 @@ pub(super) struct Etcd {
 }
 
 impl Etcd {
-    /// Starts one that does not flush: a process that is killed loses nothing by that.
+    /// Starts an etcd without fsync, which is faster: a killed process loses nothing without it.
     pub(super) fn start() -> Self {
         Self::start_with(&["--unsafe-no-fsync"])
     }
 
-    /// Starts one as it is without options.
+    /// Starts an etcd with fsync.
     pub(super) fn start_durable() -> Self {
         Self::start_with(&[])
     }
@@ -46,7 +46,7 @@ impl Etcd {
         Self::start_in(tempfile::tempdir().unwrap(), more, false)
     }
 
-    /// Starts one that speaks TLS only, and wants a certificate of its clients: `ca.pem`, `client.pem` and `client-key.pem`.
+    /// Starts an etcd that requires TLS and client certificates. Clients use `ca.pem`, `client.pem` and `client-key.pem`.
     pub(super) fn start_secured() -> Self {
         let folder = tempfile::tempdir().unwrap();
         certify(folder.path());
@@ -57,20 +57,20 @@ impl Etcd {
         Self::start_in(folder, &[&options[..], &["--unsafe-no-fsync"]].concat(), true)
     }
 
-    /// A file of its folder.
+    /// Returns the path of a file in its folder.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Asks its JSON gateway, as `etcdctl` would.
+    /// Posts a request to the JSON gateway.
     pub(super) fn post(&self, path: &str, body: &str) {
         let url = format!("{}{path}", self.url());
-        let said = Command::new("curl").args(["-s", "-m", "30", "-f", "-d", body, &url]).output().unwrap();
-        assert!(said.status.success(), "{path}: {}", String::from_utf8_lossy(&said.stdout));
+        let result = Command::new("curl").args(["-s", "-m", "30", "-f", "-d", body, &url]).output().unwrap();
+        assert!(result.status.success(), "{path}: {}", String::from_utf8_lossy(&result.stdout));
     }
 
     fn start_in(folder: TempDir, more: &[&str], is_secured: bool) -> Self {
-        // Held at the same time, so that they differ.
+        // Bound at the same time, so that the ports differ.
         let bound = [(); 2].map(|()| Bound::bind("127.0.0.1:0").unwrap());
         let ports = bound.map(|bound| bound.local_addr().unwrap().port());
         let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
@@ -80,7 +80,7 @@ impl Etcd {
         etcd
     }
 
-    /// Where clients find it.
+    /// Returns the URL for clients.
     pub(super) fn url(&self) -> String {
         format!("{}://{}", scheme(self.is_secured), self.address())
     }
@@ -89,14 +89,14 @@ impl Etcd {
         SocketAddr::from(([127, 0, 0, 1], self.ports[0]))
     }
 
-    /// Ends it at once.
+    /// Kills the process.
     pub(super) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Starts it again on what it had written.
-    pub(super) fn again(&mut self) {
+    /// Starts it again with the same data.
+    pub(super) fn restart(&mut self) {
         self.child = run(self.folder.path(), self.ports, &self.more, self.is_secured);
         self.wait();
     }
@@ -106,34 +106,37 @@ impl Etcd {
         assert!(sent.unwrap().success());
     }
 
-    /// How many keys there are below one.
+    /// Returns the number of keys with a prefix.
     pub(super) async fn keys(&self, below: &str) -> usize {
         let request = RangeRequest { key: below.into(), range_end: b"\0".to_vec(), ..RangeRequest::default() };
         let found = self.client().range(request).await.unwrap().pairs;
         found.iter().filter(|found| found.key.starts_with(below.as_bytes())).count()
     }
 
-    /// Takes everything out.
+    /// Deletes all keys.
     pub(super) async fn empty(&self) {
         let mut txn = Txn::default();
         txn.delete_range(b"\0", b"\0");
         self.client().txn(txn).await.unwrap();
     }
 
-    /// Has it forget every revision but the last one.
+    /// Compacts all revisions but the last one.
     pub(super) async fn compact(&self) {
         let request = RangeRequest { key: b"none".to_vec(), ..RangeRequest::default() };
         let client = self.client();
         let revision = client.range(request.clone()).await.unwrap().revision;
         self.post("/v3/kv/compaction", &format!("{{\"revision\": {revision}, \"physical\": true}}"));
-        assert!(client.range(RangeRequest { revision: revision - 1, ..request }).await.is_err(), "it is compacted");
+        assert!(
+            client.range(RangeRequest { revision: revision - 1, ..request }).await.is_err(),
+            "the former revision is compacted"
+        );
     }
 
     fn client(&self) -> Client {
         Client::new(super::settings(&[self.url()]))
     }
 
-    /// Waits until it answers.
+    /// Waits until etcd answers.
     fn wait(&self) {
         let end = std::time::Instant::now() + super::LIMIT;
         let log = self.folder.path().join("log");
@@ -144,11 +147,11 @@ impl Etcd {
                 let files = [("--cacert", "ca.pem"), ("--cert", "client.pem"), ("--key", "client-key.pem")];
                 files.iter().for_each(|(option, name)| _ = health.arg(option).arg(self.file(name)));
             }
-            if String::from_utf8_lossy(&health.output().expect("curl is here").stdout).contains("true") {
+            if String::from_utf8_lossy(&health.output().expect("curl is installed").stdout).contains("true") {
                 return;
             }
-            let said = || fs::read_to_string(&log).unwrap_or_default();
-            assert!(std::time::Instant::now() < end, "etcd does not answer: {}", said());
+            let output = || fs::read_to_string(&log).unwrap_or_default();
+            assert!(std::time::Instant::now() < end, "etcd does not answer: {}", output());
             std::thread::park_timeout(Duration::from_millis(20));
         }
     }
@@ -165,9 +168,9 @@ const fn scheme(is_secured: bool) -> &'static str {
     if is_secured { "https" } else { "http" }
 }
 
-/// Makes an authority, and what it certifies for both sides.
+/// Creates an authority, and certificates for server and client.
 fn certify(folder: &Path) {
-    // Each under a name of its own: one that is called as its issuer is taken for self-signed.
+    // Each with a subject of its own: a certificate with the subject of its issuer counts as self-signed.
     let named = |names: Vec<String>, subject: &str| {
         let mut params = CertificateParams::new(names).unwrap();
         params.distinguished_name = DistinguishedName::new();
@@ -197,10 +200,10 @@ fn run(folder: &Path, [client, peer]: [u16; 2], more: &[String], is_secured: boo
     command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
     command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
     command.args(["--initial-cluster", &format!("t={peer}")]).args(more);
-    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().expect("setpriv is here")
+    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().expect("setpriv is installed")
 }
 
-/// The program, and a note that it was used.
+/// Returns the path of the program, and records that a test used it.
 fn program() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let parts = env::var_os("FAIRWAY_PARTS").map_or_else(|| root.join("../../.parts"), PathBuf::from);
@@ -215,7 +218,7 @@ fn program() -> PathBuf {
     program
 }
 
-/// A wire to an etcd, which can be cut: nothing goes through any more, and nothing is closed.
+/// A TCP proxy to an etcd. Cut, it forwards nothing and closes nothing, like a broken network.
 #[derive(Debug)]
 pub(super) struct Wire {
     address: SocketAddr,
@@ -247,7 +250,7 @@ impl Wire {
         self.is_cut.send_replace(true);
     }
 
-    pub(super) fn mend(&self) {
+    pub(super) fn restore(&self) {
         self.is_cut.send_replace(false);
     }
 }
@@ -264,9 +267,9 @@ async fn carry(
     mut is_cut: watch::Receiver<bool>,
 ) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut octets = vec![0; 65_536];
-    while let Ok(length @ 1..) = from.read(&mut octets).await {
-        if is_cut.wait_for(|is_cut| !is_cut).await.is_err() || to.write_all(&octets[..length]).await.is_err() {
+    let mut buffer = vec![0; 65_536];
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        if is_cut.wait_for(|is_cut| !is_cut).await.is_err() || to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
     }
