@@ -21,7 +21,7 @@ use fairway_http::{
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use fairway_config::Settings;
-use fairway_control::shared::{Clock, Readiness, Shared};
+use fairway_control::{Readiness, Shared, lifecycle::Clock};
 
 /// The task that tells; it is cut off when this is dropped.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Announcer {
     pub(crate) fn start(settings: &Settings, shared: &Arc<Shared>, clock: Clock) -> Option<Self> {
         let url = settings.callback.clone()?;
         let instance = settings.identity.id.clone().unwrap_or_else(host_name);
-        let (readiness, last_try) = (shared.readiness.subscribe(), settings.drain_timeout.min(LAST_TRY_MAX));
+        let (readiness, last_try) = (shared.lifecycle.readiness.subscribe(), settings.drain_timeout.min(LAST_TRY_MAX));
         let shared = Arc::clone(shared);
         let client = Client::new(Options::new(TRY_MAX, 0));
         let attempt = move |ready, limit| {

@@ -9,8 +9,9 @@ use std::{
 use tokio::net::TcpListener;
 
 use crate::daemon::StartError;
-use fairway_api_types::{client::CONTROL_SOCKET, state_wire::ListenerState};
+use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::Settings;
+use fairway_control::lifecycle::Listener;
 use fairway_transport::Sockets;
 
 /// What is bound.
@@ -70,8 +71,8 @@ impl Bound {
     }
 
     /// All of it, as status shows it.
-    pub(crate) fn listeners(&self, data_dir: Option<&Path>) -> Vec<ListenerState> {
-        let state = |kind: &str, address: String| ListenerState { kind: kind.to_owned(), address };
+    pub(crate) fn listeners(&self, data_dir: Option<&Path>) -> Vec<Listener> {
+        let state = |kind, address: String| Listener { kind, address };
         let mut listeners: Vec<_> =
             self.sockets.addresses().iter().map(|address| state("dns", address.to_string())).collect();
         listeners.extend(self.http_address().map(|address| state("http", address.to_string())));

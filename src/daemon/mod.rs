@@ -22,11 +22,7 @@ use crate::daemon::announce::Announcer;
 use fairway_api::{Api, Webhook};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{Environment, Source};
-use fairway_control::{
-    Control, Stopping,
-    command::Command,
-    shared::{Readiness, Shared},
-};
+use fairway_control::{Control, Readiness, Shared, Stopping, command::Command};
 use fairway_store::DataFolder;
 use fairway_transport::{
     Notifier, Server, Sockets,
@@ -75,6 +71,8 @@ pub struct Daemon {
     addresses: Vec<SocketAddr>,
     http: Option<SocketAddr>,
     api: Api,
+    /// The DNS listeners.
+    server: Server,
     /// What ExternalDNS speaks to.
     webhook: Webhook,
     actor: JoinHandle<()>,
@@ -126,7 +124,7 @@ impl Daemon {
 
     /// Serves until a signal or a command ends it, or another process takes its place; then drains.
     pub async fn run_until_stopped(mut self) {
-        let mut stopping = self.control.shared.stopping.subscribe();
+        let mut stopping = self.control.shared.lifecycle.stopping.subscribe();
         let replaced = async {
             match &mut self.offer {
                 Some(offer) => offer.successor().await,
@@ -153,11 +151,13 @@ impl Daemon {
 
     /// Ends. With a successor, the sockets stay open in it, and it is told once the state is written.
     async fn end(self, successor: Option<Successor>) {
-        let Self { control, api, webhook, mut actor, tasks, announcer, query_log, offer, folder, notifier, .. } = self;
+        let Self {
+            control, api, server, webhook, mut actor, tasks, announcer, query_log, offer, folder, notifier, ..
+        } = self;
         let shared = Arc::clone(&control.shared);
         // A successor has announced that it is ready: a last message of this process would contradict it.
         let announcer = announcer.filter(|_| successor.is_none());
-        shared.readiness.send_replace(Readiness::Draining);
+        shared.lifecycle.readiness.send_replace(Readiness::Draining);
         match &successor {
             Some(successor) => notifier.main_process(successor.peer.pid.unsigned_abs()),
             None => notifier.stopping(),
@@ -166,7 +166,7 @@ impl Daemon {
         // The offer holds copies of the sockets, which would keep the ports open.
         drop(offer);
         let is_replaced = successor.is_some();
-        let drained = drain(shared.transports.take(), self.drain_timeout, is_replaced);
+        let drained = drain(server, self.drain_timeout, is_replaced);
         let released = async {
             if let Some(successor) = successor {
                 release(successor, &control, &mut actor).await;
@@ -197,11 +197,11 @@ impl Daemon {
 }
 
 /// Answers what was accepted. With a successor, which has the sockets too, nothing more is read from them.
-async fn drain(server: Option<Server>, timeout: Duration, is_replaced: bool) {
-    match server {
-        Some(server) if is_replaced => server.leave(timeout).await,
-        Some(server) => server.drain(timeout).await,
-        None => {}
+async fn drain(server: Server, timeout: Duration, is_replaced: bool) {
+    if is_replaced {
+        server.leave(timeout).await;
+    } else {
+        server.drain(timeout).await;
     }
 }
 
@@ -215,7 +215,7 @@ async fn release(successor: Successor, control: &Control, actor: &mut JoinHandle
 }
 
 fn log_totals(shared: &Shared) {
-    let counted = shared.transports.tallies();
+    let counted = shared.queries.sums();
     let [queries, responses, dropped] =
         [&counted.queries[..], &counted.rcodes, &counted.drops].map(|counts| counts.iter().sum::<u64>());
     tracing::info!(queries, responses, dropped, "stopped");

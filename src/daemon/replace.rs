@@ -12,9 +12,16 @@ use crate::daemon::{
     StartError,
     bound::{HEALTH, HTTP, Passed, WEBHOOK},
 };
+use arc_swap::ArcSwap;
+use fairway_api_types::{
+    client::{Client, Reach},
+    objects_wire::{ExportedObject, ObjectsExport},
+};
 use fairway_config::Settings;
-use fairway_control::{Control, command::Command};
+use fairway_control::{Control, command::Command, declared::Declared, objects};
+use fairway_model::Timestamp;
 use fairway_store::DataFolder;
+use fairway_store::objects::{Author, Key, Object};
 use fairway_transport::{
     Server, Sockets,
     handover::{HandoverError, HandoverSet, Offer, Release, Taken, take},
@@ -81,6 +88,28 @@ impl Predecessor {
         let _ = control.commands.send(Command::Adopt(Arc::clone(&folder))).await;
         Ok(folder)
     }
+}
+
+/// Takes the declared objects of the daemon that is replaced: as it returns them, or else from its file.
+pub(crate) async fn fetch_objects(settings: &Settings, declared: &ArcSwap<Declared>) {
+    let Some(folder) = &settings.data_dir else { return };
+    match Client::new(Reach::of_data_dir(folder)).objects().await {
+        Ok(export) => declared.store(Arc::new(objects_of(export))),
+        Err(error) => {
+            tracing::warn!(%error, "the replaced process did not return its declared objects; its store file was read");
+            objects::peek_at_start(settings, declared).await;
+        }
+    }
+}
+
+fn objects_of(export: ObjectsExport) -> Declared {
+    let object = |exported: ExportedObject| {
+        let (at, by) = (Timestamp::from_secs(0), Author::default());
+        let ExportedObject { key, value, revision, generation } = exported;
+        let (key, value) = (Key::parse(&key).ok()?, value.to_string().into_bytes().into());
+        Some(Object { key, value, revision, generation, created: at, changed: at, by })
+    };
+    Declared::new(export.revision, export.objects.into_iter().filter_map(object))
 }
 
 /// Lets a later process take over: its wish is waited for from now on.

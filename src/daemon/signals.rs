@@ -7,7 +7,10 @@ use tokio::{
     task::JoinHandle,
 };
 
-use fairway_control::{Control, Stopping, command::Trigger, configured::What};
+use fairway_control::{
+    Control, Stopping,
+    reloads::{ReloadScope, Trigger},
+};
 
 /// Acts on signals until the task is cut off.
 pub(crate) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {
@@ -21,8 +24,8 @@ pub(crate) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {
                 _ = terminate.recv() => control.stop_for(Stopping::Signal),
                 _ = interrupt.recv() => control.stop_for(Stopping::Signal),
                 _ = hang_up.recv() => {
-                    control.shared.hang_ups.send_modify(|count| *count += 1);
-                    control.ask_reload(What::Files, Trigger::Signal).await;
+                    control.shared.lifecycle.hang_ups.send_modify(|count| *count += 1);
+                    control.request_reload(ReloadScope::Files, Trigger::Signal).await;
                 }
             }
         }

@@ -26,22 +26,22 @@ use crate::daemon::{
 use fairway_api::{Api, Webhook, bind_socket, metrics::Metrics};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{QueryLogSink, Settings, watch::Fingerprint};
-use fairway_control::begin::{Parts, Past, line_format};
 use fairway_control::{
-    Control,
-    command::Trigger,
-    compile::Compiled,
-    configured::{Configured, Reader, What},
+    Control, Readiness, Shared,
+    configured::{Compiled, Configured},
     declared::Declared,
-    objects, publishing,
-    shared::{Readiness, Shared, system_clock},
-    watch::watch_files,
+    file_watch::watch_files,
+    lifecycle::system_clock,
+    line_format, objects, publishing,
+    reader::{LowerPriority, Reader},
+    reloads::{ReloadScope, Trigger},
+    start::{Parts, Past},
 };
 use fairway_store::{DataFolder, FolderError};
 use fairway_transport::{
     BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
     handover::{HandoverError, Offer},
-    raise_open_files,
+    lower_priority_of_computation, raise_open_files,
 };
 
 /// Why a daemon does not start.
@@ -105,12 +105,19 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let mut hook = Hook::new(&settings, bound.webhook.take(), predecessor.is_none());
     become_user(&settings)?;
     let (folder, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
-    let objects = objects::at_start(&settings, folder.as_deref(), predecessor.is_some(), &declared).await;
-    let (configured, snapshot) = objects::joined(&reader, configured, snapshot, clock());
+    let objects = match predecessor {
+        // The store is opened once the predecessor has released it.
+        Some(_) => {
+            replace::fetch_objects(&settings, &declared).await;
+            None
+        }
+        None => Some(objects::at_start(&settings, folder.as_deref(), &declared).await),
+    };
+    let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
 
     let parts = Parts { reader, folder: folder.clone(), clock: Arc::clone(&clock), logs: logs.clone(), fingerprint };
-    let (control, actor, fingerprint) = parts.begin(configured, snapshot, kept, hook.traces.clone()).await;
-    let followed = objects.map(|objects| control.keep_objects(objects));
+    let (control, actor, fingerprint) = parts.start(configured, snapshot, kept, hook.traces.clone()).await;
+    let followed = objects.map(|objects| control.set_objects(objects));
     let actor = tokio::spawn(actor.run());
     let mut tasks = first_tasks(&control, fingerprint);
     tasks.0.extend(followed.flatten());
@@ -118,10 +125,11 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         tasks.0.push(signals::listen(&control).map_err(StartError::Threads)?);
     }
     // Both cells are empty until here, so that setting them cannot fail.
-    let _ = control.shared.listeners.set(shown);
-    let _ = control.shared.webhook.set(hook.webhook.parts());
+    let _ = control.shared.lifecycle.listeners.set(shown);
+    let _ = control.shared.declarations.webhook.set(hook.webhook.parts());
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
-    let (mut api, query_log) = answer(&control, &settings, bound, &mut hook, predecessor.is_some()).await?;
+    let Answering { mut api, server, query_log } =
+        answer(&control, &settings, bound, &mut hook, predecessor.is_some()).await?;
     let folder = match predecessor {
         Some(predecessor) => Some(take_over(predecessor, &control, &settings, &declared, &mut tasks).await?),
         None => folder,
@@ -129,7 +137,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     if let Some(folder) = &folder {
         api.serve_socket(control_socket(folder.path())?);
     }
-    let offer = folder.as_ref().and_then(|folder| offer(&control, folder, &copies));
+    let offer = folder.as_ref().and_then(|folder| offer(&server, folder, &copies));
     hook.open(&control, &settings, &mut tasks);
     tell_serving(&addresses, http, &notifier);
     // Nothing waits for the memory to be returned.
@@ -140,6 +148,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         addresses,
         http,
         api,
+        server,
         webhook: hook.webhook,
         actor,
         tasks,
@@ -169,14 +178,22 @@ struct Prepared {
 /// Reads the configuration, takes the sockets of the process that is replaced, and binds the others.
 async fn prepare(options: Options, now: Timestamp) -> Result<Prepared, StartError> {
     let Options { source, inherited, replace, workers, logs, environment, .. } = options;
-    let declared = Arc::<ArcSwap<Declared>>::default();
-    let reader = Reader { source, environment, declared: Arc::clone(&declared) };
+    let lower_priority: LowerPriority = || Box::new(lower_priority_of_computation());
+    let reader = Reader { lower_priority, ..Reader::new(source, environment) };
+    let declared = Arc::clone(&reader.declared);
     let (configured, snapshot, fingerprint) = first(&reader, now, logs.as_ref())?;
     let settings = configured.settings.clone();
     let (predecessor, inherited, passed) =
         if replace { ask(&settings, inherited).await? } else { (None, inherited, Passed::default()) };
     let bound = Bound::new(&settings, inherited, passed, workers).await?;
     Ok(Prepared { reader, declared, configured, snapshot, fingerprint, settings, predecessor, bound })
+}
+
+/// The listeners that answer.
+struct Answering {
+    api: Api,
+    server: Server,
+    query_log: QueryLog,
 }
 
 /// Answers DNS and HTTP on what is bound. A process that takes over answers HTTP only once it answers DNS: until then the other one
@@ -187,7 +204,7 @@ async fn answer(
     bound: Bound,
     hook: &mut Hook,
     takes_over: bool,
-) -> Result<(Api, QueryLog), StartError> {
+) -> Result<Answering, StartError> {
     let metrics = Arc::new(Metrics::default());
     let mut api = Api::new(control, Arc::clone(&metrics));
     let Bound { sockets, http: listener, health, .. } = bound;
@@ -195,14 +212,15 @@ async fn answer(
     if let Some(listener) = now {
         api.serve_http(listener);
     }
-    let query_log = serve(control, settings, sockets).await?;
+    let (server, query_log) = serve(control, settings, sockets).await?;
+    metrics.set_transports(server.counters().clone());
     if let Some(listener) = later {
         api.serve_http(listener);
     }
     if let Some(listener) = health {
         hook.webhook.serve_metrics(listener, control, metrics);
     }
-    Ok((api, query_log))
+    Ok(Answering { api, server, query_log })
 }
 
 /// What follows the files, and what publishes, from the start on.
@@ -218,7 +236,7 @@ fn first(
     now: Timestamp,
     logs: Option<&Logs>,
 ) -> Result<(Configured, Snapshot, Fingerprint), StartError> {
-    let reading = reader.read_here(What::Files, None, now);
+    let reading = reader.read_here(ReloadScope::Files, None, now);
     let Compiled { configured, snapshot, .. } = reading.outcome.map_err(StartError::Config)?;
     follow_settings(logs, &configured.settings);
     configured.warnings.iter().for_each(|fault| tracing::warn!(%fault, "configuration warning"));
@@ -235,8 +253,8 @@ async fn take_over(
 ) -> Result<Arc<DataFolder>, StartError> {
     let folder = predecessor.end(control).await?;
     let objects = objects::open(&folder, &settings.store, declared).await;
-    tasks.0.extend(control.keep_objects(objects));
-    control.ask_reload(What::Objects, Trigger::Api).await;
+    tasks.0.extend(control.set_objects(objects));
+    control.request_reload(ReloadScope::Objects, Trigger::Api).await;
     Ok(folder)
 }
 
@@ -310,10 +328,10 @@ fn become_user(settings: &Settings) -> Result<(), StartError> {
 }
 
 /// Waits for the first verdicts, a while; then answers.
-async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Result<QueryLog, StartError> {
+async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Result<(Server, QueryLog), StartError> {
     let shared = &control.shared;
     let limit = settings.health.first_round;
-    let unevaluated = shared.checker.first_round(limit).await;
+    let unevaluated = shared.probes.checker.first_round(limit).await;
     if unevaluated > 0 {
         tracing::warn!(unevaluated, ?limit, "serving before the first probe round is complete");
     }
@@ -321,14 +339,15 @@ async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Resu
     let server =
         Server::start(sockets, shared.serving.pointer(), tcp_settings(settings)).map_err(StartError::Threads)?;
     let query_log = query_log(shared, &server).map_err(StartError::Threads)?;
-    shared.transports.put(server);
-    shared.readiness.send_replace(Readiness::Ready);
-    Ok(query_log)
+    let counters = server.counters().clone();
+    shared.queries.set(Box::new(move || counters.tallies_by_thread().cloned().collect()));
+    shared.lifecycle.readiness.send_replace(Readiness::Ready);
+    Ok((server, query_log))
 }
 
 /// Offers everything to a later process; without an offer, replacing this one costs queries, and it serves all the same.
-fn offer(control: &Control, folder: &DataFolder, listeners: &[(&str, OwnedFd)]) -> Option<Offer> {
-    let offer = control.shared.transports.with(|server| replace::offer(folder, server, listeners))?;
+fn offer(server: &Server, folder: &DataFolder, listeners: &[(&str, OwnedFd)]) -> Option<Offer> {
+    let offer = replace::offer(folder, server, listeners);
     offer.inspect_err(|error| tracing::warn!(%error, "handover not available for this process")).ok()
 }
 
@@ -355,7 +374,7 @@ fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
             QueryLogSink::Stdout => query_log::QueryLogSink::Stdout,
             QueryLogSink::File(path) => query_log::QueryLogSink::File(path.clone()),
         });
-        QueryLogOptions { sink, opened: *shared.hang_ups.borrow() }
+        QueryLogOptions { sink, opened: *shared.lifecycle.hang_ups.borrow() }
     }))
 }
 

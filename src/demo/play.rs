@@ -88,7 +88,7 @@ impl Show<'_> {
     }
 
     async fn last_reload(&self) -> Option<ReloadReport> {
-        self.stage.daemon.control().state().await.ok()?.config.last_reload
+        fairway_api::state(self.stage.daemon.control()).await.ok()?.config.last_reload
     }
 
     fn tell_reload(&self, report: Option<&ReloadReport>, began: SystemTime) -> anyhow::Result<()> {

@@ -4,12 +4,14 @@ use axum::{Json, extract::State, http::StatusCode};
 
 use crate::{
     problem::{ApiError, problem},
+    render::contributions,
     route::{Route, Shape},
     state::{AppState, Caller, Parameters, check_line},
 };
 use fairway_access::Verb;
 use fairway_api_types::contributions_wire::{Contributions, Evicted, Eviction};
 use fairway_api_types::endpoints::{CONTRIBUTIONS, EVICT};
+use fairway_control::contributed::EndpointFilter;
 use fairway_store::objects::Author;
 
 /// The routes of contributions.
@@ -36,7 +38,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 async fn list(State(state): State<AppState>) -> Result<Json<Contributions>, ApiError> {
-    Ok(Json(Contributions { items: state.control.contributions().await? }))
+    Ok(Json(Contributions { items: contributions(&state.control).await? }))
 }
 
 async fn evict(
@@ -46,7 +48,9 @@ async fn evict(
 ) -> Result<Json<Evicted>, ApiError> {
     check_line("reason", &eviction.reason)?;
     let by = Author::new(caller, eviction.reason.clone());
-    let endpoints = state.control.evict(&eviction, by).await?;
+    let Eviction { owner, path, set, .. } = &eviction;
+    let filter = EndpointFilter { owner, path: path.as_deref(), set: set.as_deref() };
+    let endpoints = state.control.ledger()?.evict(filter, by).await?;
     if endpoints == 0 {
         let detail = format!("{} contributes nothing that matches; `fairway contributions` lists all", eviction.owner);
         return Err(problem(StatusCode::NOT_FOUND, detail));

@@ -47,7 +47,7 @@ pub(crate) async fn take(
 /// Returns the publisher of this name.
 pub(crate) fn publisher(state: &AppState, name: &str) -> Result<Publisher, ApiError> {
     let publishers = state.control.shared().publishers.load();
-    publishers.iter().find(|publisher| publisher.setup().name == name).cloned().ok_or_else(|| {
+    publishers.all().find(|publisher| publisher.setup().name == name).cloned().ok_or_else(|| {
         problem(StatusCode::NOT_FOUND, format!("there is no provider {name}; GET /v1/publishing lists them"))
     })
 }

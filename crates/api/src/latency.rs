@@ -13,6 +13,7 @@ use crate::{
 use fairway_access::Verb;
 use fairway_api_types::endpoints::PUSH_LATENCY;
 use fairway_api_types::latency_wire::LatencyState;
+use fairway_control::PushedTable;
 
 /// The routes of pushed latency tables.
 pub(crate) fn routes() -> Vec<Route> {
@@ -37,7 +38,8 @@ async fn push(
     Path(table): Path<String>,
     RequestBody(body): RequestBody,
 ) -> Result<Json<LatencyState>, ApiError> {
-    Ok(Json(state.control.push_latency(&table, body.into()).await?))
+    let PushedTable { name, networks, clusters, generation } = state.control.push_latency(&table, body.into()).await?;
+    Ok(Json(LatencyState { table: name.to_string(), networks, clusters, generation }))
 }
 
 /// Largest table, in bytes: a million networks with four clusters are under 50 MB.

@@ -11,6 +11,7 @@ use fairway_model::Load;
 
 use crate::{
     problem::{ApiError, bad_request},
+    render::load_state,
     route::{Route, Shape},
     state::{AppState, RequestBody},
 };
@@ -42,7 +43,8 @@ async fn push(
 ) -> Result<Json<LoadState>, ApiError> {
     let new = body.json::<NewLoad>("give load or used as whole numbers, and optionally sequence and validFor")?;
     let push = parse(&new).map_err(bad_request)?;
-    Ok(Json(state.control.push_load(&cluster, push).await?))
+    let report = state.control.push_load(&cluster, push).await?;
+    Ok(Json(report.as_ref().map(load_state).unwrap_or_default()))
 }
 
 /// Parses a body into the model; an error names its field.

@@ -26,6 +26,7 @@ pub(crate) use write::SERVED_MAX;
 use self::kinds::key;
 use crate::{
     problem::{ApiError, bad_request},
+    render,
     state::{AppState, Parameters},
     watch::{Watched, watch_objects},
 };
@@ -75,7 +76,7 @@ async fn history(
 }
 
 async fn export(State(state): State<AppState>) -> Result<Json<ObjectsExport>, ApiError> {
-    Ok(Json(state.control.objects()?.declared().export()))
+    Ok(Json(render::export(&state.control.objects()?.declared())))
 }
 
 /// Returns the number of objects of a page; an error if the client wants more than `most`.

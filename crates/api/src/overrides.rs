@@ -12,6 +12,7 @@ use fairway_model::{Override, Timestamp};
 use crate::{
     idempotency,
     problem::{ApiError, bad_request},
+    render::override_state,
     route::{IDEMPOTENCY_KEY, Route, Shape},
     state::{AppState, Caller, RequestBody},
 };
@@ -57,11 +58,11 @@ async fn create(
         Some(request) => state.control.add_override_once(new, request.id()).await?,
         None => state.control.add_override(new).await?,
     };
-    Ok((StatusCode::CREATED, Json(added)))
+    Ok((StatusCode::CREATED, Json(override_state(&added))))
 }
 
 async fn delete(State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<OverrideState>, ApiError> {
-    Ok(Json(state.control.remove_override(&id).await?))
+    Ok(Json(override_state(&state.control.remove_override(&id).await?)))
 }
 
 /// Parses a body into the model; an error names its field.

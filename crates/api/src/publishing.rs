@@ -65,7 +65,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 async fn list(State(state): State<AppState>) -> Json<PublishingState> {
     let publishers = state.control.shared().publishers.load_full();
-    Json(PublishingState { providers: publishers.iter().map(publisher_state).collect() })
+    Json(PublishingState { providers: publishers.all().map(publisher_state).collect() })
 }
 
 async fn plan(

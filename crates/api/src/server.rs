@@ -14,6 +14,7 @@ use crate::{
     openapi::Document,
     permission::Permission,
     problem::{ApiError, bad_request, problem},
+    render::{self, reload_report},
     route::{Content, Route, Shape},
     state::{AppState, Parameters},
 };
@@ -111,7 +112,7 @@ async fn metrics(extract::State(state): extract::State<AppState>) -> Result<Resp
 }
 
 async fn state(extract::State(state): extract::State<AppState>) -> Result<Json<State>, ApiError> {
-    Ok(Json(state.control.state().await?))
+    Ok(Json(render::state(&state.control).await?))
 }
 
 async fn explain(
@@ -128,7 +129,7 @@ async fn explain(
 }
 
 async fn reload(extract::State(state): extract::State<AppState>) -> Result<Json<ReloadReport>, ApiError> {
-    Ok(Json(state.control.reload().await?))
+    Ok(Json(reload_report(&state.control.reload().await?)))
 }
 
 async fn stop(extract::State(state): extract::State<AppState>) -> StatusCode {

@@ -96,9 +96,9 @@ fn batch_of(
 
 /// Publishes each transition with its impact. The pause after it bounds what a storm of transitions costs.
 async fn publish_transitions(control: &Control, hub: &Hub, batch: &[AppliedTransition]) {
-    let stories = control.stories(batch).await;
-    for (transition, story) in batch.iter().zip(&stories) {
-        hub.publish("transition", &transition_event(transition, story));
+    let impacts = control.impacts(batch).await;
+    for (transition, impact) in batch.iter().zip(&impacts) {
+        hub.publish("transition", &transition_event(transition, impact));
     }
     hub.publish_state(&current_state(control));
     tokio::time::sleep(TRANSITIONS_PAUSE).await;
@@ -118,9 +118,13 @@ fn current_state(control: &Control) -> StateEvent {
         runtime_state: format!("{:016x}", view.runtime.id()),
         stale: published.stale,
         ready: control.readiness() == Readiness::Ready,
-        overrides: published.book.all().map(|(_, said)| format!("{} until {}", said.scope, said.expires)).collect(),
-        objects: *shared.served.borrow(),
-        syncs: shared.publishers.load().iter().map(|publisher| publisher.status().counts.syncs).sum(),
+        overrides: published
+            .overrides
+            .all()
+            .map(|(_, spec)| format!("{} until {}", spec.scope, spec.expires))
+            .collect(),
+        objects: *shared.declarations.served.borrow(),
+        syncs: shared.publishers.load().all().map(|publisher| publisher.status().counts.syncs).sum(),
     }
 }
 

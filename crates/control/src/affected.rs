@@ -14,15 +14,15 @@ use fairway_zones::{Snapshot, Touched};
 
 use super::{
     configured::{Configured, Files, Previous},
-    contributed::{self, Contributed},
-    declared::{Declared, exposed, key_of},
+    contributed::Contributed,
+    declared::{Declared, exposed, key_of, records_key},
 };
-use fairway_intents::{is_of_intent, object_name};
+use fairway_intents::object_name;
 use fairway_store::objects::{Key, Kind};
 
 /// The parts of the desired state that may differ from the last state.
 #[derive(Clone, Debug)]
-pub enum Affected {
+pub(crate) enum Affected {
     /// Everything: there is no last state, or something changed that any object may refer to.
     All,
     /// These parts alone.
@@ -31,28 +31,28 @@ pub enum Affected {
 
 /// Some parts of the desired state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub(crate) struct Part {
     /// Declared objects that changed, and those that the last state rejected: what changed may make them valid.
     keys: BTreeSet<Key>,
     /// Inbound and compound intents to evaluate again.
-    pub intents: BTreeSet<Key>,
+    pub(crate) intents: BTreeSet<Key>,
     /// Names, as text, whose webhook contributions are merged again.
-    pub texts: BTreeSet<String>,
+    pub(crate) texts: BTreeSet<String>,
     /// Pools, names and records.
-    pub touched: Touched,
+    pub(crate) touched: Touched,
     clusters: BTreeSet<ClusterName>,
-    pub monitors: BTreeSet<MonitorName>,
+    pub(crate) monitors: BTreeSet<MonitorName>,
 }
 
 impl Affected {
     /// Returns what the difference between the last state and these sources may affect.
-    pub fn between(previous: Option<&Previous>, files: &Files, objects: &Declared) -> Self {
+    pub(crate) fn between(previous: Option<&Previous>, files: &Files, objects: &Declared) -> Self {
         let part = previous.and_then(|previous| Part::between(&previous.configured, files, objects));
         part.map_or(Self::All, |part| Self::Part(Box::new(part)))
     }
 
     /// Returns the part of a desired state that is affected.
-    pub fn of(&self, desired: &DesiredState) -> DesiredState {
+    pub(crate) fn of(&self, desired: &DesiredState) -> DesiredState {
         match self {
             Self::All => desired.clone(),
             Self::Part(part) => part.of(desired),
@@ -60,7 +60,7 @@ impl Affected {
     }
 
     /// Returns the last state, with what is affected replaced.
-    pub fn replaced(&self, before: Option<&Arc<DesiredState>>, with: DesiredState) -> Arc<DesiredState> {
+    pub(crate) fn replaced(&self, before: Option<&Arc<DesiredState>>, with: DesiredState) -> Arc<DesiredState> {
         match (self, before) {
             (Self::Part(part), Some(before)) => Arc::new(part.replaced(before, with)),
             _ => Arc::new(with),
@@ -68,7 +68,7 @@ impl Affected {
     }
 
     /// Returns the parts, unless everything is affected.
-    pub fn part(&self) -> Option<&Part> {
+    pub(crate) fn part(&self) -> Option<&Part> {
         match self {
             Self::All => None,
             Self::Part(part) => Some(part),
@@ -88,16 +88,16 @@ impl Part {
         for key in objects.changed_since(&before.objects)? {
             part.add(&key, before, files, objects).then_some(())?;
         }
-        let mut rejected = before.rejected.keys();
+        let mut rejected = before.rejected.objects.keys();
         rejected.all(|key| part.add_rejected(key, before, files, objects)).then_some(())?;
-        part.add_left_names(before.left_names.keys());
+        part.add_rejected_names(before.rejected.names.keys());
         let all =
             before.merged.desired.pools.len() + before.merged.desired.names.len() + before.merged.desired.records.len();
         (part.len() <= PART_SPARE + all / 4).then_some(part)
     }
 
     /// Adds what depends on an object. Returns false if that is not known, so that everything is affected.
-    pub fn add(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
+    pub(crate) fn add(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
         if key.kind() == Kind::Cluster {
             let Some((was, is)) = objects.other_services(&before.objects, key) else { return false };
             // Of a cluster that files declare too, the files' services count.
@@ -115,30 +115,30 @@ impl Part {
         }
         self.intents.extend(exposed(key));
         self.keys.insert(key.clone());
-        key.kind() != Kind::Contribution || contributed::changed_texts(&before.objects, objects, key, &mut self.texts)
+        key.kind() != Kind::Contribution || objects.add_changed_texts(&before.objects, key, &mut self.texts)
     }
 
     /// Adds what depends on an object that is rejected, or was. Returns false as [`Part::add`] does.
-    pub fn add_rejected(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
+    pub(crate) fn add_rejected(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
         // Any object may refer to these.
         let is_referred_to = matches!(key.kind(), Kind::Cluster | Kind::Monitor);
         !is_referred_to && self.add(key, before, files, objects)
     }
 
-    /// Adds contributed names that are left out, or were.
-    pub fn add_left_names<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
+    /// Adds contributed names that are rejected, or were.
+    pub(crate) fn add_rejected_names<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
         self.texts.extend(names.map(|name| plain_name(&name.to_string())));
     }
 
     /// Adds what depends on what is affected already, until nothing more does.
-    pub fn close(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
+    pub(crate) fn close(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
         let before = &*previous.configured;
         let versions = [&*before.objects, objects];
         loop {
             let size = self.len();
-            // To find the intent of a long name takes a look at all of them.
+            // Finding the intent of a truncated pool name takes a search through all intents.
             let known: BTreeSet<String> = self.intents.iter().map(object_name).collect();
-            for pool in self.touched.pools.iter().filter(|pool| is_of_intent(pool) && !known.contains(pool.as_str())) {
+            for pool in self.touched.pools.iter().filter(|pool| !known.contains(pool.as_str())) {
                 self.intents.extend(versions.into_iter().filter_map(|of| of.intent_called(pool.as_str())));
             }
             // Of intents that claim the same name, one is answered; the members of the others join it.
@@ -168,16 +168,16 @@ impl Part {
         let of_names = self.touched.names.iter().flat_map(of_name).flatten().map(|steered| &steered.pool);
         let pools: BTreeSet<&PoolName> = of_names.chain(&self.touched.pools).collect();
         let answered = pools.into_iter().flat_map(|pool| names_of(&previous.snapshot, pool)).chain(&self.touched.names);
-        let joining = answered.filter(|name| before.merged.contributed.united().of_name(name).is_some());
+        let joining = answered.filter(|name| before.merged.contributed.merged_names().of_name(name).is_some());
         let texts: Vec<String> = joining.map(|name| plain_name(&name.to_string())).collect();
         self.texts.extend(texts);
     }
 
     /// Adds what merged contributions changed. Returns false if a cluster or monitor of theirs is another one now, which
     /// concerns all who use it.
-    pub fn add_contributed(&mut self, was: &Contributed, is: &Contributed) -> bool {
+    pub(crate) fn add_contributed(&mut self, was: &Contributed, is: &Contributed) -> bool {
         for name in self.texts.iter().filter_map(|text| text.parse::<Name>().ok()) {
-            let steered = [was, is].map(|of| of.united().desired().names.get(&name));
+            let steered = [was, is].map(|of| of.merged_names().desired().names.get(&name));
             self.touched.pools.extend(steered.iter().flatten().map(|steered| steered.pool.clone()));
             if was.has_records_at(&name) || is.has_records_at(&name) {
                 self.touched.records.insert(name.clone());
@@ -186,7 +186,7 @@ impl Part {
                 self.touched.names.insert(name);
             }
         }
-        let (was, is) = (was.united().desired(), is.united().desired());
+        let (was, is) = (was.merged_names().desired(), is.merged_names().desired());
         if is.clusters.iter().any(|(name, cluster)| was.clusters.get(name).is_some_and(|before| before != cluster)) {
             return false;
         }
@@ -200,16 +200,16 @@ impl Part {
         })
     }
 
-    /// The keys of the declared objects whose elements are affected, in order.
-    pub fn object_keys(&self) -> BTreeSet<Key> {
+    /// Returns the keys of the declared objects whose elements are affected.
+    pub(crate) fn object_keys(&self) -> BTreeSet<Key> {
         let Touched { pools, names, records } = &self.touched;
         let pools = pools.iter().cloned().map(Subject::Pool);
         let names = names.iter().cloned().map(Subject::Name);
-        let records = records.iter().map(|name| Subject::Records(name.clone(), fairway_model::Rtype(0)));
         let clusters = self.clusters.iter().cloned().map(Subject::Cluster);
         let monitors = self.monitors.iter().cloned().map(Subject::Monitor);
-        let subjects = pools.chain(names).chain(records).chain(clusters).chain(monitors);
-        subjects.filter_map(|subject| key_of(&subject)).chain(self.keys.iter().cloned()).collect()
+        let subjects = pools.chain(names).chain(clusters).chain(monitors);
+        let keys = subjects.filter_map(|subject| key_of(&subject)).chain(records.iter().filter_map(records_key));
+        keys.chain(self.keys.iter().cloned()).collect()
     }
 
     fn of(&self, desired: &DesiredState) -> DesiredState {
@@ -231,10 +231,18 @@ impl Part {
 
     fn replaced(&self, before: &DesiredState, with: DesiredState) -> DesiredState {
         let mut desired = before.clone();
-        self.touched.pools.iter().for_each(|name| _ = desired.pools.remove(name));
-        self.touched.names.iter().for_each(|name| _ = desired.names.remove(name));
-        self.records_of(before).for_each(|set| _ = desired.records.remove(&set.key()));
-        self.monitors.iter().for_each(|name| _ = desired.monitors.remove(name));
+        for name in &self.touched.pools {
+            desired.pools.remove(name);
+        }
+        for name in &self.touched.names {
+            desired.names.remove(name);
+        }
+        for set in self.records_of(before) {
+            desired.records.remove(&set.key());
+        }
+        for name in &self.monitors {
+            desired.monitors.remove(name);
+        }
         for cluster in &self.clusters {
             desired.clusters.remove(cluster);
             desired.cluster_load_sources.remove(cluster);
@@ -293,11 +301,11 @@ fn picked_few<K: Ord + Clone, V: Clone>(from: &BTreeMap<K, V>, keys: &BTreeSet<K
     keys.iter().filter_map(|key| Some((key.clone(), from.get(key)?.clone()))).collect()
 }
 
-/// The names that a pool answers in a snapshot.
+/// Returns the names that a pool answers in a snapshot.
 pub(crate) fn names_of<'s>(snapshot: &'s Snapshot, pool: &PoolName) -> Vec<&'s Name> {
     snapshot.places_of(pool).flat_map(|place| &snapshot.pool_infos()[place].names).collect()
 }
 
-/// Changes that are always merged by themselves. Above that, and above a quarter of all that is served, merging everything at
-/// once costs less than looking up each part.
+/// Affected parts that are always merged separately. Above that, and above a quarter of everything that is served, merging everything costs
+/// less than the search for each part.
 const PART_SPARE: usize = 1_000;

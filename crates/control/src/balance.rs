@@ -1,20 +1,20 @@
-//! Balancing in the daemon: reports of load, who asks, and health go in; shares come out and into the runtime state.
+//! Balances clusters by load: reports of load, demand and health go in, shares come out and into the runtime state.
 //!
-//! What is decided is `fairway_health::balance`; where a client would be sent under other shares is asked of the very code
-//! that answers. Nothing runs unless a pool's policy says `load`, and somebody tells the load of one of its clusters: else
-//! there would be nothing to go by, and pools go by their other steps.
+//! `fairway_health::balance` decides. To find the cluster that a client would get under other shares, it asks the code that answers
+//! queries. Balancing runs only if the policy of a pool has `load` and a load is reported for one of its clusters. Otherwise such pools use
+//! the other steps of their policy.
 //!
-//! Where several servers share a store, one decides for all of them (`lead`); the others learn and decide all the same, to go on by
-//! themselves where they are cut off, or to lead.
+//! If several servers share a store, the leader decides for all of them (`leader`). The others learn and decide as well, so that they can
+//! take over, or go on alone.
 //!
 //! ```text
-//!            ┌── idle ◄─────────── stepped ───────────┐
-//!  reports ─►│ who asked, health ──── begin ──► a step, on a thread of its own
-//!            └── what comes meanwhile waits
+//!             ┌── idle ◄──────────── step_ended ─────────────┐
+//!  reports ──►│ demand, health ──── begin_due_step ──► a step, on a separate thread
+//!             └── what comes meanwhile waits
 //! ```
 
 mod clusters;
-mod lead;
+mod leader;
 mod learnt;
 mod past;
 
@@ -29,74 +29,72 @@ use fairway_health::{
     load::LoadUpdate,
 };
 use fairway_model::{ClusterName, DesiredState, PoolName, Shares, Timestamp};
-use fairway_zones::{Asked, RuntimeState, Snapshot};
+use fairway_store::{Leadership, SavedBalance, encode_decision};
+use fairway_zones::{Asked, RuntimeState, ServingState, Snapshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-pub(crate) use self::lead::Decides;
-pub(crate) use self::lead::Lead;
+pub use self::leader::LeaderStatus;
 use self::{
     clusters::{Clusters, balanced_pools, settings},
-    learnt::{Learnt, Places, Step},
+    leader::Role,
+    learnt::{BalanceStep, Learnt, Numbers},
     past::Past,
 };
-use super::truth::Answered;
-use fairway_store::{Leadership, SavedBalance, encode_decision};
+use super::answers::Answered;
 
-/// Balances the clusters of pools that heed load; nothing where there are none.
+/// Balances the clusters of load-balanced pools, if there are any.
 #[derive(Default)]
-pub struct Balance {
+pub(crate) struct Balance {
     running: Option<Running>,
-    /// Whether anybody told a load since the start: what is pushed is not foreseen by the configuration.
-    told: bool,
-    /// What a process before this one had learnt, and the time by the clock that it was left in.
+    /// True if a load was reported since the start. Pushed loads do not appear in the configuration.
+    is_reported: bool,
+    /// State of a previous process, and the time when this one started.
     past: Option<(SavedBalance, Timestamp)>,
-    /// When what was learnt is to be kept next.
+    /// Earliest time to keep the state again.
     next_keep: Option<Instant>,
-    lead: Lead,
+    role: Role,
 }
 
-/// What runs while there is something to balance.
+/// Balancing that runs.
 struct Running {
     settings: Settings,
-    places: Arc<Places>,
+    numbers: Arc<Numbers>,
     clusters: Clusters,
     work: Work,
-    /// Reports that came while a step ran, with their times.
+    /// Reports that came during a step, with their times.
     waiting: Vec<(LoadUpdate, Instant)>,
-    /// What the last step decided.
+    /// Decision of the last step.
     decided: Shares,
     next_step: Instant,
-    caution: Caution,
-    /// When a report came last.
-    heard: Option<Instant>,
+    risk_level: Caution,
+    /// Time of the last report.
+    last_report: Option<Instant>,
 }
 
-/// What was learnt is here, or where a step decides from it.
+/// Holds what was learnt, unless a step uses it.
 enum Work {
     Idle(Box<Learnt>),
     Stepping(JoinHandle<Learnt>),
-    /// On the way from one to the other.
-    Between,
+    /// Between the two.
+    Changing,
 }
 
 impl Balance {
-    /// Goes on from what a process before this one had learnt, if anything and if it is not too old; `now` by the clock.
-    pub fn after(past: Option<SavedBalance>, now: Timestamp) -> Self {
+    /// Continues from the state of a previous process, if there is one and it is recent. `now` is the time of the start.
+    pub(crate) fn after(past: Option<SavedBalance>, now: Timestamp) -> Self {
         Self { past: past.map(|past| (past, now)), ..Self::default() }
     }
 
-    /// Follows a configuration: what is learnt goes on where the clusters are the same. No step may run: see
-    /// [`Balance::stepped`].
-    pub fn follow(&mut self, desired: &DesiredState, snapshot: &Snapshot, now: Instant) {
+    /// Follows a configuration. What was learnt is kept if the clusters are the same. No step may run: see [`Balance::finish_step`].
+    pub(crate) fn follow(&mut self, desired: &DesiredState, snapshot: &Snapshot, now: Instant) {
         let settings = settings(desired, snapshot);
         let is_read =
             |settings: &Settings| settings.clusters.iter().any(|c| desired.cluster_load_sources.contains_key(&c.name));
-        let Some(settings) = settings.filter(|settings| self.told || is_read(settings)) else {
+        let Some(settings) = settings.filter(|settings| self.is_reported || is_read(settings)) else {
             self.running = None;
             return;
         };
-        let before = self.running.take();
-        let mut running = match before {
+        let mut running = match self.running.take() {
             Some(before) if before.settings == settings => before,
             Some(before) => Running::new(settings, before.past(), snapshot, now),
             None => {
@@ -104,127 +102,126 @@ impl Balance {
                 Running::new(settings, past, snapshot, now)
             }
         };
-        running.find_again(snapshot);
+        running.renumber(snapshot);
         self.running = Some(running);
     }
 
-    /// Whether there is anything to balance.
-    pub fn runs(&self) -> bool {
+    /// Returns true if there is anything to balance.
+    pub(crate) fn runs(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Whether a step runs: until it ends, nothing can be asked of what was learnt.
-    pub fn is_stepping(&self) -> bool {
+    /// Returns true if a step runs. Until it ends, what was learnt is not available.
+    pub(crate) fn is_stepping(&self) -> bool {
         self.running.as_ref().is_some_and(|running| matches!(running.work, Work::Stepping(_)))
     }
 
-    /// Notes that somebody tells a load; whether there may be something to balance from now on, so that the configuration
-    /// is to be followed again.
-    pub fn note_told(&mut self) -> bool {
-        !std::mem::replace(&mut self.told, true) && self.running.is_none()
+    /// Notes that a load was reported. Returns true if balancing may begin, so that the configuration is to be followed again.
+    pub(crate) fn note_report(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_reported, true) && self.running.is_none()
     }
 
-    /// Takes a report.
-    pub fn hear(&mut self, news: LoadUpdate, now: Instant) {
+    /// Adds a report of load.
+    pub(crate) fn add_report(&mut self, report: LoadUpdate, now: Instant) {
         let Some(running) = &mut self.running else { return };
-        let Some(place) = running.places.clusters.get(&news.report.cluster) else { return };
-        running.clusters.hear(*place, &news, now);
-        running.heard = Some(now);
+        let Some(cluster) = running.numbers.clusters.get(&report.report.cluster) else { return };
+        running.clusters.add_report(*cluster, &report, now);
+        running.last_report = Some(now);
         match &mut running.work {
-            Work::Idle(learnt) => learnt.hear(&news, now),
-            // A step takes a part of a period: these are a report or two a cluster.
-            _ if running.waiting.len() < WAITING_MAX => running.waiting.push((news, now)),
+            Work::Idle(learnt) => learnt.add_report(&report, now),
+            // A step takes a part of a period, in which each cluster sends a report or two.
+            _ if running.waiting.len() < WAITING_MAX => running.waiting.push((report, now)),
             _ => {}
         }
     }
 
-    /// Takes who asked since the last call; what is asked while a step runs waits with those who answer.
-    pub fn asked(&mut self, asked: &Asked, snapshot: &Snapshot, now: Instant) {
+    /// Adds the demand of one answer. No step may run.
+    pub(crate) fn add_demand(&mut self, answer: &Asked, snapshot: &Snapshot, now: Instant) {
         let Some(running) = &mut self.running else { return };
         if let Work::Idle(learnt) = &mut running.work {
-            learnt.asked(asked, &running.places, snapshot, now);
+            learnt.add_demand(answer, &running.numbers, snapshot, now);
         }
     }
 
-    /// Replaces counts of answers by the demand that goes to each member, in pools that are balanced. No step may run.
-    pub fn weigh(&self, answered: &mut Answered, snapshot: &Snapshot, runtime: &RuntimeState) {
-        let Some(Running { work: Work::Idle(learnt), places, .. }) = &self.running else { return };
-        let weighed = learnt.weigh(places, snapshot, runtime);
-        let pools: BTreeSet<PoolName> = weighed.keys().map(|slot| slot.pool.clone()).collect();
+    /// Replaces counts of answers by the demand behind them, in pools that are balanced. No step may run.
+    pub(crate) fn replace_by_demand(&self, answered: &mut Answered, snapshot: &Snapshot, runtime: &RuntimeState) {
+        let Some(Running { work: Work::Idle(learnt), numbers, .. }) = &self.running else { return };
+        let demand = learnt.demand_by_member(numbers, snapshot, runtime);
+        let pools: BTreeSet<PoolName> = demand.keys().map(|slot| slot.pool.clone()).collect();
         answered.retain(|slot, _| !pools.contains(&slot.pool));
-        answered.extend(weighed);
+        answered.extend(demand);
     }
 
-    /// Looks which clusters came or went, and begins a step where one did or where it is time.
-    ///
-    /// `runtime` is what is to be served next, with the health of now; what is returned takes its place.
-    pub fn look(
-        &mut self,
-        snapshot: &Arc<Snapshot>,
-        runtime: &Arc<RuntimeState>,
-        now: Instant,
-    ) -> Option<RuntimeState> {
-        let running = self.running.as_mut()?;
-        let turned = running.clusters.look(snapshot, runtime, now);
+    /// Finds the clusters that became available or unavailable under a runtime state. Returns true if there are any; then a step is due.
+    pub(crate) fn update_availability(&mut self, snapshot: &Snapshot, runtime: &RuntimeState, now: Instant) -> bool {
+        let Some(running) = &mut self.running else { return false };
+        let changed = running.clusters.update(snapshot, runtime, now);
         if let Work::Idle(learnt) = &mut running.work {
-            turned.iter().for_each(|(place, up)| learnt.balancer.available(*place, *up, now));
+            for (cluster, is_available) in &changed {
+                learnt.balancer.available(*cluster, *is_available, now);
+            }
         }
-        let changed = (!turned.is_empty()).then(|| running.share(&self.lead, snapshot, runtime)).flatten();
-        if !turned.is_empty() || now >= running.next_step {
-            running.next_step = now + running.settings.period;
-            running.begin(snapshot, runtime, now);
+        if !changed.is_empty() {
+            running.next_step = now;
         }
-        changed
+        !changed.is_empty()
     }
 
-    /// Clusters whose gateways drain or are overloaded.
-    pub fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
+    /// Begins a step if one is due and none runs. `state` is what is served from now on.
+    pub(crate) fn begin_due_step(&mut self, state: &ServingState, now: Instant) {
+        if let Some(running) = self.running.as_mut().filter(|running| now >= running.next_step) {
+            running.begin_step(state, now);
+        }
+    }
+
+    /// Returns the clusters whose gateways drain or are overloaded.
+    pub(crate) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
         self.running.iter().flat_map(|running| running.clusters.exhausted())
     }
 
-    /// How much TTLs should leave to the next minutes, as the last step saw it; where nothing is balanced, as declared.
-    pub fn caution(&self) -> Caution {
-        match (&self.lead, &self.running) {
+    /// Returns the risk level of the last decision, which TTLs depend on; ordinary if nothing is balanced.
+    pub(crate) fn risk_level(&self) -> Caution {
+        match (&self.role, &self.running) {
             (_, None) => Caution::Ordinary,
-            (Lead::Follows(_, caution), _) => *caution,
-            (_, Some(running)) => running.caution,
+            (Role::Follows(_, level), _) => *level,
+            (_, Some(running)) => running.risk_level,
         }
     }
 
-    /// Takes what is on the board of those that share the store; whether there may be something to balance from now on, so that the
-    /// configuration is to be followed again.
-    pub fn take_posted(&mut self, posted: &Leadership) -> bool {
-        self.lead = Lead::of(posted);
-        matches!(self.lead, Lead::Follows(..)) && self.note_told()
+    /// Takes the leadership among the servers that share the store. Returns true if balancing may begin, so that the configuration is to be followed
+    /// again.
+    pub(crate) fn follow_leader(&mut self, leadership: &Leadership) -> bool {
+        self.role = Role::of(leadership);
+        matches!(self.role, Role::Follows(..)) && self.note_report()
     }
 
-    /// Whose decisions hold.
-    pub fn lead(&self) -> &Lead {
-        &self.lead
+    /// Returns the role of this server.
+    pub(crate) fn leader_status(&self) -> LeaderStatus {
+        self.role.status()
     }
 
-    /// What others are to follow, if they follow this server: what the last step decided; nothing without a report of late.
-    pub fn offer(&self, now: Instant) -> Option<Arc<[u8]>> {
+    /// Returns the decision for servers that follow this one; `None` without a recent report.
+    pub(crate) fn offer(&self, now: Instant) -> Option<Arc<[u8]>> {
         let running = self.running.as_ref()?;
-        let oldest = running.settings.period * PERIODS_HEARD;
-        running.heard.filter(|heard| now.saturating_duration_since(*heard) < oldest)?;
-        Some(encode_decision(&running.decided, running.caution).into())
+        let oldest = running.settings.period * OFFER_PERIODS;
+        running.last_report.filter(|last| now.saturating_duration_since(*last) < oldest)?;
+        Some(encode_decision(&running.decided, running.risk_level).into())
     }
 
-    /// How far the drain of a cluster is; none where it is not balanced, or while a step runs.
-    pub fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
-        let Some(Running { work: Work::Idle(learnt), places, .. }) = &self.running else { return None };
-        places.clusters.get(cluster).map(|place| learnt.balancer.drain(*place, now))
+    /// Returns the progress of a cluster's drain; `None` if it is not balanced, or during a step.
+    pub(crate) fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
+        let Some(Running { work: Work::Idle(learnt), numbers, .. }) = &self.running else { return None };
+        numbers.clusters.get(cluster).map(|cluster| learnt.balancer.drain(*cluster, now))
     }
 
-    /// What a process after this one should find; nothing while a step runs.
-    pub fn keep(&self, now: Timestamp) -> Option<SavedBalance> {
+    /// Returns the state for a later process; `None` if nothing is balanced, or during a step.
+    pub(crate) fn keep(&self, now: Timestamp) -> Option<SavedBalance> {
         let Some(Running { work: Work::Idle(learnt), .. }) = &self.running else { return None };
         Some(past::keep(learnt, now))
     }
 
-    /// Whether what was learnt should be kept now: once a report period, and every ten seconds at most.
-    pub fn is_keeping_due(&mut self, now: Instant) -> bool {
+    /// Returns true if the state is to be kept now: once a report period, and every ten seconds at most.
+    pub(crate) fn is_keeping_due(&mut self, now: Instant) -> bool {
         let Some(running) = &self.running else { return false };
         if self.next_keep.is_some_and(|next| now < next) {
             return false;
@@ -233,32 +230,39 @@ impl Balance {
         true
     }
 
-    /// Waits for the step that runs; for ever where none does. Nothing is lost where this is not waited for to the end.
-    pub async fn stepped(&mut self) {
+    /// Waits for the end of the running step, for ever if none runs. Nothing is lost if the wait is cancelled.
+    pub(crate) async fn step_ended(&mut self) {
         let Some(Running { work: Work::Stepping(step), .. }) = &mut self.running else {
             return std::future::pending().await;
         };
         let ended = step.await;
         if let Some(running) = &mut self.running {
-            running.end(ended.ok());
+            running.end_step(ended.ok());
         }
     }
 
-    /// Waits for the step that runs, if one does.
-    pub async fn rest(&mut self) {
+    /// Waits for the end of the running step, if there is one.
+    pub(crate) async fn finish_step(&mut self) {
         if self.is_stepping() {
-            self.stepped().await;
+            self.step_ended().await;
         }
     }
 
-    /// The runtime state under what was decided last by whom this server goes, if it differs.
-    pub fn share(&self, snapshot: &Snapshot, runtime: &RuntimeState) -> Option<RuntimeState> {
-        self.running.as_ref()?.share(&self.lead, snapshot, runtime)
+    /// Returns the runtime state with the shares in force, or `None` if it has them already.
+    pub(crate) fn with_shares(&self, snapshot: &Snapshot, runtime: &RuntimeState) -> Option<RuntimeState> {
+        let shares = match (&self.role, &self.running) {
+            // Shares of an earlier configuration restrict nobody.
+            (_, None) => Shares::default(),
+            (Role::Follows(shares, _), Some(running)) => running.clusters.without_unavailable(shares),
+            (_, Some(running)) => running.clusters.without_unavailable(&running.decided),
+        };
+        let is_same = runtime.shares().map_or_else(|| shares == Shares::default(), |before| **before == shares);
+        (!is_same).then(|| runtime.with_shares(snapshot, &Arc::new(shares)))
     }
 }
 
 impl Running {
-    /// Goes on from what another balance of other clusters has learnt.
+    /// Begins with what was learnt about other clusters or in another process.
     fn new(settings: Settings, past: Option<Past>, snapshot: &Snapshot, now: Instant) -> Self {
         let balancer = Balancer::new(settings.clone(), now, past.as_ref().map(|past| &past.learnt));
         let clients = past.map(|past| past.clients).unwrap_or_default();
@@ -267,49 +271,46 @@ impl Running {
             decided: balancer.shares().clone(),
             work: Work::Idle(Box::new(Learnt { balancer, clients })),
             settings,
-            places: Arc::default(),
+            numbers: Arc::default(),
             waiting: vec![],
             next_step: now,
-            caution: Caution::Ordinary,
-            heard: None,
+            risk_level: Caution::Ordinary,
+            last_report: None,
         }
     }
 
-    /// What others can go on from.
+    /// Returns what balancing of other clusters can begin with.
     fn past(self) -> Option<Past> {
         let Work::Idle(learnt) = self.work else { return None };
         Some(Past { learnt: learnt.balancer.keep(), clients: learnt.clients })
     }
 
-    /// Finds everything again in a snapshot.
-    fn find_again(&mut self, snapshot: &Snapshot) {
-        let pools = balanced_pools(snapshot).map(|(place, pool)| (pool.key(), place)).collect();
-        self.places = Arc::new(Places { pools, clusters: self.clusters.places() });
+    /// Takes the numbers of a new snapshot.
+    fn renumber(&mut self, snapshot: &Snapshot) {
+        let pools = balanced_pools(snapshot).map(|(number, pool)| (pool.key(), number)).collect();
+        self.numbers = Arc::new(Numbers { pools, clusters: self.clusters.numbers() });
         self.clusters.find_targets(snapshot);
         if let Work::Idle(learnt) = &mut self.work {
-            learnt.find_clients_again(&self.places, snapshot);
+            learnt.find_clients(&self.numbers, snapshot);
         }
     }
 
-    /// Begins a step, unless one runs.
-    fn begin(&mut self, snapshot: &Arc<Snapshot>, runtime: &Arc<RuntimeState>, now: Instant) {
-        self.work = match std::mem::replace(&mut self.work, Work::Between) {
+    /// Begins a step. If one runs, the next one stays due.
+    fn begin_step(&mut self, state: &ServingState, now: Instant) {
+        self.work = match std::mem::replace(&mut self.work, Work::Changing) {
             Work::Idle(learnt) => {
+                self.next_step = now + self.settings.period;
                 self.clusters.step_begins();
-                let (places, snapshot, runtime) = (Arc::clone(&self.places), Arc::clone(snapshot), Arc::clone(runtime));
-                let step = Step { learnt: *learnt, places, snapshot, runtime, now };
+                let step =
+                    BalanceStep { learnt: *learnt, numbers: Arc::clone(&self.numbers), state: state.clone(), now };
                 Work::Stepping(spawn_blocking(|| step.run()))
             }
-            stepping => {
-                // What turned meanwhile is told to it when it ends, and then it decides again.
-                self.next_step = now;
-                stepping
-            }
+            stepping => stepping,
         };
     }
 
-    /// Takes what a step leaves; one that was lost with its thread leaves nothing, and everything is learnt anew.
-    fn end(&mut self, learnt: Option<Learnt>) {
+    /// Takes the result of a step. If its thread failed, balancing begins anew.
+    fn end_step(&mut self, learnt: Option<Learnt>) {
         let now = Instant::now();
         let mut learnt = learnt.unwrap_or_else(|| {
             tracing::error!(
@@ -317,28 +318,23 @@ impl Running {
             );
             Learnt { balancer: Balancer::new(self.settings.clone(), now, None), clients: HashMap::new() }
         });
-        for (news, at) in self.waiting.drain(..) {
-            learnt.hear(&news, at);
+        for (report, at) in self.waiting.drain(..) {
+            learnt.add_report(&report, at);
         }
-        // Those that did not turn are passed over.
-        self.clusters.all_up().for_each(|(place, up)| learnt.balancer.available(place, up, now));
+        // The balancer ignores clusters whose availability did not change.
+        for (cluster, is_available) in self.clusters.availability() {
+            learnt.balancer.available(cluster, is_available, now);
+        }
         self.decided = learnt.balancer.shares().clone();
-        self.caution = learnt.balancer.caution(now);
+        self.risk_level = learnt.balancer.caution(now);
         self.clusters.step_ended();
         self.work = Work::Idle(Box::new(learnt));
     }
-
-    fn share(&self, lead: &Lead, snapshot: &Snapshot, runtime: &RuntimeState) -> Option<RuntimeState> {
-        let decided = if let Lead::Follows(shares, _) = lead { shares } else { &self.decided };
-        let shares = self.clusters.without_those_down(decided);
-        let same = runtime.shares().map_or_else(|| shares == Shares::default(), |before| **before == shares);
-        (!same).then(|| runtime.with_shares(snapshot, &Arc::new(shares)))
-    }
 }
 
-/// Report periods without a report after which a server leads no others: three, as a report holds.
-const PERIODS_HEARD: u32 = 3;
-/// What was learnt is written at most this often.
+/// Report periods without a report after which a server offers no decision: a report counts as long.
+const OFFER_PERIODS: u32 = 3;
+/// Shortest time between two writes of the state.
 const KEEP_PERIOD: Duration = Duration::from_secs(10);
-/// Most reports that wait for the end of a step: the gateways' next words say more than lost ones did.
+/// Reports that wait for the end of a step. Later reports replace lost ones.
 const WAITING_MAX: usize = 4096;

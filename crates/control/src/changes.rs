@@ -1,4 +1,4 @@
-//! What a reload changed, counted, for the log and for whoever asked.
+//! Counts what a reload changed, and finds changed settings that need a restart.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -6,15 +6,15 @@ use fairway_model::{DesiredState, SharedMap};
 
 use fairway_config::Settings;
 
-/// What differs between two wishes, a line a kind of object: `pools: 1 added, 2 changed, 0 removed`.
+/// Returns the differences between two desired states, a line for each kind of object: `pools: 1 added, 2 changed, 0 removed`.
 pub(crate) fn counted(before: &DesiredState, after: &DesiredState) -> Vec<String> {
     [
         line("zones", &before.zones, &after.zones),
         line("clusters", &before.clusters, &after.clusters),
         shared("monitors", &before.monitors, &after.monitors),
         line("load sources", &before.load_sources, &after.load_sources),
-        line("load feeds", &before.cluster_load_sources, &after.cluster_load_sources),
-        line("load aims", &before.load_bounds, &after.load_bounds),
+        line("load sources of clusters", &before.cluster_load_sources, &after.cluster_load_sources),
+        line("load bounds", &before.load_bounds, &after.load_bounds),
         line("maps", &before.maps, &after.maps),
         line("latencies", &before.latencies, &after.latencies),
         shared("pools", &before.pools, &after.pools),
@@ -29,15 +29,15 @@ pub(crate) fn counted(before: &DesiredState, after: &DesiredState) -> Vec<String
 fn line<K: Ord, V: PartialEq>(kind: &str, before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> Option<String> {
     let kept = after.iter().map(|(key, value)| Change::between(before.get(key), Some(value)));
     let removed = before.iter().filter(|(key, _)| !after.contains_key(key)).map(|_| Change::Removed);
-    told(kind, kept.chain(removed))
+    counts(kind, kept.chain(removed))
 }
 
 fn shared<K: Ord, V: PartialEq>(kind: &str, before: &SharedMap<K, V>, after: &SharedMap<K, V>) -> Option<String> {
     let changes = after.differences(before, V::eq);
-    told(kind, changes.into_iter().map(|(_, after, before)| Change::between(before, after)))
+    counts(kind, changes.into_iter().map(|(_, after, before)| Change::between(before, after)))
 }
 
-fn told(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
+fn counts(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
     let (mut added, mut changed, mut removed) = (0u32, 0u32, 0u32);
     changes.for_each(|change| match change {
         Change::Added => added += 1,
@@ -48,7 +48,7 @@ fn told(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
     (added + changed + removed > 0).then(|| format!("{kind}: {added} added, {changed} changed, {removed} removed"))
 }
 
-/// What became of an object.
+/// The difference between two versions of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Change {
     Added,
@@ -68,12 +68,12 @@ impl Change {
     }
 }
 
-/// Where the webhook listens, which is read at the start only.
+/// Returns the addresses of the webhook, which are read at the start only.
 fn bound_webhook(settings: &Settings) -> Option<(SocketAddr, Option<SocketAddr>)> {
     settings.webhook.as_ref().map(|webhook| (webhook.listen, webhook.metrics))
 }
 
-/// Settings that differ and are read at the start only, by the name they have in the configuration.
+/// Returns the changed settings that are read at the start only, by their keys in the configuration.
 pub(crate) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static str> {
     [
         ("listen.dns", before.dns != after.dns),
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_changed_and_removed_is_counted_by_kind() {
+    fn changes_are_counted_by_kind() {
         let with = |monitors: &[(&str, u16)]| DesiredState {
             monitors: monitors
                 .iter()
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_listener_needs_a_restart_and_a_changed_filter_does_not() {
+    fn changed_listener_needs_a_restart_and_changed_filter_does_not() {
         let before = Settings::default();
         let mut after = before.clone();
         after.http = None;

@@ -1,4 +1,4 @@
-//! Merges, checks and compiles. Objects that do not fit are rejected, each with its reasons, until the rest compiles.
+//! Merges, checks and compiles. Invalid objects are rejected, each with its reasons, until the others compile.
 //!
 //! ```text
 //! last state ─┐
@@ -16,45 +16,31 @@ use fairway_zones::{ServerOptions, Snapshot, Touched, compile, recompile, revise
 
 use super::{
     affected::{Affected, names_of},
-    configured::{Configured, Files},
-    contributed::LeftNames,
-    declared::{Declared, LeftOut},
-    merge::{MergedState, Sources},
-    uses::Uses,
+    configured::{Compiled, Configured, Files, MergedState, Rejected},
+    declared::Declared,
+    merge::Sources,
+    uses::TargetUses,
 };
 use fairway_config::Settings;
 use fairway_store::objects::Key;
 
-/// A compiled configuration.
+/// The reason why nothing was compiled.
 #[derive(Debug)]
-pub struct Compiled {
-    /// The configuration with what it declares.
-    pub configured: Configured,
-    /// What it compiles to.
-    pub snapshot: Snapshot,
-    /// What was merged and checked; `None` if that was everything.
-    pub touched: Option<Touched>,
-    /// True if only that was compiled, which leaves little memory behind.
-    pub is_incremental: bool,
-}
-
-/// Why nothing was compiled.
-#[derive(Debug)]
-pub enum Stop {
-    /// The files do not fit.
+pub(crate) enum Stop {
+    /// The files have errors.
     Errors(Vec<Diagnostic>),
-    /// It would take long.
+    /// Compiling would take long.
     NotBrief,
 }
 
-/// One run.
-pub struct Job<'a> {
+/// One compilation.
+pub(crate) struct Job<'a> {
     pub(crate) sources: Sources<'a>,
     pub(crate) files: &'a Arc<Files>,
     pub(crate) objects: &'a Arc<Declared>,
     pub(crate) now: Timestamp,
-    /// Stop where anything is rejected, or everything has to be merged.
-    pub is_brief: bool,
+    /// If true, stops if an object is rejected, or if everything has to be merged.
+    pub(crate) is_brief: bool,
 }
 
 impl Job<'_> {
@@ -63,30 +49,29 @@ impl Job<'_> {
         let (errors, of_overrides): (Vec<_>, Vec<_>) = of_overrides.into_iter().partition(Diagnostic::is_error);
         let warnings = [&self.files.warnings[..], &of_overrides].concat();
         if errors.is_empty()
-            && let Some(tried) = self.take_tried()
+            && let Some(dry_run) = self.take_dry_run()
         {
-            let Compiled { configured, .. } = tried;
+            let Compiled { configured, .. } = dry_run;
             let warnings = [&warnings[..], &configured.compile_warnings].concat();
             let objects = Arc::clone(self.objects);
-            return Ok(Compiled { configured: Configured { objects, overrides, warnings, ..configured }, ..tried });
+            return Ok(Compiled { configured: Configured { objects, overrides, warnings, ..configured }, ..dry_run });
         }
-        let Fitted { merged, rejected, left_names, uses, compiled } = match self.fit() {
-            Ok(fitted) if errors.is_empty() => fitted,
+        let Valid { merged, rejected, uses, compiled } = match self.compile_valid() {
+            Ok(valid) if errors.is_empty() => valid,
             Ok(_) => return Err(Stop::Errors(errors)),
             Err(Stop::Errors(more)) => return Err(Stop::Errors([errors, more].concat())),
             Err(stop) => return Err(stop),
         };
-        let Snapshots { snapshot, warnings: compile_warnings, touched, is_incremental } = compiled;
-        let mut left_out = merged.unanswered.clone();
-        left_out.extend(rejected.clone());
+        let CompiledSnapshot { snapshot, warnings: compile_warnings, touched, is_incremental } = compiled;
+        let mut not_served = merged.unserved_intents.clone();
+        not_served.extend(rejected.objects.clone());
         let configured = Configured {
             settings: self.files.settings.clone(),
             files: self.files_kept(),
             objects: Arc::clone(self.objects),
             merged,
             rejected,
-            left_names,
-            left_out,
+            not_served,
             overrides,
             uses,
             warnings: [warnings, compile_warnings.clone()].concat(),
@@ -95,16 +80,16 @@ impl Job<'_> {
         Ok(Compiled { configured, snapshot, touched, is_incremental })
     }
 
-    /// The result of a dry run of the same objects from the same state.
-    fn take_tried(&self) -> Option<Compiled> {
+    /// Returns the result of a dry run of the same objects from the same state.
+    fn take_dry_run(&self) -> Option<Compiled> {
         let previous = self.sources.previous?;
         if !Arc::ptr_eq(self.files, &previous.configured.files) {
             return None;
         }
-        previous.tried.as_ref()?.take(previous, self.objects)
+        previous.dry_run.as_ref()?.take(previous, self.objects)
     }
 
-    /// The files without the text of zones, which is large and compiled.
+    /// Returns the files without the text of zones, which is large and compiled.
     fn files_kept(&self) -> Arc<Files> {
         match &self.files.zones {
             None => Arc::clone(self.files),
@@ -112,64 +97,57 @@ impl Job<'_> {
         }
     }
 
-    /// Merges, checks and compiles, without objects that do not fit. Fails where the files alone would.
-    fn fit(&self) -> Result<Fitted, Stop> {
-        let Self { sources, files, objects, .. } = self;
-        let mut affected = Affected::between(sources.previous, files, objects);
-        let (mut rejected, mut left_names) = (LeftOut::new(), LeftNames::new());
+    /// Merges, checks and compiles without invalid objects. Fails if the files alone have errors.
+    fn compile_valid(&self) -> Result<Valid, Stop> {
+        let mut affected = Affected::between(self.sources.previous, self.files, self.objects);
+        let mut rejected = Rejected::default();
         loop {
             if self.is_brief && affected.part().is_none() {
                 return Err(Stop::NotBrief);
             }
             let mut grown = affected.clone();
-            let Some(merged) = sources.merge(&mut grown, &mut rejected, &left_names) else {
-                (affected, rejected, left_names) = (Affected::All, LeftOut::new(), LeftNames::new());
+            let Some(merged) = self.sources.merge(&mut grown, &mut rejected) else {
+                (affected, rejected) = (Affected::All, Rejected::default());
                 continue;
             };
-            let faults = match self.check(&grown, &merged).and_then(|()| self.compile(&grown, &merged)) {
+            let errors = match self.check(&grown, &merged).and_then(|()| self.compile(&grown, &merged)) {
                 Ok(compiled) => {
                     let uses = self.uses(&compiled, &merged.desired);
-                    return Ok(Fitted { merged, rejected, left_names, uses, compiled });
+                    return Ok(Valid { merged, rejected, uses, compiled });
                 }
                 Err(_) if self.is_brief => return Err(Stop::NotBrief),
-                Err(faults) => faults,
+                Err(errors) => errors,
             };
-            // Each time at least one more is rejected, those of the lowest rank first: in the end the files stand alone.
-            let before = (rejected.clone(), left_names.clone());
-            let contributed = &merged.contributed;
-            let is_found = contributed.leave_out(&faults, &mut left_names)
-                || objects.leave_out(&faults, &files.desired, &mut rejected);
+            // Each round rejects at least one more, those of the lowest precedence first, until only the files are left.
+            let before = rejected.clone();
+            let is_found = merged.contributed.reject(&errors, &mut rejected.names)
+                || self.objects.reject(&errors, &self.files.desired, &mut rejected.objects);
             if !is_found && affected.part().is_some() {
-                (affected, rejected, left_names) = (Affected::All, LeftOut::new(), LeftNames::new());
+                (affected, rejected) = (Affected::All, Rejected::default());
                 continue;
             }
-            let is_less = is_found
-                || contributed.leave_all(&faults, &mut left_names)
-                || objects.leave_all(&faults, &mut rejected);
-            if !is_less {
-                return Err(Stop::Errors(faults));
+            let is_any = is_found
+                || merged.contributed.reject_all(&errors, &mut rejected.names)
+                || self.objects.reject_all(&errors, &mut rejected.objects);
+            if !is_any {
+                return Err(Stop::Errors(errors));
             }
-            if !self.widen(&mut affected, &rejected, &left_names, &before) {
-                (affected, rejected, left_names) = (Affected::All, LeftOut::new(), LeftNames::new());
+            if !self.widen(&mut affected, &rejected, &before) {
+                (affected, rejected) = (Affected::All, Rejected::default());
             }
         }
     }
 
-    /// Adds what was rejected just now. Returns false if everything is affected.
-    fn widen(
-        &self,
-        affected: &mut Affected,
-        rejected: &LeftOut,
-        left_names: &LeftNames,
-        before: &(LeftOut, LeftNames),
-    ) -> bool {
+    /// Adds what was rejected in the last round to the affected parts. Returns false if everything is affected.
+    fn widen(&self, affected: &mut Affected, rejected: &Rejected, before: &Rejected) -> bool {
         let (Affected::Part(part), Some(previous)) = (affected, self.sources.previous) else { return true };
-        let new: Vec<&Key> = rejected.differences(&before.0, |_, _| true).into_iter().map(|(key, ..)| key).collect();
-        part.add_left_names(left_names.keys().filter(|name| !before.1.contains_key(*name)));
+        let new = rejected.objects.differences(&before.objects, |_, _| true).into_iter().map(|(key, ..)| key);
+        let new: Vec<&Key> = new.collect();
+        part.add_rejected_names(rejected.names.keys().filter(|name| !before.names.contains_key(*name)));
         new.into_iter().all(|key| part.add_rejected(key, &previous.configured, self.files, self.objects))
     }
 
-    /// Checks the rules across objects. Files were checked by themselves when they were read.
+    /// Checks the rules across objects. The files were checked when they were read.
     fn check(&self, affected: &Affected, merged: &MergedState) -> Result<(), Vec<Diagnostic>> {
         let desired = &merged.desired;
         let problems = match (affected.part(), self.sources.previous) {
@@ -183,12 +161,12 @@ impl Job<'_> {
             _ => desired.violations(),
         };
         let errors = problems.into_iter().filter(|problem| problem.severity == Severity::Error);
-        let faults: Vec<Diagnostic> =
+        let errors: Vec<Diagnostic> =
             errors.map(|problem| problem.at(FileLocation::file("objects of the API"))).collect();
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    fn compile(&self, affected: &Affected, merged: &MergedState) -> Result<Snapshots, Vec<Diagnostic>> {
+    fn compile(&self, affected: &Affected, merged: &MergedState) -> Result<CompiledSnapshot, Vec<Diagnostic>> {
         let (desired, options) = (&*merged.desired, options(&self.files.settings));
         let previous = self.sources.previous;
         let touched = affected.part().map(|part| part.touched.clone());
@@ -198,43 +176,42 @@ impl Job<'_> {
             && let Some(snapshot) = revise(before, desired, touched, &options, &previous.snapshot)
         {
             let touched = Some(touched.clone());
-            return Ok(Snapshots { snapshot, warnings: vec![], touched, is_incremental: true });
+            return Ok(CompiledSnapshot { snapshot, warnings: vec![], touched, is_incremental: true });
         }
         let before = previous.map(|previous| &*previous.snapshot);
         let (snapshot, warnings) = match (&self.files.zones, before) {
             (None, Some(before)) => recompile(desired, &options, before)?,
             (zones, before) => compile(desired, zones.as_deref().unwrap_or_default(), &options, before)?,
         };
-        Ok(Snapshots { snapshot, warnings, touched, is_incremental: false })
+        Ok(CompiledSnapshot { snapshot, warnings, touched, is_incremental: false })
     }
 
-    fn uses(&self, compiled: &Snapshots, desired: &DesiredState) -> Uses {
+    fn uses(&self, compiled: &CompiledSnapshot, desired: &DesiredState) -> TargetUses {
         match (&compiled.touched, self.sources.previous) {
             (Some(touched), Some(previous)) if compiled.is_incremental => {
                 let Configured { merged, uses, .. } = &*previous.configured;
-                let pools = pools_concerned(&merged.desired, desired, touched);
+                let pools = affected_pools(&merged.desired, desired, touched);
                 uses.revised(desired, previous.snapshot.targets(), &compiled.snapshot, &pools)
             }
-            _ => Uses::new(desired, &compiled.snapshot),
+            _ => TargetUses::new(desired, &compiled.snapshot),
         }
     }
 }
 
-/// What was compiled.
-struct Snapshots {
+/// A compiled snapshot.
+struct CompiledSnapshot {
     snapshot: Snapshot,
     warnings: Vec<Diagnostic>,
     touched: Option<Touched>,
     is_incremental: bool,
 }
 
-/// All that fits, compiled.
-struct Fitted {
+/// Everything that is valid, compiled.
+struct Valid {
     merged: MergedState,
-    rejected: LeftOut,
-    left_names: LeftNames,
-    uses: Uses,
-    compiled: Snapshots,
+    rejected: Rejected,
+    uses: TargetUses,
+    compiled: CompiledSnapshot,
 }
 
 fn options(settings: &Settings) -> ServerOptions {
@@ -246,8 +223,8 @@ fn options(settings: &Settings) -> ServerOptions {
     }
 }
 
-/// The pools that changed, or answer other names than before.
-fn pools_concerned(before: &DesiredState, after: &DesiredState, touched: &Touched) -> BTreeSet<PoolName> {
+/// Returns the pools that changed, or answer other names than before.
+fn affected_pools(before: &DesiredState, after: &DesiredState, touched: &Touched) -> BTreeSet<PoolName> {
     let of_names = touched.names.iter().flat_map(|name| [before.names.get(name), after.names.get(name)]);
     of_names.flatten().map(|steered| steered.pool.clone()).chain(touched.pools.iter().cloned()).collect()
 }

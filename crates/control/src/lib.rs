@@ -1,58 +1,78 @@
-//! Joins sources, health and force into the serving state, and runs the daemon around it.
+//! Joins sources, health and overrides into the serving state.
 //!
 //! ```text
-//!  files ─ configured (read, compile; a thread of its own) ─┐
-//!  checker ─ flips ─────────────────────────────────────────┼─ actor ─ ServingState ─▶ serve
-//!  API, signals ─ commands (reload, overrides, stop) ───────┘    └─── Published ─▶ status, metrics, explain
+//!  files, objects ── reader (a separate thread) ────────────┐
+//!  health checker ── health transitions ────────────────────┼─ actor ─ ServingState ─▶ DNS listeners
+//!  API, signals ──── commands (reload, overrides, stop) ────┘    └─── Published ────▶ status, metrics, explain
 //! ```
-//! One task, the actor, owns everything that changes; others send it commands through [`Control`] and read what it
-//! publishes. What it decides becomes a new [`ServingState`](fairway_zones::ServingState) by one pointer swap; the answer path never waits
-//! for it, and it frees what the answer path has left behind.
+//! One task, the actor, owns everything that changes. Others send it commands through [`Control`], and read what it publishes in [`Shared`].
+//! A new [`ServingState`](fairway_zones::ServingState) takes effect by one pointer swap. The answer path never waits for the task, and the
+//! task frees replaced states.
 #![forbid(unsafe_code)]
 
 mod actor;
+mod adaptive_ttl;
 mod affected;
+pub mod answers;
 mod balance;
-pub mod begin;
-mod book;
 mod changes;
 pub mod command;
-pub mod compile;
+mod compile;
 pub mod configured;
 pub mod contributed;
 pub mod declared;
-mod drains;
+pub mod drains;
+pub mod dry_run;
+mod error;
+mod events;
+pub mod file_watch;
 mod handle;
-mod intents;
-mod keeper;
 mod latency;
-mod load;
+pub mod lifecycle;
 mod merge;
+pub mod object_store;
 pub mod objects;
 mod offline;
-mod pace;
+mod override_commands;
+pub mod overrides;
 pub mod publishing;
+pub mod reader;
 mod reload;
-mod retired;
+mod reload_queue;
+pub mod reloads;
+mod runtime;
 pub mod samples;
-mod schedules;
+mod served;
 pub mod shared;
-mod status;
-mod story;
-mod traced;
-mod transitions;
-mod transports;
-pub mod trial;
-pub mod truth;
-mod uses;
-pub mod watch;
+pub mod start;
+mod state_writer;
+mod traced_store;
+mod transition_impact;
+pub mod uses;
 
-pub use configured::Configured;
-pub use shared::{Published, Readiness, Shared};
-pub use story::{PoolMoved, Story};
+pub use self::{
+    balance::LeaderStatus,
+    configured::Configured,
+    error::ControlError,
+    handle::{Control, ExplainedNow},
+    latency::PushedTable,
+    lifecycle::{Readiness, Stopping},
+    offline::{Offline, of_files},
+    served::{CurrentState, Published, Served},
+    shared::{AppliedTransition, Shared},
+    transition_impact::{PoolImpact, ShareChange, TransitionImpact},
+};
+use fairway_config::LogFormat;
+use fairway_telemetry::logs::LineFormat;
 
-pub use handle::{AppliedTransition, Control, ControlError, ExplainedNow, Stopping};
-pub use offline::{Offline, of_files};
+/// Returns the format of log lines for a setting.
+pub const fn line_format(format: LogFormat) -> LineFormat {
+    match format {
+        LogFormat::Auto => LineFormat::Auto,
+        LogFormat::Text => LineFormat::Text,
+        LogFormat::Json => LineFormat::Json,
+    }
+}
 
 #[cfg(test)]
 mod tests;

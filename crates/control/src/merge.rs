@@ -7,10 +7,7 @@
 //! ```
 //! What is not affected ([`Affected`]) is taken from the last state.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use fairway_model::{
     Contribution, DeclaredClusters, DesiredState, Merged, Name, PoolName, SharedSet, SourceKind, SteeredName, merge,
@@ -18,74 +15,57 @@ use fairway_model::{
 
 use super::{
     affected::{Affected, names_of},
-    configured::{Files, Previous},
-    contributed::{Beside, Contributed, LeftNames, rows},
-    declared::{Declared, LeftOut, overruled},
+    configured::{Files, MergedState, Previous, Rejected},
+    contributed::{Contributed, DeclaredName, MergeContext, RejectedNames},
+    declared::{Declared, ObjectSelection, shadowed},
 };
-use fairway_store::objects::Key;
 
 /// Everything that contributes to the desired state.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'a> {
     /// The last state, and its snapshot; `None` at the start.
-    pub previous: Option<&'a Previous>,
-    pub files: &'a Files,
-    pub objects: &'a Declared,
+    pub(crate) previous: Option<&'a Previous>,
+    pub(crate) files: &'a Files,
+    pub(crate) objects: &'a Declared,
     /// The name of the configuration, for messages.
-    pub owner: &'a str,
-}
-
-/// The merged state.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MergedState {
-    /// What files and objects declare.
-    pub declared: Arc<DesiredState>,
-    /// The same with what clients of the webhook contribute.
-    pub desired: Arc<DesiredState>,
-    /// Names in it that the files do not steer.
-    pub beside: SharedSet<Name>,
-    /// Objects that files declare otherwise, with what of them holds.
-    pub conflicts: BTreeMap<Key, String>,
-    pub contributed: Arc<Contributed>,
-    /// The declared clusters.
-    pub clusters: Arc<DeclaredClusters>,
-    /// Valid intents that are not served, with the reason.
-    pub unanswered: LeftOut,
+    pub(crate) owner: &'a str,
 }
 
 impl Sources<'_> {
-    /// Merges the sources without rejected objects and names. What depends on affected parts is added to them; objects that cannot be read
-    /// are rejected here.
+    /// Merges the sources without rejected objects and names. Adds to the affected parts what depends on them, and to the rejected objects
+    /// those that cannot be parsed.
     ///
     /// Returns `None` if everything turns out to be affected.
-    pub(crate) fn merge(
-        &self,
-        affected: &mut Affected,
-        rejected: &mut LeftOut,
-        left_names: &LeftNames,
-    ) -> Option<MergedState> {
+    pub(crate) fn merge(&self, affected: &mut Affected, rejected: &mut Rejected) -> Option<MergedState> {
         if let (Affected::Part(part), Some(previous)) = (&mut *affected, self.previous) {
             part.close(previous, self.files, self.objects);
         }
         let before = self.previous.filter(|_| affected.part().is_some()).map(|previous| &previous.configured.merged);
         let of = |source, desired| Contribution::of(source, self.owner, desired);
-        let (of_objects, unanswered) = self.objects.contribution(&*affected, &self.files.desired, rejected);
+        let selection =
+            affected.part().map(|part| ObjectSelection { elements: part.object_keys(), intents: &part.intents });
+        let files = &self.files.desired;
+        let (of_objects, unserved) = self.objects.contribution(selection.as_ref(), files, &mut rejected.objects);
         let of_files = of(SourceKind::Config, affected.of(&self.files.desired));
         let Merged { desired, conflicts } = merge([of_files, Contribution::of(SourceKind::Api, "api", of_objects)]);
         let mut state = before.cloned().unwrap_or_default();
         if let Some(part) = affected.part() {
-            part.object_keys().iter().for_each(|key| _ = state.conflicts.remove(key));
-            part.intents.iter().for_each(|key| _ = state.unanswered.remove(key));
+            for key in part.object_keys() {
+                state.conflicts.remove(&key);
+            }
+            for key in &part.intents {
+                state.unserved_intents.remove(key);
+            }
         }
-        state.conflicts.extend(overruled(&conflicts, self.owner));
-        state.unanswered.extend(unanswered);
+        state.conflicts.extend(shadowed(&conflicts, self.owner));
+        state.unserved_intents.extend(unserved);
         let declared = affected.replaced(before.map(|before| &before.declared), desired);
         let clusters = match before {
             // A cluster that is added, removed or moved affects everything.
             Some(before) => Arc::clone(&before.clusters),
             None => Arc::new(DeclaredClusters::new(declared.clusters.values())),
         };
-        let contributed = self.contributed(affected, &declared, &clusters, left_names)?;
+        let contributed = self.contributed(affected, &declared, &clusters, &rejected.names)?;
         let desired = if contributed.is_empty() {
             Arc::clone(&declared)
         } else {
@@ -103,7 +83,7 @@ impl Sources<'_> {
         affected: &mut Affected,
         declared: &DesiredState,
         clusters: &DeclaredClusters,
-        left: &LeftNames,
+        rejected: &RejectedNames,
     ) -> Option<Arc<Contributed>> {
         let part = affected.part().zip(self.previous);
         let before = part.map(|(part, previous)| (&previous.configured.merged.contributed, &part.texts));
@@ -122,13 +102,14 @@ impl Sources<'_> {
             }
         };
         let steered = |name: &Name| {
-            let own = declared.names.get(name)?;
-            Some((own, declared.pools.get(&own.pool)?, is_shared(own)))
+            let steered = declared.names.get(name)?;
+            let pool = declared.pools.get(&steered.pool)?;
+            Some(DeclaredName { steered, pool, is_shared: is_shared(steered) })
         };
         let shared = self.files.settings.shared_names();
-        let beside = Beside { zones: declared, clusters, steered: &steered, shared, left };
-        let rows = rows(self.objects, before.map(|(_, texts)| texts));
-        let contributed = Contributed::merged(before.map(|(before, texts)| (&**before, texts)), rows, &beside)?;
+        let context = MergeContext { zones: declared, clusters, steered: &steered, shared, rejected };
+        let rows = self.objects.owned_rows(before.map(|(_, texts)| texts));
+        let contributed = Contributed::merged(before.map(|(before, texts)| (&**before, texts)), rows, &context)?;
         if let (Affected::Part(part), Some(previous)) = (&mut *affected, self.previous) {
             part.add_contributed(&previous.configured.merged.contributed, &contributed).then_some(())?;
         }
@@ -143,16 +124,17 @@ impl Sources<'_> {
         };
         let mut beside = before;
         for name in &part.touched.names {
-            match desired.names.contains_key(name) && !of_files.contains_key(name) {
-                true => beside.insert(name.clone(), ()),
-                false => beside.remove(name),
-            };
+            if desired.names.contains_key(name) && !of_files.contains_key(name) {
+                beside.insert(name.clone(), ());
+            } else {
+                beside.remove(name);
+            }
         }
         beside
     }
 }
 
-/// How many names each pool answers.
+/// Returns the number of names of each pool.
 fn uses_of_pools(desired: &DesiredState) -> HashMap<&PoolName, usize> {
     let mut uses = HashMap::new();
     desired.names.values().for_each(|steered| *uses.entry(&steered.pool).or_default() += 1);

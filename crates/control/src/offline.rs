@@ -1,39 +1,35 @@
-//! The view that files alone would give, for `fairway explain --config`, `check --impact` and `replay`: nothing is probed, nothing
-//! is bound.
+//! The serving state that files alone result in, for `fairway explain --config`, `check --impact` and `replay`. Nothing is probed or bound.
 
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
+use fairway_config::{Environment, Source};
 use fairway_model::{ClusterName, DesiredState, Diagnostic, Health, HealthStatus};
 use fairway_zones::{RuntimeState, ServingState, TargetIndex};
 
 use super::{
-    compile::Compiled,
-    configured::{Reader, What},
-    reload::view_of,
+    configured::Compiled, overrides::OverrideTable, reader::Reader, reloads::ReloadScope, runtime::serving_state,
 };
-use fairway_config::Environment;
-use fairway_config::Source;
 
-/// A configuration as it would answer, and what it wishes for.
+/// A configuration as it would be served.
 #[derive(Debug)]
 pub struct Offline {
-    /// What would be served.
+    /// The serving state.
     pub view: ServingState,
-    /// What is wished for.
+    /// What the files declare.
     pub desired: Arc<DesiredState>,
-    /// The targets of each cluster, by number.
+    /// Targets of each cluster.
     targets: HashMap<ClusterName, Vec<TargetIndex>>,
 }
 
 impl Offline {
-    /// The same whatever the time is: every member is open.
+    /// Returns the same without schedules: every member is open.
     pub fn at_any_time(self) -> Self {
         let ServingState { snapshot, runtime } = self.view;
         let open = RuntimeState::new(&snapshot, |target| runtime.health(target));
         Self { view: ServingState { snapshot, runtime: Arc::new(open) }, ..self }
     }
 
-    /// The runtime state with every target of these clusters down, whoever else is judged by it; what is forced stays forced.
+    /// Returns the runtime state with every target of these clusters down, including targets that they share with others. Overrides stay.
     pub fn without<'a>(&self, clusters: impl IntoIterator<Item = &'a ClusterName>) -> RuntimeState {
         let ServingState { snapshot, runtime } = &self.view;
         let targets = clusters.into_iter().filter_map(|cluster| self.targets.get(cluster)).flatten();
@@ -44,26 +40,27 @@ impl Offline {
     }
 }
 
-/// Reads and compiles a configuration, and judges each target by one of the clusters it speaks for.
+/// Reads and compiles a configuration. `status` returns the health status of a cluster; a target has that of its first cluster.
 ///
-/// Overrides of the configuration hold, and members are open or closed, as they would in a daemon that starts now.
+/// Overrides and schedules of the configuration are in force as in a server that starts now.
 pub fn of_files(
     source: &Source,
     environment: &Environment,
-    judge: impl Fn(&ClusterName) -> HealthStatus,
+    status: impl Fn(&ClusterName) -> HealthStatus,
 ) -> Result<Offline, Vec<Diagnostic>> {
-    let reader = Reader { source: source.clone(), environment: environment.clone(), declared: Arc::default() };
     let now = SystemTime::now().into();
-    let Compiled { configured, snapshot, .. } = reader.read_here(What::Files, None, now).outcome?;
-    let numbered = (0..).map(TargetIndex).zip(snapshot.targets());
+    let reader = Reader::new(source.clone(), environment.clone());
+    let Compiled { configured, snapshot, .. } = reader.read_here(ReloadScope::Files, None, now).outcome?;
     let mut targets: HashMap<_, Vec<_>> = HashMap::new();
     let mut statuses = HashMap::new();
-    for (number, target) in numbered {
-        let clusters = configured.uses.clusters(number);
-        statuses.insert(target.clone(), clusters.first().map_or(HealthStatus::Pending, &judge));
-        clusters.into_iter().for_each(|cluster| targets.entry(cluster).or_default().push(number));
+    for (index, target) in (0..).map(TargetIndex).zip(snapshot.targets()) {
+        let clusters = configured.uses.clusters(index);
+        statuses.insert(target.clone(), clusters.first().map_or(HealthStatus::Pending, &status));
+        for cluster in clusters {
+            targets.entry(cluster).or_default().push(index);
+        }
     }
-    let book = super::book::Book::new(configured.overrides.clone(), vec![]);
-    let forced = book.forced(&configured.uses);
-    Ok(Offline { view: view_of(snapshot, None, now, &statuses, &forced), desired: configured.merged.desired, targets })
+    let overrides = OverrideTable::new(configured.overrides.clone(), vec![]).actions(&configured.uses);
+    let view = serving_state(snapshot, None, now, &statuses, &overrides);
+    Ok(Offline { view, desired: configured.merged.desired, targets })
 }

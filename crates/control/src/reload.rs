@@ -1,163 +1,146 @@
-//! Taking a new configuration into force, or refusing it.
+//! Applies a new configuration, or rejects it.
 //!
 //! ```text
-//! ask ── read and compile, on a thread of its own ──┬── faults: the old one serves on, marked stale
-//!                                                   └── new targets are probed beside the old ones, for a while
-//!                                                       ── swap ── targets that nothing uses any more end
+//! request ── read and compile, on a separate thread ──┬── errors: the previous one stays in use, marked stale
+//!                                                     └── new targets are probed along with the old ones
+//!                                                         ── swap ── probes of unused targets end
 //! ```
-//! A storm of requests makes at most two readings: the one that runs, and one more for all who asked meanwhile.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     sync::{Arc, atomic::Ordering::Relaxed},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use fairway_health::load::ClusterLoadSettings;
-use fairway_model::{Diagnostic, Health, HealthStatus, OverrideAction, Target, Timestamp};
-use fairway_telemetry::logs::Trace;
-use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
+use fairway_model::{Diagnostic, Target};
+use fairway_telemetry::{logs::Trace, traces::Passage};
+use fairway_zones::Snapshot;
 use tokio::sync::oneshot;
-use tracing::Instrument;
 
 use super::{
-    actor::{Actor, Askers},
+    actor::Actor,
     changes,
-    command::Trigger,
-    compile::Compiled,
-    configured::{Configured, Previous, Reading, What},
-    shared::Published,
+    configured::{Compiled, Configured, Previous},
+    line_format,
+    reader::Reading,
+    reload_queue::ReloadRequests,
+    reloads::{ReloadOutcome, ReloadScope, Trigger},
+    runtime::Reload,
+    served::Published,
 };
-use crate::begin::line_format;
-use fairway_api_types::state_wire::ReloadReport;
-use fairway_telemetry::traces::Passage;
 
 impl Actor {
-    /// Begins a reading, or puts the asker down for the next one.
-    pub fn ask_reading(&mut self, what: What, asked_by: Trigger, reply: Option<oneshot::Sender<ReloadReport>>) {
-        let askers = if self.reading.is_some() { &mut self.later } else { &mut self.askers };
-        if askers.asked_by.is_none() || what > askers.what {
-            (askers.what, askers.asked_by) = (what, Some(asked_by));
-        }
-        askers.replies.extend(reply);
-        if self.reading.is_none() {
-            self.begin_reading();
+    /// Begins a reload, or adds the request to the next one.
+    pub(crate) fn request_reload(
+        &mut self,
+        scope: ReloadScope,
+        trigger: Trigger,
+        reply: Option<oneshot::Sender<ReloadOutcome>>,
+    ) {
+        self.reloads.push(scope, trigger, reply);
+        self.begin_reload();
+    }
+
+    fn begin_reload(&mut self) {
+        if self.reloads.is_due() {
+            let state = self.shared.serving.load();
+            let configured = Arc::clone(&state.published.configured);
+            let previous =
+                Previous { configured, snapshot: Arc::clone(&state.snapshot), dry_run: self.dry_runs.last() };
+            self.reloads.begin(previous, (self.clock)());
         }
     }
 
-    fn begin_reading(&mut self) {
-        let (reader, now) = (self.reader.clone(), (self.clock)());
-        let snapshot = Arc::clone(&self.shared.serving.load().snapshot);
-        let configured = Arc::clone(&self.shared.serving.published().configured);
-        let previous = Previous { configured, snapshot, tried: self.trials.last() };
-        let (span, what) = (self.askers.trace.span(), self.askers.what);
-        self.reading = Some(Box::pin(async move { reader.read(what, previous, now).await }.instrument(span)));
-    }
-
-    /// Takes a finished reading into force or refuses it, and tells everyone who asked.
-    pub async fn finish(&mut self, reading: Option<Reading>) {
-        let Askers { trace, what, asked_by, replies } = std::mem::take(&mut self.askers);
-        let trigger = asked_by.map_or_else(String::new, |trigger| trigger.word().to_owned());
-        let mut report = ReloadReport { trace: trace.to_string(), trigger, ..ReloadReport::default() };
+    /// Applies or rejects a configuration that was read, and replies to the callers.
+    pub(crate) async fn finish_reload(&mut self, (reading, requests): (Option<Reading>, ReloadRequests)) {
+        let ReloadRequests { trace, scope, trigger, replies } = requests;
+        let mut outcome = ReloadOutcome {
+            trace,
+            at: (self.clock)(),
+            trigger,
+            generation: 0,
+            took: Duration::ZERO,
+            changes: vec![],
+            errors: vec![],
+            warnings: vec![],
+        };
         match reading {
-            Some(Reading { fingerprint, took, outcome }) => {
-                fingerprint.into_iter().for_each(|fingerprint| _ = self.fingerprint.send_replace(fingerprint));
-                report.duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                match outcome {
+            Some(Reading { fingerprint, took, outcome: compiled }) => {
+                if let Some(fingerprint) = fingerprint {
+                    self.reloads.fingerprint.send_replace(fingerprint);
+                }
+                outcome.took = took;
+                match compiled {
                     Ok(compiled) => {
                         let before = Arc::clone(&self.shared.serving.published().configured);
-                        let after = &compiled.configured.merged.desired;
-                        report.changes = changes::counted(&before.merged.desired, after);
+                        outcome.changes = changes::counted(&before.merged.desired, &compiled.configured.merged.desired);
                         let progress = Progress::now(took, &compiled, trace);
-                        self.accept(compiled.configured, compiled.snapshot, progress, &mut report).await;
+                        outcome.warnings = self.accept(compiled, progress).await;
                     }
-                    Err(faults) => report.errors = faults.iter().map(ToString::to_string).collect(),
+                    Err(errors) => outcome.errors = errors.iter().map(ToString::to_string).collect(),
                 }
             }
-            None => report.errors = vec!["the configuration could not be read: no thread to read it on".to_owned()],
+            None => outcome.errors = vec!["the configuration could not be read: no thread to read it on".to_owned()],
         }
-        report.accepted = report.errors.is_empty();
-        report.at = format!("{:.3}", (self.clock)());
-        report.generation = self.shared.serving.published().generation;
-        // Files that are refused keep no object from being served.
-        let is_behind =
-            || self.reader.declared.load().revision > self.shared.serving.published().configured.objects.revision;
-        if what == What::Files && !report.accepted && self.later.asked_by.is_none() && is_behind() {
-            self.later.asked_by = Some(Trigger::Api);
+        outcome.at = (self.clock)();
+        let published = self.shared.serving.published();
+        outcome.generation = published.generation;
+        // Rejected files must not keep declared objects from being served.
+        let is_behind = self.reloads.reader.declared.load().revision > published.configured.objects.revision;
+        if scope == ReloadScope::Files && !outcome.is_accepted() && !self.reloads.has_next() && is_behind {
+            self.reloads.push(ReloadScope::Objects, Trigger::Api, None);
         }
-        trace.of(|| self.tell(what, report, replies));
-        if self.later.asked_by.is_some() {
-            self.askers = std::mem::take(&mut self.later);
-            self.begin_reading();
+        trace.of(|| self.report(scope, outcome, replies));
+        self.begin_reload();
+    }
+
+    /// Logs and publishes the outcome of a reload, and replies to the callers.
+    fn report(&mut self, scope: ReloadScope, outcome: ReloadOutcome, replies: Vec<oneshot::Sender<ReloadOutcome>>) {
+        log_outcome(scope, &outcome);
+        for reply in replies {
+            // A caller that has gone finds the outcome in the log.
+            let _ = reply.send(outcome.clone());
+        }
+        // A reload of objects alone says nothing about the files.
+        if scope == ReloadScope::Files {
+            let counts = &self.shared.counts;
+            let counter = if outcome.is_accepted() { &counts.reloads_accepted } else { &counts.reloads_rejected };
+            counter.fetch_add(1, Relaxed);
+            self.publish(|published| {
+                published.stale = !outcome.is_accepted();
+                published.last_reload = Some(outcome);
+            });
         }
     }
 
-    /// Publishes what became of a reading; logs it; answers those who asked.
-    fn tell(&mut self, what: What, report: ReloadReport, replies: Vec<oneshot::Sender<ReloadReport>>) {
-        let counts = &self.shared.counts;
-        let counter = if report.accepted { &counts.reloads_accepted } else { &counts.reloads_refused };
-        counter.fetch_add(u64::from(what == What::Files), Relaxed);
-        let ReloadReport { trigger, generation, duration_ms, .. } = &report;
-        if report.accepted {
-            let changes = report.changes.join("; ");
-            tracing::info!(trigger, generation, duration_ms, changes, "configuration applied");
-        } else {
-            let errors = report.errors.len();
-            tracing::error!(
-                trigger,
-                generation,
-                duration_ms,
-                errors,
-                "configuration rejected; the previous one stays in use"
-            );
-        }
-        report.errors.iter().take(LINES_MAX).for_each(|fault| tracing::error!(error = fault, "configuration error"));
-        // Of the files nothing new is known where only objects were read.
-        let doubts = report.warnings.iter().filter(|_| what == What::Files).take(LINES_MAX);
-        doubts.for_each(|fault| tracing::warn!(warning = fault, "configuration warning"));
-        for asker in replies {
-            // Whoever has gone away reads it in the log.
-            let _ = asker.send(report.clone());
-        }
-        if what == What::Objects {
-            return;
-        }
-        self.publish(|published| {
-            published.stale = !report.accepted;
-            published.last_reload = Some(report);
-        });
-    }
-
-    /// Puts a configuration into force.
-    async fn accept(
-        &mut self,
-        configured: Configured,
-        snapshot: Snapshot,
-        progress: Progress,
-        report: &mut ReloadReport,
-    ) {
+    /// Applies a configuration. Returns warnings about it.
+    async fn accept(&mut self, compiled: Compiled, progress: Progress) -> Vec<String> {
+        let Compiled { configured, snapshot, .. } = compiled;
         let before = Arc::clone(&self.shared.serving.published().configured);
-        report.warnings = configured.warnings.iter().map(Diagnostic::to_string).collect();
+        let mut warnings: Vec<String> = configured.warnings.iter().map(Diagnostic::to_string).collect();
         let restart = changes::need_restart(&before.settings, &configured.settings);
-        report.warnings.extend(restart.iter().map(|name| format!("{name} changed; it takes a restart")));
-        if before.settings.log.filter != configured.settings.log.filter
-            && let Some(Err(error)) = self.logs.as_ref().map(|logs| logs.set_filter(&configured.settings.log.filter))
-        {
-            report.warnings.push(error.to_string());
-        }
+        warnings.extend(restart.iter().map(|name| format!("{name} changed; it takes a restart")));
         if let Some(logs) = &self.logs {
+            let filter = &configured.settings.log.filter;
+            if before.settings.log.filter != *filter
+                && let Err(error) = logs.set_filter(filter)
+            {
+                warnings.push(error.to_string());
+            }
             logs.set_format(line_format(configured.settings.log.format));
         }
-        let left_out = configured.left_out.differences(&before.left_out, |_, _| true);
-        for (key, faults) in left_out.into_iter().filter_map(|(key, now, _)| Some((key, now?))) {
-            let why = faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        for (key, errors, _) in configured.not_served.differences(&before.not_served, |_, _| true) {
+            let Some(errors) = errors else { continue };
+            let why = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             tracing::warn!(%key, why, "declared object rejected");
         }
         self.warm_up(&snapshot, &configured).await;
         self.swap(configured, snapshot, progress).await;
+        warnings
     }
 
-    /// Probes new targets beside the old ones, so that a changed monitor does not make every member unjudged at once.
+    /// Probes new targets along with the old ones first, so that a changed monitor does not make all members pending at once.
     async fn warm_up(&mut self, snapshot: &Snapshot, configured: &Configured) {
         let old = Arc::clone(&self.shared.serving.load().snapshot);
         let known: HashSet<&Target> = old.targets().iter().collect();
@@ -168,68 +151,92 @@ impl Actor {
         let both = old.targets().iter().cloned().chain(new).collect();
         let (shared, limit) = (Arc::clone(&self.shared), configured.settings.health.first_round);
         self.during(async move {
-            shared.checker.set_targets(both, vec![]).await;
-            shared.checker.first_round(limit).await;
+            shared.probes.checker.set_targets(both, vec![]).await;
+            shared.probes.checker.first_round(limit).await;
         })
         .await;
     }
 
+    /// Puts a configuration in force.
     async fn swap(&mut self, configured: Configured, snapshot: Snapshot, progress: Progress) {
         let shared = Arc::clone(&self.shared);
         let targets = snapshot.targets().to_vec();
-        let states = self.during(async move { shared.checker.states().await }).await;
+        let states = self.during(async move { shared.probes.checker.states().await }).await;
         let statuses = states.into_iter().map(|state| (state.target, state.status)).collect();
-        let mut book = self.shared.serving.published().book.clone();
-        book.set_declared(configured.overrides.clone());
-        self.forced = book.forced(&configured.uses);
-        let (feeds, revision) = (ClusterLoadSettings::all(&configured.merged.desired), configured.objects.revision);
-        let previous = self.shared.serving.load();
-        // A part of a second at most, and flips wait for the view anyway.
-        self.balance.rest().await;
-        let now = (self.clock)();
-        let mut view = view_of(snapshot, Some(&previous), now, &statuses, &self.forced);
-        let snapshot = Arc::clone(&view.snapshot);
-        let id = snapshot.id();
-        self.balance.follow(&configured.merged.desired, &snapshot, Instant::now());
-        if !self.balance.runs() && view.runtime.shares().is_some() {
-            // What was decided for a balance that is no more holds nobody back.
-            view.runtime = Arc::new(view.runtime.with_shares(&snapshot, &Arc::default()));
-        }
-        self.pacer.follow(&snapshot);
-        let moment = (Instant::now(), (self.clock)());
-        if let Some(paced) = self.pacer.pace(&snapshot, &view.runtime, &self.balance, moment) {
-            view.runtime = Arc::new(paced);
-        }
-        // Flips that came meanwhile wait in the channel; their targets are found by what they are, not by number.
-        let before = self.shared.serving.published();
-        let (configured, generation) = (Arc::new(configured), before.generation + 1);
-        let published = Published { configured, generation, loaded_at: now, book, ..Published::clone(&before) };
-        self.retire(self.shared.serving.swap(view, Arc::new(published)));
-        let served = self.shared.served.send_replace(revision);
-        self.shared
-            .traces
-            .passed(|| progress.passage((served, revision), id, self.shared.serving.published().generation));
-        let shared = Arc::clone(&self.shared);
-        let both = async move {
-            shared.checker.set_targets(targets, vec![]).await;
-            shared.loads.set(feeds).await;
+        // A step takes a tenth of a second at most, and health transitions wait for the swap anyway.
+        self.inputs.balance.finish_step().await;
+        let (now, previous) = (self.now(), self.shared.serving.load());
+        let mut overrides = previous.published.overrides.clone();
+        overrides.set_declared(configured.overrides.clone());
+        let reload = Reload {
+            snapshot,
+            previous: Some(&previous),
+            desired: &configured.merged.desired,
+            statuses: &statuses,
+            overrides: overrides.actions(&configured.uses),
         };
-        self.during(both).await;
+        let serving = self.inputs.reload(reload, now);
+        let (feeds, revision) = (ClusterLoadSettings::all(&configured.merged.desired), configured.objects.revision);
+        let (id, generation) = (serving.snapshot.id(), previous.published.generation + 1);
+        // Health transitions that came meanwhile wait in the channel. They name their target, so its new index is found.
+        let published = Published {
+            configured: Arc::new(configured),
+            generation,
+            loaded_at: now.wall,
+            overrides,
+            ..Published::clone(&previous.published)
+        };
+        self.deferred.push(self.shared.serving.swap(serving, Arc::new(published)));
+        let served = self.shared.declarations.served.send_replace(revision);
+        self.shared.traces.passed(|| progress.passage((served, revision), id, generation));
+        let shared = Arc::clone(&self.shared);
+        self.during(async move {
+            shared.probes.checker.set_targets(targets, vec![]).await;
+            shared.probes.loads.set(feeds).await;
+        })
+        .await;
     }
 }
 
-/// When and how an accepted reload was compiled, for traces.
+fn log_outcome(scope: ReloadScope, outcome: &ReloadOutcome) {
+    let (trigger, generation) = (outcome.trigger.word(), outcome.generation);
+    let duration_ms = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
+    if outcome.is_accepted() {
+        let changes = outcome.changes.join("; ");
+        tracing::info!(trigger, generation, duration_ms, changes, "configuration applied");
+    } else {
+        let errors = outcome.errors.len();
+        tracing::error!(
+            trigger,
+            generation,
+            duration_ms,
+            errors,
+            "configuration rejected; the previous one stays in use"
+        );
+    }
+    for error in outcome.errors.iter().take(LINES_MAX) {
+        tracing::error!(error, "configuration error");
+    }
+    // A reload of objects alone repeats the warnings of the last reload of the files.
+    if scope == ReloadScope::Files {
+        for warning in outcome.warnings.iter().take(LINES_MAX) {
+            tracing::warn!(warning, "configuration warning");
+        }
+    }
+}
+
+/// Times and extent of an accepted reload, for traces.
 struct Progress {
     begun: SystemTime,
     ended: SystemTime,
     is_incremental: bool,
-    /// Pools, names and names with records in scope; 0 if that is everything.
+    /// Affected pools, names, and names with records; zeros if everything is affected.
     touched: [usize; 3],
     trace: Trace,
 }
 
 impl Progress {
-    /// Of a compilation that ended just now.
+    /// Returns the progress of a compilation that ended now.
     fn now(took: Duration, compiled: &Compiled, trace: Trace) -> Self {
         let ended = SystemTime::now();
         let touched = compiled.touched.as_ref();
@@ -250,25 +257,5 @@ impl Progress {
     }
 }
 
-/// The view of a snapshot at a moment, under these verdicts and this force; what the view before it remembered goes on.
-pub(crate) fn view_of(
-    snapshot: Snapshot,
-    previous: Option<&ServingState>,
-    now: Timestamp,
-    statuses: &HashMap<Target, HealthStatus>,
-    forced: &[Option<OverrideAction>],
-) -> ServingState {
-    let health = |number: TargetIndex| {
-        let at = number.0 as usize;
-        let status = statuses.get(&snapshot.targets()[at]).copied().unwrap_or(HealthStatus::Pending);
-        Health::new(status, forced[at])
-    };
-    let runtime = match previous {
-        Some(previous) => RuntimeState::after(&snapshot, (&previous.snapshot, &previous.runtime), now, health),
-        None => RuntimeState::new_at(&snapshot, now, health),
-    };
-    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
-}
-
-/// Most faults of one kind that are logged one by one; the state shows all.
+/// Logged errors or warnings of one reload; the published outcome has all of them.
 const LINES_MAX: usize = 50;

@@ -1,4 +1,5 @@
-//! Who is judged by which target: the way from a flip to the pools it concerns, and from a cluster to its health.
+//! Clusters, addresses and pools of each target, and targets of each address. Leads from a health transition to the pools that use it, and
+//! from a cluster to its health.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -12,51 +13,50 @@ use fairway_model::{
 };
 use fairway_zones::{Snapshot, TargetIndex};
 
-/// One address of one cluster, as an override names it.
-pub(crate) type Site = (ClusterName, IpAddr);
+/// One address of one cluster, as an override scope names it.
+pub type ClusterAddress = (ClusterName, IpAddr);
 
-/// Who judges each address of a pool's members.
-type Judged = Arc<[(Site, TargetIndex)]>;
+/// The targets of the addresses of a pool's members.
+type PoolTargets = Arc<[(ClusterAddress, TargetIndex)]>;
 
-/// Who is judged by which target, for one snapshot. What a change leaves as it was is shared with the uses before it.
+/// Clusters, addresses and pools of each target of one snapshot. What a reload does not change is shared with the previous value.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Uses {
-    /// The number of each target.
+pub struct TargetUses {
+    /// Index of each target.
     numbers: Arc<HashMap<Target, TargetIndex>>,
-    /// By target: the addresses it speaks for, mostly one, in order, and in how many pools.
-    sites: Vec<Arc<Vec<(Site, u32)>>>,
-    /// By target: the pools it speaks for, in order.
+    /// By target: its addresses in order, mostly one, each with the number of its pools.
+    addresses: Vec<Arc<Vec<(ClusterAddress, u32)>>>,
+    /// By target: its pools, in order.
     pools: Vec<SharedSet<PoolName>>,
-    /// By pool: who judges each address of its members; one target, or one a zone where zones have
-    /// monitors of their own.
-    members: SharedMap<PoolName, Judged>,
+    /// By pool: the targets of its members' addresses. An address has one target, or one per zone if zones have their own monitors.
+    members: SharedMap<PoolName, PoolTargets>,
 }
 
-impl Uses {
-    /// Joins what is wished for with what it was compiled to.
+impl TargetUses {
+    /// Joins a desired state with its snapshot.
     pub fn new(desired: &DesiredState, snapshot: &Snapshot) -> Self {
         let mut uses = Self::default();
         uses.renumber(&[], snapshot.targets(), &[]);
         let mut known = Known::default();
-        // Pools come in order: sets of them are made at once, without a search for the place of each.
+        // Pools come in order, so their sets are built at once, without a search for each.
         let (mut pools, mut members) = (vec![Vec::new(); uses.len()], Vec::new());
         for pool in desired.pools.values() {
-            let Some(judged) = uses.judged(desired, snapshot, pool, &mut known) else { continue };
-            for (_, number) in &*judged {
+            let Some(pool_targets) = uses.pool_targets(desired, snapshot, pool, &mut known) else { continue };
+            for (_, number) in &*pool_targets {
                 let of_target: &mut Vec<(PoolName, ())> = &mut pools[number.0 as usize];
                 if of_target.last().is_none_or(|(last, ())| *last != pool.name) {
                     of_target.push((pool.name.clone(), ()));
                 }
             }
-            members.push((pool.name.clone(), judged));
+            members.push((pool.name.clone(), pool_targets));
         }
         uses.pools = pools.into_iter().map(SharedSet::from_iter).collect();
         uses.members = members.into_iter().collect();
         uses
     }
 
-    /// Those of a snapshot that was made of one with these targets: `changed` are all pools that were declared otherwise, or have other
-    /// names now.
+    /// Returns the uses of a snapshot that was revised. `before` has the targets of the previous snapshot, `changed` all pools that changed or
+    /// answer other names now.
     pub fn revised<'a>(
         &self,
         desired: &DesiredState,
@@ -80,111 +80,119 @@ impl Uses {
         uses
     }
 
-    /// Takes the numbers of targets; of those before, the moved ones have no use now.
+    /// Takes the indexes of targets. Previous targets at `moved` indexes have no uses any more.
     fn renumber(&mut self, before: &[Target], now: &[Target], moved: &[usize]) {
         if !moved.is_empty() || before.len() < now.len() {
             let numbers = Arc::make_mut(&mut self.numbers);
-            moved.iter().for_each(|at| _ = numbers.remove(&before[*at]));
+            for at in moved {
+                numbers.remove(&before[*at]);
+            }
             for at in moved.iter().copied().filter(|at| *at < now.len()).chain(before.len()..now.len()) {
-                let number = u32::try_from(at).expect("the compiler counts targets so");
+                let number = u32::try_from(at).expect("the compiler counts targets in 32 bits");
                 numbers.insert(now[at].clone(), TargetIndex(number));
             }
         }
-        self.sites.resize_with(now.len(), Arc::default);
+        self.addresses.resize_with(now.len(), Arc::default);
         self.pools.resize_with(now.len(), SharedSet::new);
     }
 
     /// Adds a pool, if any name uses it.
     fn add(&mut self, desired: &DesiredState, snapshot: &Snapshot, pool: &Pool, known: &mut Known) {
-        let Some(judged) = self.judged(desired, snapshot, pool, known) else { return };
-        for (_, number) in &*judged {
+        let Some(pool_targets) = self.pool_targets(desired, snapshot, pool, known) else { return };
+        for (_, number) in &*pool_targets {
             self.pools[number.0 as usize].insert(pool.name.clone(), ());
         }
-        self.members.insert(pool.name.clone(), judged);
+        self.members.insert(pool.name.clone(), pool_targets);
     }
 
-    /// Who judges the addresses of a pool's members, which are counted at their targets; none if no name uses it.
-    fn judged(
+    /// Returns the targets of a pool's addresses and counts them, or `None` if no name uses the pool.
+    fn pool_targets(
         &mut self,
         desired: &DesiredState,
         snapshot: &Snapshot,
         pool: &Pool,
         known: &mut Known,
-    ) -> Option<Judged> {
+    ) -> Option<PoolTargets> {
         let infos = snapshot.pool_infos();
-        // Zones of one compiled pool are alike in all that matters here, so that its first name stands for all.
+        // The zones of one compiled pool have the same monitors, so its first name stands for all.
         let mut names: Vec<_> = snapshot.places_of(&pool.name).filter_map(|place| infos[place].names.first()).collect();
         if names.is_empty() {
             return None;
         }
         names.sort();
-        let mut judged = Vec::with_capacity(pool.members.len());
+        let mut pool_targets = Vec::with_capacity(pool.members.len());
         for name in names {
-            judge(desired, pool, desired.zone_of(name), &mut known.of(&self.numbers), &mut judged);
+            add_targets(desired, pool, desired.zone_of(name), &mut known.of(&self.numbers), &mut pool_targets);
         }
-        for (site, number) in &judged {
-            let sites = Arc::make_mut(&mut self.sites[number.0 as usize]);
-            match sites.binary_search_by(|(known, _)| known.cmp(site)) {
-                Ok(at) => sites[at].1 += 1,
+        for (address, number) in &pool_targets {
+            let addresses = Arc::make_mut(&mut self.addresses[number.0 as usize]);
+            match addresses.binary_search_by(|(known, _)| known.cmp(address)) {
+                Ok(at) => addresses[at].1 += 1,
                 Err(at) => {
-                    sites.reserve_exact(1);
-                    sites.insert(at, (site.clone(), 1));
+                    addresses.reserve_exact(1);
+                    addresses.insert(at, (address.clone(), 1));
                 }
             }
         }
-        Some(judged.into())
+        Some(pool_targets.into())
     }
 
-    /// Takes a pool out, if it is there.
+    /// Removes a pool.
     fn take_out(&mut self, pool: &PoolName) {
-        let Some(judged) = self.members.remove(pool) else { return };
-        for (site, number) in &*judged {
-            let sites = Arc::make_mut(&mut self.sites[number.0 as usize]);
-            if let Ok(at) = sites.binary_search_by(|(known, _)| known.cmp(site)) {
-                sites[at].1 -= 1;
-                if sites[at].1 == 0 {
-                    sites.remove(at);
+        let Some(pool_targets) = self.members.remove(pool) else { return };
+        for (address, number) in &*pool_targets {
+            let addresses = Arc::make_mut(&mut self.addresses[number.0 as usize]);
+            if let Ok(at) = addresses.binary_search_by(|(known, _)| known.cmp(address)) {
+                addresses[at].1 -= 1;
+                if addresses[at].1 == 0 {
+                    addresses.remove(at);
                 }
             }
             self.pools[number.0 as usize].remove(pool);
         }
     }
 
-    /// How many targets there are.
+    /// Returns the number of targets.
     pub fn len(&self) -> usize {
-        self.sites.len()
+        self.addresses.len()
     }
 
-    /// The number of this target.
+    /// Returns all targets, in order.
+    pub fn targets_all(&self) -> impl Iterator<Item = TargetIndex> + use<> {
+        let count = u32::try_from(self.len()).expect("the compiler counts targets in 32 bits");
+        (0..count).map(TargetIndex)
+    }
+
+    /// Returns the index of this target.
     pub fn number_of(&self, target: &Target) -> Option<TargetIndex> {
         self.numbers.get(target).copied()
     }
 
-    /// The addresses this target speaks for, in order.
-    pub fn sites(&self, target: TargetIndex) -> impl Iterator<Item = &Site> {
-        self.sites[target.0 as usize].iter().map(|(site, _)| site)
+    /// Returns the addresses that the target stands for, in order.
+    pub fn addresses(&self, target: TargetIndex) -> impl Iterator<Item = &ClusterAddress> {
+        self.addresses[target.0 as usize].iter().map(|(address, _)| address)
     }
 
-    /// The clusters this target speaks for, each once.
+    /// Returns the clusters that the target stands for, each once.
     pub fn clusters(&self, target: TargetIndex) -> Vec<ClusterName> {
-        let mut clusters: Vec<_> = self.sites(target).map(|(cluster, _)| cluster.clone()).collect();
+        let mut clusters: Vec<_> = self.addresses(target).map(|(cluster, _)| cluster.clone()).collect();
         clusters.dedup();
         clusters
     }
 
-    /// The pools this target speaks for, in order.
+    /// Returns the pools that use the target, in order.
     pub fn pools(&self, target: TargetIndex) -> &SharedSet<PoolName> {
         &self.pools[target.0 as usize]
     }
 
-    /// The targets that judge one address of a cluster in a pool; none if no name uses the pool.
-    pub fn targets(&self, pool: &PoolName, site: &Site) -> impl Iterator<Item = TargetIndex> {
-        let members = self.members.get(pool).map_or(&[][..], |judged| judged);
-        members.iter().filter(move |(of, _)| of == site).map(|(_, number)| *number)
+    /// Returns the targets of one address of a cluster in a pool; none if no name uses the pool.
+    pub fn targets(&self, pool: &PoolName, address: &ClusterAddress) -> impl Iterator<Item = TargetIndex> {
+        let members = self.members.get(pool).map_or(&[][..], |pool_targets| pool_targets);
+        members.iter().filter(move |(of, _)| of == address).map(|(_, number)| *number)
     }
 }
 
-/// Numbers of targets, found by the monitor's place in memory: most members share theirs, which takes long to hash.
+/// Indexes of targets by the address of their monitor in memory. Most members share a monitor, and hashing one takes long.
 #[derive(Default)]
 struct Known(HashMap<(ProbeAddress, *const Monitor), Option<TargetIndex>>);
 
@@ -208,13 +216,13 @@ impl Numbers<'_> {
     }
 }
 
-/// Adds who judges the addresses of a pool's members for names of one zone.
-fn judge(
+/// Adds the targets of a pool's addresses for names of one zone.
+fn add_targets(
     desired: &DesiredState,
     pool: &Pool,
     zone: Option<&ZoneSpec>,
     known: &mut Numbers<'_>,
-    judged: &mut Vec<(Site, TargetIndex)>,
+    pool_targets: &mut Vec<(ClusterAddress, TargetIndex)>,
 ) {
     let of_pool = desired.monitor_of_pool(pool, zone);
     for member in &pool.members {
@@ -222,11 +230,11 @@ fn judge(
         let (label, monitor) = desired.monitor_of(member, of_pool);
         for address in &cluster.addresses {
             let probed = member.probe.clone().unwrap_or(ProbeAddress::Address(*address));
-            // A target that the compiler did not make is one that nothing is answered by.
+            // The compiler makes no target for addresses that are never answered.
             let Some(number) = known.number(probed, label, monitor) else { continue };
-            let judgement = ((cluster.name.clone(), *address), number);
-            if !judged.contains(&judgement) {
-                judged.push(judgement);
+            let of_address = ((cluster.name.clone(), *address), number);
+            if !pool_targets.contains(&of_address) {
+                pool_targets.push(of_address);
             }
         }
     }

@@ -72,13 +72,12 @@ async fn what_is_answered_while_it_drains_is_counted_to_the_end() {
     let daemon = start(&scene).await;
     let (address, shared) = (daemon.dns_addresses()[0], Arc::clone(daemon.control().shared()));
     ask(address);
-    let ending = shared.transports.take().expect("it runs");
+    let counters = daemon.server.counters().clone();
     ask(address);
-    ending.drain(PATIENCE).await;
-    let (tallies, udp) = (shared.transports.tallies(), shared.transports.stats().udp);
+    daemon.stop().await;
+    let (tallies, udp) = (shared.queries.sums(), counters.stats().udp);
     assert_eq!((tallies.queries, tallies.rcodes[0]), ([2, 0, 0, 0], 2));
     assert_eq!((udp.received, udp.answered), (2, 2));
-    daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,9 +149,10 @@ async fn a_changed_file_is_taken_by_itself_once_it_rests() {
     let daemon = start(&scene).await;
     scene.write(&always().replace("{ cluster: eu1 }, ", ""));
     let control = daemon.control().clone();
-    until("the new configuration", async || control.state().await.is_ok_and(|s| s.config.generation == 2)).await;
+    until("the new configuration", async || fairway_api::state(&control).await.is_ok_and(|s| s.config.generation == 2))
+        .await;
     assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 2]));
-    let last = control.state().await.unwrap().config.last_reload.unwrap();
+    let last = fairway_api::state(&control).await.unwrap().config.last_reload.unwrap();
     assert_eq!((last.trigger.as_str(), last.accepted), ("files", true));
     daemon.stop().await;
 }

@@ -47,7 +47,7 @@ async fn an_intent_of_either_family_is_answered_and_read_by_the_other() {
     assert_eq!(read["spec"]["externalName"], "shop.gslb.example");
     server.send("PUT", &format!("{EMCO}/shop"), "", &inbound("shop", &json!({"servicename": "mail"}))).expect(200);
     // The first one runs every service, so that both do now.
-    let members = async || server.daemon.control().state().await.unwrap().pools[0].members.len();
+    let members = async || fairway_api::state(server.daemon.control()).await.unwrap().pools[0].members.len();
     until("both clusters", async || members().await == 2).await;
     server.send("PUT", &format!("{WIKI}/shop"), "", &inbound("shop", &json!({}))).expect(200);
     until("one of them", async || members().await == 1).await;
@@ -66,7 +66,7 @@ async fn an_intent_that_does_not_fit_keeps_no_other_from_being_answered() {
     server.send("POST", WIKI, "", &inbound("shop", &json!({}))).expect(201);
     until("the one that fits", async || server.answer("shop.gslb.example").is_some()).await;
     assert_eq!(server.answer("shop.elsewhere.example"), None);
-    let left_out = server.daemon.control().shared().serving.published().configured.left_out.clone();
+    let left_out = server.daemon.control().shared().serving.published().configured.not_served.clone();
     let told: Vec<_> = left_out.iter().map(|(key, faults)| (key.name().to_owned(), faults[0].to_string())).collect();
     assert!(matches!(&told[..], [(name, why)] if name == "lost" && why.contains("is in no declared zone")), "{told:?}");
     // A cluster that an intent needs is needed.

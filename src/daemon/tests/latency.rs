@@ -17,7 +17,7 @@ fn scene() -> Scene {
     let scene = Scene::new(
         &pushed().replace("monitor: gateway, members", "latency: { table: rtt }, monitor: gateway, members"),
     );
-    fs::write(scene.folder.path().join("said.csv"), FIRST).unwrap();
+    fs::write(scene.0.path().join("said.csv"), FIRST).unwrap();
     scene
 }
 

@@ -100,7 +100,7 @@ impl Server {
     /// Writes the configuration and reads it; what came of it.
     pub(super) async fn reload(&self, config: &str) -> bool {
         self.scene.write(config);
-        self.daemon.control().reload().await.unwrap().accepted
+        self.daemon.control().reload().await.unwrap().is_accepted()
     }
 }
 
@@ -264,13 +264,13 @@ async fn the_word_of_a_file_holds_and_the_conflict_shows_on_both() {
     assert!(status == "True" && why.contains("Shadowed") && why.contains("fairway.yaml"), "{why}");
     assert_eq!(made.condition("Served").0, "False");
     assert_eq!(server.answer("shop.gslb.example"), Some([127, 0, 0, 1]));
-    let state = server.daemon.control().state().await.unwrap();
+    let state = fairway_api::state(server.daemon.control()).await.unwrap();
     assert!(state.conflicts.len() == 1 && state.conflicts[0].contains("cluster/eu1"), "{:?}", state.conflicts);
     server.put("/v1/clusters/ap1", &json!({"name": "ap1", "addresses": ["192.0.2.1"]})).expect(201);
     let more = json!({"name": "shop", "policy": "failover", "monitor": "gateway", "members": [{"cluster": "ap1"}]});
     let pool = server.put("/v1/pools/shop", &more).expect(201);
     assert_eq!((pool.condition("Conflict").0, pool.condition("Served").0), ("False".into(), "True".into()));
-    let state = server.daemon.control().state().await.unwrap();
+    let state = fairway_api::state(server.daemon.control()).await.unwrap();
     let members: Vec<_> = state.pools[0].members.iter().map(|member| member.cluster.as_str()).collect();
     assert_eq!(members, ["eu1", "us1", "ap1"], "members unite");
     server.daemon.stop().await;
@@ -302,7 +302,7 @@ async fn broken_files_keep_no_object_from_being_served() {
     assert!(!server.reload("version: 1\nnonsense: true\n").await);
     server.put("/v1/pools/api", &pool("ap2")).expect(200);
     assert_eq!(server.answer(SHOP), Some([192, 0, 2, 2]));
-    let state = server.daemon.control().state().await.unwrap();
+    let state = fairway_api::state(server.daemon.control()).await.unwrap();
     assert!(state.config.stale, "that the file is broken is not forgotten");
     assert!(server.reload(&zone_only()).await);
     assert_eq!(server.answer(SHOP), Some([192, 0, 2, 2]));
@@ -373,8 +373,8 @@ async fn a_store_that_cannot_be_written_is_served_all_the_same() {
     let (data, revision) = (server.scene.data(), server.get("/v1/pools").body["revision"].clone());
     let found = Arc::default();
     // As on a disk that turned read-only: there is a folder, and nobody got its lock.
-    let objects = fairway_control::objects::at_start(&settings(Some(data)), None, false, &found).await;
-    assert!(objects.unwrap().unwrap_err().contains("cannot be written to"));
+    let objects = fairway_control::objects::at_start(&settings(Some(data)), None, &found).await;
+    assert!(objects.unwrap_err().contains("cannot be written to"));
     assert_eq!((found.load().of(Kind::Pool).count(), json!(found.load().revision)), (1, revision));
     server.daemon.stop().await;
 }

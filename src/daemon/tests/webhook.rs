@@ -20,7 +20,7 @@ pub(super) fn hooked(more: &str) -> String {
 }
 
 fn listener(daemon: &Daemon, kind: &str) -> SocketAddr {
-    let listeners = daemon.control().shared().listeners.get().unwrap();
+    let listeners = daemon.control().shared().lifecycle.listeners.get().unwrap();
     listeners.iter().find(|listener| listener.kind == kind).unwrap().address.parse().unwrap()
 }
 
@@ -165,18 +165,7 @@ async fn text_of_four_kilobytes_with_quotes_and_escapes_comes_back_verbatim() {
     server.create("/owners/a", vec![target(&text)]);
     assert_eq!(server.endpoints("/owners/a"), [target(&text)]);
     assert!(
-        server
-            .daemon
-            .control()
-            .shared()
-            .serving
-            .published()
-            .configured
-            .merged
-            .contributed
-            .conditions()
-            .next()
-            .is_none()
+        server.daemon.control().shared().serving.published().configured.merged.contributed.warnings().next().is_none()
     );
     server.daemon.stop().await;
 }
@@ -218,7 +207,7 @@ async fn an_endpoint_that_cannot_be_served_is_kept_told_of_and_blocks_nothing() 
     all.sort_by_key(Endpoint::key);
     assert_eq!(kept, all);
     let published = server.daemon.control().shared().serving.published();
-    let told: Vec<_> = published.configured.merged.contributed.conditions().map(|told| told.name).collect();
+    let told: Vec<_> = published.configured.merged.contributed.warnings().map(|told| told.name).collect();
     let expected = ["bad.gslb.example", "bad.gslb.example", "else.where.test", "ns1.gslb.example", "odd.gslb.example"];
     assert_eq!(told.iter().map(|name| &**name).collect::<std::collections::BTreeSet<_>>(), expected.into(), "{told:?}");
     server.daemon.stop().await;
@@ -270,13 +259,13 @@ async fn a_token_is_asked_for_as_the_configuration_in_force_says() {
     assert_eq!((status(""), status("first")), (401, 200));
     assert!(server.reload(&hooked(&token("second"))).await);
     assert_eq!((status("first"), status("second")), (401, 200));
-    let last = server.daemon.control().state().await.unwrap().config.last_reload.unwrap();
+    let last = fairway_api::state(server.daemon.control()).await.unwrap().config.last_reload.unwrap();
     assert_eq!(last.warnings, Vec::<String>::new());
     assert!(!server.reload(&hooked(", token: none")).await);
     assert_eq!((status(""), status("second")), (401, 200), "what is refused changes nothing");
     assert!(server.reload(&zone_only()).await);
     assert_eq!((status("second"), status("first")), (503, 503), "without the section nobody is heard");
-    let last = server.daemon.control().state().await.unwrap().config.last_reload.unwrap();
+    let last = fairway_api::state(server.daemon.control()).await.unwrap().config.last_reload.unwrap();
     assert_eq!(last.warnings, ["webhook changed; it takes a restart"]);
     server.daemon.stop().await;
 }
@@ -286,7 +275,7 @@ async fn while_it_stops_every_call_is_503_and_none_is_refused() {
     let server = Server::new(&hooked("")).await;
     server.create("", vec![service(SHOP, "192.0.2.1", "", "1")]);
     let hook = listener(&server.daemon, "webhook");
-    server.daemon.control().shared().readiness.send_replace(fairway_control::Readiness::Draining);
+    server.daemon.control().shared().lifecycle.readiness.send_replace(fairway_control::Readiness::Draining);
     for (method, path) in [("GET", "/"), ("GET", "/records"), ("POST", "/records")] {
         assert_eq!(call_at(hook, method, path, b"{}").0, 503, "{method} {path}");
     }
@@ -321,7 +310,7 @@ async fn a_silent_writer_fades_goes_and_is_back_when_it_calls() {
     let (east, west) = (service(SHOP, "192.0.2.1", "east", "1"), service(SHOP, "192.0.2.2", "west", "1"));
     server.create("/owners/east", vec![east]);
     server.create("/owners/west", vec![west.clone()]);
-    let ledger = Arc::clone(&server.daemon.control().shared().webhook.get().unwrap().0);
+    let ledger = Arc::clone(&server.daemon.control().shared().declarations.webhook.get().unwrap().0);
     let now = fairway_model::Timestamp::from(std::time::SystemTime::now()).secs();
     // The daemon looks each second, too, by its own clock: a moment that is far off is looked at until it is seen.
     let seen = async |later: u64, expected: &[(&str, u16)]| {
@@ -329,7 +318,7 @@ async fn a_silent_writer_fades_goes_and_is_back_when_it_calls() {
         let expected: Vec<_> = expected.iter().map(|(name, weight)| ((*name).to_owned(), *weight)).collect();
         while members(&server) != expected {
             assert!(std::time::Instant::now() < deadline, "{:?}", members(&server));
-            ledger.look(now + later).await;
+            ledger.update_leases(now + later).await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

@@ -6,6 +6,7 @@ use fairway_model::intent::Intent;
 use crate::{
     objects::{SERVED_MAX, dry_run},
     problem::ApiError,
+    render::intent_statuses,
 };
 use fairway_api_types::objects_wire::ApplyReport;
 use fairway_control::Control;
@@ -28,7 +29,7 @@ pub(super) trait Backend: std::fmt::Debug + Send + Sync {
 #[async_trait]
 impl Backend for Control {
     async fn statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus> {
-        self.intent_statuses(of).await
+        intent_statuses(self, of)
     }
 
     async fn served(&self, revision: u64) {

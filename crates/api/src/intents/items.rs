@@ -3,7 +3,7 @@
 use fairway_model::intent::Intent;
 
 use super::response::intent_json;
-use crate::objects::response::metadata;
+use crate::{objects::response::metadata, render::intent_statuses};
 use fairway_api_types::intents_wire::IntentItem;
 use fairway_control::Control;
 use fairway_store::objects::{Key, Object};
@@ -18,7 +18,7 @@ pub(crate) async fn items(control: &Control, objects: Vec<Object>) -> Vec<Intent
     let parsed: Vec<_> = objects.into_iter().map(|object| (fairway_intents::understood(&object), object)).collect();
     let intents: Vec<_> =
         parsed.iter().filter_map(|(intent, object)| Some((object.clone(), intent.clone()?))).collect();
-    let mut statuses = control.intent_statuses(&intents).await.into_iter();
+    let mut statuses = intent_statuses(control, &intents).into_iter();
     let mut json = |intent: Intent| intent_json(&intent, &statuses.next().unwrap_or_default());
     let item = |(intent, object): (Option<Intent>, Object)| IntentItem {
         key: object.key.to_string(),

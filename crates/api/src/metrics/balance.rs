@@ -5,7 +5,8 @@ use fairway_model::Timestamp;
 use fairway_zones::ServingState;
 
 use super::Sheet;
-use fairway_control::{Published, Shared, truth};
+use crate::render::shares::{arrived, shares, slot};
+use fairway_control::{Published, Shared};
 
 /// Writes the metrics of balancing.
 pub(super) fn write(
@@ -16,12 +17,11 @@ pub(super) fn write(
     loads: &[ClusterLoad],
 ) {
     if view.snapshot.heeds_load() {
-        let lead = [([shared.decides.load().lead.to_owned()], 1.0)];
+        let lead = [([shared.balance.leader.load().role.to_owned()], 1.0)];
         let help = "Always 1; role of this server in load balancing: alone, leads, follows (applies the leader's decisions), local (no leader reachable).";
         sheet.gauges("fairway_balance_role", help, &["role"], lead);
     }
-    let shares = view.runtime.shares();
-    if let Some(shares) = shares {
+    if let Some(shares) = view.runtime.shares() {
         let part = |part: u16| f64::from(part) / f64::from(u16::MAX);
         let taken = shares.accepted.iter().flat_map(|(cluster, taken)| {
             let parts = [("local", taken.local), ("overflow", taken.overflow)];
@@ -32,7 +32,7 @@ pub(super) fn write(
         sheet.gauge("fairway_demand_pins", "Demands pinned to their current cluster.", shares.pins.len() as f64);
         sheet.counter("fairway_balance_decisions_total", "Balancing decisions that changed the shares.", shares.epoch);
     }
-    let drains = shared.drains.load();
+    let drains = shared.balance.drains.load();
     let now = Timestamp::from(std::time::SystemTime::now());
     let rows = drains.iter().map(|(cluster, drain)| ([cluster.to_string()], drain.over.since(now).as_secs_f64()));
     let help = "Seconds until the last client should have left a drained cluster; absent while answers name it.";
@@ -41,13 +41,13 @@ pub(super) fn write(
     let help = "Share of the demand still at a drained cluster; absent without balancing by load.";
     sheet.gauges("fairway_cluster_drain_left_ratio", help, &["cluster"], rows);
     let desired = &published.configured.merged.desired;
-    let (answered, carried) = (shared.answered.load(), truth::carried(desired, loads));
+    let (answered, arrived) = (shared.balance.answered.load(), arrived(desired, loads));
     let asked = desired.pools.values().filter(|pool| {
-        let of_pool = |cluster| truth::slot(&pool.name, cluster);
+        let of_pool = |cluster| slot(&pool.name, cluster);
         pool.members.iter().any(|member| answered.get(&of_pool(&member.cluster)).is_some_and(|count| *count > 0.0))
     });
     let rows = asked.take(POOLS_MAX).flat_map(|pool| {
-        let shares = truth::shares(pool, &answered, &carried);
+        let shares = shares(pool, &answered, &arrived);
         let member = |(member, share): (&fairway_model::Member, fairway_api_types::state_wire::ShareState)| {
             let kinds = [("declared", share.declared), ("answered", share.answered), ("arrived", share.arrived)];
             let labels = |kind: &str| [pool.name.to_string(), member.cluster.to_string(), kind.to_owned()];

@@ -23,11 +23,12 @@ mod traces;
 mod webhook;
 mod wire;
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, atomic::Ordering::Relaxed};
 
 use fairway_model::{HealthStatus, OverrideAction};
 use fairway_telemetry::Sheet;
-use fairway_zones::{ServingState, Tallies};
+use fairway_transport::Counters;
+use fairway_zones::ServingState;
 use tokio::sync::Mutex;
 
 use fairway_control::{Control, Published, Readiness, Shared};
@@ -35,7 +36,10 @@ use fairway_control::{Control, Published, Readiness, Shared};
 /// Gathers metrics, one scrape at a time.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    turn: Mutex<()>,
+    /// Held during a scrape.
+    scraping: Mutex<()>,
+    /// Counters of the DNS listeners, once they run.
+    transports: OnceLock<Counters>,
 }
 
 /// The thread that writes them ended early: a fault of this program.
@@ -44,20 +48,27 @@ pub struct Metrics {
 pub struct MetricsError(String);
 
 impl Metrics {
+    /// Sets the counters of the DNS listeners.
+    pub fn set_transports(&self, counters: Counters) {
+        // The listeners start once.
+        let _ = self.transports.set(counters);
+    }
+
     /// Everything, in the exposition format.
     pub async fn gather(&self, control: &Control) -> Result<String, MetricsError> {
         // However many ask, one scrape is made at a time: 10,000 targets are some megabytes.
-        let _turn = self.turn.lock().await;
+        let _guard = self.scraping.lock().await;
         let shared = control.shared();
         let serving = shared.serving.load();
-        let states = shared.checker.states().await;
-        let observer = shared.checker.observer().await;
-        let (loads, load_totals) = shared.loads.states().await;
+        let states = shared.probes.checker.states().await;
+        let observer = shared.probes.checker.observer().await;
+        let (loads, load_totals) = shared.probes.loads.states().await;
         let shared = Arc::clone(shared);
+        let stats = self.transports.get().map(Counters::stats).unwrap_or_default();
         let write = move || {
             let (view, published) = (&serving.serving, &*serving.published);
             let mut sheet = Sheet::default();
-            wire::write(&mut sheet, &shared, view);
+            wire::write(&mut sheet, &shared.queries.sums(), &stats, view);
             health::write(&mut sheet, view, published, &states, &observer);
             load::write(&mut sheet, &loads, &load_totals);
             balance::write(&mut sheet, &shared, view, published, &loads);
@@ -77,7 +88,7 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     let counts = &shared.counts;
     let version = [env!("CARGO_PKG_VERSION")];
     sheet.gauges("fairway_build_info", "Always 1; the version is a label.", &["version"], [(version, 1.0)]);
-    let ready = f64::from(*shared.readiness.borrow() == Readiness::Ready);
+    let ready = f64::from(*shared.lifecycle.readiness.borrow() == Readiness::Ready);
     sheet.gauge("fairway_ready", "1 if the server is ready, like /readyz.", ready);
     let callbacks = [(["delivered"], &counts.callbacks_delivered), (["failed"], &counts.callbacks_failed)];
     let callbacks = callbacks.map(|(outcome, counter)| (outcome, counter.load(Relaxed)));
@@ -97,22 +108,23 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     sheet.gauge("fairway_config_stale", "1 if a newer configuration was rejected and an older one is in use.", stale);
     let warnings = published.configured.warnings.len() as f64;
     sheet.gauge("fairway_config_warnings", "Warnings about the configuration in use.", warnings);
-    let reloads = [(["accepted"], &counts.reloads_accepted), (["refused"], &counts.reloads_refused)];
+    let reloads = [(["accepted"], &counts.reloads_accepted), (["refused"], &counts.reloads_rejected)];
     let reloads = reloads.map(|(result, counter)| (result, counter.load(Relaxed)));
     sheet.counters("fairway_reloads_total", "Reloads by result.", &["result"], reloads);
     let words = [OverrideAction::Up, OverrideAction::Down, OverrideAction::Drain];
-    let held = words
-        .map(|word| ([word.to_string()], published.book.all().filter(|(_, said)| said.action == word).count() as f64));
+    let held = words.map(|word| {
+        ([word.to_string()], published.overrides.all().filter(|(_, spec)| spec.action == word).count() as f64)
+    });
     sheet.gauges("fairway_overrides", "Active overrides by the status that they set.", &["action"], held);
     let transitions = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let transitions =
         transitions.map(|to| ([to.to_string()], counts.transitions(to).map_or(0, |counter| counter.load(Relaxed))));
     sheet.counters("fairway_health_transitions_total", "Health transitions by the new status.", &["to"], transitions);
-    let turns = [(["closed"], &counts.turns[0]), (["open"], &counts.turns[1])];
+    let turns = [(["closed"], &counts.schedules_closed), (["open"], &counts.schedules_opened)];
     let turns = turns.map(|(to, counter)| (to, counter.load(Relaxed)));
     sheet.counters("fairway_schedule_transitions_total", "Members opened or closed by their schedule.", &["to"], turns);
     write_store(sheet, shared);
-    let changes = counts.conditions.load(Relaxed);
+    let changes = counts.runtime_states.load(Relaxed);
     sheet.counter(
         "fairway_runtime_state_changes_total",
         "Changes of the runtime state that took effect in answers.",
@@ -124,7 +136,7 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
 
 /// The store of declared objects.
 fn write_store(sheet: &mut Sheet, shared: &Shared) {
-    let Some(Ok(objects)) = shared.objects.get() else { return };
+    let Some(Ok(objects)) = shared.declarations.objects.get() else { return };
     let status = objects.store().status();
     sheet.gauges(
         "fairway_store_info",
@@ -149,9 +161,4 @@ fn write_store(sheet: &mut Sheet, shared: &Shared) {
             since,
         );
     }
-}
-
-/// The counters of all threads.
-fn tallies(shared: &Shared) -> Tallies {
-    shared.transports.tallies()
 }

@@ -8,11 +8,11 @@ use fairway_control::Shared;
 /// Writes the metrics of each provider.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared) {
     let publishers = shared.publishers.load();
-    if publishers.is_empty() {
+    if publishers.all().next().is_none() {
         return;
     }
     let now = SystemTime::now();
-    let all: Vec<_> = publishers.iter().map(|one| (one.setup().name.clone(), one.status())).collect();
+    let all: Vec<_> = publishers.all().map(|one| (one.setup().name.clone(), one.status())).collect();
     let label = &["provider"];
     let rows = |value: &dyn Fn(&fairway_providers::publish::Status) -> f64| -> Vec<([String; 1], f64)> {
         all.iter().map(|(name, status)| ([name.clone()], value(status))).collect()

@@ -10,7 +10,7 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, published: &Published) {
     if published.configured.settings.webhook.is_none() {
         return;
     }
-    let Some((_, calls)) = shared.webhook.get() else { return };
+    let Some((_, calls)) = shared.declarations.webhook.get() else { return };
     let ended = calls.ended();
     let labels =
         |(call, code): &(fairway_providers::webhook_server::Call, u16)| [call.word().to_owned(), code.to_string()];
@@ -41,7 +41,7 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, published: &Published) {
         rows.insert([scope.to_string()], own.len() as f64);
     }
     sheet.gauges("fairway_webhook_endpoints", "Stored endpoints by base path.", &["path"], rows);
-    let conditions = published.configured.merged.contributed.conditions_len() as f64;
+    let conditions = published.configured.merged.contributed.warnings_len() as f64;
     sheet.gauge(
         "fairway_webhook_warnings",
         "Warnings about stored endpoints: rejected or suspicious ones.",

@@ -1,14 +1,12 @@
 //! Queries, responses and the transports that carry them.
 
-use fairway_zones::{Dropped, ServingState};
+use fairway_zones::{Dropped, ServingState, Tallies};
 
-use super::{Sheet, tallies};
-use fairway_control::Shared;
-use fairway_transport::CloseReason;
+use super::Sheet;
+use fairway_transport::{CloseReason, Stats};
 
 /// Writes the metrics of packets.
-pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &ServingState) {
-    let tallies = tallies(shared);
+pub(super) fn write(sheet: &mut Sheet, tallies: &Tallies, stats: &Stats, view: &ServingState) {
     let kinds = [["udp", "ipv4"], ["udp", "ipv6"], ["tcp", "ipv4"], ["tcp", "ipv6"]];
     let queries = kinds.into_iter().zip(tallies.queries);
     sheet.counters("fairway_queries_total", "Messages received.", &["transport", "family"], queries);
@@ -34,7 +32,7 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &ServingState) {
     let slots = view.snapshot.slots().iter().map(|slot| [slot.pool.as_str(), slot.cluster.as_str()]);
     let answers = std::iter::once(["", ""]).chain(slots).zip(tallies.answers.iter().copied());
     sheet.counters("fairway_answers_total", "Answers by pool and cluster.", &["pool", "cluster"], answers);
-    write_transports(sheet, shared);
+    write_transports(sheet, stats);
     let zones = || view.snapshot.zones().map(|zone| ([zone.origin.to_string()], zone));
     let serials = zones().map(|(name, zone)| (name, f64::from(zone.serial)));
     sheet.gauges("fairway_zone_serial", "SOA serial of the zone.", &["zone"], serials);
@@ -42,8 +40,7 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, view: &ServingState) {
     sheet.gauges("fairway_zone_records", "Records in the zone file.", &["zone"], records);
 }
 
-fn write_transports(sheet: &mut Sheet, shared: &Shared) {
-    let stats = shared.transports.stats();
+fn write_transports(sheet: &mut Sheet, stats: &Stats) {
     for (name, help, value) in [
         ("fairway_udp_received_total", "Datagrams received.", stats.udp.received),
         ("fairway_udp_answered_total", "Datagrams sent.", stats.udp.answered),

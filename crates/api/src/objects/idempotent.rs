@@ -17,7 +17,7 @@ use crate::{
     state::AppState,
 };
 use fairway_api_types::objects_wire::ApplyReport;
-use fairway_control::objects::Objects;
+use fairway_control::object_store::Objects;
 use fairway_store::objects::{
     Author, Batch, Change, Committed, Expect, Key, Object, StoreError, idempotency::RequestInProgress,
 };
@@ -98,7 +98,7 @@ pub(super) fn repeat(
         (WriteOutcome::Applied(report), _) => {
             let is_written = !(report.created.is_empty() && report.changed.is_empty() && report.deleted.is_empty());
             let revision = if is_written { record.revision } else { 0 };
-            let served = is_written && *state.control.shared().served.borrow() >= revision;
+            let served = is_written && *state.control.shared().declarations.served.borrow() >= revision;
             Json(ApplyReport { revision, served, ..report }).into_response()
         }
         (WriteOutcome::Deleted | WriteOutcome::Declared { .. } | WriteOutcome::IntentDeclared { .. }, _) => {

@@ -20,7 +20,7 @@ use fairway_store::objects::{Kind, Object};
 /// Returns the configuration that is served, and the revision of the objects in it.
 pub(crate) fn serving(state: &AppState) -> (Arc<Configured>, u64) {
     let shared = state.control.shared();
-    (Arc::clone(&shared.serving.published().configured), *shared.served.borrow())
+    (Arc::clone(&shared.serving.published().configured), *shared.declarations.served.borrow())
 }
 
 /// Returns one object with its ETag.
@@ -71,7 +71,7 @@ pub(crate) fn metadata(object: &Object) -> Metadata {
 }
 
 fn conditions(object: &Object, configured: &Configured, served: u64) -> Vec<Condition> {
-    let errors = configured.left_out.get(&object.key);
+    let errors = configured.not_served.get(&object.key);
     let errors = errors.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
     let conflict = configured.merged.conflicts.get(&object.key);
     let condition = |kind: &str, holds: bool, reason: &str, message: Option<&String>| Condition {

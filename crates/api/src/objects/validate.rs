@@ -14,9 +14,10 @@ use fairway_api_types::objects_wire::ApplyReport;
 use fairway_config::ObjectError;
 use fairway_control::{
     Control,
-    declared::{Declared, LeftOut},
-    objects::Objects,
-    trial::{Attempt, Trial, Tried},
+    configured::CompiledDryRun,
+    declared::{Declared, ObjectErrors},
+    dry_run::{DryRunRequest, DryRunResult},
+    object_store::Objects,
 };
 use fairway_intents::INTENT_KINDS;
 use fairway_store::objects::{Author, Change, Key, Object, StoreError};
@@ -26,7 +27,7 @@ pub(super) struct Validated {
     /// What they would do. `effect` and `rejected` are empty in [`Mode::Fast`].
     pub(super) report: ApplyReport,
     /// The compiled configuration. The reload after the write uses it, as long as it is held and no other write comes first.
-    pub(super) _compiled: Option<Arc<Trial>>,
+    pub(super) _compiled: Option<Arc<CompiledDryRun>>,
 }
 
 /// How a validation is made.
@@ -56,13 +57,13 @@ pub(super) async fn validate(
     }
     let single = changes.first().filter(|_| changes.len() == 1 && mode == Mode::Fast).map(|change| &change.key);
     let written = single.filter(|key| declared.is_local_at(key) && objects.declared().is_local_at(key)).cloned();
-    let Tried { left_out, changes: effect, faults, trial } =
-        state.control.try_objects(Attempt { declared, written }).await?;
-    if !faults.is_empty() {
-        return Err(problem(StatusCode::CONFLICT, faults.join("; ")));
+    let DryRunResult { not_served, changes: effect, errors, compiled } =
+        state.control.dry_run(DryRunRequest { declared, written }).await?;
+    if !errors.is_empty() {
+        return Err(problem(StatusCode::CONFLICT, errors.join("; ")));
     }
     let own = changes.iter().filter(|change| change.value.is_some());
-    let own = own.filter_map(|change| left_out.get_key_value(&change.key));
+    let own = own.filter_map(|change| not_served.get_key_value(&change.key));
     // Pointers lead into the body, which is the object itself only if it is the only one.
     let own = match changes.len() {
         1 => own.flat_map(errors_with_pointers).collect(),
@@ -73,13 +74,13 @@ pub(super) async fn validate(
         let summary = "the object conflicts with the current configuration";
         return Err(invalid(StatusCode::UNPROCESSABLE_ENTITY, summary, own));
     }
-    let others = errors_of(newly_rejected(&left_out, &serving(state).0.left_out));
+    let others = errors_of(newly_rejected(&not_served, &serving(state).0.not_served));
     if !others.is_empty() {
         return Err(invalid(StatusCode::CONFLICT, "other objects would become invalid", others));
     }
     // Listing the rejected objects costs as much as there are, so a single write does without.
-    let rejected = if mode == Mode::WithEffect { details(errors_of(&left_out)) } else { vec![] };
-    Ok(Validated { report: ApplyReport { effect, rejected, ..report }, _compiled: trial })
+    let rejected = if mode == Mode::WithEffect { details(errors_of(&not_served)) } else { vec![] };
+    Ok(Validated { report: ApplyReport { effect, rejected, ..report }, _compiled: compiled })
 }
 
 /// Returns what one change would do; if it would be rejected, the reasons.
@@ -88,12 +89,12 @@ pub(crate) async fn dry_run(control: &Control, change: &Change) -> Result<ApplyR
     let differences = differences(&declared, std::slice::from_ref(change));
     let expect = fairway_store::objects::Expect::Anything;
     let report = change_declared(&mut declared, &[Change { expect, ..change.clone() }])?;
-    let Tried { left_out, changes: effect, faults, .. } =
-        control.try_objects(Attempt { declared, written: None }).await?;
+    let DryRunResult { not_served, changes: effect, errors, .. } =
+        control.dry_run(DryRunRequest { declared, written: None }).await?;
     let before = Arc::clone(&control.shared().serving.published().configured);
-    let others = newly_rejected(&left_out, &before.left_out).filter(|(key, _)| **key != change.key);
-    let own = left_out.get_key_value(&change.key);
-    let rejected = faults.into_iter().chain(details(errors_of(own.into_iter().chain(others)))).collect();
+    let others = newly_rejected(&not_served, &before.not_served).filter(|(key, _)| **key != change.key);
+    let own = not_served.get_key_value(&change.key);
+    let rejected = errors.into_iter().chain(details(errors_of(own.into_iter().chain(others)))).collect();
     Ok(ApplyReport { dry_run: true, differences, effect, rejected, ..report })
 }
 
@@ -109,7 +110,7 @@ fn change_declared(declared: &mut Declared, changes: &[Change]) -> Result<ApplyR
             _ => &mut report.changed,
         };
         names.push(display_name(key));
-        declared.suppose(key, value.as_ref().map(|value| unsaved(key, value)));
+        declared.put(key, value.as_ref().map(|value| unsaved(key, value)));
     }
     Ok(report)
 }
@@ -141,8 +142,8 @@ fn in_use(declared: &Declared, changes: &[Change]) -> Vec<FieldError> {
 
 /// Returns the rejected objects that were not rejected before, or for other reasons. Parts that both maps share are skipped.
 fn newly_rejected<'a>(
-    rejected: &'a LeftOut,
-    before: &'a LeftOut,
+    rejected: &'a ObjectErrors,
+    before: &'a ObjectErrors,
 ) -> impl Iterator<Item = (&'a Key, &'a Vec<ObjectError>)> {
     let differences = rejected.differences(before, |_, _| true).into_iter();
     differences.filter_map(|(key, now, _)| Some((key, now?)))

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use axum::response::sse;
-use fairway_model::{ClusterName, Timestamp};
+use fairway_model::Timestamp;
 
 use fairway_api_types::{
-    state_wire::{Body, ReloadReport},
+    state_wire::Body,
     watch_wire::{PoolMovedState, ReloadEvent, ShareMoved, TransitionEvent},
 };
-use fairway_control::{AppliedTransition, PoolMoved, Story};
+use fairway_control::{AppliedTransition, PoolImpact, ShareChange, TransitionImpact, reloads::ReloadOutcome};
+
+use crate::render::reload_report;
 
 /// One Server-Sent Event. The hub keeps these, so that each is serialised once for all watchers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ impl From<Message> for sse::Event {
 }
 
 /// Returns the event of a health transition with its impact.
-pub(super) fn transition_event(applied: &AppliedTransition, impact: &Story) -> TransitionEvent {
+pub(super) fn transition_event(applied: &AppliedTransition, impact: &TransitionImpact) -> TransitionEvent {
     let AppliedTransition { transition, clusters, pools, applied } = applied;
     let time = |at| format!("{:.3}", Timestamp::from(at));
     TransitionEvent {
@@ -58,12 +60,12 @@ pub(super) fn transition_event(applied: &AppliedTransition, impact: &Story) -> T
     }
 }
 
-fn pool_moved(moved: &PoolMoved) -> PoolMovedState {
+fn pool_moved(moved: &PoolImpact) -> PoolMovedState {
     let percent = |part: f64| (1000.0 * part).round() / 10.0;
-    let share = |(cluster, before, after): &(ClusterName, f64, f64)| ShareMoved {
-        cluster: cluster.to_string(),
-        before: percent(*before),
-        after: percent(*after),
+    let share = |share: &ShareChange| ShareMoved {
+        cluster: share.cluster.to_string(),
+        before: percent(share.before),
+        after: percent(share.after),
     };
     PoolMovedState {
         name: moved.pool.to_string(),
@@ -75,8 +77,8 @@ fn pool_moved(moved: &PoolMoved) -> PoolMovedState {
 }
 
 /// Returns the event of a reload, with the first entries of each list.
-pub(super) fn reload_event(report: &ReloadReport) -> ReloadEvent {
-    let mut report = report.clone();
+pub(super) fn reload_event(outcome: &ReloadOutcome) -> ReloadEvent {
+    let mut report = reload_report(outcome);
     let error_count = report.errors.len();
     report.errors.truncate(LISTED_MAX);
     report.changes.truncate(LISTED_MAX);

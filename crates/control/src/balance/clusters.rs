@@ -1,4 +1,4 @@
-//! The clusters that are balanced: their places, what they are judged by, and whether they can be answered.
+//! The balanced clusters: their numbers, targets and availability.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -12,167 +12,180 @@ use fairway_health::{
 use fairway_model::{AcceptedShare, ClusterName, DesiredState, Eligibility, Shares};
 use fairway_zones::{RuntimeState, Snapshot, TargetIndex, steer::SteerPool};
 
-/// Clusters by their place in [`Settings::clusters`].
+/// The balanced clusters, by their number in [`Settings::clusters`].
 #[derive(Debug)]
 pub(super) struct Clusters {
     names: Vec<ClusterName>,
-    /// What each is judged by, in all pools together.
-    seats: Vec<Box<[Seat]>>,
-    /// Clusters whose gateways drain or are overloaded, until when that is known.
+    /// Targets of each cluster, in all pools together.
+    targets: Vec<Box<[ClusterTarget]>>,
+    /// Clusters whose gateways drain or are overloaded, and when that report expires.
     exhausted: HashMap<usize, Instant>,
-    /// Which can be answered.
-    up: Vec<bool>,
-    /// Which could be when the step that runs, or else the last one, began.
-    begun: Vec<bool>,
-    /// Which could be when what holds was decided.
-    decided: Vec<bool>,
+    /// Availability of each cluster.
+    available: Vec<bool>,
+    /// Availability at the begin of the running step, or else of the last one.
+    available_at_begin: Vec<bool>,
+    /// Availability that the decision in force is based on.
+    available_at_decision: Vec<bool>,
 }
 
-/// What says whether a cluster can be answered.
+/// A target that decides if a cluster is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Seat {
+struct ClusterTarget {
     target: TargetIndex,
-    /// Whose schedule may keep it out: the place of the pool, and the number of the member.
+    /// Number of the pool and of the member whose schedule may close it.
     scheduled: Option<(usize, u8)>,
 }
 
-/// A cluster that came or went: its place, and whether it can be answered now.
-pub(super) type Turned = (usize, bool);
+/// Number and availability of a cluster.
+pub(super) type Availability = (usize, bool);
 
 impl Clusters {
-    /// All of them count as up until they are looked at.
+    /// Returns the clusters, all of them available until the first update.
     pub(super) fn new(settings: &Settings, snapshot: &Snapshot) -> Self {
         let names: Vec<_> = settings.clusters.iter().map(|declared| declared.name.clone()).collect();
-        let up = vec![true; names.len()];
-        let (begun, decided) = (up.clone(), up.clone());
-        let mut clusters = Self { names, seats: vec![], exhausted: HashMap::new(), up, begun, decided };
+        let available = vec![true; names.len()];
+        let mut clusters = Self {
+            names,
+            targets: vec![],
+            exhausted: HashMap::new(),
+            available_at_begin: available.clone(),
+            available_at_decision: available.clone(),
+            available,
+        };
         clusters.find_targets(snapshot);
         clusters
     }
 
-    /// Another snapshot numbers targets anew.
+    /// Finds the targets in a new snapshot.
     pub(super) fn find_targets(&mut self, snapshot: &Snapshot) {
-        let places = self.places();
-        let mut seats = vec![BTreeSet::new(); self.names.len()];
-        for (at, pool) in balanced_pools(snapshot) {
-            for (number, cluster, target) in pool.member_targets() {
-                if let Some(place) = places.get(cluster) {
-                    seats[*place].insert(Seat { target, scheduled: pool.heeds_schedules().then_some((at, number)) });
+        let numbers = self.numbers();
+        let mut targets = vec![BTreeSet::new(); self.names.len()];
+        for (of_pool, pool) in balanced_pools(snapshot) {
+            for (member, cluster, target) in pool.member_targets() {
+                if let Some(cluster) = numbers.get(cluster) {
+                    let scheduled = pool.heeds_schedules().then_some((of_pool, member));
+                    targets[*cluster].insert(ClusterTarget { target, scheduled });
                 }
             }
         }
-        self.seats = seats.into_iter().map(|seats| seats.into_iter().collect()).collect();
+        self.targets = targets.into_iter().map(|targets| targets.into_iter().collect()).collect();
     }
 
-    /// The place of each cluster.
-    pub(super) fn places(&self) -> HashMap<ClusterName, usize> {
+    /// Returns the number of each cluster.
+    pub(super) fn numbers(&self) -> HashMap<ClusterName, usize> {
         self.names.iter().cloned().zip(0..).collect()
     }
 
-    /// Notes whether gateways of a cluster drain or are overloaded. It is forgotten where no report says it again.
-    pub(super) fn hear(&mut self, place: usize, news: &LoadUpdate, now: Instant) {
-        if news.is_exhausted {
-            self.exhausted.insert(place, now + news.period * PERIODS_HELD);
+    /// Notes if gateways of a cluster drain or are overloaded. The note expires if no later report repeats it.
+    pub(super) fn add_report(&mut self, cluster: usize, report: &LoadUpdate, now: Instant) {
+        if report.is_exhausted {
+            self.exhausted.insert(cluster, now + report.period * EXHAUSTED_PERIODS);
         } else {
-            self.exhausted.remove(&place);
+            self.exhausted.remove(&cluster);
         }
     }
 
-    /// Looks which clusters can be answered: which came or went since the last look.
-    pub(super) fn look(&mut self, snapshot: &Snapshot, runtime: &RuntimeState, now: Instant) -> Vec<Turned> {
+    /// Updates the availability of all clusters. Returns those that changed.
+    pub(super) fn update(&mut self, snapshot: &Snapshot, runtime: &RuntimeState, now: Instant) -> Vec<Availability> {
         self.exhausted.retain(|_, end| *end > now);
-        let is_up = |place: usize| {
-            let judged = answerable(&self.seats[place], snapshot, runtime).unwrap_or(self.up[place]);
-            judged && !self.exhausted.contains_key(&place)
+        let is_available = |cluster: usize| {
+            let is_up = is_up(&self.targets[cluster], snapshot, runtime).unwrap_or(self.available[cluster]);
+            is_up && !self.exhausted.contains_key(&cluster)
         };
-        let places = (0..self.up.len()).map(|place| (place, is_up(place)));
-        let turned: Vec<Turned> = places.filter(|(place, up)| self.up[*place] != *up).collect();
-        turned.iter().for_each(|(place, up)| self.up[*place] = *up);
-        turned
+        let all = (0..self.available.len()).map(|cluster| (cluster, is_available(cluster)));
+        let changed: Vec<Availability> =
+            all.filter(|(cluster, is_available)| self.available[*cluster] != *is_available).collect();
+        for (cluster, is_available) in &changed {
+            self.available[*cluster] = *is_available;
+        }
+        changed
     }
 
-    /// Clusters whose gateways drain or are overloaded.
+    /// Returns the clusters whose gateways drain or are overloaded.
     pub(super) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
-        self.exhausted.keys().map(|place| &self.names[*place])
+        self.exhausted.keys().map(|cluster| &self.names[*cluster])
     }
 
-    /// Each cluster's place, and whether it can be answered.
-    pub(super) fn all_up(&self) -> impl Iterator<Item = Turned> {
-        self.up.iter().copied().enumerate()
+    /// Returns the availability of each cluster.
+    pub(super) fn availability(&self) -> impl Iterator<Item = Availability> {
+        self.available.iter().copied().enumerate()
     }
 
-    /// A step begins, that knows which clusters can be answered now.
+    /// Notes that a step begins with the availability of now.
     pub(super) fn step_begins(&mut self) {
-        self.begun.clone_from(&self.up);
+        self.available_at_begin.clone_from(&self.available);
     }
 
-    /// What that step decided holds.
+    /// Notes that the decision of the step is in force.
     pub(super) fn step_ended(&mut self) {
-        self.decided.clone_from(&self.begun);
+        self.available_at_decision.clone_from(&self.available_at_begin);
     }
 
-    /// What was decided, with nothing for clusters that cannot be answered: one that returns begins with nothing, however
-    /// long the next decision takes. Where none can, nobody is held back.
-    pub(super) fn without_those_down(&self, decided: &Shares) -> Shares {
+    /// Returns decided shares, with no share for unavailable clusters. A cluster that became available has none either until the next
+    /// decision, however long that takes. If no cluster is available, all keep their shares.
+    pub(super) fn without_unavailable(&self, decided: &Shares) -> Shares {
         let mut shares = decided.clone();
-        let is_out = |place: usize| self.up.contains(&true) && !(self.up[place] && self.decided[place]);
-        let is_down = |place: usize| self.exhausted.contains_key(&place) || is_out(place);
-        let down: HashSet<&ClusterName> =
-            (0..self.names.len()).filter(|place| is_down(*place)).map(|place| &self.names[place]).collect();
-        for cluster in &down {
+        let is_unavailable = |cluster: usize| !(self.available[cluster] && self.available_at_decision[cluster]);
+        let is_any_available = self.available.contains(&true);
+        let is_out =
+            |cluster: usize| self.exhausted.contains_key(&cluster) || (is_any_available && is_unavailable(cluster));
+        let out: HashSet<&ClusterName> =
+            (0..self.names.len()).filter(|cluster| is_out(*cluster)).map(|cluster| &self.names[cluster]).collect();
+        for cluster in &out {
             shares.accepted.insert((*cluster).clone(), AcceptedShare::NONE);
         }
-        if !down.is_empty() {
-            shares.pins.retain(|_, held| !down.contains(held));
+        if !out.is_empty() {
+            shares.pins.retain(|_, cluster| !out.contains(cluster));
         }
         shares
     }
 }
 
-/// Whether one of these is up, or unknown, and not closed; of those that were never judged, while none is, nothing can be
-/// said.
-fn answerable(seats: &[Seat], snapshot: &Snapshot, runtime: &RuntimeState) -> Option<bool> {
-    let mut is_judged = true;
-    let is_closed = |(pool, number): (usize, u8)| snapshot.steer_pools()[pool].is_closed(number, runtime);
-    for seat in seats.iter().filter(|seat| !seat.scheduled.is_some_and(is_closed)) {
-        match runtime.health(seat.target).eligibility() {
+/// Returns true if a target is up or unknown, and its member is open. Returns `None` if that is not known: no target is, and some were
+/// never evaluated.
+fn is_up(targets: &[ClusterTarget], snapshot: &Snapshot, runtime: &RuntimeState) -> Option<bool> {
+    let mut is_known = true;
+    let is_closed = |(pool, member): (usize, u8)| snapshot.steer_pools()[pool].is_closed(member, runtime);
+    for target in targets.iter().filter(|target| !target.scheduled.is_some_and(is_closed)) {
+        match runtime.health(target.target).eligibility() {
             Eligibility::Up | Eligibility::Unknown => return Some(true),
-            Eligibility::Pending => is_judged = false,
+            Eligibility::Pending => is_known = false,
             Eligibility::Down | Eligibility::Out => {}
         }
     }
-    is_judged.then_some(false)
+    is_known.then_some(false)
 }
 
-/// Pools that heed load, with their places in the snapshot.
+/// Returns the load-balanced pools, with their numbers in the snapshot.
 pub(super) fn balanced_pools(snapshot: &Snapshot) -> impl Iterator<Item = (usize, &SteerPool)> {
     snapshot.steer_pools().iter().enumerate().filter(|(_, pool)| pool.is_balanced())
 }
 
-/// What there is to balance; none where no pool heeds load.
+/// Returns the settings of the balancer, or `None` if there is nothing to balance.
 ///
-/// Clusters without capacity cannot be compared: they take everything.
+/// Clusters without a capacity cannot be compared, so they accept everything.
 pub(super) fn settings(desired: &DesiredState, snapshot: &Snapshot) -> Option<Settings> {
-    // Pools are many, and mostly none of them heeds load.
+    // There may be many pools, and mostly none of them is load-balanced.
     if !snapshot.heeds_load() {
         return None;
     }
-    let used: HashSet<&ClusterName> = balanced_pools(snapshot).flat_map(|(_, pool)| pool.clusters()).collect();
-    let names: BTreeSet<&ClusterName> = used.into_iter().collect();
+    let names: BTreeSet<&ClusterName> = balanced_pools(snapshot).flat_map(|(_, pool)| pool.clusters()).collect();
     let declared = |name: &ClusterName| {
         let capacity = desired.clusters.get(name)?.capacity?;
-        let aim = desired.load_bounds.get(name).copied().unwrap_or_default();
-        let (soft, hard) = (aim.target(), aim.limit());
+        let bounds = desired.load_bounds.get(name).copied().unwrap_or_default();
+        let (soft, hard) = (bounds.target(), bounds.limit());
         Some(Declared { name: name.clone(), capacity, soft, hard, split: capacity })
     };
     let clusters: Vec<Declared> = names.iter().filter_map(|name| declared(name)).collect();
-    let ttl = balanced_pools(snapshot).map(|(place, _)| snapshot.pool_infos()[place].ttl_max()).max()?;
-    let feeds = names.iter().filter_map(|name| desired.cluster_load_sources.get(*name));
-    let periods = feeds.filter_map(|feed| desired.load_sources.get(&feed.source)).map(|source| source.period);
-    let period = periods.max().unwrap_or(Duration::from_secs(10));
+    let ttl = balanced_pools(snapshot).map(|(number, _)| snapshot.pool_infos()[number].ttl_max()).max()?;
+    let sources = names.iter().filter_map(|name| desired.cluster_load_sources.get(*name));
+    let periods = sources.filter_map(|of| desired.load_sources.get(&of.source)).map(|source| source.period);
+    let period = periods.max().unwrap_or(PUSH_PERIOD);
     let ttl = Duration::from_secs(u64::from(ttl.secs().max(1)));
     (!clusters.is_empty()).then_some(Settings { clusters, period, ttl, sampled: 1 })
 }
 
-/// How many periods long the word counts that a cluster is exhausted.
-const PERIODS_HELD: u32 = 3;
+/// Report periods after which a report of exhaustion expires.
+const EXHAUSTED_PERIODS: u32 = 3;
+/// Report period of clusters whose load is only pushed: the default period of load sources.
+const PUSH_PERIOD: Duration = Duration::from_secs(10);

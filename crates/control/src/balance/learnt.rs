@@ -1,5 +1,5 @@
-//! What balancing has learnt, and the step that decides from it: at the bound it takes a tenth of a second, so that it
-//! runs on a thread of its own while everything else goes on.
+//! What balancing has learnt, and the step that decides from it. At the bound of demands a step takes a tenth of a second, so it runs on
+//! a separate thread.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,84 +11,83 @@ use fairway_health::balance::{Balancer, Heard};
 use fairway_health::load::LoadUpdate;
 use fairway_model::{ClusterName, Demand, Shares};
 use fairway_zones::{
-    Asked, Draw, RuntimeState, Slot, Snapshot,
+    Asked, Draw, RuntimeState, ServingState, Slot, Snapshot,
     steer::{ClientNet, SteerPool},
 };
 
-use crate::truth::Answered;
+use crate::answers::Answered;
 
-/// What is known by places: of pools in the snapshot by their key, and of clusters in the balancer by their name.
+/// Numbers of pools in the snapshot by their key, and of clusters in the balancer by their name.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct Numbers {
     pub pools: HashMap<u64, usize>,
     pub clusters: HashMap<ClusterName, usize>,
 }
 
-impl Places {
+impl Numbers {
     fn pool<'a>(&self, key: u64, snapshot: &'a Snapshot) -> Option<&'a SteerPool> {
         Some(&snapshot.steer_pools()[*self.pools.get(&key)?])
     }
 }
 
-/// What was learnt from reports and queries.
+/// Knowledge from reports and queries.
 #[derive(Debug)]
 pub(super) struct Learnt {
     pub balancer: Balancer,
-    /// Who asks for what, as far as it is known.
+    /// Pool and client network of each demand.
     pub clients: HashMap<Demand, (u64, ClientNet)>,
 }
 
-/// A step that is due, with all that it needs.
-#[derive(Debug)]
-pub(super) struct Step {
+/// A balancing step, with everything that it needs.
+pub(super) struct BalanceStep {
     pub learnt: Learnt,
-    pub places: Arc<Places>,
-    pub snapshot: Arc<Snapshot>,
-    pub runtime: Arc<RuntimeState>,
+    pub numbers: Arc<Numbers>,
+    pub state: ServingState,
     pub now: Instant,
 }
 
-impl Step {
-    /// Decides; where a client would be sent under other shares is asked of the very code that answers.
+impl BalanceStep {
+    /// Decides the shares. To find the cluster that a client would get under other shares, it asks the code that answers queries.
     pub(super) fn run(self) -> Learnt {
-        let Self { learnt: Learnt { mut balancer, clients }, places, snapshot, runtime, now } = self;
-        let mut sent = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
+        let Self { learnt: Learnt { mut balancer, clients }, numbers, state, now } = self;
+        let ServingState { snapshot, runtime } = state;
+        let mut routed = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
             let tried = runtime.with_shares(&snapshot, &Arc::new(shares.clone()));
             let route = |demand: &Demand| {
                 let (key, client) = clients.get(demand)?;
-                let pool = places.pool(*key, &snapshot)?;
+                let pool = numbers.pool(*key, &snapshot)?;
                 let route = pool.route(pool.usual_kind(), &tried, *client, Draw(0))?;
-                places.clusters.get(route.cluster).copied()
+                numbers.clusters.get(route.cluster).copied()
             };
             demands.iter().map(route).collect()
         };
-        balancer.step(now, &mut sent);
+        balancer.step(now, &mut routed);
         Learnt { balancer, clients }
     }
 }
 
 impl Learnt {
-    /// Takes a report.
-    pub(super) fn hear(&mut self, news: &LoadUpdate, now: Instant) {
-        if self.balancer.report(&news.report, now) == Heard::Disbelieved {
-            let (cluster, load) = (&news.report.cluster, news.report.load);
+    /// Adds a report.
+    pub(super) fn add_report(&mut self, report: &LoadUpdate, now: Instant) {
+        if self.balancer.report(&report.report, now) == Heard::Disbelieved {
+            let (cluster, load) = (&report.report.cluster, report.report.load);
             tracing::debug!(%cluster, %load, "load report rejected: far below the load sent to the cluster");
         }
     }
 
-    /// Takes who asked.
-    pub(super) fn asked(&mut self, asked: &Asked, places: &Places, snapshot: &Snapshot, now: Instant) {
-        let Some(pool) = places.pool(asked.pool, snapshot) else { return };
-        let Some(cluster) = pool.clusters().nth(usize::from(asked.member)) else { return };
-        let Some(cluster) = places.clusters.get(cluster) else { return };
-        let client = pool.client_net(asked.client.address());
+    /// Adds the demand of one answer.
+    pub(super) fn add_demand(&mut self, answer: &Asked, numbers: &Numbers, snapshot: &Snapshot, now: Instant) {
+        let Some(pool) = numbers.pool(answer.pool, snapshot) else { return };
+        let Some(cluster) = pool.clusters().nth(usize::from(answer.member)) else { return };
+        let Some(cluster) = numbers.clusters.get(cluster) else { return };
+        let client = pool.client_net(answer.client.address());
         let demand = pool.demand(client, Draw(0));
-        self.know(demand, (asked.pool, client));
+        self.remember(demand, (answer.pool, client));
         self.balancer.asked(demand, *cluster, now);
     }
 
-    /// Keeps in mind who has a demand; where too many are known, those that the balancer has forgotten go.
-    fn know(&mut self, demand: Demand, client: (u64, ClientNet)) {
+    /// Remembers the client of a demand. If there are too many, those that the balancer has forgotten are dropped.
+    fn remember(&mut self, demand: Demand, client: (u64, ClientNet)) {
         if self.clients.len() >= CLIENTS_MAX && !self.clients.contains_key(&demand) {
             let tracked: BTreeSet<Demand> = self.balancer.tracked().collect();
             self.clients.retain(|demand, _| tracked.contains(demand));
@@ -99,29 +98,29 @@ impl Learnt {
         self.clients.insert(demand, client);
     }
 
-    /// Another snapshot may tell clients apart by other places.
-    pub(super) fn find_clients_again(&mut self, places: &Places, snapshot: &Snapshot) {
+    /// Finds the clients in a new snapshot, whose pools may divide them into other networks.
+    pub(super) fn find_clients(&mut self, numbers: &Numbers, snapshot: &Snapshot) {
         let before = std::mem::take(&mut self.clients);
         for (key, client) in before.into_values() {
-            let Some(pool) = places.pool(key, snapshot) else { continue };
+            let Some(pool) = numbers.pool(key, snapshot) else { continue };
             let client = pool.client_net(client.network().address());
             self.clients.insert(pool.demand(client, Draw(0)), (key, client));
         }
     }
 
-    /// The demand that goes to each member, in pools that are balanced.
-    pub(super) fn weigh(&self, places: &Places, snapshot: &Snapshot, runtime: &RuntimeState) -> Answered {
-        let mut weighed = Answered::new();
+    /// Returns the demand of each member, in pools that are balanced.
+    pub(super) fn demand_by_member(&self, numbers: &Numbers, snapshot: &Snapshot, runtime: &RuntimeState) -> Answered {
+        let mut demands = Answered::new();
         for (demand, load, ..) in self.balancer.keep().demands {
             let Some((key, client)) = self.clients.get(&demand) else { continue };
-            let Some(pool) = places.pool(*key, snapshot) else { continue };
+            let Some(pool) = numbers.pool(*key, snapshot) else { continue };
             let Some(route) = pool.route(pool.usual_kind(), runtime, *client, Draw(0)) else { continue };
             let slot = Slot { pool: pool.name().clone(), cluster: route.cluster.clone() };
-            *weighed.entry(slot).or_default() += load;
+            *demands.entry(slot).or_default() += load;
         }
-        weighed
+        demands
     }
 }
 
-/// Clients whose demand is known one by one: twice as many as the balancer keeps.
+/// Clients that are remembered: twice as many as the demands of the balancer, so that there is seldom anything to drop.
 const CLIENTS_MAX: usize = 8192;

@@ -1,4 +1,4 @@
-//! What balancing goes on from: what it had learnt under another configuration, or in a process before this one.
+//! Knowledge of balancing from another configuration or a previous process.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use fairway_zones::{Draw, Snapshot, steer::ClientNet};
 use super::{clusters::balanced_pools, learnt::Learnt};
 use fairway_store::SavedBalance;
 
-/// What was learnt, and whose each demand is.
+/// Earlier knowledge, and pool and client network of each demand.
 #[derive(Debug)]
 pub(super) struct Past {
     pub learnt: Kept,
@@ -17,10 +17,10 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// What a process before this one had learnt, if it is still true at `now`: as old as a report may be until a cluster
-    /// has faded to the declared split, it says as little as none. A clock that was set back by so much makes it old, too.
+    /// Returns the knowledge of a previous process, or `None` if it is too old at `now`: after that time, a cluster without reports has
+    /// returned to its declared share, too. A clock that was set back by as much also makes it too old.
     ///
-    /// Demands that the snapshot knows by another name, or not at all, are left out: nobody could say where they go.
+    /// Demands that the snapshot does not have are dropped, since their cluster cannot be found.
     pub(super) fn of(kept: SavedBalance, now: Timestamp, settings: &Settings, snapshot: &Snapshot) -> Option<Self> {
         let oldest = HOLD_PERIODS * settings.period + FADE_TTLS * settings.ttl;
         let age = now.since(kept.written).max(kept.written.since(now));
@@ -43,15 +43,16 @@ impl Past {
     }
 }
 
-/// What a later process should find.
+/// Returns the state for a later process.
 pub(super) fn keep(Learnt { balancer, clients }: &Learnt, now: Timestamp) -> SavedBalance {
     let learnt = balancer.keep();
     let known: HashSet<Demand> = learnt.demands.iter().map(|(demand, ..)| *demand).collect();
-    let whose = clients.iter().filter(|(demand, _)| known.contains(demand));
-    let clients = whose.map(|(demand, (key, client))| (*demand, *key, client.network())).collect();
+    let clients = clients.iter().filter(|(demand, _)| known.contains(demand));
+    let clients = clients.map(|(demand, (key, client))| (*demand, *key, client.network())).collect();
     SavedBalance { written: now, learnt, clients }
 }
 
-/// Report periods for which what was learnt holds; then it fades over so many TTLs. As the balancer does with reports.
+/// Report periods for which a report counts in full, as in the balancer.
 const HOLD_PERIODS: u32 = 3;
+/// TTLs over which a report then fades, as in the balancer.
 const FADE_TTLS: u32 = 10;

@@ -1,4 +1,4 @@
-//! The ledger of the webhook over the object store.
+//! Keeps webhook contributions in the object store.
 
 use std::{
     collections::BTreeMap,
@@ -18,83 +18,84 @@ use fairway_providers::{
 use tokio::sync::Notify;
 
 use super::{
-    leases::{Strengths, lease_weight},
+    ReadRow, RowOwners,
+    leases::{LeaseWeights, lease_weight},
     part_key, rows_wire, seen_key,
 };
 use crate::{
-    Control, Readiness,
-    command::Trigger,
-    configured::{Configured, What},
+    Control, ControlError, Readiness,
+    configured::Configured,
     declared::Declared,
-    objects::Objects,
+    object_store::Objects,
+    reloads::{ReloadScope, Trigger},
 };
 use fairway_store::objects::{Author, Batch, Change, Committed, Expect, Key, StoreError};
 
-/// Keeps what clients contribute, once there is a daemon to keep it in; until then it is busy.
+/// Keeps what webhook clients contribute. Until the server has its store, requests are refused as busy.
 #[derive(Debug, Default)]
 pub struct ContributionLedger {
     control: OnceLock<Control>,
-    /// Held by who changes rows.
-    turn: tokio::sync::Mutex<()>,
-    /// The last revision that was made here: what is read is at least as new.
-    made: AtomicU64,
-    /// When each client was last heard of here, in seconds since 1970.
+    /// Held during a change of rows.
+    writing: tokio::sync::Mutex<()>,
+    /// Last revision that this server committed. Later reads are at least as new.
+    committed: AtomicU64,
+    /// Time of each client's last call to this server, in seconds since 1970.
     seen: Mutex<BTreeMap<Scope, u64>>,
-    /// When this server began to listen to them.
+    /// Time when this server began to listen, in seconds since 1970.
     opened: AtomicU64,
-    /// A client that was silent for long is heard of again.
+    /// Notified by a call of a client whose lease has expired.
     returned: Notify,
 }
 
 impl ContributionLedger {
-    /// Keeps in this daemon from now on.
+    /// Keeps contributions in this server from now on.
     pub fn open(&self, control: &Control) {
         self.opened.store(now(), Relaxed);
-        // Set once, when the daemon has its store.
+        // Called once, when the server has its store.
         let _ = self.control.set(control.clone());
     }
 
-    /// Sees to leases as long as the daemon runs.
+    /// Updates lease weights as long as the server runs.
     pub async fn follow(self: Arc<Self>) {
         loop {
-            // At once for who returns.
-            let _ = tokio::time::timeout(LOOK_PERIOD, self.returned.notified()).await;
-            self.look(now()).await;
+            // A client that returns is not kept waiting.
+            let _ = tokio::time::timeout(LEASE_PERIOD, self.returned.notified()).await;
+            self.update_leases(now()).await;
         }
     }
 
-    /// What has faded by now, and who was heard of: both are put where the next reading, and other servers, find them.
-    pub async fn look(&self, now: u64) {
+    /// Computes the lease weights for the next reload, and commits times of last calls for the other servers.
+    pub async fn update_leases(&self, now: u64) {
         let Ok((control, objects)) = self.control().and_then(|control| Ok((control, self.objects()?))) else { return };
         let declared = objects.declared();
-        let mut strengths = Strengths::new();
+        let mut weights = LeaseWeights::new();
         if let Some(lease) = lease_of(control) {
             for scope in declared.scopes() {
                 let seen = self.last_seen(&scope, &declared).unwrap_or_default().max(self.opened.load(Relaxed));
-                let left = lease_weight(now.saturating_sub(seen), lease);
-                if left < Permille::WHOLE {
-                    strengths.insert(scope.clone(), left);
+                let weight = lease_weight(now.saturating_sub(seen), lease);
+                if weight < Permille::WHOLE {
+                    weights.insert(scope.clone(), weight);
                 }
-                self.keep_seen(objects, &declared, &scope, lease).await;
+                self.commit_seen(objects, &declared, &scope, lease).await;
             }
         }
-        if strengths != *declared.strengths() {
+        if weights != *declared.lease_weights() {
             let silent: Vec<_> =
-                strengths.iter().map(|(scope, left)| format!("{scope}={}", left.thousandths())).collect();
+                weights.iter().map(|(scope, weight)| format!("{scope}={}", weight.thousandths())).collect();
             tracing::warn!(permille_left = silent.join(" "), "webhook lease weights changed");
-            objects.set_strengths(strengths);
-            control.ask_reload(What::Objects, Trigger::Webhook).await;
+            objects.set_lease_weights(weights);
+            control.request_reload(ReloadScope::Objects, Trigger::Webhook).await;
         }
     }
 
-    /// Keeps when a client was last heard of, four times a lease: for other servers, and for after a restart.
-    async fn keep_seen(&self, objects: &Objects, declared: &Declared, scope: &Scope, lease: u64) {
+    /// Commits the time of a client's last call four times a lease, for other servers and for later processes.
+    async fn commit_seen(&self, objects: &Objects, declared: &Declared, scope: &Scope, lease: u64) {
         let here = self.seen_here(scope).unwrap_or_default();
         if here < declared.seen(scope).unwrap_or_default() + lease.div_ceil(4) {
             return;
         }
         let (key, value) = (seen_key(scope), Some(rows_wire::write_seen(here)));
-        let by = Author::new(format!("external-dns {scope}"), "it was heard of");
+        let by = Author::new(format!("external-dns {scope}"), "last call");
         let batch = Batch {
             changes: vec![Change { key, expect: Expect::Anything, value }],
             by,
@@ -109,14 +110,14 @@ impl ContributionLedger {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(scope).copied()
     }
 
-    /// When a client was last heard of, here or at another server.
+    /// Returns the time of a client's last call to any server, in seconds since 1970.
     pub fn last_seen(&self, scope: &Scope, declared: &Declared) -> Option<u64> {
         self.seen_here(scope).max(declared.seen(scope))
     }
 
-    fn hear(&self, scope: &Scope, declared: &Declared) {
+    fn note_call(&self, scope: &Scope, declared: &Declared) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of clients that bring nothing there may be any number.
+        // Clients that contribute nothing are unlimited, so they are not counted.
         if seen.contains_key(scope) || declared.rows_of(scope).next().is_some() {
             seen.insert(scope.clone(), now());
         }
@@ -125,10 +126,10 @@ impl ContributionLedger {
         }
     }
 
-    /// The daemon, unless it is on its way up or down.
+    /// Returns the control handle, unless the server starts or stops.
     fn control(&self) -> Result<&Control, Refused> {
         let control = self.control.get().ok_or_else(|| Refused::Busy("the server is starting".to_owned()))?;
-        match *control.shared().readiness.borrow() {
+        match control.readiness() {
             Readiness::Draining => Err(Refused::Busy("the server is stopping".to_owned())),
             Readiness::Starting | Readiness::Ready => Ok(control),
         }
@@ -138,15 +139,15 @@ impl ContributionLedger {
         self.control()?.objects().map_err(|error| Refused::Busy(error.to_string()))
     }
 
-    /// The configuration in force, once there is a daemon.
+    /// Returns the configuration in force, once there is one.
     pub fn configured(&self) -> Option<Arc<Configured>> {
         Some(Arc::clone(&self.control.get()?.shared().serving.published().configured))
     }
 
-    /// What is declared, with all that was changed here.
+    /// Returns the declared objects, including all changes that this server committed.
     async fn declared(&self, objects: &Objects) -> Result<Arc<Declared>, Refused> {
-        if !objects.heard(self.made.load(Relaxed), HEARD_MAX).await {
-            return Err(Refused::Busy("the store has not told of the last change yet".to_owned()));
+        if !objects.received(self.committed.load(Relaxed), EVENT_WAIT_MAX).await {
+            return Err(Refused::Busy("the last change was not returned by the store yet".to_owned()));
         }
         Ok(objects.declared())
     }
@@ -164,26 +165,26 @@ impl Ledger for ContributionLedger {
 
     async fn endpoints(&self, scope: &Scope) -> Result<Vec<Endpoint>, Refused> {
         let declared = self.declared(self.objects()?).await?;
-        self.hear(scope, &declared);
+        self.note_call(scope, &declared);
         Ok(declared.rows_of(scope).map(|row| row.row.endpoint.clone()).collect())
     }
 
     async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), Refused> {
         let by = Author::new(format!("external-dns {scope}"), "");
         self.commit(scope, edits(changes), by).await?;
-        self.hear(scope, &self.objects()?.declared());
+        self.note_call(scope, &self.objects()?.declared());
         Ok(())
     }
 }
 
 impl ContributionLedger {
-    /// Makes all edits, or none; returns once they are durable and, as far as there is time, in the answers.
+    /// Commits all edits, or none. Returns once they are durable and, if that takes less than two seconds, in the answers.
     pub async fn commit(&self, scope: &Scope, edits: Edits, by: Author) -> Result<(), Refused> {
         let objects = self.objects()?;
         if edits.is_empty() {
             return Ok(());
         }
-        let _turn = self.turn.lock().await;
+        let _guard = self.writing.lock().await;
         for _ in 0..TRIES {
             let declared = self.declared(objects).await?;
             let at = Timestamp::from(SystemTime::now());
@@ -193,14 +194,14 @@ impl ContributionLedger {
             }
             match objects.commit(Batch { changes, by: by.clone(), at }).await {
                 Ok(Committed { revision, .. }) => {
-                    self.made.fetch_max(revision, Relaxed);
-                    // It is durable; that the answers follow is waited for as long as a caller has time.
+                    self.committed.fetch_max(revision, Relaxed);
+                    // The change is durable. The wait for the answers is limited by the time that the caller has.
                     self.control()?.served(revision, SERVED_MAX).await;
                     return Ok(());
                 }
-                // Another server was faster: what it made is heard of first.
+                // Another server was faster: its change is received first.
                 Err(StoreError::Conflict { found, .. }) => {
-                    _ = objects.heard(found.unwrap_or_default(), HEARD_MAX).await
+                    _ = objects.received(found.unwrap_or_default(), EVENT_WAIT_MAX).await
                 }
                 Err(StoreError::Refused(what)) => return Err(Refused::Large(what)),
                 Err(error) => return Err(Refused::Busy(error.to_string())),
@@ -210,18 +211,57 @@ impl ContributionLedger {
     }
 }
 
-/// How long an owner may not be heard of, in seconds; none: for ever.
+/// Endpoints of one owner.
+#[derive(Clone, Copy, Debug)]
+pub struct EndpointFilter<'a> {
+    /// The owner.
+    pub owner: &'a str,
+    /// Base path; `None` for all.
+    pub path: Option<&'a str>,
+    /// Set identifier; `None` for all.
+    pub set: Option<&'a str>,
+}
+
+impl ContributionLedger {
+    /// Removes endpoints of an owner. Returns their number.
+    pub async fn evict(&self, filter: EndpointFilter<'_>, by: Author) -> Result<usize, ControlError> {
+        let declared = self.objects().map_err(no_store)?.declared();
+        let mut count = 0;
+        for (scope, rows) in declared.contributed_rows() {
+            if filter.path.is_some_and(|path| path != scope.to_string()) {
+                continue;
+            }
+            let owners = RowOwners::of(&scope, &rows);
+            let has_set = |row: &ReadRow| filter.set.is_none_or(|set| set == row.row.endpoint.set_identifier);
+            let evicted = rows.iter().filter(|row| *owners.of_row(row) == *filter.owner && has_set(row));
+            let edits: Edits = evicted.map(|row| (row.row.endpoint.key(), None)).collect();
+            if !edits.is_empty() {
+                count += edits.len();
+                self.commit(&scope, edits, by.clone()).await.map_err(no_store)?;
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn no_store(refused: Refused) -> ControlError {
+    match refused {
+        Refused::Busy(what) | Refused::Large(what) => ControlError::NoStore(what),
+    }
+}
+
+/// Returns the lease of webhook clients in seconds; `None` if contributions never expire.
 fn lease_of(control: &Control) -> Option<u64> {
     let webhook = control.shared().serving.published().configured.settings.webhook.clone();
     webhook.and_then(|webhook| webhook.lease).map(|lease| lease.as_secs())
 }
 
-/// Seconds since 1970.
+/// Returns the time in seconds since 1970.
 fn now() -> u64 {
     Timestamp::from(SystemTime::now()).secs()
 }
 
-/// The objects that edits change, as they are from now on.
+/// Returns the changes of objects that make the edits.
 fn changed_parts(declared: &Declared, scope: &Scope, edits: &Edits, now: u64) -> Result<Vec<Change>, Refused> {
     let mut parts: BTreeMap<Key, Vec<_>> = BTreeMap::new();
     for edit in edits {
@@ -248,23 +288,22 @@ fn changed_parts(declared: &Declared, scope: &Scope, edits: &Edits, now: u64) ->
         let value = (!rows.is_empty()).then(|| rows_wire::write(rows.into_values().collect()));
         changes.push(Change { key, expect, value });
     }
-    let grown =
-        declared.octets_of(scope) + changes.iter().flat_map(|change| &change.value).map(Vec::len).sum::<usize>();
-    if grown > OCTETS_MAX {
-        let what = format!("{scope} would have {grown} octets of endpoints; {OCTETS_MAX} are the most");
+    let grown = declared.bytes_of(scope) + changes.iter().flat_map(|change| &change.value).map(Vec::len).sum::<usize>();
+    if grown > BYTES_MAX {
+        let what = format!("{scope} would have {grown} bytes of endpoints; the limit is {BYTES_MAX}");
         return Err(Refused::Large(what));
     }
     Ok(changes)
 }
 
-/// How often leases are looked at.
-const LOOK_PERIOD: Duration = Duration::from_secs(1);
-/// Longest wait for the store to tell of a change that it took.
-const HEARD_MAX: Duration = Duration::from_secs(1);
-/// Longest wait for the answers to follow a change.
+/// Period of updates of lease weights.
+const LEASE_PERIOD: Duration = Duration::from_secs(1);
+/// Longest wait for the event of a committed change.
+const EVENT_WAIT_MAX: Duration = Duration::from_secs(1);
+/// Longest wait for the answers to follow a change. ExternalDNS gives up after 5 s.
 const SERVED_MAX: Duration = Duration::from_secs(2);
-/// How often a change is made anew because another server changed the same.
+/// Attempts to commit a change while other servers change the same endpoints.
 const TRIES: usize = 5;
-/// Most octets of one client's endpoints as they are kept, those of a change counted beside those it takes the place of: twice what the client can
-/// read.
-const OCTETS_MAX: usize = 64 << 20;
+/// Bytes of one client's stored endpoints. Those of a change count in addition to those that it replaces. The limit is twice the largest
+/// response that the client reads, 32 MiB.
+const BYTES_MAX: usize = 64 << 20;

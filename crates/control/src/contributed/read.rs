@@ -1,6 +1,6 @@
-//! What an endpoint means: addresses that are offered for a name, or records that are served as they are; and what is odd about it.
+//! Reads endpoints: addresses for a steered name, or records that are served as they are.
 //!
-//! Whatever is odd is told and blocks nothing: an endpoint that was acknowledged is kept, and given back, as it is.
+//! A problem of an endpoint is reported as a warning and blocks nothing. An endpoint that was acknowledged is stored and returned unchanged.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -13,27 +13,27 @@ use fairway_zonefile::rdata_from_text;
 
 use super::rows_wire::Row;
 
-/// An endpoint that is kept, with what it means.
+/// A stored endpoint with its meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadRow {
-    /// As it is kept.
+    /// The stored endpoint.
     pub row: Row,
-    /// The name; none where it is not one.
+    /// The name; `None` if it is invalid.
     pub name: Option<Name>,
-    /// The name as it is told, without its final dot; else what stands in its place, as plans compare it.
+    /// The name in its usual spelling without the final dot. An invalid name is kept as ExternalDNS compares it.
     pub text: Arc<str>,
-    /// What it means.
+    /// The meaning.
     pub meaning: Meaning,
-    /// What is odd about it.
-    pub odd: Vec<String>,
+    /// Problems, for people.
+    pub problems: Vec<String>,
 }
 
-/// What an endpoint means.
+/// The meaning of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning {
-    /// Addresses that are offered for a steered name.
+    /// Addresses for a steered name.
     Addresses(Vec<IpAddr>, Arc<ContributedSpec>),
-    /// Nothing that can be served.
+    /// An endpoint that cannot be served.
     Nothing,
     /// Records that are served as they are.
     Records(RecordSet),
@@ -41,47 +41,48 @@ pub enum Meaning {
 
 impl ReadRow {
     pub(crate) fn new(row: Row) -> Self {
-        let mut odd = Vec::new();
+        let mut problems = Vec::new();
         let endpoint = &row.endpoint;
         let name = endpoint.dns_name.parse::<Name>().map(|name| name.to_lowercase());
-        let name = name.map_err(|error| odd.push(format!("it is no domain name: {error}"))).ok();
+        let name = name.map_err(|error| problems.push(format!("invalid domain name: {error}"))).ok();
         let rtype = endpoint.record_type.parse::<Rtype>().ok().filter(|rtype| !rtype.is_meta());
         let meaning = match (&name, rtype) {
             (Some(_), Some(Rtype::A | Rtype::AAAA)) => {
-                let addresses = addresses(endpoint, &mut odd);
-                let wanted = wanted(endpoint, &mut odd);
+                let addresses = addresses(endpoint, &mut problems);
+                let wanted = wanted(endpoint, &mut problems);
                 if addresses.is_empty() { Meaning::Nothing } else { Meaning::Addresses(addresses, Arc::new(wanted)) }
             }
-            (Some(name), Some(rtype)) => match records(endpoint, name, rtype, &mut odd) {
+            (Some(name), Some(rtype)) => match records(endpoint, name, rtype, &mut problems) {
                 Some(set) => Meaning::Records(set),
                 None => Meaning::Nothing,
             },
             (Some(_), None) => {
-                odd.push(format!("{:.40?} is no type of records", endpoint.record_type));
+                problems.push(format!("{:.40?} is not a record type", endpoint.record_type));
                 Meaning::Nothing
             }
             (None, _) => Meaning::Nothing,
         };
         let text = name.as_ref().map_or_else(|| plain_name(&endpoint.dns_name), |name| plain_name(&name.to_string()));
-        Self { text: text.into(), row, name, meaning, odd }
+        Self { text: text.into(), row, name, meaning, problems }
     }
 
-    /// Whether its name can be spelled in another way, so that its rows need not lie in one part.
-    pub fn is_spelled_otherwise(&self) -> bool {
+    /// Returns true if the spelling of its name differs from the text, so that other rows of the name may be in another part.
+    pub fn is_respelled(&self) -> bool {
         plain_name(&self.row.endpoint.dns_name) != *self.text
     }
 
-    /// Who the endpoint belongs to, where it tells.
-    pub fn told_owner(&self) -> Option<&str> {
+    /// Returns the owner that the endpoint itself declares.
+    pub fn declared_owner(&self) -> Option<&str> {
         let endpoint = &self.row.endpoint;
         let own = endpoint.labels.get("owner").map(String::as_str);
         own.or_else(|| endpoint.targets.iter().find_map(|target| heritage_owner(target))).filter(|own| !own.is_empty())
     }
 
-    /// The name whose owner a record of the registry tells: its label says which, else its own name does, as `a-www` for `www`.
+    /// Returns the name whose owner this record of the registry declares. The name is in its label, or follows from its own name, as `www`
+    /// from `a-www`.
     pub fn companion_of(&self) -> Option<String> {
         let endpoint = &self.row.endpoint;
-        if !endpoint.record_type.eq_ignore_ascii_case("TXT") || self.told_owner().is_none() {
+        if !endpoint.record_type.eq_ignore_ascii_case("TXT") || self.declared_owner().is_none() {
             return None;
         }
         if let Some(owned) = endpoint.labels.get("ownedRecord") {
@@ -93,55 +94,56 @@ impl ReadRow {
     }
 }
 
-/// The owner in a record of the TXT registry: `heritage=external-dns,external-dns/owner=NAME,…`.
+/// Returns the owner in a record of the TXT registry: `heritage=external-dns,external-dns/owner=NAME,…`.
 fn heritage_owner(target: &str) -> Option<&str> {
     let pairs = target.trim_matches('"').strip_prefix("heritage=external-dns,")?;
     pairs.split(',').find_map(|pair| pair.strip_prefix("external-dns/owner="))
 }
 
-fn addresses(endpoint: &Endpoint, odd: &mut Vec<String>) -> Vec<IpAddr> {
+fn addresses(endpoint: &Endpoint, problems: &mut Vec<String>) -> Vec<IpAddr> {
     let wants_v4 = endpoint.record_type.eq_ignore_ascii_case("A");
     let mut addresses = Vec::with_capacity(endpoint.targets.len());
     for target in &endpoint.targets {
         match target.parse::<IpAddr>().ok().filter(|address| address.is_ipv4() == wants_v4) {
             Some(address) => addresses.push(address),
-            None => odd.push(format!("{target:.60?} is no address of type {}", endpoint.record_type)),
+            None => problems.push(format!("{target:.60?} is not an address of type {}", endpoint.record_type)),
         }
     }
     if endpoint.targets.is_empty() {
-        odd.push("it has no target".to_owned());
+        problems.push("it has no target".to_owned());
     }
-    odd.truncate(ODD_MAX);
+    problems.truncate(PROBLEMS_MAX);
     addresses
 }
 
-fn records(endpoint: &Endpoint, name: &Name, rtype: Rtype, odd: &mut Vec<String>) -> Option<RecordSet> {
+fn records(endpoint: &Endpoint, name: &Name, rtype: Rtype, problems: &mut Vec<String>) -> Option<RecordSet> {
     if matches!(rtype, Rtype::SOA) {
-        odd.push("a zone's SOA is its own".to_owned());
+        problems.push("SOA records cannot be contributed: the zone has its own".to_owned());
         return None;
     }
-    let ttl = ttl_of(endpoint, odd).unwrap_or(RECORDS_TTL);
+    let ttl = ttl_of(endpoint, problems).unwrap_or(RECORDS_TTL);
     let mut rdatas = Vec::with_capacity(endpoint.targets.len());
     for target in &endpoint.targets {
         let read = match rtype {
             Rtype::TXT => text(target),
-            // Names of targets are whole, with a final dot or without.
+            // Target names are absolute, with or without a final dot.
             _ => rdata_from_text(rtype, target.as_bytes(), &Name::root()).map_err(|error| error.to_string()),
         };
         match read {
             Ok(rdata) => rdatas.push(rdata),
-            Err(what) => odd.push(format!("{target:.60?}: {what}")),
+            Err(what) => problems.push(format!("{target:.60?}: {what}")),
         }
     }
     if endpoint.targets.is_empty() {
-        odd.push("it has no target".to_owned());
+        problems.push("it has no target".to_owned());
     }
-    odd.truncate(ODD_MAX);
+    problems.truncate(PROBLEMS_MAX);
     let set = RecordSet::new(name.clone(), rtype, ttl, rdatas);
     (!set.rdatas.is_empty()).then_some(set)
 }
 
-/// TXT data of a target: character strings in quotes, or one text as it is; each is cut where it is longer than 255 octets.
+/// Returns the TXT data of a target: quoted character strings, or one unquoted text. Strings are split after 255 octets (RFC 1035 section
+/// 3.3).
 fn text(target: &str) -> Result<Box<[u8]>, String> {
     let strings = if target.starts_with('"') { quoted(target)? } else { vec![target.as_bytes().to_vec()] };
     let mut rdata = Vec::with_capacity(target.len() + 16);
@@ -156,19 +158,19 @@ fn text(target: &str) -> Result<Box<[u8]>, String> {
     }
     match rdata.len() {
         0..=TXT_MAX => Ok(rdata.into()),
-        length => Err(format!("{length} octets of text are more than the {TXT_MAX} that one record may have")),
+        length => Err(format!("the text has {length} octets; one record has {TXT_MAX} at most")),
     }
 }
 
-/// Strings in quotes with white space between; `\"`, `\\` and `\DDD` stand for one octet each (RFC 1035 section 5.1).
+/// Returns quoted strings that are separated by white space. `\"`, `\\` and `\DDD` are one byte each (RFC 1035 section 5.1).
 fn quoted(target: &str) -> Result<Vec<Vec<u8>>, String> {
     let mut strings = Vec::new();
     let mut rest = target.as_bytes().iter().copied();
-    while let Some(octet) = rest.next() {
-        match octet {
+    while let Some(byte) = rest.next() {
+        match byte {
             b' ' | b'\t' => continue,
             b'"' => {}
-            _ => return Err("something stands between its strings".to_owned()),
+            _ => return Err("there is text between the quoted strings".to_owned()),
         }
         let mut string = Vec::new();
         loop {
@@ -176,7 +178,7 @@ fn quoted(target: &str) -> Result<Vec<Vec<u8>>, String> {
                 None => return Err("the closing quote is missing".to_owned()),
                 Some(b'"') => break,
                 Some(b'\\') => string.push(escaped(&mut rest)?),
-                Some(octet) => string.push(octet),
+                Some(byte) => string.push(byte),
             }
         }
         strings.push(string);
@@ -198,20 +200,20 @@ fn escaped(rest: &mut impl Iterator<Item = u8>) -> Result<u8, String> {
     u8::try_from(value).map_err(|_| wrong())
 }
 
-fn ttl_of(endpoint: &Endpoint, odd: &mut Vec<String>) -> Option<Ttl> {
+fn ttl_of(endpoint: &Endpoint, problems: &mut Vec<String>) -> Option<Ttl> {
     if endpoint.record_ttl == 0 {
         return None;
     }
     let ttl = u32::try_from(endpoint.record_ttl).ok().and_then(|secs| Ttl::from_secs(secs).ok());
     if ttl.is_none() {
-        odd.push(format!("{} is no TTL in seconds", endpoint.record_ttl));
+        problems.push(format!("{} is not a TTL in seconds", endpoint.record_ttl));
     }
     ttl
 }
 
-/// What the properties say.
-fn wanted(endpoint: &Endpoint, odd: &mut Vec<String>) -> ContributedSpec {
-    let mut wanted = ContributedSpec { ttl: ttl_of(endpoint, odd), ..ContributedSpec::default() };
+/// Reads the properties.
+fn wanted(endpoint: &Endpoint, problems: &mut Vec<String>) -> ContributedSpec {
+    let mut wanted = ContributedSpec { ttl: ttl_of(endpoint, problems), ..ContributedSpec::default() };
     let mut health = Health::default();
     for property in &endpoint.provider_specific {
         let Some(word) = property.name.strip_prefix(PREFIX) else { continue };
@@ -230,28 +232,30 @@ fn wanted(endpoint: &Endpoint, odd: &mut Vec<String>) -> ContributedSpec {
             _ => {
                 let known = KNOWN.iter().map(|(word, _)| *word);
                 let hint = closest(word, known).map_or_else(String::new, |best| format!("; did you mean gslb-{best}?"));
-                odd.push(format!("webhook-gslb-{word:.60} is not known{hint}"));
+                problems.push(format!("webhook-gslb-{word:.60} is unknown{hint}"));
                 continue;
             }
         };
         if !read {
             let expected = KNOWN.iter().find(|(known, _)| *known == word).map_or("", |(_, expected)| expected);
-            odd.push(format!("webhook-gslb-{word} is {value:.60?}; give {expected}"));
+            problems.push(format!("webhook-gslb-{word} is {value:.60?}; give {expected}"));
         }
     }
     wanted.monitor = health.monitor();
-    odd.truncate(ODD_MAX);
+    problems.truncate(PROBLEMS_MAX);
     wanted
 }
 
-/// Sets what was read; tells whether anything was.
-fn set<T>(place: &mut Option<T>, value: Option<T>) -> bool {
-    let read = value.is_some();
-    *place = value.or_else(|| place.take());
-    read
+/// Sets a field if there is a value. Returns true if there is one.
+fn set<T>(field: &mut Option<T>, value: Option<T>) -> bool {
+    let is_some = value.is_some();
+    if is_some {
+        *field = value;
+    }
+    is_some
 }
 
-/// A number of seconds, or a time with its unit.
+/// Reads a TTL: seconds, or a duration with a unit.
 fn ttl_of_text(text: &str) -> Option<Ttl> {
     let secs = text.parse().ok().or_else(|| {
         let time = fairway_config::parse_duration(text).ok().filter(|time| time.subsec_nanos() == 0)?;
@@ -266,15 +270,15 @@ fn policy(text: &str) -> Option<fairway_model::Policy> {
 }
 
 fn path(text: &str) -> Option<String> {
-    let sound = text.starts_with('/') && text.len() <= 1_024 && text.bytes().all(|octet| octet.is_ascii_graphic());
-    sound.then(|| text.to_owned())
+    let is_valid = text.starts_with('/') && text.len() <= 1_024 && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_valid.then(|| text.to_owned())
 }
 
 fn is_word(text: &str) -> bool {
     (1..=64).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-/// What is said of a member's check.
+/// The properties of a health check.
 #[derive(Default)]
 struct Health {
     scheme: Option<&'static str>,
@@ -283,7 +287,7 @@ struct Health {
 }
 
 impl Health {
-    /// The monitor that it comes to; none where nothing is said.
+    /// Returns the monitor, or `None` without properties.
     fn monitor(self) -> Option<(MonitorName, Arc<Monitor>)> {
         let Self { scheme, port, path } = self;
         if scheme.is_none() && port.is_none() && path.is_none() {
@@ -307,7 +311,7 @@ impl Health {
         let (check, text) = match scheme {
             "none" => (Check::Always, "webhook+none".to_owned()),
             "tcp" => (Check::Tcp { port }, format!("webhook+tcp+{port}")),
-            // Which name a gateway's certificate has is not known here: what counts is that it answers.
+            // The name in the gateway's certificate is unknown here, so the certificate is not verified.
             "https" => {
                 let tls = TlsCheck { verify: false, ..TlsCheck::default() };
                 (Check::Http(http(Some(tls))), format!("webhook+https+{port}+{}", super::name_part(&path)))
@@ -318,11 +322,11 @@ impl Health {
     }
 }
 
-/// What the names of our properties begin with.
+/// Prefix of the names of our properties.
 const PREFIX: &str = "webhook/gslb-";
-/// How a member can be checked.
+/// Schemes of health checks.
 const SCHEMES: &[&str] = &["http", "https", "none", "tcp"];
-/// Our properties, and what each takes.
+/// Names of our properties, and their values.
 const KNOWN: &[(&str, &str)] = &[
     ("answers", "a number from 1 to 8"),
     ("cluster", "the name of a declared cluster"),
@@ -335,17 +339,17 @@ const KNOWN: &[(&str, &str)] = &[
     ("ttl", "a number of seconds, or a time like 30s"),
     ("weight", "a number from 0 to 65535"),
 ];
-/// Types whose word stands before the name in the registry.
+/// Record types that the registry puts before a name.
 const REGISTRY_TYPES: &[&str] = &["a", "aaaa", "cname", "mx", "naptr", "ns", "ptr", "srv", "txt"];
-/// TTL of records of which nothing is said, as most providers of ExternalDNS have it.
+/// Default TTL of records: 300 s, as in most providers of ExternalDNS.
 const RECORDS_TTL: Ttl = match Ttl::from_secs(300) {
     Ok(ttl) => ttl,
     Err(_) => Ttl::STEERED,
 };
-/// What a message holds beside the head and the name of a record.
+/// Octets of TXT data in a message of 65,535, which also has a header, the question and the owner name.
 const TXT_MAX: usize = 65_000;
-/// Most oddities that are told of one endpoint.
-const ODD_MAX: usize = 5;
+/// Problems that are reported of one endpoint.
+const PROBLEMS_MAX: usize = 5;
 
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,14 @@
-//! Endpoints as they lie in an object of the store: those of one client whose names fall into one part.
+//! Objects of the store that hold webhook contributions: rows of one client, and the time of its last call.
 
 use fairway_providers::{Endpoint, Json};
 use serde::{Deserialize, Serialize};
 
-/// An endpoint that is kept.
+/// One endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Since when there is one with this key, in seconds since 1970.
+    /// Time when an endpoint with this key was first contributed, in seconds since 1970.
     pub since: u64,
-    /// As it was adjusted.
+    /// The endpoint as it was adjusted.
     pub endpoint: Endpoint,
 }
 
@@ -17,9 +17,14 @@ struct Part {
     rows: Vec<Row>,
 }
 
-/// The rows of an object.
-pub(super) fn read(octets: &[u8]) -> Result<Vec<Row>, String> {
-    Part::from_json(octets).map(|part| part.rows)
+/// Reads the rows of an object.
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<Row>, String> {
+    Part::from_json(bytes).map(|part| part.rows)
+}
+
+/// Returns an object with these rows.
+pub(super) fn write(rows: Vec<Row>) -> Vec<u8> {
+    Part { rows }.to_json()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -27,17 +32,12 @@ struct Seen {
     seen: u64,
 }
 
-/// When a client was heard of, in seconds since 1970.
-pub fn read_seen(octets: &[u8]) -> Result<u64, String> {
-    Seen::from_json(octets).map(|seen| seen.seen)
+/// Reads the time of a client's last call, in seconds since 1970.
+pub(crate) fn read_seen(bytes: &[u8]) -> Result<u64, String> {
+    Seen::from_json(bytes).map(|seen| seen.seen)
 }
 
-/// The octets of that.
+/// Returns an object with the time of a client's last call.
 pub(super) fn write_seen(seen: u64) -> Vec<u8> {
     Seen { seen }.to_json()
-}
-
-/// The octets of an object with these rows.
-pub(super) fn write(rows: Vec<Row>) -> Vec<u8> {
-    Part { rows }.to_json()
 }

@@ -1,6 +1,8 @@
-//! What clients contribute, as it would be served.
+//! Merged contributions of webhook clients.
 
-use fairway_model::{ClusterName, DeclaredClusters, Diagnostic, FileLocation, Rtype, SharedNamePolicy, ZoneSpec};
+use fairway_model::{
+    ClusterName, DeclaredClusters, Diagnostic, FileLocation, Permille, Rtype, SharedNamePolicy, ZoneSpec,
+};
 use fairway_providers::Endpoint;
 
 use super::*;
@@ -24,12 +26,18 @@ fn zone() -> DesiredState {
     DesiredState { zones: [(name.clone(), ZoneSpec::new(name))].into(), ..DesiredState::default() }
 }
 
-fn joined(rows: &[(Scope, Vec<ReadRow>)], left: &LeftNames) -> Contributed {
-    let clients: Vec<Rows<'_>> = rows.iter().map(|(scope, rows)| (scope.clone(), rows.iter().collect())).collect();
+fn merged(rows: &[(Scope, Vec<ReadRow>)], rejected: &RejectedNames) -> Contributed {
+    let clients: Vec<ClientRows<'_>> =
+        rows.iter().map(|(scope, rows)| (scope.clone(), rows.iter().collect())).collect();
     let (zones, clusters) = (zone(), DeclaredClusters::default());
-    let beside =
-        Beside { zones: &zones, clusters: &clusters, steered: &|_| None, shared: SharedNamePolicy::Refuse, left };
-    Contributed::merged(None, brought(&clients, |_| Permille::WHOLE), &beside).unwrap()
+    let shared = SharedNamePolicy::Refuse;
+    let context = MergeContext { zones: &zones, clusters: &clusters, steered: &|_| None, shared, rejected };
+    let mut owned = Vec::new();
+    for (scope, rows) in &clients {
+        let owners = RowOwners::of(scope, rows);
+        owned.extend(rows.iter().map(|row| OwnedRow { owner: owners.of_row(row), lease_weight: Permille::WHOLE, row }));
+    }
+    Contributed::merged(None, owned, &context).unwrap()
 }
 
 fn scope(name: &str) -> Scope {
@@ -38,7 +46,7 @@ fn scope(name: &str) -> Scope {
 
 fn members(contributed: &Contributed) -> Vec<&str> {
     contributed
-        .united
+        .merged_names
         .desired()
         .pools
         .values()
@@ -48,79 +56,80 @@ fn members(contributed: &Contributed) -> Vec<&str> {
 }
 
 #[test]
-fn both_families_of_an_owner_are_one_member_and_its_registry_is_none() {
+fn both_address_families_of_an_owner_are_one_member() {
     let rows = vec![
         row("shop.gslb.example", "A", "192.0.2.1", "", ""),
         row("shop.gslb.example", "AAAA", "2001:db8::1", "", ""),
         row("a-shop.gslb.example", "TXT", "\"heritage=external-dns,external-dns/owner=t1\"", "", ""),
     ];
-    let joined = joined(&[(scope("east"), rows)], &LeftNames::new());
-    assert_eq!(joined.united.desired().clusters.len(), 1);
-    assert_eq!(joined.united.desired().clusters.values().next().unwrap().addresses.len(), 2);
-    assert_eq!(members(&joined).len(), 1);
-    assert_eq!(joined.records.keys().map(|(_, rtype)| *rtype).collect::<Vec<_>>(), [Rtype::TXT]);
-    assert_eq!(joined.conditions_len(), 0);
+    let all = merged(&[(scope("east"), rows)], &RejectedNames::new());
+    assert_eq!(all.merged_names.desired().clusters.len(), 1);
+    assert_eq!(all.merged_names.desired().clusters.values().next().unwrap().addresses.len(), 2);
+    assert_eq!(members(&all).len(), 1);
+    assert_eq!(all.records.records.keys().map(|(_, rtype)| *rtype).collect::<Vec<_>>(), [Rtype::TXT]);
+    assert_eq!(all.warnings_len(), 0);
 }
 
 #[test]
-fn at_the_root_labels_then_the_registry_tell_whose_a_row_is() {
+fn owner_without_base_path_is_in_the_label_or_the_registry() {
     let rows = [
         row("a.gslb.example", "A", "192.0.2.1", "x", "t1"),
         row("a.gslb.example", "A", "192.0.2.2", "y", ""),
         row("a-a.gslb.example", "TXT", "\"heritage=external-dns,external-dns/owner=t2\"", "y", ""),
         row("b.gslb.example", "A", "192.0.2.3", "", ""),
     ];
-    let owners = Owners::of(&Scope::Root, &rows.iter().collect::<Vec<_>>());
-    let told: Vec<_> = rows.iter().map(|row| owners.of_row(row).to_string()).collect();
-    assert_eq!(told, ["t1", "t2", "t2", "default"]);
+    let row_owners = RowOwners::of(&Scope::Root, &rows.iter().collect::<Vec<_>>());
+    let owners: Vec<_> = rows.iter().map(|row| row_owners.of_row(row).to_string()).collect();
+    assert_eq!(owners, ["t1", "t2", "t2", "default"]);
 }
 
 #[test]
-fn a_name_outside_the_zones_and_a_cname_beside_addresses_are_told() {
+fn name_outside_the_zones_and_cname_with_addresses_are_warnings() {
     let rows = vec![
         row("a.elsewhere.test", "A", "192.0.2.1", "", ""),
         row("b.gslb.example", "A", "192.0.2.1", "", ""),
         row("b.gslb.example", "CNAME", "c.example", "", ""),
     ];
-    let joined = joined(&[(scope("east"), rows)], &LeftNames::new());
-    let told: Vec<_> = joined.conditions().map(|told| format!("{} {}", told.name, told.message)).collect();
-    assert_eq!(told[0], "a.elsewhere.test it is in no declared zone");
-    assert!(told[1].starts_with("b.gslb.example other records are offered for the name"), "{told:?}");
-    assert_eq!(joined.united.desired().names.len(), 1);
+    let all = merged(&[(scope("east"), rows)], &RejectedNames::new());
+    let owners: Vec<_> = all.warnings().map(|owners| format!("{} {}", owners.name, owners.message)).collect();
+    assert_eq!(owners[0], "a.elsewhere.test it is in no declared zone");
+    assert!(owners[1].starts_with("b.gslb.example other records are contributed to the name"), "{owners:?}");
+    assert_eq!(all.merged_names.desired().names.len(), 1);
 }
 
 #[test]
-fn records_of_two_owners_unite_and_of_two_cnames_the_first_holds() {
+fn records_of_two_owners_are_joined_and_the_older_cname_is_used() {
     let own = |target: &str| {
         vec![row("t.gslb.example", "TXT", target, "", ""), row("c.gslb.example", "CNAME", target, "", "")]
     };
-    let joined = joined(&[(scope("a"), own("x.example")), (scope("b"), own("y.example"))], &LeftNames::new());
-    let count =
-        |rtype| joined.records.values().filter(|set| set.rtype == rtype).map(|set| set.rdatas.len()).sum::<usize>();
+    let all = merged(&[(scope("a"), own("x.example")), (scope("b"), own("y.example"))], &RejectedNames::new());
+    let count = |rtype| {
+        all.records.records.values().filter(|set| set.rtype == rtype).map(|set| set.rdatas.len()).sum::<usize>()
+    };
     assert_eq!((count(Rtype::TXT), count(Rtype::CNAME)), (2, 1));
-    assert_eq!(joined.conditions_len(), 1);
+    assert_eq!(all.warnings_len(), 1);
 }
 
 #[test]
-fn a_name_that_is_at_fault_is_left_out_alone() {
+fn only_the_name_with_an_error_is_rejected() {
     let rows = vec![row("a.gslb.example", "A", "192.0.2.1", "", ""), row("b.gslb.example", "A", "192.0.2.2", "", "")];
     let clients = [(scope("east"), rows)];
-    let (mut left, whole) = (LeftNames::new(), joined(&clients, &LeftNames::new()));
+    let (mut rejected, whole) = (RejectedNames::new(), merged(&clients, &RejectedNames::new()));
     let name: Name = "a.gslb.example".parse().unwrap();
-    let fault = |subject| {
-        Diagnostic::error(FileLocation::file("zone"), "an address stands there", "take it out").about(subject)
+    let error = |subject| {
+        Diagnostic::error(FileLocation::file("zone"), "the name has an address", "take it out").about(subject)
     };
-    assert!(whole.leave_out(&[fault(Subject::Pool(pool_name(&name)))], &mut left));
-    assert!(!whole.leave_out(&[fault(Subject::Name("else.example".parse().unwrap()))], &mut left));
-    let rest = joined(&clients, &left);
+    assert!(whole.reject(&[error(Subject::Pool(pool_name(&name)))], &mut rejected));
+    assert!(!whole.reject(&[error(Subject::Name("else.example".parse().unwrap()))], &mut rejected));
+    let rest = merged(&clients, &rejected);
     assert_eq!(members(&rest), ["at+192.0.2.2"]);
-    assert!(rest.conditions().next().unwrap().message.contains("an address stands there"));
-    assert!(!whole.leave_out(&[fault(Subject::Name(name))], &mut left));
-    assert!(whole.leave_out(&[fault(Subject::Cluster(ClusterName::new("at+192.0.2.2").unwrap()))], &mut left));
+    assert!(rest.warnings().next().unwrap().message.contains("the name has an address"));
+    assert!(!whole.reject(&[error(Subject::Name(name))], &mut rejected));
+    assert!(whole.reject(&[error(Subject::Cluster(ClusterName::new("at+192.0.2.2").unwrap()))], &mut rejected));
 }
 
 #[test]
-fn no_two_names_share_a_pool_and_every_name_has_one() {
+fn names_have_distinct_pools() {
     let long = |end: &str| format!("{}.{}.{}.{end}.example", "a".repeat(63), "b".repeat(63), "c".repeat(40));
     let names = ["*.gslb.example", "a.gslb.example", "+2a.gslb.example", "a-.example", &long("x"), &long("y")];
     let pools: BTreeSet<_> = names.iter().map(|name| pool_name(&name.parse().unwrap())).collect();
@@ -128,10 +137,10 @@ fn no_two_names_share_a_pool_and_every_name_has_one() {
 }
 
 #[test]
-fn the_rows_of_a_name_lie_in_one_part_whatever_their_type() {
+fn rows_of_a_name_are_in_one_part() {
     let key = part_key(&scope("east"), "shop.gslb.example");
     assert_eq!(scope_of(&key), Some(scope("east")));
     assert_eq!(scope_of(&part_key(&Scope::Root, "x")), Some(Scope::Root));
     let parts: BTreeSet<_> = (0..100_000).map(|n| part_key(&Scope::Root, &format!("n{n}.example"))).collect();
-    assert_eq!(parts.len(), usize::try_from(PARTS).unwrap());
+    assert_eq!(parts.len(), usize::try_from(keys::PARTS).unwrap());
 }

@@ -1,81 +1,124 @@
-//! The intents among declared objects: which names they claim, and what they declare on the clusters there are.
+//! The intents among declared objects: the names they claim, and what they declare.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
-use fairway_model::{
-    Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SteeredName, Subject, Timestamp,
-    intent::{DnsUpdateRecord, Intent},
-};
-
-use super::{Declared, LeftOut, Says, Wish, key_of, whole};
 use fairway_config::ObjectError;
 use fairway_intents::{Clusters, Elements, StoredIntent, is_of_intent, object_name, runs, wishes};
+use fairway_model::{
+    Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SharedMap, SteeredName, Subject, Timestamp,
+    intent::{DnsUpdateRecord, Intent},
+};
 use fairway_store::objects::{Key, Kind, Prefix};
 
-/// That an intent wants to be answered at a name. In order, the oldest of a name comes first.
-pub(super) type Claim = (Name, Timestamp, Key);
+use super::{
+    Declared, ObjectErrors, key_of,
+    object::{DeclaredObject, whole},
+    ranges::before_all,
+};
 
-impl Wish {
-    pub(crate) fn stored(&self) -> Option<&StoredIntent> {
-        match &self.says {
-            Ok(Says::Intent(stored)) => Some(stored),
-            _ => None,
+/// The claim of an intent to a name. Of several claims to one name, the oldest holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Claim {
+    name: Name,
+    since: Timestamp,
+    key: Key,
+}
+
+/// All claims by name, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Claims(SharedMap<Name, Arc<[(Timestamp, Key)]>>);
+
+impl Claims {
+    pub(crate) fn insert(&mut self, claim: Claim) {
+        let mut of_name = self.0.get(&claim.name).map(|claims| claims.to_vec()).unwrap_or_default();
+        let new = (claim.since, claim.key);
+        if let Err(at) = of_name.binary_search(&new) {
+            of_name.insert(at, new);
+        }
+        self.0.insert(claim.name, of_name.into());
+    }
+
+    pub(crate) fn remove(&mut self, claim: &Claim) {
+        let Some(of_name) = self.0.get(&claim.name) else { return };
+        let others: Vec<_> = of_name.iter().filter(|(_, key)| *key != claim.key).cloned().collect();
+        if others.is_empty() {
+            self.0.remove(&claim.name);
+        } else {
+            self.0.insert(claim.name.clone(), others.into());
         }
     }
 
-    pub(crate) fn claim(&self) -> Option<Claim> {
-        let stored = self.stored().filter(|stored| is_exposed(&stored.key))?;
-        Some((stored.answered.clone()?, stored.created, stored.key.clone()))
+    /// Returns the intents that claim a name, the oldest first.
+    pub(crate) fn of(&self, name: &Name) -> impl Iterator<Item = &Key> {
+        self.0.get(name).into_iter().flat_map(|claims| claims.iter().map(|(_, key)| key))
+    }
+}
+
+impl FromIterator<Claim> for Claims {
+    fn from_iter<T: IntoIterator<Item = Claim>>(claims: T) -> Self {
+        let mut claims: Vec<Claim> = claims.into_iter().collect();
+        claims.sort_unstable();
+        let of_name = |claims: &[Claim]| {
+            let all = claims.iter().map(|claim| (claim.since, claim.key.clone()));
+            (claims[0].name.clone(), all.collect())
+        };
+        Self(claims.chunk_by(|a, b| a.name == b.name).map(of_name).collect())
+    }
+}
+
+impl DeclaredObject {
+    /// Returns the claim of an intent.
+    pub(super) fn claim(&self) -> Option<Claim> {
+        let intent = self.intent().filter(|intent| is_exposed(&intent.key))?;
+        Some(Claim { name: intent.answered.clone()?, since: intent.created, key: intent.key.clone() })
     }
 }
 
 impl Declared {
-    /// The intent at a key, if there is one.
+    /// Returns the intent at a key.
     pub fn intent(&self, key: &Key) -> Option<&Intent> {
         self.stored(key).map(|stored| &stored.intent)
     }
 
-    /// All intents, and what belongs to them.
+    /// Returns all intents and their parts.
     pub fn all_intents(&self) -> impl Iterator<Item = &StoredIntent> {
-        self.objects.values().filter_map(|wish| wish.stored())
+        self.objects.values().filter_map(|object| object.intent())
     }
 
-    /// The intents that claim a name, the oldest first.
+    /// Returns the intents that claim a name, the oldest first.
     pub fn claimants(&self, name: &Name) -> impl Iterator<Item = &Key> {
-        let lowest = Key::new(Kind::AccessPoint, &["!"; 8]).expect("no intent that is exposed comes before it");
-        let own = self.claims.after(&(name.clone(), Timestamp::from_secs(0), lowest)).map(|(claim, ())| claim);
-        let name = name.clone();
-        own.take_while(move |(claimed, ..)| *claimed == name).map(|(.., key)| key)
+        self.claims.of(name)
     }
 
     fn stored(&self, key: &Key) -> Option<&StoredIntent> {
-        self.objects.get(key)?.stored()
+        self.objects.get(key)?.intent()
     }
 
+    /// Returns the name that an intent claims.
     pub(crate) fn claimed_by(&self, key: &Key) -> Option<Name> {
-        self.objects.get(key)?.claim().map(|(name, ..)| name)
+        self.objects.get(key)?.claim().map(|claim| claim.name)
     }
 
-    /// What lies right below an intent and is part of it, in the order of the keys.
-    fn below<'a>(&'a self, key: &Key) -> impl Iterator<Item = &'a StoredIntent> + use<'a> {
+    /// Returns the parts of an intent, which are right below it, in the order of their keys.
+    fn parts_of_intent<'a>(&'a self, key: &Key) -> impl Iterator<Item = &'a StoredIntent> + use<'a> {
         let kind = if key.kind() == Kind::Compound { Kind::InboundOfCompound } else { Kind::Client };
         let names: Vec<&str> = key.names().collect();
-        self.under(kind, &names).filter_map(|wish| wish.stored())
+        self.under(kind, &names).filter_map(|object| object.intent())
     }
 
-    /// The names that intents of a project claim, and as what they are steered; those that somebody else has left out. One whose intent
-    /// does not fit now is not steered.
-    pub fn names_of<'a>(
+    /// Returns the names that intents of a project claim, with the steered name if the intent is served. Names that belong to others are left
+    /// out.
+    pub(crate) fn names_of<'a>(
         &'a self,
         project: &str,
         desired: &'a DesiredState,
     ) -> impl Iterator<Item = (Name, Option<&'a SteeredName>)> + use<'a> {
         let all = self.under(Kind::Compound, &[project]).chain(self.under(Kind::Inbound, &[project]));
-        all.filter_map(move |wish| {
-            let (name, _, key) = wish.claim()?;
+        all.filter_map(move |object| {
+            let Claim { name, key, .. } = object.claim()?;
             match desired.names.get(&name) {
                 None => Some((name, None)),
                 Some(steered) => (steered.pool.as_str() == object_name(&key)).then_some((name, Some(steered))),
@@ -83,43 +126,41 @@ impl Declared {
         })
     }
 
-    /// The records of where to publish, in the order of their keys.
-    pub fn updates(&self) -> impl Iterator<Item = (&Key, &DnsUpdateRecord)> {
-        self.under(Kind::DnsUpdateRecord, &[]).filter_map(|wish| match wish.stored()? {
+    /// Returns the DNS update records, in the order of their keys.
+    pub(crate) fn updates(&self) -> impl Iterator<Item = (&Key, &DnsUpdateRecord)> {
+        self.under(Kind::DnsUpdateRecord, &[]).filter_map(|object| match object.intent()? {
             StoredIntent { key, intent: Intent::DnsUpdateRecord(record), .. } => Some((key, record)),
             _ => None,
         })
     }
 
-    /// The objects of a kind whose outer names are these, which must be fewer than it has.
-    fn under<'a>(&'a self, kind: Kind, names: &[&str]) -> impl Iterator<Item = &'a Wish> + use<'a> {
-        let prefix = Prefix::new(kind, names).expect("it has more names, and these are of a key");
-        // No name comes before `!`.
-        let lowest: Vec<&str> = (0..kind.names()).map(|at| names.get(at).copied().unwrap_or("!")).collect();
-        let first = Key::new(kind, &lowest).expect("it has as many names as its kind");
-        let (at, behind) = (self.objects.get_key_value(&first), self.objects.after(&first));
-        at.into_iter().chain(behind).take_while(move |(key, _)| prefix.holds(key)).map(|(_, wish)| &**wish)
+    /// Returns the objects of a kind whose first names are these, fewer than the kind has.
+    fn under<'a>(&'a self, kind: Kind, names: &[&str]) -> impl Iterator<Item = &'a DeclaredObject> + use<'a> {
+        let prefix = Prefix::new(kind, names).expect("fewer names than the kind has, taken from keys");
+        let first = before_all(kind, names);
+        let (at, after) = (self.objects.get_key_value(&first), self.objects.after(&first));
+        at.into_iter().chain(after).take_while(move |(key, _)| prefix.holds(key)).map(|(_, object)| &**object)
     }
 
     /// Adds what these intents declare, without rejected ones. Returns the intents that are not served, with the reason.
     ///
     /// A rejected intent keeps its claim to its name: no other intent takes its place.
-    pub fn add_intents(
+    pub(crate) fn add_intents(
         &self,
         intents: &[&StoredIntent],
         files: &DesiredState,
         desired: &mut DesiredState,
-        rejected: &LeftOut,
-    ) -> LeftOut {
-        let (mut unanswered, mut made) = (Vec::new(), Made::default());
-        for wish in self.evaluated(intents, files, rejected) {
-            match answered(wish, |name| desired.names.contains_key(name)) {
-                Ok((_, elements)) => made.push(elements),
-                Err(why) => unanswered.push(why),
+        rejected: &ObjectErrors,
+    ) -> ObjectErrors {
+        let (mut unserved, mut elements) = (Vec::new(), IntentElements::default());
+        for intent in self.evaluated(intents, files, rejected) {
+            match answered(intent, |name| desired.names.contains_key(name)) {
+                Ok((_, of_intent)) => elements.push(of_intent),
+                Err(why) => unserved.push(why),
             }
         }
-        made.add_to(desired);
-        unanswered.into_iter().collect()
+        elements.add_to(desired);
+        unserved.into_iter().collect()
     }
 
     /// Returns what intents declare on the clusters of files and objects, without rejected ones.
@@ -127,30 +168,30 @@ impl Declared {
         &self,
         intents: &[&StoredIntent],
         files: &DesiredState,
-        rejected: &LeftOut,
+        rejected: &ObjectErrors,
     ) -> Vec<fairway_intents::Wish> {
         if intents.is_empty() {
             return vec![];
         }
-        let own = self.under(Kind::Cluster, &[]).filter(|wish| !rejected.contains_key(&wish.object.key));
-        let own = own.flat_map(|wish| wish.element().into_iter().flat_map(|own| &own.clusters));
-        let clusters: Clusters<'_> = own.chain(&files.clusters).collect();
+        let objects = self.under(Kind::Cluster, &[]).filter(|object| !rejected.contains_key(&object.object.key));
+        let declared = objects.filter_map(|object| object.element()).flat_map(|element| &element.clusters);
+        let clusters: Clusters<'_> = declared.chain(&files.clusters).collect();
         let mut evaluated = wishes(intents, &clusters);
-        evaluated.retain(|wish| !rejected.contains_key(&wish.key));
+        evaluated.retain(|intent| !rejected.contains_key(&intent.key));
         evaluated
     }
 
-    /// These intents, each with what lies right below it.
-    pub fn with_children<'a>(&'a self, keys: &BTreeSet<Key>) -> Vec<&'a StoredIntent> {
-        keys.iter().flat_map(|key| self.stored(key).into_iter().chain(self.below(key))).collect()
+    /// Returns these intents, each followed by its parts.
+    pub(crate) fn with_children<'a>(&'a self, keys: &BTreeSet<Key>) -> Vec<&'a StoredIntent> {
+        keys.iter().flat_map(|key| self.stored(key).into_iter().chain(self.parts_of_intent(key))).collect()
     }
 
-    /// Returns which of the subjects belong to intents that are not rejected, with these.
-    pub fn owners<'a>(
+    /// Returns the intents, unless rejected, that names, pools and monitors belong to.
+    pub(crate) fn owners<'a>(
         &self,
         subjects: impl Iterator<Item = &'a Subject>,
         files: &DesiredState,
-        rejected: &LeftOut,
+        rejected: &ObjectErrors,
     ) -> HashMap<Subject, Key> {
         let mut keys = BTreeSet::new();
         for subject in subjects {
@@ -165,8 +206,9 @@ impl Declared {
             keys.extend(name.iter().flat_map(|name| self.claimants(name)).cloned());
         }
         let mut owners = HashMap::new();
-        for wish in self.evaluated(&self.with_children(&keys), files, rejected) {
-            if let Ok((key, Elements { name, pool, monitor })) = answered(wish, |name| self.has_name(name, rejected)) {
+        for intent in self.evaluated(&self.with_children(&keys), files, rejected) {
+            if let Ok((key, Elements { name, pool, monitor })) = answered(intent, |name| self.has_name(name, rejected))
+            {
                 owners.insert(Subject::Name(name.name), key.clone());
                 owners.insert(Subject::Pool(pool.name), key.clone());
                 owners.extend(monitor.map(|(name, _)| (Subject::Monitor(name), key)));
@@ -175,17 +217,17 @@ impl Declared {
         owners
     }
 
-    /// The intent whose pool and monitor have this name.
-    pub fn intent_called(&self, name: &str) -> Option<Key> {
+    /// Returns the intent whose pool and monitor have this name.
+    pub(crate) fn intent_called(&self, name: &str) -> Option<Key> {
         let key = Key::parse(&name.replace('+', "/")).ok().filter(|key| object_name(key) == name);
-        // A name that is too long ends in a hash, and tells no key.
+        // A name that was too long ends in a hash, from which no key follows.
         let found = || self.all_intents().map(|stored| &stored.key).find(|key| object_name(key) == name).cloned();
         key.filter(is_exposed).or_else(|| is_of_intent(&PoolName::new(name).ok()?).then(found)?)
     }
 
-    /// The intents that run on a cluster since its services changed, or no longer do. All intents are looked at: clusters are
-    /// few, and change rarely.
-    pub fn moved_intents(&self, was: &Cluster, is: &Cluster) -> Vec<Key> {
+    /// Returns the intents that begin or cease to run on a cluster whose services changed. This visits all intents: clusters are few, and
+    /// change rarely.
+    pub(crate) fn moved_intents(&self, was: &Cluster, is: &Cluster) -> Vec<Key> {
         let is_moved = |stored: &&StoredIntent| match &stored.intent {
             Intent::Inbound(inbound) if inbound.gslb.members.is_empty() => {
                 runs(was, &inbound.service_name) != runs(is, &inbound.service_name)
@@ -195,47 +237,47 @@ impl Declared {
         self.all_intents().filter(is_moved).filter_map(|stored| exposed(&stored.key)).collect()
     }
 
-    /// Whether a name is declared by itself, and is not left out.
-    fn has_name(&self, name: &Name, left_out: &LeftOut) -> bool {
+    /// Returns true if a name is declared as an object that is not rejected.
+    fn has_name(&self, name: &Name, rejected: &ObjectErrors) -> bool {
         let key = key_of(&Subject::Name(name.clone()));
-        self.name(name).is_some() && key.is_some_and(|key| !left_out.contains_key(&key))
+        self.name(name).is_some() && key.is_some_and(|key| !rejected.contains_key(&key))
     }
 }
 
-/// What an intent comes to where its name is not declared by itself; else the reason.
+/// Returns what an intent declares, or the reason why it is not served.
 fn answered(
-    wish: fairway_intents::Wish,
+    intent: fairway_intents::Wish,
     is_named: impl Fn(&Name) -> bool,
 ) -> Result<(Key, Elements), (Key, Vec<ObjectError>)> {
-    match wish.outcome {
-        Err(why) => Err((wish.key, whole(why.to_string()))),
+    match intent.outcome {
+        Err(why) => Err((intent.key, whole(why.to_string()))),
         Ok(Elements { name, .. }) if is_named(&name.name) => {
-            let what = format!("{} is declared in /v1/names, which holds; take one of the two out", name.name);
-            Err((wish.key, whole(what)))
+            let what = format!("{} is declared in /v1/names, which has precedence; remove one of the two", name.name);
+            Err((intent.key, whole(what)))
         }
-        Ok(elements) => Ok((wish.key, elements)),
+        Ok(elements) => Ok((intent.key, elements)),
     }
 }
 
-/// What intents come to, until all of it is there: a wish takes over many at once for far less than one by one.
+/// What intents declare. It is added to a desired state at once, which costs far less than one by one.
 #[derive(Default)]
-struct Made {
+struct IntentElements {
     names: Vec<(Name, SteeredName)>,
     pools: Vec<(PoolName, Pool)>,
     monitors: Vec<(MonitorName, Arc<Monitor>)>,
-    /// Most intents probe alike. What is one in memory is found to be one target without being hashed for each pool.
-    alike: HashSet<Arc<Monitor>>,
+    /// Most intents have the same monitor. One value in memory is found to be one target without hashing it for each pool.
+    known_monitors: HashSet<Arc<Monitor>>,
 }
 
-impl Made {
+impl IntentElements {
     fn push(&mut self, Elements { name, pool, monitor }: Elements) {
         self.names.push((name.name.clone(), name));
         self.pools.push((pool.name.clone(), pool));
         if let Some((name, monitor)) = monitor {
-            let known = self.alike.get(&monitor).cloned();
+            let known = self.known_monitors.get(&monitor).cloned();
             let monitor = known.unwrap_or_else(|| {
                 let new = Arc::new(monitor);
-                self.alike.insert(Arc::clone(&new));
+                self.known_monitors.insert(Arc::clone(&new));
                 new
             });
             self.monitors.push((name, monitor));
@@ -249,12 +291,12 @@ impl Made {
     }
 }
 
-/// Whether an intent is answered by itself, and is not part of another one.
+/// Returns true if an intent claims a name itself, and is not a part of another intent.
 fn is_exposed(key: &Key) -> bool {
     matches!(key.kind(), Kind::Inbound | Kind::Compound)
 }
 
-/// The intent that an object is, or is part of.
+/// Returns the intent that an object is, or is a part of.
 pub fn exposed(key: &Key) -> Option<Key> {
     let kind = match key.kind() {
         Kind::Inbound | Kind::Compound => return Some(key.clone()),
@@ -263,5 +305,5 @@ pub fn exposed(key: &Key) -> Option<Key> {
         _ => return None,
     };
     let names: Vec<&str> = key.names().take(kind.names()).collect();
-    Some(Key::new(kind, &names).expect("an object has the names of the one above it"))
+    Some(Key::new(kind, &names).expect("a part has the names of its intent"))
 }

@@ -1,4 +1,4 @@
-//! Which members of a pool any client may be sent to now: those that a server which tells no clients apart is to answer.
+//! Members that any client may be sent to: a provider that does not distinguish clients publishes these.
 
 use std::net::IpAddr;
 
@@ -7,12 +7,12 @@ use fairway_zones::ServingState;
 
 use crate::configured::Configured;
 
-/// The members that are up, of the best tier that has one, standbys where nobody else is up; each with those of its addresses that are
-/// up. The first of them alone where the policy takes the first one for everybody.
+/// Returns the members that are up, each with its addresses that are up: of the best tier that has one, and standbys only if no other member
+/// is up. Returns the first one alone if the policy gives it to all clients.
 pub(super) fn eligible<'a>(
     pool: &'a Pool,
     configured: &Configured,
-    view: &ServingState,
+    state: &ServingState,
 ) -> Vec<(&'a Member, Vec<IpAddr>)> {
     if pool.mode != AnswerMode::Address {
         return Vec::new();
@@ -20,15 +20,15 @@ pub(super) fn eligible<'a>(
     let mut members: Vec<_> = pool
         .members
         .iter()
-        // Who is for some clients alone is not for a server that tells no clients apart.
-        .filter(|member| !member.internal && member.networks.is_empty() && is_open(pool, member, view))
-        .map(|member| (member, up(pool, member, configured, view)))
+        // A member for some clients only cannot be published to all.
+        .filter(|member| !member.internal && member.networks.is_empty() && is_open(pool, member, state))
+        .map(|member| (member, addresses_up(pool, member, configured, state)))
         .filter(|(_, addresses)| !addresses.is_empty())
         .collect();
     if members.iter().any(|(member, _)| member.weight.0 > 0) {
         members.retain(|(member, _)| member.weight.0 > 0);
     }
-    // Where clients are told apart by place before tiers are, each tier is the best of somebody.
+    // If another ranking comes before the tier, each tier may be the best of some clients.
     if pool.policy.rankings().next() == Some(Rank::Tier) {
         let best = members.iter().map(|(member, _)| member.tier).min();
         members.retain(|(member, _)| Some(member.tier) == best);
@@ -40,19 +40,18 @@ pub(super) fn eligible<'a>(
     members
 }
 
-fn is_open(pool: &Pool, member: &Member, view: &ServingState) -> bool {
-    let schedule = view.runtime.schedule(&view.snapshot, &pool.name, &member.cluster);
+fn is_open(pool: &Pool, member: &Member, state: &ServingState) -> bool {
+    let schedule = state.runtime.schedule(&state.snapshot, &pool.name, &member.cluster);
     schedule.is_none_or(|schedule| schedule.turn.open)
 }
 
-/// The addresses of a member that are up, or were when last judged.
-fn up(pool: &Pool, member: &Member, configured: &Configured, view: &ServingState) -> Vec<IpAddr> {
+/// Returns the addresses of a member that are up, or whose status is unknown.
+fn addresses_up(pool: &Pool, member: &Member, configured: &Configured, state: &ServingState) -> Vec<IpAddr> {
     let cluster = configured.merged.desired.clusters.get(&member.cluster);
     let is_up = |address: &IpAddr| {
-        let site = (member.cluster.clone(), *address);
-        let mut standings =
-            configured.uses.targets(&pool.name, &site).map(|target| view.runtime.health(target).eligibility());
-        standings.any(|standing| matches!(standing, Eligibility::Up | Eligibility::Unknown))
+        let address = (member.cluster.clone(), *address);
+        let mut targets = configured.uses.targets(&pool.name, &address);
+        targets.any(|of| matches!(state.runtime.health(of).eligibility(), Eligibility::Up | Eligibility::Unknown))
     };
     cluster.map_or_else(Vec::new, |cluster| cluster.addresses.iter().copied().filter(is_up).collect())
 }

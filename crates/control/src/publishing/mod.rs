@@ -1,20 +1,22 @@
-//! Publishing: carries what is served across to the publishers, a task each.
+//! Publishing: derives the wanted record sets of each destination from what is served. Each publisher has a task.
 //!
-//! It looks at what is served twice a second; what does not change what is published costs a comparison of pointers. Publishers follow
-//! the configuration and the records of where to publish: one whose section or record changed begins anew, the others go on.
+//! The serving state is checked twice a second. A change that does not concern publishing costs a comparison of ids. Publishers follow the
+//! configuration and the DNS update records: one whose section or record changed starts anew, the others go on.
 
-mod declared;
+mod destinations;
 mod members;
+mod published_weights;
 mod wanted;
-mod weights;
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use fairway_config::{Destination, PublishTo};
 use fairway_http::{Tls, Url};
+use fairway_intents::instance;
 use fairway_model::Secret;
 use fairway_providers::{
     PowerDns,
@@ -28,19 +30,25 @@ use fairway_providers::{
 };
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
-pub use self::declared::{DECLARED_MAX, asked};
-use self::{wanted::Served, weights::Shown};
-use super::shared::{Readiness, Shared};
-use fairway_config::{Destination, PublishTo};
-use fairway_intents::instance;
+pub use self::destinations::{DECLARED_MAX, publisher_of};
+use self::{
+    destinations::{DeclaredBy, destinations},
+    published_weights::PublishedWeights,
+    wanted::Sources,
+};
+use super::{
+    lifecycle::Readiness,
+    shared::{Publishers, Shared},
+};
 
 /// A publisher with its task, which ends when this is dropped.
 struct Running {
+    declared_by: DeclaredBy,
     to: PublishTo,
     publisher: Publisher,
-    wishes: watch::Sender<Option<Arc<Wanted>>>,
+    wanted: watch::Sender<Option<Arc<Wanted>>>,
     task: JoinHandle<()>,
-    shown: Arc<Mutex<Shown>>,
+    weights: Arc<Mutex<PublishedWeights>>,
 }
 
 impl Drop for Running {
@@ -50,24 +58,25 @@ impl Drop for Running {
 }
 
 impl Running {
-    fn start(to: &PublishTo, data_dir: Option<PathBuf>) -> Self {
-        let (wishes, wishes_in) = watch::channel(None);
+    fn start(declared_by: DeclaredBy, to: &PublishTo, data_dir: Option<PathBuf>) -> Self {
+        let (wanted, wanted_in) = watch::channel(None);
         let PublishTo { name, rules, pacing, auto, .. } = to.clone();
-        let notes = data_dir.map_or_else(Notes::default, |folder| Notes::at(notes_at(&folder, &name)));
+        let notes = data_dir.map_or_else(Notes::default, |folder| {
+            // Notes of records have a folder of their own, so that their names are distinct from those of the configuration.
+            let folder = folder.join("publish");
+            let folder = match declared_by {
+                DeclaredBy::Config => folder,
+                DeclaredBy::Record => folder.join("declared"),
+            };
+            Notes::at(folder.join(format!("{name}.json")))
+        });
         let setup = Setup { name, rules, pacing, auto };
-        let (publisher, task) = Publisher::new(setup, provider(to), wishes_in, notes);
-        Self { to: to.clone(), publisher, wishes, task: tokio::spawn(task), shown: Arc::default() }
+        let (publisher, task) = Publisher::new(setup, provider(declared_by, to), wanted_in, notes);
+        Self { declared_by, to: to.clone(), publisher, wanted, task: tokio::spawn(task), weights: Arc::default() }
     }
 }
 
-/// The file for notes of a publisher. Those of records have a slash in their names, and a folder for themselves: no other file is called so.
-fn notes_at(folder: &Path, name: &str) -> PathBuf {
-    let folder = folder.join("publish");
-    let folder = if name.contains('/') { folder.join("declared") } else { folder };
-    folder.join(format!("{name}.json"))
-}
-
-fn provider(to: &PublishTo) -> Box<dyn Provider> {
+fn provider(declared_by: DeclaredBy, to: &PublishTo) -> Box<dyn Provider> {
     match &to.destination {
         Destination::Rfc2136 { server, key, timeout } => {
             Box::new(Rfc2136 { server: *server, zones: to.rules.zones.clone(), key: key.clone(), timeout: *timeout })
@@ -86,8 +95,11 @@ fn provider(to: &PublishTo) -> Box<dyn Provider> {
         }),
         Destination::DnsEndpoints { folder, namespace, weights } => Box::new(DnsEndpoints {
             folder: folder.clone(),
-            // The name of a record's publisher is no label.
-            name: if to.name.contains('/') { instance(&to.name) } else { to.name.clone() },
+            // The name of a record's publisher has slashes, which a Kubernetes label must not have.
+            name: match declared_by {
+                DeclaredBy::Config => to.name.clone(),
+                DeclaredBy::Record => instance(&to.name),
+            },
             namespace: namespace.clone(),
             weights: *weights,
         }),
@@ -99,59 +111,58 @@ fn api(url: &Url, tls: &Tls, secret: Option<(&'static str, Secret)>, timeout: Du
     Api::new(url.clone(), tls.clone(), secret, timeout)
 }
 
-/// Follows what is served, and what is to be published of it, until the daemon stops. Nothing is published before the first round of
-/// probes is done: until then nobody knows who is up.
+/// Follows the serving state until the server stops. Nothing is published before the first round of probes is complete, since no health
+/// status is known until then.
 pub async fn follow(shared: Arc<Shared>) {
-    let (mut running, mut places): (Vec<Running>, Vec<PublishTo>) = (Vec::new(), Vec::new());
+    let (mut running, mut all): (Vec<Running>, Vec<(DeclaredBy, PublishTo)>) = (Vec::new(), Vec::new());
     let mut seen = (0, 0);
-    let mut again = None;
-    let mut tick = tokio::time::interval(LOOK);
+    let mut next_check = None;
+    let mut tick = tokio::time::interval(CHECK_PERIOD);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        if *shared.readiness.borrow() != Readiness::Ready {
+        if *shared.lifecycle.readiness.borrow() != Readiness::Ready {
             continue;
         }
-        let serving = shared.serving.load();
-        let published = Arc::clone(&serving.published);
-        // What was seen may be freed and its place be taken; the id of a view is in its conditions, and a generation counts.
-        let now = (serving.runtime.id(), published.generation);
-        let is_due = again.is_some_and(|at| Instant::now() >= at);
+        let current = shared.serving.load();
+        let published = Arc::clone(&current.published);
+        // Pointers cannot be compared: a freed state may have the same address. The id and the generation are unique.
+        let now = (current.runtime.id(), published.generation);
+        let is_due = next_check.is_some_and(|at| Instant::now() >= at);
         if now == seen && !is_due {
             continue;
         }
         if now.1 != seen.1 {
-            places = declared::places(&published.configured);
+            all = destinations(&published.configured);
         }
         seen = now;
-        if !running.iter().map(|one| &one.to).eq(&places) {
-            running = restarted(running, &places, published.configured.settings.data_dir.clone());
-            let publishers = running.iter().map(|one| one.publisher.clone()).collect();
-            shared.publishers.store(Arc::new(publishers));
+        if !running.iter().map(|one| (one.declared_by, &one.to)).eq(all.iter().map(|(by, to)| (*by, to))) {
+            running = restarted(running, &all, published.configured.settings.data_dir.clone());
+            shared.publishers.store(Arc::new(publishers(&running)));
         }
         if running.is_empty() {
             continue;
         }
-        let one = |one: &Running| (one.to.clone(), one.publisher.limits().weights, Arc::clone(&one.shown));
-        let all_places: Vec<_> = running.iter().map(one).collect();
-        // Of a million names this takes a while: not on a thread that others wait for.
-        let all = move || {
-            let wish = |(to, weights, shown): &(PublishTo, _, Arc<Mutex<Shown>>)| {
-                let (configured, view) = (&*published.configured, &serving.serving);
-                let served = Served { configured, view, weights: *weights, now: Instant::now() };
-                let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-                (wanted::wanted(to, served, &mut shown), shown.end_round())
+        let one = |one: &Running| (one.to.clone(), one.publisher.limits().weights, Arc::clone(&one.weights));
+        let inputs: Vec<_> = running.iter().map(one).collect();
+        // A million names take a while, so this runs on a thread that may block.
+        let derive = move || {
+            let wanted = |(to, form, weights): &(PublishTo, _, Arc<Mutex<PublishedWeights>>)| {
+                let (configured, state) = (&*published.configured, &current.serving);
+                let sources = Sources { configured, state, weights: *form, now: Instant::now() };
+                let mut weights = weights.lock().unwrap_or_else(PoisonError::into_inner);
+                (wanted::wanted(to, sources, &mut weights), weights.end_round())
             };
-            all_places.iter().map(wish).collect::<Vec<_>>()
+            inputs.iter().map(wanted).collect::<Vec<_>>()
         };
-        let Ok(all) = tokio::task::spawn_blocking(all).await else { continue };
-        // A weight that waits for its time is looked at again though nothing changes.
-        again = all.iter().any(|(_, waits)| *waits).then(|| Instant::now() + LOOK_AGAIN);
-        for (one, (wanted, _)) in running.iter().zip(all) {
-            one.wishes.send_if_modified(|wish| {
-                let is_new = wish.as_deref() != Some(&wanted);
+        let Ok(derived) = tokio::task::spawn_blocking(derive).await else { continue };
+        // A weight that waits for its pause is due without any other change.
+        next_check = derived.iter().any(|(_, waits)| *waits).then(|| Instant::now() + WAITING_PERIOD);
+        for (one, (new, _)) in running.iter().zip(derived) {
+            one.wanted.send_if_modified(|wanted| {
+                let is_new = wanted.as_deref() != Some(&new);
                 if is_new {
-                    *wish = Some(Arc::new(wanted));
+                    *wanted = Some(Arc::new(new));
                 }
                 is_new
             });
@@ -159,18 +170,30 @@ pub async fn follow(shared: Arc<Shared>) {
     }
 }
 
-/// Those that are wanted: whoever is as it was goes on.
-fn restarted(running: Vec<Running>, wanted: &[PublishTo], data_dir: Option<PathBuf>) -> Vec<Running> {
+fn publishers(running: &[Running]) -> Publishers {
+    let of = |by: DeclaredBy| running.iter().filter(move |one| one.declared_by == by).map(|one| one.publisher.clone());
+    Publishers { configured: of(DeclaredBy::Config).collect(), declared: of(DeclaredBy::Record).collect() }
+}
+
+/// Returns the publishers of all destinations. Those whose destination did not change go on.
+fn restarted(
+    running: Vec<Running>,
+    destinations: &[(DeclaredBy, PublishTo)],
+    data_dir: Option<PathBuf>,
+) -> Vec<Running> {
     let mut left = running;
-    let mut next = Vec::with_capacity(wanted.len());
-    for to in wanted {
-        let place = left.iter().position(|one| one.to == *to);
-        next.push(place.map_or_else(|| Running::start(to, data_dir.clone()), |place| left.swap_remove(place)));
+    let mut next = Vec::with_capacity(destinations.len());
+    for (declared_by, to) in destinations {
+        let at = left.iter().position(|one| one.to == *to && one.declared_by == *declared_by);
+        next.push(match at {
+            Some(at) => left.swap_remove(at),
+            None => Running::start(*declared_by, to, data_dir.clone()),
+        });
     }
     next
 }
 
-/// How often it is looked at what is served.
-const LOOK: Duration = Duration::from_millis(500);
-/// How soon it is looked again at weights that wait.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Period of checks of the serving state.
+const CHECK_PERIOD: Duration = Duration::from_millis(500);
+/// Period of checks while a weight waits for the end of its pause.
+const WAITING_PERIOD: Duration = Duration::from_secs(5);

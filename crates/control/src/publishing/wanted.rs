@@ -1,5 +1,4 @@
-//! What is wanted at a provider: steered names with the addresses of the members that can take traffic, aliases, record sets,
-//! delegations.
+//! The wanted record sets at a provider: steered names with the addresses of available members, aliases, record sets, delegations.
 
 use std::{collections::BTreeSet, net::IpAddr, time::Instant};
 
@@ -10,45 +9,45 @@ use fairway_zones::{ServingState, explain};
 
 use super::{
     members::eligible,
-    weights::{Part, Shown},
+    published_weights::{MemberWeight, PublishedWeights},
 };
 use crate::configured::Configured;
 use fairway_config::{AliasForm, PublishTo, ServedDelegation, Steered, address_sets};
 
-/// What is served, for a provider.
+/// What wanted record sets are derived from.
 #[derive(Clone, Copy)]
-pub(super) struct Served<'a> {
-    /// What is configured.
+pub(super) struct Sources<'a> {
+    /// The configuration in force.
     pub configured: &'a Configured,
-    /// What is answered.
-    pub view: &'a ServingState,
-    /// How the provider is told weights, if it knows them.
+    /// The serving state.
+    pub state: &'a ServingState,
+    /// Form of weights at the provider; `None` if it has none.
     pub weights: Option<Weights>,
-    /// Now.
+    /// Time, for the pauses of weights.
     pub now: Instant,
 }
 
-/// What is wanted there now. Names of which no member can take traffic are held: what stands there stays.
-pub(super) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> Wanted {
-    let desired = &served.configured.merged.desired;
+/// Returns the record sets that are wanted now. Names without an available member are held: their published records stay.
+pub(super) fn wanted(to: &PublishTo, sources: Sources<'_>, published: &mut PublishedWeights) -> Wanted {
+    let desired = &sources.configured.merged.desired;
     let mut wanted = Wanted { sets: to.fixed.clone(), held: BTreeSet::new() };
     let is_within = |name: &Name| to.rules.zones.iter().any(|zone| name.is_within(zone));
     match &to.steered {
         Steered::None => {}
         Steered::All => {
             for steered in desired.names.values().filter(|steered| is_within(&steered.name)) {
-                add_addresses(&mut wanted, &steered.name, steered, served, shown);
+                add_addresses(&mut wanted, &steered.name, steered, sources, published);
             }
         }
         Steered::OfProject { project, within, without } => {
             let lies = |name: &Name, domains: &[Name]| domains.iter().any(|domain| name.is_within(domain));
             let is_meant =
                 |name: &Name| is_within(name) && (within.is_empty() || lies(name, within)) && !lies(name, without);
-            let names = served.configured.objects.names_of(project, desired);
+            let names = sources.configured.objects.names_of(project, desired);
             for (name, steered) in names.filter(|(name, _)| is_meant(name)) {
                 match steered {
-                    Some(steered) => add_addresses(&mut wanted, &name, steered, served, shown),
-                    // An intent that does not fit now may fit again.
+                    Some(steered) => add_addresses(&mut wanted, &name, steered, sources, published),
+                    // An intent that is not served now may be served later.
                     None => _ = wanted.held.insert(name),
                 }
             }
@@ -56,13 +55,15 @@ pub(super) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> W
     }
     for alias in &to.aliases {
         match (desired.names.get(&alias.of), alias.form) {
-            (Some(steered), AliasForm::Addresses) => add_addresses(&mut wanted, &alias.name, steered, served, shown),
+            (Some(steered), AliasForm::Addresses) => {
+                add_addresses(&mut wanted, &alias.name, steered, sources, published)
+            }
             (Some(steered), AliasForm::Cname) => {
                 let ttl = ttl_of(steered, desired);
                 let set = RecordSet::new(alias.name.clone(), Rtype::CNAME, ttl, [Box::from(alias.of.as_wire())]);
                 wanted.sets.push(ProviderRecordSet::plain(set));
             }
-            // A name that is gone may come back; what leads to it is left to who wrote the alias.
+            // The steered name of the alias may be declared again; until then the published alias stays.
             (None, _) => drop(wanted.held.insert(alias.name.clone())),
         }
     }
@@ -71,7 +72,7 @@ pub(super) fn wanted(to: &PublishTo, served: Served<'_>, shown: &mut Shown) -> W
         wanted.sets.extend(sets.map(ProviderRecordSet::plain));
     }
     for delegation in &to.served {
-        add_delegation(&mut wanted, delegation, served.view, &to.rules.zones);
+        add_delegation(&mut wanted, delegation, sources.state, &to.rules.zones);
     }
     wanted
 }
@@ -80,19 +81,26 @@ fn ttl_of(steered: &SteeredName, desired: &DesiredState) -> Ttl {
     steered.ttl.or_else(|| desired.pools.get(&steered.pool).map(|pool| pool.ttl)).unwrap_or(Ttl::STEERED)
 }
 
-/// The addresses of a steered name at `name`: a set a cluster with its weight, where the provider knows weights. Where there is none, the
-/// name is held.
-fn add_addresses(wanted: &mut Wanted, name: &Name, steered: &SteeredName, served: Served<'_>, shown: &mut Shown) {
-    let pool = served.configured.merged.desired.pools.get(&steered.pool);
-    let members = pool.map_or_else(Vec::new, |pool| eligible(pool, served.configured, served.view));
-    let ttl = ttl_of(steered, &served.configured.merged.desired);
+/// Adds the addresses of a steered name at `name`, with a weighted set per cluster if the provider has weights. Without an address, the name is
+/// held.
+fn add_addresses(
+    wanted: &mut Wanted,
+    name: &Name,
+    steered: &SteeredName,
+    sources: Sources<'_>,
+    published: &mut PublishedWeights,
+) {
+    let pool = sources.configured.merged.desired.pools.get(&steered.pool);
+    let members = pool.map_or_else(Vec::new, |pool| eligible(pool, sources.configured, sources.state));
+    let ttl = ttl_of(steered, &sources.configured.merged.desired);
     let before = wanted.sets.len();
-    match (served.weights, pool) {
+    match (sources.weights, pool) {
         (Some(how), Some(pool)) => {
-            let parts: Vec<_> = members.iter().map(|(member, _)| part(pool, member, served.view)).collect();
-            let weights = shown.weights(name, &parts, how.max(), served.now);
+            let weights: Vec<_> =
+                members.iter().map(|(member, _)| member_weight(pool, member, sources.state)).collect();
+            let weights = published.weights(name, &weights, how.max(), sources.now);
             for ((member, addresses), weight) in members.iter().zip(weights) {
-                let sets = address_sets(name, ttl, &few(addresses.iter().copied()));
+                let sets = address_sets(name, ttl, &limited(addresses.iter().copied()));
                 wanted.sets.extend(sets.into_iter().map(|set| ProviderRecordSet {
                     set,
                     set_identifier: member.cluster.to_string(),
@@ -101,7 +109,7 @@ fn add_addresses(wanted: &mut Wanted, name: &Name, steered: &SteeredName, served
             }
         }
         _ => {
-            let addresses = few(members.into_iter().flat_map(|(_, addresses)| addresses));
+            let addresses = limited(members.into_iter().flat_map(|(_, addresses)| addresses));
             wanted.sets.extend(address_sets(name, ttl, &addresses).into_iter().map(ProviderRecordSet::plain));
         }
     }
@@ -110,25 +118,25 @@ fn add_addresses(wanted: &mut Wanted, name: &Name, steered: &SteeredName, served
     }
 }
 
-/// In order, none twice, as many as are published.
-fn few(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+/// Returns addresses in order without duplicates, at most [`ADDRESSES_MAX`].
+fn limited(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
     let addresses: BTreeSet<_> = addresses.collect();
     addresses.into_iter().take(ADDRESSES_MAX).collect()
 }
 
-fn part(pool: &Pool, member: &Member, view: &ServingState) -> Part {
-    let shares = view.runtime.shares().filter(|_| pool.policy.load);
+fn member_weight(pool: &Pool, member: &Member, state: &ServingState) -> MemberWeight {
+    let shares = state.runtime.shares().filter(|_| pool.policy.load);
     let acceptance = shares.and_then(|shares| shares.accepted.get(&member.cluster));
     let accepts = acceptance.map_or(u16::MAX, |acceptance| acceptance.local);
-    Part { cluster: member.cluster.clone(), weight: member.weight.0.max(1), accepts }
+    MemberWeight { cluster: member.cluster.clone(), weight: member.weight.0.max(1), accepts }
 }
 
-/// NS, glue and DS of a zone of ours as it is answered: its own NS, the addresses of those of them that lie within the provider's zones,
-/// and what it says of its keys (CDS, RFC 7344). A zone that is not served is held.
-fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, view: &ServingState, zones: &[Name]) {
+/// Adds NS, glue and DS of a served zone: its own NS records, the addresses of name servers within the provider's zones, and its CDS records as
+/// DS (RFC 7344). A zone that is not served is held.
+fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, state: &ServingState, zones: &[Name]) {
     let ServedDelegation { zone, ttl, ds } = delegation;
     let answered = |name: &Name, rtype: Rtype| -> Vec<Box<[u8]>> {
-        let answer = explain(view, name, rtype, None);
+        let answer = explain(state, name, rtype, None);
         let records = answer.answer.iter().filter(|record| answer.authoritative && record.rtype == rtype);
         let records = records.filter(|record| record.owner == *name);
         records.filter_map(|record| rdata_from_text(rtype, record.rdata.as_bytes(), &Name::root()).ok()).collect()
@@ -138,7 +146,7 @@ fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, view: &Ser
         wanted.held.insert(zone.clone());
         return;
     }
-    // Algorithm 0 asks the parent to take DS away (RFC 8078 section 4).
+    // Algorithm 0 requests the removal of DS records (RFC 8078 section 4).
     let of_keys =
         answered(zone, Rtype::CDS).into_iter().filter(|cds| cds.get(2).is_some_and(|algorithm| *algorithm > 0));
     let ds = if ds.is_empty() { of_keys.collect() } else { ds.clone() };
@@ -155,7 +163,8 @@ fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, view: &Ser
     wanted.sets.extend(sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderRecordSet::plain));
 }
 
-/// Most addresses of a published name: as many as a message without EDNS holds of either family.
+/// Addresses of a published name: a response of 512 octets without EDNS holds 28 A records of 16 octets, with 64 octets for header, question
+/// and flags.
 const ADDRESSES_MAX: usize = 28;
 
 #[cfg(test)]

@@ -9,18 +9,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    affected::Affected,
-    compile::Compiled,
-    configured::{Configured, Previous},
+    adaptive_ttl::AdaptiveTtls,
+    configured::{Configured, MergedState, Previous},
     contributed::part_key,
     declared::Declared,
-    merge::MergedState,
-    pace::Pacer,
-    trial::Trials,
+    dry_run::DryRuns,
 };
 use fairway_store::objects::{Author, Key, Kind, Object};
 
-/// Clusters, and a pool and a name that objects meet too. The second zone has a monitor of its own.
+/// Clusters, and a pool and names that objects declare too. The second zone has its own monitor.
 const FILES: &str = "version: 1
 listen: { dns: [\"127.0.0.1:0\"] }
 zones:
@@ -37,11 +34,11 @@ names: [ { name: n0.gslb.example, pool: p0 }, { name: n0.in.gslb.example, pool: 
 records: [ { name: t0.gslb.example, sets: [ { type: TXT, data: [of-the-file] } ] } ]
 ";
 
-/// A reader of these files, and what it read.
+/// Returns a reader of these files, and the state that it read.
 fn read(scene: &Scene) -> (Reader, Previous) {
-    let source = Source::Path(scene.file());
-    let reader = Reader { source, environment: Arc::new(|_| None), declared: Arc::default() };
-    let Compiled { configured, snapshot, .. } = reader.read_here(What::Files, None, scene.now()).outcome.unwrap();
+    let reader = scene.reader();
+    let Compiled { configured, snapshot, .. } =
+        reader.read_here(ReloadScope::Files, None, scene.now()).outcome.unwrap();
     (reader, Previous::new(Arc::new(configured), Arc::new(snapshot)))
 }
 
@@ -64,7 +61,7 @@ fn change_of(declared: &mut Declared, kind: Kind, names: &[&str], at: Timestamp,
         changed: at,
         by: Author::default(),
     };
-    declared.suppose(&key, value.map(object));
+    declared.put(&key, value.map(object));
 }
 
 #[test]
@@ -91,14 +88,14 @@ fn objects_read_together_are_what_each_is_alone_even_if_one_is_invalid() {
     let files = DesiredState::default();
     let (mut ours, mut theirs) = Default::default();
     let [together, one_by_one] = [(together, &mut ours), (one_by_one, &mut theirs)]
-        .map(|(declared, rejected)| declared.contribution(&Affected::All, &files, rejected));
+        .map(|(declared, rejected)| declared.contribution(None, &files, rejected));
     assert_eq!(together, one_by_one);
     assert_eq!((ours.len(), &ours), (1, &theirs));
 }
 
 #[test]
 fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same_state() {
-    // The scene begins five seconds before that.
+    // The scene begins five seconds before its expiry.
     let drain = "overrides: [ { match: c0, action: drain, reason: work, until: \"1970-01-12T13:46:45Z\" } ]\n";
     let scene = Scene::new(&format!("{FILES}{drain}"));
     let (reader, before) = read(&scene);
@@ -112,33 +109,37 @@ fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same_state
     };
     let reading = |objects: &Arc<Declared>, previous: &Previous| {
         reader.declared.store(Arc::clone(objects));
-        reader.read_here(What::Objects, Some(previous), scene.now()).outcome.unwrap()
+        reader.read_here(ReloadScope::Objects, Some(previous), scene.now()).outcome.unwrap()
     };
-    let last = Trials::default();
-    let held = last.keep(reading(&declared(5, 0), &before), &before.configured);
-    let beside = |configured: &Arc<Configured>| Previous {
+    let dry_runs = DryRuns::default();
+    let held = dry_runs.keep(reading(&declared(5, 0), &before), &before.configured);
+    let state = |configured: &Arc<Configured>| Previous {
         configured: Arc::clone(configured),
         snapshot: Arc::clone(&before.snapshot),
-        tried: last.last(),
+        dry_run: dry_runs.last(),
     };
-    assert!(held.take(&beside(&before.configured), &declared(6, 9)).is_none(), "another weight");
+    assert!(held.take(&state(&before.configured), &declared(6, 9)).is_none(), "the committed objects differ");
     let (_, other) = read(&scene);
-    assert!(held.take(&beside(&other.configured), &declared(5, 9)).is_none(), "beside something else");
-    let came_true = declared(5, 9);
-    scene.pass(Duration::from_secs(10));
-    let taken = reading(&came_true, &beside(&before.configured));
-    assert!(Arc::ptr_eq(&taken.configured.objects, &came_true) && taken.configured.objects.revision == 9);
-    assert_eq!((taken.configured.overrides.len(), taken.configured.warnings.len()), (0, 1), "it ended meanwhile");
-    let again = reading(&came_true, &Previous::new(Arc::clone(&before.configured), Arc::clone(&before.snapshot)));
-    assert_eq!(told(&taken.configured, &taken.snapshot), told(&again.configured, &again.snapshot));
-    assert!(held.take(&beside(&before.configured), &came_true).is_none(), "it was taken");
+    assert!(held.take(&state(&other.configured), &declared(5, 9)).is_none(), "the configuration differs");
+    let committed = declared(5, 9);
+    scene.advance(Duration::from_secs(10));
+    let taken = reading(&committed, &state(&before.configured));
+    assert!(Arc::ptr_eq(&taken.configured.objects, &committed) && taken.configured.objects.revision == 9);
+    assert_eq!(
+        (taken.configured.overrides.len(), taken.configured.warnings.len()),
+        (0, 1),
+        "the override expired meanwhile"
+    );
+    let again = reading(&committed, &Previous::new(Arc::clone(&before.configured), Arc::clone(&before.snapshot)));
+    assert_eq!(content(&taken.configured, &taken.snapshot), content(&again.configured, &again.snapshot));
+    assert!(held.take(&state(&before.configured), &committed).is_none(), "the result is taken once");
 
-    let first = last.keep(again, &before.configured);
-    let second = last.keep(taken, &before.configured);
-    assert!(first.take(&beside(&before.configured), &came_true).is_none(), "only the last one is kept");
-    assert!(second.take(&beside(&before.configured), &came_true).is_some());
+    let first = dry_runs.keep(again, &before.configured);
+    let second = dry_runs.keep(taken, &before.configured);
+    assert!(first.take(&state(&before.configured), &committed).is_none(), "only the last result is kept");
+    assert!(second.take(&state(&before.configured), &committed).is_some());
     drop(second);
-    assert!(last.last().is_none(), "nobody waits for it");
+    assert!(dry_runs.last().is_none(), "a result is freed with its caller");
 }
 
 #[test]
@@ -152,14 +153,14 @@ fn many_changes_at_once_are_a_full_reload() {
             change(&mut declared, Kind::Name, &name, Some(json!({"name": name, "pool": "p0"})));
         }
         reader.declared.store(Arc::new(declared));
-        let reading = reader.read_here(What::Objects, Some(&before), scene.now());
+        let reading = reader.read_here(ReloadScope::Objects, Some(&before), scene.now());
         let compiled = reading.outcome.unwrap();
         assert_eq!(compiled.touched.is_some(), is_part, "{count}");
         assert_eq!(compiled.configured.merged.desired.names.len(), 2 + count);
     }
 }
 
-/// Puts a row of a client, or takes one away: at names that are declared too, and at others.
+/// Adds or removes a row of a client, at names that are declared too and at others.
 fn edit_rows(declared: &mut Declared, dice: &mut SplitMix) {
     let scope = ["@", "a", "a", "b", "b"][dice.below(5) as usize];
     let name = ["n1", "n2", "t0", "t1", "w1", "w2", "a-w1", "*.w3", "x.w1"][dice.below(9) as usize];
@@ -199,14 +200,14 @@ fn edit_rows(declared: &mut Declared, dice: &mut SplitMix) {
     change_at(declared, Kind::Contribution, &names.iter().map(String::as_str).collect::<Vec<_>>(), value);
 }
 
-/// Puts a pool, a name or records, or takes some away; now and then something that does not fit.
+/// Adds or removes a pool, a name or records; some of them invalid.
 fn edit(declared: &mut Declared, dice: &mut SplitMix) {
     if dice.below(2) == 0 {
         return edit_rows(declared, dice);
     }
     if dice.below(4) == 0 {
         let name = ["t0", "t1", "n1", "x.t1", "*.t2"][dice.below(5) as usize].to_owned() + ".gslb.example";
-        let (rtype, data) = [("TXT", "said"), ("A", "192.0.2.7"), ("MX", "5 mx.example"), ("CNAME", "a.example")]
+        let (rtype, data) = [("TXT", "text"), ("A", "192.0.2.7"), ("MX", "5 mx.example"), ("CNAME", "a.example")]
             [dice.below(4) as usize];
         let sets = json!([{"type": rtype, "ttl": format!("{}s", 60 + dice.below(2)), "data": [data]}]);
         let value = (dice.below(4) != 0).then(|| json!({"name": name, "sets": sets}));
@@ -214,7 +215,7 @@ fn edit(declared: &mut Declared, dice: &mut SplitMix) {
     }
     let pool = format!("p{}", dice.below(5));
     let zone = ["gslb.example", "in.gslb.example", "deep.gslb.example"][dice.below(3) as usize];
-    // The apex, too.
+    // Also the apex.
     let name = if dice.below(8) == 0 { zone.to_owned() } else { format!("n{}.{zone}", dice.below(4)) };
     if dice.below(60) == 0 {
         let addresses = json!([format!("192.0.2.{}", 4 + dice.below(2))]);
@@ -223,11 +224,11 @@ fn edit(declared: &mut Declared, dice: &mut SplitMix) {
     match dice.below(6) {
         0..=2 => {
             let (first, count) = (dice.below(4), 1 + dice.below(3));
-            let mut cluster = |place: u64| {
-                if dice.below(29) == 0 { "nowhere".to_owned() } else { format!("c{}", (first + place) % 4) }
+            let mut cluster = |number: u64| {
+                if dice.below(29) == 0 { "nowhere".to_owned() } else { format!("c{}", (first + number) % 4) }
             };
             let members: Vec<Value> =
-                (0..count).map(|place| json!({"cluster": cluster(place), "weight": 1 + place})).collect();
+                (0..count).map(|number| json!({"cluster": cluster(number), "weight": 1 + number})).collect();
             let mut value = json!({"name": pool, "policy": "weighted", "members": members});
             if dice.below(4) == 0 {
                 (value["ttlMin"], value["ttlMax"]) = (json!("5s"), json!("1h"));
@@ -249,36 +250,36 @@ fn edit(declared: &mut Declared, dice: &mut SplitMix) {
     }
 }
 
-/// What a snapshot says, whatever its numbers are.
-fn told(configured: &Configured, snapshot: &Snapshot) -> Vec<String> {
+/// Returns the content of a snapshot, independent of its numbers.
+fn content(configured: &Configured, snapshot: &Snapshot) -> Vec<String> {
     let uses = &configured.uses;
-    let mut told = vec![format!("{:x}", snapshot.id())];
+    let mut content = vec![format!("{:x}", snapshot.id())];
     for target in snapshot.targets() {
         let number = uses.number_of(target).unwrap();
-        let sites: Vec<_> = uses.sites(number).collect();
-        told.push(format!(
-            "{} {:?}: {sites:?} {:?}",
+        let addresses: Vec<_> = uses.addresses(number).collect();
+        content.push(format!(
+            "{} {:?}: {addresses:?} {:?}",
             target.address,
             target.monitor,
             uses.pools(number).keys().collect::<Vec<_>>()
         ));
     }
     for (pool, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos()) {
-        let judged = |(number, cluster, target): (u8, &_, fairway_zones::TargetIndex)| {
+        let member = |(number, cluster, target): (u8, &_, fairway_zones::TargetIndex)| {
             let target = &snapshot.targets()[target.0 as usize];
             format!("{number} {cluster} {} {:?}", target.address, target.monitor)
         };
-        let members: Vec<String> = SteerPool::member_targets(pool).map(judged).collect();
-        told.push(format!("{} {:?} {members:?}", info.name, info.names));
+        let members: Vec<String> = SteerPool::member_targets(pool).map(member).collect();
+        content.push(format!("{} {:?} {members:?}", info.name, info.names));
     }
-    told.sort();
-    told
+    content.sort();
+    content
 }
 
-/// The names above an intent's own.
+/// Project, application, version and groups of all intents.
 const ABOVE: [&str; 5] = ["p", "a", "v1", "default", "default"];
 
-/// Puts an intent of some age, a child of a compound or a client, or takes one away; now and then one that cannot be answered.
+/// Adds or removes an intent of some age, a part of a compound intent or a client; some of them cannot be served.
 fn edit_intents(declared: &mut Declared, dice: &mut SplitMix) {
     let name = ["n1", "n2", "i1", "i2", "i3", "w1"][dice.below(6) as usize];
     let zone = match dice.below(60) {
@@ -322,7 +323,7 @@ fn edit_intents(declared: &mut Declared, dice: &mut SplitMix) {
     change_of(declared, kind, &names, created, value);
 }
 
-/// Has a cluster run other services, or takes it away; now and then it stands elsewhere. One of them is declared by the files, too.
+/// Changes the services of a cluster, sometimes its address, or removes it. One of the clusters is declared by the files, too.
 fn edit_cluster(declared: &mut Declared, dice: &mut SplitMix) {
     let (name, address) = [("c2", "192.0.2.3"), ("c4", "192.0.2.4"), ("c5", "192.0.2.5")][dice.below(3) as usize];
     let services = [&[][..], &["shop"], &["mail"], &["shop", "mail"], &["*"]][dice.below(5) as usize];
@@ -336,18 +337,18 @@ fn edit_cluster(declared: &mut Declared, dice: &mut SplitMix) {
     change(declared, Kind::Cluster, name, is_there.then_some(value));
 }
 
-/// An intent that is exposed under its own name.
+/// Returns an intent that is exposed under its own name.
 fn exposed(name: &str, service: &str, gslb: &Value) -> Value {
     let external = format!("{name}.gslb.example");
     json!({"metadata": {"name": name}, "spec": {"app": "a", "serviceName": service, "externalName": external,
         "externalSupport": true, "gslb": gslb}})
 }
 
-/// Reads objects beside what was read before; what was touched, where that was all that was compiled.
+/// Reloads objects. Returns what was touched, if the reload was incremental.
 fn revised(reader: &Reader, before: &mut Previous, declared: &Declared, now: Timestamp) -> Option<Touched> {
     reader.declared.store(Arc::new(declared.clone()));
     let Compiled { configured, snapshot, touched, is_incremental } =
-        reader.read_here(What::Objects, Some(&*before), now).outcome.unwrap();
+        reader.read_here(ReloadScope::Objects, Some(&*before), now).outcome.unwrap();
     *before = Previous::new(Arc::new(configured), Arc::new(snapshot));
     touched.filter(|_| is_incremental)
 }
@@ -364,9 +365,9 @@ fn changed_services_of_a_cluster_recompile_only_the_intents_they_move() {
         let names = [&ABOVE[..], &[name]].concat();
         change_at(&mut declared, Kind::Inbound, &names, Some(exposed(name, service, gslb)));
     }
-    assert!(revised(&reader, &mut before, &declared, scene.now()).is_none(), "a new cluster may concern anybody");
+    assert!(revised(&reader, &mut before, &declared, scene.now()).is_none(), "a new cluster may affect every object");
     change(&mut declared, Kind::Cluster, "c5", Some(cluster("mail")));
-    let touched = revised(&reader, &mut before, &declared, scene.now()).expect("it is compiled alone");
+    let touched = revised(&reader, &mut before, &declared, scene.now()).expect("the reload is incremental");
     let pools: Vec<String> = touched.pools.iter().map(ToString::to_string).collect();
     assert_eq!(pools, ["a", "b"].map(|name| format!("inbound+{}+{name}", ABOVE.join("+"))));
     let members = |name: &str| {
@@ -378,7 +379,7 @@ fn changed_services_of_a_cluster_recompile_only_the_intents_they_move() {
 }
 
 #[test]
-fn intent_in_cname_mode_is_compiled_alone_while_cluster_names_answer_the_same() {
+fn intent_in_cname_mode_is_incremental_unless_cluster_names_change() {
     let scene = Scene::new(FILES);
     let (reader, mut before) = read(&scene);
     let mut declared = Declared::default();
@@ -389,9 +390,9 @@ fn intent_in_cname_mode_is_compiled_alone_while_cluster_names_answer_the_same() 
         change_at(&mut declared, Kind::Inbound, &names, Some(exposed(name, "shop", &gslb)));
         revised(&reader, &mut before, &declared, scene.now()).is_some()
     };
-    assert!(!put("a", 1, "20s"), "clusters get names");
+    assert!(!put("a", 1, "20s"), "clusters get names for the first time");
     assert!(put("b", 1, "20s") && put("b", 2, "30s") && put("a", 3, "20s"));
-    assert!(!put("a", 3, "10s"), "their names have another TTL");
+    assert!(!put("a", 3, "10s"), "the TTL of the cluster names changed");
 }
 
 #[test]
@@ -401,9 +402,10 @@ fn intents_with_own_probes_are_added_and_removed_incrementally() {
     let mut declared = Declared::default();
     for (name, port) in [("a", Some(8_441)), ("b", Some(8_442)), ("c", Some(8_441)), ("a", None), ("b", None)] {
         let probed = |port: u64| {
-            let mut said = exposed(name, "shop", &json!({}));
-            (said["spec"]["protocol"], said["spec"]["port"]) = (json!("TCP"), json!(port));
-            said
+            let mut intent = exposed(name, "shop", &json!({}));
+            intent["spec"]["protocol"] = json!("TCP");
+            intent["spec"]["port"] = json!(port);
+            intent
         };
         change_at(&mut declared, Kind::Inbound, &[&ABOVE[..], &[name]].concat(), port.map(probed));
         let touched = revised(&reader, &mut before, &declared, scene.now());
@@ -411,7 +413,10 @@ fn intents_with_own_probes_are_added_and_removed_incrementally() {
     }
     let probed = before.snapshot.targets().iter().map(|target| format!("{:?}", target.monitor.check));
     let probed: Vec<String> = probed.filter(|check| check.contains("844")).collect();
-    assert!(probed.len() == 4 && probed.iter().all(|check| check.contains("8441")), "as c is checked: {probed:?}");
+    assert!(
+        probed.len() == 4 && probed.iter().all(|check| check.contains("8441")),
+        "only the monitor of c is left: {probed:?}"
+    );
 }
 
 #[test]
@@ -426,11 +431,11 @@ fn state_after_random_intent_changes_is_the_state_from_nothing() {
     let scene = Scene::new(FILES);
     let incremental: u32 = (0..40).map(|seed| play(&scene, seed, edit_intents)).sum();
     assert!(incremental > 600, "{incremental} of 1200 were incremental");
-    let beside = |declared: &mut Declared, dice: &mut SplitMix| match dice.below(3) {
+    let mixed = |declared: &mut Declared, dice: &mut SplitMix| match dice.below(3) {
         0 => edit(declared, dice),
         _ => edit_intents(declared, dice),
     };
-    let incremental: u32 = (100..140).map(|seed| play(&scene, seed, beside)).sum();
+    let incremental: u32 = (100..140).map(|seed| play(&scene, seed, mixed)).sum();
     assert!(incremental > 200, "{incremental} of 1200 were incremental");
     let on_clusters = |declared: &mut Declared, dice: &mut SplitMix| match dice.below(3) {
         0 => edit_cluster(declared, dice),
@@ -440,7 +445,7 @@ fn state_after_random_intent_changes_is_the_state_from_nothing() {
     assert!(incremental > 600, "{incremental} of 1200 were incremental");
 }
 
-/// The parts in which two states differ: each is far too long to be printed.
+/// Returns the names of the parts in which two states differ. The parts are too long to be printed.
 fn differences(ours: &MergedState, theirs: &MergedState) -> Vec<&'static str> {
     let parts = [
         ("declared", ours.declared == theirs.declared),
@@ -454,7 +459,7 @@ fn differences(ours: &MergedState, theirs: &MergedState) -> Vec<&'static str> {
         ("conflicts", ours.conflicts == theirs.conflicts),
         ("contributed", ours.contributed == theirs.contributed),
         ("declared clusters", ours.clusters == theirs.clusters),
-        ("unanswered", ours.unanswered == theirs.unanswered),
+        ("unserved intents", ours.unserved_intents == theirs.unserved_intents),
     ];
     parts.into_iter().filter(|(_, are_equal)| !are_equal).map(|(part, _)| part).collect()
 }
@@ -462,27 +467,26 @@ fn differences(ours: &MergedState, theirs: &MergedState) -> Vec<&'static str> {
 /// Makes random changes and compares each state with the one computed from nothing. Returns how many reloads were incremental.
 fn play(scene: &Scene, seed: u64, edit: impl Fn(&mut Declared, &mut SplitMix)) -> u32 {
     let (reader, mut before) = read(scene);
-    let (mut declared, mut dice, mut pacer) = (Declared::default(), SplitMix::new(seed), Pacer::default());
+    let (mut declared, mut dice, mut ttls) = (Declared::default(), SplitMix::new(seed), AdaptiveTtls::default());
     let mut incremental = 0;
     for step in 0..30 {
         (0..1 + dice.below(3)).for_each(|_| edit(&mut declared, &mut dice));
         reader.declared.store(Arc::new(declared.clone()));
-        let state = |previous, what| reader.read_here(what, previous, scene.now()).outcome.unwrap();
-        let ours = state(Some(&before), What::Objects);
-        let theirs = state(None, What::Files);
+        let state = |previous, scope| reader.read_here(scope, previous, scene.now()).outcome.unwrap();
+        let ours = state(Some(&before), ReloadScope::Objects);
+        let theirs = state(None, ReloadScope::Files);
         let context = format!("seed {seed}, step {step}");
         incremental += u32::from(ours.touched.is_some());
         let (Compiled { configured: ours, snapshot, .. }, Compiled { configured: theirs, snapshot: expected, .. }) =
             (ours, theirs);
         assert_eq!(differences(&ours.merged, &theirs.merged), [""; 0], "{context}");
-        assert_eq!((&ours.left_out, &ours.rejected), (&theirs.left_out, &theirs.rejected), "{context}");
-        assert_eq!(ours.left_names, theirs.left_names, "{context}");
+        assert_eq!((&ours.not_served, &ours.rejected), (&theirs.not_served, &theirs.rejected), "{context}");
         assert_eq!(format!("{:?}", ours.warnings), format!("{:?}", theirs.warnings), "{context}");
-        assert_eq!(told(&ours, &snapshot), told(&theirs, &expected), "{context}");
-        let mut anew = Pacer::default();
-        anew.follow(&snapshot);
-        pacer.follow(&snapshot);
-        assert_eq!(pacer.pools, anew.pools, "{context}");
+        assert_eq!(content(&ours, &snapshot), content(&theirs, &expected), "{context}");
+        let mut new_ttls = AdaptiveTtls::default();
+        new_ttls.follow(&snapshot);
+        ttls.follow(&snapshot);
+        assert_eq!(ttls.pools, new_ttls.pools, "{context}");
         before = Previous::new(Arc::new(ours), Arc::new(snapshot));
     }
     incremental

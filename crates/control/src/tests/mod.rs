@@ -1,17 +1,17 @@
-//! The control task on real configuration files, with targets on loopback that nothing or something answers on.
+//! The control task on real configuration files, with targets on loopback.
 
+mod adaptive_ttl;
+mod dry_runs;
 mod incremental;
 mod objects;
 mod overrides;
-mod pace;
 mod reload;
+mod scene;
 mod schedules;
 mod transitions;
-mod trials;
 
 use std::{
     fs,
-    net::TcpListener,
     path::PathBuf,
     sync::{
         Arc,
@@ -20,70 +20,71 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Health, HealthStatus, Target, Timestamp};
-use tempfile::TempDir;
+use fairway_config::{Environment, Source};
+use fairway_model::{Health, HealthStatus, Override, OverrideAction, Target, Timestamp};
+use fairway_store::DataFolder;
+use fairway_telemetry::traces::Traces;
 use tokio::task::JoinHandle;
 
+use self::scene::{ConfigFolder, PATIENCE, config, gateway, until};
 use super::{
     Control,
     actor::Actor,
-    compile::Compiled,
-    configured::{Reader, What},
+    configured::Compiled,
+    reader::Reader,
+    reloads::ReloadScope,
+    start::{Parts, Past},
 };
-use crate::begin::{Parts, Past};
-use fairway_config::Environment;
-use fairway_config::Source;
-use fairway_store::DataFolder;
-use fairway_telemetry::traces::Traces;
 
-/// Longest wait for what must come.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A folder with a configuration, and a clock that is set by hand.
-struct Scene {
-    folder: TempDir,
+/// A configuration, and a clock that the test sets.
+pub(crate) struct Scene {
+    folder: ConfigFolder,
     clock: Arc<AtomicU64>,
 }
 
 impl Scene {
-    fn new(config: &str) -> Self {
-        let scene = Self { folder: tempfile::tempdir().unwrap(), clock: Arc::new(AtomicU64::new(1_000_000)) };
-        scene.write(config);
-        scene
-    }
-
-    fn file(&self) -> PathBuf {
-        self.folder.path().join("fairway.yaml")
+    pub(crate) fn new(config: &str) -> Self {
+        Self { folder: ConfigFolder::new(config), clock: Arc::new(AtomicU64::new(1_000_000)) }
     }
 
     fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.folder.data()
     }
 
     fn write(&self, config: &str) {
-        fs::write(self.file(), config).unwrap();
+        self.folder.write(config);
     }
 
     fn now(&self) -> Timestamp {
         Timestamp::from_secs(self.clock.load(Relaxed))
     }
 
-    fn pass(&self, span: Duration) {
+    /// Sets the clock ahead.
+    fn advance(&self, span: Duration) {
         self.clock.fetch_add(span.as_secs(), Relaxed);
     }
 
-    /// The clock is set back.
-    fn step_back(&self, span: Duration) {
+    /// Sets the clock back.
+    fn set_back(&self, span: Duration) {
         self.clock.fetch_sub(span.as_secs(), Relaxed);
     }
 
-    /// The control task, not running: for tests that play each of its steps.
-    async fn actor(&self) -> (Control, Actor) {
+    /// Returns an override that expires after some seconds.
+    fn override_for(&self, scope: &str, action: OverrideAction, secs: u64) -> Override {
+        let expires = self.now().plus(Duration::from_secs(secs));
+        Override::new(scope.parse().unwrap(), action, "planned work", expires, self.now()).unwrap()
+    }
+
+    fn reader(&self) -> Reader {
         let environment: Environment = Arc::new(|_| None);
-        let source = Source::Path(self.file());
-        let reader = Reader { source, environment, declared: Arc::default() };
-        let reading = reader.read_here(What::Files, None, self.now());
-        let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
+        Reader::new(Source::Path(self.folder.file()), environment)
+    }
+
+    /// Returns the control task, not running, for tests that execute its steps.
+    pub(crate) async fn actor(&self) -> (Control, Actor) {
+        let reader = self.reader();
+        let reading = reader.read_here(ReloadScope::Files, None, self.now());
+        let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|errors| panic!("{errors:#?}"));
         let folder = Arc::new(DataFolder::open(&self.data()).unwrap());
         let past = Past::read(&folder);
         let time = Arc::clone(&self.clock);
@@ -94,45 +95,29 @@ impl Scene {
             logs: None,
             fingerprint: reading.fingerprint.unwrap_or_default(),
         };
-        let (control, actor, _) = parts.begin(configured, snapshot, past, Traces::default()).await;
+        let (control, actor, _) = parts.start(configured, snapshot, past, Traces::default()).await;
         (control, actor)
     }
 
-    /// The control task, running.
+    /// Returns the running control task.
     async fn run(&self) -> (Control, JoinHandle<()>) {
         let (control, actor) = self.actor().await;
         (control, tokio::spawn(actor.run()))
     }
 }
 
-/// Two clusters in one pool, judged by `monitor`.
-fn config(monitor: &str) -> String {
-    format!(
-        "version: 1
-listen: {{ dns: [\"127.0.0.1:0\"], http: \"127.0.0.1:0\" }}
-zones: [ {{ name: gslb.example, ns: [ {{ name: ns1.gslb.example, addresses: [192.0.2.53] }} ], contact: a@gslb.example }} ]
-clusters:
-  - {{ name: eu1, addresses: [127.0.0.1] }}
-  - {{ name: us1, addresses: [127.0.0.2] }}
-monitors: [ {{ name: gateway, {monitor} }} ]
-pools: [ {{ name: shop, policy: failover, monitor: gateway, members: [ {{ cluster: eu1 }}, {{ cluster: us1 }} ] }} ]
-names: [ {{ name: shop.gslb.example, pool: shop }} ]
-"
-    )
-}
-
-/// A monitor of targets that nobody answers at, asked so rarely that only the test speaks.
-fn silent() -> String {
+/// Returns a configuration whose probes get no response and run so rarely that only the test changes the health status.
+pub(crate) fn silent() -> String {
     config("type: tcp, port: 9, period: 1h, timeout: 1s")
 }
 
-/// The target of a cluster's one address.
+/// Returns the target of an address.
 fn target(control: &Control, address: &str) -> Target {
     let snapshot = Arc::clone(&control.shared.serving.load().snapshot);
     snapshot.targets().iter().find(|t| t.address.to_string() == address).expect("a target of the pool").clone()
 }
 
-/// How a target stands in the answers.
+/// Returns the health of an address in the serving state.
 fn health(control: &Control, address: &str) -> Health {
     let target = target(control, address);
     let number = control.shared.serving.published().configured.uses.number_of(&target).unwrap();
@@ -141,21 +126,4 @@ fn health(control: &Control, address: &str) -> Health {
 
 fn status(control: &Control, address: &str) -> HealthStatus {
     health(control, address).status()
-}
-
-/// Waits until something holds.
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "it did not come: {what}");
-}
-
-/// A loopback port that answers as long as the value lives.
-fn gateway() -> (TcpListener, u16) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    (listener, port)
 }

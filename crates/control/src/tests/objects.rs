@@ -1,4 +1,4 @@
-//! Declared objects, where there is nowhere to keep them.
+//! Declared objects without a store.
 
 use super::*;
 
@@ -6,9 +6,9 @@ use super::*;
 async fn objects_without_data_folder_are_refused_with_the_reason() {
     let scene = Scene::new(&silent());
     let declared = Arc::default();
-    let objects = crate::objects::at_start(&fairway_config::Settings::default(), None, false, &declared).await.unwrap();
+    let objects = crate::objects::at_start(&fairway_config::Settings::default(), None, &declared).await;
     let (control, _actor) = scene.run().await;
-    control.keep_objects(objects);
+    control.set_objects(objects);
     let error = control.objects().unwrap_err().to_string();
     assert!(error.contains("there is no data folder") && error.contains("--data-dir"), "{error}");
 }

@@ -1,7 +1,7 @@
-//! Work on many parts, on all cores that this process may use. What comes of them keeps their order.
+//! Work on many parts, on all cores that this process may use. The results keep the order of the parts.
 //!
-//! It is for reading what a store holds, at a start or after a gap in its news. The threads live for one call and have the niceness of whoever
-//! calls, so that those of a server that answers already stand back; a pool that stays, as rayon has, would have that of its first use.
+//! It parses the objects of a store, at a start or after missed events. The threads live for one call and have the niceness of the caller, so
+//! that those of a server that answers already have a low priority. The threads of a pool, as in rayon, would keep that of its first use.
 
 use std::{
     iter,
@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-/// What comes of each part, in the order of the parts.
+/// Returns the result of each part, in the order of the parts.
 pub(super) fn on_all_cores<T: Send, U: Send>(parts: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
     on_threads(cores.min(parts.len() / PARTS_MIN), parts, work)
@@ -24,7 +24,7 @@ fn on_threads<T: Send, U: Send>(threads: usize, parts: Vec<T>, work: impl Fn(T) 
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let some = || iter::from_fn(next).map(|(at, part)| (at, work(part))).collect::<Vec<_>>();
     let mut done = thread::scope(|scope| {
-        // A thread that cannot be started is one less: this one goes on until nothing is left.
+        // If a thread cannot be started, the others do its work.
         let others = (1..threads).map(|_| thread::Builder::new().spawn_scoped(scope, some));
         let others: Vec<_> = others.filter_map(Result::ok).collect();
         let mut done = some();
@@ -37,7 +37,7 @@ fn on_threads<T: Send, U: Send>(threads: usize, parts: Vec<T>, work: impl Fn(T) 
     done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Fewer parts for each thread are not worth its start.
+/// Parts per thread that are worth its start.
 const PARTS_MIN: usize = 2;
 
 #[cfg(test)]
@@ -45,10 +45,7 @@ mod tests {
     use fairway_model::{DesiredState, Timestamp};
 
     use super::*;
-    use crate::{
-        affected::Affected,
-        declared::{Declared, LeftOut},
-    };
+    use crate::declared::{Declared, ObjectErrors};
     use fairway_store::objects::{Author, Key, Kind, Object};
 
     fn project(number: usize, value: String) -> Object {
@@ -59,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_of_many_that_cannot_be_read_is_told_and_keeps_back_no_other() {
+    fn invalid_object_among_many_is_reported_and_the_others_are_read() {
         let count = 8_000;
         let value = |number| match number {
             4_711 => "{".to_owned(),
@@ -68,14 +65,14 @@ mod tests {
         let objects: Vec<Object> = (0..count).map(|number| project(number, value(number))).collect();
         let declared = Declared::new(1, objects.clone());
         assert!(declared.of(Kind::Project).eq(&objects));
-        let mut left_out = LeftOut::new();
-        declared.contribution(&Affected::All, &DesiredState::default(), &mut left_out);
-        assert_eq!(left_out.keys().collect::<Vec<_>>(), [&objects[4_711].key]);
+        let mut rejected = ObjectErrors::new();
+        declared.contribution(None, &DesiredState::default(), &mut rejected);
+        assert_eq!(rejected.keys().collect::<Vec<_>>(), [&objects[4_711].key]);
         assert_eq!(declared.all_intents().count(), count - 1);
     }
 
     #[test]
-    fn what_comes_of_parts_keeps_their_order_however_many_threads_there_are() {
+    fn results_keep_the_order_of_parts_with_any_number_of_threads() {
         let expected: Vec<usize> = (0..1_000).map(|part| part * 2).collect();
         for threads in [0, 1, 2, 3, 8] {
             assert_eq!(on_threads(threads, (0..1_000).collect(), |part: usize| part * 2), expected);

@@ -1,4 +1,4 @@
-//! A store whose writes are seen in traces.
+//! A store whose writes appear in traces.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -10,11 +10,11 @@ use fairway_store::{
     objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, StoreError, StoreStatus, Watch},
 };
 
-/// A store, and where the spans of its writes go.
+/// A store with the traces of its writes.
 #[derive(Debug)]
 pub(crate) struct TracedStore {
-    pub store: Arc<dyn ObjectStore>,
-    pub traces: Traces,
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) traces: Traces,
 }
 
 #[async_trait]
@@ -28,7 +28,7 @@ impl ObjectStore for TracedStore {
         match &outcome {
             Ok(committed) => {
                 work.number("fairway.revision", committed.revision);
-                // A store returns once it is.
+                // A store returns from a commit once it is durable.
                 work.say("fairway.batch.durable", true);
                 self.traces.wrote(committed.revision, since, &work);
             }

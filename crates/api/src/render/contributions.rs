@@ -1,0 +1,118 @@
+//! Renders webhook contributions: counts, times, members and warnings of each owner.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use fairway_api_types::contributions_wire::{ContributedMember, ContributionState, ContributionWarning};
+use fairway_control::{
+    Control, ControlError, Published,
+    contributed::{ContributionLedger, RowOwners},
+    declared::Declared,
+};
+use fairway_model::{Permille, Timestamp};
+use fairway_providers::webhook_server::Scope;
+
+/// Returns all contributions, by base path, owner and set identifier.
+pub(crate) async fn contributions(control: &Control) -> Result<Vec<ContributionState>, ControlError> {
+    let declared = control.objects()?.declared();
+    let (published, ledger) = (control.shared().serving.published(), control.ledger()?);
+    // 50,000 endpoints take some tens of milliseconds.
+    let render = move || render(&declared, &published, &ledger);
+    tokio::task::spawn_blocking(render).await.map_err(|_| ControlError::Stopped)
+}
+
+/// Counts of one contribution.
+#[derive(Default)]
+struct Counts<'a> {
+    names: BTreeSet<&'a str>,
+    endpoints: usize,
+    /// Seconds since 1970.
+    since: u64,
+}
+
+fn render(declared: &Declared, published: &Published, ledger: &ContributionLedger) -> Vec<ContributionState> {
+    let mut states = Vec::new();
+    let lease = published.configured.settings.webhook.as_ref().and_then(|webhook| webhook.lease);
+    for (scope, rows) in declared.contributed_rows() {
+        let owners = RowOwners::of(&scope, &rows);
+        let mut counts: BTreeMap<(Arc<str>, &str), Counts<'_>> = BTreeMap::new();
+        for row in &rows {
+            let endpoint = &row.row.endpoint;
+            let of_owner = counts.entry((owners.of_row(row), &endpoint.set_identifier));
+            let of_owner = of_owner.or_insert_with(|| Counts { since: row.row.since, ..Counts::default() });
+            of_owner.names.insert(&endpoint.dns_name);
+            of_owner.endpoints += 1;
+            of_owner.since = of_owner.since.min(row.row.since);
+        }
+        let last_seen = ledger.last_seen(&scope, declared);
+        let client = Client { scope: &scope, last_seen, lease_weight: declared.lease_weight(&scope), lease };
+        states.extend(counts.into_iter().map(|((owner, set), counts)| client.state(&owner, set, &counts)));
+    }
+    add_members(&mut states, published);
+    // The base path of a warning is not kept, so an owner with several paths has all warnings at each of them.
+    let warnings: Vec<_> = published.configured.merged.contributed.warnings().collect();
+    for state in &mut states {
+        let own = warnings.iter().filter(|warning| *warning.owner == *state.owner && *warning.set == *state.set);
+        let own = own.take(WARNINGS_MAX);
+        state.warnings = own
+            .map(|warning| ContributionWarning { name: warning.name.to_string(), message: warning.message.clone() })
+            .collect();
+    }
+    states
+}
+
+fn add_members(states: &mut [ContributionState], published: &Published) {
+    let mut members: HashMap<(&str, &str), Vec<ContributedMember>> = HashMap::new();
+    for contributed in published.configured.contributed_members() {
+        let of_owner = members.entry((&contributed.origin.owner, &contributed.origin.set)).or_default();
+        if of_owner.len() < MEMBERS_MAX {
+            of_owner.push(ContributedMember {
+                name: contributed.name.to_string(),
+                cluster: contributed.member.cluster.to_string(),
+                weight: contributed.member.weight.0,
+                declared: contributed.origin.weight.map(|weight| weight.0),
+            });
+        }
+    }
+    for state in states {
+        state.members = members.get(&(&*state.owner, &*state.set)).cloned().unwrap_or_default();
+    }
+}
+
+/// A webhook client, with its lease.
+struct Client<'a> {
+    scope: &'a Scope,
+    /// Time of its last call, in seconds since 1970.
+    last_seen: Option<u64>,
+    lease_weight: Permille,
+    lease: Option<Duration>,
+}
+
+impl Client<'_> {
+    fn state(&self, owner: &str, set: &str, counts: &Counts<'_>) -> ContributionState {
+        let text = |secs: u64| format!("{}", Timestamp::from_secs(secs));
+        let after = |leases: u64| Some(text(self.last_seen? + leases * self.lease?.as_secs()));
+        ContributionState {
+            path: self.scope.to_string(),
+            owner: owner.to_owned(),
+            set: set.to_owned(),
+            names: counts.names.len(),
+            endpoints: counts.endpoints,
+            since: text(counts.since),
+            last_seen: self.last_seen.map(text),
+            lease_weight: f64::from(self.lease_weight.thousandths()) / 1000.0,
+            fades_at: after(1),
+            gone_at: after(2),
+            members: vec![],
+            warnings: vec![],
+        }
+    }
+}
+
+/// Members of one contribution that are listed.
+const MEMBERS_MAX: usize = 100;
+/// Warnings of one contribution that are listed.
+const WARNINGS_MAX: usize = 100;

@@ -1,0 +1,181 @@
+//! Merges the rows of one name with what is declared.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use fairway_model::{
+    ContributionProblem, DeclaredClusters, DeclaredObjects, DesiredState, MergedName, Name, NameContribution, Permille,
+    Pool, RecordSet, Rtype, SharedNamePolicy, SteeredName, merge_name,
+};
+
+use super::{
+    RejectedNames, pool_name,
+    read::{Meaning, ReadRow},
+};
+
+/// A row with its owner.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedRow<'a> {
+    pub(crate) owner: Arc<str>,
+    /// Weight of its client's lease.
+    pub(crate) lease_weight: Permille,
+    pub(crate) row: &'a ReadRow,
+}
+
+/// What rows are merged with. Declared fields have precedence.
+pub(crate) struct MergeContext<'a> {
+    /// The declared zones.
+    pub(crate) zones: &'a DesiredState,
+    /// The declared clusters.
+    pub(crate) clusters: &'a DeclaredClusters,
+    /// Returns the declared pool of a name.
+    pub(crate) steered: &'a dyn Fn(&Name) -> Option<DeclaredName<'a>>,
+    /// Policy for names that several owners contribute to.
+    pub(crate) shared: SharedNamePolicy,
+    /// Names that are left out.
+    pub(crate) rejected: &'a RejectedNames,
+}
+
+/// A declared steered name.
+#[derive(Clone, Copy)]
+pub(crate) struct DeclaredName<'a> {
+    pub(crate) steered: &'a SteeredName,
+    pub(crate) pool: &'a Pool,
+    /// True if the pool answers other names, too.
+    pub(crate) is_shared: bool,
+}
+
+/// The merged rows of one name.
+#[derive(Default)]
+pub(super) struct MergedRows {
+    /// `None` if no address is contributed.
+    pub(crate) of_name: Option<MergedName>,
+    pub(crate) records: BTreeMap<Rtype, RecordSet>,
+    /// In order, without duplicates.
+    pub(crate) warnings: Vec<ContributionProblem>,
+}
+
+/// Merges the rows of one name. Rows of a text that is no name result in warnings only.
+pub(super) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> MergedRows {
+    let mut merged = MergedRows::default();
+    let (mut contributions, mut sets) = (BTreeMap::<_, NameContribution>::new(), Vec::new());
+    for OwnedRow { owner, lease_weight, row } in rows {
+        let mut warn = |what| merged.warnings.push(warning(row, owner, what));
+        for what in &row.problems {
+            warn(format!("{}: {what}", row.row.endpoint.record_type));
+        }
+        let Some(name) = &row.name else { continue };
+        if context.zones.zone_of(name).is_none() {
+            warn("it is in no declared zone".to_owned());
+            continue;
+        }
+        if let Some(why) = context.rejected.get(name) {
+            warn(format!("{} is rejected: {why}", row.row.endpoint.record_type));
+            continue;
+        }
+        match &row.meaning {
+            Meaning::Addresses(addresses, wanted) => {
+                let set: Arc<str> = row.row.endpoint.set_identifier.as_str().into();
+                let new = || NameContribution {
+                    owner: Arc::clone(owner),
+                    set: Arc::clone(&set),
+                    since: row.row.since,
+                    addresses: vec![],
+                    spec: Arc::clone(wanted),
+                    lease_weight: *lease_weight,
+                };
+                let contribution = contributions.entry((Arc::clone(owner), Arc::clone(&set))).or_insert_with(new);
+                contribution.addresses.extend(addresses);
+                contribution.since = contribution.since.min(row.row.since);
+            }
+            Meaning::Records(set) if *lease_weight > Permille::default() => {
+                sets.push(ContributedSet { since: row.row.since, owner: Arc::clone(owner), row, set });
+            }
+            Meaning::Nothing | Meaning::Records(_) => {}
+        }
+    }
+    if let Some(name) = rows.iter().find_map(|owned| owned.row.name.as_ref()).filter(|_| !contributions.is_empty()) {
+        let declared = (context.steered)(name);
+        let objects = DeclaredObjects {
+            clusters: context.clusters,
+            steered: declared.map(|declared| (declared.steered, declared.pool)),
+            is_shared: declared.is_some_and(|declared| declared.is_shared),
+        };
+        let contributions = contributions.into_values().collect();
+        let mut of_name = merge_name(name, contributions, context.shared, &objects, pool_name(name));
+        merged.warnings.append(&mut of_name.problems);
+        merged.of_name = Some(of_name);
+    }
+    let is_steered = merged.of_name.as_ref().is_some_and(|of_name| of_name.steered.is_some());
+    merged.records = merge_records(sets, is_steered, &mut merged.warnings);
+    merged.warnings.sort();
+    merged.warnings.dedup();
+    merged
+}
+
+fn warning(row: &ReadRow, owner: &Arc<str>, what: String) -> ContributionProblem {
+    let endpoint = &row.row.endpoint;
+    let (name, set) = (endpoint.dns_name.as_str().into(), endpoint.set_identifier.as_str().into());
+    ContributionProblem { name, owner: Arc::clone(owner), set, message: what }
+}
+
+/// A record set of one row.
+struct ContributedSet<'a> {
+    since: u64,
+    owner: Arc<str>,
+    row: &'a ReadRow,
+    set: &'a RecordSet,
+}
+
+/// Merges record sets of one name. Sets of one type are joined. Of several CNAMEs the oldest is used, since a name has one at most.
+fn merge_records(
+    mut sets: Vec<ContributedSet<'_>>,
+    is_steered: bool,
+    warnings: &mut Vec<ContributionProblem>,
+) -> BTreeMap<Rtype, RecordSet> {
+    sets.sort_by_cached_key(|of| (of.since, Arc::clone(&of.owner), of.row.row.endpoint.key()));
+    let has_others = is_steered || sets.iter().any(|of| of.set.rtype != Rtype::CNAME);
+    let mut merged: BTreeMap<Rtype, RecordSet> = BTreeMap::new();
+    for ContributedSet { owner, row, set, .. } in sets {
+        let refusal = match (set.rtype, merged.get(&set.rtype)) {
+            (Rtype::CNAME, _) if has_others => Some(
+                "other records are contributed to the name, and a name with a CNAME has no others (RFC 1034 section 3.6.2)",
+            ),
+            (Rtype::CNAME, Some(first)) if first.rdatas != set.rdatas => {
+                Some("an older CNAME is contributed to the name, and a name has one at most")
+            }
+            (Rtype::CNAME, None) if set.rdatas.len() > 1 => Some("a CNAME has one target"),
+            _ => None,
+        };
+        if let Some(what) = refusal {
+            warnings.push(warning(row, &owner, what.to_owned()));
+            continue;
+        }
+        match merged.get_mut(&set.rtype) {
+            None => _ = merged.insert(set.rtype, set.clone()),
+            Some(first) => {
+                let rdatas = first.rdatas.iter().chain(&set.rdatas).cloned();
+                *first = RecordSet::new(first.name.clone(), set.rtype, first.ttl.min(set.ttl), rdatas);
+            }
+        }
+    }
+    merged
+}
+
+/// Adds the texts of the names whose rows differ between two versions of a part, and of the names whose owner such a row declares.
+///
+/// Returns false if a row is respelled: rows of its name are in other parts, too.
+pub(crate) fn changed_texts<'a>(before: &'a [ReadRow], after: &'a [ReadRow], texts: &mut BTreeSet<String>) -> bool {
+    let by_key =
+        |rows: &'a [ReadRow]| -> BTreeMap<_, _> { rows.iter().map(|row| (row.row.endpoint.key(), row)).collect() };
+    let (before, after) = (by_key(before), by_key(after));
+    let removed = before.iter().filter(|(key, row)| after.get(*key) != Some(*row));
+    let added = after.iter().filter(|(key, row)| before.get(*key) != Some(*row));
+    for (_, row) in removed.chain(added) {
+        texts.extend(row.companion_of());
+        texts.insert(row.text.to_string());
+    }
+    !before.values().chain(after.values()).any(|row| row.is_respelled())
+}

@@ -1,0 +1,124 @@
+//! The webhook contributions among declared objects.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use fairway_model::Permille;
+use fairway_providers::webhook_server::Scope;
+use fairway_store::objects::{Key, Kind};
+
+use super::{
+    Declared,
+    object::{Content, DeclaredObject},
+    ranges::{after_all, before_all},
+};
+use crate::contributed::{
+    ClientRows, LeaseWeights, OwnedRow, ReadRow, RowOwners, changed_texts, part_key, scope_name, scope_of, seen_key,
+};
+
+impl Declared {
+    /// Returns the rows of each webhook client.
+    pub fn contributed_rows(&self) -> Vec<ClientRows<'_>> {
+        let mut clients: Vec<ClientRows<'_>> = Vec::new();
+        for (key, object) in self.parts_after(&before_all(Kind::Contribution, &[])) {
+            let Some(scope) = scope_of(key) else { continue };
+            match clients.last_mut() {
+                Some((last, rows)) if *last == scope => rows.extend(object.rows()),
+                _ => clients.push((scope, object.rows().iter().collect())),
+            }
+        }
+        clients
+    }
+
+    /// Returns the rows of all clients, or of the names with these texts, each with its owner. Those of one name are in the order of clients
+    /// and rows.
+    pub(crate) fn owned_rows(&self, texts: Option<&BTreeSet<String>>) -> Vec<OwnedRow<'_>> {
+        let Some(texts) = texts else { return self.all_owned_rows() };
+        let mut all = Vec::new();
+        for scope in self.scopes() {
+            // Only rows without a base path have several owners, which other rows of the client declare.
+            let of_client: Vec<&ReadRow> = match scope {
+                Scope::Root => self.rows_of(&scope).collect(),
+                Scope::Owner(_) => vec![],
+            };
+            let (owners, lease_weight) = (RowOwners::of(&scope, &of_client), self.lease_weight(&scope));
+            for text in texts {
+                let rows = self.rows_at(&part_key(&scope, text)).iter().filter(|row| *row.text == **text);
+                all.extend(rows.map(|row| OwnedRow { owner: owners.of_row(row), lease_weight, row }));
+            }
+        }
+        all
+    }
+
+    fn all_owned_rows(&self) -> Vec<OwnedRow<'_>> {
+        let clients = self.contributed_rows();
+        let mut all = Vec::with_capacity(clients.iter().map(|(_, rows)| rows.len()).sum());
+        for (scope, rows) in clients {
+            let (owners, lease_weight) = (RowOwners::of(&scope, &rows), self.lease_weight(&scope));
+            all.extend(rows.into_iter().map(|row| OwnedRow { owner: owners.of_row(row), lease_weight, row }));
+        }
+        all
+    }
+
+    /// Adds the texts of the names whose rows at a key differ from an earlier state. Returns false if they cannot be found by their text.
+    pub(crate) fn add_changed_texts(&self, before: &Self, key: &Key, texts: &mut BTreeSet<String>) -> bool {
+        changed_texts(before.rows_at(key), self.rows_at(key), texts)
+    }
+
+    /// Returns the rows of one client.
+    pub fn rows_of(&self, scope: &Scope) -> impl Iterator<Item = &ReadRow> {
+        self.parts_of(scope).flat_map(|object| object.rows())
+    }
+
+    /// Returns the rows of one part.
+    pub fn rows_at(&self, key: &Key) -> &[ReadRow] {
+        self.objects.get(key).map_or(&[], |object| object.rows())
+    }
+
+    /// Returns the bytes of one client's stored rows.
+    pub fn bytes_of(&self, scope: &Scope) -> usize {
+        self.parts_of(scope).map(|object| object.object.value.len()).sum()
+    }
+
+    /// Returns the clients that contribute anything, in the order of their keys.
+    pub fn scopes(&self) -> Vec<Scope> {
+        let mut scopes: Vec<Scope> = Vec::new();
+        let mut next = self.parts_after(&before_all(Kind::Contribution, &[])).next();
+        while let Some(scope) = next.and_then(|(key, _)| scope_of(key)) {
+            next = self.parts_after(&after_all(Kind::Contribution, &[scope_name(&scope)])).next();
+            scopes.push(scope);
+        }
+        scopes
+    }
+
+    fn parts_of(&self, scope: &Scope) -> impl Iterator<Item = &Arc<DeclaredObject>> {
+        let parts = self.parts_after(&before_all(Kind::Contribution, &[scope_name(scope)]));
+        parts.take_while(|(key, _)| key.names().next() == Some(scope_name(scope))).map(|(_, object)| object)
+    }
+
+    fn parts_after<'a>(&'a self, key: &Key) -> impl Iterator<Item = (&'a Key, &'a Arc<DeclaredObject>)> + use<'a> {
+        self.objects.after(key).take_while(|(key, _)| key.kind() == Kind::Contribution)
+    }
+
+    /// Returns the committed time of a client's last call, in seconds since 1970.
+    pub fn seen(&self, scope: &Scope) -> Option<u64> {
+        match self.objects.get(&seen_key(scope))?.content {
+            Ok(Content::Seen(seen)) => Some(seen),
+            _ => None,
+        }
+    }
+
+    /// Returns the lease weight of a client.
+    pub fn lease_weight(&self, scope: &Scope) -> Permille {
+        self.lease_weights.get(scope).copied().unwrap_or(Permille::WHOLE)
+    }
+
+    /// Returns the lease weights that are less than whole.
+    pub fn lease_weights(&self) -> &LeaseWeights {
+        &self.lease_weights
+    }
+
+    /// Returns the same objects with other lease weights.
+    pub fn with_lease_weights(&self, weights: LeaseWeights) -> Self {
+        Self { lease_weights: Arc::new(weights), ..self.clone() }
+    }
+}

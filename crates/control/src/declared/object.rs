@@ -1,0 +1,213 @@
+//! One declared object, parsed.
+
+use std::sync::Arc;
+
+use fairway_config::ObjectError;
+use fairway_intents::StoredIntent;
+use fairway_model::{DesiredState, Name, Subject};
+use fairway_store::objects::{Key, Kind, Object};
+
+use super::{Claim, ObjectErrors, key_of, parallel, section};
+use crate::contributed::{ReadRow, read_part, read_seen};
+
+/// A declared object with what it declares.
+#[derive(Debug)]
+pub(crate) struct DeclaredObject {
+    /// The stored object.
+    pub(crate) object: Object,
+    pub(crate) content: Result<Content, Vec<ObjectError>>,
+}
+
+/// The content of an object.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// An element of a configuration.
+    Element(Box<DesiredState>),
+    /// An intent. What it declares also depends on the clusters, and on the other intents that claim its name.
+    Intent(Box<StoredIntent>),
+    /// A part of a webhook client's rows. What they declare also depends on everything else that is declared.
+    Rows(Box<[ReadRow]>),
+    /// Time of a webhook client's last call, in seconds since 1970.
+    Seen(u64),
+}
+
+impl DeclaredObject {
+    pub(crate) fn new(object: Object) -> Self {
+        let content = match (section(object.key.kind()), object.key.kind()) {
+            (Some(section), _) => {
+                let text = String::from_utf8_lossy(&object.value);
+                fairway_config::object(section, &text).map(|element| Content::Element(element.into()))
+            }
+            (None, Kind::Contribution) => read_part(&object.value).map(Content::Rows).map_err(whole),
+            (None, Kind::Contributor) => read_seen(&object.value).map(Content::Seen).map_err(whole),
+            (None, _) => StoredIntent::read(&object).map(|intent| Content::Intent(intent.into())).map_err(whole),
+        };
+        Self { object, content }
+    }
+
+    /// Parses objects of one kind. Pools and names are parsed together, which is faster, unless one of them is invalid.
+    fn all(objects: Vec<Object>) -> Vec<Self> {
+        let kind = objects[0].key.kind();
+        let Some(section) = section(kind).filter(|_| matches!(kind, Kind::Name | Kind::Pool)) else {
+            return objects.into_iter().map(Self::new).collect();
+        };
+        let texts: Vec<_> = objects.iter().map(|object| String::from_utf8_lossy(&object.value)).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let all = fairway_config::objects(section, &texts).unwrap_or_default();
+        let element = |key: &Key| {
+            let mut element = DesiredState::default();
+            if kind == Kind::Pool {
+                let pool = all.pools.get(key.name())?;
+                element.pools.insert(pool.name.clone(), pool.clone());
+            } else {
+                let steered = all.names.get(&key.name().parse::<Name>().ok()?)?;
+                element.names.insert(steered.name.clone(), steered.clone());
+            }
+            Some(element)
+        };
+        let parse = |object: Object| match element(&object.key) {
+            Some(element) => Self { object, content: Ok(Content::Element(element.into())) },
+            None => Self::new(object),
+        };
+        objects.into_iter().map(parse).collect()
+    }
+
+    /// Returns true if the object declares nothing but what its key says: one pool, one steered name, or the records of one name.
+    /// Intents and contributions are local, too, and so are objects that cannot be parsed and declare nothing.
+    pub(crate) fn is_local(&self) -> bool {
+        let element = match &self.content {
+            Ok(Content::Element(element)) => element,
+            Ok(Content::Intent(_) | Content::Rows(_) | Content::Seen(_)) => return true,
+            Err(_) => return !matches!(self.object.key.kind(), Kind::Cluster | Kind::Monitor),
+        };
+        let pools = element.pools.keys().map(|name| key_of(&Subject::Pool(name.clone())));
+        let names = element.names.keys().map(|name| key_of(&Subject::Name(name.clone())));
+        let records = element.records.keys().map(|(name, rtype)| key_of(&Subject::Records(name.clone(), *rtype)));
+        let mut keys: Vec<_> = pools.chain(names).chain(records).collect();
+        keys.dedup();
+        keys == [Some(self.object.key.clone())] && is_limited_to_names(element)
+    }
+
+    /// Adds what the object declares, unless it is rejected. Rejects it if it cannot be parsed.
+    pub(crate) fn add_to(&self, desired: &mut DesiredState, rejected: &mut ObjectErrors) {
+        let key = &self.object.key;
+        if rejected.contains_key(key) {
+            return;
+        }
+        match &self.content {
+            Ok(Content::Intent(_) | Content::Rows(_) | Content::Seen(_)) => {}
+            Ok(Content::Element(element)) => {
+                desired.clusters.extend(element.clusters.clone());
+                desired.cluster_load_sources.extend(element.cluster_load_sources.clone());
+                desired.load_bounds.extend(element.load_bounds.clone());
+                desired.monitors.extend(element.monitors.clone());
+                desired.pools.extend(element.pools.clone());
+                desired.names.extend(element.names.clone());
+                desired.records.extend(element.records.clone());
+            }
+            Err(errors) => _ = rejected.insert(key.clone(), errors.clone()),
+        }
+    }
+
+    pub(crate) fn element(&self) -> Option<&DesiredState> {
+        match &self.content {
+            Ok(Content::Element(element)) => Some(element),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn intent(&self) -> Option<&StoredIntent> {
+        match &self.content {
+            Ok(Content::Intent(intent)) => Some(intent),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn rows(&self) -> &[ReadRow] {
+        match &self.content {
+            Ok(Content::Rows(rows)) => rows,
+            _ => &[],
+        }
+    }
+
+    /// Returns true if the object is a cluster that differs from another version in its services alone. Only intents depend on these.
+    pub(crate) fn differs_in_services_alone(&self, before: &Self) -> bool {
+        let without_services = |of: &Self| {
+            let mut element = of.element().filter(|_| of.object.key.kind() == Kind::Cluster)?.clone();
+            element.clusters.values_mut().for_each(|cluster| cluster.services.clear());
+            Some(element)
+        };
+        without_services(self).is_some_and(|element| Some(element) == without_services(before))
+    }
+}
+
+/// Some objects of a store, parsed.
+#[derive(Debug)]
+pub struct ParsedObjects {
+    pub(super) objects: Vec<(Key, Arc<DeclaredObject>)>,
+    pub(super) claims: Vec<Claim>,
+}
+
+impl ParsedObjects {
+    /// Parses objects in the order of their keys, on all cores if there are many.
+    pub fn new(objects: impl IntoIterator<Item = Object>) -> Self {
+        let mut batches = Vec::new();
+        let mut objects = objects.into_iter().filter(|object| declares(&object.key)).peekable();
+        while let Some(first) = objects.next() {
+            let mut batch = vec![first];
+            while let Some(next) =
+                objects.next_if(|next| next.key.kind() == batch[0].key.kind() && batch.len() < BATCH_MAX)
+            {
+                batch.push(next);
+            }
+            batches.push(batch);
+        }
+        let parsed = parallel::on_all_cores(batches, |batch| {
+            let objects = DeclaredObject::all(batch);
+            let claims: Vec<_> = objects.iter().filter_map(DeclaredObject::claim).collect();
+            let objects = objects.into_iter().map(|object| (object.object.key.clone(), Arc::new(object)));
+            (objects.collect::<Vec<_>>(), claims)
+        });
+        let (objects, claims): (Vec<_>, Vec<_>) = parsed.into_iter().unzip();
+        Self { objects: objects.into_iter().flatten().collect(), claims: claims.into_iter().flatten().collect() }
+    }
+}
+
+/// Returns true if the object at a key declares anything. Idempotency records do not.
+pub(super) fn declares(key: &Key) -> bool {
+    key.kind() != Kind::IdempotencyRecord
+}
+
+/// Returns an error about an object as a whole.
+pub(super) fn whole(what: String) -> Vec<ObjectError> {
+    vec![ObjectError { pointer: String::new(), what }]
+}
+
+/// Returns true if an element declares nothing but pools, names and records.
+fn is_limited_to_names(element: &DesiredState) -> bool {
+    // Without `..`, so that a new field cannot be forgotten here.
+    let DesiredState {
+        zones,
+        clusters,
+        monitors,
+        maps,
+        latencies,
+        pools: _,
+        names: _,
+        records: _,
+        load_sources,
+        cluster_load_sources,
+        load_bounds,
+    } = element;
+    zones.is_empty()
+        && clusters.is_empty()
+        && monitors.is_empty()
+        && maps.is_empty()
+        && latencies.is_empty()
+        && load_sources.is_empty()
+        && cluster_load_sources.is_empty()
+        && load_bounds.is_empty()
+}
+
+/// Objects that are parsed together: their text is some hundred KiB.
+const BATCH_MAX: usize = 1_000;

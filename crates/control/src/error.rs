@@ -1,0 +1,55 @@
+//! Errors of commands.
+
+/// The reason why a command was not executed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// The control task has ended.
+    #[error("fairway is stopping; ask again when it runs")]
+    Stopped,
+    /// A pushed load is out of order, or the cluster has no capacity.
+    #[error("{0}")]
+    LoadRefused(String),
+    /// No cluster has this name.
+    #[error("{0}")]
+    NoSuchCluster(String),
+    /// No latency table has this name.
+    #[error("no table of latencies is called {0}; declare it in `latencies`, with a name and no file")]
+    NoSuchTable(String),
+    /// The latency table is read from a file.
+    #[error("table {0} is read from its file; take `file` out of the configuration to push it here")]
+    TableOfFile(String),
+    /// A pushed latency table has errors.
+    #[error("latency table rejected, the previous one stays in use: {}", listed(.0))]
+    TableFaulty(Vec<String>),
+    /// The configuration with a pushed latency table was rejected.
+    #[error("latency table rejected, the previous one stays in use; the configuration with it was rejected: {}", listed(.0))]
+    TableRefused(Vec<String>),
+    /// A pushed latency table could not be written to the disk, so it is not in force.
+    #[error("the table could not be written to the data folder, so it is not in force: {0}")]
+    TableNotKept(String),
+    /// There is no store for objects.
+    #[error("objects cannot be kept: {0}")]
+    NoStore(String),
+    /// An override of another request with the same key is in force.
+    #[error("this Idempotency-Key was used with another request; give each request a key of its own")]
+    KeyOfAnother,
+    /// No override has this id.
+    #[error("no override has the id {0}; `fairway status` lists them")]
+    NoSuchOverride(String),
+    /// The override table is full.
+    #[error("there are {} overrides already, the most; remove one first", super::overrides::OVERRIDES_MAX)]
+    TooManyOverrides,
+    /// The override could not be written to the disk, so it is not in force.
+    #[error("the override could not be written to the data folder, so it is not in force: {0}")]
+    NotKept(String),
+}
+
+/// Returns the first errors, and the number of the others.
+fn listed(errors: &[String]) -> String {
+    let first = errors.iter().take(ERRORS_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let more = errors.len().saturating_sub(ERRORS_MAX);
+    if more > 0 { format!("{first}; and {more} more") } else { first }
+}
+
+/// Errors that one message lists.
+const ERRORS_MAX: usize = 10;

@@ -1,0 +1,234 @@
+//! Applies events to the runtime state: health transitions, overrides, time, reports of load, decisions of the leader.
+
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Instant, SystemTime},
+};
+
+use fairway_health::{HealthTransition, load::LoadUpdate};
+use fairway_model::HealthStatus;
+use fairway_store::Leadership;
+use fairway_zones::{MemberTurn, RuntimeState, ServingState};
+use tokio::sync::broadcast;
+
+use super::{actor::Actor, drains::fully_overridden, lifecycle::Moment, runtime::Event, shared::AppliedTransition};
+
+impl Actor {
+    /// Returns the time now.
+    pub(crate) fn now(&self) -> Moment {
+        Moment { monotonic: Instant::now(), wall: (self.clock)() }
+    }
+
+    /// Applies an event: publishes the runtime state that follows from it, and begins a balancing step if one is due.
+    pub(crate) fn apply(&mut self, event: Event<'_>) {
+        let (state, now) = (self.shared.serving.load(), self.now());
+        // Clients that asked until now were answered from the previous state.
+        self.take_demand(&state, now);
+        let (is_second, is_frequent) =
+            (matches!(event, Event::Second), matches!(event, Event::Health(_) | Event::Demand));
+        if let Some(runtime) = self.inputs.next(&state, event, now) {
+            let before = Arc::clone(&state.runtime);
+            let serving = ServingState { snapshot: Arc::clone(&state.snapshot), runtime: Arc::new(runtime) };
+            self.inputs.balance.begin_due_step(&serving, now.monotonic);
+            let runtime = Arc::clone(&serving.runtime);
+            self.deferred.push(self.shared.serving.swap(serving, Arc::clone(&state.published)));
+            self.shared.counts.runtime_states.fetch_add(1, Relaxed);
+            if is_second {
+                self.log_schedules(&state, &before, &runtime);
+            }
+        } else {
+            self.inputs.balance.begin_due_step(&state, now.monotonic);
+        }
+        if !is_frequent {
+            self.publish_drains(now);
+            self.offer_shares(now);
+        }
+    }
+
+    /// Folds all waiting health transitions into one runtime state, then logs and publishes each.
+    pub(crate) fn apply_transitions(&mut self) {
+        let transitions = std::mem::take(&mut self.waiting);
+        let published = self.shared.serving.published();
+        let uses = &published.configured.uses;
+        // Targets that a reload has dropped have no index.
+        let statuses: Vec<_> = transitions.iter().filter_map(|of| Some((uses.number_of(&of.target)?, of.to))).collect();
+        if !statuses.is_empty() {
+            self.apply(Event::Health(&statuses));
+        }
+        let applied = SystemTime::now();
+        for transition in transitions {
+            self.shared.counts.count_transition(transition.to);
+            let target = uses.number_of(&transition.target);
+            let event = AppliedTransition {
+                clusters: target.map(|target| uses.clusters(target)).unwrap_or_default(),
+                pools: target.map(|target| uses.pools(target).clone()).unwrap_or_default(),
+                transition,
+                applied,
+            };
+            log_transition(&event);
+            // Sending fails if there is no receiver, which is no error.
+            let _ = self.shared.probes.transitions.send(event);
+        }
+        self.writer.health_changed();
+    }
+
+    /// Applies the override table to the targets.
+    pub(crate) fn apply_overrides(&mut self) {
+        let published = self.shared.serving.published();
+        self.apply(Event::Overrides(published.overrides.actions(&published.configured.uses)));
+    }
+
+    /// Takes the demand sampled by the threads that answer. During a balancing step, it waits in their rings.
+    pub(crate) fn take_demand(&mut self, state: &ServingState, now: Moment) {
+        if self.inputs.balance.is_stepping() {
+            return;
+        }
+        for tally in self.shared.queries.by_thread() {
+            tally.take_asked(|asked| self.inputs.balance.add_demand(&asked, &state.snapshot, now.monotonic));
+        }
+    }
+
+    /// Samples the demand, unless a balancing step runs.
+    pub(crate) fn sample_demand(&mut self) {
+        if !self.inputs.balance.is_stepping() {
+            self.apply(Event::Demand);
+        }
+    }
+
+    /// Applies the shares of a balancing step that has ended.
+    pub(crate) fn end_step(&mut self) {
+        let now = self.now();
+        if self.inputs.balance.is_keeping_due(now.monotonic)
+            && let Some(balance) = self.inputs.balance.keep(now.wall)
+        {
+            self.writer.balance_changed(balance);
+        }
+        self.apply(Event::Shares);
+    }
+
+    /// Adds a report of load.
+    pub(crate) fn add_report(&mut self, report: Result<LoadUpdate, broadcast::error::RecvError>) {
+        // Lost reports are outdated by those that follow.
+        let Ok(report) = report else { return };
+        let now = Instant::now();
+        if self.inputs.balance.note_report() {
+            self.follow_balance(now);
+        }
+        self.inputs.balance.add_report(report, now);
+    }
+
+    /// Follows the leader among the servers that share the store, and its decision.
+    pub(crate) fn follow_leader(&mut self, leadership: &Leadership) {
+        if self.inputs.balance.follow_leader(leadership) {
+            self.follow_balance(Instant::now());
+        }
+        let (before, now) = (self.shared.balance.leader.load_full(), self.inputs.balance.leader_status());
+        if *before != now {
+            let reason = now.reason.as_deref();
+            tracing::info!(before = before.role, now = now.role, reason, "balance leader changed");
+            self.shared.balance.leader.store(Arc::new(now));
+        }
+        self.apply(Event::Shares);
+    }
+
+    /// Starts balancing if the configuration in force has something to balance.
+    fn follow_balance(&mut self, now: Instant) {
+        let state = self.shared.serving.load();
+        self.inputs.balance.follow(&state.published.configured.merged.desired, &state.snapshot, now);
+    }
+
+    /// Offers the decided shares to the servers that share the store.
+    fn offer_shares(&self, now: Moment) {
+        let objects = self.shared.declarations.objects.get().and_then(|objects| objects.as_ref().ok());
+        if let Some(election) = objects.and_then(|objects| objects.store().election()) {
+            election.set_decision(self.inputs.balance.offer(now.monotonic));
+        }
+    }
+
+    /// Publishes the answers of the last minute; of load-balanced pools, the demand behind them.
+    pub(crate) fn publish_answers(&mut self) {
+        let now = Instant::now();
+        // During a step, the demand is not known.
+        if self.answers.is_due(now) && !self.inputs.balance.is_stepping() {
+            let state = self.shared.serving.load();
+            let mut answered = self.answers.add(self.shared.queries.sums().answers, &state.snapshot, now);
+            self.inputs.balance.replace_by_demand(&mut answered, &state.snapshot, &state.runtime);
+            self.shared.balance.answered.store(Arc::new(answered));
+        }
+    }
+
+    /// Publishes for each drained cluster when the last client should have left.
+    fn publish_drains(&mut self, now: Moment) {
+        let published = self.shared.serving.published();
+        let mut drained = fully_overridden(self.inputs.overrides(), &published.configured.uses);
+        let exhausted = self.inputs.balance.exhausted().filter(|cluster| !drained.contains(cluster));
+        drained.extend(exhausted.cloned().collect::<Vec<_>>());
+        self.drains.follow(&drained, &published.configured.merged.desired, now);
+        // During a step, the remaining demand is not known; the end of the step publishes it.
+        if self.inputs.balance.is_stepping() {
+            return;
+        }
+        let drains = self.drains.progress(|cluster| self.inputs.balance.drain(cluster, now.monotonic));
+        if **self.shared.balance.drains.load() != drains {
+            self.shared.balance.drains.store(Arc::new(drains));
+        }
+    }
+
+    /// Logs and counts the members that schedules opened or closed.
+    fn log_schedules(&self, state: &ServingState, before: &RuntimeState, after: &RuntimeState) {
+        let counts = &self.shared.counts;
+        for MemberTurn { pool, cluster, turn } in after.turned(&state.snapshot, before) {
+            let (to, counter) = match turn.turn.open {
+                true => ("open", &counts.schedules_opened),
+                false => ("closed", &counts.schedules_closed),
+            };
+            counter.fetch_add(1, Relaxed);
+            let until = turn.until.as_deref().unwrap_or_default();
+            tracing::info!(%pool, %cluster, to, until, "schedule transition");
+        }
+    }
+}
+
+/// Logs a health transition. The first evaluation of a healthy target is no news.
+fn log_transition(event: &AppliedTransition) {
+    let AppliedTransition { transition: HealthTransition { target, from, to, cause, .. }, clusters, pools, .. } = event;
+    let (clusters, pools) = (first_of(clusters), first_of(pools.keys()));
+    macro_rules! line {
+        ($level:ident) => {
+            tracing::$level!(
+                address = %target.address, monitor = %target.label, clusters, pools, %from, %to, %cause, "health changed"
+            )
+        };
+    }
+    match (from, to) {
+        (HealthStatus::Pending, HealthStatus::Up) => line!(debug),
+        (_, HealthStatus::Up) => line!(info),
+        _ => line!(warn),
+    }
+}
+
+/// Returns names with commas between: of many the first few, and the number of the others.
+fn first_of<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
+    let mut names = names.into_iter();
+    let listed: Vec<String> = names.by_ref().take(LISTED_MAX).map(|name| name.to_string()).collect();
+    match names.count() {
+        0 => listed.join(","),
+        more => format!("{} and {more} more", listed.join(",")),
+    }
+}
+
+/// Names of a log line.
+const LISTED_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_line_lists_eight_names_at_most() {
+        assert_eq!(first_of(["shop", "pay"]), "shop,pay");
+        assert_eq!(first_of(1..=8), "1,2,3,4,5,6,7,8");
+        assert_eq!(first_of(1..=15_000), "1,2,3,4,5,6,7,8 and 14992 more");
+        assert_eq!(first_of([""; 0]), "");
+    }
+}

@@ -1,0 +1,114 @@
+//! Adds, removes and expires overrides.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
+
+use fairway_model::Override;
+use fairway_store::{DataFolder, SavedOverride};
+use fairway_telemetry::logs::Trace;
+
+use super::{
+    actor::Actor,
+    error::ControlError,
+    overrides::{ActiveOverride, OverrideTable},
+};
+
+impl Actor {
+    pub(crate) async fn add_override(
+        &mut self,
+        spec: Override,
+        id: Option<String>,
+    ) -> Result<ActiveOverride, ControlError> {
+        let table = self.shared.serving.published().overrides.clone();
+        if let Some(id) = &id
+            && let Some(before) = table.kept().iter().find(|kept| key_of(&kept.id) == key_of(id))
+        {
+            return if before.id == *id { Ok(self.active(before)) } else { Err(ControlError::KeyOfAnother) };
+        }
+        let new = SavedOverride { id: id.unwrap_or_else(|| new_id(&table)), value: spec };
+        let trace = Trace::new();
+        self.replace_table(table.with(new.clone()).ok_or(ControlError::TooManyOverrides)?, trace).await?;
+        let active = self.active(&new);
+        let (Override { scope, action, reason, expires }, id) = (&active.spec, &new.id);
+        let addresses = active.addresses.join(",");
+        trace.of(|| tracing::warn!(id, %scope, %action, reason, %expires, addresses, "override added"));
+        Ok(active)
+    }
+
+    pub(crate) async fn remove_override(&mut self, id: &str) -> Result<ActiveOverride, ControlError> {
+        let table = self.shared.serving.published().overrides.clone();
+        let (next, removed) = table.without(id).ok_or_else(|| ControlError::NoSuchOverride(id.to_owned()))?;
+        let trace = Trace::new();
+        self.replace_table(next, trace).await?;
+        let active = self.active(&removed);
+        trace.of(|| tracing::warn!(id, scope = %active.spec.scope, action = %active.spec.action, "override removed"));
+        Ok(active)
+    }
+
+    /// Removes expired overrides. A failed write does not matter: they are also dropped when the file is read.
+    pub(crate) async fn expire_overrides(&mut self) {
+        let now = (self.clock)();
+        let mut table = self.shared.serving.published().overrides.clone();
+        if table.next_expiry().is_none_or(|expiry| expiry > now) {
+            return;
+        }
+        let trace = Trace::new();
+        for (id, spec) in table.expire(now) {
+            let id = id.unwrap_or_default();
+            let Override { scope, action, reason, .. } = spec;
+            trace.of(|| tracing::warn!(id, %scope, %action, reason, "override expired"));
+        }
+        self.publish(|published| published.overrides = table.clone());
+        self.apply_overrides();
+        // A failure is logged where it happens.
+        let _ = self.write_overrides(&table, trace).await;
+    }
+
+    /// Takes the data folder of the previous process, with the overrides that were added there until its end.
+    pub(crate) fn adopt(&mut self, folder: Arc<DataFolder>) {
+        let declared = self.shared.serving.published().configured.overrides.clone();
+        let mut table = OverrideTable::new(declared, folder.read_overrides());
+        // The previous process has logged the expired ones.
+        table.expire((self.clock)());
+        self.publish(|published| published.overrides = table);
+        self.apply_overrides();
+        self.writer.adopt(folder);
+    }
+
+    /// Writes a table to the disk, then puts it in force.
+    async fn replace_table(&mut self, table: OverrideTable, trace: Trace) -> Result<(), ControlError> {
+        self.write_overrides(&table, trace).await?;
+        self.publish(|published| published.overrides = table);
+        self.apply_overrides();
+        Ok(())
+    }
+
+    async fn write_overrides(&mut self, table: &OverrideTable, trace: Trace) -> Result<(), ControlError> {
+        let writing = self.writer.write_overrides(table.kept().to_vec());
+        let result = self.during(writing).await;
+        let shared = Arc::clone(&self.shared);
+        trace.of(|| self.writer.note(&shared, &result));
+        result.map_err(|error| ControlError::NotKept(error.to_string()))
+    }
+
+    fn active(&self, kept: &SavedOverride) -> ActiveOverride {
+        ActiveOverride::new(Some(&kept.id), &kept.value, &self.shared.serving.published().configured.uses)
+    }
+}
+
+/// Returns the part of an id that follows from the idempotency key, or all of a random id.
+fn key_of(id: &str) -> &str {
+    id.split_once('-').map_or(id, |(key, _)| key)
+}
+
+/// Returns a random id that is unused, and short enough to type.
+fn new_id(table: &OverrideTable) -> String {
+    loop {
+        let id = format!("{:06x}", RandomState::new().hash_one(table.kept().len()) & 0xff_ffff);
+        if table.kept().iter().all(|kept| kept.id != id) {
+            return id;
+        }
+    }
+}

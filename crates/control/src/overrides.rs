@@ -1,0 +1,184 @@
+//! The overrides in force: those of the configuration, and those that operators added by command.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fairway_model::{Override, OverrideAction, Timestamp};
+use fairway_store::SavedOverride;
+
+use super::uses::{ClusterAddress, TargetUses};
+
+/// Overrides that can be added by command: enough for every cluster of a large fleet, few enough to match at once.
+pub(crate) const OVERRIDES_MAX: usize = 256;
+
+/// An override in force, with the addresses that it applies to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActiveOverride {
+    /// Id of an override that was added by command; `None` for those of the configuration.
+    pub id: Option<String>,
+    /// Scope, action, reason and expiry.
+    pub spec: Override,
+    /// Addresses that it applies to now, as `CLUSTER/ADDRESS`, in order.
+    pub addresses: Vec<String>,
+}
+
+impl ActiveOverride {
+    /// Returns an override with the addresses in its scope.
+    pub fn new(id: Option<&str>, spec: &Override, uses: &TargetUses) -> Self {
+        let all: BTreeSet<&ClusterAddress> = uses.targets_all().flat_map(|target| uses.addresses(target)).collect();
+        let matching = all.into_iter().filter(|(cluster, address)| spec.scope.matches(cluster, *address));
+        let addresses = matching.map(|(cluster, address)| format!("{cluster}/{address}")).collect();
+        Self { id: id.map(str::to_owned), spec: spec.clone(), addresses }
+    }
+}
+
+/// All overrides that have not expired.
+#[derive(Clone, Debug, Default)]
+pub struct OverrideTable {
+    /// Those of the configuration.
+    declared: Vec<Override>,
+    /// Those added by command.
+    kept: Vec<SavedOverride>,
+}
+
+impl OverrideTable {
+    /// Returns a table of the overrides of a configuration and those added by command.
+    pub fn new(declared: Vec<Override>, kept: Vec<SavedOverride>) -> Self {
+        Self { declared, kept }
+    }
+
+    /// Replaces the overrides of the configuration.
+    pub fn set_declared(&mut self, declared: Vec<Override>) {
+        self.declared = declared;
+    }
+
+    /// Returns those added by command.
+    pub fn kept(&self) -> &[SavedOverride] {
+        &self.kept
+    }
+
+    /// Returns all overrides with their ids. Those of the configuration come first and have no id.
+    pub fn all(&self) -> impl Iterator<Item = (Option<&str>, &Override)> {
+        let declared = self.declared.iter().map(|spec| (None, spec));
+        declared.chain(self.kept.iter().map(|kept| (Some(kept.id.as_str()), &kept.value)))
+    }
+
+    /// Returns the table with one more override, or `None` if it is full.
+    pub fn with(&self, new: SavedOverride) -> Option<Self> {
+        (self.kept.len() < OVERRIDES_MAX).then(|| {
+            let mut next = self.clone();
+            next.kept.push(new);
+            next
+        })
+    }
+
+    /// Returns the table without an override, and that override. Returns `None` if no added override has this id.
+    pub fn without(&self, id: &str) -> Option<(Self, SavedOverride)> {
+        let at = self.kept.iter().position(|kept| kept.id == id)?;
+        let mut next = self.clone();
+        let removed = next.kept.remove(at);
+        Some((next, removed))
+    }
+
+    /// Removes and returns expired overrides, with their ids.
+    pub fn expire(&mut self, now: Timestamp) -> Vec<(Option<String>, Override)> {
+        let declared = self.declared.extract_if(.., |spec| !spec.is_active(now)).map(|spec| (None, spec));
+        let mut expired: Vec<_> = declared.collect();
+        let kept = self.kept.extract_if(.., |kept| !kept.value.is_active(now)).map(|kept| (Some(kept.id), kept.value));
+        expired.extend(kept);
+        expired
+    }
+
+    /// Returns the time of the next expiry.
+    pub fn next_expiry(&self) -> Option<Timestamp> {
+        self.all().map(|(_, spec)| spec.expires).min()
+    }
+
+    /// Returns the action for each target, by its index.
+    ///
+    /// If several overrides match, the most restrictive wins: down, then drain, then up. A target that stands for several addresses is
+    /// overridden as soon as one of them is, since they share one health status.
+    pub fn actions(&self, uses: &TargetUses) -> Vec<Option<OverrideAction>> {
+        if self.declared.is_empty() && self.kept.is_empty() {
+            return vec![None; uses.len()];
+        }
+        let mut known: BTreeMap<&ClusterAddress, Option<OverrideAction>> = BTreeMap::new();
+        let mut action = |address| *known.entry(address).or_insert_with(|| self.action(address));
+        let of_target = |target| uses.addresses(target).filter_map(&mut action).min_by_key(|action| rank(*action));
+        uses.targets_all().map(of_target).collect()
+    }
+
+    fn action(&self, address: &ClusterAddress) -> Option<OverrideAction> {
+        self.matching(address).map(|spec| spec.action)
+    }
+
+    /// Returns the override that is in force for an address.
+    pub fn matching(&self, (cluster, address): &ClusterAddress) -> Option<&Override> {
+        let matching = self.all().filter(|(_, spec)| spec.scope.matches(cluster, *address));
+        matching.map(|(_, spec)| spec).min_by_key(|spec| rank(spec.action))
+    }
+}
+
+/// Returns the rank of an action; the lowest wins.
+const fn rank(action: OverrideAction) -> u8 {
+    match action {
+        OverrideAction::Down => 0,
+        OverrideAction::Drain => 1,
+        OverrideAction::Up => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairway_model::ClusterName;
+
+    use super::*;
+
+    fn spec(scope: &str, action: OverrideAction, expires: u64) -> Override {
+        let expires = Timestamp::from_secs(expires);
+        Override { scope: scope.parse().unwrap(), action, reason: "work".to_owned(), expires }
+    }
+
+    fn kept(id: &str, value: Override) -> SavedOverride {
+        SavedOverride { id: id.to_owned(), value }
+    }
+
+    fn address(cluster: &str) -> ClusterAddress {
+        (ClusterName::new(cluster).unwrap(), "192.0.2.1".parse().unwrap())
+    }
+
+    #[test]
+    fn most_restrictive_of_several_overrides_wins() {
+        let table = OverrideTable::new(
+            vec![spec("eu*", OverrideAction::Up, 9)],
+            vec![kept("a", spec("eu1", OverrideAction::Drain, 9)), kept("b", spec("*2", OverrideAction::Down, 9))],
+        );
+        let actions = ["eu1", "eu2", "eu3", "us1"].map(|cluster| table.action(&address(cluster)));
+        let expected = [Some(OverrideAction::Drain), Some(OverrideAction::Down), Some(OverrideAction::Up), None];
+        assert_eq!(actions, expected);
+    }
+
+    #[test]
+    fn expired_overrides_are_removed_and_returned() {
+        let mut table = OverrideTable::new(
+            vec![spec("eu1", OverrideAction::Up, 5)],
+            vec![kept("a", spec("eu2", OverrideAction::Down, 7))],
+        );
+        assert_eq!(table.next_expiry(), Some(Timestamp::from_secs(5)));
+        assert_eq!(table.expire(Timestamp::from_secs(5)), [(None, spec("eu1", OverrideAction::Up, 5))]);
+        assert_eq!(table.expire(Timestamp::from_secs(6)), []);
+        assert_eq!(table.expire(Timestamp::from_secs(7)).len(), 1);
+        assert_eq!(table.next_expiry(), None);
+    }
+
+    #[test]
+    fn full_table_takes_no_more_and_unknown_id_removes_nothing() {
+        let mut table = OverrideTable::default();
+        for number in 0..OVERRIDES_MAX {
+            table = table.with(kept(&number.to_string(), spec("eu1", OverrideAction::Down, 9))).unwrap();
+        }
+        assert!(table.with(kept("more", spec("eu1", OverrideAction::Down, 9))).is_none());
+        assert!(table.without("more").is_none());
+        let (fewer, removed) = table.without("7").unwrap();
+        assert_eq!((fewer.kept().len(), removed.id.as_str()), (OVERRIDES_MAX - 1, "7"));
+    }
+}

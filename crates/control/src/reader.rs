@@ -1,0 +1,205 @@
+//! Reads files and declared objects, and compiles them.
+
+use std::{
+    any::Any,
+    fmt,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwap;
+use fairway_config::{Environment, Loaded, PreviousLoad, Source, watch::Fingerprint};
+use fairway_model::{Diagnostic, FileLocation, Timestamp};
+use fairway_zones::give_back_memory;
+use tokio::sync::oneshot;
+
+use super::{
+    compile::{Job, Stop},
+    configured::{Compiled, Configured, Files, Previous},
+    declared::Declared,
+    merge::Sources,
+    reloads::ReloadScope,
+};
+
+/// The result of one reload.
+#[derive(Debug)]
+pub struct Reading {
+    /// The files that were read; `None` if none were.
+    pub fingerprint: Option<Fingerprint>,
+    /// Time that reading and compiling took.
+    pub took: Duration,
+    /// The new configuration, or all errors.
+    pub outcome: Outcome,
+}
+
+/// A compiled configuration, or all errors.
+pub type Outcome = Result<Compiled, Vec<Diagnostic>>;
+
+/// Lowers the priority of the calling thread for as long as the returned value is held.
+pub type LowerPriority = fn() -> Box<dyn Any>;
+
+/// Reads and compiles configurations.
+#[derive(Clone)]
+pub struct Reader {
+    /// The files.
+    pub source: Source,
+    /// The environment variables.
+    pub environment: Environment,
+    /// The declared objects.
+    pub declared: Arc<ArcSwap<Declared>>,
+    /// Called on each thread that compiles, so that answers and probes come first.
+    pub lower_priority: LowerPriority,
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    /// Returns a reader without declared objects, whose threads keep their priority.
+    pub fn new(source: Source, environment: Environment) -> Self {
+        Self { source, environment, declared: Arc::default(), lower_priority: || Box::new(()) }
+    }
+
+    /// Reads and compiles on a separate thread of low priority.
+    ///
+    /// Returns `None` if the thread cannot be started.
+    pub async fn read(&self, scope: ReloadScope, previous: Previous, now: Timestamp) -> Option<Reading> {
+        let reader = self.clone();
+        self.on_thread(move || Some(reader.read_here(scope, Some(&previous), now))).await
+    }
+
+    /// Reads and compiles declared objects on a separate thread, if that is quick.
+    ///
+    /// Also returns `None` if an object is rejected, or if everything has to be merged, which may take long.
+    pub async fn read_briefly(&self, previous: Previous, now: Timestamp) -> Option<Reading> {
+        let reader = self.clone();
+        self.on_thread(move || {
+            let begun = Instant::now();
+            let compiled = reader.compile(&previous.configured.files, Some(&previous), now, true).ok()?;
+            Some(Reading { fingerprint: None, took: begun.elapsed(), outcome: Ok(compiled) })
+        })
+        .await
+    }
+
+    /// Reads and compiles on this thread.
+    pub fn read_here(&self, scope: ReloadScope, previous: Option<&Previous>, now: Timestamp) -> Reading {
+        let begun = Instant::now();
+        let (fingerprint, outcome) = match previous {
+            Some(previous) if scope == ReloadScope::Objects => {
+                (None, self.compile_all(&previous.configured.files, Some(previous), now))
+            }
+            _ => {
+                let (fingerprint, outcome) = self.read_files(previous, now);
+                (Some(fingerprint), outcome)
+            }
+        };
+        Reading { fingerprint, took: begun.elapsed(), outcome }
+    }
+
+    fn read_files(&self, previous: Option<&Previous>, now: Timestamp) -> (Fingerprint, Outcome) {
+        let before = previous.map(|previous| {
+            let Configured { files, merged, .. } = &*previous.configured;
+            let (zones, maps) = (&files.kept, &files.kept_maps);
+            PreviousLoad { zones, maps, names: &merged.desired.names, not_in_files: &merged.beside }
+        });
+        if let (fingerprint, Some(outcome)) = self.attempt(before, previous, now) {
+            return (fingerprint, outcome);
+        }
+        // With the text of all zones, an error has the line of its record.
+        let (fingerprint, outcome) = self.attempt(None, previous, now);
+        (fingerprint, outcome.unwrap_or_else(|| unreachable!("all zones were read")))
+    }
+
+    /// Returns the files that were read, and the result. The result is `None` if there are errors and unchanged zones were not read
+    /// again.
+    fn attempt(
+        &self,
+        before: Option<PreviousLoad<'_>>,
+        previous: Option<&Previous>,
+        now: Timestamp,
+    ) -> (Fingerprint, Option<Outcome>) {
+        let (mut fingerprint, mut loaded) = self.load(before);
+        for _ in 1..ATTEMPTS {
+            if fingerprint.is_current() {
+                break;
+            }
+            (fingerprint, loaded) = self.load(before);
+        }
+        if !fingerprint.is_current() {
+            let changing = fingerprint.changed().map(|file| {
+                let location = FileLocation::file(&file.to_string_lossy());
+                Diagnostic::error(location, "the file changed while it was read", "reload again when it is complete")
+            });
+            loaded = Err(changing.collect());
+        }
+        let outcome = match loaded {
+            Ok(loaded) => {
+                let is_complete = !loaded.zones_unchanged;
+                let outcome = self.compile_all(&Arc::new(Files::from(loaded)), previous, now);
+                (outcome.is_ok() || is_complete).then_some(outcome)
+            }
+            Err(errors) => Some(Err(errors)),
+        };
+        (fingerprint, outcome)
+    }
+
+    fn load(&self, before: Option<PreviousLoad<'_>>) -> (Fingerprint, Result<Loaded, Vec<Diagnostic>>) {
+        let attempt = fairway_config::attempt(&self.source, &*self.environment, before);
+        (attempt.fingerprint, attempt.outcome)
+    }
+
+    fn compile_all(&self, files: &Arc<Files>, previous: Option<&Previous>, now: Timestamp) -> Outcome {
+        self.compile(files, previous, now, false).map_err(|stop| match stop {
+            Stop::Errors(errors) => errors,
+            Stop::NotBrief => unreachable!("the job has no time limit"),
+        })
+    }
+
+    fn compile(
+        &self,
+        files: &Arc<Files>,
+        previous: Option<&Previous>,
+        now: Timestamp,
+        is_brief: bool,
+    ) -> Result<Compiled, Stop> {
+        let (objects, owner) = (self.declared.load_full(), describe(&self.source));
+        let sources = Sources { previous, files, objects: &objects, owner: &owner };
+        Job { sources, files, objects: &objects, now, is_brief }.run()
+    }
+
+    /// Runs work on a separate thread of low priority. Returns `None` if the thread cannot be started.
+    async fn on_thread(&self, work: impl FnOnce() -> Option<Reading> + Send + 'static) -> Option<Reading> {
+        let (reply, reading) = oneshot::channel();
+        let lower_priority = self.lower_priority;
+        let work = move || {
+            let _low_priority = lower_priority();
+            let reading = work();
+            let outcome = reading.as_ref().map(|reading| &reading.outcome);
+            let is_small = outcome.is_none_or(|outcome| outcome.as_ref().is_ok_and(|compiled| compiled.is_incremental));
+            let _ = reply.send(reading);
+            if !is_small {
+                give_back_memory();
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("fairway-compile".to_owned()).spawn(work) {
+            tracing::error!(%error, "cannot start the thread that loads the configuration");
+            return None;
+        }
+        reading.await.ok().flatten()
+    }
+}
+
+/// Returns the name of a configuration, for messages.
+pub fn describe(source: &Source) -> String {
+    match source {
+        Source::Path(path) => path.display().to_string(),
+        Source::Flags { .. } => "command line".to_owned(),
+    }
+}
+
+/// Readings of files that keep changing before the reload is rejected.
+const ATTEMPTS: usize = 3;

@@ -1,0 +1,72 @@
+//! Requests for reloads, and their outcomes.
+
+use std::time::Duration;
+
+use fairway_model::Timestamp;
+use fairway_telemetry::logs::Trace;
+
+/// The extent of a reload. The larger one includes the smaller one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReloadScope {
+    /// Declared objects. The files stay as they were last read.
+    #[default]
+    Objects,
+    /// Files and declared objects.
+    Files,
+}
+
+/// The cause of a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// SIGHUP.
+    Signal,
+    /// Files that changed.
+    Files,
+    /// `fairway reload`, or a call of [`Control::reload`](crate::Control::reload).
+    Command,
+    /// Declared objects that changed.
+    Api,
+    /// Leases of the webhook that expired or were renewed.
+    Webhook,
+}
+
+impl Trigger {
+    /// Returns the word for logs and status.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Files => "files",
+            Self::Command => "command",
+            Self::Api => "api",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+/// The outcome of one reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReloadOutcome {
+    /// Id of its log lines.
+    pub trace: Trace,
+    /// Its end.
+    pub at: Timestamp,
+    /// Its cause.
+    pub trigger: Trigger,
+    /// Generation of the configuration in force after it.
+    pub generation: u64,
+    /// Time that reading and compiling took.
+    pub took: Duration,
+    /// Counts of changes by kind: `pools: 1 added, 2 changed, 0 removed`.
+    pub changes: Vec<String>,
+    /// Reasons of the rejection; empty if the configuration was accepted.
+    pub errors: Vec<String>,
+    /// Warnings about the configuration.
+    pub warnings: Vec<String>,
+}
+
+impl ReloadOutcome {
+    /// Returns true if the configuration was accepted.
+    pub fn is_accepted(&self) -> bool {
+        self.errors.is_empty()
+    }
+}

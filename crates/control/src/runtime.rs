@@ -1,0 +1,145 @@
+//! Derives the runtime state: health, schedules, shares and TTLs of the snapshot that is served.
+//!
+//! ```text
+//! health transitions ─┐
+//! overrides ──────────┤
+//! clock ──────────────┼─► next(serving state, event, time) ─► runtime state ─► swap
+//! demand, shares ─────┘
+//! ```
+//! Nothing here reads a clock, waits or does I/O: the result follows from the state, the event, the time and earlier events.
+
+use std::{collections::HashMap, sync::Arc};
+
+use fairway_model::{DesiredState, Health, HealthStatus, OverrideAction, Target, Timestamp};
+use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
+
+use super::{adaptive_ttl::AdaptiveTtls, balance::Balance, lifecycle::Moment};
+
+/// A reason to derive the runtime state anew.
+#[derive(Debug)]
+pub(crate) enum Event<'a> {
+    /// Targets whose health status changed.
+    Health(&'a [(TargetIndex, HealthStatus)]),
+    /// Overrides changed: the action of each target, by its index.
+    Overrides(Vec<Option<OverrideAction>>),
+    /// A second has passed.
+    Second,
+    /// The demand was sampled.
+    Demand,
+    /// Shares were decided, here or by the leader.
+    Shares,
+}
+
+/// The inputs of the runtime state besides the events.
+pub(crate) struct RuntimeInputs {
+    /// The override of each target, by its index in the snapshot that is served.
+    overrides: Vec<Option<OverrideAction>>,
+    /// Shares of clusters that are balanced by load.
+    pub(crate) balance: Balance,
+    /// TTLs of pools with bounds.
+    ttls: AdaptiveTtls,
+}
+
+impl RuntimeInputs {
+    /// Begins with nothing but what balancing remembers.
+    pub(crate) fn new(balance: Balance) -> Self {
+        Self { overrides: vec![], balance, ttls: AdaptiveTtls::default() }
+    }
+
+    /// Returns the override of each target, by its index.
+    pub(crate) fn overrides(&self) -> &[Option<OverrideAction>] {
+        &self.overrides
+    }
+
+    /// Returns the runtime state after an event, or `None` if nothing changed.
+    ///
+    /// The order is fixed: health and schedules decide which clusters are available, these decide shares, and all of them decide TTLs.
+    pub(crate) fn next(&mut self, state: &ServingState, event: Event<'_>, now: Moment) -> Option<RuntimeState> {
+        let (snapshot, before) = (&state.snapshot, &*state.runtime);
+        let is_demand = matches!(event, Event::Demand);
+        let mut is_share_due = matches!(event, Event::Shares);
+        let mut next = match event {
+            Event::Health(statuses) => self.with_statuses(state, statuses),
+            Event::Overrides(overrides) => self.with_overrides(state, overrides),
+            Event::Second => before.at(snapshot, now.wall),
+            Event::Demand | Event::Shares => None,
+        };
+        // A cluster that came or went changes the shares of the others at once, not only after the next report.
+        is_share_due |= self.balance.update_availability(snapshot, next.as_ref().unwrap_or(before), now.monotonic);
+        if is_share_due {
+            next = self.balance.with_shares(snapshot, next.as_ref().unwrap_or(before)).or(next);
+        }
+        // Demand is sampled 20 times a second, and changes no TTL unless it changed something else.
+        if next.is_some() || !is_demand {
+            next = self.ttls.with_ttls(snapshot, next.as_ref().unwrap_or(before), &self.balance, now).or(next);
+        }
+        next
+    }
+
+    /// Returns the serving state of a new snapshot. Health status, shares and memories of the previous state are kept.
+    ///
+    /// No balancing step may run.
+    pub(crate) fn reload(&mut self, reload: Reload<'_>, now: Moment) -> ServingState {
+        let Reload { snapshot, previous, desired, statuses, overrides } = reload;
+        let mut state = serving_state(snapshot, previous, now.wall, statuses, &overrides);
+        self.overrides = overrides;
+        self.balance.follow(desired, &state.snapshot, now.monotonic);
+        self.ttls.follow(&state.snapshot);
+        if let Some(runtime) = self.next(&state, Event::Shares, now) {
+            state.runtime = Arc::new(runtime);
+        }
+        state
+    }
+
+    fn with_statuses(&self, state: &ServingState, statuses: &[(TargetIndex, HealthStatus)]) -> Option<RuntimeState> {
+        let health = |(target, status): &(TargetIndex, HealthStatus)| {
+            (*target, Health::new(*status, self.overrides[target.0 as usize]))
+        };
+        let changes: Vec<_> = statuses.iter().map(health).collect();
+        (!changes.is_empty()).then(|| state.runtime.with(&state.snapshot, &changes))
+    }
+
+    fn with_overrides(&mut self, state: &ServingState, overrides: Vec<Option<OverrideAction>>) -> Option<RuntimeState> {
+        let targets = (0..).map(TargetIndex);
+        let changes: Vec<_> = targets
+            .zip(self.overrides.iter().zip(&overrides))
+            .filter(|(_, (before, after))| before != after)
+            .map(|(target, (_, after))| (target, Health::new(state.runtime.health(target).status(), *after)))
+            .collect();
+        self.overrides = overrides;
+        (!changes.is_empty()).then(|| state.runtime.with(&state.snapshot, &changes))
+    }
+}
+
+/// A new snapshot, with what its runtime state begins with.
+pub(crate) struct Reload<'a> {
+    pub(crate) snapshot: Snapshot,
+    /// `None` at the start.
+    pub(crate) previous: Option<&'a ServingState>,
+    /// What the snapshot was compiled from.
+    pub(crate) desired: &'a DesiredState,
+    /// Health status of each target; targets that are absent were never evaluated.
+    pub(crate) statuses: &'a HashMap<Target, HealthStatus>,
+    /// The override of each target, by its index in the snapshot.
+    pub(crate) overrides: Vec<Option<OverrideAction>>,
+}
+
+/// Returns a snapshot with its runtime state at a moment. Pools keep what they remember from the previous state.
+pub(crate) fn serving_state(
+    snapshot: Snapshot,
+    previous: Option<&ServingState>,
+    now: Timestamp,
+    statuses: &HashMap<Target, HealthStatus>,
+    overrides: &[Option<OverrideAction>],
+) -> ServingState {
+    let health = |target: TargetIndex| {
+        let at = target.0 as usize;
+        let status = statuses.get(&snapshot.targets()[at]).copied().unwrap_or(HealthStatus::Pending);
+        Health::new(status, overrides[at])
+    };
+    let runtime = match previous {
+        Some(previous) => RuntimeState::after(&snapshot, (&previous.snapshot, &previous.runtime), now, health),
+        None => RuntimeState::new_at(&snapshot, now, health),
+    };
+    ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
+}

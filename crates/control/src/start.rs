@@ -1,0 +1,161 @@
+//! Makes the control task with its first serving state. The daemon starts the task.
+
+use std::{collections::HashMap, path::Path, sync::Arc};
+
+use arc_swap::ArcSwap;
+use fairway_config::watch::Fingerprint;
+use fairway_health::{
+    Checker, CheckerSettings, HealthTransition,
+    load::{ClusterLoadSettings, LoadReader},
+};
+use fairway_model::Timestamp;
+use fairway_store::{DataFolder, SavedBalance, SavedOverride, SavedTarget, peek_balance, peek_health, peek_overrides};
+use fairway_telemetry::{logs::Logs, traces::Traces};
+use fairway_zones::Snapshot;
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    Control,
+    actor::Actor,
+    answers::AnswerCounts,
+    balance::Balance,
+    configured::Configured,
+    drains::DrainWatch,
+    dry_run::DryRuns,
+    lifecycle::{Clock, Lifecycle, Moment},
+    overrides::OverrideTable,
+    reader::{Reader, describe},
+    reload_queue::ReloadQueue,
+    runtime::{Reload, RuntimeInputs},
+    served::{DeferredDrops, Published, Served},
+    shared::{BalanceStatus, Counts, Declarations, Probes, QueryCounters, Shared},
+    state_writer::StateWriter,
+};
+
+/// State of a previous process.
+#[derive(Debug, Default)]
+pub struct Past {
+    /// Health of each target.
+    pub health: Vec<SavedTarget>,
+    /// Overrides that were added by command.
+    pub overrides: Vec<SavedOverride>,
+    /// State of balancing; `None` if nothing was kept.
+    pub balance: Option<SavedBalance>,
+}
+
+impl Past {
+    /// Reads the data folder.
+    pub fn read(folder: &DataFolder) -> Self {
+        let (health, overrides) = (folder.read_health(), folder.read_overrides());
+        Self { health, overrides, balance: folder.read_balance() }
+    }
+
+    /// Reads a data folder that another process has locked. Invalid files stay where they are.
+    pub fn peek(path: &Path) -> Self {
+        Self { health: peek_health(path), overrides: peek_overrides(path), balance: peek_balance(path) }
+    }
+}
+
+/// What the control task is made of.
+pub struct Parts {
+    /// Reads the configuration.
+    pub reader: Reader,
+    /// Folder for state files; `None` writes none.
+    pub folder: Option<Arc<DataFolder>>,
+    /// Clock for schedules and ages.
+    pub clock: Clock,
+    /// The log, whose filter follows the configuration.
+    pub logs: Option<Logs>,
+    /// The files as they were read, to notice changes.
+    pub fingerprint: Fingerprint,
+}
+
+impl Parts {
+    /// Starts the probes, and makes the control task with its first serving state. The task is not started.
+    pub async fn start(
+        self,
+        configured: Configured,
+        snapshot: Snapshot,
+        past: Past,
+        traces: Traces,
+    ) -> (Control, Actor, watch::Receiver<Fingerprint>) {
+        let (transitions, received) = mpsc::channel::<HealthTransition>(TRANSITIONS_WAITING_MAX);
+        let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
+        let checker = Checker::start(settings, transitions);
+        let targets = snapshot.targets().to_vec();
+        let restored = SavedTarget::find(past.health, &targets);
+        checker.set_targets(targets, restored).await;
+        let statuses: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.status)).collect();
+        let loads = LoadReader::start();
+        loads.set(ClusterLoadSettings::all(&configured.merged.desired)).await;
+
+        let now = Moment { monotonic: std::time::Instant::now(), wall: (self.clock)() };
+        let overrides = first_overrides(&configured, past.overrides, now.wall);
+        let mut inputs = RuntimeInputs::new(Balance::after(past.balance, now.wall));
+        let first = Reload {
+            snapshot,
+            previous: None,
+            desired: &configured.merged.desired,
+            statuses: &statuses,
+            overrides: overrides.actions(&configured.uses),
+        };
+        let serving = inputs.reload(first, now);
+        let revision = configured.objects.revision;
+        let published = Published {
+            configured: Arc::new(configured),
+            generation: 1,
+            loaded_at: now.wall,
+            stale: false,
+            last_reload: None,
+            overrides,
+        };
+        let shared = Arc::new(Shared {
+            serving: Served::new(serving, published),
+            probes: Probes::new(checker, loads),
+            balance: BalanceStatus {
+                answered: ArcSwap::default(),
+                drains: ArcSwap::default(),
+                leader: ArcSwap::from_pointee(inputs.balance.leader_status()),
+            },
+            declarations: Declarations::new(revision),
+            publishers: ArcSwap::default(),
+            lifecycle: Lifecycle::starting(describe(&self.reader.source)),
+            queries: QueryCounters::default(),
+            counts: Counts::default(),
+            traces,
+        });
+        let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
+        let (fingerprint, files) = watch::channel(self.fingerprint);
+        let actor = Actor {
+            shared: Arc::clone(&shared),
+            commands: commands_in,
+            transitions: received,
+            waiting: vec![],
+            load_reports: shared.probes.loads.updates(),
+            reloads: ReloadQueue::new(self.reader, fingerprint),
+            dry_runs: Arc::new(DryRuns::default()),
+            inputs,
+            answers: AnswerCounts::default(),
+            drains: DrainWatch::default(),
+            writer: StateWriter::new(self.folder),
+            deferred: DeferredDrops::default(),
+            clock: self.clock,
+            logs: self.logs,
+        };
+        (Control { shared, commands }, actor, files)
+    }
+}
+
+/// Returns the overrides in force at the start. Those that expired while no process ran are logged and dropped.
+fn first_overrides(configured: &Configured, kept: Vec<SavedOverride>, now: Timestamp) -> OverrideTable {
+    let mut table = OverrideTable::new(configured.overrides.clone(), kept);
+    for (_, spec) in table.expire(now) {
+        tracing::warn!(scope = %spec.scope, action = %spec.action, ended = %spec.expires, "override expired before the start");
+    }
+    table
+}
+
+/// Health transitions that may wait for the control task. The checker merges further ones of the same target.
+const TRANSITIONS_WAITING_MAX: usize = 4096;
+/// Commands that may wait for the control task. Further callers wait.
+const COMMANDS_WAITING_MAX: usize = 64;
