@@ -388,7 +388,7 @@ answer  NOERROR, authoritative
         PoolChoice {
             name: "shop".into(),
             policy: "geo, load, weighted".into(),
-            policy_steps: ["tier: the lower first", "geo: as the map prefers", "load: each takes its part", "weighted"]
+            policy_steps: ["tier: lower first", "geo: as the map prefers", "load: each accepts its share", "weighted"]
                 .map(step)
                 .into(),
             basis_text: "live members".into(),
@@ -401,7 +401,7 @@ answer  NOERROR, authoritative
                 class: 3,
                 classes: 12,
                 scope: 24,
-                scope_reason: "clientPrefix is /24, its place is told by /20".into(),
+                scope_reason: "clientPrefix is /24, location class by /20".into(),
             },
             groups: vec![vec!["eu1".into(), "eu2".into()], vec!["us1".into()], vec!["ap1".into()]],
             assignment: Some("overflow".into()),
@@ -416,10 +416,10 @@ answer  NOERROR, authoritative
     }
 
     #[test]
-    fn place_order_and_load_are_told_where_they_take_part() {
+    fn explanation_shows_location_order_and_load() {
         let expected = "  pool shop, geo, load, weighted: live members; tier 1 looked at; the choice is that of client 203.0.113.0/24
-    tier: the lower first; geo: as the map prefers; load: each takes its part; weighted
-    location of 203.0.113.0/24: class 3 of 12, as all of 203.0.112.0/20; ECS scope 24: clientPrefix is /24, its place is told by /20
+    tier: lower first; geo: as the map prefers; load: each accepts its share; weighted
+    location of 203.0.113.0/24: class 3 of 12, as all of 203.0.112.0/20; ECS scope 24: clientPrefix is /24, location class by /20
     order eu1 eu2 | us1 | ap1
     spilled: a better group has candidates, and passed the client on
     out  eu1  weight 60  tier 1  group 1  takes no more of the clients that fall to it

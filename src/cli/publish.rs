@@ -190,7 +190,10 @@ fn plan(out: Out, args: &PlanArgs, carries_out: bool) -> anyhow::Result<ExitCode
     let client = ask::asked(&args.server)?;
     let plan = wait(async {
         let provider = provider(&client, args.provider.as_ref()).await?;
-        Ok(client.publish(&provider, args.deletions, carries_out).await?)
+        Ok(match carries_out {
+            true => client.publish_apply(&provider, args.deletions).await?,
+            false => client.publish_plan(&provider, args.deletions).await?,
+        })
     })?;
     if args.json {
         out.line(&serde_json::to_string_pretty(&plan).context("the plan has no JSON form")?)?;

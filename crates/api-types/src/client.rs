@@ -31,30 +31,30 @@ use crate::{
     state_wire::{Body, NewOverride, OverrideState, ReloadReport, State, Version},
 };
 
-/// The way to a running server.
+/// Address of a running server.
 #[derive(Clone, Debug)]
 pub enum Reach {
     /// Its control socket.
     Socket(PathBuf),
-    /// Its HTTP listener, in clear.
+    /// Its HTTP listener, without TLS.
     Http(SocketAddr),
-    /// A server by its URL.
+    /// A server at a URL.
     Remote(Box<Remote>),
 }
 
 /// A server at a URL, and the credentials for it.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    /// Its URL, without path.
+    /// URL without path.
     pub url: Url,
-    /// Its CA, and our certificate and key.
+    /// Trusted authority, and the client's certificate and key.
     pub tls: Tls,
-    /// The token that is sent.
+    /// Token that is sent.
     pub token: Option<Secret>,
 }
 
 impl Reach {
-    /// The control socket of the server with this data folder.
+    /// Returns the control socket of the server with this data folder.
     pub fn of_data_dir(data_dir: &Path) -> Self {
         Self::Socket(data_dir.join(CONTROL_SOCKET))
     }
@@ -67,7 +67,7 @@ pub const CONTROL_SOCKET: &str = "control.sock";
 #[derive(Clone, Debug)]
 pub struct Client {
     http: fairway_http::Client,
-    /// An error where the address of the daemon makes no URL.
+    /// An error if the address cannot be written as a URL.
     url: Result<Url, String>,
     socket: Option<PathBuf>,
     token: Option<Secret>,
@@ -80,7 +80,7 @@ pub struct Applying {
     pub dry_run: bool,
     /// Delete objects that were created over the API and are not in the body.
     pub prune: bool,
-    /// Reason for the history.
+    /// Reason, for the history.
     pub reason: String,
 }
 
@@ -96,7 +96,7 @@ pub struct ExplainQuery {
 }
 
 impl Client {
-    /// A client of the server there. Sends nothing yet.
+    /// Creates a client; sends nothing.
     pub fn new(reach: Reach) -> Self {
         let mut options = Options { shows_path: true, ..Options::new(PATIENCE, BODY_MAX) };
         let (mut socket, mut token) = (None, None);
@@ -151,10 +151,14 @@ impl Client {
         self.request(&PUBLISHING, &[], &[]).await
     }
 
-    /// `GET /v1/publishing/{provider}/plan`, or `POST …/apply`, which waits for the sync.
-    pub async fn publish(&self, provider: &str, deletions: usize, carry_out: bool) -> Result<PublishPlan, ClientError> {
-        let endpoint = if carry_out { PUBLISH_APPLY } else { PUBLISH_PLAN };
-        self.request(&endpoint, &[provider], &[("deletions", &deletions.to_string())]).await
+    /// `GET /v1/publishing/{provider}/plan`.
+    pub async fn publish_plan(&self, provider: &str, deletions: usize) -> Result<PublishPlan, ClientError> {
+        self.request(&PUBLISH_PLAN, &[provider], &[("deletions", &deletions.to_string())]).await
+    }
+
+    /// `POST /v1/publishing/{provider}/apply`: returns once the sync has ended.
+    pub async fn publish_apply(&self, provider: &str, deletions: usize) -> Result<PublishPlan, ClientError> {
+        self.request(&PUBLISH_APPLY, &[provider], &[("deletions", &deletions.to_string())]).await
     }
 
     /// `POST /v1/publishing/{provider}/take`: one step of a handover, or what it would do.
@@ -189,7 +193,7 @@ impl Client {
         serde_json::from_slice(&bytes).map_err(|e| self.broken(&e))
     }
 
-    /// `GET /v1/objects`: everything that is declared over the API.
+    /// `GET /v1/objects`: all declared objects.
     pub async fn objects(&self) -> Result<ObjectsExport, ClientError> {
         self.request(&EXPORT, &[], &[]).await
     }
@@ -264,7 +268,7 @@ impl Client {
 
     /// Sends a request and returns the body of its answer. A status other than 2xx is an error with the server's problem.
     async fn call(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Vec<u8>, ClientError> {
-        let url = self.url.as_ref().map_err(|why| ClientError::Unreachable { at: self.place(), why: why.clone() })?;
+        let url = self.url.as_ref().map_err(|why| ClientError::Unreachable { at: self.address(), why: why.clone() })?;
         let mut request = Request::new(method, url.join(path));
         if let Some(body) = body {
             request = Request { body, ..request }.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -279,8 +283,8 @@ impl Client {
         if answer.status.is_success() { Ok(answer.body) } else { Err(self.refused(answer.status, &answer.body)) }
     }
 
-    /// The socket, or the URL without path.
-    fn place(&self) -> String {
+    /// Returns the socket, or the URL without path.
+    fn address(&self) -> String {
         match (&self.socket, &self.url) {
             (Some(socket), _) => socket.display().to_string(),
             (None, Ok(url)) => url.origin().to_owned(),
@@ -290,7 +294,7 @@ impl Client {
 
     fn failed(&self, error: HttpError) -> ClientError {
         // The attempt also names the proxy, if one was used.
-        let at = if self.socket.is_some() { self.place() } else { error.attempt };
+        let at = if self.socket.is_some() { self.address() } else { error.attempt };
         match error.failure {
             Failure::Connect(why) | Failure::Resolve(why) => ClientError::Unreachable { at, why },
             Failure::ConnectTimeout(after) => {
@@ -304,7 +308,7 @@ impl Client {
     }
 
     fn broken(&self, error: &dyn std::fmt::Display) -> ClientError {
-        ClientError::Broken { at: self.place(), why: error.to_string() }
+        ClientError::Broken { at: self.address(), why: error.to_string() }
     }
 
     fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {
@@ -313,11 +317,11 @@ impl Client {
             detail: String::from_utf8_lossy(&body[..body.len().min(500)]).into_owned(),
             ..Problem::default()
         });
-        ClientError::Refused { at: self.place(), status: status.as_u16(), problem }
+        ClientError::Refused { at: self.address(), status: status.as_u16(), problem }
     }
 }
 
-/// Why there is no result.
+/// Why a call failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
     /// No connection.
@@ -341,10 +345,10 @@ pub enum ClientError {
     Failed {
         /// Socket or URL.
         at: String,
-        /// What went wrong.
+        /// The error.
         why: String,
     },
-    /// TLS failed: mostly since its certificate is not trusted, or it does not accept ours.
+    /// TLS failed, mostly since one side does not trust the other's certificate.
     #[error("TLS with {at} failed: {why}; give the authority of the server's certificate with --cacert")]
     Untrusted {
         /// URL.

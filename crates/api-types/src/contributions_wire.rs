@@ -1,51 +1,51 @@
-//! What `/v1/contributions` speaks.
+//! Bodies of `/v1/contributions`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `GET /v1/contributions`: everything that is brought over the webhook.
+/// `GET /v1/contributions`: all contributions of webhook clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Contributions {
-    /// By base path, owner and set identifier.
+    /// In the order of base path, owner and set identifier.
     pub items: Vec<ContributionState>,
 }
 
-/// What one owner brings under one set identifier.
+/// The contribution of an owner under one set identifier.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContributionState {
-    /// The base path it comes by: `/`, or `/owners/NAME`.
+    /// Base path of the calls: `/`, or `/owners/NAME`.
     pub path: String,
-    /// Whose it is.
+    /// Owner.
     pub owner: String,
-    /// The set identifier; empty where there is none.
+    /// Set identifier; empty without one.
     pub set: String,
-    /// How many names it is about.
+    /// Number of names.
     pub names: usize,
-    /// How many endpoints, those of the registry included.
+    /// Number of endpoints, including those of the registry.
     pub endpoints: usize,
-    /// Since when, at the longest.
+    /// Time of the oldest endpoint.
     pub since: String,
-    /// When its writer was last heard of; none if it was not since the start and there is no lease.
+    /// Time of the client's last call; left out if there was none since the start and there is no lease.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub last_seen: Option<String>,
-    /// What is left of its weight, from 1 to 0: less than 1 while its writer is silent for longer than the lease.
+    /// Factor of its weights, from 1 to 0: below 1 once the client has not called for longer than the lease.
     pub lease_weight: f64,
-    /// When it begins to fade if the writer stays silent; none without a lease.
+    /// Time when the weights begin to fade if the client does not call; left out without a lease.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fades_at: Option<String>,
-    /// When it is gone then.
+    /// Time when they are 0 then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub gone_at: Option<String>,
-    /// The members that it brings to steered names, with their weights, at most 100; by name.
+    /// Members of steered names, at most 100, in the order of their names.
     #[serde(default)]
     pub members: Vec<ContributedMember>,
-    /// What of it is not heeded or odd, at most 100.
+    /// Warnings about ignored or suspicious endpoints, at most 100.
     pub warnings: Vec<ContributionWarning>,
 }
 
-/// A member that a contribution brings to a steered name.
+/// A contributed member of a steered name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContributedMember {
@@ -53,43 +53,43 @@ pub struct ContributedMember {
     pub name: String,
     /// The cluster.
     pub cluster: String,
-    /// The weight that counts in the name's pool. Where any of its members fades, all weights are multiplied by one number.
+    /// Weight in the pool of the name. If the weight of a member fades, all weights of the pool are scaled.
     pub weight: u16,
-    /// The weight that `webhook-gslb-weight` says; none where it says nothing, which counts as 1.
+    /// Weight of the property `webhook-gslb-weight`; left out without it, which counts as 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub declared: Option<u16>,
 }
 
-/// Something of a contribution that is not heeded, or odd.
+/// A warning about an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContributionWarning {
     /// The name.
     pub name: String,
-    /// What it is, and what to do about it.
+    /// What is wrong, and what to do about it.
     pub message: String,
 }
 
-/// What is to be taken out.
+/// The query of `DELETE /v1/contributions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Eviction {
     /// The owner.
     pub owner: String,
-    /// The base path; all of them where it is left out.
+    /// Base path; all by default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
-    /// The set identifier; all of them where it is left out.
+    /// Set identifier; all by default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub set: Option<String>,
-    /// Why, for people.
+    /// Reason, for the history.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub reason: String,
 }
 
-/// `DELETE /v1/contributions`: what was taken out.
+/// The response to `DELETE /v1/contributions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evicted {
-    /// How many endpoints.
+    /// Number of removed endpoints.
     pub endpoints: usize,
 }

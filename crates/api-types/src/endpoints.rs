@@ -1,10 +1,10 @@
-//! Methods and paths that both the server and our client use. A route that our client does not call has its path in its row alone.
+//! Methods and paths that both the server and the client use. The path of other routes is only in their row of the table.
 
 use std::borrow::Cow;
 
 use fairway_http::{Method, encode};
 
-/// A method and a path; names of parameters stand in braces.
+/// A method and a path; parameters are names in braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// The method.
@@ -14,27 +14,27 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// `GET` on a path.
+    /// Returns `GET` on a path.
     pub const fn get(path: &'static str) -> Self {
         Self { method: Method::GET, path: Cow::Borrowed(path) }
     }
 
-    /// `POST` on a path.
+    /// Returns `POST` on a path.
     pub const fn post(path: &'static str) -> Self {
         Self { method: Method::POST, path: Cow::Borrowed(path) }
     }
 
-    /// `PUT` on a path.
+    /// Returns `PUT` on a path.
     pub const fn put(path: &'static str) -> Self {
         Self { method: Method::PUT, path: Cow::Borrowed(path) }
     }
 
-    /// `DELETE` on a path.
+    /// Returns `DELETE` on a path.
     pub const fn delete(path: &'static str) -> Self {
         Self { method: Method::DELETE, path: Cow::Borrowed(path) }
     }
 
-    /// A method on a path that is made at run time.
+    /// Returns a method on a path that is made at run time.
     pub fn new(method: Method, path: impl Into<Cow<'static, str>>) -> Self {
         Self { method, path: path.into() }
     }

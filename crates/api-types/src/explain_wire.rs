@@ -1,34 +1,34 @@
-//! `GET /v1/explain?name=NAME&type=TYPE&client=SUBNET`: why this answer, as JSON.
+//! `GET /v1/explain?name=NAME&type=TYPE&client=SUBNET`: every step of an answer.
 //!
-//! The server makes it from what the answering code itself reports; nothing is decided or guessed here. Fields are only ever added.
+//! The answering code itself reports the steps. Fields are only added.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One answer and everything that led to it.
+/// An answer and the steps that led to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Explanation {
-    /// Id of the snapshot that it was answered from.
+    /// Id of the snapshot.
     pub snapshot: String,
-    /// Id of the conditions that it was answered from.
+    /// Id of the runtime state.
     pub runtime_state: String,
-    /// Which decision of balancing these conditions hold; none where nothing was balanced.
+    /// Number of the balancing decision in the runtime state; null without balancing.
     pub epoch: Option<u64>,
-    /// The name asked for.
+    /// Name of the query.
     pub name: String,
-    /// The type asked for.
+    /// Type of the query.
     #[serde(rename = "type")]
     pub rtype: String,
-    /// The client network that was played; none for a client that says nothing of itself.
+    /// Network of the client; null for a query without one.
     pub client: Option<String>,
-    /// What the health in it is: `measured`, or `assumed` where files alone were read.
+    /// Health: `measured`, or `assumed` if only files were read.
     pub health: String,
-    /// The names looked at: the one asked for, then those that aliases led to.
+    /// Names that were looked up: that of the query, then those of aliases.
     pub steps: Vec<Step>,
     /// Mnemonic of the response code.
     pub rcode: String,
-    /// Whether the answer has authority (AA).
+    /// True if the answer is authoritative (AA).
     pub authoritative: bool,
     /// Answer section.
     pub answer: Vec<Record>,
@@ -36,168 +36,168 @@ pub struct Explanation {
     pub authority: Vec<Record>,
     /// Additional section, without OPT.
     pub additional: Vec<Record>,
-    /// How many bits of the client's address the answer depends on (RFC 7871); none without a client.
+    /// Bits of the client's address that the answer depends on (RFC 7871); null without a client.
     pub scope: Option<u8>,
-    /// Where the TTL of the answer comes from.
+    /// Reason of the TTL.
     pub ttl_reason: String,
 }
 
-/// One name on the way to an answer.
+/// One name that was looked up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Step {
     /// The name.
     pub name: String,
-    /// The zone it was looked for in; none outside of all zones.
+    /// Its zone; null outside of all zones.
     pub zone: Option<String>,
-    /// What stands there: `static`, `steered`, `emptyNonTerminal`, `wildcard`, `delegation`, `dname`, `nothing`, `outside`.
+    /// Kind of the node: `static`, `steered`, `emptyNonTerminal`, `wildcard`, `delegation`, `dname`, `nothing`, `outside`.
     pub node: String,
-    /// The wildcard, delegation or DNAME that stands for the name.
+    /// The wildcard, delegation or DNAME that applies to the name.
     pub through: Option<String>,
-    /// How its pool chose, for a steered name.
+    /// Choice of its pool, for a steered name.
     pub pool: Option<PoolChoice>,
 }
 
-/// How a pool chose.
+/// The choice of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PoolChoice {
     /// The pool.
     pub name: String,
-    /// As in the configuration: `weighted`, or `geo, nearest, load, weighted`.
+    /// Policy, as in the configuration: `weighted`, or `geo, nearest, load, weighted`.
     pub policy: String,
-    /// Each of its steps in words, in order.
+    /// Steps of the policy in order, as text.
     pub policy_steps: Vec<String>,
-    /// What the choice rests on: `live`, `pending`, `panic`, `down`, `noFamily`.
+    /// Basis of the choice: `live`, `pending`, `panic`, `down`, `noFamily`, `hidden`.
     pub basis: String,
-    /// The same in words.
+    /// The basis as text.
     pub basis_text: String,
-    /// What is answered: `members`, `fallback`, `nothing`, `refuse`.
+    /// Result: `members`, `fallback`, `nothing`, `refuse`.
     pub result: String,
-    /// What the choice depends on beside health: `everyone` (the same for all), `client 203.0.113.0/24`, or `draw`.
+    /// Further input of the choice: `everyone` (none), `client 203.0.113.0/24`, or `draw`.
     pub depends_on: String,
-    /// What told the client's place: the entry of the map, latencies, the preference that holds; none for a pool that does
-    /// not go by place.
+    /// Source of the client's location: an entry of the map, latencies, or a preference; null for a policy without locations.
     pub location_source: Option<String>,
-    /// Where the client is, as the pool tells places apart.
+    /// Location of the client, as the pool classifies it.
     pub location: ClientLocation,
-    /// The clusters of members, group by group in the order of the client's row.
+    /// Clusters of the members in groups of equal rank, in the order of the client's location class.
     pub groups: Vec<Vec<String>>,
-    /// How the client came to its member, in a pool that heeds load: `local`, `overflow`, `pinned`, `remainder`.
+    /// How the client was assigned, in a pool that uses load: `local`, `overflow`, `pinned`, `remainder`.
     pub assignment: Option<String>,
-    /// The same in words.
+    /// The assignment as text.
     pub assignment_text: Option<String>,
-    /// The cluster that holds the client's demand, whether or not it can be answered.
+    /// Cluster that the client's demand is pinned to, eligible or not.
     pub pinned_to: Option<String>,
-    /// What stands for the client in the formulas, as 16 hexadecimal digits; zeros where every client gets the same.
+    /// Hash of the client in the formulas, 16 hexadecimal digits; zeros if every client gets the same.
     pub seed: String,
     /// Stable hash of the pool's name, as 16 hexadecimal digits.
     pub key: String,
-    /// The clusters in the answer, the preferred one first.
+    /// Clusters in the answer, the preferred one first.
     pub chosen: Vec<String>,
-    /// The tiers that were looked at.
+    /// Tiers that were considered.
     pub tiers: Vec<u8>,
-    /// Every member in declared order.
+    /// All members in declared order.
     pub members: Vec<MemberChoice>,
 }
 
-/// Where a client is, as a pool tells places apart, and how much of its address the answer depends on.
+/// Location of a client in a pool, and the scope of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClientLocation {
-    /// The network that the client is taken for.
+    /// Network that counts as one client.
     pub network: String,
-    /// The block of the pool's territory that it is in; none where everybody is in one row.
+    /// Block of the pool's client partition; null if all clients are in one location class.
     pub block: Option<String>,
-    /// The row of that block, counted from 0.
+    /// Location class of that block, counted from 0.
     pub class: u16,
-    /// How many rows there are.
+    /// Number of location classes.
     pub classes: u16,
-    /// How many bits of its address the answer depends on: the ECS scope of this pool.
+    /// ECS scope of this pool: bits of the client's address that the choice depends on.
     pub scope: u8,
-    /// Why so many.
+    /// Reason of the scope.
     pub scope_reason: String,
 }
 
-/// A member in a choice.
+/// A member of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MemberChoice {
-    /// Its cluster.
+    /// Name of the cluster.
     pub cluster: String,
     /// Declared weight.
     pub weight: u16,
     /// Declared tier.
     pub tier: u8,
-    /// Its group in the order of the client's row, counted from 0; none where it is not in that order.
+    /// Index of its group in `groups`; null if it is in none.
     pub group: Option<u8>,
-    /// Whether it is answered only when no member of weight 1 or more can be.
+    /// True if it is answered only if no member of weight 1 or more can be.
     pub standby: bool,
-    /// Whether it is in the answer.
+    /// True if it is in the answer.
     #[serde(rename = "in")]
     pub is_in: bool,
-    /// Why it is, or why not.
+    /// Reason why it is in the answer or not.
     pub reason: String,
-    /// How its schedule stands, and until when; none for a member that is always open.
+    /// State of its schedule and the time until which it holds; null without a schedule.
     pub schedule: Option<String>,
-    /// What it was to the stage that gave the answer: `candidate`, `partial`, `elsewhere`, `excluded`, `closed`, `ineligible`; none where that
-    /// did not come to it.
+    /// Candidacy in the stage that gave the answer; null if the stage did not reach it. `candidate`: may be chosen; `partial`: may be chosen
+    /// if no candidate can, since only some of its addresses are eligible; `elsewhere`: has no eligible address of the family;
+    /// `excluded`: was not up before all went down; `closed`: by its schedule; `ineligible`.
     pub candidacy: Option<String>,
     /// Stable hash of the names of pool and cluster, as 16 hexadecimal digits.
     pub key: String,
-    /// Its weight as it counts: 1 for standby members, and where all weights are 0.
+    /// Weight in the formulas: 1 for standby members, and if all weights are 0.
     pub effective_weight: u16,
-    /// What it takes, in a pool that heeds load.
+    /// Accepted shares, in a pool that uses load.
     pub acceptance: Option<Acceptance>,
-    /// What came of it when it was asked to take the client.
+    /// Test if it accepts the client; null if it was not tested.
     pub acceptance_test: Option<AcceptanceTest>,
-    /// Its addresses.
+    /// Addresses of the cluster.
     pub addresses: Vec<AddressHealth>,
 }
 
-/// What a member takes of the clients that fall to it, in 65535ths.
+/// Accepted shares of a member, in 65535ths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Acceptance {
-    /// Of clients to whom its group is the best.
+    /// Of clients that rank its group first.
     pub local: u16,
-    /// Of clients whom a better group passed on.
+    /// Of clients that a better group did not accept.
     pub overflow: u16,
 }
 
-/// A member that was asked whether it takes the client.
+/// The test if a member accepts the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AcceptanceTest {
-    /// Which part of its acceptance holds: `local` or `overflow`.
+    /// Share that applies: `local` or `overflow`.
     pub share: String,
-    /// That part, in 65535ths.
+    /// The share, in 65535ths.
     pub acceptance: u16,
-    /// The same in percent, for people.
+    /// The share in percent, as text.
     pub percent: String,
-    /// What is held against it: taken where it is below.
+    /// Number that is compared with the share: the client is accepted if it is lower.
     pub draw: u16,
-    /// Whether the member takes the client.
+    /// True if the member accepts the client.
     pub accepted: bool,
 }
 
-/// Health of one address of a member.
+/// Health of an address of a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AddressHealth {
     /// The address.
     pub address: String,
-    /// How it counts: `up`, `unknown`, `pending`, `down`, `out`.
+    /// Eligibility: `up`, `unknown`, `pending`, `down`, `out`.
     pub eligibility: String,
-    /// What its probes say.
+    /// Health status by its probes.
     pub status: String,
-    /// What an operator says over it: `up`, `down`, `drain`.
+    /// Active override: `up`, `down`, `drain`; null without one.
     pub override_action: Option<String>,
-    /// Why its last probe failed, where it did and where that is known.
+    /// Cause of the failure of its last probe, if known.
     pub cause: Option<String>,
 }
 
-/// A record as people read it.
+/// A record in presentation format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
@@ -208,6 +208,6 @@ pub struct Record {
     pub rtype: String,
     /// Time to live in seconds.
     pub ttl: u32,
-    /// Data in presentation form.
+    /// RDATA in presentation format.
     pub data: String,
 }

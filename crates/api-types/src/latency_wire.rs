@@ -1,18 +1,18 @@
-//! What `/v1` speaks of tables of latencies.
+//! Bodies of `/v1/latency`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `PUT /v1/latency/{table}`: what is in force now.
+/// The response to `PUT /v1/latency/{table}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LatencyState {
-    /// The table.
+    /// Name of the table.
     pub table: String,
-    /// Networks it has a line for.
+    /// Number of networks (lines).
     pub networks: usize,
-    /// Clusters it has a column for.
+    /// Number of clusters (columns).
     pub clusters: usize,
-    /// Counts the configurations that were accepted since the start: that of the first one with this table.
+    /// Generation of the configuration since which the table is in use.
     pub generation: u64,
 }

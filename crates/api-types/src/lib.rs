@@ -1,6 +1,6 @@
-//! Bodies of the HTTP API as they go over the wire, JSON in camelCase, and the client that uses them.
+//! Bodies of the HTTP API (JSON in camelCase), and the client that uses them.
 //!
-//! The server fills these bodies in `api`; the command line and tests read them. Nothing here decides anything.
+//! The crate `api` fills these bodies; the command line and tests read them.
 #![forbid(unsafe_code)]
 
 pub mod client;

@@ -1,4 +1,4 @@
-//! What `/v1` speaks of declared objects: bodies as a configuration writes them, with what is known of each beside.
+//! Declared objects: bodies in the format of the configuration, with metadata and status.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,84 +6,84 @@ use serde_json::{Map, Value};
 
 use super::intents_wire::NewIntent;
 
-/// An object: its own fields as a configuration writes them, and two that the server adds and leaves alone on input.
+/// An object: its fields in the format of the configuration, and two that the server adds and ignores in requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectBody {
-    /// What it says.
+    /// Its own fields.
     #[serde(flatten)]
     pub spec: Map<String, Value>,
-    /// What the store knows of it.
+    /// Metadata of the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// What has become of it.
+    /// Status conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<ObjectStatus>,
 }
 
-/// What the store knows of an object.
+/// Metadata of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
-    /// The revision of its last change: also its ETag.
+    /// Revision of its last change; its ETag.
     pub revision: u64,
-    /// How often what it says has changed, from 1.
+    /// Number of changes of its content, from 1 (Kubernetes: `metadata.generation`).
     pub generation: u64,
-    /// When it was declared first.
+    /// Time of its creation.
     pub created: String,
-    /// When it was last changed.
+    /// Time of its last change.
     pub changed: String,
-    /// Who changed it last.
+    /// Identity that changed it last.
     pub changed_by: String,
-    /// Why; left out where nobody said.
+    /// Reason of the last change; left out if none was given.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Whether that was by `POST /v1/apply`; left out where it was not.
+    /// True if the last change was by `POST /v1/apply`; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub applied: bool,
 }
 
-/// What has become of an object.
+/// Status of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectStatus {
-    /// The generation that this speaks of.
+    /// Generation that the conditions are about.
     pub observed_generation: u64,
-    /// `Accepted` (it fits what else is declared) and `Served` (its last change is in the answers).
+    /// `Accepted` (it is valid together with the other objects), `Conflict` (another source declares it differently) and `Served` (its last change is in the answers).
     pub conditions: Vec<Condition>,
 }
 
-/// One thing that is said of an object (Kubernetes: `metav1.Condition`).
+/// A condition of an object (Kubernetes: `metav1.Condition`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    /// What is said.
+    /// Type of the condition.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True` or `False`.
     pub status: String,
-    /// Why, in one word.
+    /// Reason, in one word.
     pub reason: String,
-    /// Why, for people; left out where the word says it all.
+    /// Explanation; left out if the reason says it all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// `GET /v1/pools` and the like.
+/// `GET /v1/pools` and the like: a page of objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectList {
     /// In the order of their names.
     #[schemars(with = "Vec<Value>")]
     pub items: Vec<ObjectBody>,
-    /// The revision they are of.
+    /// Revision of the store.
     pub revision: u64,
-    /// The `after` of the next page; left out on the last one.
+    /// Value of `after` for the next page; left out on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// `POST /v1/apply`: objects by section, as in a configuration file, and intents by their keys. All are taken, or none.
+/// `POST /v1/apply`: objects by section, as in a configuration file, and intents by their keys. All are applied, or none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ApplyBody {
@@ -92,7 +92,7 @@ pub struct ApplyBody {
     /// Clusters.
     #[schemars(with = "Vec<Value>")]
     pub clusters: Vec<ObjectBody>,
-    /// Intents, by their keys.
+    /// Intents with their keys.
     pub intents: Vec<NewIntent>,
     /// Monitors.
     #[schemars(with = "Vec<Value>")]
@@ -103,136 +103,136 @@ pub struct ApplyBody {
     /// Pools.
     #[schemars(with = "Vec<Value>")]
     pub pools: Vec<ObjectBody>,
-    /// Records that are served as they are.
+    /// Records that are answered unchanged.
     #[schemars(with = "Vec<Value>")]
     pub records: Vec<ObjectBody>,
 }
 
-/// What `POST /v1/apply` did, or would do.
+/// What `POST /v1/apply` changed, or would change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplyReport {
-    /// Whether it was only tried.
+    /// True if nothing was changed.
     pub dry_run: bool,
-    /// Objects that were not there: `pools/shop`.
+    /// Created objects: `pools/shop`.
     pub created: Vec<String>,
-    /// Objects that said something else.
+    /// Changed objects.
     pub changed: Vec<String>,
-    /// Objects that said the same.
+    /// Number of objects that were equal.
     pub unchanged: u64,
-    /// Objects that were taken away (`prune`).
+    /// Deleted objects (`prune`).
     pub deleted: Vec<String>,
-    /// What is other in the objects, field by field; only where it was only tried, and at most 1,000.
+    /// Differences field by field, at most 1,000; only for a dry run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
-    /// What is other in what is served.
+    /// Changes of what is served.
     pub effect: Vec<String>,
-    /// Objects that are kept and not heeded, with the reasons.
+    /// Objects that are stored but not used, with the reasons.
     pub rejected: Vec<String>,
-    /// The revision of it; 0 where nothing was written.
+    /// Revision of the change; 0 if nothing was written.
     pub revision: u64,
-    /// Whether it is in the answers.
+    /// True if the change is in the answers.
     pub served: bool,
 }
 
-/// A field of an object that says something else than before.
+/// A field of an object that differs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Difference {
     /// The object: `pools/shop`.
     pub object: String,
-    /// JSON pointer (RFC 6901) to the field; empty for all of an object that was made or taken away.
+    /// JSON pointer (RFC 6901) to the field; empty for an object that is created or deleted.
     pub pointer: String,
-    /// What it said; null where there was nothing.
+    /// Value before; null if there was none.
     pub before: Value,
-    /// What it would say; null where there would be nothing.
+    /// Value after; null if there is none.
     pub after: Value,
 }
 
-/// What a request may say beside its body.
+/// The query of a write.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct WriteParameters {
-    /// Only tell what would come of it.
+    /// Report what would change, and change nothing.
     pub dry_run: bool,
-    /// Take away what is declared over the API and not named here; of intents those that the caller has applied. Only of `POST /v1/apply`.
+    /// For `POST /v1/apply`: delete objects of the API that the body lacks; of intents only those that the caller has applied.
     pub prune: bool,
-    /// Why, for the history.
+    /// Reason, for the history.
     pub reason: String,
 }
 
-/// Which objects are wanted.
+/// The query of a list.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ListParameters {
-    /// Those whose names come after this one.
+    /// Only objects whose names come after this one.
     pub after: String,
-    /// At most so many, 1 to 10,000; 1,000 by default.
+    /// Number of objects, 1 to 10,000; 1,000 by default.
     #[schemars(range(min = 1, max = 10000))]
     pub limit: Option<usize>,
-    /// Those whose name holds this text.
+    /// Only objects whose name contains this text.
     pub contains: String,
-    /// Stay, and be told of each change as it is served.
+    /// Stream changes as they are served, instead of a list.
     pub watch: bool,
-    /// Changes after this revision, with `watch`; from now on by default.
+    /// With `watch`: begin after this revision; by default with the next change.
     pub revision: Option<u64>,
 }
 
-/// What `GET /v1/pools?watch=true` says of an object that was taken away.
+/// Event `deleted` of `GET /v1/pools?watch=true`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeletedObject {
-    /// What it was called.
+    /// Name of the object; the key of an intent.
     pub name: String,
-    /// The revision that took it away.
+    /// Revision of the deletion.
     pub revision: u64,
 }
 
-/// What `GET /v1/pools?watch=true` says where changes are no longer remembered.
+/// Event `reset` of `GET /v1/pools?watch=true`: changes were lost, list anew.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectsReset {
-    /// Changes after this revision follow.
+    /// The stream continues after this revision.
     pub revision: u64,
 }
 
-/// One entry of `GET /v1/pools/NAME/history`.
+/// An entry of `GET /v1/pools/NAME/history`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HistoryEntry {
-    /// The revision it made.
+    /// Revision of the change.
     pub revision: u64,
-    /// When.
+    /// Time of the change.
     pub at: String,
-    /// Who did it.
+    /// Identity that made it.
     pub by: String,
-    /// Why; left out where nobody said.
+    /// Reason; left out if none was given.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What it said from then on; null where it was taken away.
+    /// Content after the change; null after a deletion.
     pub object: Option<Value>,
 }
 
-/// `GET /v1/objects`, on the control socket alone: everything that is declared, for a process that takes over.
+/// `GET /v1/objects`, on the control socket only: all declared objects, for a replacing process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectsExport {
-    /// The revision they are of.
+    /// Revision of the store.
     pub revision: u64,
-    /// All of them.
+    /// All objects.
     pub objects: Vec<ExportedObject>,
 }
 
-/// One object as it is kept.
+/// An object as the store has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExportedObject {
     /// Its key in the store.
     pub key: String,
-    /// What it says.
+    /// Content.
     pub value: Value,
-    /// The revision of its last change.
+    /// Revision of its last change.
     pub revision: u64,
-    /// How often it has changed.
+    /// Generation.
     pub generation: u64,
 }

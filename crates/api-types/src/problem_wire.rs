@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Problem {
-    /// The status' own words.
+    /// Standard phrase of the status.
     pub title: String,
     /// The HTTP status.
     pub status: u16,
     /// What is wrong and what to do about it.
     pub detail: String,
-    /// Everything that is wrong, each in its place; left out where there is only the detail.
+    /// Errors of fields; left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
 }
 
-/// One thing that is wrong with a body.
+/// An error of a field of the body.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FieldError {
-    /// JSON pointer (RFC 6901) into the body; empty for the whole.
+    /// JSON pointer (RFC 6901) to the field; empty for the whole body.
     pub pointer: String,
     /// What is wrong and what to do about it.
     pub detail: String,

@@ -1,191 +1,191 @@
-//! What is said about publishing: `/v1/publishing`.
+//! Bodies of `/v1/publishing`.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How all providers stand.
+/// Status of all providers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublishingState {
-    /// In the order of the configuration; behind them those that are declared, in the order of their names.
+    /// Providers of the configuration in its order, then declared ones in the order of their names.
     pub providers: Vec<PublisherState>,
 }
 
-/// How a provider stands.
+/// Status of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublisherState {
-    /// Its name; of one that a record of where to publish declares, `PROJECT/NAME`.
+    /// Name; `PROJECT/NAME` if a `dns-update-record` declares it.
     pub name: String,
-    /// Its zones.
+    /// Zones that are published there.
     pub zones: Vec<String>,
-    /// Whether changes are carried out as they come.
+    /// True if changes are published automatically.
     pub auto: bool,
-    /// `ok`, `behind`, `failing` or `starting`.
+    /// Status: `ok`, `behind`, `failing` or `starting`.
     pub status: String,
-    /// Since when what is wanted is not there.
+    /// Time since when its records differ from the desired ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind_since: Option<String>,
-    /// When the last sync ended.
+    /// Time when the last sync ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub synced_at: Option<String>,
-    /// When the last good one did.
+    /// Time when the last successful sync ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub succeeded_at: Option<String>,
-    /// When the next sync is due, unless what is wanted changes before.
+    /// Time of the next sync, unless the desired records change earlier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_sync_at: Option<String>,
-    /// For how long what is wanted has not been there, in seconds; 0 where it is.
+    /// Seconds since its records differ from the desired ones; 0 if they are equal.
     pub lag_secs: u64,
-    /// Why it fails, or what is held back.
+    /// Why syncs fail, or what is held back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Failures in a row.
+    /// Number of failed syncs in a row.
     pub failures: u32,
-    /// Record sets of ours there.
+    /// Number of record sets that this server owns.
     pub owned: usize,
-    /// Record sets of others in its zones.
+    /// Number of record sets that others own.
     pub foreign: usize,
-    /// Record sets changed since the start, the registry's counted.
+    /// Number of record sets changed since the start, including those of the registry.
     pub changed: u64,
-    /// Record sets that were found changed by others since the start.
+    /// Number of record sets that others changed since the start (drift).
     pub drifted: u64,
-    /// How it stands with each record set.
+    /// Status of each record set.
     pub records: Vec<PublishedRecord>,
 }
 
-/// How it stands with a record set.
+/// Status of a record set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublishedRecord {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// Type.
     #[serde(rename = "type")]
     pub rtype: String,
-    /// What tells it from others of its name and type: the cluster, where the provider knows weights.
+    /// Set identifier, for providers with weights: the cluster.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub set_identifier: String,
-    /// `published`, `waiting`, `leaving` or `refused`; of a handover `announced`, `taken`, `returned` or `left`.
+    /// Status: `published`, `waiting`, `leaving` or `refused`; of a handover `announced`, `taken`, `returned` or `left`.
     pub status: String,
-    /// Since when; of one that is published, since its records are these.
+    /// Time since when it has this status, and if published, these records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Why it is refused.
+    /// Why it is refused or left.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// What a sync would do, or did.
+/// The changes of a sync: planned or made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PublishPlan {
     /// The provider.
     pub provider: String,
-    /// Record sets that are, or would be, created.
+    /// Record sets to create.
     pub create: Vec<PlannedSet>,
-    /// Those that are changed, as they were and as they are wanted.
+    /// Record sets to change.
     pub update: Vec<PlannedUpdate>,
-    /// Those that are deleted.
+    /// Record sets to delete.
     pub delete: Vec<PlannedSet>,
-    /// Those of ours that stay.
+    /// Number of own record sets that stay.
     pub kept: usize,
-    /// Those of others, which are never touched.
+    /// Number of record sets of others, which are never changed.
     pub foreign: usize,
-    /// Registry records that are written or deleted, too.
+    /// Number of registry records to write or delete.
     pub registry: usize,
-    /// What cannot be published.
+    /// Record sets that cannot be published.
     pub refused: Vec<PublishedRecord>,
     /// Why deletions are held back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletions_refused: Option<String>,
-    /// Record sets that were changed; none for a plan.
+    /// Number of changed record sets; left out of a plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<usize>,
-    /// Why it ended early.
+    /// Error that ended the sync early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A step by which record sets are taken over from another owner.
+/// A step of taking record sets over from another owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TakeOrder {
-    /// Whose they are, as the registry says.
+    /// Owner of the record sets in the registry.
     pub from: String,
-    /// `announce`, `finish` or `abort`.
+    /// Step: `announce`, `finish` or `abort`.
     pub step: String,
-    /// Names that are taken over; none: all of that owner that are wanted here.
+    /// Names to take over; by default all names of that owner that are desired here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Why; it stands in the audit log.
+    /// Reason, for the audit log.
     #[serde(default)]
     pub reason: String,
-    /// How long ago a set must have been announced to be finished, in seconds, 0 to 86,400. Default 120.
+    /// Seconds between announcing and finishing a record set, 0 to 86,400; default 120.
     #[serde(default = "two_minutes")]
     pub after_secs: u64,
-    /// Only tell what would be done.
+    /// Report what would be done, and change nothing.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// Longer than an ExternalDNS takes from reading to writing, with its usual interval of a minute.
+/// Returns the default of `afterSecs`: twice the default interval of ExternalDNS, so that it has read the announcement.
 fn two_minutes() -> u64 {
     120
 }
 
-/// What a step of a handover did, or would.
+/// The result of a step of a handover.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TakeReport {
     /// The provider.
     pub provider: String,
-    /// Whether nothing was done.
+    /// True if nothing was changed.
     pub dry_run: bool,
-    /// The record sets that it is about.
+    /// Record sets of the step.
     pub records: Vec<PublishedRecord>,
-    /// Why it ended early; the same step again does the rest.
+    /// Error that ended the step early; repeat the step to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A record set.
+/// A record set of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlannedSet {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// Type.
     #[serde(rename = "type")]
     pub rtype: String,
-    /// In seconds.
+    /// TTL in seconds.
     pub ttl: u32,
-    /// What tells it from others of its name and type: the cluster, where the provider knows weights.
+    /// Set identifier, for providers with weights: the cluster.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub set_identifier: String,
-    /// Further fields, such as its weight.
+    /// Further properties of the provider, such as the weight.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, String>,
-    /// RDATA in presentation form.
+    /// RDATA in presentation format.
     pub records: Vec<String>,
 }
 
-/// A record set that changes.
+/// A record set to change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlannedUpdate {
-    /// As it is.
+    /// Record set before.
     pub from: PlannedSet,
-    /// As it is wanted.
+    /// Record set after.
     pub to: PlannedSet,
 }
 
-/// How a plan or an apply is asked for.
+/// The query of a plan or a sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PublishParameters {
-    /// Record sets that may be deleted, whatever the bounds say.
+    /// Number of record sets that may be deleted beyond the bounds.
     pub deletions: usize,
 }

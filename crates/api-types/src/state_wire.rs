@@ -1,6 +1,6 @@
-//! What `/v1` speaks: JSON bodies, camelCase, times in RFC 3339. The server writes them, `fairway status` reads them.
+//! Bodies of `/v1/state`, `/v1/reload`, `/v1/overrides` and `/version`: JSON in camelCase, times in RFC 3339.
 //!
-//! Fields are only ever added; a reader leaves alone what it does not know.
+//! Fields are only added; readers ignore those that they do not know.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -12,31 +12,31 @@ pub trait Body: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Body for T {}
 
-/// `GET /v1/state`: everything an operator needs to know of a running server.
+/// `GET /v1/state`: what is configured, measured and answered.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct State {
-    /// The program's version.
+    /// Version of the program.
     pub version: String,
     /// Process id.
     pub pid: u32,
-    /// When this text was made.
+    /// Current time of the server.
     pub now: String,
-    /// When the process started to serve.
+    /// Time when the process began to serve.
     pub started_at: String,
     /// Seconds since then.
     pub uptime_secs: u64,
-    /// Whether it answers and wants to be asked: as `/readyz`.
+    /// True if the server is ready, as `/readyz`.
     pub ready: bool,
-    /// Why it is not ready; empty where it is.
+    /// Why it is not ready; empty if it is.
     pub not_ready: String,
-    /// The configuration in force.
+    /// The configuration in use.
     pub config: ConfigState,
-    /// The store of declared objects; none where there is none.
+    /// The store of declared objects; null without one.
     pub store: Option<StoreState>,
-    /// Balancing by load; none where nothing is balanced.
+    /// Load balancing; null if no pool uses it.
     pub balance: Option<BalanceState>,
-    /// What is bound.
+    /// Addresses that the server listens on.
     pub listeners: Vec<ListenerState>,
     /// Zones in order of name.
     pub zones: Vec<ZoneState>,
@@ -44,95 +44,96 @@ pub struct State {
     pub clusters: Vec<ClusterState>,
     /// Pools in order of name.
     pub pools: Vec<PoolState>,
-    /// Everything that is probed; members name them by `target`.
+    /// All targets. `targets` of an address has indices into this list.
     pub targets: Vec<TargetState>,
-    /// Overrides in force.
+    /// Active overrides.
     pub overrides: Vec<OverrideState>,
-    /// What was said twice and differently, and whose word holds.
+    /// Conflicts between sources, each with the source that is used.
     pub conflicts: Vec<String>,
 }
 
-/// The store of declared objects, and how this server stands to it.
+/// The store of declared objects, as this server sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StoreState {
     /// `embedded` or `etcd`.
     pub kind: String,
-    /// The server of the store that is asked; none of an embedded one.
+    /// Address of the etcd server in use; null for an embedded store.
     pub endpoint: Option<String>,
-    /// The last revision that is held here.
+    /// Last revision that this server has.
     pub revision: u64,
-    /// The revision that is in the answers.
+    /// Revision that the answers follow.
     pub served: u64,
-    /// How many revisions are in the store, as far as was heard, and not yet held here.
+    /// Number of revisions in the store that this server does not have yet.
     pub behind: u64,
-    /// Since when it does not answer; none while it does. Then nothing can be declared, and what is held here is served on.
+    /// Time since when it is unavailable; null while it is available. Until then writes fail, and the objects that this server has are served.
     pub unavailable_since: Option<String>,
-    /// Why.
+    /// Why it is unavailable.
     pub error: Option<String>,
 }
 
-/// Balancing by load, as far as it is about all clusters.
+/// Load balancing of all clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BalanceState {
-    /// Whose decisions hold: `alone` (this server's; nobody shares its store), `leads` (this server's, and those that share its store
-    /// follow them), `follows` (those of the server that leads), `local` (this server's, since nobody leads or the store is away).
+    /// Role of this server: `alone` (its store is not shared), `leads` (servers that share the store apply its decisions), `follows` (it
+    /// applies the leader's decisions), `local` (it decides alone, since there is no leader or the store is unavailable).
     pub role: String,
-    /// Why it is `local`.
+    /// Why the role is `local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Counts the decisions of who is gone by; 0 as long as nobody is held back.
+    /// Number of the last decision that is applied; 0 before the first.
     pub epoch: u64,
 }
 
-/// The configuration in force, and what became of the last attempt to change it.
+/// The configuration in use, and the last reload.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConfigState {
     /// Path of the file or folder, or `command line`.
     pub source: String,
-    /// Counts accepted configurations, from 1.
+    /// Number of accepted configurations, from 1.
     pub generation: u64,
-    /// When this one was accepted.
+    /// Time when this one was accepted.
     pub loaded_at: String,
-    /// Id of what is configured, compiled: 16 hexadecimal digits. With `runtimeState` it fixes every answer.
+    /// Id of the snapshot (the compiled configuration): 16 hexadecimal digits. Servers with equal `snapshot` and `runtimeState` give equal
+    /// answers.
     pub snapshot: String,
-    /// Id of what is measured: 16 hexadecimal digits.
+    /// Id of the runtime state (what is measured): 16 hexadecimal digits.
     pub runtime_state: String,
-    /// Whether a newer configuration was refused and this older one still serves.
+    /// True if a newer configuration was rejected and this one stays in use.
     pub stale: bool,
-    /// The last attempt to reload; none since the start.
+    /// The last reload; null before the first.
     pub last_reload: Option<ReloadReport>,
-    /// What the author of the configuration in force should know.
+    /// Warnings about the configuration in use.
     pub warnings: Vec<String>,
 }
 
-/// What became of one reload. Also the answer to `POST /v1/reload`.
+/// The result of a reload. Also the response to `POST /v1/reload`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReloadReport {
-    /// Names it in the log: 16 hexadecimal digits that all its lines carry as `trace`.
+    /// Id of the reload in the log: 16 hexadecimal digits, the field `trace` of its lines.
     pub trace: String,
-    /// When it ended.
+    /// Time when it ended.
     pub at: String,
-    /// What asked for it: `signal`, `files`, `command`.
+    /// What triggered it: `signal`, `files`, `command`.
     pub trigger: String,
-    /// Whether the new configuration serves now. Refused: the old one goes on.
+    /// True if the new configuration is in use; if it was rejected, the previous one stays in use.
     pub accepted: bool,
-    /// The generation that serves after it.
+    /// Generation in use after it.
     pub generation: u64,
-    /// How long reading and compiling took, in milliseconds.
+    /// Duration of reading and compiling, in milliseconds.
     pub duration_ms: u64,
-    /// What changed, counted: `pools: 1 added, 2 changed`. Empty where nothing did.
+    /// Number of changes by kind: `pools: 1 added, 2 changed`. Empty if nothing changed.
     pub changes: Vec<String>,
-    /// Why it was refused: `file:line:column: what; way out`.
+    /// Errors for which it was rejected: `file:line:column: error; hint`.
     pub errors: Vec<String>,
-    /// What its author should know all the same.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
-/// One bound address.
+/// An address that the server listens on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenerState {
@@ -142,226 +143,226 @@ pub struct ListenerState {
     pub address: String,
 }
 
-/// One zone.
+/// A zone.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ZoneState {
-    /// Its apex.
+    /// Name of the apex.
     pub name: String,
-    /// Serial of its SOA.
+    /// Serial of its SOA record.
     pub serial: Option<u32>,
-    /// Records read from its file.
+    /// Number of records in its file.
     pub records: usize,
-    /// Steered names in it.
+    /// Steered names in the zone.
     pub names: Vec<String>,
 }
 
-/// One cluster.
+/// A cluster.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterState {
     /// Its name.
     pub name: String,
-    /// Its ingress addresses.
+    /// Ingress addresses.
     pub addresses: Vec<String>,
-    /// Its own DNS name.
+    /// DNS name of the cluster itself.
     pub dns_name: Option<String>,
     /// Its region.
     pub region: Option<String>,
-    /// How much it can carry, in the unit of its load.
+    /// Capacity, in the unit of its load.
     pub capacity: Option<u64>,
-    /// Load that it is kept under while others have room, in percent of the capacity; none without one.
+    /// Load that balancing keeps the cluster under while others have free capacity, in percent of the capacity; null without a capacity.
     pub target: Option<f64>,
-    /// Load above which it is given nothing as long as others have room, in percent.
+    /// Load above which it gets no clients while other clusters have free capacity, in percent.
     pub limit: Option<f64>,
-    /// What is said of its load, the most trusted first; at most one word counts.
+    /// Reports of its load, the preferred source first; at most one is used.
     pub load: Vec<LoadState>,
-    /// What its gateways warn of.
+    /// Warnings of its gateways.
     pub warnings: Vec<String>,
-    /// Whether all its gateways that answer drain or are overloaded.
+    /// True if all answering gateways drain or are overloaded.
     pub exhausted: bool,
-    /// How far its drain is; none while it is answered.
+    /// Progress of its drain; null while it is answered.
     pub drain: Option<DrainState>,
-    /// How much it takes of clients to whom it is the best, in percent; 100 unless it is balanced.
+    /// Local share: accepted part of the clients that rank it first, in percent; 100 without balancing.
     pub accepts_local: f64,
-    /// How much it takes of clients whom a better one did not take, in percent.
+    /// Overflow share: accepted part of the clients that a better cluster did not accept, in percent.
     pub accepts_overflow: f64,
 }
 
-/// A cluster that is taken out: clients keep answers that were given before.
+/// A cluster that is drained: clients still use answers that they were given before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DrainState {
-    /// Since when it is not answered any more.
+    /// Time since when it is no longer answered.
     pub since: String,
-    /// When the last client should have left: the largest TTL given, or the time for which clients were seen to keep answers,
-    /// and a twentieth of the TTL.
+    /// Time when the last client should have left: after the largest TTL that was answered, or the longest time for which clients were
+    /// seen to keep answers, and 5 % of the TTL.
     pub over: String,
-    /// How much of its demand is still there, in percent; none where it is not balanced by load.
+    /// Part of its demand that is still there, in percent; null without balancing by load.
     pub left: Option<f64>,
 }
 
-/// One pool.
+/// A pool.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PoolState {
     /// Its name.
     pub name: String,
-    /// Its steps in order, in the words of the configuration: `weighted`, or `schedule, nearest, load, weighted`.
+    /// Policy, as in the configuration: `weighted`, or `schedule, nearest, load, weighted`.
     pub policy: String,
-    /// TTL of its answers, in seconds, where a name does not declare its own.
+    /// TTL of its answers in seconds, unless a name declares its own.
     pub ttl: u32,
-    /// Why it is that.
+    /// Reason of the TTL.
     pub ttl_reason: String,
-    /// Names it answers for.
+    /// Names that it answers.
     pub names: Vec<String>,
-    /// Its members in declared order.
+    /// Members in declared order.
     pub members: Vec<MemberState>,
 }
 
-/// One member of a pool.
+/// A member of a pool.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MemberState {
-    /// Its cluster.
+    /// Name of the cluster.
     pub cluster: String,
     /// Declared weight.
     pub weight: u16,
-    /// Where the weight comes from; none where the member is declared.
+    /// Source of the weight, if a webhook client contributed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_from: Option<WeightFrom>,
     /// Declared tier.
     pub tier: u8,
-    /// The best standing among its addresses: `up`, `unknown`, `pending`, `down`, `out`; `closed` outside of its windows.
+    /// Best eligibility of its addresses: `up`, `unknown`, `pending`, `down`, `out`; `closed` if its schedule closes it.
     pub eligibility: String,
-    /// How its schedule stands, and until when; none for a member that is always open.
+    /// State of its schedule and the time until which it holds; null without a schedule.
     pub schedule: Option<String>,
-    /// Its share: declared, answered, arrived.
+    /// Share of the member.
     pub share: ShareState,
-    /// Its addresses.
+    /// Addresses of the cluster.
     pub addresses: Vec<AddressState>,
 }
 
-/// Where the weight of a member comes from that a client of the webhook brings.
+/// The contribution of a webhook client that has a member's weight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WeightFrom {
-    /// Whose it is.
+    /// Owner of the contribution.
     pub owner: String,
-    /// The set identifier; empty where there is none.
+    /// Set identifier; empty without one.
     pub set: String,
-    /// The weight that `webhook-gslb-weight` says; none where it says nothing, which counts as 1.
+    /// Weight of the property `webhook-gslb-weight`; left out without it, which counts as 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declared: Option<u16>,
-    /// What is left of it, from 1 to 0.
+    /// Factor of its lease, from 1 (valid) to 0 (expired).
     pub lease_weight: f64,
 }
 
-/// The share of a member, in percent of what all members of its pool have.
+/// Share of a member, in percent of all members of its pool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ShareState {
-    /// By weight, whatever its tier; none where no weight is over 0.
+    /// By declared weight, whatever its tier; null if all weights are 0.
     pub declared: Option<f64>,
-    /// Of the answers of the last minute; in pools that heed load by the demand behind them. None where there were none.
+    /// In the answers of the last minute, in pools that use load by the demand behind them; null if there were none.
     pub answered: Option<f64>,
-    /// Of the load that the pool's clusters report, whatever it comes from; none unless all of them report one.
+    /// In the reported load of the pool's clusters, whatever caused it; null unless all report one.
     pub arrived: Option<f64>,
 }
 
-/// One address of a member.
+/// An address of a member.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AddressState {
-    /// The address that is answered.
+    /// The address.
     pub address: String,
-    /// How it counts: `up`, `unknown`, `pending`, `down`, `out`.
+    /// Eligibility: `up`, `unknown`, `pending`, `down`, `out`.
     pub eligibility: String,
-    /// Why, in a few words.
+    /// Reason, in a few words.
     pub reason: String,
-    /// Places in `targets` of what it is judged by: one, or one a zone where zones have monitors of their own.
+    /// Indices of its targets in `targets`: one, or one per zone if zones have monitors of their own.
     pub targets: Vec<usize>,
 }
 
-/// One target: an address with its monitor.
+/// A target: an address with its monitor.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TargetState {
-    /// Where probes go.
+    /// Address that is probed.
     pub address: String,
-    /// One of the monitor's names.
+    /// Name of a monitor with its settings.
     pub monitor: String,
-    /// Clusters judged by it.
+    /// Clusters with this target.
     pub clusters: Vec<String>,
-    /// Pools judged by it.
+    /// Pools that use it.
     pub pools: Vec<String>,
-    /// What its probes say: `up`, `down`, `pending`, `unknown`.
+    /// Health status by its probes: `up`, `down`, `pending`, `unknown`.
     pub status: String,
-    /// What an operator says over it: `up`, `down`, `drain`.
+    /// Active override: `up`, `down`, `drain`; null without one.
     pub override_action: Option<String>,
-    /// Since when the verdict holds.
+    /// Time since when it has this status.
     pub since: String,
-    /// Passes or failures in a row, ending with the last probe.
+    /// Number of equal outcomes in a row up to the last probe.
     pub streak: u8,
-    /// Why the last probe failed; none if it passed.
+    /// Cause of the failure of the last probe; null if it passed.
     pub last_cause: Option<String>,
-    /// When the last conclusive probe ended.
+    /// Time when the last conclusive probe ended.
     pub last_probe: Option<String>,
-    /// How long it took, in microseconds.
+    /// Duration of that probe, in microseconds.
     pub last_micros: Option<u64>,
-    /// Conclusive probes that passed.
+    /// Number of probes that passed.
     pub passes: u64,
-    /// Conclusive probes that failed.
+    /// Number of probes that failed.
     pub failures: u64,
-    /// Probes that told nothing: the observer was late itself.
+    /// Number of inconclusive probes: the prober itself was late.
     pub inconclusive: u64,
-    /// The last changes of its verdict, oldest first.
+    /// Last transitions, oldest first.
     pub history: Vec<HistoryState>,
 }
 
-/// One change of a verdict.
+/// A health transition.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HistoryState {
-    /// When.
+    /// Time.
     pub at: String,
-    /// To what.
+    /// New status.
     pub to: String,
-    /// Why.
+    /// Cause.
     pub cause: String,
 }
 
-/// One override in force. Also the answer to `POST /v1/overrides`.
+/// An active override. Also the response to `POST /v1/overrides`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OverrideState {
-    /// Names it for its removal; those of the configuration are removed there, and have none.
+    /// Id for its deletion; null for overrides of the configuration, which are deleted there.
     pub id: Option<String>,
     /// `config` or `command`.
     pub source: String,
-    /// What it holds for.
+    /// Addresses that it matches, as a pattern.
     pub scope: String,
     /// `up`, `down` or `drain`.
     pub action: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// When it ends by itself.
+    /// Time when it expires.
     pub expires: String,
-    /// Addresses it holds for now, as `CLUSTER/ADDRESS`; none at all is worth a second look at the scope.
+    /// Addresses that it matches now, as `CLUSTER/ADDRESS`; an empty list hints at a wrong scope.
     pub addresses: Vec<String>,
 }
 
-/// `POST /v1/overrides`: what an operator asks for.
+/// `POST /v1/overrides`: an override to create.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewOverride {
-    /// `eu*` or `eu1/203.0.113.10`.
+    /// Pattern of clusters or addresses: `eu*` or `eu1/203.0.113.10`.
     pub scope: String,
     /// `up`, `down` or `drain`.
     pub action: String,
-    /// Why.
+    /// Reason, one line.
     pub reason: String,
-    /// Seconds until it ends by itself; 1 to 2,592,000 (30 days).
+    /// Seconds until it expires, 1 to 2,592,000 (30 days).
     pub for_secs: u64,
 }
 
@@ -369,22 +370,22 @@ pub struct NewOverride {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Version {
-    /// The program's version.
+    /// Version of the program.
     pub version: String,
     /// Process id.
     pub pid: u32,
 }
 
-/// What `GET /v1/explain` is asked with.
+/// The query of `GET /v1/explain`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainParameters {
-    /// The name asked for.
+    /// Name of the query to explain.
     pub name: String,
-    /// The type asked for; default A.
+    /// Type of the query; default A.
     #[serde(rename = "type", default)]
     pub rtype: Option<String>,
-    /// The client's address or network; default none.
+    /// Address or network of the client; default none.
     #[serde(default)]
     pub client: Option<String>,
 }

@@ -56,9 +56,11 @@ pub(crate) struct Auth {
     control: Control,
     permissions: Arc<Permissions>,
     key_rings: Arc<KeyRings>,
-    /// Counters of requests, and the limits that they were made for.
-    limiter: Arc<Mutex<Option<(LimitSettings, Arc<Limiter>)>>>,
+    limiter: Arc<Mutex<Option<ConfiguredLimiter>>>,
 }
+
+/// Counters of requests, and the limits that they were made for.
+type ConfiguredLimiter = (LimitSettings, Arc<Limiter>);
 
 impl Auth {
     /// Creates the state; all counters are zero.

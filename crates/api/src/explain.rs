@@ -1,4 +1,4 @@
-//! Renders why an answer was given: what the answering code reported, as the body of `GET /v1/explain`.
+//! Renders an explanation of the answering code as the body of `GET /v1/explain`.
 
 use fairway_api_types::explain_wire::{
     Acceptance, AcceptanceTest, AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
@@ -9,10 +9,10 @@ use fairway_zones::{
     steer::{self, AddressNote, Answer, Basis, HashInput, MemberNote, Reach},
 };
 
-use super::explain_words::{candidacy, hex, percent, policy_steps, scope_reason};
+use crate::explain_words::{candidacy, hex, percent, policy_steps, scope_reason};
 
-/// Words for what was explained. `cause` tells why a target's last probe failed, where that is known; `measured` is false
-/// where nothing was probed and health is assumed.
+/// Returns the body of an explanation. `cause` returns why a target's last probe failed, if known; `measured` is false if nothing was probed
+/// and health is assumed.
 pub fn explanation(
     explained: &Explained,
     measured: bool,
@@ -61,8 +61,8 @@ fn step_of(step: &ExplainedStep, cause: &dyn Fn(TargetIndex) -> Option<String>) 
     }
 }
 
-/// Words for what a pool chose.
-pub(super) fn pool_choice(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex) -> Option<String>) -> PoolChoice {
+/// Returns the choice of a pool.
+pub(crate) fn pool_choice(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex) -> Option<String>) -> PoolChoice {
     let basis = match pool.choice.basis {
         Basis::Live => "live",
         Basis::Pending => "pending",

@@ -1,11 +1,11 @@
-//! The tables of routes in the manual are those of the table of routes.
+//! Compares the tables of routes in the manual with the table of routes.
 
 use std::{fmt::Write, fs, path::Path};
 
 use super::{route::Route, routes};
 
 #[test]
-fn tables_of_routes_in_the_manual_are_current() {
+fn route_tables_of_the_manual_are_current() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     for page in ["api.md", "intents.md"] {
         let path = docs.join(page);
@@ -18,13 +18,13 @@ fn tables_of_routes_in_the_manual_are_current() {
             fs::write(&path, expected).unwrap();
             continue;
         }
-        assert!(text == expected, "{page} has another table of routes; write it with FAIRWAY_UPDATE_DOCS=1");
+        assert!(text == expected, "{page} has an old table of routes; run this test with FAIRWAY_UPDATE_DOCS=1");
     }
 }
 
-/// The routes of some tags, in the order of the table: a row for each.
+/// Returns a Markdown table of the routes with these tags.
 fn table(tags: &str) -> String {
-    let mut text = "\n| method and path | requires | what it does | `operationId` |\n|---|---|---|---|\n".to_owned();
+    let mut text = "\n| method and path | requires | description | `operationId` |\n|---|---|---|---|\n".to_owned();
     let wanted = |route: &Route| tags.split(' ').any(|tag| tag == route.tag);
     for route in routes::table().iter().filter(|route| wanted(route)) {
         let Route { method, path, summary, description, id, .. } = route;

@@ -1,7 +1,7 @@
 //! The OpenAPI document (3.1.1), made of the table of routes.
 //!
-//! Texts and schemas have one source each: the doc comments of the types on the wire (by schemars, as the configuration's schema), the
-//! configuration's schema for declared objects, the tables of fields for intents.
+//! Descriptions and schemas have one source each: doc comments of the types in api-types (by schemars), the configuration's schema for
+//! declared objects, and the tables of fields of the crate `intents`.
 
 mod schemas;
 #[cfg(test)]
@@ -16,25 +16,24 @@ use self::schemas::Schemas;
 use crate::route::{Content, Response, Route, Shape};
 use fairway_intents::NAME;
 
-/// The document of a listener's routes, made when it is first asked for.
-pub(super) struct Document {
+/// The document of a listener's routes; made at the first request.
+pub(crate) struct Document {
     routes: Vec<Route>,
     text: OnceLock<Bytes>,
 }
 
 impl Document {
-    /// That of these operations.
-    pub(super) fn of(routes: Vec<Route>) -> Self {
+    /// Returns the document of these routes.
+    pub(crate) fn of(routes: Vec<Route>) -> Self {
         Self { routes, text: OnceLock::new() }
     }
 
-    /// The document as JSON.
-    pub(super) fn text(&self) -> Bytes {
+    /// Returns the document as JSON.
+    pub(crate) fn text(&self) -> Bytes {
         self.text.get_or_init(|| document(&self.routes).to_string().into()).clone()
     }
 }
 
-/// The document of these operations.
 fn document(routes: &[Route]) -> Value {
     let mut schemas = Schemas::new();
     let mut paths: Map<String, Value> = Map::new();
@@ -101,7 +100,7 @@ fn description(route: &Route) -> String {
     [route.description, &permission].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The responses of a route, with the errors that follow from what every request passes.
+/// Returns the responses of a route, with the errors of extractors and of the auth middleware.
 fn with_errors_of_all(route: &Route) -> Vec<Response> {
     let mut route = route.clone();
     let has = |route: &Route, status: u16| route.responses.iter().any(|response| response.status == status);
@@ -122,7 +121,7 @@ fn with_errors_of_all(route: &Route) -> Vec<Response> {
     }
     route.error(503, "The server is starting, stopping, or cannot write. Try again.");
     route.responses.sort_by_key(|response| response.status);
-    // Two reasons for one status are one problem.
+    // A status with two reasons has one problem body.
     for response in &mut route.responses {
         let mut known = Vec::new();
         response.content.retain(|content| {
@@ -138,7 +137,7 @@ fn response(of: &Response, schemas: &mut Schemas) -> Value {
     let mut made = json!({"description": of.description});
     for content in &of.content {
         made["content"][content.media] = match content.shape {
-            // Of a stream of events no schema says what it is.
+            // OpenAPI 3.1 cannot describe a stream of events.
             Shape::Text if content.media == "text/event-stream" => json!({}),
             ref shape => json!({"schema": schemas.of(shape)}),
         };
@@ -153,9 +152,9 @@ fn parameters(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
     let steps = route.path.split('/').filter_map(|step| step.strip_prefix('{')?.strip_suffix('}'));
     let mut all: Vec<Value> = steps
         .map(|name| {
-            let (what, pattern) = step(name);
+            let (description, pattern) = step(name);
             let schema = json!({"type": "string", "minLength": 1, "pattern": pattern});
-            json!({"name": name, "in": "path", "required": true, "description": what, "schema": schema})
+            json!({"name": name, "in": "path", "required": true, "description": description, "schema": schema})
         })
         .collect();
     for query in &route.query {
@@ -172,14 +171,14 @@ fn parameters(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
     all
 }
 
-/// What a name in a path is, and what it looks like.
+/// Returns the description and the pattern of a parameter in a path.
 fn step(name: &str) -> (String, &'static str) {
     match name {
-        "name" => ("The object's name.".to_owned(), r"^[^/]{1,255}$"),
-        "id" => ("The override's id, as `/v1/state` has it.".to_owned(), r"^[^/]{1,64}$"),
-        "cluster" => ("A cluster's name.".to_owned(), r"^[^/]{1,128}$"),
-        "table" => ("A table's name.".to_owned(), r"^[^/]{1,128}$"),
-        "file" => ("A file of the page.".to_owned(), r"^[a-z]+\.[a-z]+$"),
+        "name" => ("Name of the object.".to_owned(), r"^[^/]{1,255}$"),
+        "id" => ("Id of the override, as in `/v1/state`.".to_owned(), r"^[^/]{1,64}$"),
+        "cluster" => ("Name of the cluster.".to_owned(), r"^[^/]{1,128}$"),
+        "table" => ("Name of the table.".to_owned(), r"^[^/]{1,128}$"),
+        "file" => ("File of the page.".to_owned(), r"^[a-z]+\.[a-z]+$"),
         other => {
             let words: String = other
                 .chars()

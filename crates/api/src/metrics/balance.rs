@@ -1,4 +1,4 @@
-//! Metrics of balancing: accepted shares of clusters, and declared, answered and arrived shares of members.
+//! Metrics of load balancing: accepted shares of clusters; declared, answered and arrived shares of members.
 
 use fairway_health::load::ClusterLoad;
 use fairway_model::Timestamp;
@@ -17,9 +17,9 @@ pub(super) fn write(
     loads: &[ClusterLoad],
 ) {
     if view.snapshot.heeds_load() {
-        let lead = [([shared.balance.leader.load().role.to_owned()], 1.0)];
+        let role = [([shared.balance.leader.load().role.to_owned()], 1.0)];
         let help = "Always 1; role of this server in load balancing: alone, leads, follows (applies the leader's decisions), local (no leader reachable).";
-        sheet.gauges("fairway_balance_role", help, &["role"], lead);
+        sheet.gauges("fairway_balance_role", help, &["role"], role);
     }
     if let Some(shares) = view.runtime.shares() {
         let part = |part: u16| f64::from(part) / f64::from(u16::MAX);
@@ -59,5 +59,5 @@ pub(super) fn write(
     sheet.gauges("fairway_member_share_ratio", help, &["pool", "cluster", "kind"], rows);
 }
 
-/// Most pools that are compared: as many as have counters of their own, with four members each.
+/// Pools with shares of members: 1,024 pools of four members have all 4,096 answer counters.
 const POOLS_MAX: usize = 1024;

@@ -1,4 +1,4 @@
-//! Targets, probes, members.
+//! Metrics of targets, probes and members.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,7 +15,7 @@ use fairway_zones::{
 use super::Sheet;
 use fairway_control::Published;
 
-/// Writes what concerns health.
+/// Writes the metrics of health.
 pub(super) fn write(
     sheet: &mut Sheet,
     view: &ServingState,
@@ -49,7 +49,7 @@ fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) 
     sheet.seconds("fairway_observer_stalled_seconds_total", "How long this process was stalled.", stalled_for);
 }
 
-/// One row for each target and cluster it speaks for.
+/// Writes one row for each target and cluster with this target.
 fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, states: &[TargetState]) {
     let uses = &published.configured.uses;
     let numbered = || (0..).map(TargetIndex).zip(view.snapshot.targets());
@@ -63,12 +63,13 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
     let health = |number| view.runtime.health(number);
     let statuses = rows().map(|(labels, number, _)| (labels, code(health(number).status())));
     sheet.gauges("fairway_target_status", "Health status: 0 pending, 1 down, 2 unknown, 3 up.", &labels, statuses);
-    let forced = rows().filter_map(|(labels, number, _)| Some((labels, force_code(health(number).override_action()?))));
+    let overrides =
+        rows().filter_map(|(labels, number, _)| Some((labels, override_code(health(number).override_action()?))));
     sheet.gauges(
         "fairway_target_override",
         "Override of the health status: 1 down, 2 drain, 3 up; absent without one.",
         &labels,
-        forced,
+        overrides,
     );
     let known: HashMap<&Target, &TargetState> = states.iter().map(|state| (&state.target, state)).collect();
     let probed = rows().filter_map(|(labels, _, target)| {
@@ -81,11 +82,11 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
     sheet.gauges("fairway_target_last_probe_seconds", "Duration of the last conclusive probe.", &labels, took);
 }
 
-/// Members of each pool by the best standing among their addresses; those that are closed stand apart.
+/// Writes the number of members of each pool by the best eligibility of their addresses; members that their schedule closes count as closed.
 fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) {
     let configured = &published.configured;
     let rows = configured.merged.desired.pools.values().flat_map(|pool| {
-        let mut counts = [0.0; STANDINGS.len()];
+        let mut counts = [0.0; ELIGIBILITIES.len()];
         let mut closed = 0.0;
         for member in &pool.members {
             let schedule = view.runtime.schedule(&view.snapshot, &pool.name, &member.cluster);
@@ -96,12 +97,16 @@ fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) 
             let addresses =
                 configured.merged.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]).unwrap_or_default();
             let sites = addresses.iter().map(|address| (member.cluster.clone(), *address));
-            let standing = |number: TargetIndex| view.runtime.health(number).eligibility();
-            let best = sites.filter_map(|site| configured.uses.targets(&pool.name, &site).map(standing).min()).min();
+            let eligibility = |number: TargetIndex| view.runtime.health(number).eligibility();
+            let best = sites.filter_map(|site| configured.uses.targets(&pool.name, &site).map(eligibility).min()).min();
             let best = best.unwrap_or(Eligibility::Pending);
-            STANDINGS.iter().zip(&mut counts).filter(|((of, _), _)| *of == best).for_each(|(_, count)| *count += 1.0);
+            ELIGIBILITIES
+                .iter()
+                .zip(&mut counts)
+                .filter(|((of, _), _)| *of == best)
+                .for_each(|(_, count)| *count += 1.0);
         }
-        let counted = STANDINGS.into_iter().zip(counts).map(|((_, word), count)| (word, count));
+        let counted = ELIGIBILITIES.into_iter().zip(counts).map(|((_, word), count)| (word, count));
         counted.chain([("closed", closed)]).map(|(word, count)| ([pool.name.as_str(), word], count))
     });
     sheet.gauges(
@@ -112,7 +117,7 @@ fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) 
     );
 }
 
-/// Which pools answer in panic, as the deciding code itself says; of one that is compiled for several zones, any.
+/// Writes which pools ignore health (panic), as the answering code decides it. A pool of several zones counts if it does so in one of them.
 fn write_panics(sheet: &mut Sheet, view: &ServingState) {
     let mut pools: BTreeMap<&PoolName, bool> = BTreeMap::new();
     for pool in view.snapshot.steer_pools() {
@@ -123,8 +128,8 @@ fn write_panics(sheet: &mut Sheet, view: &ServingState) {
     sheet.gauges("fairway_pool_panic", help, &["pool"], rows);
 }
 
-/// Whether panic or not depends on what of the pool a client may see, and on nothing else of it; a family that no member has
-/// tells nothing.
+/// True if the pool ignores health for some client. Of the client only its view matters. A family without members never panics, so both
+/// families are asked.
 fn panics(pool: &SteerPool, runtime: &RuntimeState) -> bool {
     let kinds: &[Kind] = match pool.mode() {
         AnswerMode::Address => &[Kind::V4, Kind::V6],
@@ -134,7 +139,7 @@ fn panics(pool: &SteerPool, runtime: &RuntimeState) -> bool {
     pool.viewers().any(|client| kinds.iter().any(|kind| basis(kind, client) == Basis::Panic))
 }
 
-const STANDINGS: [(Eligibility, &str); 5] = [
+const ELIGIBILITIES: [(Eligibility, &str); 5] = [
     (Eligibility::Up, "up"),
     (Eligibility::Unknown, "unknown"),
     (Eligibility::Pending, "pending"),
@@ -142,7 +147,7 @@ const STANDINGS: [(Eligibility, &str); 5] = [
     (Eligibility::Out, "out"),
 ];
 
-/// A verdict as a number that grows with what it is worth, so that `min` and `max` over targets mean something.
+/// Returns a status as a number. Better statuses have higher numbers, so that `min` and `max` over targets are meaningful.
 const fn code(status: HealthStatus) -> f64 {
     match status {
         HealthStatus::Pending => 0.0,
@@ -152,8 +157,8 @@ const fn code(status: HealthStatus) -> f64 {
     }
 }
 
-const fn force_code(forced: OverrideAction) -> f64 {
-    match forced {
+const fn override_code(action: OverrideAction) -> f64 {
+    match action {
         OverrideAction::Down => 1.0,
         OverrideAction::Drain => 2.0,
         OverrideAction::Up => 3.0,

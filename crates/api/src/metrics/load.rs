@@ -1,4 +1,4 @@
-//! Metrics of cluster load and of its readings.
+//! Metrics of cluster load and of its sources.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use super::Sheet;
 /// Writes the metrics of load.
 pub(super) fn write(sheet: &mut Sheet, loads: &[ClusterLoad], totals: &LoadTotals) {
     let counting = |load: &ClusterLoad| -> Option<(String, SourceLoad)> {
-        let word = load.sources.iter().find(|word| word.status == LoadStatus::Used)?;
-        Some((load.cluster.to_string(), word.clone()))
+        let used = load.sources.iter().find(|source| source.status == LoadStatus::Used)?;
+        Some((load.cluster.to_string(), used.clone()))
     };
     let counts: Vec<(String, SourceLoad)> = loads.iter().filter_map(counting).collect();
-    let rows = counts.iter().filter_map(|(cluster, said)| {
-        let (load, signal) = said.load?;
-        let source = said.source.clone().unwrap_or_default();
+    let rows = counts.iter().filter_map(|(cluster, report)| {
+        let (load, signal) = report.load?;
+        let source = report.source.clone().unwrap_or_default();
         Some(([cluster.clone(), source, signal.to_string()], f64::from(load.0) / 1_000.0))
     });
     let help =
         "Load in use, as a ratio of the capacity (1 = full); source is empty for pushed load. Absent if unknown.";
     sheet.gauges("fairway_cluster_load_ratio", help, &["cluster", "source", "signal"], rows);
-    let ages = counts.iter().filter_map(|(cluster, said)| Some(([cluster.as_str()], said.age?.as_secs_f64())));
+    let ages = counts.iter().filter_map(|(cluster, report)| Some(([cluster.as_str()], report.age?.as_secs_f64())));
     sheet.gauges("fairway_cluster_load_age_seconds", "Age of the load in use.", &["cluster"], ages);
     let warned = loads.iter().flat_map(|load| {
-        let mut words: Vec<&str> = load.warnings.iter().map(|warning| warning.kind()).collect();
-        words.dedup();
-        words.into_iter().map(|word| ([load.cluster.to_string(), word.to_owned()], 1.0))
+        let mut kinds: Vec<&str> = load.warnings.iter().map(|warning| warning.kind()).collect();
+        kinds.dedup();
+        kinds.into_iter().map(|kind| ([load.cluster.to_string(), kind.to_owned()], 1.0))
     });
     let help = "1 for each kind of warning that gateways of the cluster report.";
     sheet.gauges("fairway_cluster_warning", help, &["cluster", "warning"], warned);

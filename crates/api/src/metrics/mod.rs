@@ -1,19 +1,19 @@
-//! Every metric there is: names, units, labels, and what adds up to what. Gathered on each scrape, stored nowhere.
+//! All metrics: names, units, labels, and which counters add up to which. They are gathered on each scrape.
 //!
 //! - `fairway_queries_total` = the sums of `fairway_responses_total` + `fairway_queries_dropped_total`.
 //! - `fairway_responses_total{rcode=…}` adds up to all responses; truncated, EDNS and ECS ones are among them.
 //! - `fairway_answers_total{pool,cluster}`: an answer that names several clusters counts once for each; answers of pools past
-//!   the counters' bound count under `pool="",cluster=""`.
+//!   the bound of counters count under `pool="",cluster=""`.
 //! - `fairway_tcp_accepted_total` = `fairway_tcp_connections` + the sum of `fairway_tcp_closed_total`.
 //! - `fairway_udp_received_total` = answered + dropped + send errors of UDP.
-//! - `fairway_targets{status=…}` adds up to the targets probed.
-//! - `fairway_probes_total{outcome=…}` adds up to the probes that ended.
-//! - `fairway_member_share_ratio{kind=…}` of a pool adds up to 1 for each kind that is there.
-//! - `fairway_webhook_calls_total{call=…,code=…}` adds up to the calls that ended.
-//! - `fairway_trace_spans_total{outcome=…}` adds up to the spans that ended and no longer wait.
-//! - `fairway_load_reads_total{outcome=…}` of a source adds up to the places that were asked.
+//! - `fairway_targets{status=…}` adds up to all targets.
+//! - `fairway_probes_total{outcome=…}` adds up to all completed probes.
+//! - `fairway_member_share_ratio{kind=…}` of a pool adds up to 1 for each kind that is known.
+//! - `fairway_webhook_calls_total{call=…,code=…}` adds up to all completed calls.
+//! - `fairway_trace_spans_total{outcome=…}` adds up to the spans that have ended and no longer wait for their export.
+//! - `fairway_load_reads_total{outcome=…}` of a source adds up to all requests to its gateways.
 //!
-//! Units stand last in a name; `_total` marks what only grows. docs/operations/metrics.md is this page for operators.
+//! Names end with the unit; counters end with `_total`. docs/operations/metrics.md describes the metrics for operators.
 
 mod balance;
 mod health;
@@ -36,13 +36,13 @@ use fairway_control::{Control, Published, Readiness, Shared};
 /// Gathers metrics, one scrape at a time.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Held during a scrape.
+    /// Held during a scrape, so that one runs at a time: the text of 10,000 targets has some megabytes.
     scraping: Mutex<()>,
     /// Counters of the DNS listeners, once they run.
     transports: OnceLock<Counters>,
 }
 
-/// The thread that writes them ended early: a fault of this program.
+/// The thread that writes the metrics panicked, which is a bug.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("metrics cannot be written: {0}")]
 pub struct MetricsError(String);
@@ -54,9 +54,8 @@ impl Metrics {
         let _ = self.transports.set(counters);
     }
 
-    /// Everything, in the exposition format.
+    /// Returns all metrics in the exposition format.
     pub async fn gather(&self, control: &Control) -> Result<String, MetricsError> {
-        // However many ask, one scrape is made at a time: 10,000 targets are some megabytes.
         let _guard = self.scraping.lock().await;
         let shared = control.shared();
         let serving = shared.serving.load();
@@ -83,7 +82,7 @@ impl Metrics {
     }
 }
 
-/// Configuration, overrides, conditions, state files.
+/// Writes the metrics of configuration, overrides, runtime state and state files.
 fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, published: &Published) {
     let counts = &shared.counts;
     let version = [env!("CARGO_PKG_VERSION")];
@@ -111,11 +110,11 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     let reloads = [(["accepted"], &counts.reloads_accepted), (["refused"], &counts.reloads_rejected)];
     let reloads = reloads.map(|(result, counter)| (result, counter.load(Relaxed)));
     sheet.counters("fairway_reloads_total", "Reloads by result.", &["result"], reloads);
-    let words = [OverrideAction::Up, OverrideAction::Down, OverrideAction::Drain];
-    let held = words.map(|word| {
-        ([word.to_string()], published.overrides.all().filter(|(_, spec)| spec.action == word).count() as f64)
+    let actions = [OverrideAction::Up, OverrideAction::Down, OverrideAction::Drain];
+    let overrides = actions.map(|action| {
+        ([action.to_string()], published.overrides.all().filter(|(_, spec)| spec.action == action).count() as f64)
     });
-    sheet.gauges("fairway_overrides", "Active overrides by the status that they set.", &["action"], held);
+    sheet.gauges("fairway_overrides", "Active overrides by the status that they set.", &["action"], overrides);
     let transitions = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let transitions =
         transitions.map(|to| ([to.to_string()], counts.transitions(to).map_or(0, |counter| counter.load(Relaxed))));
@@ -134,7 +133,7 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     sheet.counter("fairway_state_write_failures_total", "Failed writes of state files.", failures);
 }
 
-/// The store of declared objects.
+/// Writes the metrics of the store of declared objects.
 fn write_store(sheet: &mut Sheet, shared: &Shared) {
     let Some(Ok(objects)) = shared.declarations.objects.get() else { return };
     let status = objects.store().status();

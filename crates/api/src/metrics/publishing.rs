@@ -1,4 +1,4 @@
-//! Metrics of publishing, a row per provider.
+//! Metrics of publishing, one row per provider.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
@@ -32,9 +32,9 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared) {
         for condition in ["published", "waiting", "leaving"] {
             sets.insert([name.clone(), condition.to_owned(), String::new()], 0.0);
         }
-        for standing in status.conditions.values() {
-            let (condition, reason) = standing.condition.words();
-            *sets.entry([name.clone(), condition.to_owned(), reason.to_owned()]).or_default() += 1.0;
+        for set in status.conditions.values() {
+            let (status_word, reason) = set.condition.words();
+            *sets.entry([name.clone(), status_word.to_owned(), reason.to_owned()]).or_default() += 1.0;
         }
     }
     let help = "Record sets by their status at the provider, and the reason if refused.";

@@ -1,4 +1,4 @@
-//! Queries, responses and the transports that carry them.
+//! Metrics of queries, responses and transports.
 
 use fairway_zones::{Dropped, ServingState, Tallies};
 
@@ -64,10 +64,10 @@ fn write_transports(sheet: &mut Sheet, stats: &Stats) {
     sheet.counters("fairway_tcp_closed_total", "Closed connections by reason.", &["reason"], closed);
 }
 
-/// Response codes that are always shown, so that their rates begin at 0.
+/// Response codes that are written even if they are 0, so that rates have a start.
 const RCODES_ALWAYS: [&str; 5] = ["NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "REFUSED"];
 
-/// The mnemonic of a response code (RFC 6895 section 2.3).
+/// Returns the mnemonic of a response code (RFC 6895 section 2.3).
 fn rcode(code: usize) -> String {
     const NAMES: [&str; 11] = [
         "NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET", "NXRRSET", "NOTAUTH",

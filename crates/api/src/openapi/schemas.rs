@@ -1,5 +1,5 @@
-//! Schemas of bodies: of what goes over the wire by its own types, of declared objects by the configuration's schema, of intents by
-//! the tables that read them.
+//! Schemas of bodies: from the types in api-types, from the configuration's schema for declared objects, and from the tables of fields for
+//! intents.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,20 @@ use crate::{
     route::{MakeSchema, Shape},
 };
 
-/// Schemas, as they are asked for.
+/// Collects the schemas that routes use.
 pub(super) struct Schemas {
-    /// Of what the server writes: every field is there.
+    /// Generator for types that the server writes: every field is present.
     output: SchemaGenerator,
-    /// Of what it reads: what has a default may be left out.
+    /// Generator for types that it reads: fields with a default are optional.
     input: SchemaGenerator,
+    /// Components that are not made of Rust types.
     named: Map<String, Value>,
 }
 
 impl Schemas {
     pub(super) fn new() -> Self {
-        let settings = || SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = PLACE.into());
+        let settings =
+            || SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = DEFINITIONS.into());
         let (output, input) = (settings().for_serialize().into_generator(), settings().into_generator());
         let mut schemas = Self { output, input, named: Map::new() };
         schemas.add_objects();
@@ -31,7 +33,7 @@ impl Schemas {
         schemas
     }
 
-    /// The schema of a body, as it stands in an operation.
+    /// Returns the schema of a body.
     pub(super) fn of(&mut self, shape: &Shape) -> Value {
         match shape {
             Shape::Output(make) => make(&mut self.output).to_value(),
@@ -51,14 +53,14 @@ impl Schemas {
         }
     }
 
-    /// The parameters that a query of this type has, each with its schema; whether it must be there.
+    /// Returns the query parameters of a type: name, schema, and true if it is required.
     pub(super) fn parameters(&mut self, of: MakeSchema) -> Vec<(String, Value, bool)> {
         let schema = of(&mut self.input).to_value();
         let is_required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|of| of == name));
         let all = schema["properties"].as_object().into_iter().flatten();
         all.map(|(name, schema)| {
             let mut schema = schema.clone();
-            // What is left out says nothing; there is no null in a query.
+            // An optional parameter is left out; a query has no null.
             if let Some(Value::Array(types)) = schema.get_mut("type") {
                 types.retain(|of| of != "null");
             }
@@ -67,7 +69,7 @@ impl Schemas {
         .collect()
     }
 
-    /// The schemas that were referred to, and those that they refer to.
+    /// Returns the components that the paths refer to, directly or through others.
     pub(super) fn components(mut self, paths: &Value) -> Map<String, Value> {
         let mut all = self.named;
         for (name, schema) in self.input.take_definitions(true).into_iter().chain(self.output.take_definitions(true)) {
@@ -86,7 +88,7 @@ impl Schemas {
         all
     }
 
-    /// Declared objects: elements of the configuration, and what the server says of them.
+    /// Adds declared objects: elements of the configuration with the metadata and status that the server adds.
     fn add_objects(&mut self) {
         let mut schema = fairway_config::schema_value();
         relocate(&mut schema);
@@ -98,7 +100,7 @@ impl Schemas {
         ];
         for kind in KINDS {
             let own = self.named.get_mut(&component(kind)).and_then(|schema| schema.get_mut("properties"));
-            let own = own.and_then(Value::as_object_mut).expect("elements of lists are objects with a name each");
+            let own = own.and_then(Value::as_object_mut).expect("elements of lists are objects");
             for (name, schema) in &output {
                 own.insert((*name).to_owned(), schema.clone().to_value());
             }
@@ -106,7 +108,7 @@ impl Schemas {
     }
 }
 
-/// The sections of what is applied have elements of the configuration.
+/// Sets the sections of the body of `POST /v1/apply` to elements of the configuration.
 fn apply_body(all: &mut Map<String, Value>) {
     let Some(body) = all.get_mut("ApplyBody") else { return };
     for kind in KINDS {
@@ -114,7 +116,7 @@ fn apply_body(all: &mut Map<String, Value>) {
     }
 }
 
-/// Definitions lie elsewhere in this document; texts of a format get an example.
+/// Moves references from the configuration's schema to this document, and adds examples for strings with a format.
 fn relocate(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(relocate),
@@ -132,7 +134,7 @@ fn relocate(value: &mut Value) {
     }
 }
 
-/// Comments of several lines become one, and integers of Rust plain ones.
+/// Joins the lines of descriptions, and removes integer formats that only Rust has.
 fn tidy(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(tidy),
@@ -164,5 +166,5 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("{REFERENCE}{name}")})
 }
 
-const PLACE: &str = "/components/schemas";
+const DEFINITIONS: &str = "/components/schemas";
 const REFERENCE: &str = "#/components/schemas/";

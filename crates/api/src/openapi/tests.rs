@@ -9,20 +9,20 @@ fn listener() -> Value {
     document(&routes)
 }
 
-/// Every object within a value.
-fn objects(value: &Value, see: &mut impl FnMut(&Map<String, Value>)) {
+/// Calls `visit` with every object within a value.
+fn objects(value: &Value, visit: &mut impl FnMut(&Map<String, Value>)) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| objects(item, see)),
+        Value::Array(items) => items.iter().for_each(|item| objects(item, visit)),
         Value::Object(object) => {
-            see(object);
-            object.values().for_each(|inner| objects(inner, see));
+            visit(object);
+            object.values().for_each(|inner| objects(inner, visit));
         }
         _ => {}
     }
 }
 
 #[test]
-fn every_reference_leads_to_a_component_and_every_component_is_referred_to() {
+fn every_reference_has_a_component_and_every_component_is_used() {
     let document = listener();
     let mut wanted = BTreeSet::new();
     objects(&document, &mut |object| {
@@ -34,28 +34,28 @@ fn every_reference_leads_to_a_component_and_every_component_is_referred_to() {
 }
 
 #[test]
-fn schemas_are_schemas_and_say_what_their_fields_mean() {
+fn schemas_are_valid_and_have_descriptions() {
     let document = listener();
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
         assert!(jsonschema::meta::is_valid(schema), "{name}");
-        // Fields of intents are told in the manual.
-        let is_told = name.ends_with("Body") && name != "ApplyBody" || schema.get("description").is_some();
-        assert!(is_told || name.ends_with("List"), "{name} has no words");
+        // Bodies of intents are described in the manual.
+        let is_described = name.ends_with("Body") && name != "ApplyBody" || schema.get("description").is_some();
+        assert!(is_described || name.ends_with("List"), "{name} has no description");
     }
     let pool = &document["components"]["schemas"]["Pool"]["properties"];
     assert_eq!(pool["members"]["items"]["$ref"], "#/components/schemas/Member");
     assert_eq!(pool["status"]["$ref"], "#/components/schemas/ObjectStatus");
-    assert!(pool["ttl"]["examples"][0].is_string(), "texts of a form have an example: {}", pool["ttl"]);
+    assert!(pool["ttl"]["examples"][0].is_string(), "strings with a format have an example: {}", pool["ttl"]);
 }
 
 #[test]
-fn operations_are_called_differently_and_tell_each_parameter_of_their_path() {
+fn operation_ids_are_unique_and_path_parameters_are_described() {
     let document = listener();
     let mut ids = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let id = operation["operationId"].as_str().unwrap();
-            assert!(ids.insert(id.to_owned()), "{method} {path}: {id} is there twice");
+            assert!(ids.insert(id.to_owned()), "{method} {path}: {id} is used twice");
             let parameters = operation["parameters"].as_array().unwrap();
             let in_path: Vec<&str> =
                 parameters.iter().filter(|of| of["in"] == "path").filter_map(|of| of["name"].as_str()).collect();
@@ -73,7 +73,7 @@ fn operations_are_called_differently_and_tell_each_parameter_of_their_path() {
 }
 
 #[test]
-fn operation_ids_are_names_that_a_person_would_choose() {
+fn operation_ids_are_the_documented_names() {
     let document = listener();
     for (path, method, id) in [
         ("/v1/clusters", "get", "listClusters"),
@@ -93,7 +93,7 @@ fn operation_ids_are_names_that_a_person_would_choose() {
 }
 
 #[test]
-fn what_the_gate_asks_stands_at_each_operation() {
+fn operation_has_its_permission_and_auth_errors() {
     let document = listener();
     let put = &document["paths"]["/v1/pools/{name}"]["put"];
     assert!(put["description"].as_str().unwrap().ends_with("Requires: write."), "{}", put["description"]);
