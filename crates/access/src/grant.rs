@@ -1,4 +1,4 @@
-//! Who was granted what, and the decision that follows: nothing is allowed that no grant allows.
+//! Grants of verbs to subjects. Everything that no grant allows is denied.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -10,23 +10,23 @@ use super::{
 /// The permission that a request requires: verbs that a caller must be granted, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredPermission {
-    /// All of these verbs.
+    /// The verbs, all of which are required.
     pub verbs: Verbs,
-    /// In this project; `None` for what is in no project, which requires a grant for all projects.
+    /// The project; `None` for objects outside of projects, which require a grant for all projects.
     pub project: Option<String>,
 }
 
-/// Where a grant holds.
+/// The scope of a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Projects {
-    /// In every project, and for all that is in none.
+    /// Every project, and objects outside of projects.
     All,
-    /// In these projects alone.
+    /// Only these projects.
     Named(BTreeSet<String>),
 }
 
 impl Projects {
-    /// Whether something that is in this project, or in none, is covered.
+    /// Returns true if the scope includes the project, or objects outside of projects for `None`.
     fn covers(&self, project: Option<&str>) -> bool {
         match self {
             Self::All => true,
@@ -35,23 +35,23 @@ impl Projects {
     }
 }
 
-/// What somebody may do, and where.
+/// A grant of verbs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// To whom.
+    /// The subjects that have the grant.
     pub to: BTreeSet<Subject>,
-    /// What: the verbs of a role.
+    /// The verbs of a role.
     pub verbs: Verbs,
-    /// Where.
+    /// The scope.
     pub projects: Projects,
 }
 
-/// What somebody lacks.
+/// A permission that an identity lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
-    /// The verbs that nobody granted them there.
+    /// The required verbs that are not granted.
     pub missing: Verbs,
-    /// The project that it is about; none for what is in no project.
+    /// The project; `None` for objects outside of projects.
     pub project: Option<String>,
 }
 
@@ -66,14 +66,15 @@ impl fmt::Display for Denied {
     }
 }
 
-/// Compares the required permission with the grants.
+/// Checks a required permission against the grants. Local users may do everything.
 pub(super) fn decide(grants: &[Grant], identity: &Identity, required: &RequiredPermission) -> Result<(), Denied> {
     if matches!(identity, Identity::Local(_)) {
         return Ok(());
     }
-    let theirs = grants.iter().filter(|grant| grant.projects.covers(required.project.as_deref()));
-    let theirs = theirs.filter(|grant| grant.to.iter().any(|subject| identity.is(subject)));
-    let granted = theirs.fold(Verbs::NONE, |granted, grant| granted.and(grant.verbs));
+    let applies = |grant: &&Grant| {
+        grant.projects.covers(required.project.as_deref()) && grant.to.iter().any(|subject| identity.is(subject))
+    };
+    let granted = grants.iter().filter(applies).fold(Verbs::NONE, |granted, grant| granted.and(grant.verbs));
     let missing = required.verbs.without(granted);
     if missing.is_empty() { Ok(()) } else { Err(Denied { missing, project: required.project.clone() }) }
 }
@@ -94,16 +95,16 @@ mod tests {
         Grant { to: to.split(' ').map(|subject| subject.parse().expect("a subject")).collect(), verbs, projects }
     }
 
-    fn who(names: &str) -> Identity {
+    fn identity(names: &str) -> Identity {
         match names {
             "" => Identity::Nobody,
             names => Identity::known(names.split(' ').map(|name| name.parse().expect("a subject"))),
         }
     }
 
-    /// Who asks for what, where; and what is missing.
+    /// Each row: subjects, required verbs, project, missing verbs.
     #[test]
-    fn whatever_was_not_granted_is_denied() {
+    fn verbs_without_a_grant_are_denied() {
         let grants = [
             grant("token:ci", "editor", &["shop", "pay"]),
             grant("token:ci", "viewer", &[]),
@@ -135,17 +136,17 @@ mod tests {
         for (names, verbs, project, missing) in table {
             let verbs = verbs.split(' ').map(|verb| verb.parse::<Verb>().expect("a verb")).collect();
             let required = RequiredPermission { verbs, project: (!project.is_empty()).then(|| project.to_owned()) };
-            let missed = decide(&grants, &who(names), &required).err().map(|denied| denied.missing.to_string());
+            let missed = decide(&grants, &identity(names), &required).err().map(|denied| denied.missing.to_string());
             assert_eq!(missed.unwrap_or_default(), missing, "{names:?} {verbs} in {project:?}");
         }
     }
 
     #[test]
-    fn without_a_grant_nobody_may_do_anything_and_a_local_user_all() {
+    fn without_grants_only_a_local_user_may_do_anything() {
         for verb in Verb::ALL {
             let required = RequiredPermission { verbs: verb.into(), project: None };
             assert_eq!(
-                decide(&[], &who("token:ci"), &required).unwrap_err().to_string(),
+                decide(&[], &identity("token:ci"), &required).unwrap_err().to_string(),
                 format!("the verb {verb} outside of projects")
             );
             assert_eq!(decide(&[], &Identity::Local("local user 0".to_owned()), &required), Ok(()));

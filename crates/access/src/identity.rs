@@ -1,17 +1,17 @@
-//! Who asks, and how a configuration names them.
+//! Identities of callers, and the subjects that grants name.
 
 use std::{fmt, str::FromStr};
 
-/// One way to name somebody: what a grant is given to.
+/// A name of a caller, to which a grant is given.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// Whoever asks, also those who do not show who they are: `anyone`.
+    /// Every caller, authenticated or not: `anyone`.
     Anyone,
-    /// Whoever has a certificate with this URI or DNS name, or this fingerprint: `certificate:spiffe://corp/ci`.
+    /// The holder of a certificate with this URI, DNS name or fingerprint: `certificate:spiffe://corp/ci`.
     Certificate(String),
-    /// Members of a group that an issuer tells of: `group:ISSUER:GROUP`.
+    /// The members of an issuer's group: `group:ISSUER:GROUP`.
     Group(String, String),
-    /// A subject that an issuer vouches for: `jwt:ISSUER:SUBJECT`.
+    /// The subject of an issuer's token: `jwt:ISSUER:SUBJECT`.
     Jwt(String, String),
     /// The holder of a token by its name: `token:NAME`.
     Token(String),
@@ -52,29 +52,29 @@ impl FromStr for Subject {
     }
 }
 
-/// Whether a name is one line of printable characters, so that it can stand in a log and in a history.
+/// Returns true if a name has 1 to 2,048 bytes and no control characters, so that it fits into a log line.
 pub(super) fn is_plain(name: &str) -> bool {
     (1..=NAME_MAX).contains(&name.len()) && !name.chars().any(char::is_control)
 }
 
-/// Who asks.
+/// The identity of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// A user of this machine who may do everything: over the control socket, or on loopback where nothing else is configured.
+    /// A user of this machine, who may do everything: over the control socket, or on loopback if authentication is not configured.
     Local(String),
-    /// Somebody who showed nothing.
+    /// A caller without credentials.
     Nobody,
-    /// Somebody who showed who they are: the first name is theirs, the others are further names and groups.
+    /// An authenticated caller: the first subject is shown in logs, the others are further names and groups.
     Known(Vec<Subject>),
 }
 
 impl Identity {
-    /// Somebody by their names, the first of which is the one they are called by.
+    /// Returns an authenticated identity. The first subject is the one that is shown.
     pub fn known(names: impl IntoIterator<Item = Subject>) -> Self {
         Self::Known(names.into_iter().collect())
     }
 
-    /// Whether a grant to this subject is meant for them.
+    /// Returns true if a grant to this subject applies to the caller.
     pub(super) fn is(&self, subject: &Subject) -> bool {
         match self {
             Self::Local(_) => true,
@@ -97,7 +97,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// Most octets of one name: a SPIFFE ID has up to 2,048 (SPIFFE-ID section 2.3).
+/// Most bytes of one name: a SPIFFE ID has up to 2,048 (SPIFFE-ID section 2.3).
 const NAME_MAX: usize = 2_048;
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_somebody_is_read_as_it_is_shown() {
+    fn subject_is_parsed_from_its_text() {
         for text in
             ["anyone", "token:ci", "certificate:spiffe://corp/ci", "jwt:corp:alice@corp.example", "group:corp:sre:eu"]
         {

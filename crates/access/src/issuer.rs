@@ -1,32 +1,32 @@
-//! Who issues JSON Web Tokens that are believed, and what is asked of them.
+//! Trusted issuers of JSON Web Tokens, and the rules for their tokens.
 
 use std::{str::FromStr, sync::Arc, time::Duration};
 
 use fairway_http::Url;
 use fairway_model::Secret;
 
-/// An issuer, as a configuration names it.
+/// A trusted issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issuer {
-    /// What grants call it.
+    /// Name of the issuer in grants.
     pub name: String,
-    /// What its tokens say in `iss`, to the letter (RFC 7519 section 4.1.1).
+    /// Exact value of `iss` in its tokens (RFC 7519 section 4.1.1).
     pub issuer: String,
-    /// Whom its tokens must be meant for: one of these is in `aud` (RFC 7519 section 4.1.3). Never empty.
+    /// Accepted audiences: one of them must be in `aud` (RFC 7519 section 4.1.3). Never empty.
     pub audiences: Vec<String>,
-    /// Where its keys are.
+    /// Source of its keys.
     pub keys: KeySource,
-    /// Algorithms that are believed. Never empty.
+    /// Accepted algorithms. Never empty.
     pub algorithms: Vec<Algorithm>,
-    /// The claim that says who somebody is. Default `sub`.
+    /// The claim with the name of the subject. Default `sub`.
     pub subject: String,
     /// The claim that lists groups: a text or a list of texts. Default `groups`.
     pub groups: String,
-    /// How far clocks may differ. Default 30 s.
+    /// Accepted difference of clocks. Default 30 s.
     pub leeway: Duration,
-    /// How old keys may get before they are read anew. Default 10 minutes.
+    /// Age of the keys at which they are fetched again. Default 10 minutes.
     pub refresh: Duration,
-    /// Who vouches for the server of the keys; none for the system's trust anchors.
+    /// Trust anchors for the server of the keys, in PEM; `None` for those of the system.
     pub ca: Option<Secret>,
 }
 
@@ -36,24 +36,24 @@ impl AsRef<Self> for Issuer {
     }
 }
 
-/// Where the keys of an issuer are.
+/// Source of an issuer's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// `jwks_uri` of the document at `/.well-known/openid-configuration` below it (OpenID Connect Discovery 1.0 section 4).
     Discovered(Url),
-    /// This text, a JSON Web Key Set (RFC 7517 section 5).
+    /// A JSON Web Key Set in the configuration (RFC 7517 section 5).
     Given(Arc<str>),
-    /// At this URL.
+    /// The URL of a JSON Web Key Set.
     Url(Url),
 }
 
-/// A signature algorithm with a public key (RFC 7518 section 3.1, RFC 8037). Those with a shared secret, and `none`, are no values
-/// of this type.
+/// A signature algorithm with a public key (RFC 7518 section 3.1, RFC 8037). Algorithms with a shared secret, and `none`, are
+/// not values of this type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Algorithm(pub(super) jsonwebtoken::Algorithm);
 
 impl Algorithm {
-    /// Those that are believed unless a configuration names others.
+    /// The algorithms that are accepted by default.
     pub const USUAL: [Self; 2] = [Self(jsonwebtoken::Algorithm::RS256), Self(jsonwebtoken::Algorithm::ES256)];
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shared_secret_is_no_algorithm_of_an_issuer() {
+    fn algorithm_with_shared_secret_is_rejected() {
         for name in ["HS256", "HS512", "none", "None", "rs256", ""] {
             assert_eq!(name.parse::<Algorithm>(), Err(()), "{name}");
         }

@@ -1,7 +1,7 @@
-//! JSON Web Tokens: what their signatures and claims prove (RFC 7519, RFC 8725).
+//! Verification of JSON Web Tokens (RFC 7519, RFC 8725).
 //!
-//! The algorithm is taken from the configuration and the key, never from the token alone; a key that is not for signing, or for
-//! another algorithm, is passed over. Signatures are checked by ring, which takes RSA keys of 2,048 to 8,192 bits.
+//! Configuration and key decide on the algorithm, never the token alone. A key that is not for signing, or is for another algorithm, is
+//! ignored. ring verifies signatures; it accepts RSA keys of 2,048 to 8,192 bits.
 
 use std::sync::Once;
 
@@ -23,47 +23,52 @@ use super::{
     jwt_wire::Unverified,
 };
 
-/// Why a JSON Web Token is not believed.
+/// The reason why a JSON Web Token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwtError {
-    /// It is signed in a way that is not believed.
-    #[error("its algorithm is none of the issuer's")]
+    /// The algorithm is not one that the configuration allows for the issuer.
+    #[error("the algorithm is not allowed for the issuer")]
     Algorithm,
-    /// It is meant for somebody else.
-    #[error("its audience is another")]
-    Audience,
-    /// A claim that is needed is not there, or is nothing of the kind.
-    #[error("its claim {0} is missing or malformed")]
+    /// None of the expected audiences is in `aud`.
+    #[error("the audience is {found}, expected {}", expected.join(" or "))]
+    Audience {
+        /// `aud` of the token, as JSON.
+        found: String,
+        /// Audiences of the configuration.
+        expected: Vec<String>,
+    },
+    /// A required claim is missing or malformed.
+    #[error("the claim {0} is missing or malformed")]
     Claim(String),
-    /// It has ended.
+    /// `exp` is in the past.
     #[error("it has expired")]
     Expired,
-    /// It wants something understood that is not.
-    #[error("its header has crit, and nothing critical is understood")]
+    /// The header has `crit` (RFC 7515 section 4.1.11), of which nothing is supported.
+    #[error("the header parameter crit is not supported")]
     Critical,
-    /// Nobody who is believed issued it.
-    #[error("its issuer is not known")]
+    /// `iss` is not a configured issuer.
+    #[error("the issuer is not configured")]
     Issuer,
-    /// It is no JSON Web Token.
+    /// The text is not a JSON Web Token.
     #[error("it is malformed")]
     Malformed,
-    /// Its signature is not of the key.
-    #[error("its signature does not fit")]
+    /// The signature was not made with the key.
+    #[error("the signature is wrong")]
     Signature,
-    /// It has not begun.
+    /// `nbf` is in the future.
     #[error("it is not valid yet")]
     TooEarly,
-    /// The issuer has no such key.
-    #[error("its key is none of the issuer's")]
+    /// The issuer has no key with the id of the token.
+    #[error("the issuer has no such key")]
     UnknownKey,
 }
 
-/// What is wrong with a JSON Web Key Set; none if it has keys that sign.
-pub fn check_keys(octets: &[u8]) -> Result<(), String> {
-    KeySet::read(octets).map(|_| ())
+/// Checks that a JSON Web Key Set has keys that verify signatures.
+pub fn check_keys(json: &[u8]) -> Result<(), String> {
+    KeySet::read(json).map(|_| ())
 }
 
-/// Which of the issuers a token says it is from, and by which key; nothing of it is believed yet.
+/// Returns the issuer that a token names, and the id of its key. Nothing is verified yet.
 pub(super) fn claimed<'a, T>(
     token: &str,
     issuers: impl IntoIterator<Item = &'a T>,
@@ -71,13 +76,13 @@ pub(super) fn claimed<'a, T>(
 where
     T: AsRef<Issuer> + 'a,
 {
-    let header = decode_header(token).map_err(|error| told(&error))?;
+    let header = decode_header(token).map_err(|error| reason(&error))?;
     let Unverified { iss } = insecure_decode_claims(token).map_err(|_| JwtError::Claim("iss".to_owned()))?;
     let issuer = issuers.into_iter().find(|issuer| issuer.as_ref().issuer == iss).ok_or(JwtError::Issuer)?;
     Ok((issuer, header.kid))
 }
 
-/// The keys of an issuer that sign tokens.
+/// The keys of an issuer that verify tokens.
 #[derive(Debug)]
 pub(super) struct KeySet(Vec<Key>);
 
@@ -89,22 +94,22 @@ struct Key {
 }
 
 impl KeySet {
-    /// Reads a JSON Web Key Set; keys that are for something else are left out.
-    pub(super) fn read(octets: &[u8]) -> Result<Self, String> {
-        let set: JwkSet = serde_json::from_slice(octets).map_err(|error| format!("no JSON Web Key Set: {error}"))?;
+    /// Parses a JSON Web Key Set. Keys that cannot verify signatures are ignored.
+    pub(super) fn read(json: &[u8]) -> Result<Self, String> {
+        let set: JwkSet = serde_json::from_slice(json).map_err(|error| format!("not a JSON Web Key Set: {error}"))?;
         if set.keys.len() > KEYS_MAX {
-            return Err(format!("{} keys are more than {KEYS_MAX}", set.keys.len()));
+            return Err(format!("{} keys, at most {KEYS_MAX} are allowed", set.keys.len()));
         }
         let keys: Vec<Key> = set.keys.iter().filter_map(key).collect();
-        if keys.is_empty() { Err("it has no public key that signs".to_owned()) } else { Ok(Self(keys)) }
+        if keys.is_empty() { Err("no public key for signatures".to_owned()) } else { Ok(Self(keys)) }
     }
 
-    /// Whether a key of this id is among them; without an id, any will do.
+    /// Returns true if there is a key of this id, or if no id is given.
     pub(super) fn has(&self, id: Option<&str>) -> bool {
         id.is_none_or(|id| self.0.iter().any(|key| key.id.as_deref() == Some(id)))
     }
 
-    /// The key of an id for an algorithm; without an id, the only one that fits.
+    /// Returns the key of an id for an algorithm. Returns `None` if several keys match, because the token does not say which.
     fn find(&self, id: Option<&str>, algorithm: jsonwebtoken::Algorithm) -> Option<&DecodingKey> {
         let fits = |key: &&Key| {
             key.key.family() == algorithm.family()
@@ -122,17 +127,17 @@ fn key(jwk: &Jwk) -> Option<Key> {
     let signs = common.public_key_use.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);
     let algorithm = match &common.key_algorithm {
         None => None,
-        // One that is for something else.
+        // An algorithm for encryption, for example, does not parse: the key is ignored.
         Some(named) => Some(named.to_string().parse().ok()?),
     };
     let key = DecodingKey::from_jwk(jwk).ok().filter(|key| signs && key.family() != AlgorithmFamily::Hmac)?;
     Some(Key { id: common.key_id.clone(), algorithm, key })
 }
 
-/// Who a token proves that somebody is.
+/// Verifies a token and returns the identity that it proves.
 pub(super) fn verify(token: &str, issuer: &Issuer, keys: &KeySet) -> Result<Identity, JwtError> {
     use_ring();
-    let header = decode_header(token).map_err(|error| told(&error))?;
+    let header = decode_header(token).map_err(|error| reason(&error))?;
     if header.crit.is_some() {
         return Err(JwtError::Critical);
     }
@@ -146,7 +151,11 @@ pub(super) fn verify(token: &str, issuer: &Issuer, keys: &KeySet) -> Result<Iden
     rules.set_audience(&issuer.audiences);
     rules.validate_nbf = true;
     rules.leeway = issuer.leeway.as_secs();
-    let claims = decode::<Map<String, Value>>(token, key, &rules).map_err(|error| told(&error))?.claims;
+    let claims = match decode::<Map<String, Value>>(token, key, &rules) {
+        Ok(token) => token.claims,
+        Err(error) if *error.kind() == ErrorKind::InvalidAudience => return Err(wrong_audience(token, issuer)),
+        Err(error) => return Err(reason(&error)),
+    };
     let missing = || JwtError::Claim(issuer.subject.clone());
     let subject = claims.get(&issuer.subject).and_then(Value::as_str).filter(|name| is_plain(name));
     let subject = Subject::Jwt(issuer.name.clone(), subject.ok_or_else(missing)?.to_owned());
@@ -159,14 +168,20 @@ pub(super) fn verify(token: &str, issuer: &Issuer, keys: &KeySet) -> Result<Iden
     Ok(Identity::known(std::iter::once(subject).chain(groups.into_iter().filter_map(group))))
 }
 
-fn told(error: &jsonwebtoken::errors::Error) -> JwtError {
+/// Returns the error of a token for another audience. Its signature has been verified, so its claims may be shown.
+fn wrong_audience(token: &str, issuer: &Issuer) -> JwtError {
+    let claims = insecure_decode_claims::<Map<String, Value>>(token).unwrap_or_default();
+    let found = claims.get("aud").map(ToString::to_string).unwrap_or_default();
+    JwtError::Audience { found, expected: issuer.audiences.iter().map(|name| format!("{name:?}")).collect() }
+}
+
+fn reason(error: &jsonwebtoken::errors::Error) -> JwtError {
     match error.kind() {
         ErrorKind::ExpiredSignature => JwtError::Expired,
         ErrorKind::ImmatureSignature => JwtError::TooEarly,
         ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName | ErrorKind::UnsupportedAlgorithm => {
             JwtError::Algorithm
         }
-        ErrorKind::InvalidAudience => JwtError::Audience,
         ErrorKind::InvalidIssuer => JwtError::Issuer,
         ErrorKind::InvalidSignature => JwtError::Signature,
         ErrorKind::InvalidClaimFormat(claim) | ErrorKind::MissingRequiredClaim(claim) => JwtError::Claim(claim.clone()),
@@ -174,17 +189,17 @@ fn told(error: &jsonwebtoken::errors::Error) -> JwtError {
     }
 }
 
-/// Has signatures checked by ring, from the first token on.
+/// Makes the library verify signatures with ring.
 fn use_ring() {
     static ONCE: Once = Once::new();
-    // Nothing else in this process has a say in it.
+    // An error means that a provider is installed already. Nothing else in this process installs one.
     ONCE.call_once(|| _ = RING.install_default());
 }
 
 static RING: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(new_error(ErrorKind::UnsupportedAlgorithm)),
     verifier_factory: |algorithm, key| Ok(Box::new(RingVerifier { algorithm: *algorithm, key: key.clone() })),
-    // For making keys and thumbprints, which nothing here does.
+    // Needed only to make keys and thumbprints.
     key_utils: KeyUtils::new_unimplemented(),
 };
 
@@ -237,7 +252,7 @@ impl RingVerifier {
 
 /// Most keys of an issuer; large ones publish under ten.
 const KEYS_MAX: usize = 100;
-/// Most groups that are heeded of one token: more than fit into a request's head.
+/// Most groups of one token that are used. More do not fit into the head of a request.
 const GROUPS_MAX: usize = 1_000;
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! What is read of tokens and documents of issuers.
+//! Wire formats of issuers.
 
 use serde::Deserialize;
 
-/// The claim that says whose keys a token is to be held against; not believed before that.
+/// The claim that is read before the token is verified: it selects the keys.
 #[derive(Debug, Deserialize)]
 pub(super) struct Unverified {
     pub(super) iss: String,
 }
 
-/// The document of an issuer (OpenID Connect Discovery 1.0 section 3), as far as it is needed.
+/// The metadata document of an issuer (OpenID Connect Discovery 1.0 section 3); only the fields that are used.
 #[derive(Debug, Deserialize)]
 pub(super) struct Discovery {
     pub(super) issuer: String,

@@ -1,12 +1,11 @@
-//! The keys of issuers: read when they are first needed, kept, read anew when they get old or when a token names one that is not
-//! among them.
+//! The cache of issuers' keys.
 //!
 //! ```text
-//! have the key, young ──► it          have it, old ──► it, and read anew beside
-//! do not have it ──► read anew, at most once in RETRY, and wait for it
+//! cached, fresh ──► use it            cached, old ──► use it, and fetch again in the background
+//! not cached ──► fetch, at most once per RETRY, and wait
 //! ```
-//! An issuer that cannot be reached costs nobody who is known: the keys that are there count for KEEP. Who names keys that do not
-//! exist causes one reading in RETRY, whoever they are and however many.
+//! While an issuer is unreachable, its cached keys stay valid for KEEP. Tokens with unknown key ids cause one fetch per RETRY, however many
+//! clients send them.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -27,18 +26,18 @@ use super::{
     jwt_wire::Discovery,
 };
 
-/// Why a JSON Web Token proves nothing.
+/// The reason why a JSON Web Token proves no identity.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It is not believed.
+    /// The token is rejected.
     #[error(transparent)]
-    Refused(#[from] JwtError),
-    /// Whether it is to be believed cannot be told.
-    #[error("the keys of {issuer} cannot be read: {why}")]
-    Unreadable {
-        /// The issuer by its name.
+    Rejected(#[from] JwtError),
+    /// The token cannot be verified without keys.
+    #[error("cannot load the keys of {issuer}: {why}")]
+    Unavailable {
+        /// Name of the issuer.
         issuer: String,
-        /// What stands in the way.
+        /// Cause of the failure.
         why: String,
     },
 }
@@ -48,14 +47,14 @@ pub enum KeyError {
 pub struct KeyRings(Mutex<Vec<Arc<KeyRing>>>);
 
 impl KeyRings {
-    /// Who a JSON Web Token proves that somebody is.
+    /// Verifies a JSON Web Token and returns the identity that it proves.
     pub async fn identify(&self, access: &Access, token: &str, now: Instant) -> Result<Identity, KeyError> {
         let (issuer, key) = claimed(token, &access.issuers)?;
         let keys = self.ring(access, issuer).keys(key.as_deref(), now).await?;
         Ok(verify(token, issuer, &keys)?)
     }
 
-    /// The ring of an issuer; those of issuers that are gone go.
+    /// Returns the key ring of an issuer, and drops those of issuers that are no longer configured.
     fn ring(&self, access: &Access, issuer: &Arc<Issuer>) -> Arc<KeyRing> {
         let mut rings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         rings.retain(|ring| access.issuers.contains(&ring.issuer));
@@ -73,72 +72,72 @@ impl KeyRings {
 struct KeyRing {
     issuer: Arc<Issuer>,
     client: Client,
-    held: ArcSwapOption<Held>,
-    /// Held while keys are read; when that was tried last, and what came of it.
-    trying: tokio::sync::Mutex<Option<(Instant, Option<String>)>>,
+    cached: ArcSwapOption<Cached>,
+    /// Locked during a fetch. Time of the last fetch, and its error.
+    last_fetch: tokio::sync::Mutex<Option<(Instant, Option<String>)>>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct Cached {
     keys: Arc<KeySet>,
-    read: Instant,
+    fetched: Instant,
 }
 
 impl KeyRing {
     fn new(issuer: Arc<Issuer>) -> Self {
         let tls = Tls { ca: issuer.ca.clone(), identity: None };
-        let client = Client::new(Options { tls, shows_path: true, ..Options::new(PATIENCE, BODY_MAX) });
-        Self { issuer, client, held: ArcSwapOption::empty(), trying: tokio::sync::Mutex::default() }
+        let client = Client::new(Options { tls, shows_path: true, ..Options::new(TIMEOUT, BODY_MAX) });
+        Self { issuer, client, cached: ArcSwapOption::empty(), last_fetch: tokio::sync::Mutex::default() }
     }
 
-    /// The keys, with this one among them if the issuer has it.
+    /// Returns the keys. The wanted one is among them if the issuer has it.
     async fn keys(self: &Arc<Self>, wanted: Option<&str>, now: Instant) -> Result<Arc<KeySet>, KeyError> {
-        if let Some(keys) = self.kept(wanted, now) {
+        if let Some(keys) = self.cached(wanted, now) {
             return Ok(keys);
         }
-        let mut tried = self.trying.lock().await;
-        if let Some(keys) = self.kept(wanted, now) {
+        let mut last = self.last_fetch.lock().await;
+        if let Some(keys) = self.cached(wanted, now) {
             return Ok(keys);
         }
-        if tried.as_ref().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= RETRY) {
-            *tried = Some((now, self.read(now).await));
+        if last.as_ref().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= RETRY) {
+            *last = Some((now, self.fetch(now).await));
         }
-        let held = self.held.load_full().filter(|held| now.saturating_duration_since(held.read) < KEEP);
-        held.map(|held| Arc::clone(&held.keys)).ok_or_else(|| {
-            let why = tried.as_ref().and_then(|(_, why)| why.clone()).unwrap_or_default();
-            KeyError::Unreadable { issuer: self.issuer.name.clone(), why }
+        let cached = self.cached.load_full().filter(|cached| now.saturating_duration_since(cached.fetched) < KEEP);
+        cached.map(|cached| Arc::clone(&cached.keys)).ok_or_else(|| {
+            let why = last.as_ref().and_then(|(_, why)| why.clone()).unwrap_or_default();
+            KeyError::Unavailable { issuer: self.issuer.name.clone(), why }
         })
     }
 
-    /// What is kept, if it has the key; old keys are read anew beside.
-    fn kept(self: &Arc<Self>, wanted: Option<&str>, now: Instant) -> Option<Arc<KeySet>> {
-        let held = self.held.load_full().filter(|held| held.keys.has(wanted))?;
-        let age = now.saturating_duration_since(held.read);
+    /// Returns the cached keys if the wanted one is among them. Old keys are fetched again in the background.
+    fn cached(self: &Arc<Self>, wanted: Option<&str>, now: Instant) -> Option<Arc<KeySet>> {
+        let cached = self.cached.load_full().filter(|cached| cached.keys.has(wanted))?;
+        let age = now.saturating_duration_since(cached.fetched);
         if age >= self.issuer.refresh && !matches!(self.issuer.keys, KeySource::Given(_)) {
             if age >= KEEP {
                 return None;
             }
             let ring = Arc::clone(self);
             tokio::spawn(async move {
-                // Another one reads already, or has just tried.
-                let Ok(mut tried) = ring.trying.try_lock() else { return };
-                if tried.as_ref().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= RETRY) {
-                    *tried = Some((now, ring.read(now).await));
+                // A locked mutex means that another task is fetching.
+                let Ok(mut last) = ring.last_fetch.try_lock() else { return };
+                if last.as_ref().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= RETRY) {
+                    *last = Some((now, ring.fetch(now).await));
                 }
             });
         }
-        Some(Arc::clone(&held.keys))
+        Some(Arc::clone(&cached.keys))
     }
 
-    /// Reads the keys; what stood in the way, if something did.
-    async fn read(&self, now: Instant) -> Option<String> {
-        match read(&self.issuer, &self.client).await {
+    /// Fetches the keys. Returns the error, if there was one.
+    async fn fetch(&self, now: Instant) -> Option<String> {
+        match fetch(&self.issuer, &self.client).await {
             Ok(keys) => {
-                self.held.store(Some(Arc::new(Held { keys: Arc::new(keys), read: now })));
+                self.cached.store(Some(Arc::new(Cached { keys: Arc::new(keys), fetched: now })));
                 None
             }
             Err(why) => {
-                let kept = self.held.load().is_some();
+                let kept = self.cached.load().is_some();
                 tracing::warn!(issuer = self.issuer.name, error = why, kept, "issuer keys not loaded");
                 Some(why)
             }
@@ -146,11 +145,11 @@ impl KeyRing {
     }
 }
 
-async fn read(issuer: &Issuer, client: &Client) -> Result<KeySet, String> {
+async fn fetch(issuer: &Issuer, client: &Client) -> Result<KeySet, String> {
     let url = match &issuer.keys {
         KeySource::Given(text) => return KeySet::read(text.as_bytes()),
         KeySource::Url(url) => url.clone(),
-        KeySource::Discovered(at) => discovered(issuer, at, client).await?,
+        KeySource::Discovered(at) => discover(issuer, at, client).await?,
     };
     KeySet::read(&get(&url, client).await?).map_err(|why| format!("{url}: {why}"))
 }
@@ -161,8 +160,8 @@ async fn get(url: &Url, client: &Client) -> Result<Vec<u8>, String> {
     answer.map(|answer| answer.body).map_err(|error| error.to_string())
 }
 
-/// Where the issuer says its keys are; it must speak of itself.
-async fn discovered(issuer: &Issuer, at: &Url, client: &Client) -> Result<Url, String> {
+/// Returns the URL of the keys from the issuer's metadata, which must be about the same issuer.
+async fn discover(issuer: &Issuer, at: &Url, client: &Client) -> Result<Url, String> {
     let url = at.join("/.well-known/openid-configuration");
     let found: Discovery =
         serde_json::from_slice(&get(&url, client).await?).map_err(|error| format!("{url}: {error}"))?;
@@ -173,13 +172,13 @@ async fn discovered(issuer: &Issuer, at: &Url, client: &Client) -> Result<Url, S
     keys.map_err(|error| format!("{url}: jwks_uri {:?} rejected: {error}; {}", found.jwks_uri, error.hint()))
 }
 
-/// Longest time of a call.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest time of a fetch.
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Most bytes of a document: a hundred keys with their certificates.
 const BODY_MAX: usize = 1 << 20;
-/// How long keys count that cannot be read anew.
+/// Longest age of keys that cannot be fetched again.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
-/// Shortest time from one reading of an issuer's keys to the next.
+/// Shortest time between two fetches of an issuer's keys.
 const RETRY: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

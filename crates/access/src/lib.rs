@@ -1,13 +1,13 @@
-//! Who may do what over the API: identities, verbs, grants; and what tells who somebody is.
+//! Access control of the API: identities, verbs, grants, and the credentials that prove an identity.
 //!
 //! ```text
 //! route ─► RequiredPermission ─────┐
-//!   token, JWT, certificate ─► Identity ─► Access::decide ─► allowed, or which verbs are missing
+//!   token, JWT, certificate ─► Identity ─► Access::decide ─► allowed, or the missing verbs
 //! ```
 //!
 //! `verb`, `identity`, `grant`, `origin` and `token` are pure: tables in, decision out. `jwt` verifies signatures, `keys`
-//! reads and keeps the keys of issuers, `tls` makes the listener's TLS, `limits` counts requests. What answers HTTP is
-//! `api::gate`; what a configuration says of all this is in `config`.
+//! fetches and caches the keys of issuers, `tls` builds the listener's TLS, `limits` counts requests. The HTTP part is in the crate
+//! api, and the configuration is parsed in the crate config.
 #![forbid(unsafe_code)]
 
 mod grant;
@@ -39,41 +39,42 @@ pub use self::{
     jwt::check_keys,
     keys::{KeyError, KeyRings},
     limits::{ClientKey, Limiter},
-    origin::{Foreign, is_foreign},
-    tls::{TlsFault, names_of},
+    origin::{ForeignRequest, check_origin},
+    tls::{ServerTlsError, subjects_of},
 };
 
-/// Everything that a configuration says of who may do what. The default is the one without an `access` section.
+/// Settings of access control. The default is that of a configuration without an `access` section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// How TLS is spoken on the HTTP listener; none for plain HTTP.
+    /// TLS of the HTTP listener; `None` for plain HTTP.
     pub tls: Option<ServerTls>,
     /// Known tokens.
     pub tokens: Vec<TokenEntry>,
-    /// Who issues JSON Web Tokens that are believed.
+    /// Trusted issuers of JSON Web Tokens.
     pub issuers: Vec<Arc<Issuer>>,
-    /// Who may do what.
+    /// Granted verbs.
     pub grants: Vec<Grant>,
-    /// Most requests of one client.
+    /// Limits per client; `None` for no limits.
     pub limits: Option<LimitSettings>,
-    /// Further names by which a plain listener may be asked, in lower case and without ports.
+    /// Additional host names that the plain listener accepts, in lower case and without ports.
     pub hosts: Vec<String>,
 }
 
 impl Access {
-    /// Whether anybody can show who they are. Then whatever is not granted is denied; else everybody on loopback may do all.
+    /// Returns true if a client can authenticate. Then everything that is not granted is denied; otherwise every client on loopback may do
+    /// everything.
     pub fn is_enabled(&self) -> bool {
         !self.tokens.is_empty() || !self.issuers.is_empty() || self.tls.as_ref().is_some_and(ServerTls::asks_clients)
     }
 
-    /// Whether an identity may do this; else what it lacks.
+    /// Checks that an identity has a permission.
     pub fn decide(&self, identity: &Identity, required: &RequiredPermission) -> Result<(), Denied> {
         grant::decide(&self.grants, identity, required)
     }
 
-    /// The identity of a token that was shown, unless it is unknown or has expired.
-    pub fn of_token(&self, shown: &str, now: Timestamp) -> Option<Identity> {
-        let entry = token::find(&self.tokens, &TokenHash::of(shown))?;
-        entry.holds(now).then(|| Identity::known([Subject::Token(entry.name.clone())]))
+    /// Returns the identity of a token, or `None` if the token is unknown or has expired.
+    pub fn identify_token(&self, token: &str, now: Timestamp) -> Option<Identity> {
+        let entry = token::find(&self.tokens, &TokenHash::of(token))?;
+        entry.is_valid_at(now).then(|| Identity::known([Subject::Token(entry.name.clone())]))
     }
 }

@@ -1,4 +1,4 @@
-//! Most requests of one client, and who counts as one.
+//! Limits per client.
 
 use std::{
     net::{IpAddr, Ipv6Addr},
@@ -13,16 +13,16 @@ use governor::{
     state::keyed::HashMapStateStore,
 };
 
-/// Most requests of one client.
+/// Limits per client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
-    /// Requests a second that go on and on. Default 50.
+    /// Sustained requests per second. Default 50.
     pub per_second: NonZeroU32,
-    /// Requests at once after a rest. Default 100.
+    /// Burst of requests. Default 100.
     pub burst: NonZeroU32,
-    /// Failed attempts to show who one is, a minute. Default 30.
+    /// Failed authentications per minute. Default 30.
     pub failures_per_minute: NonZeroU32,
-    /// Connections open at once. Default 32.
+    /// Concurrent connections. Default 32.
     pub connections: usize,
 }
 
@@ -33,7 +33,7 @@ impl Default for LimitSettings {
     }
 }
 
-/// Who counts as one client: an IPv4 address, or an IPv6 network of 64 bits, which is what one site gets (RFC 6177).
+/// The key of one client: an IPv4 address, or an IPv6 network of 64 bits, the usual size of one network (RFC 6177).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientKey(IpAddr);
 
@@ -46,51 +46,51 @@ impl From<IpAddr> for ClientKey {
     }
 }
 
-/// Counts the requests of clients, and their failures.
+/// Counts requests and failed authentications per client.
 #[derive(Debug)]
 pub struct Limiter {
-    requests: Counted,
-    failures: Counted,
+    requests: Counter,
+    failures: Counter,
 }
 
 impl Limiter {
-    /// One that has seen nobody.
+    /// Returns a limiter without clients.
     pub fn new(settings: &LimitSettings) -> Self {
         let failures = Quota::per_minute(settings.failures_per_minute);
         let requests = Quota::per_second(settings.per_second).allow_burst(settings.burst);
-        Self { requests: Counted::new(requests), failures: Counted::new(failures) }
+        Self { requests: Counter::new(requests), failures: Counter::new(failures) }
     }
 
-    /// Counts a request; if there are too many, tells how long to wait.
+    /// Counts a request. Returns the time to wait if there are too many.
     pub fn request(&self, client: ClientKey) -> Result<(), Duration> {
         self.requests.count(client)
     }
 
-    /// Counts a failed attempt to show who one is; if there are too many, tells how long to wait.
+    /// Counts a failed authentication. Returns the time to wait if there are too many.
     pub fn failure(&self, client: ClientKey) -> Result<(), Duration> {
         self.failures.count(client)
     }
 }
 
 #[derive(Debug)]
-struct Counted {
+struct Counter {
     limiter: RateLimiter<ClientKey, HashMapStateStore<ClientKey>, DefaultClock>,
     clock: DefaultClock,
-    /// When those who have rested were last forgotten.
+    /// Time when idle clients were last removed.
     swept: Mutex<Option<Instant>>,
 }
 
-impl Counted {
+impl Counter {
     fn new(quota: Quota) -> Self {
         Self { limiter: RateLimiter::hashmap(quota), clock: DefaultClock::default(), swept: Mutex::default() }
     }
 
     fn count(&self, client: ClientKey) -> Result<(), Duration> {
-        let client = if self.limiter.len() < CLIENTS_MAX || self.sweep() { client } else { CROWD };
+        let client = if self.limiter.len() < CLIENTS_MAX || self.sweep() { client } else { OVERFLOW };
         self.limiter.check_key(&client).map_err(|until| until.wait_time_from(self.clock.now()))
     }
 
-    /// Forgets those who have rested, at most once a second; tells whether there is room then.
+    /// Removes idle clients, at most once a second. Returns true if there is space for another client.
     fn sweep(&self) -> bool {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
         if swept.is_none_or(|at| at.elapsed() >= SWEEP) {
@@ -101,12 +101,12 @@ impl Counted {
     }
 }
 
-/// Most clients that are counted one by one, some 10 MB; all beyond share one count.
+/// Most clients that are counted one by one, about 10 MB. All others share one count.
 const CLIENTS_MAX: usize = 65_536;
 /// Shortest time from one sweep to the next.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Who is counted where there is no room: nobody connects from this address.
-const CROWD: ClientKey = ClientKey(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+/// The key of clients beyond [`CLIENTS_MAX`]. No client connects from this address.
+const OVERFLOW: ClientKey = ClientKey(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
 
 #[cfg(test)]
 mod tests {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_one_client_however_its_addresses_are_written() {
+    fn ipv6_network_is_one_client() {
         assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:0:0:2"));
         assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
         assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_too_often_is_told_to_wait_and_others_are_not() {
+    fn client_over_the_limit_must_wait_and_others_not() {
         let one = NonZeroU32::MIN;
         let limiter = Limiter::new(&LimitSettings {
             per_second: one,
@@ -144,18 +144,21 @@ mod tests {
     }
 
     #[test]
-    fn at_the_bound_newcomers_share_one_count_and_those_who_are_known_do_not() {
+    fn clients_beyond_the_bound_share_one_count() {
         let settings =
             LimitSettings { per_second: NonZeroU32::MIN, burst: NonZeroU32::MIN, ..LimitSettings::default() };
         let limiter = Limiter::new(&settings);
-        // A minute a request, so that nobody has rested when the bound is reached.
-        let slow = Counted::new(Quota::per_hour(NonZeroU32::MIN));
+        // One request per hour, so that no client is idle when the bound is reached.
+        let slow = Counter::new(Quota::per_hour(NonZeroU32::MIN));
         let number = |n: u32| ClientKey(IpAddr::V4(n.into()));
         for n in 0..u32::try_from(CLIENTS_MAX).unwrap() {
             assert_eq!(slow.count(number(n)), Ok(()));
         }
-        assert_eq!(slow.count(number(1 << 31)), Ok(()), "the first of the crowd");
-        assert!(slow.count(number((1 << 31) + 1)).is_err(), "the crowd has had its one");
+        assert_eq!(slow.count(number(1 << 31)), Ok(()), "expected the first client beyond the bound to pass");
+        assert!(
+            slow.count(number((1 << 31) + 1)).is_err(),
+            "expected the second client beyond the bound to share the count"
+        );
         assert!(slow.limiter.len() <= CLIENTS_MAX + 1);
         assert_eq!(limiter.request(number(7)), Ok(()));
     }

@@ -1,4 +1,4 @@
-//! TLS of the HTTP listener: certificate and key from PEM, and who vouches for clients that show a certificate.
+//! TLS of a listener: certificate and key from PEM, and trust anchors for client certificates.
 
 use std::{fmt, sync::Arc};
 
@@ -19,59 +19,61 @@ use super::{
     token::TokenHash,
 };
 
-/// How TLS is spoken on the HTTP listener.
+/// TLS of a listener. Two values are equal if they were made from the same PEM texts.
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
     asks_clients: bool,
-    /// Of all that it was made from: whether two are the same.
+    /// Hash of all PEM texts.
     digest: TokenHash,
 }
 
-/// What cannot be used, and why.
+/// The part of the TLS settings that is invalid, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TlsFault {
-    /// The certificate, or that it and the key go together.
+pub enum ServerTlsError {
+    /// The certificate chain, or the key does not belong to it.
     Certificate(String),
-    /// Who vouches for clients.
+    /// The trust anchors for client certificates.
     ClientCa(String),
-    /// The key.
+    /// The private key.
     Key(String),
 }
 
 impl ServerTls {
-    /// From the PEM of a chain of certificates (the server's own first), its key, and of those who vouch for clients.
-    pub fn new(certificate: &Secret, key: &Secret, client_ca: Option<&Secret>) -> Result<Self, TlsFault> {
-        let chain = certificates(certificate.expose()).map_err(|error| TlsFault::Certificate(error.to_string()))?;
-        let private = private_key(key.expose()).map_err(|error| TlsFault::Key(error.to_string()))?;
+    /// Builds the settings from PEM texts: the certificate chain (the server's own first), its key, and the trust anchors for client
+    /// certificates.
+    pub fn new(certificate: &Secret, key: &Secret, client_ca: Option<&Secret>) -> Result<Self, ServerTlsError> {
+        let chain =
+            certificates(certificate.expose()).map_err(|error| ServerTlsError::Certificate(error.to_string()))?;
+        let private = private_key(key.expose()).map_err(|error| ServerTlsError::Key(error.to_string()))?;
         let ring = Arc::new(provider::default_provider());
         let clients: Arc<dyn ClientCertVerifier> = match client_ca {
             None => Arc::new(NoClientAuth),
             Some(ca) => {
-                let roots = trust_anchors(ca.expose()).map_err(|error| TlsFault::ClientCa(error.to_string()))?;
-                // Those who show none may still show a token.
+                let roots = trust_anchors(ca.expose()).map_err(|error| ServerTlsError::ClientCa(error.to_string()))?;
+                // A client without a certificate may authenticate with a token.
                 let made = WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&ring));
-                made.allow_unauthenticated().build().map_err(|error| TlsFault::ClientCa(error.to_string()))?
+                made.allow_unauthenticated().build().map_err(|error| ServerTlsError::ClientCa(error.to_string()))?
             }
         };
         let mut config = ServerConfig::builder_with_provider(ring)
             .with_safe_default_protocol_versions()
-            .map_err(|error| TlsFault::Certificate(error.to_string()))?
+            .map_err(|error| ServerTlsError::Certificate(error.to_string()))?
             .with_client_cert_verifier(clients)
             .with_single_cert(chain, private)
-            .map_err(|error| TlsFault::Certificate(error.to_string()))?;
+            .map_err(|error| ServerTlsError::Certificate(error.to_string()))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let ca = client_ca.map(Secret::expose).unwrap_or_default();
         let all = [certificate.expose(), key.expose(), ca].join("\0");
         Ok(Self { config: Arc::new(config), asks_clients: client_ca.is_some(), digest: TokenHash::of(&all) })
     }
 
-    /// Whether clients may show a certificate.
+    /// Returns true if clients may authenticate with a certificate.
     pub fn asks_clients(&self) -> bool {
         self.asks_clients
     }
 
-    /// What connections are accepted with.
+    /// Returns the configuration for accepting connections.
     pub fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config)
     }
@@ -91,9 +93,9 @@ impl fmt::Debug for ServerTls {
     }
 }
 
-/// What the holder of a certificate is called: by its URIs (SPIFFE), by its DNS names, and by its fingerprint. The common name of
-/// its subject says nothing (RFC 9525 section 2).
-pub fn names_of(certificate: &CertificateDer<'_>) -> Vec<Subject> {
+/// Returns the subjects of a certificate: its URIs (SPIFFE), its DNS names and its fingerprint. The common name is not used (RFC 9525
+/// section 2).
+pub fn subjects_of(certificate: &CertificateDer<'_>) -> Vec<Subject> {
     let print = format!("sha256:{}", HEXLOWER.encode(digest(&SHA256, certificate).as_ref()));
     let mut names = Vec::new();
     if let Ok(known) = EndEntityCert::try_from(certificate) {
@@ -102,7 +104,7 @@ pub fn names_of(certificate: &CertificateDer<'_>) -> Vec<Subject> {
     names.into_iter().filter(|name| is_plain(name)).chain([print]).map(Subject::Certificate).collect()
 }
 
-/// Most names of one certificate that are heeded.
+/// Most names of one certificate that are used.
 const NAMES_MAX: usize = 100;
 
 #[cfg(test)]
@@ -120,29 +122,29 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_names_its_holder_by_uri_then_dns_then_fingerprint() {
+    fn subjects_are_uri_then_dns_name_then_fingerprint() {
         let uri = SanType::URI("spiffe://corp/ci".try_into().unwrap());
         let dns = SanType::DnsName("ci.corp.example".try_into().unwrap());
-        let names: Vec<_> = names_of(&made(&[dns, uri]).0).iter().map(ToString::to_string).collect();
+        let names: Vec<_> = subjects_of(&made(&[dns, uri]).0).iter().map(ToString::to_string).collect();
         assert_eq!(names[..2], ["certificate:spiffe://corp/ci", "certificate:ci.corp.example"]);
         assert!(names[2].starts_with("certificate:sha256:") && names[2].len() == 19 + 64 && names.len() == 3);
-        assert_eq!(names_of(&made(&[]).0).len(), 1);
+        assert_eq!(subjects_of(&made(&[]).0).len(), 1);
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused_and_names_its_file() {
+    fn invalid_pem_is_reported_with_its_part() {
         let ((_, certificate, key), (_, other, foreign)) = (made(&[]), made(&[]));
         let tls = ServerTls::new(&certificate, &key, None).unwrap();
         assert!(!tls.asks_clients() && tls == ServerTls::new(&certificate, &key, None).unwrap());
         let asking = ServerTls::new(&certificate, &key, Some(&other)).unwrap();
         assert!(asking.asks_clients() && asking != tls);
         let refused = |certificate: &Secret, key: &Secret, ca| ServerTls::new(certificate, key, ca).unwrap_err();
-        assert!(matches!(refused(&certificate, &foreign, None), TlsFault::Certificate(_)));
-        assert!(matches!(refused(&key, &key, None), TlsFault::Certificate(_)));
-        assert!(matches!(refused(&certificate, &certificate, None), TlsFault::Key(_)));
-        assert!(matches!(refused(&certificate, &key, Some(&key)), TlsFault::ClientCa(_)));
+        assert!(matches!(refused(&certificate, &foreign, None), ServerTlsError::Certificate(_)));
+        assert!(matches!(refused(&key, &key, None), ServerTlsError::Certificate(_)));
+        assert!(matches!(refused(&certificate, &certificate, None), ServerTlsError::Key(_)));
+        assert!(matches!(refused(&certificate, &key, Some(&key)), ServerTlsError::ClientCa(_)));
         let cut = Secret::new(&certificate.expose()[..200]);
-        assert!(matches!(refused(&cut, &key, None), TlsFault::Certificate(_)));
+        assert!(matches!(refused(&cut, &key, None), ServerTlsError::Certificate(_)));
         assert!(!format!("{tls:?} {:?}", refused(&cut, &key, None)).contains("BEGIN"), "no secret is shown");
     }
 }

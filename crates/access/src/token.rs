@@ -1,7 +1,7 @@
-//! Bearer tokens that Fairway makes itself, and what is kept of them.
+//! Bearer tokens that Fairway generates.
 //!
-//! A token has 256 random bits, so its plain SHA-256 is as hard to turn back as the token is to guess: salt and a slow hash guard
-//! secrets that people choose, of which there are none here. Nothing but the hash is ever kept.
+//! Only the SHA-256 of a token is stored. A token has 256 random bits, so inverting the hash is as hard as guessing the token. Salt and a slow
+//! hash protect secrets that people choose, and are not needed here.
 
 use std::fmt;
 
@@ -18,14 +18,14 @@ use subtle::ConstantTimeEq;
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// Of this token.
+    /// Returns the hash of a token.
     pub fn of(token: &str) -> Self {
-        let mut octets = [0; 32];
-        octets.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-        Self(octets)
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+        Self(bytes)
     }
 
-    /// From 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?.try_into().ok().map(Self)
     }
@@ -43,30 +43,30 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-/// What is known of a token.
+/// A known token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenEntry {
-    /// What its holder is called.
+    /// Name of its holder.
     pub name: String,
-    /// What it hashes to.
+    /// Its hash.
     pub hash: TokenHash,
-    /// When it ends; none never does.
+    /// Time when it expires; `None` for never.
     pub expires: Option<Timestamp>,
 }
 
 impl TokenEntry {
-    /// Whether it still counts.
-    pub(super) fn holds(&self, now: Timestamp) -> bool {
+    /// Returns true if the token has not expired.
+    pub(super) fn is_valid_at(&self, now: Timestamp) -> bool {
         self.expires.is_none_or(|expires| now < expires)
     }
 }
 
-/// The entry of a hash. Each is looked at to its last octet, whichever it is, so that time tells nothing of those that are kept.
+/// Returns the entry of a hash. All entries are compared to the last byte, so that the time reveals nothing about stored hashes.
 pub(super) fn find<'a>(entries: &'a [TokenEntry], hash: &TokenHash) -> Option<&'a TokenEntry> {
     entries.iter().fold(None, |found, entry| if bool::from(entry.hash.0.ct_eq(&hash.0)) { Some(entry) } else { found })
 }
 
-/// A token that nobody had before, and its hash. None where the system has no random numbers.
+/// Returns a new token and its hash. Returns `None` if the system has no random numbers.
 pub fn new_token() -> Option<(String, TokenHash)> {
     let mut random = [0; 32];
     SystemRandom::new().fill(&mut random).ok()?;
@@ -75,7 +75,7 @@ pub fn new_token() -> Option<(String, TokenHash)> {
     Some((token, hash))
 }
 
-/// What each token begins with: people and scanners of leaked secrets see what it is.
+/// Prefix of each token, by which people and scanners for leaked secrets recognize it.
 pub(super) const PREFIX: &str = "fairway_";
 
 #[cfg(test)]
@@ -93,11 +93,11 @@ mod tests {
         assert_eq!(find(&entries, &TokenHash::of(&token)), Some(&entry));
         assert_eq!(find(&entries, &TokenHash::of(&other)), None);
         assert_eq!(find(&entries, &TokenHash::of(&token[..token.len() - 1])), None);
-        assert!(entry.holds(Timestamp::from_secs(99)) && !entry.holds(Timestamp::from_secs(100)));
+        assert!(entry.is_valid_at(Timestamp::from_secs(99)) && !entry.is_valid_at(Timestamp::from_secs(100)));
     }
 
     #[test]
-    fn a_hash_is_64_digits_and_nothing_else() {
+    fn hash_has_64_hexadecimal_digits() {
         for text in ["", "00", &"g".repeat(64), &"0".repeat(63), &"0".repeat(65), &format!("+{}", "0".repeat(63))] {
             assert_eq!(TokenHash::from_hex(text), None, "{text}");
         }

@@ -1,32 +1,32 @@
-//! What can be done over the API, in few words.
+//! Verbs: the permissions of the API.
 
 use std::{fmt, str::FromStr};
 
-/// One thing that a role may do.
+/// A permission of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
-    /// Take objects and intents away.
+    /// Delete objects and intents.
     Delete,
-    /// Add and remove overrides.
+    /// Create and delete overrides.
     Force,
-    /// See what the server does: state, metrics, explanations, what changes.
+    /// Read the state of the server: health, metrics, explanations, changes.
     Observe,
-    /// Have the configuration read anew, and records published; in a project, say where to.
+    /// Reload the configuration and publish records; in a project, declare where to publish.
     Operate,
-    /// See objects and intents, with their history.
+    /// Read objects and intents, with their history.
     Read,
-    /// Push loads and latencies.
+    /// Push load reports and latency tables.
     Report,
-    /// Declare objects and intents, or declare them anew.
+    /// Create and change objects and intents.
     Write,
 }
 
 impl Verb {
-    /// All of them, by their words.
+    /// All verbs, in the order of their words.
     pub const ALL: [Self; 7] =
         [Self::Delete, Self::Force, Self::Observe, Self::Operate, Self::Read, Self::Report, Self::Write];
 
-    /// The word of it in configurations and answers.
+    /// Returns the word in configurations and responses.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Delete => "delete",
@@ -59,34 +59,34 @@ impl FromStr for Verb {
 pub struct Verbs(u8);
 
 impl Verbs {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
-    /// All.
+    /// All verbs.
     pub const ALL: Self = Self((1 << Verb::ALL.len()) - 1);
-    /// Those that change nothing.
-    pub const SEEING: Self = Self::NONE.with(Verb::Observe).with(Verb::Read);
+    /// The verbs that change nothing.
+    pub const READ_ONLY: Self = Self::NONE.with(Verb::Observe).with(Verb::Read);
 
-    /// These and one more.
+    /// Returns the set with one more verb.
     pub const fn with(self, verb: Verb) -> Self {
         Self(self.0 | 1 << verb as u8)
     }
 
-    /// These and those.
+    /// Returns the union of two sets.
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// These without those.
+    /// Returns the verbs that are not in the other set.
     pub const fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
 
-    /// Whether there is none.
+    /// Returns true if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// One after the other, by their words.
+    /// Returns the verbs in the order of their words.
     pub fn iter(self) -> impl Iterator<Item = Verb> {
         Verb::ALL.into_iter().filter(move |verb| self.0 & 1 << *verb as u8 != 0)
     }
@@ -110,12 +110,12 @@ impl fmt::Display for Verbs {
     }
 }
 
-/// Roles that need no declaration: name and verbs.
+/// Built-in roles: name and verbs.
 pub const BUILT_IN_ROLES: [(&str, Verbs); 4] = [
     ("admin", Verbs::ALL),
-    ("editor", Verbs::SEEING.with(Verb::Write).with(Verb::Delete)),
-    ("operator", Verbs::SEEING.with(Verb::Force).with(Verb::Operate).with(Verb::Report)),
-    ("viewer", Verbs::SEEING),
+    ("editor", Verbs::READ_ONLY.with(Verb::Write).with(Verb::Delete)),
+    ("operator", Verbs::READ_ONLY.with(Verb::Force).with(Verb::Operate).with(Verb::Report)),
+    ("viewer", Verbs::READ_ONLY),
 ];
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_hold_what_was_put_into_them_and_name_it_by_word() {
+    fn set_shows_its_verbs_by_word() {
         let editor = BUILT_IN_ROLES[1].1;
         assert_eq!(editor.to_string(), "delete, observe, read, write");
         assert_eq!(Verbs::ALL.without(editor).to_string(), "force, operate, report");

@@ -26,8 +26,8 @@ use crate::{
     state::Caller,
 };
 use fairway_access::{
-    Access, ClientKey, Denied, Foreign, Identity, KeyError, KeyRings, LimitSettings, Limiter, RequiredPermission,
-    Subject, Verbs, is_foreign,
+    Access, ClientKey, Denied, ForeignRequest, Identity, KeyError, KeyRings, LimitSettings, Limiter,
+    RequiredPermission, Subject, Verbs, check_origin,
 };
 use fairway_control::Control;
 use fairway_transport::ComputeGuard;
@@ -101,7 +101,7 @@ pub(crate) async fn authorize(State(auth): State<Auth>, request: Request, next: 
     let Some(required) = required else { return next.run(request).await };
     let (mut head, body) = request.into_parts();
     let action = format!("{} {}", head.method, head.uri.path());
-    let is_write = !required.verbs.without(Verbs::SEEING).is_empty() && !head.method.is_safe();
+    let is_write = !required.verbs.without(Verbs::READ_ONLY).is_empty() && !head.method.is_safe();
     let (identity, response) = match check(&auth, &connection, &head, &required).await {
         Ok(identity) => {
             let identity = identity.to_string();
@@ -152,11 +152,11 @@ async fn check(
         return Err(too_many(wait, "requests").into());
     }
     let hosts = (!is_tls).then_some(&access.hosts[..]);
-    if let Err(foreign) = is_foreign(&head.method, &head.headers, hosts) {
+    if let Err(foreign) = check_origin(&head.method, &head.headers, hosts) {
         let status = match foreign {
-            Foreign::Body(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Foreign::Host(_) => StatusCode::MISDIRECTED_REQUEST,
-            Foreign::Page => StatusCode::FORBIDDEN,
+            ForeignRequest::Body(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ForeignRequest::Host(_) => StatusCode::MISDIRECTED_REQUEST,
+            ForeignRequest::Page => StatusCode::FORBIDDEN,
         };
         return Err(problem(status, foreign.to_string()).into());
     }
@@ -214,11 +214,11 @@ async fn identify(
     if token.split('.').count() == 3 {
         let identity = auth.key_rings.identify(access, token, Instant::now()).await;
         return identity.map_err(|error| match error {
-            KeyError::Refused(why) => IdentifyError::Rejected(format!("token rejected: {why}")),
-            error @ KeyError::Unreadable { .. } => IdentifyError::KeysUnavailable(error.to_string()),
+            KeyError::Rejected(why) => IdentifyError::Rejected(format!("token rejected: {why}")),
+            error @ KeyError::Unavailable { .. } => IdentifyError::KeysUnavailable(error.to_string()),
         });
     }
-    let identity = access.of_token(token, SystemTime::now().into());
+    let identity = access.identify_token(token, SystemTime::now().into());
     identity.ok_or_else(|| IdentifyError::Rejected("the token is unknown or has expired".to_owned()))
 }
 

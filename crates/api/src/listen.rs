@@ -33,7 +33,7 @@ use crate::{
     state::AppState,
     watch::{self as events, Hub},
 };
-use fairway_access::{ClientKey, names_of};
+use fairway_access::{ClientKey, subjects_of};
 use fairway_control::Control;
 
 /// The listeners of the API.
@@ -181,7 +181,7 @@ impl Http {
         let accepted = tokio::time::timeout(HEADER_MAX, TlsAcceptor::from(tls.config()).accept(stream)).await;
         let Ok(Ok(stream)) = accepted else { return };
         let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-        let subjects = certificate.map(|certificate| names_of(certificate).into()).unwrap_or_default();
+        let subjects = certificate.map(|certificate| subjects_of(certificate).into()).unwrap_or_default();
         connection(stream, self.router.layer(over(true, subjects)), ending).await;
     }
 }

@@ -59,7 +59,7 @@ impl Signer {
         }
     }
 
-    /// A token with this header and these claims.
+    /// Returns a signed token.
     pub(crate) fn token(&self, header: &Value, claims: &Value) -> String {
         let text = unsigned(header, claims);
         format!("{text}.{}", base64(&self.sign(&text)))
@@ -118,13 +118,13 @@ fn given() -> Issuer {
 }
 
 #[test]
-fn what_the_issuer_signed_says_who_somebody_is() {
+fn signed_token_proves_subject_and_groups() {
     let (rsa, curve) = (Signer::rsa(), Signer::curve());
     let keys = keys(&[(&rsa, "r"), (&curve, "c")]);
     for token in [
         rsa.token(&json!({"alg": "RS256", "kid": "r"}), &claims()),
         curve.token(&json!({"alg": "ES256", "kid": "c", "typ": "JWT"}), &claims()),
-        // The only key of this kind.
+        // Without `kid`: there is only one key for the algorithm.
         curve.token(&json!({"alg": "ES256"}), &with(&json!({"aud": ["else", "dns"]}))),
     ] {
         let names = ["jwt:corp:alice", "group:corp:sre", "group:corp:dns"].map(|name| name.parse().unwrap());
@@ -138,19 +138,23 @@ fn what_the_issuer_signed_says_who_somebody_is() {
 }
 
 #[test]
-fn claims_that_do_not_hold_are_refused_each_for_its_own_reason() {
+fn each_invalid_claim_is_rejected_with_its_reason() {
     let rsa = Signer::rsa();
     let keys = keys(&[(&rsa, "r")]);
     let missing = |claim: &str| JwtError::Claim(claim.to_owned());
+    let audience = |found: &str| JwtError::Audience {
+        found: found.to_owned(),
+        expected: ["\"fairway\"", "\"dns\""].map(str::to_owned).into(),
+    };
     for (change, why) in [
         (json!({"exp": now() - 31}), JwtError::Expired),
         (json!({"exp": null}), missing("exp")),
         (json!({"exp": "9999999999"}), missing("exp")),
         (json!({"nbf": now() + 60}), JwtError::TooEarly),
         (json!({"nbf": "soon"}), missing("nbf")),
-        (json!({"aud": "other"}), JwtError::Audience),
-        (json!({"aud": ["other", "Fairway"]}), JwtError::Audience),
-        (json!({"aud": []}), JwtError::Audience),
+        (json!({"aud": "other"}), audience("\"other\"")),
+        (json!({"aud": ["other", "Fairway"]}), audience("[\"other\",\"Fairway\"]")),
+        (json!({"aud": []}), audience("[]")),
         (json!({"aud": null}), missing("aud")),
         (json!({"iss": "https://id.example/"}), JwtError::Issuer),
         (json!({"iss": null}), missing("iss")),
@@ -163,15 +167,15 @@ fn claims_that_do_not_hold_are_refused_each_for_its_own_reason() {
         assert_eq!(verify(&token, &given(), &keys), Err(why), "{change}");
     }
     let almost = rsa.token(&json!({"alg": "RS256", "kid": "r"}), &with(&json!({"exp": now() - 5})));
-    assert!(verify(&almost, &given(), &keys).is_ok(), "clocks may differ a little");
+    assert!(verify(&almost, &given(), &keys).is_ok(), "clocks may differ by 30 s");
 }
 
 #[test]
-fn a_token_cannot_choose_how_it_is_verified() {
+fn token_cannot_choose_its_verification() {
     let (rsa, curve, other) = (Signer::rsa(), Signer::curve(), Signer::curve());
     let keys = keys(&[(&rsa, "r"), (&curve, "c")]);
     let none = |alg: &str| format!("{}.", unsigned(&json!({"alg": alg, "kid": "r"}), &claims()));
-    // The public key as the secret of an HMAC: what a verifier takes for right that believes the header.
+    // The public key as the secret of an HMAC: a verifier that trusts the header would accept it.
     let text = unsigned(&json!({"alg": "HS256", "kid": "r"}), &claims());
     let PublicKeyComponents::<Vec<u8>> { n, .. } = match &rsa {
         Signer::Rsa(key) => key.public().into(),
@@ -204,7 +208,7 @@ fn a_token_cannot_choose_how_it_is_verified() {
 }
 
 #[test]
-fn keys_for_something_else_are_left_out_and_too_many_are_refused() {
+fn unusable_keys_are_ignored_and_too_many_are_rejected() {
     let rsa = Signer::rsa();
     let changed = |change: &Value| {
         let mut key = rsa.jwk("r");
@@ -225,7 +229,7 @@ fn keys_for_something_else_are_left_out_and_too_many_are_refused() {
     for text in ["", "[]", "{\"keys\": 7}", "{\"keys\": []}"] {
         assert!(KeySet::read(text.as_bytes()).is_err(), "{text}");
     }
-    // Two keys of one id and kind: which is meant cannot be told.
+    // Two keys of one id and kind: the token does not say which.
     let two = KeySet::read(json!({"keys": [rsa.jwk("r"), rsa.jwk("r")]}).to_string().as_bytes()).unwrap();
     let token = rsa.token(&json!({"alg": "RS256", "kid": "r"}), &claims());
     assert_eq!(verify(&token, &given(), &two), Err(JwtError::UnknownKey));

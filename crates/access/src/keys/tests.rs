@@ -1,4 +1,4 @@
-//! Rings against an issuer on loopback that counts who asks, and can be silenced.
+//! Key rings against an issuer on loopback that counts requests and can fail.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -11,26 +11,27 @@ use tokio::{
 use super::*;
 use crate::jwt::tests::{Signer, claims, issuer};
 
-/// An issuer's server: what it answers, and how often it was asked.
-struct Server {
+struct IssuerServer {
+    /// The keys, or the status of an error.
     answer: Arc<Mutex<Result<Value, u16>>>,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     address: std::net::SocketAddr,
 }
 
-impl Server {
+impl IssuerServer {
     async fn start(answer: Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = Self { answer: Arc::new(Mutex::new(Ok(answer))), asked: Arc::default(), address };
-        let (answer, asked) = (Arc::clone(&server.answer), Arc::clone(&server.asked));
+        let server = Self { answer: Arc::new(Mutex::new(Ok(answer))), requests: Arc::default(), address };
+        let answer = Arc::clone(&server.answer);
+        let requests = Arc::clone(&server.requests);
         tokio::spawn(async move {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
-                asked.fetch_add(1, Relaxed);
-                let mut octets = [0; 2_048];
-                let length = stream.read(&mut octets).await.unwrap();
-                let is_document = String::from_utf8_lossy(&octets[..length]).contains("openid-configuration");
+                requests.fetch_add(1, Relaxed);
+                let mut request = [0; 2_048];
+                let length = stream.read(&mut request).await.unwrap();
+                let is_document = String::from_utf8_lossy(&request[..length]).contains("openid-configuration");
                 let (status, body) = match &*answer.lock().unwrap() {
                     Ok(_) if is_document => {
                         let found =
@@ -41,19 +42,19 @@ impl Server {
                     Err(status) => (*status, String::new()),
                 };
                 let head =
-                    format!("HTTP/1.1 {status} Said\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+                    format!("HTTP/1.1 {status} Status\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
                 stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
             }
         });
         server
     }
 
-    fn says(&self, answer: Result<Value, u16>) {
+    fn set_answer(&self, answer: Result<Value, u16>) {
         *self.answer.lock().unwrap() = answer;
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Relaxed)
+    fn requests(&self) -> usize {
+        self.requests.load(Relaxed)
     }
 
     fn access(&self) -> Access {
@@ -71,60 +72,66 @@ fn token(signer: &Signer, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn keys_are_read_once_and_anew_when_a_token_names_another() {
+async fn keys_are_fetched_once_and_again_for_an_unknown_key_id() {
     let (old, new) = (Signer::curve(), Signer::curve());
-    let server = Server::start(json!({"keys": [old.jwk("old")]})).await;
+    let server = IssuerServer::start(json!({"keys": [old.jwk("old")]})).await;
     let (access, rings, start) = (server.access(), KeyRings::default(), Instant::now());
     for _ in 0..3 {
         assert_eq!(rings.identify(&access, &token(&old, "old"), start).await.unwrap().to_string(), "jwt:corp:alice");
     }
-    assert_eq!(server.asked(), 1);
-    server.says(Ok(json!({"keys": [old.jwk("old"), new.jwk("new")]})));
-    // However many ask for keys that are not there: one reading in ten seconds.
+    assert_eq!(server.requests(), 1);
+    server.set_answer(Ok(json!({"keys": [old.jwk("old"), new.jwk("new")]})));
+    // However many tokens name unknown keys: one fetch in ten seconds.
     for number in 0..50 {
         let refused = rings.identify(&access, &token(&new, &format!("none{number}")), start + RETRY / 2).await;
-        assert!(matches!(refused, Err(KeyError::Refused(JwtError::UnknownKey))), "{refused:?}");
+        assert!(matches!(refused, Err(KeyError::Rejected(JwtError::UnknownKey))), "{refused:?}");
     }
-    assert_eq!(server.asked(), 1);
-    assert!(rings.identify(&access, &token(&new, "new"), start + RETRY).await.is_ok(), "a rotation is noticed");
-    assert_eq!(server.asked(), 2);
+    assert_eq!(server.requests(), 1);
+    assert!(
+        rings.identify(&access, &token(&new, "new"), start + RETRY).await.is_ok(),
+        "expected the new key after a rotation"
+    );
+    assert_eq!(server.requests(), 2);
     assert!(rings.identify(&access, &token(&old, "old"), start + RETRY).await.is_ok());
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_gone_costs_nobody_who_is_known_for_a_day() {
+async fn cached_keys_stay_valid_for_a_day_without_the_issuer() {
     let signer = Signer::curve();
-    let server = Server::start(json!({"keys": [signer.jwk("k")]})).await;
+    let server = IssuerServer::start(json!({"keys": [signer.jwk("k")]})).await;
     let (access, rings, start) = (server.access(), KeyRings::default(), Instant::now());
     rings.identify(&access, &token(&signer, "k"), start).await.unwrap();
-    server.says(Err(500));
+    server.set_answer(Err(500));
     for hours in [1, 23] {
         let later = start + Duration::from_secs(3_600 * hours);
         assert!(rings.identify(&access, &token(&signer, "k"), later).await.is_ok(), "{hours} h");
     }
     let refused = rings.identify(&access, &token(&signer, "k"), start + KEEP).await;
-    assert!(matches!(refused, Err(KeyError::Unreadable { .. })), "{refused:?}");
-    server.says(Ok(json!({"keys": [signer.jwk("k")]})));
-    assert!(rings.identify(&access, &token(&signer, "k"), start + KEEP + RETRY).await.is_ok(), "it is back");
+    assert!(matches!(refused, Err(KeyError::Unavailable { .. })), "{refused:?}");
+    server.set_answer(Ok(json!({"keys": [signer.jwk("k")]})));
+    assert!(
+        rings.identify(&access, &token(&signer, "k"), start + KEEP + RETRY).await.is_ok(),
+        "expected the keys once the issuer is back"
+    );
 }
 
 #[tokio::test]
-async fn without_keys_nothing_can_be_told_and_it_is_not_asked_at_each_request() {
+async fn unreachable_issuer_is_not_asked_for_each_token() {
     let signer = Signer::curve();
-    let server = Server::start(json!({})).await;
-    server.says(Err(503));
+    let server = IssuerServer::start(json!({})).await;
+    server.set_answer(Err(503));
     let (access, rings, start) = (server.access(), KeyRings::default(), Instant::now());
     for _ in 0..5 {
         let refused = rings.identify(&access, &token(&signer, "k"), start).await.unwrap_err().to_string();
         assert!(refused.contains("corp") && refused.contains("503"), "{refused}");
     }
-    assert_eq!(server.asked(), 1);
+    assert_eq!(server.requests(), 1);
 }
 
 #[tokio::test]
-async fn keys_are_found_below_the_issuer_that_speaks_of_itself() {
+async fn keys_are_discovered_only_from_metadata_of_the_same_issuer() {
     let signer = Signer::curve();
-    let server = Server::start(json!({"keys": [signer.jwk("k")]})).await;
+    let server = IssuerServer::start(json!({"keys": [signer.jwk("k")]})).await;
     let at = url(&format!("http://{}/", server.address));
     let found = Access { issuers: vec![Arc::new(issuer(KeySource::Discovered(at)))], ..Access::default() };
     let rings = KeyRings::default();
@@ -132,6 +139,6 @@ async fn keys_are_found_below_the_issuer_that_speaks_of_itself() {
     let at = url(&format!("http://{}/", server.address));
     let other = Issuer { issuer: "https://other.example".to_owned(), ..issuer(KeySource::Discovered(at)) };
     let ring = KeyRing::new(Arc::new(other));
-    let why = read(&ring.issuer, &ring.client).await.unwrap_err();
+    let why = fetch(&ring.issuer, &ring.client).await.unwrap_err();
     assert!(why.contains("expected \"https://other.example\""), "{why}");
 }

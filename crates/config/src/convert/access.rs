@@ -16,8 +16,8 @@ use crate::{
     values_wire::{As, Reference},
 };
 use fairway_access::{
-    Access, Algorithm, BUILT_IN_ROLES, Grant, Issuer, KeySource, LimitSettings, Projects, ServerTls, Subject, TlsFault,
-    TokenEntry, TokenHash, Verbs, check_keys,
+    Access, Algorithm, BUILT_IN_ROLES, Grant, Issuer, KeySource, LimitSettings, Projects, ServerTls, ServerTlsError,
+    Subject, TokenEntry, TokenHash, Verbs, check_keys,
 };
 
 /// Converts the section; without it, access is not restricted on this machine.
@@ -92,9 +92,9 @@ pub(super) fn server_tls(
         Ok(tls) => Some(tls),
         Err(error) => {
             let (at, what) = match error {
-                TlsFault::Certificate(what) => ("cert", what),
-                TlsFault::ClientCa(what) => ("clientCa", what),
-                TlsFault::Key(what) => ("key", what),
+                ServerTlsError::Certificate(what) => ("cert", what),
+                ServerTlsError::ClientCa(what) => ("clientCa", what),
+                ServerTlsError::Key(what) => ("key", what),
             };
             converter.error(format_args!("{pointer}/{at}"), what, "use a certificate and its key, both in PEM");
             None
@@ -261,8 +261,8 @@ fn grant(
 /// Returns why a grant to a subject has no effect or is too wide, and a hint.
 fn unfit(access: &Access, subject: &Subject, verbs: Verbs) -> Option<(String, String)> {
     match subject {
-        Subject::Anyone if !verbs.without(Verbs::SEEING).is_empty() => {
-            let what = format!("clients without authentication would get {}", verbs.without(Verbs::SEEING));
+        Subject::Anyone if !verbs.without(Verbs::READ_ONLY).is_empty() => {
+            let what = format!("clients without authentication would get {}", verbs.without(Verbs::READ_ONLY));
             Some((what, "grant anyone a role with observe and read only, like viewer".to_owned()))
         }
         Subject::Anyone => None,

@@ -45,9 +45,13 @@ fn access_section_gives_grants_limits_and_hosts() {
     let limits = access.limits.unwrap();
     assert_eq!((limits.burst.get(), limits.per_second), (7, LimitSettings::default().per_second));
     assert_eq!(access.hosts, ["dns.example"]);
-    assert_eq!(access.of_token("abc", fairway_model::Timestamp::from_secs(1)), Some(ci));
-    assert_eq!(access.of_token("abc", fairway_model::Timestamp::from_secs(4_000_000_000)), None, "it has expired");
-    assert_eq!(access.of_token("abd", fairway_model::Timestamp::from_secs(1)), None);
+    assert_eq!(access.identify_token("abc", fairway_model::Timestamp::from_secs(1)), Some(ci));
+    assert_eq!(
+        access.identify_token("abc", fairway_model::Timestamp::from_secs(4_000_000_000)),
+        None,
+        "it has expired"
+    );
+    assert_eq!(access.identify_token("abd", fairway_model::Timestamp::from_secs(1)), None);
 }
 
 #[test]
