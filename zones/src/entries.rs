@@ -208,16 +208,16 @@ impl<'a> RrSet<'a> {
 
     /// Whether copying the records is all it needs.
     #[inline]
-    pub(crate) fn is_plain(self) -> bool {
+    pub(crate) fn is_verbatim(self) -> bool {
         self.head >> 48 == 0
     }
 
     /// Octets behind the head.
     fn length(self) -> usize {
-        self.rest_at() + (self.head >> 48) as usize * WORD
+        self.details_at() + (self.head >> 48) as usize * WORD
     }
 
-    fn rest_at(self) -> usize {
+    fn details_at(self) -> usize {
         whole_words(usize::from((self.head >> 32) as u16))
     }
 
@@ -229,13 +229,13 @@ impl<'a> RrSet<'a> {
 
     /// What copying is not enough for.
     #[inline]
-    pub(crate) fn rest(self) -> Option<Rest<'a>> {
-        if self.is_plain() {
+    pub(crate) fn details(self) -> Option<SetDetails<'a>> {
+        if self.is_verbatim() {
             return None;
         }
-        let (words, behind) = self.octets[self.rest_at()..].split_first_chunk::<REST_HEAD>()?;
+        let (words, behind) = self.octets[self.details_at()..].split_first_chunk::<DETAILS_HEAD>()?;
         let word = |n: usize| words.as_chunks::<WORD>().0.get(n).map_or(0, |word| u64::from_le_bytes(*word));
-        Some(Rest {
+        Some(SetDetails {
             counts: word(0),
             first_extra: word(1) as u32,
             target: (word(1) >> 32) as u32,
@@ -248,7 +248,7 @@ impl<'a> RrSet<'a> {
 
 /// What a set needs beyond copying.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rest<'a> {
+pub(crate) struct SetDetails<'a> {
     counts: u64,
     first_extra: u32,
     target: u32,
@@ -257,7 +257,7 @@ pub(crate) struct Rest<'a> {
     behind: &'a [u8],
 }
 
-impl<'a> Rest<'a> {
+impl<'a> SetDetails<'a> {
     /// Hash of the name that an alias leads to; 0 for a set that is none.
     #[inline]
     pub(crate) fn alias_hash(self) -> u64 {
@@ -334,7 +334,7 @@ const WORD: usize = 8;
 /// Octets of the head of an entry.
 const NODE_HEAD: usize = 16;
 /// Octets of a rest but for its patches and its alias.
-const REST_HEAD: usize = 32;
+const DETAILS_HEAD: usize = 32;
 
 /// So many octets, and what fills the last word of them.
 #[inline]

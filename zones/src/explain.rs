@@ -8,11 +8,14 @@ use fairway_model::{Name, Network, Rtype};
 
 pub use self::decode::{ExplainedRecord, decode};
 use crate::{
-    Client, Draw, Now, Request, ServingState, Snapshot, Tally, Transport,
+    client::{Client, Draw, Now, Request, Transport},
+    location::LocationNote,
     lookup::Found,
-    place::PlaceNote,
     respond::{Outcome, Query, find, read, write_traced},
+    serving::ServingState,
+    snapshot::Snapshot,
     steer,
+    tally::Tally,
 };
 
 /// Watches an answer being made. The one for `()` compiles to nothing.
@@ -91,7 +94,7 @@ pub struct ExplainedStep {
     /// How its pool chose, for a steered name.
     pub pool: Option<steer::Explanation>,
     /// Where the client was taken to be, for a pool that goes by place.
-    pub place: Option<PlaceNote>,
+    pub place: Option<LocationNote>,
 }
 
 /// What stands at a name.
@@ -137,10 +140,13 @@ pub fn explain(serving: &ServingState, name: &Name, rtype: Rtype, client: Option
     let Outcome::Reply(length) = outcome else { unreachable!("a well-formed query from a real port is answered") };
     let message = decode(&out[..length]).expect("our own response is well-formed");
     let address = client.filter(|network| network.length() > 0).map_or(from.address, Network::address).to_canonical();
-    let mut steps: Vec<ExplainedStep> = listener.steps.into_iter().map(Heard::into_step).collect();
+    let mut steps: Vec<ExplainedStep> = listener.steps.into_iter().map(TracedStep::into_step).collect();
     for step in &mut steps {
-        step.place =
-            step.pool.as_ref().and_then(|pool| serving.snapshot.placed(&pool.pool)).map(|placed| placed.tell(address));
+        step.place = step
+            .pool
+            .as_ref()
+            .and_then(|pool| serving.snapshot.placed(&pool.pool))
+            .map(|placed| placed.describe(address));
     }
     let ttl_reason = ttl_reason(serving, &steps, &message);
     Explained {
@@ -172,9 +178,11 @@ fn ttl_reason(serving: &ServingState, steps: &[ExplainedStep], message: &decode:
     let Some((place, info)) = pool.and_then(|p| infos().find(|(_, info)| info.name == p.pool)) else {
         return format!("{ttl}: of the zone's records");
     };
-    let pace = serving.runtime.pace(place);
+    let adaptive_ttl = serving.runtime.adaptive_ttl(place);
     match info.bounds {
-        Some(bounds) if pace.ttl(info.ttl, bounds) == ttl => format!("{ttl}: {}: of pool {}", pace.reason(), info.name),
+        Some(bounds) if adaptive_ttl.ttl(info.ttl, bounds) == ttl => {
+            format!("{ttl}: {}: of pool {}", adaptive_ttl.reason(), info.name)
+        }
         _ if info.ttl == ttl => format!("{ttl}: of pool {}", info.name),
         _ => format!("{ttl}: declared at the name, in place of pool {}'s {}", info.name, info.ttl),
     }
@@ -203,16 +211,16 @@ pub(crate) fn question(name: &Name, rtype: Rtype, client: Option<Network>) -> Ve
 
 #[derive(Default)]
 struct Listener {
-    steps: Vec<Heard>,
+    steps: Vec<TracedStep>,
 }
 
 /// A step as it was heard; the pool's part ends with the step.
-struct Heard {
+struct TracedStep {
     step: ExplainedStep,
     recorder: steer::Recorder,
 }
 
-impl Heard {
+impl TracedStep {
     fn into_step(self) -> ExplainedStep {
         ExplainedStep { pool: self.recorder.into_explanation(), ..self.step }
     }
@@ -242,7 +250,7 @@ impl Trace for Listener {
             Found::Outside => (None, NodeKind::Outside),
         };
         let step = ExplainedStep { name: name_of(name).to_lowercase(), zone, node, pool: None, place: None };
-        self.steps.push(Heard { step, recorder: steer::Recorder::default() });
+        self.steps.push(TracedStep { step, recorder: steer::Recorder::default() });
     }
 }
 
@@ -251,8 +259,8 @@ macro_rules! forward {
     ($($method:ident($($argument:ident: $type:ty),*)),* $(,)?) => {
         impl steer::Trace for Listener {
             $(fn $method(&mut self, $($argument: $type),*) {
-                if let Some(heard) = self.steps.last_mut() {
-                    heard.recorder.$method($($argument),*);
+                if let Some(step) = self.steps.last_mut() {
+                    step.recorder.$method($($argument),*);
                 }
             })*
         }
@@ -262,9 +270,9 @@ macro_rules! forward {
 forward! {
     begin(pool: &steer::SteerPool, kind: steer::Kind, runtime: &crate::RuntimeState, client: steer::ClientNet, draw: Draw),
     stage(basis: steer::Basis),
-    member(number: u8, sight: steer::Sight),
-    offer(number: u8, offer: steer::Offer),
-    reached(reach: steer::Reach),
+    member(number: u8, candidacy: steer::Candidacy),
+    acceptance_test(number: u8, acceptance_test: steer::AcceptanceTest),
+    assigned(assignment: steer::Assignment),
     end(choice: &steer::Choice),
 }
 

@@ -5,16 +5,20 @@ use std::net::IpAddr;
 use fairway_model::{Name, Network, Rtype};
 
 use crate::{
-    Client, Draw, Now, Request, RuntimeState, ServingState, Snapshot, Tally, Transport,
+    client::{Client, Draw, Now, Request, Transport},
     explain::{self, question},
     lookup::Found,
     respond::{Query, find, read, write_traced},
+    runtime::RuntimeState,
+    serving::ServingState,
+    snapshot::Snapshot,
     steer::{Choice, ClientNet, Kind, SteerPool, Trace},
+    tally::Tally,
 };
 
 /// A query to be played.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Played {
+pub struct PlayedQuery {
     /// The name asked for.
     pub name: Name,
     /// The type asked for.
@@ -27,7 +31,7 @@ pub struct Played {
 
 /// What one pool chose for a query.
 #[derive(Debug)]
-pub struct Heard<'a> {
+pub struct PoolChoice<'a> {
     /// The pool.
     pub pool: &'a SteerPool,
     /// The client, as the pool tells clients apart.
@@ -51,7 +55,7 @@ impl Default for Player {
 
 impl Player {
     /// Answers a query from a serving state as a server would; `each` hears what pools chose, in the order of the chain.
-    pub fn play(&mut self, serving: &ServingState, played: &Played, draw: Draw, each: impl FnMut(Heard<'_>)) {
+    pub fn play(&mut self, serving: &ServingState, played: &PlayedQuery, draw: Draw, each: impl FnMut(PoolChoice<'_>)) {
         let packet = question(&played.name, played.rtype, played.subnet);
         let from = Client::new(played.address, 53, Transport::Tcp);
         let mut query = Query::default();
@@ -70,19 +74,19 @@ struct Listener<'a, F> {
     serving: &'a ServingState,
 }
 
-impl<F: FnMut(Heard<'_>)> Trace for Listener<'_, F> {
+impl<F: FnMut(PoolChoice<'_>)> Trace for Listener<'_, F> {
     fn begin(&mut self, pool: &SteerPool, _: Kind, _: &RuntimeState, client: ClientNet, _: Draw) {
-        let place = self.serving.snapshot.place_of(pool);
+        let place = self.serving.snapshot.index_of(pool);
         self.asked = place.map(|place| (place, client));
     }
 
     fn end(&mut self, choice: &Choice) {
         let Some((place, client)) = self.asked.take() else { return };
         let pool = &self.serving.snapshot.steer_pools()[place];
-        (self.each)(Heard { pool, client, members: choice.members.as_slice() });
+        (self.each)(PoolChoice { pool, client, members: choice.members.as_slice() });
     }
 }
 
-impl<F: FnMut(Heard<'_>)> explain::Trace for Listener<'_, F> {
+impl<F: FnMut(PoolChoice<'_>)> explain::Trace for Listener<'_, F> {
     fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
 }

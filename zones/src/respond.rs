@@ -6,11 +6,11 @@
 mod answer;
 mod chaos;
 mod explain;
-mod note;
-mod plain;
+mod extended_error;
+mod fast_path;
 mod referral;
-mod signed;
 mod steered;
+mod tsig;
 
 use std::hint::black_box;
 
@@ -18,11 +18,13 @@ use fairway_model::Rtype;
 
 use self::answer::Answering;
 use crate::{
-    Client, Draw, Request, ServingState, Snapshot, Tally, Transport,
+    client::{Client, Draw, Request, Transport},
     entries::{Node, RrSet},
     explain::Trace,
     lookup::{Found, locate},
-    tally::{AnswerKind, Dropped},
+    serving::ServingState,
+    snapshot::Snapshot,
+    tally::{AnswerKind, Dropped, Tally},
     wire::{self, Ecs, Edns, Full, HEADER, Opt, Rcode, Refusal, Section, Writer},
 };
 
@@ -147,8 +149,8 @@ pub(crate) fn write_traced<T: Trace>(
         return Outcome::Drop;
     }
     let response = Response { serving, client, packet, query, found: *found, draw, tally };
-    let plain = if T::LISTENS { None } else { response.plain(out) };
-    let (length, rcode) = plain.unwrap_or_else(|| response.write(out, trace));
+    let fast = if T::LISTENS { None } else { response.fast_path(out) };
+    let (length, rcode) = fast.unwrap_or_else(|| response.write(out, trace));
     if tally.is_sampled() {
         let subnet = query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::network);
         tally.sample(client, subnet, &packet[..query.question_end().min(packet.len())], rcode, now.0);
@@ -169,7 +171,7 @@ pub(crate) struct Response<'a> {
 
 /// How an answer ended, beside what was written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ending {
+pub(crate) struct AnswerStatus {
     pub(crate) rcode: Rcode,
     /// ECS scope: the longest of the client blocks that took part; 0 for what is the same for everyone.
     pub(crate) scope: u8,
@@ -181,7 +183,7 @@ pub(crate) struct Ending {
     pub(crate) noted: u32,
 }
 
-impl Ending {
+impl AnswerStatus {
     pub(crate) const fn of(rcode: Rcode) -> Self {
         Self { rcode, scope: 0, error: None, down: false, noted: 0 }
     }
@@ -196,43 +198,43 @@ impl<'a> Response<'a> {
         let bare = matches!(self.query.refusal, Some(Refusal::Bare(_)));
         let end = if bare { HEADER } else { self.query.question_end() };
         let mut writer = Writer::new(self.packet, end, out, limit - self.opt_room(limit));
-        let ending = match self.query.refusal {
+        let status = match self.query.refusal {
             None => self.answer(&mut writer, trace),
             Some(refusal) => self.refuse(refusal),
         };
         if let Some(edns) = edns {
-            self.write_opt(&mut writer, edns, &ending, limit);
+            self.write_opt(&mut writer, edns, &status, limit);
         }
         let kind = AnswerKind {
             truncated: writer.is_truncated(),
             edns: edns.is_some(),
             ecs: edns.is_some_and(|edns| edns.ecs.is_some()),
-            down: ending.down,
+            down: status.down,
         };
-        self.tally.response(ending.rcode, kind);
-        let length = writer.finish(ending.rcode);
+        self.tally.response(status.rcode, kind);
+        let length = writer.finish(status.rcode);
         match self.query.refusal {
-            Some(Refusal::BadKey(at)) => (self.give_back_key(usize::from(at), out, length), ending.rcode),
-            _ => (length, ending.rcode),
+            Some(Refusal::BadKey(at)) => (self.give_back_key(usize::from(at), out, length), status.rcode),
+            _ => (length, status.rcode),
         }
     }
 
     #[inline]
-    fn answer<T: Trace>(&self, writer: &mut Writer<'_>, trace: &mut T) -> Ending {
+    fn answer<T: Trace>(&self, writer: &mut Writer<'_>, trace: &mut T) -> AnswerStatus {
         match (self.query.class, self.query.rtype) {
-            (CLASS_IN, Rtype::TXT) if let Some(place) = self.explained() => self.explain(writer, place, trace),
+            (CLASS_IN, Rtype::TXT) if let Some(place) = self.steered_to_explain() => self.explain(writer, place, trace),
             (CLASS_IN, rtype) if is_for_zones(rtype) => Answering::new(self, writer, trace).run(),
             (CLASS_CH, _) => self.chaos(writer),
-            _ => Ending::of(Rcode::REFUSED),
+            _ => AnswerStatus::of(Rcode::REFUSED),
         }
     }
 
     #[cold]
-    fn refuse(&self, refusal: Refusal) -> Ending {
+    fn refuse(&self, refusal: Refusal) -> AnswerStatus {
         match refusal {
-            Refusal::Bare(rcode) | Refusal::Question(rcode) => Ending::of(rcode),
-            Refusal::BadKey(at) if self.unknown_key(usize::from(at)).is_some() => Ending::of(Rcode::NOTAUTH),
-            Refusal::BadKey(_) => Ending::of(Rcode::FORMERR),
+            Refusal::Bare(rcode) | Refusal::Question(rcode) => AnswerStatus::of(rcode),
+            Refusal::BadKey(at) if self.unknown_key(usize::from(at)).is_some() => AnswerStatus::of(Rcode::NOTAUTH),
+            Refusal::BadKey(_) => AnswerStatus::of(Rcode::FORMERR),
             Refusal::Drop => unreachable!("a packet that gets no answer is not written to"),
         }
     }
@@ -263,7 +265,7 @@ impl<'a> Response<'a> {
     /// Points the names within the zone, of a set that was copied to `start`, to the zone's apex.
     #[inline]
     fn point_to_apex(&self, writer: &mut Writer<'_>, set: RrSet<'_>, start: usize, apex: usize) {
-        let Some(rest) = set.rest() else { return };
+        let Some(rest) = set.details() else { return };
         for patch in rest.patches() {
             writer.patch(start + patch, 0xc000 | apex as u16);
         }
@@ -293,14 +295,14 @@ impl<'a> Response<'a> {
 
     /// Writes OPT into the room kept for it.
     #[inline(always)]
-    fn write_opt(&self, writer: &mut Writer<'_>, edns: &'a Edns, ending: &Ending, limit: usize) {
-        match ending.error {
+    fn write_opt(&self, writer: &mut Writer<'_>, edns: &'a Edns, status: &AnswerStatus, limit: usize) {
+        match status.error {
             None if edns.is_usual() => {
                 let payload = self.serving.snapshot.options.udp_payload;
-                writer.usual_opt(payload, edns, ending.rcode, ending.scope);
+                writer.usual_opt(payload, edns, status.rcode, status.scope);
             }
-            _ if ending.noted != 0 => self.noted_opt(writer, edns, ending, limit),
-            _ => self.opt(edns, limit).of(ending).write(writer, ending.rcode),
+            _ if status.noted != 0 => self.noted_opt(writer, edns, status, limit),
+            _ => self.opt(edns, limit).of(status).write(writer, status.rcode),
         }
     }
 
@@ -326,8 +328,8 @@ impl<'a> Response<'a> {
 
 impl Opt<'_> {
     /// With what is known once the answer is.
-    fn of(self, ending: &Ending) -> Self {
-        Self { scope: ending.scope, error: ending.error, ..self }
+    fn of(self, status: &AnswerStatus) -> Self {
+        Self { scope: status.scope, error: status.error, ..self }
     }
 }
 

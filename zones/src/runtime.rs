@@ -1,7 +1,7 @@
 //! What is measured: one health byte a target, versioned, swapped as a whole.
 //!
 //! Beside that stands what balancing decided, which pools that heed load go by, and which members are closed by their schedules
-//! (`times.rs`). Pools whose down answer is `last-good` also keep here which of their members were the last to be up: that memory is
+//! (`schedule_states.rs`). Pools whose down answer is `last-good` also keep here which of their members were the last to be up: that memory is
 //! part of what answers depend on, and so part of the id.
 
 use std::{collections::HashMap, sync::Arc};
@@ -9,16 +9,14 @@ use std::{collections::HashMap, sync::Arc};
 use fairway_model::{Health, Shares, Target, Timestamp, mix};
 
 use crate::{
-    Chunks, Snapshot,
-    balanced::{Balanced, BalancedClusters},
-    paces::Paces,
-    steer::{SteerPool, target_hash},
-    times::Times,
+    adaptive_ttl::AdaptiveTtls,
+    chunks::Chunks,
+    schedules::ScheduleStates,
+    shares::{ClusterNumbers, CompiledShares},
+    snapshot::Snapshot,
+    steer::SteerPool,
+    target::{TargetIndex, target_hash},
 };
-
-/// The place of a target in [`Snapshot::targets`] and in [`RuntimeState`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TargetIndex(pub u32);
 
 /// What is measured, for one snapshot's targets.
 #[derive(Clone, Debug)]
@@ -27,10 +25,10 @@ pub struct RuntimeState {
     /// One bit a member, by its number, in whole words a pool; only pools that answer `last-good` have some.
     last_good: Arc<[u64]>,
     /// Where everybody takes everything there is none.
-    balanced: Option<Arc<Balanced>>,
+    balanced: Option<Arc<CompiledShares>>,
     /// Where nobody said what time it is, or nobody has a schedule, there is none, and everybody is open.
-    times: Option<Arc<Times>>,
-    pub(crate) paces: Paces,
+    schedule_states: Option<Arc<ScheduleStates>>,
+    pub(crate) adaptive_ttls: AdaptiveTtls,
     /// The sum over targets, remembering pools, shares, closed members and paces, wrapping.
     pub(crate) id: u64,
     fixed: Arc<Fixed>,
@@ -55,8 +53,9 @@ impl RuntimeState {
     /// Runtime state of a snapshot at a moment.
     pub fn new_at(snapshot: &Snapshot, now: Timestamp, health: impl FnMut(TargetIndex) -> Health) -> Self {
         let pools = snapshot.steer_pools();
-        let times = (!snapshot.schedules().is_empty()).then(|| Times::new(snapshot.schedules(), pools, now, None));
-        Self::of(snapshot.targets(), snapshot.remembering_pools(), times, health)
+        let schedule_states =
+            (!snapshot.schedules().is_empty()).then(|| ScheduleStates::new(snapshot.schedules(), pools, now, None));
+        Self::of(snapshot.targets(), snapshot.remembering_pools(), schedule_states, health)
     }
 
     /// Runtime state of a snapshot that replaces another, at a moment: pools that answer `last-good` remember over the change, by the
@@ -115,7 +114,7 @@ impl RuntimeState {
 
     /// What members take; none where everybody takes everything.
     #[inline]
-    pub(crate) fn balanced(&self) -> Option<&Balanced> {
+    pub(crate) fn balanced(&self) -> Option<&CompiledShares> {
         self.balanced.as_deref()
     }
 
@@ -125,21 +124,25 @@ impl RuntimeState {
     }
 
     /// How schedules stand.
-    pub(crate) fn times(&self) -> Option<&Times> {
-        self.times.as_deref()
+    pub(crate) fn schedule_states(&self) -> Option<&ScheduleStates> {
+        self.schedule_states.as_deref()
     }
 
     /// The members of a pool that are closed, by number, one bit each; empty where the pool heeds no schedules.
     #[inline]
     pub(crate) fn closed(&self, pool: &SteerPool) -> &[u64] {
-        if pool.closed_words().is_empty() { &[] } else { self.times().map_or(&[], |times| times.closed(pool)) }
+        if pool.closed_words().is_empty() {
+            &[]
+        } else {
+            self.schedule_states().map_or(&[], |schedule_states| schedule_states.closed(pool))
+        }
     }
 
     /// [`RuntimeState::new`] from the pieces; of the pools only those count that remember who was the last to be up.
     pub(crate) fn of(
         targets: &[Target],
         pools: Option<&Chunks<SteerPool>>,
-        times: Option<Times>,
+        schedule_states: Option<ScheduleStates>,
         health: impl FnMut(TargetIndex) -> Health,
     ) -> Self {
         let indices = (0..).map(TargetIndex).zip(targets);
@@ -152,12 +155,20 @@ impl RuntimeState {
         watchers.sort_unstable();
         watchers.dedup();
         let words = remembering().map(|(_, pool)| pool.memory().end).max().unwrap_or_default();
-        let of_times = times.as_ref().map_or(0, |times| times.id);
+        let of_times = schedule_states.as_ref().map_or(0, |schedule_states| schedule_states.id);
         let id =
             hashes.iter().zip(&health).fold(of_times, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));
         let fixed = Arc::new(Fixed { hashes, watchers: watchers.into() });
-        let (last_good, times) = (vec![0; words].into(), times.map(Arc::new));
-        let mut runtime = Self { health, last_good, balanced: None, times, paces: Paces::default(), id, fixed };
+        let (last_good, schedule_states) = (vec![0; words].into(), schedule_states.map(Arc::new));
+        let mut runtime = Self {
+            health,
+            last_good,
+            balanced: None,
+            schedule_states,
+            adaptive_ttls: AdaptiveTtls::default(),
+            id,
+            fixed,
+        };
         for (_, pool) in remembering() {
             runtime.id = runtime.id.wrapping_add(pool.memory_hash(runtime.last_good(pool)));
             runtime.remember(pool);
@@ -186,10 +197,10 @@ impl RuntimeState {
     }
 
     /// [`RuntimeState::at`] from the pieces. Who is open now may be the last that was up.
-    pub(crate) fn timed(&self, pools: &Chunks<SteerPool>, times: Times) -> Self {
-        let before = self.times().map_or(0, |times| times.id);
-        let id = self.id.wrapping_sub(before).wrapping_add(times.id);
-        let mut next = Self { times: Some(Arc::new(times)), id, ..self.clone() };
+    pub(crate) fn timed(&self, pools: &Chunks<SteerPool>, schedule_states: ScheduleStates) -> Self {
+        let before = self.schedule_states().map_or(0, |schedule_states| schedule_states.id);
+        let id = self.id.wrapping_sub(before).wrapping_add(schedule_states.id);
+        let mut next = Self { schedule_states: Some(Arc::new(schedule_states)), id, ..self.clone() };
         for pool in pools.iter().filter(|pool| !pool.memory().is_empty() && !pool.closed_words().is_empty()) {
             next.remember(pool);
         }
@@ -197,8 +208,8 @@ impl RuntimeState {
     }
 
     /// [`RuntimeState::with_shares`] from the pieces.
-    pub(crate) fn balanced_by(&self, clusters: &BalancedClusters, shares: &Arc<Shares>) -> Self {
-        let balanced = Balanced::new(clusters, Arc::clone(shares));
+    pub(crate) fn balanced_by(&self, clusters: &ClusterNumbers, shares: &Arc<Shares>) -> Self {
+        let balanced = CompiledShares::new(clusters, Arc::clone(shares));
         let before = self.balanced.as_ref().map_or(0, |balanced| balanced.id);
         let id = self.id.wrapping_sub(before).wrapping_add(balanced.id);
         Self { balanced: Some(Arc::new(balanced)), id, ..self.clone() }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{RuntimeState, Snapshot};
+use crate::{runtime::RuntimeState, snapshot::Snapshot};
 
 /// What is configured and what is measured, taken together: one pointer, one swap, no race between the two.
 #[derive(Clone, Debug)]

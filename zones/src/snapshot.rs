@@ -11,10 +11,10 @@ use std::{
 use fairway_model::{ClusterName, MonitorName, Name, Network, PoolName, Schedule, Target, Ttl, TtlBounds, stable_hash};
 
 use crate::{
-    balanced::BalancedClusters,
     chunks::Chunks,
-    entries::{Entries, Extra, Node, Rest, RrSet, UPPER},
-    place::{Placed, Placements},
+    entries::{Entries, Extra, Node, RrSet, SetDetails, UPPER},
+    location::{CompiledRankings, RankingCache},
+    shares::ClusterNumbers,
     steer::{SteerPool, TargetTable, TargetUses},
     table::Table,
 };
@@ -101,12 +101,12 @@ pub struct PoolInfo {
     pub bounds: Option<TtlBounds>,
     /// Names it answers, in order.
     pub names: Vec<Name>,
-    pub(crate) made: Made,
+    pub(crate) reuse: PoolReuse,
 }
 
 /// What a pool was compiled to, for the snapshot that is made of this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct PoolReuse {
     /// The zone's monitor, where it makes another pool of it, and whether the zone hides its internal members.
     pub(crate) monitor: Option<MonitorName>,
     pub(crate) hides: bool,
@@ -150,9 +150,9 @@ pub struct Snapshot {
     pub(crate) targets: TargetTable,
     pub(crate) target_uses: TargetUses,
     /// Placements by shape, for the next snapshot.
-    pub(crate) placements: Arc<Placements>,
+    pub(crate) ranking_cache: Arc<RankingCache>,
     /// The placement of each pool that goes by place.
-    pub(crate) placed: Box<[Option<Arc<Placed>>]>,
+    pub(crate) placed: Box<[Option<Arc<CompiledRankings>>]>,
     /// Steered names of each zone.
     pub(crate) steered_in: Box<[usize]>,
     /// Names of clusters that pools answer by name, where they are of the upper layer.
@@ -272,7 +272,7 @@ pub(crate) struct Steered {
     /// Whether `cname` or `noted` holds, so that the short way looks at one of them only.
     pub(crate) special: bool,
     /// Whether the TTL goes by risk: then the same with the long TTL and with the short one follow.
-    pub(crate) paced: bool,
+    pub(crate) is_adaptive: bool,
     /// Where the sets of A, of AAAA, of member CNAMEs begin in `answers`.
     pub(crate) v4: u32,
     pub(crate) v6: u32,
@@ -301,14 +301,14 @@ impl Snapshot {
 
     /// Places of the pools of a name among [`Snapshot::pool_infos`]: several where zones make different ones of it, none where no
     /// name uses it.
-    pub fn places_of(&self, name: &PoolName) -> impl Iterator<Item = usize> {
+    pub fn indices_of(&self, name: &PoolName) -> impl Iterator<Item = usize> {
         let candidates = self.pools_by_name.candidates(stable_hash(name)).map(|place| place as usize);
         candidates.filter(move |place| self.pool_infos[*place].name == *name)
     }
 
     /// The place of a pool of this snapshot.
-    pub(crate) fn place_of(&self, pool: &SteerPool) -> Option<usize> {
-        self.places_of(pool.name()).find(|place| std::ptr::eq(&raw const self.pools[*place], pool))
+    pub(crate) fn index_of(&self, pool: &SteerPool) -> Option<usize> {
+        self.indices_of(pool.name()).find(|place| std::ptr::eq(&raw const self.pools[*place], pool))
     }
 
     /// Equal ids of snapshot and runtime state give equal answers on every server. A sum of hashes of all that is declared.
@@ -327,7 +327,7 @@ impl Snapshot {
     }
 
     /// The numbers of the clusters that pools balance.
-    pub(crate) fn balanced_clusters(&self) -> &BalancedClusters {
+    pub(crate) fn balanced_clusters(&self) -> &ClusterNumbers {
         self.targets.balanced()
     }
 
@@ -343,7 +343,7 @@ impl Snapshot {
     }
 
     /// Whether any pool heeds load: else none is balanced.
-    pub fn heeds_load(&self) -> bool {
+    pub fn uses_load(&self) -> bool {
         !self.balanced_clusters().is_empty()
     }
 
@@ -358,8 +358,8 @@ impl Snapshot {
     }
 
     /// Where clients of a pool are told apart by place, if they are.
-    pub(crate) fn placed(&self, pool: &PoolName) -> Option<&Placed> {
-        self.placed.get(self.places_of(pool).next()?)?.as_deref()
+    pub(crate) fn placed(&self, pool: &PoolName) -> Option<&CompiledRankings> {
+        self.placed.get(self.indices_of(pool).next()?)?.as_deref()
     }
 
     /// Whether what a query reads is likely not in the processor's cache.
@@ -404,7 +404,7 @@ impl Snapshot {
 
     /// The node that a set of the zones' text leads to, where that is known and open.
     #[inline]
-    pub(crate) fn target(&self, rest: Rest<'_>) -> Option<u32> {
+    pub(crate) fn target(&self, rest: SetDetails<'_>) -> Option<u32> {
         let target = rest.target()?;
         if self.upper.table.is_empty() {
             return Some(target);

@@ -4,7 +4,7 @@
 //! One writer a tally: an addition is a relaxed load and a relaxed store, no locked instruction, no line shared between
 //! writers. What adds up: `queries = responses + drops`, those of all reasons; the responses' codes add up to the responses.
 
-mod asked;
+mod demand;
 mod ring;
 mod samples;
 
@@ -16,13 +16,13 @@ use std::{
 use fairway_model::Network;
 
 use crate::{
-    Client, Transport,
+    client::{Client, Transport},
     steer::ClientNet,
     wire::{HEADER, Rcode},
 };
 
-pub use asked::Asked;
-use asked::AskedRing;
+pub use demand::DemandSample;
+use demand::DemandSampleRing;
 pub use samples::Sample;
 use samples::Samples;
 
@@ -52,7 +52,7 @@ pub struct Tally {
     kinds: [Counter; AnswerKind::COUNT],
     slots: Box<[Counter]>,
     samples: Samples,
-    asked: AskedRing,
+    demand_samples: DemandSampleRing,
 }
 
 impl Default for Tally {
@@ -65,7 +65,7 @@ impl Default for Tally {
             kinds: Default::default(),
             slots,
             samples: Samples::default(),
-            asked: AskedRing::default(),
+            demand_samples: DemandSampleRing::default(),
         }
     }
 }
@@ -170,8 +170,8 @@ impl Tally {
     }
 
     /// Samples a query: `asked` is its packet up to the end of the question.
-    pub(crate) fn sample(&self, client: &Client, subnet: Option<Network>, asked: &[u8], rcode: Rcode, now: u64) {
-        self.samples.push(client, subnet, asked, rcode.0, now);
+    pub(crate) fn sample(&self, client: &Client, subnet: Option<Network>, question: &[u8], rcode: Rcode, now: u64) {
+        self.samples.push(client, subnet, question, rcode.0, now);
     }
 
     /// Takes what was sampled since the last call; one reader at a time. Samples that found the ring full are lost and
@@ -182,14 +182,14 @@ impl Tally {
 
     /// Notes who got which member of a pool that balances by load.
     #[inline]
-    pub(crate) fn asked(&self, pool: u64, client: ClientNet, member: u8) {
-        self.asked.push(pool, client, member);
+    pub(crate) fn note_demand(&self, pool: u64, client: ClientNet, member: u8) {
+        self.demand_samples.push(pool, client, member);
     }
 
     /// Takes what was noted since the last call of who asked for pools that balance by load; one reader at a time. What
-    /// found the ring full is lost and counted in [`Tallies::asked_lost`].
-    pub fn take_asked(&self, each: impl FnMut(Asked)) {
-        self.asked.drain(each);
+    /// found the ring full is lost and counted in [`Tallies::demand_samples_lost`].
+    pub fn take_demand_samples(&self, each: impl FnMut(DemandSample)) {
+        self.demand_samples.drain(each);
     }
 
     /// Adds this thread's counters to a sum.
@@ -216,7 +216,7 @@ impl Tally {
             sum.down_answers += u64::from(kind.down) * count;
         }
         sum.samples_lost += self.samples.lost();
-        sum.asked_lost += self.asked.lost();
+        sum.demand_samples_lost += self.demand_samples.lost();
     }
 }
 
@@ -242,7 +242,7 @@ pub struct Tallies {
     /// Samples that found the ring full.
     pub samples_lost: u64,
     /// Answers of pools that balance by load that found their ring full.
-    pub asked_lost: u64,
+    pub demand_samples_lost: u64,
 }
 
 /// A client's address in two words: the family is told by the IPv4-mapped form.

@@ -52,7 +52,7 @@ fn desired() -> DesiredState {
         let cluster = ClusterName::new(cluster).unwrap();
         pool.members.push(Member::new(cluster.clone()));
         let addresses = vec![address.parse().unwrap()];
-        let made = Cluster {
+        let reuse = Cluster {
             name: cluster.clone(),
             addresses,
             dns_name: None,
@@ -60,7 +60,7 @@ fn desired() -> DesiredState {
             capacity: None,
             services: vec![],
         };
-        desired.clusters.insert(cluster, made);
+        desired.clusters.insert(cluster, reuse);
     }
     for steered in ["shop.example.test", "*.pool.example.test"] {
         let steered = SteeredName { name: name(steered), pool: pool.name.clone(), ttl: None };

@@ -22,8 +22,8 @@ use fairway_model::{
 };
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
-    Client, Draw, Now, Outcome, PoolInfo, Request, RuntimeState, ServerOptions, ServingState, Slot, Snapshot, Tallies,
-    Tally, TargetIndex, Touched, Transport, compile, explain, recompile, respond, revise,
+    ChangedItems, Client, Draw, Now, Outcome, PoolInfo, Request, RuntimeState, ServerOptions, ServingState, Slot,
+    Snapshot, Tallies, Tally, TargetIndex, Transport, compile, explain, recompile, respond, revise,
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 use world::{ASKED, CLIENTS, Dice, STEERED, TYPES, cluster, edit, owner, world, zones};
@@ -44,12 +44,12 @@ fn serving(snapshot: Snapshot, before: Option<&ServingState>, step: usize) -> Se
         Some(before) => RuntimeState::after(&snapshot, (&before.snapshot, &before.runtime), now, judge),
         None => RuntimeState::new_at(&snapshot, now, judge),
     };
-    let runtime = runtime.with_paces(&snapshot, |place| pace(&snapshot.pool_infos()[place].name, step));
+    let runtime = runtime.with_adaptive_ttls(&snapshot, |place| adaptive_ttl(&snapshot.pool_infos()[place].name, step));
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
 /// The pace of a pool at a step: the same wherever it stands.
-fn pace(pool: &PoolName, step: usize) -> AdaptiveTtl {
+fn adaptive_ttl(pool: &PoolName, step: usize) -> AdaptiveTtl {
     let mut hasher = DefaultHasher::new();
     (pool, step).hash(&mut hasher);
     [AdaptiveTtl::Declared, AdaptiveTtl::Calm, AdaptiveTtl::Risky(Risk::Down)][hasher.finish() as usize % 3]
@@ -124,7 +124,7 @@ fn assert_same(revised: &ServingState, compiled: &ServingState, context: &str) {
     assert_eq!(ours.steer_pools().len(), theirs.steer_pools().len(), "{context}");
     let of_place = |(pool, info): (&fairway_zones::steer::SteerPool, &PoolInfo)| *pool.name() == info.name;
     assert!(ours.steer_pools().iter().zip(ours.pool_infos()).all(of_place), "{context}");
-    assert!(ours.heeds_load() || !ours.steer_pools().iter().any(|pool| pool.is_balanced()), "{context}");
+    assert!(ours.uses_load() || !ours.steer_pools().iter().any(|pool| pool.is_balanced()), "{context}");
     assert_eq!(revised.runtime.id(), compiled.runtime.id(), "conditions' id, {context}");
     let ((responses, explained, counted), expected) = (said(revised), said(compiled));
     assert!(responses == expected.0, "responses, {context}");
@@ -181,24 +181,24 @@ impl Story {
     fn check(&mut self, what: &str, change: &dyn Fn(&mut DesiredState), pools: &[u64], names: &[&str]) {
         let (mut after, options) = (self.wish.clone(), ServerOptions::default());
         change(&mut after);
-        let touched = Touched {
+        let touched = ChangedItems {
             pools: pools.iter().map(|number| plain(*number).name).collect(),
             names: names.iter().map(|name| owner(name)).collect(),
             records: BTreeSet::new(),
         };
-        let made = revise(&self.wish, &after, &touched, &options, &self.snapshot);
-        let made = serving(made.unwrap_or_else(|| panic!("{what}: left to the whole compilation")), None, 1);
+        let reuse = revise(&self.wish, &after, &touched, &options, &self.snapshot);
+        let reuse = serving(reuse.unwrap_or_else(|| panic!("{what}: left to the whole compilation")), None, 1);
         let expected = compile(&after, &zones(), &options, None).unwrap().0;
         let expected = serving(expected, None, 1);
-        assert_same(&made, &expected, what);
-        for pace in [AdaptiveTtl::Calm, AdaptiveTtl::Risky(Risk::Down)] {
-            let paced = |ServingState { snapshot, runtime }: &ServingState| ServingState {
+        assert_same(&reuse, &expected, what);
+        for adaptive_ttl in [AdaptiveTtl::Calm, AdaptiveTtl::Risky(Risk::Down)] {
+            let is_adaptive = |ServingState { snapshot, runtime }: &ServingState| ServingState {
                 snapshot: Arc::clone(snapshot),
-                runtime: Arc::new(runtime.with_paces(snapshot, |_| pace)),
+                runtime: Arc::new(runtime.with_adaptive_ttls(snapshot, |_| adaptive_ttl)),
             };
-            assert_same(&paced(&made), &paced(&expected), what);
+            assert_same(&is_adaptive(&reuse), &is_adaptive(&expected), what);
         }
-        (self.snapshot, self.wish) = (made.snapshot, after);
+        (self.snapshot, self.wish) = (reuse.snapshot, after);
     }
 }
 
@@ -306,12 +306,13 @@ fn a_thousand_pools_are_compiled_again_for_targets_that_move_and_no_more() {
         let mut after = wish.clone();
         take(&mut after, 0);
         after.names.remove(&owner("m0."));
-        let touched = Touched { pools: [plain(0).name].into(), names: [owner("m0.")].into(), records: BTreeSet::new() };
-        let made = revise(&wish, &after, &touched, &options, &snapshot);
-        assert_eq!(made.is_some(), is_revised, "{count}");
+        let touched =
+            ChangedItems { pools: [plain(0).name].into(), names: [owner("m0.")].into(), records: BTreeSet::new() };
+        let reuse = revise(&wish, &after, &touched, &options, &snapshot);
+        assert_eq!(reuse.is_some(), is_revised, "{count}");
         let expected = compile(&after, &zones(), &options, None).unwrap().0;
-        if let Some(made) = made {
-            assert_same(&serving(made, None, 1), &serving(expected, None, 1), "all pools have moved");
+        if let Some(reuse) = reuse {
+            assert_same(&serving(reuse, None, 1), &serving(expected, None, 1), "all pools have moved");
         }
     }
 }
@@ -363,19 +364,19 @@ fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
     };
     let mut wish = world();
     for (number, clusters) in [(0, &[0, 1][..]), (1, &[0, 2]), (2, &[4])] {
-        let mut made = pool(number, clusters);
+        let mut reuse = pool(number, clusters);
         // By their names, which are then names of the upper layer.
-        made.mode = if number == 2 { AnswerMode::Cname } else { AnswerMode::Address };
+        reuse.mode = if number == 2 { AnswerMode::Cname } else { AnswerMode::Address };
         let name = owner(&format!("n{number}."));
-        wish.names.insert(name.clone(), SteeredName { name, pool: made.name.clone(), ttl: None });
-        wish.pools.insert(made.name.clone(), made);
+        wish.names.insert(name.clone(), SteeredName { name, pool: reuse.name.clone(), ttl: None });
+        wish.pools.insert(reuse.name.clone(), reuse);
     }
     ["gap.", "y.deep.gap."].iter().for_each(|name| put(&mut wish, name, 0));
     let snapshot = compile(&wish, &zones, &options, None).unwrap().0;
     let is_left = |change: &dyn Fn(&mut DesiredState), pools: &[&str], names: &[&str], options: &ServerOptions| {
         let mut after = wish.clone();
         change(&mut after);
-        let touched = Touched {
+        let touched = ChangedItems {
             pools: pools.iter().map(|name| PoolName::new(name).unwrap()).collect(),
             names: names.iter().map(|name| owner(name)).collect(),
             records: BTreeSet::new(),
@@ -435,17 +436,18 @@ fn play(edits: &[u64]) -> Result<(u32, u32), TestCaseError> {
             touched.names.extend(more.names);
             touched.records.extend(more.records);
         }
-        if touched == Touched::default() || after.violations().iter().any(|problem| problem.severity == Severity::Error)
+        if touched == ChangedItems::default()
+            || after.violations().iter().any(|problem| problem.severity == Severity::Error)
         {
             continue;
         }
-        let made = revise(&wish, &after, &touched, &options, &revised.snapshot);
+        let reuse = revise(&wish, &after, &touched, &options, &revised.snapshot);
         let Ok(expected) = whole(&after) else {
-            prop_assert!(made.is_none(), "at fault, and revised: {:?}", touched);
+            prop_assert!(reuse.is_none(), "at fault, and revised: {:?}", touched);
             continue;
         };
-        (narrow, played) = (narrow + u32::from(made.is_some()), played + 1);
-        let next = made.unwrap_or_else(|| recompile(&after, &options, &revised.snapshot).unwrap().0);
+        (narrow, played) = (narrow + u32::from(reuse.is_some()), played + 1);
+        let next = reuse.unwrap_or_else(|| recompile(&after, &options, &revised.snapshot).unwrap().0);
         revised = serving(next, Some(&revised), step);
         compiled = serving(expected, Some(&compiled), step);
         assert_same(&revised, &compiled, &format!("step {step}: {touched:?}"));

@@ -6,7 +6,7 @@ use fairway_api_types::explain_wire::{
 use fairway_model::{Eligibility, OverrideAction};
 use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
-    steer::{self, AddressNote, Answer, Basis, HashInput, MemberNote, Reach},
+    steer::{self, AddressNote, Answer, Assignment, Basis, HashInput, MemberNote},
 };
 
 use crate::explain_words::{candidacy, hex, percent, policy_steps, scope_reason};
@@ -84,11 +84,11 @@ pub(crate) fn pool_choice(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex)
         HashInput::Draw(_) => "draw".to_owned(),
     };
     let cluster = |number: &u8| pool.members[usize::from(*number)].cluster.to_string();
-    let assignment = pool.reach.map(|reach| match reach {
-        Reach::Near => "local",
-        Reach::Spill => "overflow",
-        Reach::Pinned => "pinned",
-        Reach::Rest => "remainder",
+    let assignment = pool.assignment.map(|assignment| match assignment {
+        Assignment::Local => "local",
+        Assignment::Overflow => "overflow",
+        Assignment::Pinned => "pinned",
+        Assignment::Remainder => "remainder",
     });
     PoolChoice {
         name: pool.pool.to_string(),
@@ -97,8 +97,8 @@ pub(crate) fn pool_choice(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex)
         location: location(pool),
         groups: pool.proof.groups.iter().map(|group| group.iter().map(cluster).collect()).collect(),
         assignment: assignment.map(str::to_owned),
-        assignment_text: pool.reach.map(|reach| reach.to_string()),
-        pinned_to: pool.proof.held_by.as_ref().map(cluster),
+        assignment_text: pool.assignment.map(|assignment| assignment.to_string()),
+        pinned_to: pool.proof.pinned_to.as_ref().map(cluster),
         seed: hex(pool.proof.seed),
         key: hex(pool.proof.pool_key),
         chosen: pool.choice.members.as_slice().iter().map(cluster).collect(),
@@ -122,22 +122,22 @@ fn member_choice(member: &MemberNote, cause: &dyn Fn(TargetIndex) -> Option<Stri
         is_in: member.reason.is_in(),
         reason: member.why(),
         schedule: member.schedule.as_ref().map(|schedule| schedule.to_string()),
-        candidacy: member.sight.map(|sight| candidacy(sight).to_owned()),
+        candidacy: member.candidacy.map(|is| candidacy(is).to_owned()),
         key: hex(member.terms.key),
         effective_weight: member.terms.share,
         acceptance: member.terms.acceptance.map(|taken| Acceptance { local: taken.local, overflow: taken.overflow }),
-        acceptance_test: member.offer.map(acceptance_test),
+        acceptance_test: member.acceptance_test.map(acceptance_test),
         addresses: member.addresses.iter().map(|note| address_health(note, cause(note.target))).collect(),
     }
 }
 
-fn acceptance_test(offer: steer::Offer) -> AcceptanceTest {
+fn acceptance_test(test: steer::AcceptanceTest) -> AcceptanceTest {
     AcceptanceTest {
-        share: if offer.near { "local" } else { "overflow" }.to_owned(),
-        acceptance: offer.acceptance,
-        percent: percent(offer.acceptance),
-        draw: offer.draw,
-        accepted: offer.is_taken(),
+        share: if test.near { "local" } else { "overflow" }.to_owned(),
+        acceptance: test.acceptance,
+        percent: percent(test.acceptance),
+        draw: test.draw,
+        accepted: test.is_accepted(),
     }
 }
 
@@ -146,8 +146,8 @@ fn location(pool: &steer::Explanation) -> ClientLocation {
     ClientLocation {
         network: client.network().to_string(),
         block: place.block.map(|block| block.to_string()),
-        class: place.row,
-        classes: place.rows,
+        class: place.class,
+        classes: place.classes,
         scope: client.scope(),
         scope_reason: scope_reason(pool),
     }

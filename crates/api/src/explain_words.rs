@@ -1,7 +1,7 @@
 //! Texts of explanations.
 
 use fairway_model::{Policy, Rank, Selection};
-use fairway_zones::steer::{Explanation, HashInput, Sight};
+use fairway_zones::steer::{Candidacy, Explanation, HashInput};
 
 /// Returns the reason of the ECS scope of a pool's answer.
 pub(crate) fn scope_reason(pool: &Explanation) -> String {
@@ -42,14 +42,14 @@ pub(crate) fn policy_steps(policy: &Policy) -> Vec<String> {
 }
 
 /// Returns the candidacy of a member as one word.
-pub(crate) fn candidacy(sight: Sight) -> &'static str {
+pub(crate) fn candidacy(sight: Candidacy) -> &'static str {
     match sight {
-        Sight::Candidate => "candidate",
-        Sight::Part => "partial",
-        Sight::Elsewhere => "elsewhere",
-        Sight::Excluded => "excluded",
-        Sight::Closed => "closed",
-        Sight::Unfit => "ineligible",
+        Candidacy::Candidate => "candidate",
+        Candidacy::Partial => "partial",
+        Candidacy::Elsewhere => "elsewhere",
+        Candidacy::Excluded => "excluded",
+        Candidacy::Closed => "closed",
+        Candidacy::Ineligible => "ineligible",
     }
 }
 

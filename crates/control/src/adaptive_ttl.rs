@@ -82,8 +82,8 @@ impl AdaptiveTtls {
             let state = self.states.get(&snapshot.pool_infos()[number].name);
             state.map_or(AdaptiveTtl::Declared, |state| state.ttl)
         };
-        let differs = self.pools.iter().any(|number| runtime.pace(*number) != ttl(*number));
-        differs.then(|| runtime.with_paces(snapshot, ttl))
+        let differs = self.pools.iter().any(|number| runtime.adaptive_ttl(*number) != ttl(*number));
+        differs.then(|| runtime.with_adaptive_ttls(snapshot, ttl))
     }
 }
 
@@ -121,7 +121,7 @@ fn gravest_risk(
     let is_loaded = pool.is_balanced() && balance.risk_level() == Caution::Short;
     // Caches would keep an answer with the long TTL beyond the schedule transition.
     let kept = Duration::from_secs(snapshot.pool_infos()[number].ttl_max().secs().into()) + CHECK_PERIOD;
-    let is_scheduled = runtime.next_turn(pool).is_some_and(|transition| transition.since(now) <= kept);
+    let is_scheduled = runtime.next_schedule_change(pool).is_some_and(|transition| transition.since(now) <= kept);
     let others = [
         is_exhausted.then_some(Risk::Drain),
         is_loaded.then_some(Risk::Load),

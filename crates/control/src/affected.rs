@@ -10,7 +10,7 @@ use std::{
 
 use fairway_model::{ClusterName, DesiredState, MonitorName, Name, PoolName, RecordSet, SharedMap, Subject};
 use fairway_providers::plain_name;
-use fairway_zones::{Snapshot, Touched};
+use fairway_zones::{ChangedItems, Snapshot};
 
 use super::{
     configured::{Configured, Files, Previous},
@@ -39,7 +39,7 @@ pub(crate) struct Part {
     /// Names, as text, whose webhook contributions are merged again.
     pub(crate) texts: BTreeSet<String>,
     /// Pools, names and records.
-    pub(crate) touched: Touched,
+    pub(crate) touched: ChangedItems,
     clusters: BTreeSet<ClusterName>,
     pub(crate) monitors: BTreeSet<MonitorName>,
 }
@@ -202,7 +202,7 @@ impl Part {
 
     /// Returns the keys of the declared objects whose elements are affected.
     pub(crate) fn object_keys(&self) -> BTreeSet<Key> {
-        let Touched { pools, names, records } = &self.touched;
+        let ChangedItems { pools, names, records } = &self.touched;
         let pools = pools.iter().cloned().map(Subject::Pool);
         let names = names.iter().cloned().map(Subject::Name);
         let clusters = self.clusters.iter().cloned().map(Subject::Cluster);
@@ -259,14 +259,14 @@ impl Part {
     }
 
     fn len(&self) -> usize {
-        let Touched { pools, names, records } = &self.touched;
+        let ChangedItems { pools, names, records } = &self.touched;
         pools.len() + names.len() + records.len() + self.intents.len() + self.texts.len()
     }
 }
 
 /// Returns which pools, names and records differ between two states of the files, or `None` if anything else does.
-fn changed_in_files(before: &Arc<DesiredState>, after: &Arc<DesiredState>) -> Option<Touched> {
-    let mut touched = Touched::default();
+fn changed_in_files(before: &Arc<DesiredState>, after: &Arc<DesiredState>) -> Option<ChangedItems> {
+    let mut touched = ChangedItems::default();
     if Arc::ptr_eq(before, after) {
         return Some(touched);
     }
@@ -303,7 +303,7 @@ fn picked_few<K: Ord + Clone, V: Clone>(from: &BTreeMap<K, V>, keys: &BTreeSet<K
 
 /// Returns the names that a pool answers in a snapshot.
 pub(crate) fn names_of<'s>(snapshot: &'s Snapshot, pool: &PoolName) -> Vec<&'s Name> {
-    snapshot.places_of(pool).flat_map(|place| &snapshot.pool_infos()[place].names).collect()
+    snapshot.indices_of(pool).flat_map(|place| &snapshot.pool_infos()[place].names).collect()
 }
 
 /// Affected parts that are always merged separately. Above that, and above a quarter of everything that is served, merging everything costs

@@ -30,7 +30,7 @@ use fairway_health::{
 };
 use fairway_model::{ClusterName, DesiredState, PoolName, Shares, Timestamp};
 use fairway_store::{Leadership, SavedBalance, encode_decision};
-use fairway_zones::{Asked, RuntimeState, ServingState, Snapshot};
+use fairway_zones::{DemandSample, RuntimeState, ServingState, Snapshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 pub use self::leader::LeaderStatus;
@@ -136,7 +136,7 @@ impl Balance {
     }
 
     /// Adds the demand of one answer. No step may run.
-    pub(crate) fn add_demand(&mut self, answer: &Asked, snapshot: &Snapshot, now: Instant) {
+    pub(crate) fn add_demand(&mut self, answer: &DemandSample, snapshot: &Snapshot, now: Instant) {
         let Some(running) = &mut self.running else { return };
         if let Work::Idle(learnt) = &mut running.work {
             learnt.add_demand(answer, &running.numbers, snapshot, now);

@@ -12,7 +12,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, PoolName, Severity, Timestamp};
-use fairway_zones::{ServerOptions, Snapshot, Touched, compile, recompile, revise};
+use fairway_zones::{ChangedItems, ServerOptions, Snapshot, compile, recompile, revise};
 
 use super::{
     affected::{Affected, names_of},
@@ -152,7 +152,7 @@ impl Job<'_> {
         let desired = &merged.desired;
         let problems = match (affected.part(), self.sources.previous) {
             (Some(part), Some(previous)) => {
-                let Touched { pools, names, records } = &part.touched;
+                let ChangedItems { pools, names, records } = &part.touched;
                 let of_pools = pools.iter().flat_map(|pool| names_of(&previous.snapshot, pool));
                 let names: BTreeSet<&Name> = names.iter().chain(of_pools).collect();
                 desired.violations_of(&part.monitors, pools, names, records)
@@ -202,7 +202,7 @@ impl Job<'_> {
 struct CompiledSnapshot {
     snapshot: Snapshot,
     warnings: Vec<Diagnostic>,
-    touched: Option<Touched>,
+    touched: Option<ChangedItems>,
     is_incremental: bool,
 }
 
@@ -224,7 +224,7 @@ fn options(settings: &Settings) -> ServerOptions {
 }
 
 /// Returns the pools that changed, or answer other names than before.
-fn affected_pools(before: &DesiredState, after: &DesiredState, touched: &Touched) -> BTreeSet<PoolName> {
+fn affected_pools(before: &DesiredState, after: &DesiredState, touched: &ChangedItems) -> BTreeSet<PoolName> {
     let of_names = touched.names.iter().flat_map(|name| [before.names.get(name), after.names.get(name)]);
     of_names.flatten().map(|steered| steered.pool.clone()).chain(touched.pools.iter().cloned()).collect()
 }

@@ -11,7 +11,7 @@ use fairway_model::{
 };
 use fairway_store::objects::Key;
 use fairway_zonefile::ZoneData;
-use fairway_zones::{Snapshot, Touched};
+use fairway_zones::{ChangedItems, Snapshot};
 
 use super::{
     contributed::{Contributed, RejectedNames},
@@ -154,7 +154,7 @@ pub struct Compiled {
     /// Its snapshot.
     pub snapshot: Snapshot,
     /// What was merged and checked; `None` if that was everything.
-    pub touched: Option<Touched>,
+    pub touched: Option<ChangedItems>,
     /// True if only that was compiled, which leaves little memory to give back.
     pub is_incremental: bool,
 }

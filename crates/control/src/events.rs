@@ -8,7 +8,7 @@ use std::{
 use fairway_health::{HealthTransition, load::LoadUpdate};
 use fairway_model::HealthStatus;
 use fairway_store::Leadership;
-use fairway_zones::{MemberTurn, RuntimeState, ServingState};
+use fairway_zones::{RuntimeState, ScheduleChange, ServingState};
 use tokio::sync::broadcast;
 
 use super::{actor::Actor, drains::fully_overridden, lifecycle::Moment, runtime::Event, shared::AppliedTransition};
@@ -84,7 +84,7 @@ impl Actor {
             return;
         }
         for tally in self.shared.queries.by_thread() {
-            tally.take_asked(|asked| self.inputs.balance.add_demand(&asked, &state.snapshot, now.monotonic));
+            tally.take_demand_samples(|asked| self.inputs.balance.add_demand(&asked, &state.snapshot, now.monotonic));
         }
     }
 
@@ -177,13 +177,13 @@ impl Actor {
     /// Logs and counts the members that schedules opened or closed.
     fn log_schedules(&self, state: &ServingState, before: &RuntimeState, after: &RuntimeState) {
         let counts = &self.shared.counts;
-        for MemberTurn { pool, cluster, turn } in after.turned(&state.snapshot, before) {
-            let (to, counter) = match turn.turn.open {
+        for ScheduleChange { pool, cluster, status } in after.schedule_changes(&state.snapshot, before) {
+            let (to, counter) = match status.state.open {
                 true => ("open", &counts.schedules_opened),
                 false => ("closed", &counts.schedules_closed),
             };
             counter.fetch_add(1, Relaxed);
-            let until = turn.until.as_deref().unwrap_or_default();
+            let until = status.until.as_deref().unwrap_or_default();
             tracing::info!(%pool, %cluster, to, until, "schedule transition");
         }
     }

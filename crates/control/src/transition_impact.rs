@@ -110,7 +110,7 @@ fn pool_impact(state: &ServingState, before: &RuntimeState, numbers: &[usize], s
 
 /// Returns the part of the clients with another answer, and the shares of clusters.
 fn shares(pool: &SteerPool, before: &RuntimeState, after: &RuntimeState, count: usize) -> (f64, Vec<ShareChange>) {
-    let kind = pool.usual_kind();
+    let kind = pool.answerable_kind();
     let first = |runtime: &RuntimeState, client, draw: Draw| {
         pool.choose(kind, runtime, client, draw, &mut ()).members.as_slice().first().copied()
     };

@@ -115,7 +115,8 @@ impl TargetUses {
     ) -> Option<PoolTargets> {
         let infos = snapshot.pool_infos();
         // The zones of one compiled pool have the same monitors, so its first name stands for all.
-        let mut names: Vec<_> = snapshot.places_of(&pool.name).filter_map(|place| infos[place].names.first()).collect();
+        let mut names: Vec<_> =
+            snapshot.indices_of(&pool.name).filter_map(|place| infos[place].names.first()).collect();
         if names.is_empty() {
             return None;
         }

@@ -36,7 +36,7 @@ fn refer(entries: &mut EntryWriter, entry: u32, octets: usize, origin_len: usize
     let Some((number, set)) = set_of(entries, entry, Rtype::NS) else { return };
     let mut answer = AnswerDraft::new(Rtype::NS, origin_len);
     answer.add(set, Some(AnswerPlace::BeforeNameEnd(octets)), Section::Authority);
-    for extra in set.rest().iter().flat_map(|rest| &extras[rest.extras()]) {
+    for extra in set.details().iter().flat_map(|rest| &extras[rest.extras()]) {
         answer.add(entries.set(extra.set), Some(AnswerPlace::Within(extra.at as usize)), Section::Additional);
     }
     keep(entries, number, &[answer]);
@@ -45,9 +45,9 @@ fn refer(entries: &mut EntryWriter, entry: u32, octets: usize, origin_len: usize
 /// Makes the answers of a CNAME that leads to records which are all that is to be said.
 fn follow(entries: &mut EntryWriter, entry: u32, origin_len: usize) {
     let Some((number, alias)) = set_of(entries, entry, Rtype::CNAME) else { return };
-    let Some(target) = alias.rest().and_then(|rest| rest.target()) else { return };
+    let Some(target) = alias.details().and_then(|rest| rest.target()) else { return };
     let sets = entries.sets_of(target).map(|(_, set)| set);
-    let answers = sets.filter(|set| set.is_plain() && set.rtype() != Rtype::CNAME).map(|set| {
+    let answers = sets.filter(|set| set.is_verbatim() && set.rtype() != Rtype::CNAME).map(|set| {
         let mut answer = AnswerDraft::new(set.rtype(), origin_len);
         answer.add(alias, None, Section::Answer);
         // The target's name begins behind the owner (2), type, class, TTL and length (10).

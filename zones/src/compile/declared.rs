@@ -4,8 +4,8 @@ use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, PoolName, Reco
 
 use super::{
     names::is_wildcard,
-    sets::{self, TooLarge, Whose},
-    upper::{CONFIGURATION, Mixed},
+    sets::{self, SetContext, TooLarge},
+    upper::{CONFIGURATION, PoolConflict},
 };
 use crate::{
     entries::{EntryWriter, Node, RrSet},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What is at the name of a declared set beside it.
-pub(super) struct Beside<'a> {
+pub(super) struct AtName<'a> {
     /// What the zones' text says there.
     pub(super) text: Option<Node<'a>>,
     /// What steers the name.
@@ -24,13 +24,13 @@ pub(super) struct Beside<'a> {
 ///
 /// What stands in a zone's text and what is steered holds against what is declared, and what lies below a delegation or DNAME against
 /// that: so no set that is served is taken away by one that is declared later.
-pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, beside: &Beside<'_>) -> Option<(String, &'static str)> {
+pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, at_name: &AtName<'_>) -> Option<(String, &'static str)> {
     let (name, rtype) = (&set.name, set.rtype);
     let told = |what: String, hint| Some((what, hint));
     if !rtype.is_declarable() {
         return told(format!("{name} {rtype}: records of this type cannot be declared"), "take it out");
     }
-    let in_text = |wanted: Rtype| beside.text.is_some_and(|node| node.set(wanted).is_some());
+    let in_text = |wanted: Rtype| at_name.text.is_some_and(|node| node.set(wanted).is_some());
     if in_text(rtype) {
         return told(format!("{name} {rtype} stands in the zone file, which holds"), "change it there");
     }
@@ -38,15 +38,15 @@ pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, beside: &Beside<'
         let what = format!("{name} has a CNAME in the zone file, and nothing can stand beside that");
         return told(what, "take one of the two out (RFC 1034 section 3.6.2)");
     }
-    if let Some((steered, pool)) = &beside.steered
-        && Mixed::of(rtype, steered).is_some()
+    if let Some((steered, pool)) = &at_name.steered
+        && PoolConflict::of(rtype, steered).is_some()
     {
         let what = format!("{name} {rtype}: pool {pool} answers this name");
         return told(what, "take the record out, or the name out of the steered names");
     }
     let others = desired.records_at(name).map(|set| set.rtype).filter(|other| *other != rtype);
-    let has_text = beside.text.is_some_and(|node| node.set_count() > 0);
-    if rtype == Rtype::CNAME && (has_text || beside.steered.is_some() || others.clone().next().is_some()) {
+    let has_text = at_name.text.is_some_and(|node| node.set_count() > 0);
+    if rtype == Rtype::CNAME && (has_text || at_name.steered.is_some() || others.clone().next().is_some()) {
         let what = format!("{name} has other records, and nothing can stand beside a CNAME");
         return told(what, "take one of the two out (RFC 1034 section 3.6.2)");
     }
@@ -55,7 +55,8 @@ pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, beside: &Beside<'
     }
     let is_delegation = rtype == Rtype::NS;
     let mut hidden = others.filter(|other| is_delegation && *other != Rtype::DS);
-    if beside.text.is_some() || beside.steered.is_some() || hidden.next().is_some() || has_names_below(desired, name) {
+    if at_name.text.is_some() || at_name.steered.is_some() || hidden.next().is_some() || has_names_below(desired, name)
+    {
         let what = format!("{name} {rtype} would hide what is there already, or below it");
         return told(what, "take that out first, or put the record into the zone file");
     }
@@ -98,9 +99,9 @@ pub(super) fn write<'e>(
     set: &RecordSet,
     origin: &Name,
 ) -> Result<RrSet<'e>, TooLarge> {
-    let whose = Whose { origin, node: None };
+    let context = SetContext { origin, node: None };
     let rdatas = set.rdatas.iter().map(|rdata| &**rdata);
-    let number = sets::write(entries, set.rtype, set.ttl.secs(), rdatas, whose, &mut Vec::new())?;
+    let number = sets::write(entries, set.rtype, set.ttl.secs(), rdatas, context, &mut Vec::new())?;
     entries.count_set(entry);
     Ok(entries.set(number))
 }

@@ -52,12 +52,12 @@ fn declared_records_answer_as_if_the_zone_file_had_them() {
         let options = ServerOptions::default();
         let wish = desired(&["shop.", "m.in."]);
         let expected = compile(&wish, &in_file, &options, None).unwrap().0;
-        let made =
+        let reuse =
             compile(&with(wish, &sets), &apart, &options, None).unwrap_or_else(|faults| panic!("{case}: {faults:?}"));
-        let (made, expected) = (answers(made.0, NAMES, &TYPES), answers(expected, NAMES, &TYPES));
+        let (reuse, expected) = (answers(reuse.0, NAMES, &TYPES), answers(expected, NAMES, &TYPES));
         // Sets of a name come in another order, and that of records in a set is nobody's.
-        assert_eq!(made.len(), expected.len());
-        for (made, expected) in made.iter().zip(&expected) {
+        assert_eq!(reuse.len(), expected.len());
+        for (reuse, expected) in reuse.iter().zip(&expected) {
             let sorted = |octets: &[u8]| {
                 let message = crate::decode(octets).unwrap();
                 let mut records: Vec<String> =
@@ -65,7 +65,7 @@ fn declared_records_answer_as_if_the_zone_file_had_them() {
                 records.sort();
                 (message.rcode.to_string(), records)
             };
-            assert_eq!(sorted(made), sorted(expected), "case {case}");
+            assert_eq!(sorted(reuse), sorted(expected), "case {case}");
         }
     }
 }

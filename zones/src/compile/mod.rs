@@ -2,10 +2,10 @@
 
 mod answers;
 mod declared;
+mod incremental;
 mod names;
-mod place;
+mod nodes;
 mod records;
-mod revise;
 mod sets;
 mod steered;
 mod upper;
@@ -64,7 +64,7 @@ pub fn recompile(
 
 /// What a wish has changed, added or removed since it was compiled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
+pub struct ChangedItems {
     /// Pools.
     pub pools: BTreeSet<PoolName>,
     /// Steered names.
@@ -82,14 +82,14 @@ pub struct Touched {
 pub fn revise(
     before: &DesiredState,
     after: &DesiredState,
-    touched: &Touched,
+    touched: &ChangedItems,
     options: &ServerOptions,
     previous: &Snapshot,
 ) -> Option<Snapshot> {
     if *options != previous.options {
         return None;
     }
-    revise::Reviser::new(before, after, previous).make(touched)
+    incremental::IncrementalCompiler::new(before, after, previous).make(touched)
 }
 
 /// Most zones: their numbers have 16 bits.

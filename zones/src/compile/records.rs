@@ -5,8 +5,8 @@ use fairway_zonefile::ZoneData;
 
 use super::{
     names::Names,
-    place::{Origins, Placed},
-    sets::{self, Mention, TooLarge, Whose},
+    nodes::{Origins, RecordAtNode},
+    sets::{self, Mention, SetContext, TooLarge},
 };
 use crate::{
     entries::{EntryWriter, Extra, Head, Node},
@@ -31,7 +31,7 @@ pub(super) fn compile(zones: &[ZoneData]) -> (TextLayer, Vec<Diagnostic>) {
 pub(super) struct Compiler<'a> {
     pub(super) origins: Origins<'a>,
     pub(super) names: Names<'a>,
-    pub(super) placed: Vec<Placed>,
+    pub(super) at_nodes: Vec<RecordAtNode>,
     pub(super) entries: EntryWriter,
     /// The entry of each name.
     pub(super) numbers: Vec<u32>,
@@ -53,7 +53,7 @@ impl<'a> Compiler<'a> {
         Self {
             origins,
             names,
-            placed: Vec::with_capacity(records),
+            at_nodes: Vec::with_capacity(records),
             entries: EntryWriter::default(),
             numbers: Vec::new(),
             mentions: Vec::new(),
@@ -65,18 +65,18 @@ impl<'a> Compiler<'a> {
 
     /// Writes each name with its record sets.
     fn build_entries(&mut self) {
-        self.placed.sort_by_key(|p| (p.node, p.rtype, p.zone, p.record));
-        let placed = std::mem::take(&mut self.placed);
+        self.at_nodes.sort_by_key(|p| (p.node, p.rtype, p.zone, p.record));
+        let at_nodes = std::mem::take(&mut self.at_nodes);
         self.entries.reserve(self.names.drafts.len() * OCTETS_USUAL);
         self.numbers.reserve_exact(self.names.drafts.len());
-        let mut rest = &placed[..];
+        let mut rest = &at_nodes[..];
         for node in 0..self.names.drafts.len() as u32 {
             let own = rest.iter().take_while(|p| p.node == node).count();
             let (own, others) = rest.split_at(own);
             rest = others;
             self.build_entry(node, own);
         }
-        self.placed = placed;
+        self.at_nodes = at_nodes;
         self.link_entries();
     }
 
@@ -97,17 +97,17 @@ impl<'a> Compiler<'a> {
     /// The CNAME of an entry, and the entry it leads to if that is an open one.
     fn alias_of(&self, entry: u32) -> Option<(u32, u32)> {
         let (number, set) = self.entries.sets_of(entry).find(|(_, set)| set.rtype() == Rtype::CNAME)?;
-        let alias = set.rest()?.alias()?;
+        let alias = set.details()?.alias()?;
         let target = self.names.find_hashed(alias.name, alias.hash)? as usize;
         self.names.drafts[target].is(Node::OPEN).then_some((number, self.numbers[target]))
     }
 
-    fn build_entry(&mut self, node: u32, placed: &[Placed]) {
+    fn build_entry(&mut self, node: u32, at_nodes: &[RecordAtNode]) {
         let draft = &self.names.drafts[node as usize];
         let head = Head { flags: draft.flags, zone: draft.zone, steered: 0 };
         let (hash, number) = (draft.hash, self.entries.begin_entry(draft.name, head));
         self.numbers.push(number);
-        for group in placed.chunk_by(|a, b| a.rtype == b.rtype) {
+        for group in at_nodes.chunk_by(|a, b| a.rtype == b.rtype) {
             if let Some(set) = self.build_set(node, group) {
                 self.entries.count_set(number);
                 self.id = self.id.wrapping_add(mix(digest(self.entries.set(set).records()) ^ hash));
@@ -115,7 +115,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn build_set(&mut self, node: u32, group: &[Placed]) -> Option<u32> {
+    fn build_set(&mut self, node: u32, group: &[RecordAtNode]) -> Option<u32> {
         let Self { origins, names, entries, mentions, faults, .. } = self;
         let rtype = group[0].rtype;
         let records = || group.iter().map(|p| origins.record(p));
@@ -123,11 +123,11 @@ impl<'a> Compiler<'a> {
         let ttl = records().map(|r| r.ttl.secs()).min().unwrap_or(0);
         // The zone the name is in; a parent's DS has no names in it.
         let origin = &origins.zones[usize::from(names.drafts[node as usize].zone)].origin;
-        let whose = Whose { origin, node: Some(node) };
-        match sets::write(entries, rtype, ttl, records().map(|r| &*r.rdata), whose, mentions) {
+        let context = SetContext { origin, node: Some(node) };
+        match sets::write(entries, rtype, ttl, records().map(|r| &*r.rdata), context, mentions) {
             Ok(number) => Some(number),
             Err(too_large) => {
-                let what = too_large.told(&origins.record(&group[0]).owner, rtype);
+                let what = too_large.message(&origins.record(&group[0]).owner, rtype);
                 faults.push(Diagnostic::error(origins.place(&group[0]), what, TooLarge::hint()));
                 None
             }
@@ -154,9 +154,9 @@ impl<'a> Compiler<'a> {
                 Some(u32::from_be_bytes(rdata[at..at + 4].try_into().ok()?))
             };
             let ttl = soa.map_or(0, |soa| soa.ttl.secs()).min(field(4).unwrap_or(0));
-            let whose = Whose { origin: &zone.origin, node: None };
+            let context = SetContext { origin: &zone.origin, node: None };
             let rdatas = std::iter::once(rdata);
-            let negative = sets::write(&mut self.entries, Rtype::SOA, ttl, rdatas, whose, &mut self.mentions);
+            let negative = sets::write(&mut self.entries, Rtype::SOA, ttl, rdatas, context, &mut self.mentions);
             self.zones.push(Zone {
                 origin: zone.origin.clone(),
                 serial: field(20).unwrap_or(0),

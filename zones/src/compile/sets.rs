@@ -11,7 +11,7 @@ use crate::{
 
 /// Whom a record set is written for.
 #[derive(Clone, Copy)]
-pub(super) struct Whose<'n> {
+pub(super) struct SetContext<'n> {
     /// The apex that names in the records are compressed against; the root for none.
     pub(super) origin: &'n Name,
     /// Number of the name that owns the set; none for those that no name owns.
@@ -37,7 +37,7 @@ pub(super) struct TooLarge(pub(super) usize);
 
 impl TooLarge {
     /// What is said about a set of this name and type.
-    pub(super) fn told(&self, name: &Name, rtype: Rtype) -> String {
+    pub(super) fn message(&self, name: &Name, rtype: Rtype) -> String {
         format!("the {rtype} records of {name} take {} octets", self.0)
     }
 
@@ -56,7 +56,7 @@ pub(super) fn write<'a>(
     rtype: Rtype,
     ttl: u32,
     rdatas: impl Iterator<Item = &'a [u8]>,
-    whose: Whose<'_>,
+    context: SetContext<'_>,
     mentions: &mut Vec<Mention>,
 ) -> Result<u32, TooLarge> {
     let (set, mentioned) = (entries.begin_set(), mentions.len());
@@ -72,14 +72,14 @@ pub(super) fn write<'a>(
         let ([t0, t1], [l0, l1, l2, l3]) = (rtype.0.to_be_bytes(), ttl.to_be_bytes());
         entries.extend(&[0xc0, 12, t0, t1, 0, 1, l0, l1, l2, l3, 0, 0]);
         let rdata_at = entries.record_octets();
-        if let Some(node) = whose.node
+        if let Some(node) = context.node
             && let Some((skip, target)) = mentioned_in(rtype, rdata)
         {
             // Compressed or not, the name begins where it does in RDATA: what stands before it is never shortened.
             let at = if target.is_some() { (rdata_at + skip) as u32 } else { Extra::OWNER };
             mentions.push(Mention { node, set, rtype, at, target });
         }
-        write_rdata(entries, rtype, rdata, whose.origin);
+        write_rdata(entries, rtype, rdata, context.origin);
         let length = entries.record_octets() - rdata_at;
         entries.overwrite(rdata_at - 2, length as u16);
         if alias.is_none() && matches!(rtype, Rtype::CNAME | Rtype::DNAME) {
@@ -104,8 +104,8 @@ pub(super) fn write_small<'a>(
     ttl: Ttl,
     rdatas: impl Iterator<Item = &'a [u8]>,
 ) -> u32 {
-    let whose = Whose { origin: &Name::root(), node: None };
-    write(entries, rtype, ttl.secs(), rdatas, whose, &mut Vec::new())
+    let context = SetContext { origin: &Name::root(), node: None };
+    write(entries, rtype, ttl.secs(), rdatas, context, &mut Vec::new())
         .unwrap_or_else(|_| unreachable!("at most 255 members of 8 addresses, or 16 fallback addresses: 57,120 octets"))
 }
 

@@ -9,14 +9,14 @@ use fairway_model::{
 
 use super::{sets, upper::CONFIGURATION};
 use crate::{
-    TargetIndex,
     chunks::ChunkWriter,
     entries::EntryWriter,
-    place::{Placed, Placements, TooLarge},
-    snapshot::{Made, PoolInfo, ServerOptions, Sizes, Slot, Slots, Snapshot, Steered},
-    steer::{Family, MemberSet, Placement, SteerPool, TargetTable, TargetUses, Territory, Variant},
+    location::{CompiledRankings, RankingCache, TooLarge},
+    snapshot::{PoolInfo, PoolReuse, ServerOptions, Sizes, Slot, Slots, Snapshot, Steered},
+    steer::{ClientPartition, Family, LocationRankings, MemberSet, SteerPool, TargetTable, TargetUses, Variant},
     table::Table,
     tally::SLOTS_MAX,
+    target::TargetIndex,
 };
 
 /// What comes out of the wish, beside names.
@@ -33,9 +33,9 @@ pub(super) struct Compiled {
     pub(super) slots: Arc<Slots>,
     pub(super) targets: TargetTable,
     pub(super) uses: TargetUses,
-    pub(super) placements: Arc<Placements>,
+    pub(super) ranking_cache: Arc<RankingCache>,
     /// The placement of each pool that goes by place.
-    pub(super) placed: Vec<Option<Arc<Placed>>>,
+    pub(super) placed: Vec<Option<Arc<CompiledRankings>>>,
     pub(super) faults: Vec<Diagnostic>,
     /// Sum of hashes of all that is steered.
     pub(super) id: u64,
@@ -47,9 +47,9 @@ pub(super) struct Pools<'a> {
     /// A pool's answers, by TTL and whether that goes by risk.
     by_ttl: StableMap<(u32, Ttl, bool), u32>,
     /// Record sets of answers: many pools answer with the same clusters.
-    sets: StableMap<Shape<'a>, Steered>,
+    sets: StableMap<AnswerSetKey<'a>, Steered>,
     /// Placements of the snapshot before.
-    previous: Option<&'a Placements>,
+    previous: Option<&'a RankingCache>,
     /// Numbers that no pool has now.
     free: Vec<u32>,
     /// Whether answers are explained to anybody.
@@ -59,7 +59,7 @@ pub(super) struct Pools<'a> {
 
 /// All that a pool's numbered answers follow from.
 #[derive(PartialEq, Eq, Hash)]
-struct Shape<'a> {
+struct AnswerSetKey<'a> {
     mode: AnswerMode,
     answers: u8,
     down: &'a DownAnswer,
@@ -83,12 +83,12 @@ impl<'a> Pools<'a> {
             slots: previous.map(|previous| Arc::clone(&previous.slots)).unwrap_or_default(),
             targets: TargetTable::default(),
             uses: TargetUses::default(),
-            placements: Arc::default(),
+            ranking_cache: Arc::default(),
             placed: Vec::new(),
             faults: Vec::new(),
             id: 0,
         };
-        Self::going_on(desired, options, previous.map(|previous| &*previous.placements), compiled)
+        Self::going_on(desired, options, previous.map(|previous| &*previous.ranking_cache), compiled)
     }
 
     /// Those of a snapshot, of which some are to be compiled anew.
@@ -103,7 +103,7 @@ impl<'a> Pools<'a> {
             slots: Arc::clone(&previous.slots),
             targets: previous.targets.clone(),
             uses: previous.target_uses.clone(),
-            placements: Arc::clone(&previous.placements),
+            ranking_cache: Arc::clone(&previous.ranking_cache),
             placed: with_room(&previous.placed),
             faults: Vec::new(),
             id: previous.id,
@@ -114,7 +114,7 @@ impl<'a> Pools<'a> {
     fn going_on(
         desired: &'a DesiredState,
         options: &ServerOptions,
-        previous: Option<&'a Placements>,
+        previous: Option<&'a RankingCache>,
         compiled: Compiled,
     ) -> Self {
         let (by_ttl, sets, noted) = (StableMap::default(), StableMap::default(), !options.explain.is_empty());
@@ -132,22 +132,23 @@ impl<'a> Pools<'a> {
         // Who declares a TTL at a name wants that one.
         let bounds = pool.ttl_bounds.filter(|_| name.ttl.is_none());
         let key = (number, ttl, bounds.is_some());
-        let of_before = || info.made.steered.iter().find(|(of, paced, _)| (*of, *paced) == (ttl, bounds.is_some()));
+        let of_before =
+            || info.reuse.steered.iter().find(|(of, is_adaptive, _)| (*of, *is_adaptive) == (ttl, bounds.is_some()));
         if let Some(steered) = self.by_ttl.get(&key).copied().or_else(|| Some(of_before()?.2)) {
             self.by_ttl.insert(key, steered);
             return steered;
         }
-        let (counters, noted) = (info.made.counters, self.noted);
-        let paces = bounds.into_iter().flat_map(|bounds| [bounds.long, bounds.short]);
+        let (counters, noted) = (info.reuse.counters, self.noted);
+        let adaptive_ttls = bounds.into_iter().flat_map(|bounds| [bounds.long, bounds.short]);
         let first = self.compiled.steered.len() as u32 + 1;
-        for ttl in iter::once(ttl).chain(paces) {
+        for ttl in iter::once(ttl).chain(adaptive_ttls) {
             let answers = self.answers(number, pool, ttl, entries);
             let special = noted || answers.special;
-            let steered = Steered { pool: number, paced: bounds.is_some(), counters, noted, special, ..answers };
+            let steered = Steered { pool: number, is_adaptive: bounds.is_some(), counters, noted, special, ..answers };
             self.compiled.steered.push(steered);
         }
         self.by_ttl.insert(key, first);
-        self.compiled.infos.change(number as usize).made.steered.push((ttl, bounds.is_some(), first));
+        self.compiled.infos.change(number as usize).reuse.steered.push((ttl, bounds.is_some(), first));
         first
     }
 
@@ -186,7 +187,7 @@ impl<'a> Pools<'a> {
         let info = &infos[number as usize];
         by_name.remove(stable_hash(&info.name), number, |other| stable_hash(&infos[other as usize].name));
         uses.take(&pools[number as usize]);
-        *id = id.wrapping_sub(info.made.id);
+        *id = id.wrapping_sub(info.reuse.id);
         self.free.push(number);
     }
 
@@ -248,14 +249,14 @@ impl<'a> Pools<'a> {
             return known;
         }
         let placed = self.place(pool);
-        let nowhere = Placement::none();
-        let placement = placed.as_ref().map_or(&nowhere, |placed| &placed.placement);
+        let nowhere = LocationRankings::none();
+        let location = placed.as_ref().map_or(&nowhere, |placed| &placed.location);
         let compiled = &mut self.compiled;
-        let steer = SteerPool::build(self.desired, pool, zone, placement, &mut compiled.targets);
+        let steer = SteerPool::build(self.desired, pool, zone, location, &mut compiled.targets);
         compiled.uses.add(&steer);
         let clusters: Vec<_> = steer.clusters().cloned().collect();
-        if steer.lost_its_place() {
-            compiled.faults.push(too_many_rows(pool));
+        if steer.ignores_location() {
+            compiled.faults.push(too_many_classes(pool));
         }
         let counters = compiled.counters.len() as u32;
         compiled.count(pool, &clusters);
@@ -274,13 +275,13 @@ impl<'a> Pools<'a> {
             ttl: pool.ttl,
             bounds: pool.ttl_bounds,
             names: Vec::new(),
-            made: Made { monitor, hides, id, counters, steered: Vec::new() },
+            reuse: PoolReuse { monitor, hides, id, counters, steered: Vec::new() },
         };
         self.put(steer, info, placed, hash)
     }
 
     /// Gives a compiled pool its number.
-    fn put(&mut self, steer: SteerPool, info: PoolInfo, placed: Option<Arc<Placed>>, hash: u64) -> u32 {
+    fn put(&mut self, steer: SteerPool, info: PoolInfo, placed: Option<Arc<CompiledRankings>>, hash: u64) -> u32 {
         let Compiled { pools, infos, placed: all_placed, by_name, .. } = &mut self.compiled;
         let number = self.free.pop().unwrap_or(pools.len() as u32);
         if (number as usize) < pools.len() {
@@ -297,24 +298,24 @@ impl<'a> Pools<'a> {
     }
 
     /// Where the pool's clients are told apart by place, and how its members stand there.
-    fn place(&mut self, pool: &Pool) -> Option<Arc<Placed>> {
+    fn place(&mut self, pool: &Pool) -> Option<Arc<CompiledRankings>> {
         let compiled = &mut self.compiled;
         let place = || FileLocation::file(CONFIGURATION);
-        let known = compiled.placements.count();
-        let placed = compiled.placements.of(self.desired, pool, self.previous).unwrap_or_else(|TooLarge| {
-            let most = Placements::OCTETS_MAX >> 20;
+        let known = compiled.ranking_cache.count();
+        let placed = compiled.ranking_cache.of(self.desired, pool, self.previous).unwrap_or_else(|TooLarge| {
+            let most = RankingCache::OCTETS_MAX >> 20;
             let what =
                 format!("the places that pools tell apart, down to pool {}, take more than {most} MiB", pool.name);
             let hint = "let pools share rankings and members, or take a coarser map";
             compiled.faults.push(Diagnostic::error(place(), what, hint));
             None
         });
-        let is_new = compiled.placements.count() > known;
+        let is_new = compiled.ranking_cache.count() > known;
         if let Some(depth) = placed.as_ref().filter(|_| is_new).and_then(|placed| placed.depth) {
             let what = format!(
                 "pool {}: its members stand in more than {} different orders, so that only the first {depth} are put in order",
                 pool.name,
-                Territory::ROWS_MAX
+                ClientPartition::CLASSES_MAX
             );
             let hint = "give nearest or latency a tolerance, or the pool fewer members";
             compiled.faults.push(Diagnostic::warning(place(), what, hint));
@@ -325,7 +326,7 @@ impl<'a> Pools<'a> {
     /// The numbered answers of a pool with one TTL, written if no pool before it has the same; whose they are is left open.
     fn answers(&mut self, number: u32, pool: &'a Pool, ttl: Ttl, entries: &mut EntryWriter) -> Steered {
         let everyone = self.compiled.pools[number as usize].answered_together().map(Box::from);
-        let shape = Shape {
+        let key = AnswerSetKey {
             everyone,
             mode: pool.mode,
             answers: pool.answers,
@@ -335,7 +336,7 @@ impl<'a> Pools<'a> {
         };
         let Compiled { pools, answers, .. } = &mut self.compiled;
         let steer = &pools[number as usize];
-        *self.sets.entry(shape).or_insert_with(|| write_answers(self.desired, pool, ttl, steer, answers, entries))
+        *self.sets.entry(key).or_insert_with(|| write_answers(self.desired, pool, ttl, steer, answers, entries))
     }
 }
 
@@ -360,7 +361,7 @@ fn note_name(names: &mut Vec<Name>, name: &Name) {
     }
 }
 
-fn too_many_rows(pool: &Pool) -> Diagnostic {
+fn too_many_classes(pool: &Pool) -> Diagnostic {
     let what = format!(
         "pool {}: networks of members and places of clients make over 65535 rows together, so that places do not count",
         pool.name
@@ -404,24 +405,24 @@ fn write_answers(
         _ => Steered::NONE,
     };
     let cname = pool.mode == AnswerMode::Cname;
-    Steered { pool: 0, cname, noted: false, special: cname, paced: false, v4, v6, members, fallback, counters: 0 }
+    Steered { pool: 0, cname, noted: false, special: cname, is_adaptive: false, v4, v6, members, fallback, counters: 0 }
 }
 
 impl Compiled {
     /// The number of a pool as a zone makes it.
     fn find(&self, pool: &Pool, variant: Variant<'_>, hash: u64) -> Option<u32> {
         self.by_name.find(hash, |number| {
-            let PoolInfo { name, made, .. } = &self.infos[number as usize];
-            *name == pool.name && (made.monitor.as_ref(), made.hides) == (variant.monitor, variant.hides)
+            let PoolInfo { name, reuse, .. } = &self.infos[number as usize];
+            *name == pool.name && (reuse.monitor.as_ref(), reuse.hides) == (variant.monitor, variant.hides)
         })
     }
 
     /// How much there is of what revisions add to.
     pub(super) fn sizes(&self, entries: &EntryWriter) -> Sizes {
         let [memory, closed] = self.targets.words();
-        let [schedules, placements] = [self.targets.schedules().len(), self.placements.count()];
+        let [schedules, ranking_cache] = [self.targets.schedules().len(), self.ranking_cache.count()];
         let numbered =
-            [self.steered.len(), self.answers.len(), self.counters.len(), schedules, placements, memory, closed];
+            [self.steered.len(), self.answers.len(), self.counters.len(), schedules, ranking_cache, memory, closed];
         Sizes { octets: entries.octet_count(), numbered }
     }
 
@@ -431,8 +432,8 @@ impl Compiled {
         let hash_of = |other: u32| stable_hash(&self.infos[other as usize].name);
         self.by_name.remove(hash_of(last), last, hash_of);
         self.by_name.add(hash_of(last), number, hash_of);
-        for (_, paced, first) in &info.made.steered {
-            let columns = if *paced { 3 } else { 1 };
+        for (_, is_adaptive, first) in &info.reuse.steered {
+            let columns = if *is_adaptive { 3 } else { 1 };
             let first = *first as usize - 1;
             self.steered[first..first + columns].iter_mut().for_each(|steered| steered.pool = number);
         }

@@ -7,7 +7,13 @@ use fairway_model::{
 use fairway_zonefile::{ZoneData, read_zone};
 
 use super::*;
-use crate::{Client, Draw, Now, Outcome, Request, RuntimeState, ServingState, Tally, Transport, respond};
+use crate::{
+    client::{Client, Draw, Now, Request, Transport},
+    respond::{Outcome, respond},
+    runtime::RuntimeState,
+    serving::ServingState,
+    tally::Tally,
+};
 
 pub(super) const OUTER: &str = "\
     $TTL 300\n@ IN SOA ns1 hostmaster 7 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 192.0.2.53\nwww IN CNAME shop\n\
@@ -35,8 +41,8 @@ pub(super) fn desired(names: &[&str]) -> DesiredState {
         let name = ClusterName::new(cluster).unwrap();
         let addresses = vec![address.parse().unwrap()];
         let dns_name = Some(format!("{cluster}.example.test").parse().unwrap());
-        let made = Cluster { name, addresses, dns_name, location: None, capacity: None, services: vec![] };
-        desired.clusters.insert(made.name.clone(), made);
+        let reuse = Cluster { name, addresses, dns_name, location: None, capacity: None, services: vec![] };
+        desired.clusters.insert(reuse.name.clone(), reuse);
     }
     for name in names {
         let alias = name.starts_with("c-");

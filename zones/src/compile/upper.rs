@@ -13,7 +13,7 @@ use fairway_model::{
 use fairway_zonefile::ZoneData;
 
 use super::{
-    declared::{self, Beside},
+    declared::{self, AtName},
     names::{is_wildcard, parent_of, same_name},
     sets::{self, TooLarge},
     steered::{Compiled, Pools, octets},
@@ -82,7 +82,7 @@ pub(super) fn assemble(
         slots: compiled.slots,
         targets: compiled.targets,
         target_uses: compiled.uses,
-        placements: compiled.placements,
+        ranking_cache: compiled.ranking_cache,
         placed: compiled.placed.into(),
         steered_in: names.steered_in.into(),
         cluster_names: names.cluster_names,
@@ -127,13 +127,13 @@ struct Draft<'a> {
 }
 
 /// Where a name lies in the zones' text.
-pub(super) struct Spot {
+pub(super) struct ZonePosition {
     pub(super) zone: u16,
     /// The delegation or DNAME that hides it.
-    pub(super) hider: Option<u32>,
+    pub(super) hidden_by: Option<u32>,
 }
 
-impl Spot {
+impl ZonePosition {
     /// Where a name lies; none if it is in none of the zones.
     pub(super) fn of(text: &TextLayer, name: &Name) -> Option<Self> {
         let (wire, labels) = (name.as_wire(), name.label_count());
@@ -144,28 +144,28 @@ impl Spot {
         })?;
         let node = text.layer.entries.node(number);
         let hidden = !node.is(Node::OPEN) || (start > 0 && node.is(Node::DNAME));
-        Some(Self { zone: node.zone(), hider: hidden.then(|| node.occluder().unwrap_or(number)) })
+        Some(Self { zone: node.zone(), hidden_by: hidden.then(|| node.occluder().unwrap_or(number)) })
     }
 }
 
 /// Why a record may not stand at a steered name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mixed {
+pub(super) enum PoolConflict {
     /// The pool answers addresses.
     Address,
     /// It says that all is elsewhere.
     Alias,
     /// It stands beside an alias, which the pool may answer with.
-    BesideAlias,
+    NextToAlias,
 }
 
-impl Mixed {
+impl PoolConflict {
     /// A steered name owns its address types; an alias owns all of them.
     pub(super) fn of(rtype: Rtype, steered: &Steered) -> Option<Self> {
         match rtype {
             Rtype::A | Rtype::AAAA => Some(Self::Address),
             Rtype::CNAME => Some(Self::Alias),
-            _ => (steered.cname || steered.fallback != Steered::NONE).then_some(Self::BesideAlias),
+            _ => (steered.cname || steered.fallback != Steered::NONE).then_some(Self::NextToAlias),
         }
     }
 }
@@ -202,21 +202,21 @@ impl<'a> Upper<'a> {
                 self.fault(&name.name, what, "declare it");
                 continue;
             };
-            let Some(Spot { zone, hider }) = Spot::of(self.text, &name.name) else {
+            let Some(ZonePosition { zone, hidden_by }) = ZonePosition::of(self.text, &name.name) else {
                 let what = format!("{} is in no declared zone", name.name);
                 let hint = "declare its zone, or fix the name";
                 self.fault(&name.name, what, hint);
                 continue;
             };
             self.steered_in[usize::from(zone)] += 1;
-            if let Some(hider) = hider {
-                self.refuse_hidden(name, hider);
+            if let Some(hidden_by) = hidden_by {
+                self.reject_hidden(name, hidden_by);
                 continue;
             }
             let steered = self.pools.steered(name, pool, &mut self.entries);
             let number = self.intern(name.name.as_wire(), zone);
             self.drafts[number as usize].steered = steered;
-            self.refuse_mixed(number);
+            self.reject_conflicts(number);
         }
     }
 
@@ -234,18 +234,18 @@ impl<'a> Upper<'a> {
 
     fn place_record_set(&mut self, set: &'a RecordSet) -> Result<(), (String, &'static str)> {
         let (name, rtype) = (&set.name, set.rtype);
-        let Some(Spot { zone, hider }) = Spot::of(self.text, name) else {
+        let Some(ZonePosition { zone, hidden_by }) = ZonePosition::of(self.text, name) else {
             return Err((format!("{name} {rtype} is in no declared zone"), "declare its zone, or fix the name"));
         };
-        if hider.is_some() {
+        if hidden_by.is_some() {
             let what = format!("{name} {rtype} is hidden by a delegation or DNAME of the zone file");
             return Err((what, "take one of the two out"));
         }
         let hash = name_hash(name.as_wire());
         let steered = self.find(hash, name.as_wire()).map_or(0, |number| self.drafts[number as usize].steered);
         let text = self.text.layer.find(hash, name.as_wire()).map(|number| self.text.layer.entries.node(number));
-        let beside = Beside { text, steered: self.pools.of(steered) };
-        if let Some(refusal) = declared::refusal(self.desired, set, &beside) {
+        let at_name = AtName { text, steered: self.pools.of(steered) };
+        if let Some(refusal) = declared::refusal(self.desired, set, &at_name) {
             return Err(refusal);
         }
         let number = self.intern(name.as_wire(), zone);
@@ -259,7 +259,7 @@ impl<'a> Upper<'a> {
     fn place_cluster_names(&mut self) {
         let desired = self.desired;
         for (name, addresses) in cluster_names(desired) {
-            let Some(Spot { zone, hider: None }) = Spot::of(self.text, name) else { continue };
+            let Some(ZonePosition { zone, hidden_by: None }) = ZonePosition::of(self.text, name) else { continue };
             if declared::is_below_declared(desired, name) {
                 continue;
             }
@@ -333,7 +333,7 @@ impl<'a> Upper<'a> {
                 match declared::write(entries, entry, set, &text.zones[usize::from(draft.zone)].origin) {
                     Ok(written) => self.id = self.id.wrapping_add(set_id(written, draft.hash)),
                     Err(too_large) => {
-                        let what = too_large.told(&set.name, set.rtype);
+                        let what = too_large.message(&set.name, set.rtype);
                         faults.push(declared::fault(set, what, &TooLarge::hint()));
                     }
                 }
@@ -350,26 +350,26 @@ impl<'a> Upper<'a> {
     }
 
     /// A steered name owns its address types; an alias owns all of them.
-    fn refuse_mixed(&mut self, number: u32) {
+    fn reject_conflicts(&mut self, number: u32) {
         let draft = &self.drafts[number as usize];
         let Some(below) = draft.below.map(|below| self.text.layer.entries.node(below)) else { return };
         let Some((steered, pool)) = self.pools.of(draft.steered) else { return };
         let (zone, owner) = (draft.zone, Name::from_wire(draft.name).expect("a name of the configuration"));
         let mut faults = Vec::new();
         for rtype in below.sets().map(RrSet::rtype) {
-            let Some(mixed) = Mixed::of(rtype, &steered) else { continue };
-            let (what, hint) = match mixed {
-                Mixed::Address => (
+            let Some(conflict) = PoolConflict::of(rtype, &steered) else { continue };
+            let (what, hint) = match conflict {
+                PoolConflict::Address => (
                     format!("{owner} {rtype} stands in the zone file, but pool {pool} answers this name's addresses"),
                     "take the record out, or the name out of the steered names",
                 ),
-                Mixed::Alias => (
+                PoolConflict::Alias => (
                     format!("{owner} has a CNAME in the zone file, but pool {pool} answers this name"),
                     "take the record out, or the name out of the steered names",
                 ),
-                Mixed::BesideAlias => (
+                PoolConflict::NextToAlias => (
                     format!(
-                        "{owner} {rtype} stands beside the CNAME that pool {pool} answers with (RFC 1034 section 3.6.2)"
+                        "{owner} {rtype} stands at_name the CNAME that pool {pool} answers with (RFC 1034 section 3.6.2)"
                     ),
                     "take the record out, or give the pool mode address and fallback addresses",
                 ),
@@ -382,8 +382,8 @@ impl<'a> Upper<'a> {
     }
 
     /// A steered name at or below a delegation would never be answered.
-    fn refuse_hidden(&mut self, name: &SteeredName, hider: u32) {
-        let node = self.text.layer.entries.node(hider);
+    fn reject_hidden(&mut self, name: &SteeredName, hidden_by: u32) {
+        let node = self.text.layer.entries.node(hidden_by);
         let owner = Name::from_wire(node.name()).expect("a name of a zone");
         let rtype = if node.is(Node::CUT) { Rtype::NS } else { Rtype::DNAME };
         let what = format!("the steered name {} is hidden by this {rtype} record", name.name);

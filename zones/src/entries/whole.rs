@@ -131,7 +131,7 @@ impl AnswerDraft {
             }
             at += 12 + usize::from(u16::from_be_bytes([self.octets[at + 10], self.octets[at + 11]]));
         }
-        for patch in set.rest().iter().flat_map(|rest| rest.patches()) {
+        for patch in set.details().iter().flat_map(|rest| rest.patches()) {
             self.point(start + patch, AnswerPlace::BeforeNameEnd(self.origin_len));
         }
         start

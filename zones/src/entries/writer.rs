@@ -156,20 +156,20 @@ impl EntryWriter {
 
     /// Gives a set its extras.
     pub(crate) fn set_extras(&mut self, set: u32, first: u32, count: u16) {
-        let at = set as usize * WORD + WORD + self.set(set).rest_at();
+        let at = set as usize * WORD + WORD + self.set(set).details_at();
         self.octets[at + 2..at + 4].copy_from_slice(&count.to_le_bytes());
         self.octets[at + WORD..at + WORD + 4].copy_from_slice(&first.to_le_bytes());
     }
 
     /// Says which node an alias leads to.
     pub(crate) fn set_target(&mut self, set: u32, target: u32) {
-        let at = set as usize * WORD + WORD + self.set(set).rest_at() + WORD + 4;
+        let at = set as usize * WORD + WORD + self.set(set).details_at() + WORD + 4;
         self.octets[at..at + 4].copy_from_slice(&(target + 1).to_le_bytes());
     }
 
     /// Says which whole answers were made of a set: the number of the first.
     pub(crate) fn set_answer(&mut self, set: u32, answer: u32) {
-        let at = set as usize * WORD + WORD + self.set(set).rest_at() + 3 * WORD;
+        let at = set as usize * WORD + WORD + self.set(set).details_at() + 3 * WORD;
         self.octets[at..at + 4].copy_from_slice(&(answer + 1).to_le_bytes());
     }
 

@@ -2,12 +2,12 @@
 
 use fairway_model::{Name, Rtype};
 
-use super::{Ending, Response};
+use super::{AnswerStatus, Response};
 use crate::{
-    Snapshot,
-    entries::{Alias, Node, Rest, RrSet},
+    entries::{Alias, Node, RrSet, SetDetails},
     explain::Trace,
     lookup::{Found, locate},
+    snapshot::Snapshot,
     wire::{Full, HEADER, Rcode, Section, Writer, name_end, name_hash},
 };
 
@@ -19,13 +19,13 @@ pub(super) struct Answering<'a, 'w, 'o, T> {
     pub(super) from: &'a Response<'a>,
     pub(super) writer: &'w mut Writer<'o>,
     pub(super) trace: &'w mut T,
-    pub(super) ending: Ending,
+    pub(super) status: AnswerStatus,
     /// Left by the step before, unless the chain ended there.
     link: Option<Link<'a>>,
 }
 
 /// The name an answer is looked for at, at one step of a chain.
-pub(super) struct Step<'k> {
+pub(super) struct ChainStep<'k> {
     /// In wire form.
     pub(super) name: &'k [u8],
     /// Where the name stands in the message, uncompressed at least up to its zone's apex.
@@ -59,16 +59,16 @@ pub(super) enum Link<'a> {
 
 impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     pub(super) fn new(from: &'a Response<'a>, writer: &'w mut Writer<'o>, trace: &'w mut T) -> Self {
-        Self { from, writer, trace, ending: Ending::of(Rcode::NOERROR), link: None }
+        Self { from, writer, trace, status: AnswerStatus::of(Rcode::NOERROR), link: None }
     }
 
     /// Writes the answer; one that does not fit is taken back and marked TC.
-    pub(super) fn run(mut self) -> Ending {
+    pub(super) fn run(mut self) -> AnswerStatus {
         let start = self.writer.at();
         if self.follow_chain().is_err() {
             self.writer.truncate(start);
         }
-        self.ending
+        self.status
     }
 
     pub(super) fn snapshot(&self) -> &'a Snapshot {
@@ -77,7 +77,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     fn follow_chain(&mut self) -> Result<(), Full> {
         let query = self.from.query;
-        let first = Step { name: query.name(self.from.packet), at: HEADER, found: self.from.found, dnames: &[] };
+        let first = ChainStep { name: query.name(self.from.packet), at: HEADER, found: self.from.found, dnames: &[] };
         self.step(&first)?;
         match self.link {
             None => Ok(()),
@@ -87,12 +87,12 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     /// One step: what there is at the name, written. Only what most queries need is part of the caller's code.
     #[inline(always)]
-    fn step(&mut self, step: &Step<'_>) -> Result<(), Full> {
+    fn step(&mut self, step: &ChainStep<'_>) -> Result<(), Full> {
         let snapshot = self.snapshot();
         self.trace.located(snapshot, step.name, step.found);
         match step.found {
             Found::Exact(number) | Found::Wildcard(number) => self.at_node(step, snapshot.node(number)),
-            _ => self.beside(step),
+            _ => self.at_no_node(step),
         }
     }
 
@@ -102,7 +102,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let snapshot = self.snapshot();
         let mut visited = [self.from.query.hash; CHAIN_MAX + 1];
         let mut dnames = [(0, 0); CHAIN_MAX];
-        let mut made = [0; Name::OCTETS_MAX];
+        let mut reuse = [0; Name::OCTETS_MAX];
         let mut redirects = 0;
         for step in 1..=CHAIN_MAX {
             let (name, hash, at, node) = match self.link.take() {
@@ -111,8 +111,8 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
                 Some(Link::Redirect { at, length, dname }) => {
                     dnames[redirects] = dname;
                     redirects += 1;
-                    made[..length].copy_from_slice(&self.writer.written()[at..at + length]);
-                    (&made[..length], name_hash(&made[..length]), at, None)
+                    reuse[..length].copy_from_slice(&self.writer.written()[at..at + length]);
+                    (&reuse[..length], name_hash(&reuse[..length]), at, None)
                 }
             };
             // Two names may share a hash, in case at least: then the chain ends early, and the resolver goes on.
@@ -122,17 +122,17 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
             visited[step] = hash;
             let labels = || name_end(name, 0).map_or(0, |(_, labels)| labels);
             let found = node.map_or_else(|| locate(snapshot, name, labels(), hash), Found::Exact);
-            self.step(&Step { name, at, found, dnames: &dnames[..redirects] })?;
+            self.step(&ChainStep { name, at, found, dnames: &dnames[..redirects] })?;
         }
         Ok(())
     }
 
     /// Answers where no node of ours stands for the name.
     #[inline(never)]
-    fn beside(&mut self, step: &Step<'_>) -> Result<(), Full> {
+    fn at_no_node(&mut self, step: &ChainStep<'_>) -> Result<(), Full> {
         let snapshot = self.snapshot();
         match step.found {
-            Found::Outside if step.at == HEADER => self.ending.rcode = Rcode::REFUSED,
+            Found::Outside if step.at == HEADER => self.status.rcode = Rcode::REFUSED,
             // The end of a chain outside of our zones is for the resolver to find.
             Found::Outside => {}
             Found::Cut(number) if self.is_parents_ds(step, number) => return self.at_node(step, snapshot.node(number)),
@@ -140,7 +140,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
             Found::Dname(number) => return self.redirect(step, number),
             Found::Nothing(zone) => {
                 self.writer.set_authoritative();
-                self.ending.rcode = Rcode::NXDOMAIN;
+                self.status.rcode = Rcode::NXDOMAIN;
                 self.negative(step, zone as u16)?;
             }
             // Told apart by the caller.
@@ -150,16 +150,16 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// DS of a delegated name is the parent's to answer (RFC 4035 section 3.1.4.1).
-    fn is_parents_ds(&self, step: &Step<'_>, cut: u32) -> bool {
+    fn is_parents_ds(&self, step: &ChainStep<'_>, cut: u32) -> bool {
         self.from.query.rtype == Rtype::DS && self.snapshot().node(cut).name_len() == step.name.len()
     }
 
     #[inline(always)]
-    fn at_node(&mut self, step: &Step<'_>, node: Node<'a>) -> Result<(), Full> {
+    fn at_node(&mut self, step: &ChainStep<'_>, node: Node<'a>) -> Result<(), Full> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         if let Some(number) = node.steered().checked_sub(1)
-            && self.steer(step, node, snapshot.paced(number, &self.from.serving.runtime))?
+            && self.steer(step, node, snapshot.is_adaptive(number, &self.from.serving.runtime))?
         {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
 
     /// Answers at a node that has nothing of the type asked for.
     #[inline(never)]
-    fn no_such_set(&mut self, step: &Step<'_>, node: Node<'a>) -> Result<(), Full> {
+    fn no_such_set(&mut self, step: &ChainStep<'_>, node: Node<'a>) -> Result<(), Full> {
         let rtype = self.from.query.rtype;
         if let Some(set) = node.set(Rtype::CNAME) {
             return self.alias(step, node, set);
@@ -187,20 +187,20 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// Writes a CNAME and goes on at its target, unless the CNAME itself was asked for.
-    pub(super) fn alias(&mut self, step: &Step<'_>, node: Node<'_>, set: RrSet<'a>) -> Result<(), Full> {
+    pub(super) fn alias(&mut self, step: &ChainStep<'_>, node: Node<'_>, set: RrSet<'a>) -> Result<(), Full> {
         let start = self.set(step, node, set, Section::Answer)?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(());
         }
         // The target's name begins behind the owner (2), type, class, TTL and length (10).
-        self.link = set.rest().and_then(|rest| {
+        self.link = set.details().and_then(|rest| {
             Some(Link::Alias { target: rest.alias()?, node: self.snapshot().target(rest), at: start + 12 })
         });
         Ok(())
     }
 
     /// RFC 6672: the DNAME, a CNAME made from it, and on at the name that gives.
-    fn redirect(&mut self, step: &Step<'_>, number: u32) -> Result<(), Full> {
+    fn redirect(&mut self, step: &ChainStep<'_>, number: u32) -> Result<(), Full> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         let node = snapshot.node(number);
@@ -211,21 +211,21 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         let start = match known {
             Some((_, start)) => *start,
             None => {
-                let owner = Step { name: node.name(), at: step.at + prefix, found: step.found, dnames: &[] };
+                let owner = ChainStep { name: node.name(), at: step.at + prefix, found: step.found, dnames: &[] };
                 self.set(&owner, node, set, Section::Answer)?
             }
         };
-        let Some(Alias { name: target, .. }) = set.rest().and_then(Rest::alias) else { return Ok(()) };
+        let Some(Alias { name: target, .. }) = set.details().and_then(SetDetails::alias) else { return Ok(()) };
         if prefix + target.len() > Name::OCTETS_MAX {
-            self.ending.rcode = Rcode::YXDOMAIN;
+            self.status.rcode = Rcode::YXDOMAIN;
             return Ok(());
         }
         // The labels in front keep the case they were asked in.
         let length = prefix + target.len();
-        let mut made = [0; Name::OCTETS_MAX];
-        made[..prefix].copy_from_slice(&self.writer.written()[step.at..step.at + prefix]);
-        made[prefix..length].copy_from_slice(target);
-        let at = self.synthesise(step.at, set.ttl(), &made[..length])?;
+        let mut reuse = [0; Name::OCTETS_MAX];
+        reuse[..prefix].copy_from_slice(&self.writer.written()[step.at..step.at + prefix]);
+        reuse[prefix..length].copy_from_slice(target);
+        let at = self.synthesise(step.at, set.ttl(), &reuse[..length])?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(());
         }
@@ -245,7 +245,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// RFC 8482 section 4.2: one small record in place of everything.
-    fn any(&mut self, step: &Step<'_>) -> Result<(), Full> {
+    fn any(&mut self, step: &ChainStep<'_>) -> Result<(), Full> {
         let [o0, o1] = pointer(step.at);
         self.writer.copy(&[o0, o1, 0, 13, 0, 1])?;
         self.writer.copy(&ANY_TTL.to_be_bytes())?;
@@ -255,7 +255,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     }
 
     /// The SOA of a zone that holds the name of this step, for a negative answer (RFC 2308).
-    pub(super) fn negative(&mut self, step: &Step<'_>, zone: u16) -> Result<(), Full> {
+    pub(super) fn negative(&mut self, step: &ChainStep<'_>, zone: u16) -> Result<(), Full> {
         self.from.deny(self.writer, zone, step.at + step.name.len())
     }
 
@@ -263,13 +263,13 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
     #[inline]
     pub(super) fn set(
         &mut self,
-        step: &Step<'_>,
+        step: &ChainStep<'_>,
         node: Node<'_>,
         set: RrSet<'_>,
         section: Section,
     ) -> Result<usize, Full> {
         let start = self.copy(set, step.at, section)?;
-        if !set.is_plain() {
+        if !set.is_verbatim() {
             let origin = usize::from(self.snapshot().zone(node.zone()).origin_len);
             self.from.point_to_apex(self.writer, set, start, (step.at + step.name.len()).saturating_sub(origin));
         }

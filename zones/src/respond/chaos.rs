@@ -2,12 +2,12 @@
 
 use fairway_model::Rtype;
 
-use super::{Ending, Response};
+use super::{AnswerStatus, Response};
 use crate::wire::{Rcode, Section, Writer};
 
 impl Response<'_> {
     /// Answers what is configured; everything else in this class is refused.
-    pub(super) fn chaos(&self, writer: &mut Writer<'_>) -> Ending {
+    pub(super) fn chaos(&self, writer: &mut Writer<'_>) -> AnswerStatus {
         let identity = &self.serving.snapshot.options.identity;
         let name = self.query.name(self.packet);
         let is_one_of = |names: [&[u8]; 2]| names.iter().any(|one| name.eq_ignore_ascii_case(one));
@@ -18,10 +18,10 @@ impl Response<'_> {
         } else {
             None
         };
-        let Some(text) = text else { return Ending::of(Rcode::REFUSED) };
+        let Some(text) = text else { return AnswerStatus::of(Rcode::REFUSED) };
         writer.set_authoritative();
         if !matches!(self.query.rtype, Rtype::TXT | Rtype::ANY) {
-            return Ending::of(Rcode::NOERROR);
+            return AnswerStatus::of(Rcode::NOERROR);
         }
         let text = &text.as_bytes()[..text.len().min(255)];
         let length = text.len() as u8;
@@ -30,10 +30,10 @@ impl Response<'_> {
         let start = writer.at();
         if writer.copy(&head).and_then(|_| writer.copy(text)).is_err() {
             writer.truncate(start);
-            return Ending::of(Rcode::NOERROR);
+            return AnswerStatus::of(Rcode::NOERROR);
         }
         writer.patch(start + 10, u16::from(length) + 1);
         writer.count(Section::Answer, 1);
-        Ending::of(Rcode::NOERROR)
+        AnswerStatus::of(Rcode::NOERROR)
     }
 }

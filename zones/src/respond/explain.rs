@@ -5,7 +5,7 @@
 
 use fairway_model::{Network, Rtype};
 
-use super::{Ending, Response};
+use super::{AnswerStatus, Response};
 use crate::{
     explain::{StateIds, Trace},
     lookup::{Found, locate},
@@ -18,13 +18,13 @@ impl Response<'_> {
     /// What steers the name that is to be explained: none unless the question is for `_explain` below a steered name, nothing of
     /// the zone stands there, and who asks may know. Where nobody may, that is one look.
     #[inline]
-    pub(super) fn explained(&self) -> Option<&Steered> {
-        if self.serving.snapshot.options.explain.is_empty() { None } else { self.explained_to_some() }
+    pub(super) fn steered_to_explain(&self) -> Option<&Steered> {
+        if self.serving.snapshot.options.explain.is_empty() { None } else { self.steered_to_explain_slowly() }
     }
 
     #[cold]
     #[inline(never)]
-    fn explained_to_some(&self) -> Option<&Steered> {
+    fn steered_to_explain_slowly(&self) -> Option<&Steered> {
         let snapshot = &*self.serving.snapshot;
         let name = self.query.name(self.packet);
         let (label, below) = name.split_at_checked(LABEL.len())?;
@@ -36,7 +36,7 @@ impl Response<'_> {
             }
             _ => false,
         };
-        if !label.eq_ignore_ascii_case(LABEL) || !is_free || !self.may_know() {
+        if !label.eq_ignore_ascii_case(LABEL) || !is_free || !self.may_explain() {
             return None;
         }
         let (_, labels) = name_end(below, 0)?;
@@ -48,7 +48,7 @@ impl Response<'_> {
     }
 
     /// Whether explanations are for who asks, by the source address of the query.
-    pub(super) fn may_know(&self) -> bool {
+    pub(super) fn may_explain(&self) -> bool {
         let allowed = self.serving.snapshot.options.explain.iter().take(ServerOptions::EXPLAIN_MAX);
         allowed.copied().any(|network: Network| network.contains(self.client.address))
     }
@@ -56,7 +56,7 @@ impl Response<'_> {
     /// Answers with the explanation: one text a record, in an order that says what matters first.
     #[cold]
     #[inline(never)]
-    pub(super) fn explain<T: Trace>(&self, writer: &mut Writer<'_>, steered: &Steered, trace: &mut T) -> Ending {
+    pub(super) fn explain<T: Trace>(&self, writer: &mut Writer<'_>, steered: &Steered, trace: &mut T) -> AnswerStatus {
         let snapshot = &*self.serving.snapshot;
         trace.located(snapshot, self.query.name(self.packet), self.found);
         let pool = &snapshot.pools[steered.pool as usize];
@@ -68,9 +68,9 @@ impl Response<'_> {
         let (client, scope) = self.client_of(pool);
         let mut recorder = Recorder::default();
         pool.choose(kind, &self.serving.runtime, client, self.draw, &mut recorder);
-        let ending = Ending { scope, ..Ending::of(Rcode::NOERROR) };
+        let status = AnswerStatus { scope, ..AnswerStatus::of(Rcode::NOERROR) };
         writer.set_authoritative();
-        let Some(explanation) = recorder.into_explanation() else { return ending };
+        let Some(explanation) = recorder.into_explanation() else { return status };
         let start = writer.at();
         for text in texts(StateIds::of(self.serving), &explanation) {
             if write(writer, &text).is_err() {
@@ -78,7 +78,7 @@ impl Response<'_> {
                 break;
             }
         }
-        ending
+        status
     }
 }
 
@@ -87,15 +87,19 @@ fn texts(ids: StateIds, explanation: &steer::Explanation) -> Vec<String> {
     let StateIds { snapshot, runtime, epoch } = ids;
     let epoch = epoch.map(|epoch| format!(", shares of epoch {epoch}")).unwrap_or_default();
     let place = &explanation.proof.place;
-    let row = if place.rows > 1 { format!(", place {} of {}", place.row, place.rows) } else { String::new() };
+    let class = if place.classes > 1 {
+        format!(", location class {} of {}", place.class, place.classes)
+    } else {
+        String::new()
+    };
     let chosen = explanation.choice.members.as_slice().iter();
     let chosen: Vec<&str> = chosen.map(|number| explanation.members[usize::from(*number)].cluster.as_str()).collect();
     let chosen = if chosen.is_empty() { "no member".to_owned() } else { chosen.join(", ") };
-    let reach = explanation.reach.map(|reach| format!("; {reach}")).unwrap_or_default();
+    let assignment = explanation.assignment.map(|assignment| format!("; {assignment}")).unwrap_or_default();
     let mut texts = vec![
-        format!("snapshot {snapshot:016x}, conditions {runtime:016x}{epoch}"),
-        format!("pool {}, policy [{}], client {}{row}", explanation.pool, explanation.policy, explanation.client),
-        format!("answer: {chosen}; {}{reach}", explanation.choice.basis),
+        format!("snapshot {snapshot:016x}, runtime state {runtime:016x}{epoch}"),
+        format!("pool {}, policy [{}], client {}{class}", explanation.pool, explanation.policy, explanation.client),
+        format!("answer: {chosen}; {}{assignment}", explanation.choice.basis),
     ];
     let mut members: Vec<_> = explanation.members.iter().collect();
     members.sort_by_key(|member| (!member.reason.is_in(), member.group));
@@ -110,11 +114,11 @@ fn texts(ids: StateIds, explanation: &steer::Explanation) -> Vec<String> {
 /// `eu1 in: chosen, near 100 %`.
 fn member(note: &steer::MemberNote) -> String {
     let side = if note.reason.is_in() { "in" } else { "out" };
-    let offer = note.offer.map(|offer| {
-        let part = if offer.near { "near" } else { "spill" };
-        format!(", {part} {} %", u32::from(offer.acceptance) * 100 / 65_535)
+    let acceptance_test = note.acceptance_test.map(|acceptance_test| {
+        let part = if acceptance_test.near { "local" } else { "overflow" };
+        format!(", {part} {} %", u32::from(acceptance_test.acceptance) * 100 / 65_535)
     });
-    format!("{} {side}: {}{}", note.cluster, note.why(), offer.unwrap_or_default())
+    format!("{} {side}: {}{}", note.cluster, note.why(), acceptance_test.unwrap_or_default())
 }
 
 /// Writes a record with one text: the question's name, TXT, IN, TTL 0.

@@ -9,8 +9,14 @@ use fairway_model::{
 use fairway_zonefile::read_zone;
 
 use crate::{
-    Client, Draw, Now, Outcome, Request, RuntimeState, ServerOptions, ServingState, Tallies, Tally, Transport, compile,
-    decode, explain::question, respond,
+    client::{Client, Draw, Now, Request, Transport},
+    compile, decode,
+    explain::question,
+    respond::{Outcome, respond},
+    runtime::RuntimeState,
+    serving::ServingState,
+    snapshot::ServerOptions,
+    tally::{Tallies, Tally},
 };
 
 const ZONE: &[u8] = b"$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\nwww IN A 192.0.2.1\n\
@@ -29,7 +35,7 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
         let [high, low] = number.to_be_bytes();
         let cluster = ClusterName::new(&format!("c{number}")).unwrap();
         pool.members.push(Member::new(cluster.clone()));
-        let made = Cluster {
+        let reuse = Cluster {
             name: cluster.clone(),
             addresses: vec![[10, 0, high, low].into()],
             dns_name: Some(name(&format!("c{number}.other.test"))),
@@ -37,7 +43,7 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
             capacity: None,
             services: vec![],
         };
-        desired.clusters.insert(cluster, made);
+        desired.clusters.insert(cluster, reuse);
     }
     adjust(&mut pool);
     // A name that is an alias has no text beside it.
@@ -98,12 +104,13 @@ fn who_may_know_is_told_member_by_member() {
     assert_eq!(
         texts,
         [
-            format!("\"snapshot {snapshot:016x}, conditions {runtime:016x}, shares of epoch 9\""),
+            format!("\"snapshot {snapshot:016x}, runtime state {runtime:016x}, shares of epoch 9\""),
             "\"pool shop, policy [load, failover], client 198.51.100.0/24\"".to_owned(),
-            "\"answer: c2; live members; spilled: a better group has candidates, and passed the client on\"".to_owned(),
-            "\"c2 in: chosen, spill 100 %\"".to_owned(),
-            "\"c0 out: takes no more of the clients that fall to it, near 10 %\"".to_owned(),
-            "\"c1 out: takes no more of the clients that fall to it, spill 0 %\"".to_owned(),
+            "\"answer: c2; live members; overflow: a better group has candidates and did not accept the client\""
+                .to_owned(),
+            "\"c2 in: chosen, overflow 100 %\"".to_owned(),
+            "\"c0 out: takes no more of the clients that fall to it, local 10 %\"".to_owned(),
+            "\"c1 out: takes no more of the clients that fall to it, overflow 0 %\"".to_owned(),
             "\"c3 out: an earlier member comes first\"".to_owned(),
         ]
     );
@@ -229,7 +236,7 @@ fn who_may_know_and_speaks_edns_gets_a_line_in_the_answer_itself() {
     let (octets, error) = noted(&on, "192.0.2.9", Rtype::A, Some(1232), Transport::Udp);
     let (snapshot, runtime) = (on.snapshot.id(), on.runtime.id());
     let text = format!(
-        "snapshot {snapshot:016x}, conditions {runtime:016x}; row 0 of 1, client 198.51.100.0/24, scope 24; pool shop: live members: c2"
+        "snapshot {snapshot:016x}, runtime state {runtime:016x}; location class 0 of 1, client 198.51.100.0/24, scope 24; pool shop: live members: c2"
     );
     assert_eq!(error, Some((0, text)));
     assert_eq!(decode(&octets).unwrap().answer[0].rdata, "10.0.0.2");

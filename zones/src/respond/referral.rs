@@ -25,7 +25,7 @@ impl Response<'_> {
     /// rest comes if it does.
     #[inline]
     pub(super) fn extras(&self, writer: &mut Writer<'_>, at: usize, set: RrSet<'_>, start: usize) -> Result<(), Full> {
-        let Some(rest) = set.rest() else { return Ok(()) };
+        let Some(rest) = set.details() else { return Ok(()) };
         let snapshot = &*self.serving.snapshot;
         for extra in &snapshot.text.extras[rest.extras()] {
             let owner = if extra.at == Extra::OWNER { at } else { start + extra.at as usize };

@@ -3,9 +3,9 @@
 use fairway_model::Rtype;
 
 use super::{
-    Ending, Response,
-    answer::{Answering, Step},
-    note::OTHER,
+    AnswerStatus, Response,
+    answer::{Answering, ChainStep},
+    extended_error::OTHER,
 };
 use crate::{
     entries::Node,
@@ -17,7 +17,7 @@ use crate::{
 
 impl<'a, T: Trace> Answering<'a, '_, '_, T> {
     /// Answers from the name's pool; false where the type is not the pool's to answer.
-    pub(super) fn steer(&mut self, step: &Step<'_>, node: Node<'a>, steered: &Steered) -> Result<bool, Full> {
+    pub(super) fn steer(&mut self, step: &ChainStep<'_>, node: Node<'a>, steered: &Steered) -> Result<bool, Full> {
         let pool = &self.snapshot().pools[steered.pool as usize];
         let rtype = self.from.query.rtype;
         let kind = match rtype {
@@ -29,22 +29,22 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
             _ => return Ok(false),
         };
         let (client, scope) = self.from.client_of(pool);
-        self.ending.scope = self.ending.scope.max(scope);
+        self.status.scope = self.status.scope.max(scope);
         let choice = pool.choose(kind, &self.from.serving.runtime, client, self.from.draw, self.trace);
         if kind == Kind::V4 && rtype != Rtype::A && choice.answer != Answer::FallbackCname {
             return Ok(false);
         }
         if steered.noted && self.from.is_noted() {
-            (self.ending.noted, self.ending.error) = (steered.pool + 1, Some(OTHER));
+            (self.status.noted, self.status.error) = (steered.pool + 1, Some(OTHER));
         }
         let snapshot = self.snapshot();
         for member in choice.members.as_slice() {
             self.from.tally.answer(snapshot.counters[steered.counters as usize + usize::from(*member)]);
         }
         if let (true, Some(first)) = (pool.is_balanced(), choice.members.as_slice().first()) {
-            self.from.tally.asked(pool.key(), client, *first);
+            self.from.tally.note_demand(pool.key(), client, *first);
         }
-        self.ending.down |= choice.basis == Basis::Down;
+        self.status.down |= choice.basis == Basis::Down;
         let (kind_sets, family) =
             if rtype == Rtype::AAAA { (steered.v6, Family::V6) } else { (steered.v4, Family::V4) };
         let set = match choice.answer {
@@ -74,10 +74,15 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
 
     /// SERVFAIL with nothing in it, so that the resolver asks another server.
     fn refuse(&mut self) {
-        let Ending { scope, noted, .. } = self.ending;
+        let AnswerStatus { scope, noted, .. } = self.status;
         self.writer.clear(self.from.query.question_end());
-        self.ending =
-            Ending { scope, noted, error: Some(NO_REACHABLE_AUTHORITY), down: true, ..Ending::of(Rcode::SERVFAIL) };
+        self.status = AnswerStatus {
+            scope,
+            noted,
+            error: Some(NO_REACHABLE_AUTHORITY),
+            down: true,
+            ..AnswerStatus::of(Rcode::SERVFAIL)
+        };
     }
 }
 

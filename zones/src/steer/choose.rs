@@ -1,135 +1,22 @@
 //! The decision: which answer this client gets from this pool under this runtime state.
 
-use std::net::IpAddr;
-
 use fairway_model::Selection;
 
 use super::{
-    ClientNet, SteerPool, Trace, failover,
-    load::Offered,
-    pick::{Asked, Lens, Picking},
-    pool::{Down, Member},
-    standing::{DOWN, LIVE, NOT_OUT, PENDING, Standings},
+    client_net::ClientNet,
+    eligibility::{DOWN, EligibilitySet, LIVE, NOT_OUT, PENDING},
+    failover,
+    load::ShareRequest,
+    pick::{ChoiceRequest, MemberFilter, Stage},
+    pool::{Down, Member, SteerPool},
+    trace::Trace,
     weighted,
 };
-use crate::{Draw, RuntimeState};
-
-/// An address family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// IPv4, type A.
-    V4,
-    /// IPv6, type AAAA.
-    V6,
-}
-
-impl Family {
-    /// Both, in the order of their numbers.
-    pub const BOTH: [Self; 2] = [Self::V4, Self::V6];
-
-    /// Whether the address is of this family.
-    pub fn holds(self, address: &IpAddr) -> bool {
-        address.is_ipv4() == (self == Self::V4)
-    }
-
-    /// The other one.
-    pub(super) const fn other(self) -> Self {
-        match self {
-            Self::V4 => Self::V6,
-            Self::V6 => Self::V4,
-        }
-    }
-}
-
-/// What is asked of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Addresses of one family, from a pool of mode `address`.
-    Addresses(Family),
-    /// The cluster whose name to answer with, from a pool of mode `cname`, whatever type was asked.
-    Cname,
-}
-
-impl Kind {
-    /// A records.
-    pub const V4: Self = Self::Addresses(Family::V4);
-    /// AAAA records.
-    pub const V6: Self = Self::Addresses(Family::V6);
-}
-
-/// What to answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The address list of this number: the place in [`SteerPool::sets`] of the family asked.
-    Set(u16),
-    /// A CNAME to the cluster of this member (mode `cname` only).
-    Member(u8),
-    /// Mode `cname` only: the fallback addresses at the name itself, [`SteerPool::fallback_set`] of the family asked.
-    FallbackAddresses,
-    /// A CNAME to the pool's fallback name.
-    FallbackCname,
-    /// No data of this type (NOERROR, never NXDOMAIN).
-    Nothing,
-    /// SERVFAIL.
-    Refuse,
-}
-
-/// What an answer rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Basis {
-    /// Members that are up, or whose evidence is stale.
-    Live,
-    /// Members never judged: no judged one is live.
-    Pending,
-    /// Too little of the weight is live (`panicThreshold`): verdicts are ignored.
-    Panic,
-    /// Nothing is live or pending: the pool's down answer.
-    Down,
-    /// Every member is hidden from the client.
-    Hidden,
-    /// No member has an address of the family asked, whatever its health.
-    NoFamily,
-}
-
-/// An answer, and what it is counted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// What to answer.
-    pub answer: Answer,
-    /// The members whose addresses or name are in it; none where the answer is not a choice among members.
-    pub members: Members,
-    /// What it rests on.
-    pub basis: Basis,
-}
-
-/// Up to 8 members, by number, in order of preference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Members {
-    list: [u8; 8],
-    count: u8,
-}
-
-impl Members {
-    /// Their numbers.
-    pub fn as_slice(&self) -> &[u8] {
-        &self.list[..usize::from(self.count).min(self.list.len())]
-    }
-
-    /// Appends a member; past the eighth nothing happens, since no answer names more.
-    pub(super) fn push(&mut self, number: u8) {
-        if let Some(free) = self.list.get_mut(usize::from(self.count)) {
-            *free = number;
-            self.count += 1;
-        }
-    }
-}
-
-impl Choice {
-    /// An answer that is no choice among members.
-    pub(super) fn plain(answer: Answer, basis: Basis) -> Self {
-        Self { answer, members: Members::default(), basis }
-    }
-}
+use crate::{
+    client::Draw,
+    runtime::RuntimeState,
+    steer::answer::{Answer, Basis, Choice, Family, Kind},
+};
 
 impl SteerPool {
     /// Chooses the answer for a client.
@@ -144,11 +31,11 @@ impl SteerPool {
         draw: Draw,
         trace: &mut T,
     ) -> Choice {
-        let place = client.row();
-        let asked = Asked { kind, place, row: self.orders.row(place), seed: self.seed(client, draw) };
-        let lens = Lens::new(self, runtime, kind);
+        let place = client.class();
+        let request = ChoiceRequest { kind, place, class: self.orders.class(place), seed: self.seed(client, draw) };
+        let filter = MemberFilter::new(self, runtime, kind);
         trace.begin(self, kind, runtime, client, draw);
-        let choice = self.decide(asked, &lens, runtime, trace);
+        let choice = self.decide(request, &filter, runtime, trace);
         trace.end(&choice);
         choice
     }
@@ -162,55 +49,61 @@ impl SteerPool {
     ///
     /// A stage is the pool's, not the family's: where it has members in the other family only, this family has no data,
     /// and clients use the one that works.
-    fn decide<T: Trace>(&self, asked: Asked<'_>, lens: &Lens<'_>, runtime: &RuntimeState, trace: &mut T) -> Choice {
-        if self.lacks(asked.kind) {
-            return Choice::plain(Answer::Nothing, Basis::NoFamily);
+    fn decide<T: Trace>(
+        &self,
+        request: ChoiceRequest<'_>,
+        filter: &MemberFilter<'_>,
+        runtime: &RuntimeState,
+        trace: &mut T,
+    ) -> Choice {
+        if self.lacks(request.kind) {
+            return Choice::without_members(Answer::Nothing, Basis::NoFamily);
         }
-        if asked.row.is_empty() && !self.members.is_empty() {
-            return self.fallback_answer(asked.kind, Basis::Hidden);
+        if request.class.is_empty() && !self.members.is_empty() {
+            return self.fallback_answer(request.kind, Basis::Hidden);
         }
-        if self.panic_threshold != 0 && self.panics(asked, lens) {
+        if self.panic_threshold != 0 && self.panics(request, filter) {
             return self
-                .stage(asked, lens, Basis::Panic, NOT_OUT, trace)
-                .unwrap_or_else(|| Choice::plain(Answer::Nothing, Basis::Panic));
+                .stage(request, filter, Basis::Panic, NOT_OUT, trace)
+                .unwrap_or_else(|| Choice::without_members(Answer::Nothing, Basis::Panic));
         }
-        let choice = self.stage(asked, lens, Basis::Live, LIVE, trace);
-        let choice = choice.or_else(|| self.stage(asked, lens, Basis::Pending, PENDING, trace));
-        choice.unwrap_or_else(|| self.down_answer(asked, lens, runtime, trace))
+        let choice = self.stage(request, filter, Basis::Live, LIVE, trace);
+        let choice = choice.or_else(|| self.stage(request, filter, Basis::Pending, PENDING, trace));
+        choice.unwrap_or_else(|| self.down_answer(request, filter, runtime, trace))
     }
 
     /// Chooses among the members whose standing is admitted; none where no member's is, in either family.
     pub(super) fn stage<T: Trace>(
         &self,
-        asked: Asked<'_>,
-        lens: &Lens<'_>,
+        request: ChoiceRequest<'_>,
+        filter: &MemberFilter<'_>,
         basis: Basis,
-        admitted: Standings,
+        admitted: EligibilitySet,
         trace: &mut T,
     ) -> Option<Choice> {
         trace.stage(basis);
-        let several = match asked.kind {
+        let several = match request.kind {
             Kind::Addresses(family) => {
                 let plan = &self.plans[family as usize];
                 plan.answers > 1 && !plan.windows
             }
             Kind::Cname => false,
         };
-        let picking = Picking { lens, row: asked.row, basis, admitted, wanted: self.wanted(asked.kind) };
-        let weighted = |_, member: &Member| weighted::score(asked.seed, member.key, member.weight);
+        let stage = Stage { filter, class: request.class, basis, admitted, wanted: self.wanted(request.kind) };
+        let weighted = |_, member: &Member| weighted::score(request.seed, member.key, member.weight);
         if self.load {
-            let offered = Offered { row: asked.row, seed: asked.seed, balanced: lens.balanced };
+            let request = ShareRequest { class: request.class, seed: request.seed, balanced: filter.balanced };
             return match several {
-                false => self.offer::<1, T>(&picking, &offered, trace),
-                true => self.offer::<8, T>(&picking, &offered, trace),
+                false => self.choose_by_load::<1, T>(&stage, &request, trace),
+                true => self.choose_by_load::<8, T>(&stage, &request, trace),
             };
         }
         // Four copies of one loop, so that each keeps its few variables in registers.
         match (self.chooses, several) {
-            (Selection::First, false) => self.pick::<1, T>(&picking, failover::score, trace),
-            (Selection::First, true) => self.pick::<8, T>(&picking, failover::score, trace),
-            (Selection::Weighted, false) => self.pick::<1, T>(&picking, weighted, trace),
-            (Selection::Weighted, true) => self.pick::<8, T>(&picking, weighted, trace),
+            (Selection::First, false) => self.pick::<1, T>(&stage, failover::score, trace),
+            (Selection::First, true) => self.pick::<8, T>(&stage, failover::score, trace),
+            (Selection::Weighted, false) => self.pick::<1, T>(&stage, weighted, trace),
+            (Selection::Weighted, true) => self.pick::<8, T>(&stage, weighted, trace),
         }
     }
 
@@ -237,15 +130,15 @@ impl SteerPool {
     /// Standby members and those that are out by force count on neither side. While nothing of the weight is live there
     /// is no panic: standby members and the down answer are for that. Nor is there while nobody is down: members that
     /// were never judged are no evidence.
-    fn panics(&self, asked: Asked<'_>, lens: &Lens<'_>) -> bool {
+    fn panics(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>) -> bool {
         let (mut live, mut total, mut any_down) = (0u64, 0u64, false);
-        let members = asked.row.iter().map(|step| &self.members[usize::from(step.place)]);
+        let members = request.class.iter().map(|step| &self.members[usize::from(step.place)]);
         for member in members.filter(|member| !member.standby) {
-            let standings = lens.any(member);
+            let eligibility = filter.any(member);
             let weight = u64::from(member.weight);
-            live += if standings & LIVE != 0 { weight } else { 0 };
-            total += if standings & NOT_OUT != 0 { weight } else { 0 };
-            any_down |= standings & (LIVE | DOWN) == DOWN;
+            live += if eligibility & LIVE != 0 { weight } else { 0 };
+            total += if eligibility & NOT_OUT != 0 { weight } else { 0 };
+            any_down |= eligibility & (LIVE | DOWN) == DOWN;
         }
         any_down && live > 0 && live * 1000 < total * u64::from(self.panic_threshold)
     }

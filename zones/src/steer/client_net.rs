@@ -11,14 +11,14 @@ use crate::hash::seed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientNet {
     network: Network,
-    row: u16,
+    class: u16,
 }
 
 impl ClientNet {
     /// The block of `length` leading bits around an address, in a row of the pool's territory.
     #[inline]
-    pub(crate) fn new(address: IpAddr, length: u8, row: u16) -> Self {
-        Self { network: Network::of(address, length), row }
+    pub(crate) fn new(address: IpAddr, length: u8, class: u16) -> Self {
+        Self { network: Network::of(address, length), class }
     }
 
     /// The block itself.
@@ -34,8 +34,8 @@ impl ClientNet {
 
     /// The row of the pool's territory it is in: its place.
     #[inline]
-    pub fn row(self) -> u16 {
-        self.row
+    pub fn class(self) -> u16 {
+        self.class
     }
 
     /// The part of the decision that depends on the client. The length is not in it: a finer partition leaves the

@@ -2,33 +2,34 @@
 //! operator took out, that its schedule has closed, or that is hidden from the client.
 
 use super::{
-    Answer, Basis, Choice, Kind, SteerPool, Trace,
-    pick::{Asked, Lens},
-    pool::Down,
-    standing::NOT_OUT,
+    answer::{Answer, Basis, Choice, Kind},
+    eligibility::NOT_OUT,
+    pick::{ChoiceRequest, MemberFilter},
+    pool::{Down, SteerPool},
+    trace::Trace,
 };
-use crate::RuntimeState;
+use crate::runtime::RuntimeState;
 
 impl SteerPool {
     /// The pool's down answer. Where every member is out or closed, `all` and `last-good` have nothing left to answer.
     pub(super) fn down_answer<T: Trace>(
         &self,
-        asked: Asked<'_>,
-        lens: &Lens<'_>,
+        request: ChoiceRequest<'_>,
+        filter: &MemberFilter<'_>,
         runtime: &RuntimeState,
         trace: &mut T,
     ) -> Choice {
         trace.stage(Basis::Down);
         match self.down {
-            Down::All => self.all(asked, lens, trace),
+            Down::All => self.all(request, filter, trace),
             Down::LastGood => {
-                let remembered = lens.only(runtime.last_good(self));
-                let choice = self.stage(asked, &remembered, Basis::Down, NOT_OUT, trace);
-                choice.unwrap_or_else(|| self.all(asked, lens, trace))
+                let remembered = filter.only(runtime.last_good(self));
+                let choice = self.stage(request, &remembered, Basis::Down, NOT_OUT, trace);
+                choice.unwrap_or_else(|| self.all(request, filter, trace))
             }
-            Down::Refuse => Choice::plain(Answer::Refuse, Basis::Down),
+            Down::Refuse => Choice::without_members(Answer::Refuse, Basis::Down),
             Down::Empty | Down::FallbackAddresses | Down::FallbackCname => {
-                self.fallback_answer(asked.kind, Basis::Down)
+                self.fallback_answer(request.kind, Basis::Down)
             }
         }
     }
@@ -44,21 +45,21 @@ impl SteerPool {
             (Down::FallbackCname, _) => Answer::FallbackCname,
             (Down::All | Down::Empty | Down::LastGood | Down::Refuse, _) => Answer::Nothing,
         };
-        Choice::plain(answer, basis)
+        Choice::without_members(answer, basis)
     }
 
     /// Every address of the family at once, of the members that the client may see. That list is made in advance, for as
     /// many views as are numbered; where there is none for the client's, or an operator took some of it out, it cannot be
     /// given, and the client gets the member it would get if the others were up.
-    fn all<T: Trace>(&self, asked: Asked<'_>, lens: &Lens<'_>, trace: &mut T) -> Choice {
-        if let Kind::Addresses(family) = asked.kind
-            && let Some(all) = self.plans[family as usize].everyone(asked.place)
-            && asked.row.iter().all(|step| !lens.is_out(&self.members[usize::from(step.place)], family))
+    fn all<T: Trace>(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>, trace: &mut T) -> Choice {
+        if let Kind::Addresses(family) = request.kind
+            && let Some(all) = self.plans[family as usize].everyone(request.place)
+            && request.class.iter().all(|step| !filter.is_out(&self.members[usize::from(step.place)], family))
         {
             trace.stage(Basis::Down);
-            return Choice::plain(Answer::Set(all), Basis::Down);
+            return Choice::without_members(Answer::Set(all), Basis::Down);
         }
-        let choice = self.stage(asked, lens, Basis::Down, NOT_OUT, trace);
-        choice.unwrap_or_else(|| Choice::plain(Answer::Nothing, Basis::Down))
+        let choice = self.stage(request, filter, Basis::Down, NOT_OUT, trace);
+        choice.unwrap_or_else(|| Choice::without_members(Answer::Nothing, Basis::Down))
     }
 }

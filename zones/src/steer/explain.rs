@@ -7,10 +7,15 @@ use std::{fmt, net::IpAddr, sync::Arc};
 use fairway_model::{ClusterName, Health, OverrideAction, Policy, PoolName, Selection, Spread, Weight};
 
 use super::{
-    Answer, Basis, Choice, ClientNet, Family, Kind, MemberSet, Offer, Proof, Reach, Sight, SteerPool, Terms, Trace,
-    standing::{DOWN, NOT_OUT, PENDING, Standings, standing},
+    answer::{AcceptanceTest, Answer, Assignment, Basis, Candidacy, Choice, Family, Kind},
+    client_net::ClientNet,
+    eligibility::{DOWN, EligibilitySet, NOT_OUT, PENDING, eligibility},
+    pool::SteerPool,
+    proof::{Proof, Terms},
+    trace::Trace,
+    views::MemberSet,
 };
-use crate::{Draw, RuntimeState, ScheduleTurn, TargetIndex};
+use crate::{client::Draw, runtime::RuntimeState, schedules::ScheduleStatus, target::TargetIndex};
 
 /// A decision, as people need to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +35,7 @@ pub struct Explanation {
     /// What the choice followed from, in numbers.
     pub proof: Proof,
     /// How the client came to the member, in a pool that heeds load.
-    pub reach: Option<Reach>,
+    pub assignment: Option<Assignment>,
     /// The tiers that were looked at for the answer, in order; none for a down answer that is no choice among members.
     pub tiers: Vec<u8>,
     /// Every member, in declared order.
@@ -64,11 +69,11 @@ pub struct MemberNote {
     /// What it is in the formula.
     pub terms: Terms,
     /// How its schedule stands; none for a member that is always open.
-    pub schedule: Option<Arc<ScheduleTurn>>,
+    pub schedule: Option<Arc<ScheduleStatus>>,
     /// What it was to the stage that gave the answer; none where that did not come to it.
-    pub sight: Option<Sight>,
+    pub candidacy: Option<Candidacy>,
     /// Whether it takes the client, where it was asked.
-    pub offer: Option<Offer>,
+    pub acceptance_test: Option<AcceptanceTest>,
     /// Its addresses of both families.
     pub addresses: Vec<AddressNote>,
     /// Why it is in the answer, or why not.
@@ -184,13 +189,13 @@ impl fmt::Display for Basis {
     }
 }
 
-impl fmt::Display for Reach {
+impl fmt::Display for Assignment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Near => "near: the best group with a candidate takes the client",
-            Self::Spill => "spilled: a better group has candidates, and passed the client on",
-            Self::Pinned => "pinned: the client's demand is held where it is",
-            Self::Rest => "rest: nobody takes the client, so it falls to one of all",
+            Self::Local => "local: the best group with a candidate accepts the client",
+            Self::Overflow => "overflow: a better group has candidates and did not accept the client",
+            Self::Pinned => "pinned: the client's demand is pinned to its cluster",
+            Self::Remainder => "remainder: no member accepts the client, so it goes to one of all candidates",
         })
     }
 }
@@ -211,7 +216,7 @@ pub struct Recorder {
     /// The answer that is every address of the family asked.
     everyone: Option<Answer>,
     /// What the last stage saw of each member, in declared order.
-    sights: Vec<Option<Sight>>,
+    candidacies: Vec<Option<Candidacy>>,
     /// Members that the zone of the pool hides, by number.
     internal: Option<MemberSet>,
 }
@@ -232,10 +237,10 @@ impl Trace for Recorder {
             (true, Spread::Client) => HashInput::Client(client),
             (false, _) => HashInput::Everyone,
         };
-        self.sights = vec![None; pool.members.len()];
+        self.candidacies = vec![None; pool.members.len()];
         self.internal = Some(*pool.internal());
         self.everyone = match kind {
-            Kind::Addresses(family) => pool.plans[family as usize].everyone(client.row()).map(Answer::Set),
+            Kind::Addresses(family) => pool.plans[family as usize].everyone(client.class()).map(Answer::Set),
             Kind::Cname => None,
         };
         self.explanation = Some(Explanation {
@@ -243,8 +248,8 @@ impl Trace for Recorder {
             policy: pool.policy().clone(),
             kind,
             client,
-            reach: None,
-            choice: Choice::plain(Answer::Nothing, Basis::NoFamily),
+            assignment: None,
+            choice: Choice::without_members(Answer::Nothing, Basis::NoFamily),
             input,
             proof: Proof::new(pool, runtime, client, draw),
             tiers: Vec::new(),
@@ -253,43 +258,43 @@ impl Trace for Recorder {
     }
 
     fn stage(&mut self, _basis: Basis) {
-        self.sights.fill(None);
+        self.candidacies.fill(None);
         if let Some(explanation) = &mut self.explanation {
-            explanation.reach = None;
-            explanation.members.iter_mut().for_each(|member| member.offer = None);
+            explanation.assignment = None;
+            explanation.members.iter_mut().for_each(|member| member.acceptance_test = None);
         }
     }
 
-    fn member(&mut self, number: u8, sight: Sight) {
-        self.sights[usize::from(number)] = Some(sight);
+    fn member(&mut self, number: u8, candidacy: Candidacy) {
+        self.candidacies[usize::from(number)] = Some(candidacy);
     }
 
-    fn offer(&mut self, number: u8, offer: Offer) {
+    fn acceptance_test(&mut self, number: u8, acceptance_test: AcceptanceTest) {
         if let Some(explanation) = &mut self.explanation {
-            explanation.members[usize::from(number)].offer = Some(offer);
+            explanation.members[usize::from(number)].acceptance_test = Some(acceptance_test);
         }
     }
 
-    fn reached(&mut self, reach: Reach) {
+    fn assigned(&mut self, assignment: Assignment) {
         if let Some(explanation) = &mut self.explanation {
-            explanation.reach = Some(reach);
+            explanation.assignment = Some(assignment);
         }
     }
 
     fn end(&mut self, choice: &Choice) {
         let Some(explanation) = &mut self.explanation else { return };
         explanation.choice = *choice;
-        let looked_at = explanation.members.iter().zip(&self.sights).filter(|(_, sight)| sight.is_some());
+        let looked_at = explanation.members.iter().zip(&self.candidacies).filter(|(_, candidacy)| candidacy.is_some());
         explanation.tiers = looked_at.map(|(member, _)| member.tier).collect();
         explanation.tiers.sort_unstable();
         explanation.tiers.dedup();
-        let last = last_looked_at(&explanation.members, &self.sights);
+        let last = last_looked_at(&explanation.members, &self.candidacies);
         let everyone = choice.basis == Basis::Down && Some(choice.answer) == self.everyone;
-        for (number, sight) in (0..=u8::MAX).zip(&self.sights) {
+        for (number, candidacy) in (0..=u8::MAX).zip(&self.candidacies) {
             let mut reason = match explanation.members[usize::from(number)].group {
                 None if self.internal.is_some_and(|internal| internal.contains(number)) => Reason::Internal,
                 None => Reason::HiddenFromClient,
-                Some(_) => reason(explanation, number, *sight, last),
+                Some(_) => reason(explanation, number, *candidacy, last),
             };
             let is_there =
                 !matches!(reason, Reason::LacksFamily | Reason::HiddenFromClient | Reason::Internal | Reason::Closed);
@@ -297,14 +302,14 @@ impl Trace for Recorder {
                 reason = Reason::AnsweredAll;
             }
             let member = &mut explanation.members[usize::from(number)];
-            (member.reason, member.sight) = (reason, *sight);
+            (member.reason, member.candidacy) = (reason, *candidacy);
         }
     }
 }
 
 /// Standby and tier of the last group that was looked at; none where no member was.
-fn last_looked_at(members: &[MemberNote], sights: &[Option<Sight>]) -> Option<(bool, u8)> {
-    let seen = members.iter().zip(sights).filter(|(_, sight)| sight.is_some());
+fn last_looked_at(members: &[MemberNote], candidacies: &[Option<Candidacy>]) -> Option<(bool, u8)> {
+    let seen = members.iter().zip(candidacies).filter(|(_, candidacy)| candidacy.is_some());
     seen.map(|(member, _)| (member.standby, member.tier)).max()
 }
 
@@ -313,14 +318,14 @@ fn member_notes(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> 
     let mut members: Vec<_> = pool.members.iter().collect();
     members.sort_by_key(|m| m.number);
     let group = |number: u8| {
-        let mut row = pool.orders.row(client.row()).iter();
-        row.find(|step| pool.members[usize::from(step.place)].number == number).map(|step| step.group)
+        let mut class = pool.orders.class(client.class()).iter();
+        class.find(|step| pool.members[usize::from(step.place)].number == number).map(|step| step.group)
     };
     let note = |member: &&super::pool::Member| {
         let addresses = Family::BOTH.into_iter().flat_map(|family| {
-            let spot = &member.spots[family as usize];
+            let set = &member.address_sets[family as usize];
             pool.addresses(member.number, family).enumerate().map(|(place, address)| {
-                let target = pool.target_of(spot, place);
+                let target = pool.target_of(set, place);
                 AddressNote { address, target, health: runtime.health(target) }
             })
         });
@@ -331,9 +336,9 @@ fn member_notes(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> 
             group: group(member.number),
             standby: member.standby,
             terms: Terms::new(pool, runtime, member),
-            schedule: pool.turn(member.number, runtime).cloned(),
-            sight: None,
-            offer: None,
+            schedule: pool.schedule_status(member.number, runtime).cloned(),
+            candidacy: None,
+            acceptance_test: None,
             addresses: addresses.collect(),
             reason: Reason::NotChosen,
         }
@@ -341,7 +346,7 @@ fn member_notes(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> 
     members.iter().map(note).collect()
 }
 
-fn reason(explanation: &Explanation, number: u8, sight: Option<Sight>, last: Option<(bool, u8)>) -> Reason {
+fn reason(explanation: &Explanation, number: u8, candidacy: Option<Candidacy>, last: Option<(bool, u8)>) -> Reason {
     let (member, choice) = (&explanation.members[usize::from(number)], &explanation.choice);
     let asked = |note: &&AddressNote| match explanation.kind {
         Kind::Addresses(family) => family.holds(&note.address),
@@ -354,20 +359,20 @@ fn reason(explanation: &Explanation, number: u8, sight: Option<Sight>, last: Opt
     if addresses.peek().is_none() {
         return Reason::LacksFamily;
     }
-    if member.schedule.as_ref().is_some_and(|schedule| !schedule.turn.open) {
+    if member.schedule.as_ref().is_some_and(|schedule| !schedule.state.open) {
         return Reason::Closed;
     }
     let Some(last) = last else { return state(addresses) };
-    if member.offer.is_some_and(|offer| !offer.is_taken()) {
+    if member.acceptance_test.is_some_and(|acceptance_test| !acceptance_test.is_accepted()) {
         return Reason::PassedOn;
     }
-    match (sight, explanation.policy.selection) {
-        (Some(Sight::Candidate), Selection::Weighted) => Reason::NotChosen,
-        (Some(Sight::Candidate), Selection::First) => Reason::Later,
-        (Some(Sight::Part), _) => Reason::PartlyUp,
-        (Some(Sight::Elsewhere), _) => Reason::OtherFamily,
-        (Some(Sight::Excluded), _) => Reason::NotLastGood,
-        (Some(Sight::Closed | Sight::Unfit), _) => state(addresses),
+    match (candidacy, explanation.policy.selection) {
+        (Some(Candidacy::Candidate), Selection::Weighted) => Reason::NotChosen,
+        (Some(Candidacy::Candidate), Selection::First) => Reason::Later,
+        (Some(Candidacy::Partial), _) => Reason::PartlyUp,
+        (Some(Candidacy::Elsewhere), _) => Reason::OtherFamily,
+        (Some(Candidacy::Excluded), _) => Reason::NotLastGood,
+        (Some(Candidacy::Closed | Candidacy::Ineligible), _) => state(addresses),
         (None, _) if member.standby && !last.0 => Reason::Standby,
         (None, _) if (member.standby, member.tier) > last => Reason::LaterTier,
         (None, _) => Reason::Later,
@@ -376,9 +381,9 @@ fn reason(explanation: &Explanation, number: u8, sight: Option<Sight>, last: Opt
 
 /// Why none of these addresses could be answered.
 fn state<'a>(addresses: impl Iterator<Item = &'a AddressNote>) -> Reason {
-    let (mut seen, mut forced): (Standings, _) = (0, None);
+    let (mut seen, mut forced): (EligibilitySet, _) = (0, None);
     for note in addresses {
-        seen |= standing(note.health);
+        seen |= eligibility(note.health);
         forced = forced.or_else(|| note.health.override_action());
     }
     match forced {

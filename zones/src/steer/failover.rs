@@ -1,6 +1,7 @@
 //! Policy `failover`: the first live member by tier, then by declared order. The same for every client.
 
-use super::{pick::Score, pool::Member};
+use super::pool::Member;
+use crate::steer::score::Score;
 
 /// Prefers the member that is tried earlier.
 pub(super) fn score(place: usize, _member: &Member) -> Score {

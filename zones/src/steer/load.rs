@@ -16,27 +16,26 @@
 use fairway_model::{ClusterName, Demand, mix};
 
 use super::{
-    Choice, ClientNet, Kind, Sight, SteerPool, Trace, log2,
-    order::Step,
-    pick::{Entry, Picked, Picking, Score},
-    pool::Member,
+    answer::{Candidacy, Choice, Kind},
+    client_net::ClientNet,
+    log2,
+    order::OrderStep,
+    pick::{BestCandidates, RankedCandidate, Stage},
+    pool::{Member, SteerPool},
+    trace::Trace,
     weighted,
 };
-use crate::{Draw, RuntimeState, balanced::Balanced, hash::seed};
-
-/// How a client came to its member.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Reach {
-    /// Its best group took it.
-    #[default]
-    Near,
-    /// A better group had candidates, and did not take it.
-    Spill,
-    /// Its demand is held there.
-    Pinned,
-    /// Nobody took it, so it fell to one of all.
-    Rest,
-}
+use crate::{
+    client::Draw,
+    hash::seed,
+    runtime::RuntimeState,
+    shares::CompiledShares,
+    steer::{
+        answer::{AcceptanceTest, Assignment},
+        order::group_of,
+        score::Score,
+    },
+};
 
 /// Where the demand of a client goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,48 +43,30 @@ pub struct Route<'a> {
     /// The cluster that is answered first.
     pub cluster: &'a ClusterName,
     /// How the client came to it.
-    pub reach: Reach,
+    pub assignment: Assignment,
     /// What stands for the client's demand on the pool.
     pub demand: Demand,
 }
 
-/// A member that is asked whether it takes a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// Whether it is of the client's best group.
-    pub near: bool,
-    /// How much it takes, in 65535ths.
-    pub acceptance: u16,
-    /// What is held against it, 0 to 65534: the client is taken where that is below.
-    pub draw: u16,
-}
-
-impl Offer {
-    /// Whether the member takes the client.
-    pub fn is_taken(self) -> bool {
-        self.draw < self.acceptance
-    }
-}
-
 /// What is decided for whom, in a pool that heeds load.
 #[derive(Clone, Copy)]
-pub(super) struct Offered<'a> {
-    pub(super) row: &'a [Step],
+pub(super) struct ShareRequest<'a> {
+    pub(super) class: &'a [OrderStep],
     /// Stands for the client.
     pub(super) seed: u64,
     /// None where everybody takes everything.
-    pub(super) balanced: Option<&'a Balanced>,
+    pub(super) balanced: Option<&'a CompiledShares>,
 }
 
-impl Offered<'_> {
+impl ShareRequest<'_> {
     /// What is offered to a member of the group that has this key.
     #[inline]
-    fn offer(&self, balanced: &Balanced, group: u64, member: &Member, near: bool) -> Offer {
+    fn test(&self, balanced: &CompiledShares, group: u64, member: &Member, near: bool) -> AcceptanceTest {
         let acceptance = balanced.acceptance(member.cluster);
         let acceptance = if near { acceptance.local } else { acceptance.overflow };
         let hash = mix(mix(self.seed ^ group) ^ seed::OFFER);
         // 16 bits spread over 0 to 65534, so that an acceptance of 65535 takes everybody.
-        Offer { near, acceptance, draw: (((hash >> 48) * 65_535) >> 16) as u16 }
+        AcceptanceTest { near, acceptance, draw: (((hash >> 48) * 65_535) >> 16) as u16 }
     }
 }
 
@@ -97,10 +78,10 @@ impl SteerPool {
     ///
     /// None where the answer is no choice among members.
     pub fn route(&self, kind: Kind, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Option<Route<'_>> {
-        let mut watch = Watch::default();
-        let choice = self.choose(kind, runtime, client, draw, &mut watch);
+        let mut trace = AssignmentTrace::default();
+        let choice = self.choose(kind, runtime, client, draw, &mut trace);
         let number = choice.members.as_slice().first()?;
-        Some(Route { cluster: self.cluster(*number), reach: watch.0, demand: self.demand(client, draw) })
+        Some(Route { cluster: self.cluster(*number), assignment: trace.0, demand: self.demand(client, draw) })
     }
 
     /// What stands for the demand of a client on this pool.
@@ -115,37 +96,39 @@ impl SteerPool {
 
     /// The member that takes the client, and how it came to it; none where nobody does, or nobody fits.
     #[inline(always)]
-    pub(super) fn taker<T: Trace>(
+    pub(super) fn accepting_member<T: Trace>(
         &self,
-        offered: &Offered<'_>,
+        request: &ShareRequest<'_>,
         fits: impl Fn(&Member, &mut T) -> Fit,
         trace: &mut T,
-    ) -> Option<(Entry, Reach)> {
-        let held = offered.balanced.filter(|balanced| balanced.has_pins());
-        let held = held.and_then(|balanced| balanced.pin(self.demand_of(offered.seed)));
-        if let Some(entry) = held.and_then(|cluster| self.holder(offered.row, cluster, &fits, trace)) {
-            return Some((entry, Reach::Pinned));
+    ) -> Option<(RankedCandidate, Assignment)> {
+        let held = request.balanced.filter(|balanced| balanced.has_pins());
+        let held = held.and_then(|balanced| balanced.pin(self.demand_of(request.seed)));
+        if let Some(entry) = held.and_then(|cluster| self.pinned_member(request.class, cluster, &fits, trace)) {
+            return Some((entry, Assignment::Pinned));
         }
-        let mut reach = Reach::Near;
-        for group in offered.row.chunk_by(|step, _| !step.ends_group()) {
+        let mut assignment = Assignment::Local;
+        for group in request.class.chunk_by(|step, _| !step.ends_group()) {
             let first = &self.members[usize::from(group[0].place)];
-            if first.standby && reach == Reach::Spill && self.others_fit(offered.row, &fits, trace) {
+            if first.standby
+                && assignment == Assignment::Overflow
+                && self.has_regular_candidate(request.class, &fits, trace)
+            {
                 break;
             }
             let best = match group {
-                [_] => {
-                    fits(first, trace).map(|part| (Entry { score: Score::FIRST, place: group[0].place, part }, first))
-                }
-                _ => self.best_of(group, offered.seed, &fits, trace),
+                [_] => fits(first, trace)
+                    .map(|part| (RankedCandidate { score: Score::FIRST, place: group[0].place, part }, first)),
+                _ => self.best_of(group, request.seed, &fits, trace),
             };
             let Some((entry, member)) = best else { continue };
-            let Some(balanced) = offered.balanced else { return Some((entry, reach)) };
-            let offer = offered.offer(balanced, first.key, member, reach == Reach::Near);
-            trace.offer(member.number, offer);
-            if offer.is_taken() {
-                return Some((entry, reach));
+            let Some(balanced) = request.balanced else { return Some((entry, assignment)) };
+            let test = request.test(balanced, first.key, member, assignment == Assignment::Local);
+            trace.acceptance_test(member.number, test);
+            if test.is_accepted() {
+                return Some((entry, assignment));
             }
-            reach = Reach::Spill;
+            assignment = Assignment::Overflow;
         }
         None
     }
@@ -155,16 +138,17 @@ impl SteerPool {
     #[inline(never)]
     fn best_of<T: Trace>(
         &self,
-        group: &[Step],
+        group: &[OrderStep],
         seed: u64,
         fits: impl Fn(&Member, &mut T) -> Fit,
         trace: &mut T,
-    ) -> Option<(Entry, &Member)> {
-        let mut best = None::<(Entry, &Member)>;
+    ) -> Option<(RankedCandidate, &Member)> {
+        let mut best = None::<(RankedCandidate, &Member)>;
         for step in group {
             let member = &self.members[usize::from(step.place)];
             let Some(part) = fits(member, trace) else { continue };
-            let entry = Entry { score: weighted::score(seed, member.key, member.weight), place: step.place, part };
+            let entry =
+                RankedCandidate { score: weighted::score(seed, member.key, member.weight), place: step.place, part };
             if best.is_none_or(|(best, _)| entry.beats(&best)) {
                 best = Some((entry, member));
             }
@@ -174,26 +158,31 @@ impl SteerPool {
 
     /// Whether a member that is not standby is a candidate: then none that is standby is asked.
     #[cold]
-    fn others_fit<T: Trace>(&self, row: &[Step], fits: impl Fn(&Member, &mut T) -> Fit, trace: &mut T) -> bool {
-        let members = row.iter().map(|step| &self.members[usize::from(step.place)]);
+    fn has_regular_candidate<T: Trace>(
+        &self,
+        class: &[OrderStep],
+        fits: impl Fn(&Member, &mut T) -> Fit,
+        trace: &mut T,
+    ) -> bool {
+        let members = class.iter().map(|step| &self.members[usize::from(step.place)]);
         members.filter(|member| !member.standby).any(|member| fits(member, trace).is_some())
     }
 
     /// The member of the cluster that holds the client's demand, if it is a candidate.
     #[cold]
-    fn holder<T: Trace>(
+    fn pinned_member<T: Trace>(
         &self,
-        row: &[Step],
+        class: &[OrderStep],
         cluster: u16,
         fits: impl Fn(&Member, &mut T) -> Fit,
         trace: &mut T,
-    ) -> Option<Entry> {
+    ) -> Option<RankedCandidate> {
         let mut others = false;
-        for step in row {
+        for step in class {
             let member = &self.members[usize::from(step.place)];
             let Some(part) = fits(member, trace) else { continue };
             if member.cluster == cluster {
-                return (!member.standby || !others).then_some(Entry {
+                return (!member.standby || !others).then_some(RankedCandidate {
                     score: Score::default(),
                     place: step.place,
                     part,
@@ -206,17 +195,17 @@ impl SteerPool {
 
     /// One of all candidates, for a client that nobody takes.
     #[cold]
-    pub(super) fn rest(&self, offered: &Offered<'_>, fits: impl Fn(&Member) -> Fit) -> Option<Entry> {
-        let seed = mix(offered.seed ^ seed::REST);
-        let mut best: Option<(Leftover, u8)> = None;
-        for step in offered.row {
+    pub(super) fn rest(&self, request: &ShareRequest<'_>, fits: impl Fn(&Member) -> Fit) -> Option<RankedCandidate> {
+        let seed = mix(request.seed ^ seed::REST);
+        let mut best: Option<(RemainderScore, u8)> = None;
+        for step in request.class {
             let member = &self.members[usize::from(step.place)];
             if member.standby && best.as_ref().is_some_and(|(_, place)| !self.members[usize::from(*place)].standby) {
                 break;
             }
             let Some(part) = fits(member) else { continue };
-            let near = offered.balanced.map_or(u16::MAX, |balanced| balanced.acceptance(member.cluster).local);
-            let left = Leftover {
+            let near = request.balanced.map_or(u16::MAX, |balanced| balanced.acceptance(member.cluster).local);
+            let left = RemainderScore {
                 part,
                 cost: log2::cost(mix(seed ^ member.key)),
                 accepted: u32::from(member.weight) * u32::from(near),
@@ -226,70 +215,67 @@ impl SteerPool {
                 best = Some((left, step.place));
             }
         }
-        best.map(|(left, place)| Entry { score: Score::default(), place, part: left.part })
+        best.map(|(left, place)| RankedCandidate { score: Score::default(), place, part: left.part })
     }
 
     /// Chooses in a stage of a pool that heeds load; none where nobody fits in either family.
     #[inline(never)]
-    pub(super) fn offer<const K: usize, T: Trace>(
+    pub(super) fn choose_by_load<const K: usize, T: Trace>(
         &self,
-        picking: &Picking<'_>,
-        offered: &Offered<'_>,
+        stage: &Stage<'_>,
+        request: &ShareRequest<'_>,
         trace: &mut T,
     ) -> Option<Choice> {
-        let sight = |member: &Member| picking.lens.sight(member, picking.admitted, picking.wanted > 1);
+        let candidacy = |member: &Member| stage.filter.candidacy(member, stage.admitted, stage.wanted > 1);
         let heard = |member: &Member, trace: &mut T| {
-            let sight = sight(member);
-            trace.member(member.number, sight);
-            fit(sight)
+            let candidacy = candidacy(member);
+            trace.member(member.number, candidacy);
+            fit(candidacy)
         };
-        let taken = self.taker(offered, heard, trace);
-        let taken = taken.or_else(|| Some((self.rest(offered, |member| fit(sight(member)))?, Reach::Rest)));
-        let mut picked = Picked::<K>::new(picking.wanted, picking.admitted);
-        if let Some((entry, reach)) = taken {
-            trace.reached(reach);
-            picked.begin(entry, group_of(offered.row, entry.place));
+        let taken = self.accepting_member(request, heard, trace);
+        let taken =
+            taken.or_else(|| Some((self.rest(request, |member| fit(candidacy(member)))?, Assignment::Remainder)));
+        let mut picked = BestCandidates::<K>::new(stage.wanted, stage.admitted);
+        if let Some((entry, assignment)) = taken {
+            trace.assigned(assignment);
+            picked.begin(entry, group_of(request.class, entry.place));
             if K > 1 && !entry.part {
-                self.join(offered, &mut picked, reach != Reach::Spill, |member| fit(sight(member)));
+                self.join(request, &mut picked, assignment != Assignment::Overflow, |member| fit(candidacy(member)));
             }
         }
-        picked.elsewhere = offered.row.iter().any(|s| sight(&self.members[usize::from(s.place)]) == Sight::Elsewhere);
-        self.answer(picking, &picked)
+        picked.elsewhere =
+            request.class.iter().any(|s| candidacy(&self.members[usize::from(s.place)]) == Candidacy::Elsewhere);
+        self.answer(stage, &picked)
     }
 
     /// Adds members of the same group that take the client as well, for answers that name several.
     fn join<const K: usize>(
         &self,
-        offered: &Offered<'_>,
-        picked: &mut Picked<K>,
+        request: &ShareRequest<'_>,
+        picked: &mut BestCandidates<K>,
         near: bool,
         fits: impl Fn(&Member) -> Fit,
     ) {
         let (first, group) = picked.first_and_group();
-        let mut members = offered.row.iter().filter(|step| step.group == group).peekable();
+        let mut members = request.class.iter().filter(|step| step.group == group).peekable();
         let key = members.peek().map_or(0, |step| self.members[usize::from(step.place)].key);
         for step in members.filter(|step| step.place != first) {
             let member = &self.members[usize::from(step.place)];
-            let takes = offered.balanced.is_none_or(|balanced| offered.offer(balanced, key, member, near).is_taken());
+            let takes = request.balanced.is_none_or(|balanced| request.test(balanced, key, member, near).is_accepted());
             if takes && fits(member) == Some(false) {
-                let score = weighted::score(offered.seed, member.key, member.weight);
-                picked.offer(Entry { score, place: step.place, part: false });
+                let score = weighted::score(request.seed, member.key, member.weight);
+                picked.consider(RankedCandidate { score, place: step.place, part: false });
             }
         }
     }
 }
 
-fn fit(sight: Sight) -> Fit {
-    matches!(sight, Sight::Candidate | Sight::Part).then_some(sight == Sight::Part)
-}
-
-/// The group of a member in a row.
-pub(super) fn group_of(row: &[Step], place: u8) -> u8 {
-    row.iter().find(|step| step.place == place).map_or(u8::MAX, |step| step.group)
+fn fit(candidacy: Candidacy) -> Fit {
+    matches!(candidacy, Candidacy::Candidate | Candidacy::Partial).then_some(candidacy == Candidacy::Partial)
 }
 
 /// How much a candidate is preferred for a client that nobody took.
-struct Leftover {
+struct RemainderScore {
     part: bool,
     cost: u64,
     /// Weight × near acceptance.
@@ -297,7 +283,7 @@ struct Leftover {
     weight: u16,
 }
 
-impl Leftover {
+impl RemainderScore {
     fn beats(&self, other: &Self) -> bool {
         if self.part != other.part {
             return other.part;
@@ -314,10 +300,10 @@ impl Leftover {
 
 /// Listens for how a client came to its member.
 #[derive(Default)]
-struct Watch(Reach);
+struct AssignmentTrace(Assignment);
 
-impl Trace for Watch {
-    fn reached(&mut self, reach: Reach) {
-        self.0 = reach;
+impl Trace for AssignmentTrace {
+    fn assigned(&mut self, assignment: Assignment) {
+        self.0 = assignment;
     }
 }

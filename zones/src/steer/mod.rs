@@ -8,23 +8,27 @@
 //! one stage in the `order` of the client's row, `load` does so where members take only their share, and `failover` and
 //! `weighted` say which of two candidates is preferred.
 
+mod address_lists;
+mod answer;
 mod choose;
 mod client_net;
 mod down;
+mod eligibility;
 mod explain;
 mod failover;
+mod fast_path;
+mod last_good;
 mod load;
 mod log2;
-mod memory;
 mod order;
+mod partition;
 mod pick;
 mod pool;
 mod proof;
-mod quick;
+mod score;
 mod sets;
-mod standing;
+mod target_uses;
 mod targets;
-mod territory;
 mod trace;
 mod variant;
 mod views;
@@ -33,17 +37,17 @@ mod weighted;
 #[cfg(test)]
 mod tests;
 
-pub use choose::{Answer, Basis, Choice, Family, Kind, Members};
+pub use answer::{AcceptanceTest, Answer, Assignment, Basis, Candidacy, Choice, Family, Kind, Members};
 pub use client_net::ClientNet;
 pub use explain::{AddressNote, Explanation, HashInput, MemberNote, Reason, Recorder};
-pub use load::{Offer, Reach, Route};
+pub use load::Route;
+pub use partition::{ClassRanks, ClientPartition, LocationClass, LocationRankings};
 pub use pool::SteerPool;
-pub use proof::{ClientPlace, Proof, Terms};
+pub use proof::{Proof, Terms};
 pub use sets::SETS_MAX;
 pub use targets::TargetTable;
-pub use territory::{Placement, Rows, Territory};
-pub use trace::{Sight, Trace};
+pub use trace::Trace;
 
-pub(crate) use targets::{TargetUses, target_hash};
+pub(crate) use target_uses::TargetUses;
 pub(crate) use variant::Variant;
 pub(crate) use views::MemberSet;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use fairway_model::{Pool, Rank, Selection};
 
-use super::{pool::Member, territory::Placement, views::Row};
+use super::{partition::LocationRankings, pool::Member, views::ClassMembers};
 
 /// A member in the order of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct OrderStep {
     /// Its place in [`super::SteerPool::members`].
     pub(super) place: u8,
     /// Counts the groups of the row.
@@ -18,7 +18,7 @@ pub(super) struct Step {
     marks: u8,
 }
 
-impl Step {
+impl OrderStep {
     const ENDS_GROUP: u8 = 1;
     const NEXT_MAY_HELP: u8 = 2;
 
@@ -35,33 +35,38 @@ impl Step {
     }
 }
 
+/// The group of a member in a row.
+pub(super) fn group_of(class: &[OrderStep], place: u8) -> u8 {
+    class.iter().find(|step| step.place == place).map_or(u8::MAX, |step| step.group)
+}
+
 /// The orders of all rows. Copies share their memory.
 #[derive(Clone, Debug)]
-pub(super) struct Orders {
-    steps: Arc<[Step]>,
+pub(super) struct MemberOrders {
+    steps: Arc<[OrderStep]>,
     /// Where each row begins, and where the last one ends.
     starts: Arc<[u32]>,
 }
 
-impl Orders {
+impl MemberOrders {
     /// Lays out every row, of the members that can be seen in it. `members` are in the order of their places.
-    pub(super) fn new(members: &[Member], ranking: &Ranking<'_>, rows: &[Row]) -> Self {
+    pub(super) fn new(members: &[Member], ranking: &OrderKeys<'_>, classes: &[ClassMembers]) -> Self {
         let (mut steps, mut starts) = (Vec::new(), vec![0]);
-        for Row { base, visible } in rows {
+        for ClassMembers { base, visible } in classes {
             let seen = (0..=u8::MAX).zip(members).filter(|(_, member)| visible.contains(member.number));
             let mut keys: Vec<_> = seen.map(|(place, member)| (ranking.key(*base, member), place)).collect();
             keys.sort_unstable();
             steps.extend(lay_out(&keys, ranking.is_single()));
-            starts.push(u32::try_from(steps.len()).expect("65,535 rows of 255 members"));
+            starts.push(u32::try_from(steps.len()).expect("65,535 classes of 255 members"));
         }
         Self { steps: steps.into(), starts: starts.into() }
     }
 
     /// The order of a row; nobody where there is no such row.
     #[inline]
-    pub(super) fn row(&self, row: u16) -> &[Step] {
-        let row = usize::from(row);
-        match (self.starts.get(row), self.starts.get(row + 1)) {
+    pub(super) fn class(&self, class: u16) -> &[OrderStep] {
+        let class = usize::from(class);
+        match (self.starts.get(class), self.starts.get(class + 1)) {
             (Some(begin), Some(end)) => self.steps.get(*begin as usize..*end as usize).unwrap_or_default(),
             _ => &[],
         }
@@ -69,11 +74,11 @@ impl Orders {
 
     /// Whether there is one row, which has all members in one group.
     pub(super) fn is_one_group(&self, members: &[Member]) -> bool {
-        self.is_one_row(members) && self.steps.iter().all(|step| step.group == 0)
+        self.is_one_class(members) && self.steps.iter().all(|step| step.group == 0)
     }
 
     /// Whether there is one row, which has all members.
-    pub(super) fn is_one_row(&self, members: &[Member]) -> bool {
+    pub(super) fn is_one_class(&self, members: &[Member]) -> bool {
         self.starts.len() == 2 && self.steps.len() == members.len()
     }
 }
@@ -85,25 +90,25 @@ pub(super) type Key = (bool, [u16; RANKINGS], u8);
 const RANKINGS: usize = 5;
 
 /// What the order of members follows from.
-pub(super) struct Ranking<'a> {
+pub(super) struct OrderKeys<'a> {
     pub(super) pool: &'a Pool,
-    pub(super) placement: &'a Placement,
+    pub(super) location: &'a LocationRankings,
     /// The place in the pool of each member that is compiled, by its number.
     pub(super) declared: &'a [usize],
 }
 
-impl Ranking<'_> {
+impl OrderKeys<'_> {
     /// What members of a row are sorted by.
-    pub(super) fn key(&self, row: u16, member: &Member) -> Key {
+    pub(super) fn key(&self, class: u16, member: &Member) -> Key {
         let declared = self.declared[usize::from(member.number)];
-        let mut places = self.placement.rankings.iter();
+        let mut places = self.location.rankings.iter();
         let mut ranks = [0; RANKINGS];
         for (rank, by) in ranks.iter_mut().zip(self.pool.policy.rankings()) {
             *rank = match by {
                 Rank::Tier => member.tier.into(),
                 Rank::Cost => self.pool.members[declared].cost,
                 Rank::Geo | Rank::Nearest | Rank::Latency { .. } => {
-                    places.next().map_or(0, |rows| rows.rank(row, declared))
+                    places.next().map_or(0, |classes| classes.rank(class, declared))
                 }
             };
         }
@@ -118,7 +123,7 @@ impl Ranking<'_> {
 }
 
 /// The steps of sorted members.
-fn lay_out(keys: &[(Key, u8)], single: bool) -> Vec<Step> {
+fn lay_out(keys: &[(Key, u8)], single: bool) -> Vec<OrderStep> {
     let group_of =
         |at: usize| keys.get(at).map(|((standby, ranks, number), _)| (standby, ranks, single.then_some(number)));
     let mut group = 0;
@@ -127,11 +132,11 @@ fn lay_out(keys: &[(Key, u8)], single: bool) -> Vec<Step> {
         let next = keys.get(at + 1).map(|((standby, ..), _)| *standby);
         let mut marks = 0;
         if group_of(at) != group_of(at + 1) {
-            marks |= Step::ENDS_GROUP;
-            marks |= if next == Some(false) { Step::NEXT_MAY_HELP } else { 0 };
+            marks |= OrderStep::ENDS_GROUP;
+            marks |= if next == Some(false) { OrderStep::NEXT_MAY_HELP } else { 0 };
         }
-        steps.push(Step { place: *place, group, marks });
-        if marks & Step::ENDS_GROUP != 0 {
+        steps.push(OrderStep { place: *place, group, marks });
+        if marks & OrderStep::ENDS_GROUP != 0 {
             group = group.saturating_add(1);
         }
     }

@@ -3,28 +3,33 @@
 use fairway_model::{Health, Selection};
 
 use super::{
-    Answer, Basis, Choice, Family, Kind, Members, Sight, SteerPool, Trace,
-    load::group_of,
-    order::Step,
-    pool::{Member, Spot},
-    standing::{OUT, PENDING, Standings, standing},
+    answer::{Answer, Basis, Candidacy, Choice, Family, Kind, Members},
+    eligibility::{EligibilitySet, OUT, PENDING, eligibility},
+    order::OrderStep,
+    pool::{AddressSet, Member, SteerPool},
+    trace::Trace,
 };
-use crate::{RuntimeState, TargetIndex, balanced::Balanced};
+use crate::{
+    runtime::RuntimeState,
+    shares::CompiledShares,
+    steer::{order::group_of, score::Score},
+    target::TargetIndex,
+};
 
 /// What is asked and for whom.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct ChoiceRequest<'a> {
     pub(super) kind: Kind,
     /// The row of the client's place, by its number.
     pub(super) place: u16,
     /// In which order members are tried there; those that the client may not see are not in it.
-    pub(super) row: &'a [Step],
+    pub(super) class: &'a [OrderStep],
     /// Stands for the client.
     pub(super) seed: u64,
 }
 
 /// The pool's members as the runtime state shows them.
-pub(super) struct Lens<'a> {
+pub(super) struct MemberFilter<'a> {
     health: &'a [Health],
     targets: &'a [TargetIndex],
     kind: Kind,
@@ -33,10 +38,10 @@ pub(super) struct Lens<'a> {
     /// Members that are closed by their schedules, likewise; empty where the pool heeds none.
     closed: &'a [u64],
     /// What members take; none where everybody takes everything.
-    pub(super) balanced: Option<&'a Balanced>,
+    pub(super) balanced: Option<&'a CompiledShares>,
 }
 
-impl<'a> Lens<'a> {
+impl<'a> MemberFilter<'a> {
     pub(super) fn new(pool: &'a SteerPool, runtime: &'a RuntimeState, kind: Kind) -> Self {
         Self {
             health: runtime.all(),
@@ -54,13 +59,13 @@ impl<'a> Lens<'a> {
     }
 
     /// The standings of all addresses of a member. One that is closed is out, whatever its health.
-    pub(super) fn any(&self, member: &Member) -> Standings {
+    pub(super) fn any(&self, member: &Member) -> EligibilitySet {
         if self.is_closed(member) { OUT } else { self.whole(member) }
     }
 
     /// Whether nothing may bring the member, or an address of its family, into an answer.
     pub(super) fn is_out(&self, member: &Member, family: Family) -> bool {
-        self.is_closed(member) || self.standings(&member.spots[family as usize]) & OUT != 0
+        self.is_closed(member) || self.eligibility_of(&member.address_sets[family as usize]) & OUT != 0
     }
 
     /// Whether its schedule has closed it.
@@ -70,78 +75,78 @@ impl<'a> Lens<'a> {
     }
 
     #[inline]
-    fn whole(&self, member: &Member) -> Standings {
-        self.standings(&member.spots[0]) | self.standings(&member.spots[1])
+    fn whole(&self, member: &Member) -> EligibilitySet {
+        self.eligibility_of(&member.address_sets[0]) | self.eligibility_of(&member.address_sets[1])
     }
 
     /// The standings of its addresses of one family.
     #[inline]
-    fn standings(&self, spot: &Spot) -> Standings {
-        if spot.has_one_target() {
-            return self.standing(TargetIndex(spot.at));
+    fn eligibility_of(&self, set: &AddressSet) -> EligibilitySet {
+        if set.has_one_target() {
+            return self.eligibility(TargetIndex(set.at));
         }
-        self.spread_targets(spot).iter().fold(0, |seen, target| seen | self.standing(*target))
+        self.spread_targets(set).iter().fold(0, |seen, target| seen | self.eligibility(*target))
     }
 
     /// What the member offers to the question.
     #[inline]
-    fn asked(&self, member: &Member) -> Standings {
+    fn asked(&self, member: &Member) -> EligibilitySet {
         match self.kind {
-            Kind::Addresses(family) => self.standings(&member.spots[family as usize]),
+            Kind::Addresses(family) => self.eligibility_of(&member.address_sets[family as usize]),
             Kind::Cname => self.whole(member),
         }
     }
 
     /// What the member offers to another question only.
-    fn other(&self, member: &Member) -> Standings {
+    fn other(&self, member: &Member) -> EligibilitySet {
         match self.kind {
-            Kind::Addresses(family) => self.standings(&member.spots[family.other() as usize]),
+            Kind::Addresses(family) => self.eligibility_of(&member.address_sets[family.other() as usize]),
             Kind::Cname => 0,
         }
     }
 
     /// The addresses whose standing is admitted, as a mask.
-    fn mask(&self, spot: &Spot, admitted: Standings) -> u32 {
-        if spot.has_one_target() {
-            return spot.all();
+    fn mask(&self, set: &AddressSet, admitted: EligibilitySet) -> u32 {
+        if set.has_one_target() {
+            return set.all();
         }
-        let targets = (0..).zip(self.spread_targets(spot));
-        targets.fold(0, |mask, (i, target)| mask | u32::from(self.standing(*target) & admitted != 0) << i)
+        let targets = (0..).zip(self.spread_targets(set));
+        targets.fold(0, |mask, (i, target)| mask | u32::from(self.eligibility(*target) & admitted != 0) << i)
     }
 
-    fn spread_targets(&self, spot: &Spot) -> &[TargetIndex] {
-        let begin = spot.at as usize;
-        self.targets.get(begin..begin + spot.addresses() as usize).unwrap_or_default()
+    fn spread_targets(&self, set: &AddressSet) -> &[TargetIndex] {
+        let begin = set.at as usize;
+        self.targets.get(begin..begin + set.addresses() as usize).unwrap_or_default()
     }
 
     /// A target that the runtime state does not know was never judged.
     #[inline]
-    fn standing(&self, target: TargetIndex) -> Standings {
-        self.health.get(target.0 as usize).map_or(PENDING, |health| standing(*health))
+    fn eligibility(&self, target: TargetIndex) -> EligibilitySet {
+        self.health.get(target.0 as usize).map_or(PENDING, |health| eligibility(*health))
     }
 
     /// What a member is that takes no part; none of all others.
     #[cold]
-    fn left_out(&self, member: &Member) -> Option<Sight> {
+    fn left_out(&self, member: &Member) -> Option<Candidacy> {
         if self.is_closed(member) {
-            return Some(Sight::Closed);
+            return Some(Candidacy::Closed);
         }
-        (!self.only.is_none_or(|words| has(words, member.number))).then_some(Sight::Excluded)
+        (!self.only.is_none_or(|words| has(words, member.number))).then_some(Candidacy::Excluded)
     }
 
     /// What a member is to this stage. `whole` asks to tell apart those of which only a part may be answered.
     #[inline(always)]
-    pub(super) fn sight(&self, member: &Member, admitted: Standings, whole: bool) -> Sight {
+    pub(super) fn candidacy(&self, member: &Member, admitted: EligibilitySet, whole: bool) -> Candidacy {
         if (self.only.is_some() || !self.closed.is_empty())
-            && let Some(sight) = self.left_out(member)
+            && let Some(candidacy) = self.left_out(member)
         {
-            return sight;
+            return candidacy;
         }
         let asked = self.asked(member);
         if asked & admitted == 0 {
-            return if self.other(member) & admitted == 0 { Sight::Unfit } else { Sight::Elsewhere };
+            return if self.other(member) & admitted == 0 { Candidacy::Ineligible } else { Candidacy::Elsewhere };
         }
-        if whole && asked & !admitted != 0 { Sight::Part } else { Sight::Candidate }
+        if whole && asked & !admitted != 0 { Candidacy::Partial } else { Candidacy::Candidate }
     }
 }
 
@@ -150,31 +155,8 @@ fn has(words: &[u64], number: u8) -> bool {
     words.get(usize::from(number / 64)).is_some_and(|word| word >> (number % 64) & 1 == 1)
 }
 
-/// How much a candidate is preferred: the smallest `cost / weight` is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Score {
-    /// At most 2^47.
-    pub(super) cost: u64,
-    /// 1 to 65535.
-    pub(super) weight: u16,
-}
-
-impl Score {
-    /// What nothing beats.
-    pub(super) const FIRST: Self = Self { cost: 0, weight: 1 };
-    /// What every other one beats.
-    pub(super) const LAST: Self = Self { cost: 1 << 48, weight: 1 };
-
-    #[inline]
-    pub(super) fn beats(&self, other: &Self) -> bool {
-        // Fractions compared by cross-multiplication: exact, without a division, and under 2^64. Equals, about one pair
-        // in 2^40, are left in declared order.
-        self.cost * u64::from(other.weight) < other.cost * u64::from(self.weight)
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Entry {
+pub(super) struct RankedCandidate {
     pub(super) score: Score,
     /// Its place in [`SteerPool::members`].
     pub(super) place: u8,
@@ -182,7 +164,7 @@ pub(super) struct Entry {
     pub(super) part: bool,
 }
 
-impl Entry {
+impl RankedCandidate {
     #[inline]
     pub(super) fn beats(&self, other: &Self) -> bool {
         if self.part == other.part { self.score.beats(&other.score) } else { other.part }
@@ -190,31 +172,31 @@ impl Entry {
 }
 
 /// The preferred candidates of a stage, best first: room for K, used up to what is wanted.
-pub(super) struct Picked<const K: usize> {
-    entries: [Entry; K],
+pub(super) struct BestCandidates<const K: usize> {
+    entries: [RankedCandidate; K],
     count: usize,
     wanted: usize,
     /// A member fits, but only for another family.
     pub(super) elsewhere: bool,
     /// The first and the last group that took part.
     groups: [u8; 2],
-    admitted: Standings,
+    admitted: EligibilitySet,
 }
 
-impl<const K: usize> Picked<K> {
-    pub(super) fn new(wanted: u8, admitted: Standings) -> Self {
+impl<const K: usize> BestCandidates<K> {
+    pub(super) fn new(wanted: u8, admitted: EligibilitySet) -> Self {
         let wanted = usize::from(wanted).clamp(1, K);
-        Self { entries: [Entry::default(); K], count: 0, wanted, elsewhere: false, groups: [0; 2], admitted }
+        Self { entries: [RankedCandidate::default(); K], count: 0, wanted, elsewhere: false, groups: [0; 2], admitted }
     }
 
-    fn entries(&self) -> &[Entry] {
+    fn entries(&self) -> &[RankedCandidate] {
         &self.entries[..self.count]
     }
 
     /// Begins with a member that comes first whatever others score, and with its group alone.
-    pub(super) fn begin(&mut self, entry: Entry, group: u8) {
+    pub(super) fn begin(&mut self, entry: RankedCandidate, group: u8) {
         self.groups = [group; 2];
-        self.offer(Entry { score: Score::FIRST, ..entry });
+        self.consider(RankedCandidate { score: Score::FIRST, ..entry });
     }
 
     /// The place of the first member, and its group.
@@ -223,7 +205,7 @@ impl<const K: usize> Picked<K> {
     }
 
     #[inline]
-    pub(super) fn offer(&mut self, entry: Entry) {
+    pub(super) fn consider(&mut self, entry: RankedCandidate) {
         if K == 1 {
             // The common case, without the loop.
             if self.count == 0 || entry.beats(&self.entries[0]) {
@@ -251,13 +233,13 @@ impl<const K: usize> Picked<K> {
 }
 
 /// One stage, to be picked from.
-pub(super) struct Picking<'a> {
-    pub(super) lens: &'a Lens<'a>,
+pub(super) struct Stage<'a> {
+    pub(super) filter: &'a MemberFilter<'a>,
     /// In which order members are tried.
-    pub(super) row: &'a [Step],
+    pub(super) class: &'a [OrderStep],
     pub(super) basis: Basis,
     /// Standings that may be answered.
-    pub(super) admitted: Standings,
+    pub(super) admitted: EligibilitySet,
     /// Clusters to name.
     pub(super) wanted: u8,
 }
@@ -271,27 +253,31 @@ impl SteerPool {
     #[inline(never)]
     pub(super) fn pick<const K: usize, T: Trace>(
         &self,
-        picking: &Picking<'_>,
+        stage: &Stage<'_>,
         score: impl Fn(usize, &Member) -> Score,
         trace: &mut T,
     ) -> Option<Choice> {
-        let &Picking { lens, row, admitted, wanted, .. } = picking;
-        let mut picked = Picked::<K>::new(wanted, admitted);
+        let &Stage { filter, class, admitted, wanted, .. } = stage;
+        let mut picked = BestCandidates::<K>::new(wanted, admitted);
         let (mut fit, mut total) = (0u64, 0u64);
-        for (at, step) in row.iter().enumerate() {
+        for (at, step) in class.iter().enumerate() {
             let member = &self.members[usize::from(step.place)];
-            let sight = lens.sight(member, admitted, wanted > 1);
-            trace.member(member.number, sight);
+            let candidacy = filter.candidacy(member, admitted, wanted > 1);
+            trace.member(member.number, candidacy);
             let weight = u64::from(member.weight);
             total += weight;
-            if let Sight::Candidate | Sight::Part = sight {
+            if let Candidacy::Candidate | Candidacy::Partial = candidacy {
                 fit += weight;
                 picked.groups[1] = step.group;
-                picked.offer(Entry { score: score(at, member), place: step.place, part: sight == Sight::Part });
+                picked.consider(RankedCandidate {
+                    score: score(at, member),
+                    place: step.place,
+                    part: candidacy == Candidacy::Partial,
+                });
                 if self.chooses == Selection::First && picked.is_full() {
                     break;
                 }
-            } else if sight == Sight::Elsewhere {
+            } else if candidacy == Candidacy::Elsewhere {
                 fit += weight;
                 picked.elsewhere = true;
             }
@@ -303,7 +289,7 @@ impl SteerPool {
                 (fit, total) = (0, 0);
             }
         }
-        self.answer(picking, &picked)
+        self.answer(stage, &picked)
     }
 
     /// Clusters an answer of this kind names at most.
@@ -315,16 +301,16 @@ impl SteerPool {
     }
 
     /// The answer of a stage from what was picked; none where nobody fits in either family.
-    pub(super) fn answer<const K: usize>(&self, picking: &Picking<'_>, picked: &Picked<K>) -> Option<Choice> {
-        let basis = picking.basis;
+    pub(super) fn answer<const K: usize>(&self, stage: &Stage<'_>, picked: &BestCandidates<K>) -> Option<Choice> {
+        let basis = stage.basis;
         let Some(first) = picked.entries().first() else {
-            return picked.elsewhere.then(|| Choice::plain(Answer::Nothing, basis));
+            return picked.elsewhere.then(|| Choice::without_members(Answer::Nothing, basis));
         };
         let mut members = Members::default();
         members.push(self.members[usize::from(first.place)].number);
-        let answer = match picking.lens.kind {
+        let answer = match stage.filter.kind {
             Kind::Cname => Answer::Member(self.members[usize::from(first.place)].number),
-            Kind::Addresses(family) => Answer::Set(self.set(family, picking, picked, first, &mut members)),
+            Kind::Addresses(family) => Answer::Set(self.set(family, stage, picked, first, &mut members)),
         };
         Some(Choice { answer, members, basis })
     }
@@ -333,31 +319,31 @@ impl SteerPool {
     fn set<const K: usize>(
         &self,
         family: Family,
-        picking: &Picking<'_>,
-        picked: &Picked<K>,
-        first: &Entry,
+        stage: &Stage<'_>,
+        picked: &BestCandidates<K>,
+        first: &RankedCandidate,
         members: &mut Members,
     ) -> u16 {
-        let (plan, lens) = (&self.plans[family as usize], picking.lens);
-        let spot = |place: u8| &self.members[usize::from(place)].spots[family as usize];
+        let (plan, filter) = (&self.plans[family as usize], stage.filter);
+        let set = |place: u8| &self.members[usize::from(place)].address_sets[family as usize];
         if plan.answers == 1 || first.part {
-            return spot(first.place).answer(lens.mask(spot(first.place), picked.admitted));
+            return set(first.place).answer(filter.mask(set(first.place), picked.admitted));
         }
-        let start = spot(first.place).rank;
+        let start = set(first.place).rank;
         if plan.windows {
             let further = (1..plan.answers).map(|step| (u16::from(start) + u16::from(step)) % u16::from(plan.members));
             let further = further.map(|rank| plan.ring[usize::from(rank)]);
             let fits = |place: &u8| {
                 let member = &self.members[usize::from(*place)];
-                (picked.groups[0]..=picked.groups[1]).contains(&group_of(picking.row, *place))
-                    && lens.sight(member, picked.admitted, true) == Sight::Candidate
+                (picked.groups[0]..=picked.groups[1]).contains(&group_of(stage.class, *place))
+                    && filter.candidacy(member, picked.admitted, true) == Candidacy::Candidate
             };
             further.take_while(fits).for_each(|place| members.push(self.members[usize::from(place)].number));
             return plan.window(start, members.as_slice().len() as u8);
         }
         let (mut ranks, mut count) = ([start; 8], 1);
         for entry in picked.entries()[1..].iter().filter(|entry| !entry.part) {
-            ranks[count] = spot(entry.place).rank;
+            ranks[count] = set(entry.place).rank;
             count += 1;
             members.push(self.members[usize::from(entry.place)].number);
         }

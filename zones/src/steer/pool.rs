@@ -10,12 +10,16 @@ use std::{net::IpAddr, ops::Range, sync::Arc};
 use fairway_model::{AnswerMode, ClusterName, DownAnswer, Network, Policy, PoolName, Selection, Spread, mix};
 
 use super::{
-    Family, Kind, client_net::ClientNet, order::Orders, proof::ClientPlace, quick::Quick, sets::Plan,
-    territory::Territory, views::MemberSet,
+    answer::{Family, Kind},
+    client_net::ClientNet,
+    order::MemberOrders,
+    partition::ClientPartition,
+    sets::Plan,
+    views::MemberSet,
 };
-use crate::{RuntimeState, ScheduleTurn, TargetIndex, balanced::UNBALANCED, hash};
+use crate::{hash, shares::UNBALANCED, steer::partition::LocationClass, target::TargetIndex};
 
-pub(super) use member::{Member, Spot};
+pub(super) use member::{AddressSet, Member};
 
 /// A pool compiled for choosing. Copies share what is large.
 #[derive(Clone, Debug)]
@@ -23,15 +27,15 @@ pub struct SteerPool {
     /// Members in the order of the first row: weight 1 and more by rank, then standby by rank, else as declared.
     pub(super) members: Box<[Member]>,
     /// In which order they are tried, by the row of the client's place.
-    pub(super) orders: Orders,
+    pub(super) orders: MemberOrders,
     /// Where clients are told apart by place and by what they may see; none where everybody is in one row.
-    territory: Option<Box<Territory>>,
+    partition: Option<Box<ClientPartition>>,
     /// Stable hash of the pool's name, and of what makes another pool of it in some zones.
     pub(super) key: u64,
     /// Targets of members with several addresses in a family, one an address.
     pub(super) targets: Box<[TargetIndex]>,
-    /// How [`SteerPool::choose_quickly`] answers, IPv4 first.
-    pub(super) quick: [Quick; 2],
+    /// How [`SteerPool::choose_fast`] answers, IPv4 first.
+    pub(super) fast_path: [FastPath; 2],
     /// How the answers of each family are numbered, IPv4 first.
     pub(super) plans: [Plan; 2],
     pub(super) chooses: Selection,
@@ -52,7 +56,7 @@ pub struct SteerPool {
     closed_begin: u32,
     closed_count: u8,
     /// What only people ask for.
-    cold: Arc<Cold>,
+    details: Arc<Details>,
 }
 
 /// [`DownAnswer`] without what it carries.
@@ -66,25 +70,38 @@ pub(super) enum Down {
     Refuse,
 }
 
+/// How a pool's choices can be made quickly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FastPath {
+    /// Not at all.
+    None,
+    /// The first live member in the one order there is.
+    First,
+    /// Among all live members, by weight.
+    Weighted,
+    /// Group by group in the order of the client's row.
+    Groups,
+}
+
 #[derive(Debug)]
-struct Cold {
+struct Details {
     name: PoolName,
     policy: Policy,
     /// In declared order.
-    sites: Box<[Site]>,
+    members: Box<[DeclaredMember]>,
     /// Members that have a schedule, by number, and the schedule's number.
     schedules: Box<[(u8, u32)]>,
     fallback: Box<[IpAddr]>,
     /// Members that the zone hides from everybody, by number.
     internal: MemberSet,
     /// The address of a client for each set of members that are seen together.
-    viewers: Box<[IpAddr]>,
-    lost_place: bool,
+    sample_clients: Box<[IpAddr]>,
+    ignores_location: bool,
 }
 
 /// A member as people see it.
 #[derive(Debug)]
-struct Site {
+struct DeclaredMember {
     cluster: ClusterName,
     weight: u16,
     addresses: Arc<[IpAddr]>,
@@ -93,7 +110,7 @@ struct Site {
 impl SteerPool {
     /// The pool's name.
     pub fn name(&self) -> &PoolName {
-        &self.cold.name
+        &self.details.name
     }
 
     /// What it answers with: names of clusters' own, or addresses.
@@ -103,7 +120,7 @@ impl SteerPool {
 
     /// The members' clusters, in declared order: the place is the member's number.
     pub fn clusters(&self) -> impl ExactSizeIterator<Item = &ClusterName> {
-        self.cold.sites.iter().map(|site| &site.cluster)
+        self.details.members.iter().map(|member| &member.cluster)
     }
 
     /// What stands for it in what is noted of queries, and in demand: a stable hash of its name, and of what makes another
@@ -120,7 +137,7 @@ impl SteerPool {
     }
 
     /// A question that the pool has an answer to, where it has one to any.
-    pub fn usual_kind(&self) -> Kind {
+    pub fn answerable_kind(&self) -> Kind {
         match self.mode {
             AnswerMode::Cname => Kind::Cname,
             AnswerMode::Address if self.plans[0].members > 0 => Kind::V4,
@@ -130,7 +147,7 @@ impl SteerPool {
 
     /// How it chooses, as declared.
     pub fn policy(&self) -> &Policy {
-        &self.cold.policy
+        &self.details.policy
     }
 
     /// The block of addresses that this client is one of, as the pool tells clients apart: its length is how many leading
@@ -139,16 +156,16 @@ impl SteerPool {
     #[inline(always)]
     pub fn client_net(&self, address: IpAddr) -> ClientNet {
         let address = address.to_canonical();
-        let (row, length) = match &self.territory {
+        let (class, length) = match &self.partition {
             None => (0, 0),
-            Some(territory) => territory.lookup(address),
+            Some(partition) => partition.lookup(address),
         };
-        ClientNet::new(address, length.max(self.scopes[usize::from(!address.is_ipv4())]), row)
+        ClientNet::new(address, length.max(self.scopes[usize::from(!address.is_ipv4())]), class)
     }
 
     /// Whether the answer depends on the client.
     pub fn tells_clients_apart(&self) -> bool {
-        self.territory.is_some() || self.scopes != [0, 0]
+        self.partition.is_some() || self.scopes != [0, 0]
     }
 
     /// Whether any member has an address of the family.
@@ -157,36 +174,38 @@ impl SteerPool {
     }
 
     /// Where a client is, and what of its address told that.
-    pub(crate) fn place(&self, client: ClientNet) -> ClientPlace {
+    pub(crate) fn place(&self, client: ClientNet) -> LocationClass {
         let address = client.network().address();
         let prefix = self.scopes[usize::from(!address.is_ipv4())];
-        let Some(territory) = &self.territory else { return ClientPlace { block: None, row: 0, rows: 1, prefix } };
-        let (row, length) = territory.lookup(address);
-        ClientPlace { block: Some(Network::of(address, length)), row, rows: territory.rows(), prefix }
+        let Some(partition) = &self.partition else {
+            return LocationClass { block: None, class: 0, classes: 1, prefix };
+        };
+        let (class, length) = partition.lookup(address);
+        LocationClass { block: Some(Network::of(address, length)), class, classes: partition.classes(), prefix }
     }
 
     /// A client of each set of members that are seen together: whoever asks whether something holds for the pool, and not
     /// for one client, has to ask for each of these.
-    pub fn viewers(&self) -> impl Iterator<Item = ClientNet> {
-        self.cold.viewers.iter().map(|address| self.client_net(*address))
+    pub fn sample_clients(&self) -> impl Iterator<Item = ClientNet> {
+        self.details.sample_clients.iter().map(|address| self.client_net(*address))
     }
 
     /// A block of clients of each row, and which part of the addresses of its family the row has, IPv4 first: whoever is in
     /// one row is answered with the same members, as the same ones of them are up.
     pub fn places(&self) -> Vec<(ClientNet, [f64; 2])> {
-        let Some(territory) = &self.territory else { return vec![(self.client_net([0; 4].into()), [1.0; 2])] };
-        let mut rows: Vec<Option<(ClientNet, [f64; 2])>> = vec![None; usize::from(territory.rows())];
-        for (network, row) in territory.blocks() {
-            let (_, parts) = rows[usize::from(row)]
-                .get_or_insert_with(|| (ClientNet::new(network.address(), network.length(), row), [0.0; 2]));
+        let Some(partition) = &self.partition else { return vec![(self.client_net([0; 4].into()), [1.0; 2])] };
+        let mut classes: Vec<Option<(ClientNet, [f64; 2])>> = vec![None; usize::from(partition.classes())];
+        for (network, class) in partition.blocks() {
+            let (_, parts) = classes[usize::from(class)]
+                .get_or_insert_with(|| (ClientNet::new(network.address(), network.length(), class), [0.0; 2]));
             parts[usize::from(!network.address().is_ipv4())] += 0.5f64.powi(network.length().into());
         }
-        rows.into_iter().flatten().collect()
+        classes.into_iter().flatten().collect()
     }
 
     /// Whether views and places together made more rows than there may be, so that the client's place does not count.
-    pub(crate) fn lost_its_place(&self) -> bool {
-        self.cold.lost_place
+    pub(crate) fn ignores_location(&self) -> bool {
+        self.details.ignores_location
     }
 
     /// The sets of members whose addresses are numbered together, IPv4 first.
@@ -196,37 +215,37 @@ impl SteerPool {
 
     /// Members that the pool's zone hides from everybody.
     pub(super) fn internal(&self) -> &MemberSet {
-        &self.cold.internal
+        &self.details.internal
     }
 
     /// The cluster of a member, by its number.
     pub(crate) fn cluster(&self, number: u8) -> &ClusterName {
-        &self.cold.sites[usize::from(number)].cluster
+        &self.details.members[usize::from(number)].cluster
     }
 
     /// The weight of a member as declared, by its number.
     pub(super) fn declared_weight(&self, number: u8) -> u16 {
-        self.cold.sites[usize::from(number)].weight
+        self.details.members[usize::from(number)].weight
     }
 
     /// The addresses of a member in one family, in declared order, by the member's number.
     pub(super) fn addresses(&self, number: u8, family: Family) -> impl Iterator<Item = IpAddr> {
-        self.cold.sites[usize::from(number)].addresses.iter().copied().filter(move |a| family.holds(a))
+        self.details.members[usize::from(number)].addresses.iter().copied().filter(move |a| family.holds(a))
     }
 
     /// The fallback addresses of one family.
     pub(super) fn fallback(&self, family: Family) -> impl Iterator<Item = IpAddr> {
-        self.cold.fallback.iter().copied().filter(move |a| family.holds(a))
+        self.details.fallback.iter().copied().filter(move |a| family.holds(a))
     }
 
     /// The target of one address of a member.
-    pub(super) fn target_of(&self, spot: &Spot, address: usize) -> TargetIndex {
-        if spot.has_one_target() { TargetIndex(spot.at) } else { self.targets[spot.at as usize + address] }
+    pub(super) fn target_of(&self, set: &AddressSet, address: usize) -> TargetIndex {
+        if set.has_one_target() { TargetIndex(set.at) } else { self.targets[set.at as usize + address] }
     }
 
     /// Members that have a schedule, by number, and the schedule's number.
     pub(crate) fn schedules(&self) -> &[(u8, u32)] {
-        &self.cold.schedules
+        &self.details.schedules
     }
 
     /// The words of the pool among those of closed members, one bit a member by its number; empty where it heeds no
@@ -244,12 +263,6 @@ impl SteerPool {
         if is_open { 0 } else { words.iter().fold(self.key ^ hash::seed::CLOSED, hash) }
     }
 
-    /// How the schedule of a member stands, by the member's number.
-    pub(crate) fn turn<'a>(&self, number: u8, runtime: &'a RuntimeState) -> Option<&'a Arc<ScheduleTurn>> {
-        let (_, schedule) = self.schedules().iter().find(|(member, _)| *member == number)?;
-        runtime.times()?.turn(*schedule)
-    }
-
     /// Whether it keeps in mind who was the last to be up.
     pub(super) fn remembers(&self) -> bool {
         self.down == Down::LastGood
@@ -259,22 +272,17 @@ impl SteerPool {
     /// or a part of its addresses, where one of them is up or unknown.
     pub fn member_targets(&self) -> impl Iterator<Item = (u8, &ClusterName, TargetIndex)> {
         self.members.iter().flat_map(move |member| {
-            let held = member.spots.into_iter().filter(|spot| spot.addresses() > 0);
+            let held = member.address_sets.into_iter().filter(|set| set.addresses() > 0);
             let cluster = self.cluster(member.number);
-            held.flat_map(move |spot| {
-                let looked_at = if spot.has_one_target() { 1 } else { spot.addresses() as usize };
-                (0..looked_at).map(move |address| (member.number, cluster, self.target_of(&spot, address)))
+            held.flat_map(move |set| {
+                let looked_at = if set.has_one_target() { 1 } else { set.addresses() as usize };
+                (0..looked_at).map(move |address| (member.number, cluster, self.target_of(&set, address)))
             })
         })
     }
 
-    /// Whether the schedule of a member keeps it out under this runtime state.
-    pub fn is_closed(&self, number: u8, runtime: &RuntimeState) -> bool {
-        self.turn(number, runtime).is_some_and(|turn| !turn.turn.open)
-    }
-
     /// Whether a schedule may keep any member out.
-    pub fn heeds_schedules(&self) -> bool {
+    pub fn uses_schedules(&self) -> bool {
         self.closed_count > 0
     }
 

@@ -2,16 +2,19 @@
 //!
 //! `docs/policies/README.md` has the formulas; a test computes answers from what is shown by an implementation of its own.
 
-use fairway_model::{AcceptedShare, Demand, Network};
+use fairway_model::{AcceptedShare, Demand};
 
-use super::{ClientNet, SteerPool, pool::Member};
-use crate::{Draw, RuntimeState};
+use super::{
+    client_net::ClientNet,
+    pool::{Member, SteerPool},
+};
+use crate::{client::Draw, runtime::RuntimeState, steer::partition::LocationClass};
 
 /// What a decision followed from, beside what is said of each member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// Where the client is, as the pool tells places apart.
-    pub place: ClientPlace,
+    pub place: LocationClass,
     /// Stands for the client, or for the draw of the query; 0 where every client gets the same.
     pub seed: u64,
     /// Stable hash of the pool's name, and of what makes another pool of it in some zones: the zone's monitor and visibility.
@@ -21,20 +24,7 @@ pub struct Proof {
     /// What stands for the client's demand, in a pool that heeds load.
     pub demand: Option<Demand>,
     /// The member that holds that demand, by its number.
-    pub held_by: Option<u8>,
-}
-
-/// Where a client is, and what of its address told that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientPlace {
-    /// The block of the pool's territory that the client is in; none where everybody is in one row.
-    pub block: Option<Network>,
-    /// The row of that block.
-    pub row: u16,
-    /// How many rows there are.
-    pub rows: u16,
-    /// Bits of `clientPrefix`; 0 where the choice is none of the client's.
-    pub prefix: u8,
+    pub pinned_to: Option<u8>,
 }
 
 /// What a member is in the formula.
@@ -53,7 +43,7 @@ impl Proof {
     pub(super) fn new(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Self {
         let seed = pool.seed(client, draw);
         let mut groups: Vec<Vec<u8>> = Vec::new();
-        for step in pool.orders.row(client.row()) {
+        for step in pool.orders.class(client.class()) {
             let number = pool.members[usize::from(step.place)].number;
             match groups.get_mut(usize::from(step.group)) {
                 Some(group) => group.push(number),
@@ -62,14 +52,14 @@ impl Proof {
         }
         let demand = pool.load.then(|| pool.demand_of(seed));
         let pinned = demand.zip(runtime.balanced()).and_then(|(demand, balanced)| balanced.pin(demand));
-        let holder = |cluster| pool.members.iter().find(|member| member.cluster == cluster);
+        let pinned_member = |cluster| pool.members.iter().find(|member| member.cluster == cluster);
         Self {
             place: pool.place(client),
             seed,
             pool_key: pool.key,
             groups,
             demand,
-            held_by: pinned.and_then(holder).map(|member| member.number),
+            pinned_to: pinned.and_then(pinned_member).map(|member| member.number),
         }
     }
 }

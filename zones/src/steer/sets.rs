@@ -11,14 +11,14 @@
 //!    some view see, for the first [`EVERYONE_MAX`] sets of two and more.
 //! 4. the fallback addresses, if there are any.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use fairway_model::{AnswerMode, Cluster, DownAnswer, Pool};
 
 use super::{
-    Family,
-    pool::{Member, Spot, SteerPool},
-    views::{MemberSet, Row},
+    answer::Family,
+    pool::{AddressSet, Member},
+    views::{ClassMembers, MemberSet},
 };
 
 /// Most combinations that are numbered one by one; a pool with more takes windows.
@@ -61,10 +61,10 @@ pub(super) struct Everyone {
 
 impl Everyone {
     /// Numbers the sets of members that are seen in these rows, of those that have the family. One member is a set already.
-    fn new(first: u16, rows: &[Row], has_family: MemberSet) -> Self {
+    fn new(first: u16, classes: &[ClassMembers], has_family: MemberSet) -> Self {
         let mut sets: Vec<MemberSet> = Vec::new();
-        let by_row = rows.iter().map(|row| {
-            let seen = row.visible.and(has_family);
+        let by_row = classes.iter().map(|class| {
+            let seen = class.visible.and(has_family);
             let known = sets.iter().position(|set| *set == seen);
             let place = known.unwrap_or(sets.len());
             if known.is_none() && seen.len() > 1 && sets.len() < EVERYONE_MAX {
@@ -81,24 +81,24 @@ impl Everyone {
         Self { first, sets: sets.into(), by_row: by_row.into() }
     }
 
-    fn of(&self, row: u16) -> Option<u16> {
-        let place = if self.by_row.is_empty() { 0 } else { *self.by_row.get(usize::from(row))? };
+    fn of(&self, class: u16) -> Option<u16> {
+        let place = if self.by_row.is_empty() { 0 } else { *self.by_row.get(usize::from(class))? };
         (usize::from(place) < self.sets.len()).then(|| self.first + u16::from(place))
     }
 }
 
 impl Plan {
     /// The number of every address that the clients of a row may get, if that is numbered.
-    pub(super) fn everyone(&self, row: u16) -> Option<u16> {
-        self.everyone.as_ref()?.of(row)
+    pub(super) fn everyone(&self, class: u16) -> Option<u16> {
+        self.everyone.as_ref()?.of(class)
     }
 
     /// Numbers the answers of a family and tells each member its rank and the number of its first part.
     ///
-    /// `members` are in declared order, `rows` tell who is seen where. In mode `cname` only fallback addresses are answers of
+    /// `members` are in declared order, `classes` tell who is seen where. In mode `cname` only fallback addresses are answers of
     /// a family.
-    pub(super) fn new(pool: &Pool, members: &mut [Member], rows: &[Row], family: Family) -> Self {
-        let has = |m: &Member| m.spots[family as usize].addresses() > 0 && pool.mode == AnswerMode::Address;
+    pub(super) fn new(pool: &Pool, members: &mut [Member], classes: &[ClassMembers], family: Family) -> Self {
+        let has = |m: &Member| m.address_sets[family as usize].addresses() > 0 && pool.mode == AnswerMode::Address;
         let ranks = members.iter().filter(|m| has(m)).count();
         let ranks = u8::try_from(ranks).expect("a pool has at most 255 members");
         let answers = pool.answers.clamp(1, Pool::ANSWERS_MAX).min(ranks.max(1));
@@ -106,14 +106,14 @@ impl Plan {
         let mut plan = Self { members: ranks, answers, windows, everyone: None, fallback: None, ring: Box::default() };
         let mut count = plan.whole_answers();
         for (rank, member) in (0..ranks).zip(members.iter_mut().filter(|m| has(m))) {
-            let spot = &mut member.spots[family as usize];
-            spot.rank = rank;
-            spot.parts = count;
-            count += parts(spot).fold(0, |n, _| n + 1);
+            let set = &mut member.address_sets[family as usize];
+            set.rank = rank;
+            set.parts = count;
+            count += parts(set).fold(0, |n, _| n + 1);
         }
         if matches!(pool.down, DownAnswer::All | DownAnswer::LastGood) {
             let having = members.iter().filter(|m| has(m)).map(|m| m.number).collect();
-            let everyone = Everyone::new(count, rows, having);
+            let everyone = Everyone::new(count, classes, having);
             count += everyone.sets.len() as u16; // at most EVERYONE_MAX
             plan.everyone = Some(Arc::new(everyone)).filter(|everyone| !everyone.sets.is_empty());
         }
@@ -126,10 +126,10 @@ impl Plan {
     /// Lays out the ring of windows, now that the members are in the order they are tried.
     pub(super) fn with_ring(mut self, members: &[Member], family: Family) -> Self {
         if self.windows {
-            let spot = |place: &u8| &members[usize::from(*place)].spots[family as usize];
+            let set = |place: &u8| &members[usize::from(*place)].address_sets[family as usize];
             let places = (0..=u8::MAX).zip(members).map(|(place, _)| place);
-            let mut ring: Vec<u8> = places.filter(|place| spot(place).addresses() > 0).collect();
-            ring.sort_by_key(|place| spot(place).rank);
+            let mut ring: Vec<u8> = places.filter(|place| set(place).addresses() > 0).collect();
+            ring.sort_by_key(|place| set(place).rank);
             self.ring = ring.into();
         }
         self
@@ -155,7 +155,7 @@ impl Plan {
     }
 }
 
-impl Spot {
+impl AddressSet {
     /// The answer with the addresses of a mask, which has at least one bit set.
     pub(super) fn answer(&self, mask: u32) -> u16 {
         match self.addresses() {
@@ -167,10 +167,10 @@ impl Spot {
 }
 
 /// The masks of the numbered parts of a member, in order; none where its addresses stand and fall together.
-fn parts(spot: &Spot) -> impl Iterator<Item = u32> + use<> {
-    let (all, small) = (spot.all(), spot.addresses() <= 3);
-    let count = match spot.addresses() {
-        _ if spot.has_one_target() => 0,
+pub(super) fn parts(set: &AddressSet) -> impl Iterator<Item = u32> + use<> {
+    let (all, small) = (set.all(), set.addresses() <= 3);
+    let count = match set.addresses() {
+        _ if set.has_one_target() => 0,
         0..=3 => all.saturating_sub(1),
         addresses => addresses,
     };
@@ -194,85 +194,4 @@ fn combinations(members: u8, most: u8) -> Option<u16> {
 fn binomial(n: u32, k: u32) -> u32 {
     // Each step's product is a binomial times its divisor, so the division is exact.
     (0..k).fold(1, |c, i| c * n.saturating_sub(i) / (i + 1))
-}
-
-impl SteerPool {
-    /// Every list of addresses this pool can ever answer in a family; the place in it is the number of a
-    /// [`super::Answer::Set`]. No list is empty, and none has an address twice. At most [`SETS_MAX`] of them.
-    pub fn sets(&self, family: Family) -> Vec<Vec<IpAddr>> {
-        let plan = &self.plans[family as usize];
-        let mut by_rank: Vec<&Member> =
-            self.members.iter().filter(|m| m.spots[family as usize].addresses() > 0).collect();
-        by_rank.sort_by_key(|m| m.number);
-        if self.mode == AnswerMode::Cname {
-            by_rank.clear();
-        }
-        let whole = |ranks: &[usize]| union(ranks.iter().flat_map(|r| self.addresses(by_rank[*r].number, family)));
-        let mut sets: Vec<_> = rank_lists(plan).iter().map(|ranks| whole(ranks)).collect();
-        for member in &by_rank {
-            let spot = &member.spots[family as usize];
-            let addresses: Vec<_> = self.addresses(member.number, family).collect();
-            let part = |mask: u32| (0..).zip(&addresses).filter(|(i, _)| mask >> i & 1 == 1).map(|(_, a)| *a).collect();
-            sets.extend(parts(spot).map(|mask| -> Vec<_> { part(mask) }));
-        }
-        for seen in plan.everyone.iter().flat_map(|everyone| &everyone.sets) {
-            let ranks = (0..by_rank.len()).filter(|rank| seen.contains(by_rank[*rank].number));
-            sets.push(whole(&ranks.collect::<Vec<_>>()));
-        }
-        if plan.fallback.is_some() {
-            sets.push(union(self.fallback(family)));
-        }
-        sets
-    }
-}
-
-/// The ranks of each answer of whole members, in the order of their numbers.
-fn rank_lists(plan: &Plan) -> Vec<Vec<usize>> {
-    let members = usize::from(plan.members);
-    let sizes = 1..=usize::from(plan.answers).min(members);
-    if plan.windows {
-        let window = |start, length| (start..start + length).map(|rank| rank % members).collect();
-        return sizes.flat_map(|length| (0..members).map(move |start| window(start, length))).collect();
-    }
-    sizes.flat_map(|size| Colex::new(members, size)).collect()
-}
-
-/// Combinations in colexicographic order: by the largest element, then by the next.
-struct Colex {
-    members: usize,
-    next: Option<Vec<usize>>,
-}
-
-impl Colex {
-    fn new(members: usize, size: usize) -> Self {
-        Self { members, next: (size <= members).then(|| (0..size).collect()) }
-    }
-}
-
-impl Iterator for Colex {
-    type Item = Vec<usize>;
-
-    fn next(&mut self) -> Option<Vec<usize>> {
-        let given = self.next.take()?;
-        let mut after = given.clone();
-        // The first element that can grow without meeting the next one; those before it start again.
-        let grows = (0..after.len()).find(|&i| after[i] + 1 < *after.get(i + 1).unwrap_or(&self.members));
-        if let Some(grows) = grows {
-            after[grows] += 1;
-            (0..grows).for_each(|i| after[i] = i);
-            self.next = Some(after);
-        }
-        Some(given)
-    }
-}
-
-/// The addresses in order, each once: an RRset has no duplicates (RFC 2181 section 5), but two clusters may share one.
-fn union(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
-    let mut all = Vec::new();
-    for address in addresses {
-        if !all.contains(&address) {
-            all.push(address);
-        }
-    }
-    all
 }

@@ -2,14 +2,11 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use fairway_model::{
-    Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, StableMap, Target, stable_hash,
-};
+use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, StableMap, Target};
 
-use super::SteerPool;
 use crate::{
-    TargetIndex,
-    balanced::{BalancedClusters, UNBALANCED},
+    shares::{ClusterNumbers, UNBALANCED},
+    target::TargetIndex,
 };
 
 /// Numbers what pools are judged by while they are compiled.
@@ -25,7 +22,7 @@ pub struct TargetTable {
     /// The addresses of each cluster, which all pools share.
     addresses: Arc<StableMap<ClusterName, Arc<[IpAddr]>>>,
     /// Clusters in pools that heed load.
-    balanced: Arc<BalancedClusters>,
+    balanced: Arc<ClusterNumbers>,
     /// Words of memory handed out to pools that remember who was the last to be up.
     memory_words: u32,
     /// Schedules of members, each once.
@@ -100,7 +97,7 @@ impl TargetTable {
     }
 
     /// The numbers of clusters that are balanced.
-    pub(crate) fn balanced(&self) -> &BalancedClusters {
+    pub(crate) fn balanced(&self) -> &ClusterNumbers {
         &self.balanced
     }
 
@@ -145,63 +142,6 @@ impl TargetTable {
     }
 }
 
-/// How many members are judged by each target, and are balanced in each cluster. What nobody uses any more must go: it would be
-/// probed, and be part of the id of runtime state.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TargetUses {
-    targets: Vec<u32>,
-    balanced: Vec<u32>,
-}
-
-impl TargetUses {
-    /// Counts what a pool uses.
-    pub(crate) fn add(&mut self, pool: &SteerPool) {
-        self.each(pool, |count| *count += 1);
-    }
-
-    /// Takes back what a pool was counted with.
-    pub(crate) fn take(&mut self, pool: &SteerPool) {
-        self.each(pool, |count| *count -= 1);
-    }
-
-    /// Whether a balanced cluster that has a number has no use.
-    pub(crate) fn has_idle_cluster(&self) -> bool {
-        self.balanced.contains(&0)
-    }
-
-    /// The targets that have no use, in order.
-    pub(crate) fn idle_targets(&self) -> Vec<TargetIndex> {
-        (0..).map(TargetIndex).zip(&self.targets).filter(|(_, count)| **count == 0).map(|(number, _)| number).collect()
-    }
-
-    /// Counts for fewer targets from now on; those from there on have no use.
-    pub(crate) fn truncate(&mut self, targets: usize) {
-        self.targets.truncate(targets);
-    }
-
-    fn each(&mut self, pool: &SteerPool, change: impl Fn(&mut u32)) {
-        for target in pool.all_targets() {
-            change(slot(&mut self.targets, target.0 as usize));
-        }
-        for cluster in pool.balanced_numbers() {
-            change(slot(&mut self.balanced, cluster.into()));
-        }
-    }
-}
-
-/// The count of a number, which may be the first of its kind.
-fn slot(counts: &mut Vec<u32>, at: usize) -> &mut u32 {
-    if counts.len() <= at {
-        counts.resize(at + 1, 0);
-    }
-    &mut counts[at]
-}
-
-/// What identifies a target, as a number that is equal on every server.
-pub(crate) fn target_hash(target: &Target) -> u64 {
-    stable_hash(target)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -243,11 +183,5 @@ mod tests {
         assert!((0..u32::from(UNBALANCED)).all(|i| u32::from(number(i)) == i));
         assert_eq!([65_535, 70_000].map(&mut number), [UNBALANCED; 2]);
         assert_eq!([0, 65_534].map(&mut number), [0, 65_534]);
-    }
-
-    #[test]
-    fn the_hash_of_a_target_is_what_it_always_was() {
-        assert_eq!(target_hash(&target("192.0.2.1", 443, "a")), 0xb425_c73b_60ec_94e3);
-        assert_eq!(target_hash(&target("2001:db8::1", 443, "a")), 0x85a7_726b_e95a_87c8);
     }
 }

@@ -1,24 +1,11 @@
 //! Watching a decision while it is made: what `explain` listens to, and what compiles to nothing for queries.
 
-use super::{Basis, Choice, ClientNet, Kind, Offer, Reach, SteerPool};
-use crate::{Draw, RuntimeState};
-
-/// What a member is to a stage of the decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Sight {
-    /// May be chosen.
-    Candidate,
-    /// May be chosen where no whole member is: only some of its addresses of the family fit.
-    Part,
-    /// Fits, but has no fitting address of the family asked.
-    Elsewhere,
-    /// Is not among those that were the last to be up.
-    Excluded,
-    /// Is closed by its schedule.
-    Closed,
-    /// Does not fit.
-    Unfit,
-}
+use super::{
+    answer::{AcceptanceTest, Assignment, Basis, Choice, Kind},
+    client_net::ClientNet,
+    pool::SteerPool,
+};
+use crate::{client::Draw, runtime::RuntimeState, steer::answer::Candidacy};
 
 /// Listens to [`SteerPool::choose`]. Every method may be left out; `()` listens to nothing and costs nothing.
 pub trait Trace {
@@ -33,18 +20,18 @@ pub trait Trace {
     }
 
     /// The stage looks at a member, by its number. Members it does not come to are not heard of.
-    fn member(&mut self, number: u8, sight: Sight) {
-        let _ = (number, sight);
+    fn member(&mut self, number: u8, candidacy: Candidacy) {
+        let _ = (number, candidacy);
     }
 
     /// A member that heeds load is asked whether it takes the client, and takes it or not.
-    fn offer(&mut self, number: u8, offer: Offer) {
-        let _ = (number, offer);
+    fn acceptance_test(&mut self, number: u8, acceptance_test: AcceptanceTest) {
+        let _ = (number, acceptance_test);
     }
 
     /// A pool that heeds load has chosen, and how the client came to the member.
-    fn reached(&mut self, reach: Reach) {
-        let _ = reach;
+    fn assigned(&mut self, assignment: Assignment) {
+        let _ = assignment;
     }
 
     /// The decision is made.

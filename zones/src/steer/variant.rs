@@ -50,7 +50,7 @@ mod tests {
         let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
         pool.members = vec![Member::new(ClusterName::new("eu1").unwrap())];
         assert_eq!([&zone, &private].map(|zone| key(&pool, Some(zone))), [42, 42]);
-        assert_ne!(key(&pool, Some(&judged)), 42, "the zone's monitor judges its member");
+        assert_ne!(key(&pool, Some(&judged)), 42, "the zone's monitor source its member");
         pool.monitor = Some(MonitorName::new("own").unwrap());
         assert_eq!(key(&pool, Some(&judged)), 42);
         pool.members[0].internal = true;

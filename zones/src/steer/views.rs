@@ -13,7 +13,7 @@ use std::{
 
 use fairway_model::{Cluster, Network, Partition, Pool, Visibility, ZoneSpec};
 
-use super::territory::{Placement, Territory};
+use super::partition::{ClientPartition, LocationRankings};
 
 /// Members by number, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,21 +54,21 @@ impl FromIterator<u8> for MemberSet {
 
 /// Which members of a pool are seen by whom, in one zone.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct VisibleMembers {
     /// The pool's partition and its rows.
-    pub(super) refined: Refined,
+    pub(super) refined: RefinedPartition,
     /// Members that the zone hides from everybody.
     pub(super) internal: MemberSet,
     /// Whether places had to be given up, since with views they made more rows than can be counted.
-    pub(super) lost_place: bool,
+    pub(super) ignores_location: bool,
 }
 
-impl Seen {
+impl VisibleMembers {
     /// `declared` are the members that are compiled, by their places in the pool. Where no zone is given, it is public.
     pub(super) fn new(
         pool: &Pool,
         zone: Option<&ZoneSpec>,
-        placement: &Placement,
+        location: &LocationRankings,
         declared: &[(usize, &Cluster)],
     ) -> Self {
         let is_public = zone.is_none_or(|zone| zone.visibility == Visibility::Public);
@@ -81,91 +81,91 @@ impl Seen {
         let networks: Vec<_> = networks.collect();
         let internal = (0..=u8::MAX).zip(members()).filter(|(_, member)| member.internal && is_public);
         let internal = internal.map(|(number, _)| number).collect();
-        let admitted = Admitted::new(placement, declared);
-        let (refined, lost_place) = match refine(&placement.territory, &networks) {
-            Some(refined) => (refined.narrow(|row| admitted.of(row)), false),
+        let admitted = AdmittedMembers::new(location, declared);
+        let (refined, ignores_location) = match refine(&location.partition, &networks) {
+            Some(refined) => (refined.narrow(|class| admitted.of(class)), false),
             // Who may be answered goes before who is best.
-            None => (admitted.without_ranks(placement, &networks), true),
+            None => (admitted.without_ranks(location, &networks), true),
         };
-        Self { refined, internal, lost_place }
+        Self { refined, internal, ignores_location }
     }
 
     /// The address of a client for each set of members that are seen together.
-    pub(super) fn viewers(&self) -> Box<[IpAddr]> {
-        let Refined { territory, rows } = &self.refined;
-        let mut unmet: BTreeSet<MemberSet> = rows.iter().map(|row| row.visible).collect();
+    pub(super) fn sample_clients(&self) -> Box<[IpAddr]> {
+        let RefinedPartition { partition, classes } = &self.refined;
+        let mut unmet: BTreeSet<MemberSet> = classes.iter().map(|class| class.visible).collect();
         if unmet.len() == 1 {
             return [IpAddr::from([0; 4])].into();
         }
-        let first = territory.blocks().filter(|(_, row)| unmet.remove(&rows[usize::from(*row)].visible));
+        let first = partition.blocks().filter(|(_, class)| unmet.remove(&classes[usize::from(*class)].visible));
         first.map(|(network, _)| network.address()).collect()
     }
 }
 
 /// A territory cut finer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refined {
+pub(super) struct RefinedPartition {
     /// Which row a client is in.
-    pub(super) territory: Territory,
+    pub(super) partition: ClientPartition,
     /// What each row is.
-    pub(super) rows: Vec<Row>,
+    pub(super) classes: Vec<ClassMembers>,
 }
 
-impl Refined {
+impl RefinedPartition {
     /// Everybody in one row, which has the members that are for everybody alone.
     fn open_alone(members: &[Option<&[Network]>]) -> Self {
         let visible = open(members);
-        Self { territory: Territory::everywhere(), rows: vec![Row { base: 0, visible }] }
+        Self { partition: ClientPartition::everywhere(), classes: vec![ClassMembers { base: 0, visible }] }
     }
 
     /// The same, with members hidden that a row of the territory below does not admit.
     fn narrow(mut self, admitted: impl Fn(u16) -> MemberSet) -> Self {
-        self.rows.iter_mut().for_each(|row| row.visible = row.visible.and(admitted(row.base)));
+        self.classes.iter_mut().for_each(|class| class.visible = class.visible.and(admitted(class.base)));
         self
     }
 }
 
 /// The members that each row of a placement admits, by their numbers.
-struct Admitted {
+struct AdmittedMembers {
     /// The different sets, and the first row of each.
     sets: Vec<(MemberSet, u16)>,
     /// By row: which of them.
-    rows: Vec<u32>,
+    classes: Vec<u32>,
 }
 
-impl Admitted {
-    fn new(placement: &Placement, declared: &[(usize, &Cluster)]) -> Self {
+impl AdmittedMembers {
+    fn new(location: &LocationRankings, declared: &[(usize, &Cluster)]) -> Self {
         let mut numbered = Numbered::default();
         let mut firsts = Vec::new();
-        let rows = (0..placement.territory.rows()).map(|row| {
+        let classes = (0..location.partition.classes()).map(|class| {
             let members = (0..=u8::MAX).zip(declared);
             let set =
-                members.filter(|(_, (place, _))| placement.admits(row, *place)).map(|(number, _)| number).collect();
+                members.filter(|(_, (place, _))| location.admits(class, *place)).map(|(number, _)| number).collect();
             let number = numbered.number(set);
             if number as usize == firsts.len() {
-                firsts.push(row);
+                firsts.push(class);
             }
             number
         });
-        let rows = rows.collect();
-        Self { sets: numbered.list.into_iter().zip(firsts).collect(), rows }
+        let classes = classes.collect();
+        Self { sets: numbered.list.into_iter().zip(firsts).collect(), classes }
     }
 
-    fn of(&self, row: u16) -> MemberSet {
-        self.sets[self.rows[usize::from(row)] as usize].0
+    fn of(&self, class: u16) -> MemberSet {
+        self.sets[self.classes[usize::from(class)] as usize].0
     }
 
     /// What is left where ranks by place had to be given up: rows by who is admitted, and where even these are too many, one
     /// that has whom everybody may be answered with.
-    fn without_ranks(&self, placement: &Placement, members: &[Option<&[Network]>]) -> Refined {
-        let coarse = placement.territory.partition().map(|row| self.rows[row as usize]);
-        let refined = Territory::new(coarse).and_then(|coarse| refine(&coarse, members));
+    fn without_ranks(&self, location: &LocationRankings, members: &[Option<&[Network]>]) -> RefinedPartition {
+        let coarse = location.partition.partition().map(|class| self.classes[class as usize]);
+        let refined = ClientPartition::new(coarse).and_then(|coarse| refine(&coarse, members));
         let Some(mut refined) = refined else {
             let everywhere = self.sets.iter().fold(open(members), |all, (set, _)| all.and(*set));
-            return Refined::open_alone(members).narrow(|_| everywhere);
+            return RefinedPartition::open_alone(members).narrow(|_| everywhere);
         };
-        refined.rows.iter_mut().for_each(|row| row.base = self.sets[usize::from(row.base)].1);
-        refined.narrow(|row| self.of(row))
+        refined.classes.iter_mut().for_each(|class| class.base = self.sets[usize::from(class.base)].1);
+        refined.narrow(|class| self.of(class))
     }
 }
 
@@ -177,7 +177,7 @@ fn open(members: &[Option<&[Network]>]) -> MemberSet {
 
 /// A row of a refined territory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Row {
+pub(super) struct ClassMembers {
     /// The row of the territory that it is part of.
     pub(super) base: u16,
     /// The members that its clients may be answered with.
@@ -187,12 +187,12 @@ pub(super) struct Row {
 /// Cuts a territory along the networks of members, by their numbers: none is for everybody, an empty list for nobody.
 ///
 /// None where that makes more rows than can be counted in 16 bits.
-pub(super) fn refine(territory: &Territory, members: &[Option<&[Network]>]) -> Option<Refined> {
+pub(super) fn refine(partition: &ClientPartition, members: &[Option<&[Network]>]) -> Option<RefinedPartition> {
     let open = open(members);
     if members.iter().all(|networks| networks.is_none_or(<[_]>::is_empty)) {
         // Nobody is told apart: the territory is what it was.
-        let rows = (0..territory.rows()).map(|base| Row { base, visible: open }).collect();
-        return Some(Refined { territory: territory.clone(), rows });
+        let classes = (0..partition.classes()).map(|base| ClassMembers { base, visible: open }).collect();
+        return Some(RefinedPartition { partition: partition.clone(), classes });
     }
     let mut sets = Numbered::default();
     let mut views = Partition::uniform(sets.number(open));
@@ -204,12 +204,12 @@ pub(super) fn refine(territory: &Territory, members: &[Option<&[Network]>]) -> O
             _ => sets.number(sets.list[seen as usize].with(number)),
         });
     }
-    let mut rows = Numbered::default();
-    let partition = territory.partition().overlay(&views, |base, seen| {
+    let mut classes = Numbered::default();
+    let partition = partition.partition().overlay(&views, |base, seen| {
         let visible = sets.list[seen as usize];
-        rows.number(Row { base: base as u16, visible }) // a territory counts its rows in 16 bits
+        classes.number(ClassMembers { base: base as u16, visible }) // a partition counts its classes in 16 bits
     });
-    Some(Refined { territory: Territory::new(partition)?, rows: rows.list })
+    Some(RefinedPartition { partition: ClientPartition::new(partition)?, classes: classes.list })
 }
 
 /// Different things, numbered as they come.
@@ -240,43 +240,43 @@ mod tests {
 
     use super::*;
 
-    fn of_blocks(blocks: impl Iterator<Item = (Network, u16)>) -> Territory {
-        Territory::new(Partition::of_networks(blocks.map(|(network, row)| (network, row.into())), 0)).unwrap()
+    fn of_blocks(blocks: impl Iterator<Item = (Network, u16)>) -> ClientPartition {
+        ClientPartition::new(Partition::of_networks(blocks.map(|(network, class)| (network, class.into())), 0)).unwrap()
     }
 
     fn networks(list: &[&str]) -> Vec<Network> {
         list.iter().map(|network| network.parse().unwrap()).collect()
     }
 
-    fn territory(blocks: &[(&str, u16)]) -> Territory {
-        of_blocks(blocks.iter().map(|(network, row)| (network.parse().unwrap(), *row)))
+    fn partition(blocks: &[(&str, u16)]) -> ClientPartition {
+        of_blocks(blocks.iter().map(|(network, class)| (network.parse().unwrap(), *class)))
     }
 
     /// The row of the territory, who is seen, and the length of the block.
-    fn look(refined: &Refined, address: &str) -> (u16, Vec<u8>, u8) {
-        let (row, length) = refined.territory.lookup(address.parse().unwrap());
-        let row = refined.rows[usize::from(row)];
-        (row.base, (0..8).filter(|number| row.visible.contains(*number)).collect(), length)
+    fn look(refined: &RefinedPartition, address: &str) -> (u16, Vec<u8>, u8) {
+        let (class, length) = refined.partition.lookup(address.parse().unwrap());
+        let class = refined.classes[usize::from(class)];
+        (class.base, (0..8).filter(|number| class.visible.contains(*number)).collect(), length)
     }
 
     #[test]
     fn a_member_is_seen_from_its_networks_and_the_block_is_no_smaller_than_needed() {
         let (inside, branch) = (networks(&["10.0.0.0/8", "2001:db8::/32"]), networks(&["10.1.0.0/16"]));
         let members = [None, Some(&inside[..]), Some(&branch[..])];
-        let refined = refine(&Territory::everywhere(), &members).unwrap();
+        let refined = refine(&ClientPartition::everywhere(), &members).unwrap();
         assert_eq!(look(&refined, "10.200.0.1"), (0, vec![0, 1], 9));
         assert_eq!(look(&refined, "10.1.2.3"), (0, vec![0, 1, 2], 16));
         assert_eq!(look(&refined, "10.0.2.3"), (0, vec![0, 1], 16));
         assert_eq!(look(&refined, "192.0.2.1"), (0, vec![0], 1));
         assert_eq!(look(&refined, "2001:db8::1"), (0, vec![0, 1], 32));
         assert_eq!(look(&refined, "2001:db9::1"), (0, vec![0], 32));
-        assert_eq!(refined.rows.len(), 3);
+        assert_eq!(refined.classes.len(), 3);
     }
 
     #[test]
     fn a_member_without_networks_that_match_is_seen_by_nobody() {
-        let refined = refine(&Territory::everywhere(), &[None, Some(&[])]).unwrap();
-        assert!(refined.territory.is_everywhere());
+        let refined = refine(&ClientPartition::everywhere(), &[None, Some(&[])]).unwrap();
+        assert!(refined.partition.is_everywhere());
         assert_eq!(look(&refined, "192.0.2.1"), (0, vec![0], 0));
     }
 
@@ -284,18 +284,18 @@ mod tests {
     fn networks_inside_of_others_of_the_same_member_cut_nothing() {
         let nested = networks(&["10.0.0.0/8", "10.1.0.0/16", "10.0.0.0/9", "10.128.0.0/9"]);
         let halves = networks(&["0.0.0.0/1", "128.0.0.0/1", "::/0"]);
-        let refined = refine(&Territory::everywhere(), &[Some(&nested[..]), Some(&halves[..])]).unwrap();
+        let refined = refine(&ClientPartition::everywhere(), &[Some(&nested[..]), Some(&halves[..])]).unwrap();
         assert_eq!(look(&refined, "10.1.2.3"), (0, vec![0, 1], 8));
-        let refined = refine(&Territory::everywhere(), &[Some(&halves[..])]).unwrap();
-        assert!(refined.territory.is_everywhere());
+        let refined = refine(&ClientPartition::everywhere(), &[Some(&halves[..])]).unwrap();
+        assert!(refined.partition.is_everywhere());
         assert_eq!(look(&refined, "10.1.2.3"), (0, vec![0], 0));
     }
 
     #[test]
     fn the_rows_of_a_territory_are_cut_where_networks_cross_them() {
-        let territory = territory(&[("0.0.0.0/1", 0), ("128.0.0.0/1", 1)]);
+        let partition = partition(&[("0.0.0.0/1", 0), ("128.0.0.0/1", 1)]);
         let (wide, narrow) = (networks(&["0.0.0.0/0"]), networks(&["192.0.2.0/24"]));
-        let refined = refine(&territory, &[Some(&wide[..]), Some(&narrow[..])]).unwrap();
+        let refined = refine(&partition, &[Some(&wide[..]), Some(&narrow[..])]).unwrap();
         assert_eq!(look(&refined, "10.0.0.1"), (0, vec![0], 1));
         assert_eq!(look(&refined, "192.0.2.1"), (1, vec![0, 1], 24));
         assert_eq!(look(&refined, "129.0.0.1"), (1, vec![0], 2));
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_single_address_may_be_a_network() {
         let ends = networks(&["0.0.0.0/32", "255.255.255.255/32", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"]);
-        let refined = refine(&Territory::everywhere(), &[Some(&ends[..])]).unwrap();
+        let refined = refine(&ClientPartition::everywhere(), &[Some(&ends[..])]).unwrap();
         assert_eq!(look(&refined, "255.255.255.255"), (0, vec![0], 32));
         assert_eq!(look(&refined, "0.0.0.1"), (0, vec![], 32));
         assert_eq!(look(&refined, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"), (0, vec![0], 128));
@@ -313,13 +313,13 @@ mod tests {
 
     #[test]
     fn more_rows_than_16_bits_count_are_refused() {
-        let halves =
-            (0..=u16::MAX - 1).map(|row| (Network::of(std::net::Ipv4Addr::from(u32::from(row) << 16).into(), 16), row));
+        let halves = (0..=u16::MAX - 1)
+            .map(|class| (Network::of(std::net::Ipv4Addr::from(u32::from(class) << 16).into(), 16), class));
         let rest = (Network::of([255, 255, 0, 0].into(), 16), 0);
-        let territory = of_blocks(halves.chain([rest]));
+        let partition = of_blocks(halves.chain([rest]));
         let network = networks(&["1.2.3.0/24"]);
-        assert!(refine(&territory, &[Some(&[])]).is_some());
-        assert!(refine(&territory, &[Some(&network[..])]).is_none());
+        assert!(refine(&partition, &[Some(&[])]).is_some());
+        assert!(refine(&partition, &[Some(&network[..])]).is_none());
     }
 
     /// Networks close to each other, so that they nest and touch.
@@ -336,24 +336,24 @@ mod tests {
             members in prop::collection::vec(prop::option::of(close()), 1..6), address in any::<u8>(), top in any::<u16>(),
             bases in prop::option::of(0u8..8),
         ) {
-            let blocks = |length: u8| (0..1u16 << length).map(move |row| {
-                (Network::of([(row << (8 - length)) as u8, 0, 0, 0].into(), length), row)
+            let blocks = |length: u8| (0..1u16 << length).map(move |class| {
+                (Network::of([(class << (8 - length)) as u8, 0, 0, 0].into(), length), class)
             });
-            let territory = bases.map_or_else(Territory::everywhere, |length| of_blocks(blocks(length)));
+            let partition = bases.map_or_else(ClientPartition::everywhere, |length| of_blocks(blocks(length)));
             let given: Vec<_> = members.iter().map(|networks| networks.as_deref()).collect();
-            let refined = refine(&territory, &given).unwrap();
+            let refined = refine(&partition, &given).unwrap();
             for address in [IpAddr::from([address, 1, 2, 3]), IpAddr::from([top, 0, 0, 0, 0, 0, 0, 9])] {
-                let (number, length) = refined.territory.lookup(address);
-                let row = refined.rows[usize::from(number)];
-                prop_assert_eq!(row.base, territory.lookup(address).0);
+                let (number, length) = refined.partition.lookup(address);
+                let class = refined.classes[usize::from(number)];
+                prop_assert_eq!(class.base, partition.lookup(address).0);
                 for (number, networks) in (0u8..).zip(&members) {
                     let seen = networks.as_ref().is_none_or(|networks| networks.iter().any(|n| n.contains(address)));
-                    prop_assert_eq!(row.visible.contains(number), seen);
+                    prop_assert_eq!(class.visible.contains(number), seen);
                 }
                 // Its sibling is told apart: the block could not be larger.
                 if length > 0 {
-                    let other = refined.territory.blocks().find(|(network, _)| *network == sibling(address, length));
-                    prop_assert!(other.is_none_or(|(_, row)| row != number));
+                    let other = refined.partition.blocks().find(|(network, _)| *network == sibling(address, length));
+                    prop_assert!(other.is_none_or(|(_, class)| class != number));
                 }
             }
         }

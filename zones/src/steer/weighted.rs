@@ -7,8 +7,8 @@
 
 use fairway_model::{Spread, mix};
 
-use super::{ClientNet, log2, pick::Score};
-use crate::{Draw, hash::seed};
+use super::{client_net::ClientNet, log2};
+use crate::{client::Draw, hash::seed, steer::score::Score};
 
 /// What stands for the client: its network, or the draw of this query.
 #[inline]

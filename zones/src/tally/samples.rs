@@ -8,7 +8,7 @@ use std::{
 use fairway_model::Network;
 
 use super::{address_of, address_words, ring::Ring};
-use crate::{Client, Transport};
+use crate::client::{Client, Transport};
 
 /// One sampled query, for the query log.
 #[derive(Clone, Debug, PartialEq, Eq)]

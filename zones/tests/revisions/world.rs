@@ -104,7 +104,7 @@ pub(super) fn world() -> DesiredState {
             region: Some(format!("r{number}")),
             bias: Bias::default(),
         };
-        let made = Cluster {
+        let reuse = Cluster {
             addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
             dns_name: Some(owner(&format!("{name}."))),
             location: Some(location),
@@ -112,11 +112,11 @@ pub(super) fn world() -> DesiredState {
             services: vec![],
             name: name.clone(),
         };
-        desired.clusters.insert(name, made);
+        desired.clusters.insert(name, reuse);
     }
     for (monitor, port) in [("first", 81), ("second", 82)] {
-        let made = Monitor::new(Check::Tcp { port });
-        desired.monitors.insert(MonitorName::new(monitor).unwrap(), Arc::new(made));
+        let reuse = Monitor::new(Check::Tcp { port });
+        desired.monitors.insert(MonitorName::new(monitor).unwrap(), Arc::new(reuse));
     }
     let spec = |relative: &str| ZoneSpec::new(owner(relative));
     let inner = ZoneSpec { visibility: Visibility::Private, monitor: MonitorName::new("first").ok(), ..spec("in.") };
@@ -217,8 +217,8 @@ pub(super) fn edit_records(wish: &mut DesiredState, dice: &mut Dice) -> Name {
 }
 
 /// Makes an edit; says what it touches.
-pub(super) fn edit(wish: &mut DesiredState, dice: &mut Dice) -> Touched {
-    let mut touched = Touched::default();
+pub(super) fn edit(wish: &mut DesiredState, dice: &mut Dice) -> ChangedItems {
+    let mut touched = ChangedItems::default();
     if dice.one_in(3) {
         touched.records.insert(edit_records(wish, dice));
         return touched;

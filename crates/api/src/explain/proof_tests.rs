@@ -11,7 +11,7 @@ use fairway_model::{
 use fairway_zonefile::read_zone;
 use fairway_zones::{
     Draw, RuntimeState, ServerOptions, Snapshot, compile,
-    steer::{Kind, Placement, Rows, SteerPool, TargetTable, Territory},
+    steer::{ClassRanks, ClientPartition, Kind, LocationRankings, SteerPool, TargetTable},
 };
 use serde_json::Value;
 
@@ -201,19 +201,19 @@ impl Scene {
     fn new(dice: &mut SplitMix) -> Self {
         let desired = desired(dice);
         let pool = desired.pools.values().next().unwrap();
-        let mut rows = Rows::new(pool.members.len());
+        let mut rows = ClassRanks::new(pool.members.len());
         for _ in 0..4 {
             let ranks: Vec<u16> = pool.members.iter().map(|_| dice.below(3) as u16).collect();
             rows.push(&ranks);
         }
         let quarters = ["0.0.0.0/2", "64.0.0.0/2", "128.0.0.0/2", "192.0.0.0/2"].map(|text| text.parse().unwrap());
         let placement = if pool.policy.location_rankings().next().is_some() {
-            Placement {
-                territory: Territory::new(Partition::of_networks(quarters.into_iter().zip(0..), 0)).unwrap(),
+            LocationRankings {
+                partition: ClientPartition::new(Partition::of_networks(quarters.into_iter().zip(0..), 0)).unwrap(),
                 rankings: vec![rows],
             }
         } else {
-            Placement::none()
+            LocationRankings::none()
         };
         let zone = desired.zones.values().next();
         let steer = SteerPool::build(&desired, pool, zone, &placement, &mut TargetTable::new());

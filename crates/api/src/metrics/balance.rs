@@ -16,7 +16,7 @@ pub(super) fn write(
     published: &Published,
     loads: &[ClusterLoad],
 ) {
-    if view.snapshot.heeds_load() {
+    if view.snapshot.uses_load() {
         let role = [([shared.balance.leader.load().role.to_owned()], 1.0)];
         let help = "Always 1; role of this server in load balancing: alone, leads, follows (applies the leader's decisions), local (no leader reachable).";
         sheet.gauges("fairway_balance_role", help, &["role"], role);

@@ -90,7 +90,7 @@ fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) 
         let mut closed = 0.0;
         for member in &pool.members {
             let schedule = view.runtime.schedule(&view.snapshot, &pool.name, &member.cluster);
-            if schedule.is_some_and(|schedule| !schedule.turn.open) {
+            if schedule.is_some_and(|schedule| !schedule.state.open) {
                 closed += 1.0;
                 continue;
             }
@@ -136,7 +136,7 @@ fn panics(pool: &SteerPool, runtime: &RuntimeState) -> bool {
         AnswerMode::Cname => &[Kind::Cname],
     };
     let basis = |kind: &Kind, client| pool.choose(*kind, runtime, client, Draw(0), &mut ()).basis;
-    pool.viewers().any(|client| kinds.iter().any(|kind| basis(kind, client) == Basis::Panic))
+    pool.sample_clients().any(|client| kinds.iter().any(|kind| basis(kind, client) == Basis::Panic))
 }
 
 const ELIGIBILITIES: [(Eligibility, &str); 5] = [

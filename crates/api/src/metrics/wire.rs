@@ -24,7 +24,7 @@ pub(super) fn write(sheet: &mut Sheet, tallies: &Tallies, stats: &Stats, view: &
         (
             "fairway_demand_lost_total",
             "Answers of load-balanced pools whose demand was not counted because a ring was full.",
-            tallies.asked_lost,
+            tallies.demand_samples_lost,
         ),
     ] {
         sheet.counter(name, help, value);

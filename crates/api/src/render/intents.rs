@@ -161,7 +161,7 @@ impl Renderer<'_> {
 
     /// Returns true if the member is answered, and the word for its eligibility.
     fn eligibility(&self, pool: &PoolName, cluster: &ClusterName) -> (bool, &'static str) {
-        if self.current.runtime.schedule(&self.current.snapshot, pool, cluster).is_some_and(|it| !it.turn.open) {
+        if self.current.runtime.schedule(&self.current.snapshot, pool, cluster).is_some_and(|it| !it.state.open) {
             return (false, "closed");
         }
         let addresses = self

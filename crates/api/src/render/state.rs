@@ -102,7 +102,7 @@ fn store(shared: &Shared) -> Option<StoreState> {
 /// Returns the role of this server in balancing, if anything is balanced.
 fn balance(shared: &Shared, serving: &ServingState) -> Option<BalanceState> {
     let epoch = serving.runtime.shares().map_or(0, |shares| shares.epoch);
-    serving.snapshot.heeds_load().then(|| {
+    serving.snapshot.uses_load().then(|| {
         let leader = shared.balance.leader.load();
         BalanceState { role: leader.role.to_owned(), reason: leader.reason.as_deref().map(str::to_owned), epoch }
     })
@@ -169,7 +169,7 @@ impl<'a> Renderer<'a> {
             published,
             states: states.iter().map(|state| (&state.target, state)).collect(),
             names,
-            ttls: infos.map(|(number, info)| (&info.name, serving.runtime.pace(number))).collect(),
+            ttls: infos.map(|(number, info)| (&info.name, serving.runtime.adaptive_ttl(number))).collect(),
             origins: members.map(|of| ((&of.pool.name, &of.member.cluster), of.origin)).collect(),
         }
     }
@@ -215,7 +215,7 @@ impl Renderer<'_> {
         let shown: Vec<(Eligibility, AddressState)> = addresses.map(|address| self.address(pool, &address)).collect();
         let best = shown.iter().map(|(eligibility, _)| *eligibility).min().unwrap_or(Eligibility::Pending);
         let schedule = self.serving.runtime.schedule(&self.serving.snapshot, &pool.name, &member.cluster);
-        let is_closed = schedule.is_some_and(|schedule| !schedule.turn.open);
+        let is_closed = schedule.is_some_and(|schedule| !schedule.state.open);
         MemberState {
             cluster: member.cluster.to_string(),
             weight: member.weight.0,

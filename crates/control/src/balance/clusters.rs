@@ -63,7 +63,7 @@ impl Clusters {
         for (of_pool, pool) in balanced_pools(snapshot) {
             for (member, cluster, target) in pool.member_targets() {
                 if let Some(cluster) = numbers.get(cluster) {
-                    let scheduled = pool.heeds_schedules().then_some((of_pool, member));
+                    let scheduled = pool.uses_schedules().then_some((of_pool, member));
                     targets[*cluster].insert(ClusterTarget { target, scheduled });
                 }
             }
@@ -166,7 +166,7 @@ pub(super) fn balanced_pools(snapshot: &Snapshot) -> impl Iterator<Item = (usize
 /// Clusters without a capacity cannot be compared, so they accept everything.
 pub(super) fn settings(desired: &DesiredState, snapshot: &Snapshot) -> Option<Settings> {
     // There may be many pools, and mostly none of them is load-balanced.
-    if !snapshot.heeds_load() {
+    if !snapshot.uses_load() {
         return None;
     }
     let names: BTreeSet<&ClusterName> = balanced_pools(snapshot).flat_map(|(_, pool)| pool.clusters()).collect();

@@ -11,7 +11,7 @@ use fairway_health::balance::{Balancer, Heard};
 use fairway_health::load::LoadUpdate;
 use fairway_model::{ClusterName, Demand, Shares};
 use fairway_zones::{
-    Asked, Draw, RuntimeState, ServingState, Slot, Snapshot,
+    DemandSample, Draw, RuntimeState, ServingState, Slot, Snapshot,
     steer::{ClientNet, SteerPool},
 };
 
@@ -56,7 +56,7 @@ impl BalanceStep {
             let route = |demand: &Demand| {
                 let (key, client) = clients.get(demand)?;
                 let pool = numbers.pool(*key, &snapshot)?;
-                let route = pool.route(pool.usual_kind(), &tried, *client, Draw(0))?;
+                let route = pool.route(pool.answerable_kind(), &tried, *client, Draw(0))?;
                 numbers.clusters.get(route.cluster).copied()
             };
             demands.iter().map(route).collect()
@@ -76,7 +76,7 @@ impl Learnt {
     }
 
     /// Adds the demand of one answer.
-    pub(super) fn add_demand(&mut self, answer: &Asked, numbers: &Numbers, snapshot: &Snapshot, now: Instant) {
+    pub(super) fn add_demand(&mut self, answer: &DemandSample, numbers: &Numbers, snapshot: &Snapshot, now: Instant) {
         let Some(pool) = numbers.pool(answer.pool, snapshot) else { return };
         let Some(cluster) = pool.clusters().nth(usize::from(answer.member)) else { return };
         let Some(cluster) = numbers.clusters.get(cluster) else { return };
@@ -114,7 +114,7 @@ impl Learnt {
         for (demand, load, ..) in self.balancer.keep().demands {
             let Some((key, client)) = self.clients.get(&demand) else { continue };
             let Some(pool) = numbers.pool(*key, snapshot) else { continue };
-            let Some(route) = pool.route(pool.usual_kind(), runtime, *client, Draw(0)) else { continue };
+            let Some(route) = pool.route(pool.answerable_kind(), runtime, *client, Draw(0)) else { continue };
             let slot = Slot { pool: pool.name().clone(), cluster: route.cluster.clone() };
             *demands.entry(slot).or_default() += load;
         }

@@ -42,7 +42,7 @@ pub(super) fn eligible<'a>(
 
 fn is_open(pool: &Pool, member: &Member, state: &ServingState) -> bool {
     let schedule = state.runtime.schedule(&state.snapshot, &pool.name, &member.cluster);
-    schedule.is_none_or(|schedule| schedule.turn.open)
+    schedule.is_none_or(|schedule| schedule.state.open)
 }
 
 /// Returns the addresses of a member that are up, or whose status is unknown.

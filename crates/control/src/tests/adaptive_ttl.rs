@@ -10,7 +10,7 @@ async fn drain_makes_the_ttl_short_at_once_until_it_is_calm() {
         &config("type: always").replace("policy: failover", "policy: failover, ttl: 2s, ttlMin: 1s, ttlMax: 9s"),
     );
     let (control, _actor) = scene.run().await;
-    let ttl = || control.shared.serving.load().runtime.pace(0);
+    let ttl = || control.shared.serving.load().runtime.adaptive_ttl(0);
     assert_eq!(ttl(), AdaptiveTtl::Declared);
     let drain = scene.override_for("eu1", OverrideAction::Drain, 60);
     let id = control.add_override(drain).await.unwrap().id.unwrap();
@@ -29,7 +29,7 @@ async fn pool_that_loses_its_bounds_forgets_its_risk() {
         config("type: always").replace("policy: failover", "policy: failover, ttl: 60s, ttlMin: 1s, ttlMax: 90s");
     let scene = Scene::new(&bound);
     let (control, _actor) = scene.run().await;
-    let ttl = || control.shared.serving.load().runtime.pace(0);
+    let ttl = || control.shared.serving.load().runtime.adaptive_ttl(0);
     let drain = scene.override_for("eu1", OverrideAction::Drain, 60);
     let id = control.add_override(drain).await.unwrap().id.unwrap();
     assert_eq!(ttl(), AdaptiveTtl::Risky(Risk::Drain));

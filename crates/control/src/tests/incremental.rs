@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fairway_model::{DesiredState, PoolName, SplitMix};
 use fairway_providers::{plain_name, webhook_server::Scope};
-use fairway_zones::{Snapshot, Touched, steer::SteerPool};
+use fairway_zones::{ChangedItems, Snapshot, steer::SteerPool};
 use serde_json::{Value, json};
 
 use super::*;
@@ -345,7 +345,7 @@ fn exposed(name: &str, service: &str, gslb: &Value) -> Value {
 }
 
 /// Reloads objects. Returns what was touched, if the reload was incremental.
-fn revised(reader: &Reader, before: &mut Previous, declared: &Declared, now: Timestamp) -> Option<Touched> {
+fn revised(reader: &Reader, before: &mut Previous, declared: &Declared, now: Timestamp) -> Option<ChangedItems> {
     reader.declared.store(Arc::new(declared.clone()));
     let Compiled { configured, snapshot, touched, is_incremental } =
         reader.read_here(ReloadScope::Objects, Some(&*before), now).outcome.unwrap();

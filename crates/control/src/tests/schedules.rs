@@ -47,7 +47,7 @@ async fn ttl_is_short_before_a_schedule_transition() {
     let bounds = "policy: [schedule, failover], ttl: 60s, ttlMin: 5s, ttlMax: 300s";
     let scene = at_noon(&hours("20:00").replace("policy: [schedule, failover]", bounds));
     let (control, mut actor) = scene.actor().await;
-    let ttl = || control.shared.serving.load().runtime.pace(0);
+    let ttl = || control.shared.serving.load().runtime.adaptive_ttl(0);
     // 20:00 in Berlin is 19:00 UTC.
     scene.advance(7 * HOUR - Duration::from_secs(302));
     actor.apply(Event::Second);

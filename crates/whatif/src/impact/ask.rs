@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fairway_model::{AnswerMode, ClusterName};
 use fairway_zones::{
     Draw, RuntimeState,
-    steer::{Basis, ClientNet, Kind, Sight, SteerPool, Trace},
+    steer::{Basis, Candidacy, ClientNet, Kind, SteerPool, Trace},
 };
 
 use fairway_control::Offline;
@@ -56,7 +56,7 @@ pub(super) fn reach(
 
 /// The cluster that is answered first, by its number; none where the answer is no choice among live members.
 pub(super) fn first(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Option<u8> {
-    let choice = pool.choose(pool.usual_kind(), runtime, client, draw, &mut ());
+    let choice = pool.choose(pool.answerable_kind(), runtime, client, draw, &mut ());
     choice.members.as_slice().first().copied().filter(|_| choice.basis == Basis::Live)
 }
 
@@ -76,8 +76,8 @@ impl Trace for Seen {
         self.candidates.clear();
     }
 
-    fn member(&mut self, number: u8, sight: Sight) {
-        if let Sight::Candidate | Sight::Part = sight {
+    fn member(&mut self, number: u8, sight: Candidacy) {
+        if let Candidacy::Candidate | Candidacy::Partial = sight {
             self.candidates.push(number);
         }
     }

@@ -152,7 +152,7 @@ struct Spread<'a, 'd> {
 impl<'a> Spread<'a, '_> {
     fn over(&mut self, client: ClientNet) -> &[(&'a ClusterName, f64)] {
         let Self { side, pool, down, known } = self;
-        known.entry(client.row()).or_insert_with(|| {
+        known.entry(client.class()).or_insert_with(|| {
             let reached = reach(side, pool, client, *down);
             let all: Vec<_> = pool.clusters().filter(|name| reached.contains(*name)).collect();
             let capacity = |name: &ClusterName| {

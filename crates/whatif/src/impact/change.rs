@@ -81,7 +81,7 @@ impl Pair<'_> {
 
     /// The place of an address in the configuration that is to come.
     fn row(&self, address: IpAddr) -> u16 {
-        self.after.1.client_net(address).row()
+        self.after.1.client_net(address).class()
     }
 }
 

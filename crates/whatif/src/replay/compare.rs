@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use fairway_model::{ClusterName, DesiredState, Network, PoolName, SplitMix};
-use fairway_zones::{Draw, Played, Player, ServingState};
+use fairway_zones::{Draw, PlayedQuery, Player, ServingState};
 
 use fairway_control::Offline;
 
@@ -60,7 +60,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Plays one query on both sides.
-    pub fn play(&mut self, query: &Played) {
+    pub fn play(&mut self, query: &PlayedQuery) {
         self.played += 1;
         // The same draw on both sides: what moves, moves because of the configuration.
         let draw = Draw(SplitMix::new(self.played).bits());
@@ -129,7 +129,7 @@ impl Counted {
 }
 
 /// What the last pool of the chain chose for a query; none where no pool did.
-fn chosen(player: &mut Player, view: &ServingState, query: &Played, draw: Draw) -> Option<Chosen> {
+fn chosen(player: &mut Player, view: &ServingState, query: &PlayedQuery, draw: Draw) -> Option<Chosen> {
     let mut last = None;
     player.play(view, query, draw, |heard| {
         let first = heard.members.first().and_then(|number| heard.pool.clusters().nth(usize::from(*number)));

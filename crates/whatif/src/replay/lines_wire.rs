@@ -6,14 +6,14 @@ use std::{
 };
 
 use fairway_model::{Name, Network, Rtype};
-use fairway_zones::Played;
+use fairway_zones::PlayedQuery;
 use serde::Deserialize;
 
 /// What a line of the log turned out to be.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// A query.
-    Query(Played),
+    Query(PlayedQuery),
     /// Something else that a log may hold: an empty line, another event.
     Other,
     /// A line that cannot be read: its number from 1, and why.
@@ -89,7 +89,7 @@ impl<R: BufRead> LogLines<R> {
 
 impl Logged<'_> {
     /// The query; none for one of another class than IN, which no pool answers.
-    fn played(&self) -> Result<Option<Played>, String> {
+    fn played(&self) -> Result<Option<PlayedQuery>, String> {
         if self.class.is_some_and(|class| class != 1) {
             return Ok(None);
         }
@@ -97,7 +97,7 @@ impl Logged<'_> {
         let name = self.name.as_deref().ok_or_else(|| missing("name"))?;
         let rtype = self.rtype.as_deref().ok_or_else(|| missing("type"))?;
         let subnet = self.subnet.as_deref().map(str::parse::<Network>).transpose();
-        Ok(Some(Played {
+        Ok(Some(PlayedQuery {
             name: name.parse::<Name>().map_err(|fault| fault.to_string())?,
             rtype: rtype.parse::<Rtype>().map_err(|fault| fault.to_string())?,
             address: self.client.ok_or_else(|| missing("client"))?,
@@ -122,7 +122,7 @@ mod tests {
     fn queries_are_read_and_other_events_passed_over() {
         let query = r#"{"time":"t","msg":"query","client":"192.0.2.53","subnet":"198.51.100.0/24","transport":"udp","name":"shop.gslb.example.","type":"A","class":1,"rcode":0}"#;
         let lines = read(&format!("{query}\n\n{{\"msg\":\"serving\"}}\n"));
-        let played = Played {
+        let played = PlayedQuery {
             name: "shop.gslb.example".parse().unwrap(),
             rtype: Rtype::A,
             address: "192.0.2.53".parse().unwrap(),

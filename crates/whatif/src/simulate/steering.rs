@@ -16,7 +16,7 @@ use fairway_model::{
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
-    Draw, Played, Player, RuntimeState, ServerOptions, ServingState, Snapshot, TargetIndex, compile,
+    Draw, PlayedQuery, Player, RuntimeState, ServerOptions, ServingState, Snapshot, TargetIndex, compile,
     steer::{ClientNet, SteerPool},
 };
 
@@ -87,7 +87,7 @@ impl Steering {
         let mut open = vec![true; clusters];
         for (cluster, name) in self.members.iter().zip(self.pool().clusters()) {
             let turn = runtime.schedule(&self.snapshot, self.pool().name(), name);
-            open[*cluster] = turn.is_none_or(|turn| turn.turn.open);
+            open[*cluster] = turn.is_none_or(|turn| turn.state.open);
         }
         open
     }
@@ -100,7 +100,7 @@ impl Steering {
     /// The cluster that a demand is answered with under another runtime state; none where nobody knows whose it is.
     pub(super) fn place(&self, demand: Demand, runtime: &RuntimeState) -> Option<usize> {
         let client = self.clients[*self.networks.get(&demand)? as usize];
-        let route = self.pool().route(self.pool().usual_kind(), runtime, client, Draw(0))?;
+        let route = self.pool().route(self.pool().answerable_kind(), runtime, client, Draw(0))?;
         let member = self.pool().clusters().position(|cluster| cluster == route.cluster)?;
         Some(self.members[member])
     }
@@ -109,7 +109,7 @@ impl Steering {
     pub(super) fn answer(&mut self, network: u32, draw: Draw, runtime: &Arc<RuntimeState>) -> Named {
         let view = ServingState { snapshot: Arc::clone(&self.snapshot), runtime: Arc::clone(runtime) };
         let subnet = Some(subnet(network));
-        let query = Played { name: self.name.clone(), rtype: Rtype::A, address: RESOLVER.into(), subnet };
+        let query = PlayedQuery { name: self.name.clone(), rtype: Rtype::A, address: RESOLVER.into(), subnet };
         let (mut answer, members) = (Named::default(), &self.members);
         self.player.play(&view, &query, draw, |heard| {
             answer = heard.members.iter().map(|member| members[usize::from(*member)]).collect();

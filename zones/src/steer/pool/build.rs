@@ -4,29 +4,32 @@ use std::sync::Arc;
 
 use fairway_model::{Cluster, DesiredState, DownAnswer, Pool, Selection, Spread, ZoneSpec};
 
-use super::{Cold, Down, Member, Site, SteerPool, member::Judges};
+use super::{DeclaredMember, Details, Down, Member, SteerPool, member::TargetSource};
 use crate::{
-    TargetIndex, hash,
+    hash,
     steer::{
-        Family, Placement, TargetTable,
-        order::{Orders, Ranking},
-        quick::Quick,
+        answer::Family,
+        order::{MemberOrders, OrderKeys},
+        partition::LocationRankings,
+        pool::FastPath,
         sets::Plan,
+        targets::TargetTable,
         variant::Variant,
-        views::{Refined, Seen},
+        views::{RefinedPartition, VisibleMembers},
     },
+    target::TargetIndex,
 };
 
 impl SteerPool {
     /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take, and
-    /// which hides internal members if it is public; `placement` is what places say of its members.
+    /// which hides internal members if it is public; `location` is what places say of its members.
     ///
     /// Members whose cluster is not declared are left out; [`DesiredState::violations`] has named them.
     pub fn build(
         desired: &DesiredState,
         pool: &Pool,
         zone: Option<&ZoneSpec>,
-        placement: &Placement,
+        location: &LocationRankings,
         targets: &mut TargetTable,
     ) -> Self {
         let declared: Vec<(usize, &Cluster)> = pool
@@ -38,11 +41,11 @@ impl SteerPool {
             .collect();
         let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
         let (mut members, spread_targets) = members(desired, pool, zone, &declared, targets);
-        let seen = Seen::new(pool, zone, placement, &declared);
-        let Seen { refined: Refined { territory, rows }, .. } = &seen;
-        let plans = Family::BOTH.map(|family| Plan::new(pool, &mut members, rows, family));
+        let seen = VisibleMembers::new(pool, zone, location, &declared);
+        let VisibleMembers { refined: RefinedPartition { partition, classes }, .. } = &seen;
+        let plans = Family::BOTH.map(|family| Plan::new(pool, &mut members, classes, family));
         let declared_at: Vec<usize> = declared.iter().map(|(place, _)| *place).collect();
-        let ranking = Ranking { pool, placement, declared: &declared_at };
+        let ranking = OrderKeys { pool, location, declared: &declared_at };
         members.sort_by_cached_key(|member| ranking.key(0, member));
         let [v4, v6] = plans;
         let plans = [v4.with_ring(&members, Family::V4), v6.with_ring(&members, Family::V6)];
@@ -50,9 +53,9 @@ impl SteerPool {
         let schedules = schedules(pool, &declared, targets);
         let closed_count = if schedules.is_empty() { 0 } else { members.len().div_ceil(64) };
         let mut built = Self {
-            quick: [Quick::No; 2],
-            orders: Orders::new(&members, &ranking, rows),
-            territory: (!territory.is_everywhere()).then(|| Box::new(territory.clone())),
+            fast_path: [FastPath::None; 2],
+            orders: MemberOrders::new(&members, &ranking, classes),
+            partition: (!partition.is_everywhere()).then(|| Box::new(partition.clone())),
             key: Variant::of(pool, zone).key(pool_key),
             plans,
             targets: spread_targets.into(),
@@ -67,20 +70,20 @@ impl SteerPool {
             memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
             closed_begin: targets.reserve_closed(closed_count),
             closed_count: closed_count as u8,
-            cold: Arc::new(Cold { schedules, ..Cold::new(pool, &declared, &seen, targets) }),
+            details: Arc::new(Details { schedules, ..Details::new(pool, &declared, &seen, targets) }),
             members: members.into(),
         };
         // Which TTL holds is looked up on the long way, so that pools without bounds need not look.
         if pool.ttl_bounds.is_none() {
-            built.quick = Family::BOTH.map(|family| built.quick_way(family));
+            built.fast_path = Family::BOTH.map(|family| built.fast_path_of(family));
         }
         built
     }
 }
 
-impl Cold {
-    fn new(pool: &Pool, declared: &[(usize, &Cluster)], seen: &Seen, targets: &mut TargetTable) -> Self {
-        let site = |(place, cluster): &(usize, &Cluster)| Site {
+impl Details {
+    fn new(pool: &Pool, declared: &[(usize, &Cluster)], seen: &VisibleMembers, targets: &mut TargetTable) -> Self {
+        let member = |(place, cluster): &(usize, &Cluster)| DeclaredMember {
             cluster: cluster.name.clone(),
             weight: pool.members[*place].weight.0,
             addresses: targets.addresses(cluster),
@@ -92,12 +95,12 @@ impl Cold {
         Self {
             name: pool.name.clone(),
             policy: pool.policy.clone(),
-            sites: declared.iter().map(site).collect(),
+            members: declared.iter().map(member).collect(),
             schedules: Box::default(),
             fallback,
             internal: seen.internal,
-            viewers: seen.viewers(),
-            lost_place: seen.lost_place,
+            sample_clients: seen.sample_clients(),
+            ignores_location: seen.ignores_location,
         }
     }
 }
@@ -120,7 +123,7 @@ fn members(
         }
         let declared = &pool.members[*place];
         let monitor = desired.monitor_of(declared, monitor);
-        member.judge_by(Judges { probe: declared.probe.as_ref(), monitor, targets }, cluster, &mut spread);
+        member.set_targets(TargetSource { probe: declared.probe.as_ref(), monitor, targets }, cluster, &mut spread);
         member
     });
     (members.collect(), spread)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use fairway_model::{Cluster, Monitor, MonitorName, Pool, ProbeAddress, mix};
 
 use crate::{
-    TargetIndex,
-    balanced::UNBALANCED,
     hash,
-    steer::{Family, TargetTable},
+    shares::UNBALANCED,
+    steer::{answer::Family, targets::TargetTable},
+    target::TargetIndex,
 };
 
 /// A member as the deciding loop reads it: half a cache line.
@@ -17,7 +17,7 @@ pub(in crate::steer) struct Member {
     /// Stable hash of the pool's and the cluster's name.
     pub(in crate::steer) key: u64,
     /// Its addresses of each family, IPv4 first.
-    pub(in crate::steer) spots: [Spot; 2],
+    pub(in crate::steer) address_sets: [AddressSet; 2],
     /// Its share; 1 for standby members and where all weights are 0: they share equally.
     pub(in crate::steer) weight: u16,
     /// Its place in declared order.
@@ -32,18 +32,18 @@ pub(in crate::steer) struct Member {
 
 /// The addresses of a member in one family.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::steer) struct Spot {
+pub(in crate::steer) struct AddressSet {
     /// The target, where one speaks for all addresses; else where their targets begin in [`SteerPool::targets`].
     pub(in crate::steer) at: u32,
     /// Number of the first answer with only some of the addresses.
     pub(in crate::steer) parts: u16,
     /// Its place in declared order among the members that have the family.
     pub(in crate::steer) rank: u8,
-    /// How many addresses it has, 0 to 8, and [`Spot::ONE_TARGET`].
+    /// How many addresses it has, 0 to 8, and [`AddressSet::ONE_TARGET`].
     count: u8,
 }
 
-impl Spot {
+impl AddressSet {
     /// Flag of a count: one target speaks for all addresses.
     const ONE_TARGET: u8 = 0x80;
 
@@ -52,7 +52,7 @@ impl Spot {
         (self.count & !Self::ONE_TARGET) as u32
     }
 
-    /// Whether [`Spot::at`] is the target itself.
+    /// Whether [`AddressSet::at`] is the target itself.
     pub(in crate::steer) const fn has_one_target(&self) -> bool {
         self.count & Self::ONE_TARGET != 0
     }
@@ -64,7 +64,7 @@ impl Spot {
 }
 
 /// What the targets of a member come from.
-pub(super) struct Judges<'a> {
+pub(super) struct TargetSource<'a> {
     /// What is probed in place of its addresses.
     pub(super) probe: Option<&'a ProbeAddress>,
     pub(super) monitor: (&'a MonitorName, &'a Arc<Monitor>),
@@ -78,7 +78,7 @@ impl Member {
         let cluster_key = hash::text(hash::seed::CLUSTER, cluster.name.as_str());
         Self {
             key: mix(pool_key ^ cluster_key),
-            spots: Family::BOTH.map(|family| Spot::new(cluster, family)),
+            address_sets: Family::BOTH.map(|family| AddressSet::new(cluster, family)),
             weight: declared.weight.0.max(1),
             number,
             tier: declared.tier.number(),
@@ -88,29 +88,29 @@ impl Member {
     }
 
     /// Gives each address its target: that of the member's own probe, else one an address.
-    pub(super) fn judge_by(&mut self, judges: Judges<'_>, cluster: &Cluster, spread: &mut Vec<TargetIndex>) {
-        let Judges { probe, monitor: (label, monitor), targets } = judges;
+    pub(super) fn set_targets(&mut self, source: TargetSource<'_>, cluster: &Cluster, spread: &mut Vec<TargetIndex>) {
+        let TargetSource { probe, monitor: (label, monitor), targets } = source;
         let mut intern = |address| targets.intern(address, label, monitor);
-        for (family, spot) in Family::BOTH.into_iter().zip(&mut self.spots) {
+        for (family, set) in Family::BOTH.into_iter().zip(&mut self.address_sets) {
             let mut addresses = cluster.addresses.iter().filter(|a| family.holds(a)).take(Cluster::ADDRESSES_MAX);
-            match (spot.addresses(), probe) {
+            match (set.addresses(), probe) {
                 (0, _) => {}
-                (_, Some(probe)) => spot.at = intern(probe.clone()).0,
-                (1, None) => spot.at = addresses.next().map_or(0, |a| intern(ProbeAddress::Address(*a)).0),
+                (_, Some(probe)) => set.at = intern(probe.clone()).0,
+                (1, None) => set.at = addresses.next().map_or(0, |a| intern(ProbeAddress::Address(*a)).0),
                 (_, None) => {
-                    spot.at = u32::try_from(spread.len()).expect("at most 255 members of 16 addresses");
+                    set.at = u32::try_from(spread.len()).expect("at most 255 members of 16 addresses");
                     spread.extend(addresses.map(|a| intern(ProbeAddress::Address(*a))));
                     continue;
                 }
             }
-            if spot.addresses() > 0 {
-                spot.count |= Spot::ONE_TARGET;
+            if set.addresses() > 0 {
+                set.count |= AddressSet::ONE_TARGET;
             }
         }
     }
 }
 
-impl Spot {
+impl AddressSet {
     fn new(cluster: &Cluster, family: Family) -> Self {
         let count = cluster.addresses.iter().filter(|a| family.holds(a)).take(Cluster::ADDRESSES_MAX).count();
         Self { count: u8::try_from(count).expect("at most 8 were taken"), ..Self::default() }

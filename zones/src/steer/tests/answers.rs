@@ -3,7 +3,7 @@
 use fairway_model::{Cluster, DownAnswer, Policy, Pool};
 
 use super::*;
-use crate::steer::SETS_MAX;
+use crate::steer::sets::SETS_MAX;
 
 fn with_answers(members: &str, answers: u8) -> Scene {
     Scene::new(Policy::WEIGHTED, members, |pool| pool.answers = answers)

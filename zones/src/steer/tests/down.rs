@@ -3,7 +3,7 @@
 use fairway_model::{AnswerMode, DownAnswer, Permille, Policy, Pool};
 
 use super::*;
-use crate::steer::Basis;
+use crate::steer::answer::Basis;
 
 /// A pool of two whose answer does not depend on the client where only one list is possible.
 fn scene(down: DownAnswer) -> Scene {
@@ -23,7 +23,7 @@ fn each_down_answer_meets_each_way_of_having_nobody_up() {
     use DownAnswer::{All, Empty, LastGood, Refuse};
     // Columns: one up, all unknown, all pending, all down, all drained, all forced down, one drained and one down.
     let states = ["d u", "s s", "p p", "d d", "x x", "f f", "x d"];
-    let rows: [(DownAnswer, [&str; 7]); 6] = [
+    let classes: [(DownAnswer, [&str; 7]); 6] = [
         (All, ["b", "a", "a", "a b", "nothing", "nothing", "b"]),
         (fallback(), ["b", "a", "a", "z", "z", "z", "z"]),
         (fallback_name(), ["b", "a", "a", "cname fallback", "cname fallback", "cname fallback", "cname fallback"]),
@@ -31,7 +31,7 @@ fn each_down_answer_meets_each_way_of_having_nobody_up() {
         (Refuse, ["b", "a", "a", "refuse", "refuse", "refuse", "refuse"]),
         (LastGood, ["b", "a", "a", "a b", "nothing", "nothing", "b"]), // nothing remembered: as `all`
     ];
-    for (down, answers) in rows {
+    for (down, answers) in classes {
         let scene = scene(down.clone());
         for (states, answer) in states.iter().zip(answers) {
             assert_eq!(scene.answer(Kind::V4, states), answer, "{down:?}, {states}");

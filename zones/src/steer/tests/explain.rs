@@ -3,7 +3,10 @@
 use fairway_model::{DownAnswer, Permille, Policy, Spread};
 
 use super::*;
-use crate::steer::{Basis, Explanation, HashInput, Reason};
+use crate::steer::{
+    answer::Basis,
+    explain::{Explanation, HashInput, Reason},
+};
 
 fn explain(scene: &Scene, kind: Kind, states: &str) -> Explanation {
     let client = scene.steer.client_net("198.51.100.7".parse().unwrap());

@@ -4,7 +4,7 @@ use fairway_model::{AnswerMode, DownAnswer, Eligibility, Permille, Policy, Pool,
 use proptest::prelude::*;
 
 use super::*;
-use crate::steer::Basis;
+use crate::steer::answer::Basis;
 
 /// Members as text with a state a member: names in order, so that labels fit.
 fn members() -> impl Strategy<Value = (String, String)> {
@@ -65,11 +65,11 @@ fn alike() -> impl Strategy<Value = (Scene, String)> {
 }
 
 /// The standing of an answered address.
-fn standing_of(scene: &Scene, runtime: &RuntimeState, address: &IpAddr) -> Option<Eligibility> {
+fn eligibility_of(scene: &Scene, runtime: &RuntimeState, address: &IpAddr) -> Option<Eligibility> {
     scene.steer.members.iter().find_map(|member| {
         Family::BOTH.into_iter().find_map(|family| {
             let place = scene.steer.addresses(member.number, family).position(|a| a == *address)?;
-            let target = scene.steer.target_of(&member.spots[family as usize], place);
+            let target = scene.steer.target_of(&member.address_sets[family as usize], place);
             Some(runtime.health(target).eligibility())
         })
     })
@@ -93,11 +93,11 @@ proptest! {
                 continue;
             }
             for address in set {
-                let standing = standing_of(&scene, &runtime, address).unwrap();
+                let eligibility = eligibility_of(&scene, &runtime, address).unwrap();
                 let fits = match choice.basis {
-                    Basis::Live => matches!(standing, Eligibility::Up | Eligibility::Unknown),
-                    Basis::Pending => standing == Eligibility::Pending,
-                    Basis::Panic | Basis::Down => standing != Eligibility::Out,
+                    Basis::Live => matches!(eligibility, Eligibility::Up | Eligibility::Unknown),
+                    Basis::Pending => eligibility == Eligibility::Pending,
+                    Basis::Panic | Basis::Down => eligibility != Eligibility::Out,
                     Basis::NoFamily | Basis::Hidden => false,
                 };
                 prop_assert!(fits, "{} answered on {:?}", address, choice.basis);
@@ -118,7 +118,7 @@ proptest! {
         let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
         for (kind, family) in KINDS {
             let choice = scene.steer.choose(kind, &runtime, client, Draw(draw), &mut ());
-            let Some((answer, member)) = scene.steer.choose_quickly(family, &runtime, client, Draw(draw)) else {
+            let Some((answer, member)) = scene.steer.choose_fast(family, &runtime, client, Draw(draw)) else {
                 continue;
             };
             prop_assert_eq!((choice.answer, choice.basis), (Answer::Set(answer), Basis::Live));
@@ -132,7 +132,7 @@ proptest! {
         prop_assume!(one_tier || scene.pool.policy == Policy::FAILOVER || scene.steer.panic_threshold == 0);
         let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
         let runtime = scene.runtime(&scene.all("u"));
-        prop_assert!(scene.steer.choose_quickly(Family::V4, &runtime, client, Draw(0)).is_some());
+        prop_assert!(scene.steer.choose_fast(Family::V4, &runtime, client, Draw(0)).is_some());
     }
 
     #[test]
@@ -141,9 +141,9 @@ proptest! {
         let client = std::net::Ipv4Addr::from_bits(client).to_string();
         for (kind, family) in KINDS {
             let live = scene.steer.members.iter().any(|m| {
-                let spot = &m.spots[family as usize];
-                let standing = |place| runtime.health(scene.steer.target_of(spot, place)).eligibility();
-                (0..spot.addresses() as usize).any(|place| matches!(standing(place), Eligibility::Up | Eligibility::Unknown))
+                let set = &m.address_sets[family as usize];
+                let eligibility = |place| runtime.health(scene.steer.target_of(set, place)).eligibility();
+                (0..set.addresses() as usize).any(|place| matches!(eligibility(place), Eligibility::Up | Eligibility::Unknown))
             });
             let choice = scene.choose(kind, &runtime, &client);
             prop_assert!(!live || matches!(choice.answer, Answer::Set(_)), "{:?}", choice);
@@ -161,13 +161,13 @@ proptest! {
         let member = |number: u8| scene.steer.members.iter().find(|m| m.number == number).unwrap();
         // Each could have been answered in the other's family as well.
         let fits = |number: u8, family: Family| {
-            let spot = &member(number).spots[family as usize];
-            (0..spot.addresses() as usize).any(|place| {
-                let standing = runtime.health(scene.steer.target_of(spot, place)).eligibility();
+            let set = &member(number).address_sets[family as usize];
+            (0..set.addresses() as usize).any(|place| {
+                let eligibility = runtime.health(scene.steer.target_of(set, place)).eligibility();
                 match v4.basis {
-                    Basis::Live => matches!(standing, Eligibility::Up | Eligibility::Unknown),
-                    Basis::Pending => standing == Eligibility::Pending,
-                    _ => standing != Eligibility::Out,
+                    Basis::Live => matches!(eligibility, Eligibility::Up | Eligibility::Unknown),
+                    Basis::Pending => eligibility == Eligibility::Pending,
+                    _ => eligibility != Eligibility::Out,
                 }
             })
         };
@@ -185,7 +185,7 @@ proptest! {
         let standby = choice.members.as_slice().iter().any(|m| weight(*m) == 0);
         let live_weighted = (0u8..).zip(&scene.pool.members).any(|(number, member)| {
             member.weight.0 > 0 && scene.steer.addresses(number, Family::V4).any(|a| {
-                matches!(standing_of(&scene, &runtime, &a), Some(Eligibility::Up | Eligibility::Unknown))
+                matches!(eligibility_of(&scene, &runtime, &a), Some(Eligibility::Up | Eligibility::Unknown))
             })
         });
         prop_assert!(!(standby && live_weighted));

@@ -4,7 +4,10 @@ use fairway_model::{Permille, Policy, Rank, Selection, Spread};
 use proptest::prelude::*;
 
 use super::*;
-use crate::steer::{Basis, Offer, Reach, Trace};
+use crate::steer::{
+    answer::{AcceptanceTest, Assignment, Basis},
+    trace::Trace,
+};
 
 const NETWORKS: u32 = 12_000;
 /// Tenths of networks: 0.2 % of all, where next to nothing had to move.
@@ -47,9 +50,9 @@ fn near(actual: &[u32], expected: &[u32]) {
     assert!(close && actual.len() == expected.len(), "{actual:?}, expected {expected:?} within 2");
 }
 
-fn reach(scene: &Scene, runtime: &RuntimeState, client: IpAddr) -> (String, Reach) {
+fn assignment(scene: &Scene, runtime: &RuntimeState, client: IpAddr) -> (String, Assignment) {
     let route = scene.steer.route(Kind::V4, runtime, scene.steer.client_net(client), Draw(0)).unwrap();
-    (route.cluster.to_string(), route.reach)
+    (route.cluster.to_string(), route.assignment)
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn whom_nobody_takes_falls_to_all_by_near_acceptance_or_else_by_weight() {
     near(&shares(&scene, &tight), &[63, 38]);
     let none = scene.balanced(&runtime, "a:0+0 b:0+0");
     near(&shares(&scene, &none), &[25, 75]);
-    assert_eq!(reach(&scene, &none, network(7)).1, Reach::Rest);
+    assert_eq!(assignment(&scene, &none, network(7)).1, Assignment::Remainder);
 }
 
 #[test]
@@ -198,16 +201,16 @@ fn a_pin_holds_while_its_member_can_be_answered_and_only_then() {
     let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
     let at = |states: &str, shares: &str, to: &str| {
         let pinned = scene.balanced_with(&scene.runtime(states), shares, &[(demand, to)]);
-        reach(&scene, &pinned, client)
+        assignment(&scene, &pinned, client)
     };
-    assert_eq!(at("u u u u", "", "c"), ("c".into(), Reach::Pinned));
-    assert_eq!(at("u u u u", "c:0+0", "c"), ("c".into(), Reach::Pinned), "whatever it accepts");
-    assert_eq!(at("u u d u", "", "c"), ("a".into(), Reach::Near));
-    assert_eq!(at("u u x u", "a:0+0", "c"), ("b".into(), Reach::Spill));
-    assert_eq!(at("u u u u", "", "s"), ("a".into(), Reach::Near), "standby is no candidate while another is");
-    assert_eq!(at("d d d u", "", "s"), ("s".into(), Reach::Pinned));
+    assert_eq!(at("u u u u", "", "c"), ("c".into(), Assignment::Pinned));
+    assert_eq!(at("u u u u", "c:0+0", "c"), ("c".into(), Assignment::Pinned), "whatever it accepts");
+    assert_eq!(at("u u d u", "", "c"), ("a".into(), Assignment::Local));
+    assert_eq!(at("u u x u", "a:0+0", "c"), ("b".into(), Assignment::Overflow));
+    assert_eq!(at("u u u u", "", "s"), ("a".into(), Assignment::Local), "standby is no candidate while another is");
+    assert_eq!(at("d d d u", "", "s"), ("s".into(), Assignment::Pinned));
     let other = scene.balanced_with(&scene.runtime("u u u u"), "", &[(Demand(demand.0 ^ 1), "c")]);
-    assert_eq!(reach(&scene, &other, client), ("a".into(), Reach::Near));
+    assert_eq!(assignment(&scene, &other, client), ("a".into(), Assignment::Local));
 }
 
 #[test]
@@ -336,7 +339,7 @@ proptest! {
         let runtime = scene.balanced(&scene.runtime(&states.join(" ")), "a:40000+10000 b:1000+60000 c:0+0");
         let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
         let choice = scene.steer.choose(Kind::V4, &runtime, client, Draw(0), &mut ());
-        if let Some((answer, member)) = scene.steer.choose_quickly(Family::V4, &runtime, client, Draw(0)) {
+        if let Some((answer, member)) = scene.steer.choose_fast(Family::V4, &runtime, client, Draw(0)) {
             prop_assert_eq!((choice.answer, choice.basis), (Answer::Set(answer), Basis::Live));
             prop_assert_eq!(choice.members.as_slice(), [member]);
         }
@@ -355,17 +358,17 @@ fn shares_stay_with_clusters_of_the_same_name_over_a_change_of_what_is_configure
 
 #[test]
 fn a_draw_is_taken_where_it_is_below_the_acceptance() {
-    let taken = |draw, acceptance| Offer { near: true, acceptance, draw }.is_taken();
+    let taken = |draw, acceptance| AcceptanceTest { near: true, acceptance, draw }.is_accepted();
     assert_eq!([taken(4, 5), taken(5, 5), taken(0, 0), taken(65_534, 65_535)], [true, false, false, true]);
 }
 
 /// Hears what is held against the first member that is asked.
 #[derive(Default)]
-struct FirstOffer(Option<Offer>);
+struct FirstOffer(Option<AcceptanceTest>);
 
 impl Trace for FirstOffer {
-    fn offer(&mut self, _: u8, offer: Offer) {
-        self.0.get_or_insert(offer);
+    fn acceptance_test(&mut self, _: u8, test: AcceptanceTest) {
+        self.0.get_or_insert(test);
     }
 }
 
@@ -377,8 +380,8 @@ fn who_takes_all_takes_the_client_with_the_highest_draw_too() {
     // One in 65,536 draws that.
     let client = scene.steer.client_net(network(1_527));
     let choice = scene.steer.choose(Kind::V4, &runtime, client, Draw(0), &mut heard);
-    let offer = Offer { near: true, acceptance: 65_535, draw: 65_534 };
-    assert_eq!((heard.0, choice.members.as_slice()), (Some(offer), &[0][..]));
+    let test = AcceptanceTest { near: true, acceptance: 65_535, draw: 65_534 };
+    assert_eq!((heard.0, choice.members.as_slice()), (Some(test), &[0][..]));
 }
 
 #[test]
@@ -388,10 +391,10 @@ fn a_pin_to_a_standby_member_holds_against_other_standby_members() {
     let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
     let pinned = |states: &str| {
         let runtime = scene.balanced_with(&scene.runtime(states), "", &[(demand, "t")]);
-        reach(&scene, &runtime, client)
+        assignment(&scene, &runtime, client)
     };
-    assert_eq!(pinned("d u u"), ("t".into(), Reach::Pinned));
-    assert_eq!(pinned("u u u"), ("a".into(), Reach::Near));
+    assert_eq!(pinned("d u u"), ("t".into(), Assignment::Pinned));
+    assert_eq!(pinned("u u u"), ("a".into(), Assignment::Local));
 }
 
 #[test]
@@ -408,8 +411,11 @@ fn whom_nobody_takes_does_not_fall_to_one_that_takes_nothing_while_another_takes
 fn among_several_whom_nobody_takes_falls_to_whole_members_first() {
     let scene = Scene::new(weighted(), "a/2+0 b", |pool| pool.answers = 2);
     let balanced = scene.balanced(&scene.runtime("ud u"), "a:60000+0 b:0+0");
-    let rest = (0..2_000).map(network).find(|client| reach(&scene, &balanced, *client).1 == Reach::Rest).unwrap();
-    assert_eq!(reach(&scene, &balanced, rest).0, "b", "though only a takes anybody");
+    let rest = (0..2_000)
+        .map(network)
+        .find(|client| assignment(&scene, &balanced, *client).1 == Assignment::Remainder)
+        .unwrap();
+    assert_eq!(assignment(&scene, &balanced, rest).0, "b", "though only a takes anybody");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 mod answers;
 mod down;
 mod explain;
+mod fast_path;
+mod last_good;
 mod laws;
 mod load;
-mod memory;
 mod only;
-mod quick;
 mod schedule;
 mod shares;
 mod tiers;
@@ -20,8 +20,13 @@ use fairway_model::{
     Policy, Pool, PoolName, Schedule, Shares, Target, Tier, Weight,
 };
 
-use super::{Answer, Choice, Family, Kind, Placement, Rows, SteerPool, TargetTable, Territory};
-use crate::{Chunks, Draw, RuntimeState, balanced::BalancedClusters};
+use super::{
+    answer::{Answer, Choice, Family, Kind},
+    partition::{ClassRanks, ClientPartition, LocationRankings},
+    pool::SteerPool,
+    targets::TargetTable,
+};
+use crate::{chunks::Chunks, client::Draw, runtime::RuntimeState, shares::ClusterNumbers};
 
 /// A pool and what it is compiled to.
 #[derive(Debug)]
@@ -30,7 +35,7 @@ pub(super) struct Scene {
     desired: DesiredState,
     pub(super) steer: SteerPool,
     pub(super) targets: Vec<Target>,
-    balanced: BalancedClusters,
+    balanced: ClusterNumbers,
     schedules: Vec<Schedule>,
 }
 
@@ -53,22 +58,22 @@ impl Scene {
     pub(super) fn placed(policy: Policy, members: &str, ranks: [&[u16]; 2], adjust: impl FnOnce(&mut Pool)) -> Self {
         let scene = Self::new(policy, members, adjust);
         let halves = ["0.0.0.0/1", "128.0.0.0/1"].map(|half| half.parse().unwrap());
-        let mut rows = Rows::new(scene.pool.members.len());
-        ranks.iter().for_each(|ranks| rows.push(ranks));
-        let placement = Placement {
-            territory: Territory::new(Partition::of_networks(halves.into_iter().zip(0..), 0)).unwrap(),
-            rankings: vec![rows],
+        let mut classes = ClassRanks::new(scene.pool.members.len());
+        ranks.iter().for_each(|ranks| classes.push(ranks));
+        let location = LocationRankings {
+            partition: ClientPartition::new(Partition::of_networks(halves.into_iter().zip(0..), 0)).unwrap(),
+            rankings: vec![classes],
         };
-        Self::compile_at(scene.desired, scene.pool, &placement)
+        Self::compile_at(scene.desired, scene.pool, &location)
     }
 
     pub(super) fn compile(desired: DesiredState, pool: Pool) -> Self {
-        Self::compile_at(desired, pool, &Placement::none())
+        Self::compile_at(desired, pool, &LocationRankings::none())
     }
 
-    pub(super) fn compile_at(desired: DesiredState, pool: Pool, placement: &Placement) -> Self {
+    pub(super) fn compile_at(desired: DesiredState, pool: Pool, location: &LocationRankings) -> Self {
         let mut table = TargetTable::new();
-        let steer = SteerPool::build(&desired, &pool, None, placement, &mut table);
+        let steer = SteerPool::build(&desired, &pool, None, location, &mut table);
         let (targets, balanced, schedules) = numbered(&table);
         Self { pool, desired, steer, targets, balanced, schedules }
     }
@@ -130,10 +135,10 @@ impl Scene {
         for member in &self.steer.members {
             let mut letters = words[usize::from(member.number)].chars();
             let mut letter = 'p';
-            for spot in &member.spots {
-                for address in 0..spot.addresses() as usize {
+            for set in &member.address_sets {
+                for address in 0..set.addresses() as usize {
                     letter = letters.next().unwrap_or(letter);
-                    health[self.steer.target_of(spot, address).0 as usize] = state(letter);
+                    health[self.steer.target_of(set, address).0 as usize] = state(letter);
                 }
             }
         }
@@ -253,6 +258,6 @@ pub(super) fn scopes(scene: &Scene) -> (u8, u8) {
 pub(super) const KINDS: [(Kind, Family); 2] = [(Kind::V4, Family::V4), (Kind::V6, Family::V6)];
 
 /// What pools go by, by number.
-fn numbered(table: &TargetTable) -> (Vec<Target>, BalancedClusters, Vec<Schedule>) {
+fn numbered(table: &TargetTable) -> (Vec<Target>, ClusterNumbers, Vec<Schedule>) {
     (table.targets().to_vec(), table.balanced().clone(), table.schedules().to_vec())
 }

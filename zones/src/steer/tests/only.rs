@@ -5,12 +5,12 @@ use std::net::Ipv4Addr;
 use fairway_model::{DownAnswer, Network, Permille, Policy, Rank, Selection, Spread};
 
 use super::*;
-use crate::steer::{Basis, Reason};
+use crate::steer::{answer::Basis, explain::Reason};
 
 /// A client in the first half of the addresses, and one in the second.
 const KEPT: &str = "10.1.2.3";
 const FREE: &str = "192.0.2.1";
-const NEVER: u16 = Rows::NEVER;
+const NEVER: u16 = ClassRanks::NEVER;
 
 fn geo(load: bool, choose: Selection) -> Policy {
     Policy { ranks: vec![Rank::Geo], load, selection: choose, schedule: false }
@@ -115,16 +115,16 @@ fn an_excluded_member_is_never_answered() {
 fn more_rows_than_can_be_counted_give_up_ranks_and_nobody_who_is_excluded() {
     // 65,535 rows of places, the even ones without b; a view cuts one of them once more.
     let blocks =
-        (0..u16::MAX).map(|row| (Network::of(Ipv4Addr::from(u32::from(row) << 16).into(), 16), u32::from(row)));
+        (0..u16::MAX).map(|class| (Network::of(Ipv4Addr::from(u32::from(class) << 16).into(), 16), u32::from(class)));
     let rest = (Network::of([255, 255, 0, 0].into(), 16), 1);
-    let mut rows = Rows::new(3);
-    (0..u16::MAX).for_each(|row| rows.push(&[row % 5, if row % 2 == 0 { NEVER } else { row % 3 }, 1]));
-    let territory = Territory::new(Partition::of_networks(blocks.chain([rest]), 1)).unwrap();
+    let mut classes = ClassRanks::new(3);
+    (0..u16::MAX).for_each(|class| classes.push(&[class % 5, if class % 2 == 0 { NEVER } else { class % 3 }, 1]));
+    let partition = ClientPartition::new(Partition::of_networks(blocks.chain([rest]), 1)).unwrap();
     let scene = Scene::new(geo(false, Selection::First), "a b c", |pool| {
         pool.members[2].networks = vec!["1.3.128.0/17".parse().unwrap()];
     });
-    let scene = Scene::compile_at(scene.desired, scene.pool, &Placement { territory, rankings: vec![rows] });
-    assert!(scene.steer.lost_its_place());
+    let scene = Scene::compile_at(scene.desired, scene.pool, &LocationRankings { partition, rankings: vec![classes] });
+    assert!(scene.steer.ignores_location());
     let runtime = scene.runtime("d u d");
     let answer = |client| scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, client).answer);
     assert_eq!(["1.2.0.1", "1.3.0.1", "200.4.0.1", "200.5.0.1"].map(answer), ["a", "b", "a", "b"]);

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::{laws::scene, *};
 use crate::{
-    steer::{Basis, Reason},
-    times::Times,
+    schedules::ScheduleStates,
+    steer::{answer::Basis, explain::Reason},
 };
 
 /// Seconds: members for the day are open before, those for the night from then on.
@@ -32,18 +32,18 @@ impl Scene {
         self.recompiled(pool)
     }
 
-    fn times(&self, secs: u64, before: Option<&Times>) -> Times {
-        Times::new(&self.schedules, &self.pools(), moment(secs), before)
+    fn schedule_states(&self, secs: u64, before: Option<&ScheduleStates>) -> ScheduleStates {
+        ScheduleStates::new(&self.schedules, &self.pools(), moment(secs), before)
     }
 
     fn runtime_at(&self, states: &str, secs: u64) -> RuntimeState {
-        let times = Some(self.times(secs, None));
-        RuntimeState::of(&self.targets, Some(&self.pools()), times, self.health(states))
+        let schedule_states = Some(self.schedule_states(secs, None));
+        RuntimeState::of(&self.targets, Some(&self.pools()), schedule_states, self.health(states))
     }
 
     /// The same runtime state at another moment.
     fn later(&self, runtime: &RuntimeState, secs: u64) -> RuntimeState {
-        runtime.timed(&self.pools(), self.times(secs, runtime.times()))
+        runtime.timed(&self.pools(), self.schedule_states(secs, runtime.schedule_states()))
     }
 
     fn answer_at(&self, runtime: &RuntimeState) -> String {
@@ -119,7 +119,7 @@ fn what_is_closed_is_told_with_the_moment_at_which_it_opens() {
     };
     assert_eq!(told(0, 0), (Reason::Closed, "closed: opens 1970-01-01T00:16:40Z".to_owned()));
     assert_eq!(told(DUSK, 0), (Reason::Down, "down".to_owned()));
-    assert_eq!(told(DUSK, 1), (Reason::Closed, "closed: opens at no time that is in sight".to_owned()));
+    assert_eq!(told(DUSK, 1), (Reason::Closed, "closed: opens at no time that is in candidacy".to_owned()));
 }
 
 #[test]
@@ -186,7 +186,7 @@ proptest! {
                 prop_assert!(matches!(member.reason, Reason::Closed | Reason::LacksFamily), "{}: {:?}", at, member);
             }
             if let (Kind::Addresses(family), false) = (kind, scene.schedules.is_empty()) {
-                prop_assert_eq!(scene.steer.choose_quickly(family, &runtime, client, Draw(draw)), None);
+                prop_assert_eq!(scene.steer.choose_fast(family, &runtime, client, Draw(draw)), None);
             }
         }
     }
@@ -194,9 +194,9 @@ proptest! {
 
 #[test]
 fn a_pool_that_heeds_schedules_is_not_answered_without_a_look_at_them() {
-    let quick = |scene: &Scene| {
+    let fast_path = |scene: &Scene| {
         let runtime = scene.runtime_at("u u", DUSK);
-        scene.steer.choose_quickly(Family::V4, &runtime, scene.steer.client_net(network(7)), Draw(0)).is_some()
+        scene.steer.choose_fast(Family::V4, &runtime, scene.steer.client_net(network(7)), Draw(0)).is_some()
     };
-    assert!(quick(&Scene::weighted("a b")) && !quick(&Scene::weighted("a b").scheduled("da")));
+    assert!(fast_path(&Scene::weighted("a b")) && !fast_path(&Scene::weighted("a b").scheduled("da")));
 }

@@ -3,7 +3,7 @@
 use fairway_model::{Permille, Policy, Rank};
 
 use super::*;
-use crate::steer::{Sight, Trace};
+use crate::steer::{answer::Candidacy, trace::Trace};
 
 /// Members answered over many clients, as text.
 fn in_use(scene: &Scene, states: &str) -> String {
@@ -173,7 +173,7 @@ fn where_one_is_answered_a_partly_live_member_keeps_its_clients() {
 fn failover_looks_no_further_than_needed() {
     struct Looks(Vec<u8>);
     impl Trace for Looks {
-        fn member(&mut self, number: u8, _: Sight) {
+        fn member(&mut self, number: u8, _: Candidacy) {
             self.0.push(number);
         }
     }

@@ -6,7 +6,7 @@ use fairway_model::{
 use proptest::prelude::*;
 
 use super::{laws::down, *};
-use crate::steer::{Basis, Reason};
+use crate::steer::{answer::Basis, explain::Reason};
 
 const INSIDE: &str = "10.1.2.3";
 const OUTSIDE: &str = "192.0.2.1";
@@ -32,7 +32,7 @@ fn viewed(policy: Policy, members: &str, adjust: impl FnOnce(&mut Pool)) -> Scen
 fn in_zone(scene: &Scene, visibility: Visibility) -> Scene {
     let zone = ZoneSpec { visibility, ..ZoneSpec::new("gslb.example".parse().unwrap()) };
     let mut table = TargetTable::new();
-    let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &Placement::none(), &mut table);
+    let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &LocationRankings::none(), &mut table);
     let (targets, balanced, schedules) = numbered(&table);
     Scene { pool: scene.pool.clone(), desired: scene.desired.clone(), steer, targets, balanced, schedules }
 }
@@ -73,14 +73,14 @@ fn each_down_answer_meets_each_view() {
     use DownAnswer::{All, Empty, LastGood, Refuse};
     let fallback = || DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()]);
     // a and c are for clients inside, d is internal. Inside and outside, with all down; with b drained, too; b and c alone live.
-    let rows: [(DownAnswer, [[&str; 2]; 3]); 5] = [
+    let classes: [(DownAnswer, [[&str; 2]; 3]); 5] = [
         (All, [["a b c", "b"], ["a", "nothing"], ["b", "b"]]),
         (LastGood, [["a b c", "b"], ["a", "nothing"], ["b", "b"]]),
         (Empty, [["nothing"; 2], ["nothing"; 2], ["b", "b"]]),
         (Refuse, [["refuse"; 2], ["refuse"; 2], ["b", "b"]]),
         (fallback(), [["z"; 2], ["z"; 2], ["b", "b"]]),
     ];
-    for (down, expected) in rows {
+    for (down, expected) in classes {
         let scene =
             viewed(Policy::FAILOVER, "a=10.0.0.0/8 b c=10.1.0.0/16 d=internal", |pool| pool.down = down.clone());
         for (states, expected) in ["d d d u", "d x d u", "d u u u"].iter().zip(expected) {
@@ -117,7 +117,7 @@ fn panic_is_judged_by_what_the_client_may_see() {
     assert_eq!(answers(&scene, "d d d d u"), ["a", "e"]);
     let views: Vec<_> = scene
         .steer
-        .viewers()
+        .sample_clients()
         .map(|client| scene.steer.choose(Kind::V4, &runtime, client, Draw(0), &mut ()).basis)
         .collect();
     assert!(views.len() == 2 && views.contains(&Basis::Panic), "{views:?}");
@@ -211,11 +211,11 @@ fn a_window_of_neighbours_ends_before_a_hidden_one() {
 #[test]
 fn views_and_places_make_one_partition() {
     let scene = viewed(Policy { ranks: vec![Rank::Geo], ..Policy::FAILOVER }, "a b c=200.0.0.0/8", |_| {});
-    let mut rows = Rows::new(3);
-    [[0, 1, 2], [2, 1, 0]].iter().for_each(|ranks| rows.push(ranks));
+    let mut classes = ClassRanks::new(3);
+    [[0, 1, 2], [2, 1, 0]].iter().for_each(|ranks| classes.push(ranks));
     let halves = ["0.0.0.0/1", "128.0.0.0/1"].map(|half| half.parse().unwrap());
-    let territory = Territory::new(Partition::of_networks(halves.into_iter().zip(0..), 0)).unwrap();
-    let placed = Scene::compile_at(scene.desired, scene.pool, &Placement { territory, rankings: vec![rows] });
+    let partition = ClientPartition::new(Partition::of_networks(halves.into_iter().zip(0..), 0)).unwrap();
+    let placed = Scene::compile_at(scene.desired, scene.pool, &LocationRankings { partition, rankings: vec![classes] });
     let runtime = placed.runtime("u u u");
     let answer = |client| placed.text(Kind::V4, placed.choose(Kind::V4, &runtime, client).answer);
     assert_eq!([INSIDE, "200.1.1.1", OUTSIDE].map(answer), ["a", "c", "b"]);
@@ -259,13 +259,13 @@ prop_compose! {
         });
         let visibility = if is_private { Visibility::Private } else { Visibility::Public };
         let zone = ZoneSpec { visibility, ..ZoneSpec::new("gslb.example".parse().unwrap()) };
-        let mut rows = Rows::new(scene.pool.members.len());
-        ranked.iter().for_each(|ranks| rows.push(ranks));
+        let mut classes = ClassRanks::new(scene.pool.members.len());
+        ranked.iter().for_each(|ranks| classes.push(ranks));
         let halves = ["0.0.0.0/1", "128.0.0.0/1", "::/1", "8000::/1"].map(|half| half.parse().unwrap());
-        let placement = Placement { territory: Territory::new(Partition::of_networks(halves.into_iter().zip([0, 1, 1, 0]), 0)).unwrap(), rankings: vec![rows] };
-        let placement = if scene.pool.policy.ranks.is_empty() { Placement::none() } else { placement };
+        let location = LocationRankings { partition: ClientPartition::new(Partition::of_networks(halves.into_iter().zip([0, 1, 1, 0]), 0)).unwrap(), rankings: vec![classes] };
+        let location = if scene.pool.policy.ranks.is_empty() { LocationRankings::none() } else { location };
         let mut table = TargetTable::new();
-        let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &placement, &mut table);
+        let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &location, &mut table);
         let (targets, balanced, schedules) = numbered(&table);
         (Scene { steer, targets, balanced, schedules, ..scene }, is_private)
     }
@@ -322,7 +322,7 @@ proptest! {
                 prop_assert_eq!(hidden, !seen(number), "{:?}", member);
             }
             if *kind != Kind::Cname
-                && let Some((set, member)) = scene.steer.choose_quickly(*family, &runtime, client, Draw(draw))
+                && let Some((set, member)) = scene.steer.choose_fast(*family, &runtime, client, Draw(draw))
             {
                 prop_assert_eq!((choice.answer, choice.members.as_slice()), (Answer::Set(set), &[member][..]));
             }

@@ -6,11 +6,11 @@ use fairway_model::{Bias, ClientMap, Coordinates, DesiredState, Geo, LatencyTabl
 
 /// What a placement is made of, and what tells it from others.
 #[derive(Clone, Debug)]
-pub(super) struct Shape {
+pub(super) struct RankingInputs {
     /// The rankings by place, in the order of the policy.
     pub(super) ranks: Vec<Rank>,
     /// The members, in declared order.
-    pub(super) sites: Vec<Site>,
+    pub(super) members: Vec<MemberLocation>,
     /// Where `geo` is among the rankings.
     pub(super) geo: Geo,
     /// Where `nearest` is among the rankings: metres.
@@ -23,7 +23,7 @@ pub(super) struct Shape {
 
 /// A member as rankings by place see it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Site {
+pub(super) struct MemberLocation {
     /// Where its cluster stands.
     pub(super) coordinates: Option<Coordinates>,
     pub(super) region: Option<Arc<str>>,
@@ -32,14 +32,14 @@ pub(super) struct Site {
     pub(super) column: Option<usize>,
 }
 
-impl Site {
+impl MemberLocation {
     /// Whether its cluster stands in a region of this name.
     pub(super) fn is_in(&self, region: &str) -> bool {
         self.region.as_deref() == Some(region)
     }
 }
 
-impl Shape {
+impl RankingInputs {
     /// That of a pool; none if its policy does not go by place. A map or table that is not declared says nothing;
     /// [`DesiredState::violations`] has named it.
     pub(super) fn of(desired: &DesiredState, pool: &Pool) -> Option<Self> {
@@ -49,23 +49,23 @@ impl Shape {
         let latency = uses(&|rank| matches!(rank, Rank::Latency { .. }));
         let map = desired.map_of(pool).filter(|_| geo || nearest).cloned();
         let latencies = desired.latencies_of(pool).filter(|_| latency).cloned();
-        let site = |member: &Member| {
+        let member = |member: &Member| {
             // One that is not declared has its place all the same: rankings are by the members as declared.
             let cluster = desired.clusters.get(&member.cluster);
             let location = cluster.and_then(|cluster| cluster.location.as_ref());
             let own_bias = || location.map(|location| location.bias).unwrap_or_default();
             let region = location.filter(|_| map.is_some()).and_then(|location| location.region.as_deref());
             let column_in = |table: &LatencyTable| table.clusters().iter().position(|name| *name == member.cluster);
-            Site {
+            MemberLocation {
                 coordinates: location.filter(|_| nearest).and_then(|location| location.coordinates),
                 region: region.map(Arc::from),
                 bias: if nearest { member.bias.unwrap_or_else(own_bias) } else { Bias::default() },
                 column: latencies.as_deref().and_then(column_in),
             }
         };
-        let sites = pool.members.iter().take(Pool::MEMBERS_MAX).map(site).collect();
+        let members = pool.members.iter().take(Pool::MEMBERS_MAX).map(member).collect();
         (!ranks.is_empty()).then(|| Self {
-            sites,
+            members,
             geo: if geo { pool.location.geo.clone() } else { Geo::default() },
             tolerance: if nearest { pool.location.tolerance_metres } else { 0 },
             ranks,
@@ -75,22 +75,22 @@ impl Shape {
     }
 
     /// The parts that are compared; maps and tables are the same only if they are one in memory.
-    fn parts(&self) -> (&[Rank], &[Site], &Geo, u32, *const ClientMap, *const LatencyTable) {
+    fn parts(&self) -> (&[Rank], &[MemberLocation], &Geo, u32, *const ClientMap, *const LatencyTable) {
         let map = self.map.as_ref().map_or(ptr::null(), Arc::as_ptr);
         let latencies = self.latencies.as_ref().map_or(ptr::null(), Arc::as_ptr);
-        (&self.ranks, &self.sites, &self.geo, self.tolerance, map, latencies)
+        (&self.ranks, &self.members, &self.geo, self.tolerance, map, latencies)
     }
 }
 
-impl PartialEq for Shape {
+impl PartialEq for RankingInputs {
     fn eq(&self, other: &Self) -> bool {
         self.parts() == other.parts()
     }
 }
 
-impl Eq for Shape {}
+impl Eq for RankingInputs {}
 
-impl std::hash::Hash for Shape {
+impl std::hash::Hash for RankingInputs {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.parts().hash(state);
     }

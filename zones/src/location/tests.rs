@@ -11,20 +11,21 @@ use fairway_zonefile::read_zone;
 use proptest::prelude::*;
 
 use super::{
-    compile::{Placed, Placements, TooLarge},
+    compile::{CompiledRankings, RankingCache, TooLarge},
     distance::Point,
+    inputs::{MemberLocation, RankingInputs},
     rank,
-    shape::{Shape, Site},
 };
 use crate::{
-    ServerOptions, Snapshot, compile, recompile,
-    steer::{Rows, Territory},
+    compile, recompile,
+    snapshot::{ServerOptions, Snapshot},
+    steer::{ClassRanks, ClientPartition},
 };
 
-const LAST: u16 = Rows::LAST;
+const LAST: u16 = ClassRanks::LAST;
 
-fn site(region: &str, at: Option<(f64, f64)>, bias: i8) -> Site {
-    Site {
+fn member(region: &str, at: Option<(f64, f64)>, bias: i8) -> MemberLocation {
+    MemberLocation {
         coordinates: at.and_then(|(latitude, longitude)| Coordinates::from_degrees(latitude, longitude)),
         region: Some(region).filter(|region| !region.is_empty()).map(Arc::from),
         bias: Bias::new(bias).unwrap(),
@@ -33,12 +34,12 @@ fn site(region: &str, at: Option<(f64, f64)>, bias: i8) -> Site {
 }
 
 /// Dublin, Frankfurt, Ashburn, and one of which nobody knows where it is.
-fn sites() -> Vec<Site> {
+fn members() -> Vec<MemberLocation> {
     vec![
-        site("eu", Some((53.35, -6.26)), 0),
-        site("eu", Some((50.11, 8.68)), 0),
-        site("us", Some((39.04, -77.49)), 0),
-        site("", None, 0),
+        member("eu", Some((53.35, -6.26)), 0),
+        member("eu", Some((50.11, 8.68)), 0),
+        member("us", Some((39.04, -77.49)), 0),
+        member("", None, 0),
     ]
 }
 
@@ -55,43 +56,43 @@ fn region(name: &str) -> ClientLocation {
     ClientLocation { region: Some(name.into()), ..ClientLocation::default() }
 }
 
-fn nearest(place: &ClientLocation, sites: &[Site], kilometres: u32) -> Vec<u16> {
-    let points: Vec<_> = sites.iter().map(|site| site.coordinates.map(Point::from)).collect();
-    rank::nearest(place, sites, &points, kilometres * 1_000)
+fn nearest(place: &ClientLocation, members: &[MemberLocation], kilometres: u32) -> Vec<u16> {
+    let points: Vec<_> = members.iter().map(|member| member.coordinates.map(Point::from)).collect();
+    rank::nearest(place, members, &points, kilometres * 1_000)
 }
 
 #[test]
 fn the_nearest_member_goes_first_and_one_without_a_location_last() {
-    assert_eq!(nearest(&at(48.85, 2.35), &sites(), 0), [1, 0, 2, LAST], "Paris");
-    assert_eq!(nearest(&at(40.71, -74.0), &sites(), 0), [1, 2, 0, LAST], "New York");
+    assert_eq!(nearest(&at(48.85, 2.35), &members(), 0), [1, 0, 2, LAST], "Paris");
+    assert_eq!(nearest(&at(40.71, -74.0), &members(), 0), [1, 2, 0, LAST], "New York");
 }
 
 #[test]
 fn members_within_the_tolerance_of_the_nearest_rank_equal() {
     // 478 km to Frankfurt, 781 km to Dublin.
-    assert_eq!(nearest(&at(48.85, 2.35), &sites(), 303), [1, 0, 2, LAST]);
-    assert_eq!(nearest(&at(48.85, 2.35), &sites(), 304), [0, 0, 1, LAST]);
+    assert_eq!(nearest(&at(48.85, 2.35), &members(), 303), [1, 0, 2, LAST]);
+    assert_eq!(nearest(&at(48.85, 2.35), &members(), 304), [0, 0, 1, LAST]);
 }
 
 #[test]
 fn a_bias_draws_clients_that_are_nearer_to_another() {
-    let mut sites = sites();
-    sites[0].bias = Bias::new(50).unwrap();
-    assert_eq!(nearest(&at(48.85, 2.35), &sites, 0), [0, 1, 2, LAST]);
-    sites[0].bias = Bias::new(-99).unwrap();
-    assert_eq!(nearest(&at(53.35, -6.3), &sites, 0), [0, 1, 2, LAST], "one at its door stays");
-    assert_eq!(nearest(&at(52.0, -1.0), &sites, 0), [2, 0, 1, LAST]);
+    let mut members = members();
+    members[0].bias = Bias::new(50).unwrap();
+    assert_eq!(nearest(&at(48.85, 2.35), &members, 0), [0, 1, 2, LAST]);
+    members[0].bias = Bias::new(-99).unwrap();
+    assert_eq!(nearest(&at(53.35, -6.3), &members, 0), [0, 1, 2, LAST], "one at its door stays");
+    assert_eq!(nearest(&at(52.0, -1.0), &members, 0), [2, 0, 1, LAST]);
 }
 
 #[test]
 fn a_client_without_coordinates_is_where_its_region_is_else_in_the_middle_of_its_country_else_anywhere() {
-    assert_eq!(nearest(&region("us"), &sites(), 0), [1, 2, 0, LAST]);
-    assert_eq!(nearest(&region("eu"), &sites(), 0), [0, 0, 1, LAST], "each of its region is at hand");
-    assert_eq!(nearest(&country("US"), &sites(), 0), [1, 2, 0, LAST]);
+    assert_eq!(nearest(&region("us"), &members(), 0), [1, 2, 0, LAST]);
+    assert_eq!(nearest(&region("eu"), &members(), 0), [0, 0, 1, LAST], "each of its region is at hand");
+    assert_eq!(nearest(&country("US"), &members(), 0), [1, 2, 0, LAST]);
     let elsewhere = ClientLocation { region: Some("ap".into()), ..country("DE") };
-    assert_eq!(nearest(&elsewhere, &sites(), 0), [1, 0, 2, LAST]);
-    assert_eq!(nearest(&ClientLocation::default(), &sites(), 0), [0; 4]);
-    assert_eq!(nearest(&region("ap"), &sites(), 0), [0; 4]);
+    assert_eq!(nearest(&elsewhere, &members(), 0), [1, 0, 2, LAST]);
+    assert_eq!(nearest(&ClientLocation::default(), &members(), 0), [0; 4]);
+    assert_eq!(nearest(&region("ap"), &members(), 0), [0; 4]);
 }
 
 fn preferences() -> Geo {
@@ -107,22 +108,22 @@ fn preferences() -> Geo {
 
 #[test]
 fn regions_go_in_the_order_that_a_place_prefers_and_other_members_last() {
-    let geo = |place: &ClientLocation| rank::geo(place, &sites(), &preferences());
+    let geo = |place: &ClientLocation| rank::geo(place, &members(), &preferences());
     assert_eq!(geo(&country("FR")), [0, 0, LAST, LAST]);
     assert_eq!(geo(&country("DE")), [1, 1, 0, LAST]);
     assert_eq!(geo(&country("JP")), [LAST, LAST, 0, LAST]);
-    assert_eq!(rank::geo(&country("JP"), &sites(), &Geo::default()), [0; 4]);
+    assert_eq!(rank::geo(&country("JP"), &members(), &Geo::default()), [0; 4]);
 }
 
 #[test]
 fn a_preference_may_exclude_all_other_regions_however_few_ranks_are_kept() {
     let mut geo = preferences();
     geo.prefer[1] = Preference { regions: vec!["us".into()], only: true, ..geo.prefer[1].clone() };
-    const NEVER: u16 = Rows::NEVER;
-    assert_eq!(rank::geo(&country("DE"), &sites(), &geo), [NEVER, NEVER, 0, NEVER]);
-    assert_eq!(rank::geo(&country("FR"), &sites(), &geo), [0, 0, LAST, LAST]);
-    let shape = Shape { geo, ..shape(&[Rank::Geo, Rank::Nearest], &world()) };
-    let placed = Placed::with_rows(shape, 2);
+    const NEVER: u16 = ClassRanks::NEVER;
+    assert_eq!(rank::geo(&country("DE"), &members(), &geo), [NEVER, NEVER, 0, NEVER]);
+    assert_eq!(rank::geo(&country("FR"), &members(), &geo), [0, 0, LAST, LAST]);
+    let inputs = RankingInputs { geo, ..inputs(&[Rank::Geo, Rank::Nearest], &world()) };
+    let placed = CompiledRankings::with_classes(inputs, 2);
     assert_eq!(placed.depth, Some(0));
     assert_eq!(ranks_of(&placed, 0, "192.0.2.1").0, [NEVER, NEVER, 0, NEVER]);
     assert_eq!(ranks_of(&placed, 0, "10.2.0.1").0, [0; 4]);
@@ -130,12 +131,12 @@ fn a_preference_may_exclude_all_other_regions_however_few_ranks_are_kept() {
 
 #[test]
 fn the_fastest_member_goes_first_and_one_of_which_nothing_is_known_last() {
-    let sites: Vec<_> = (0..3).map(|column| Site { column: Some(column), ..site("", None, 0) }).collect();
-    let row = [Some(Latency(30_000)), Some(Latency(20_000)), None];
-    let latency = |row: &[Option<Latency>], millis| rank::latency(row, &sites, Duration::from_millis(millis));
-    assert_eq!(latency(&row, 0), [1, 0, LAST]);
-    assert_eq!(latency(&row, 9), [1, 0, LAST]);
-    assert_eq!(latency(&row, 10), [0, 0, LAST]);
+    let members: Vec<_> = (0..3).map(|column| MemberLocation { column: Some(column), ..member("", None, 0) }).collect();
+    let class = [Some(Latency(30_000)), Some(Latency(20_000)), None];
+    let latency = |class: &[Option<Latency>], millis| rank::latency(class, &members, Duration::from_millis(millis));
+    assert_eq!(latency(&class, 0), [1, 0, LAST]);
+    assert_eq!(latency(&class, 9), [1, 0, LAST]);
+    assert_eq!(latency(&class, 10), [0, 0, LAST]);
     assert_eq!(latency(&[None, None, None], 0), [0; 3], "all are equal where nothing is known");
 }
 
@@ -144,10 +145,10 @@ fn map(networks: &[(&str, ClientLocation)]) -> Arc<ClientMap> {
     Arc::new(ClientMap::new(MapName::new("m").unwrap(), MapLayer::of_networks(&networks)))
 }
 
-fn shape(ranks: &[Rank], map: &Arc<ClientMap>) -> Shape {
-    Shape {
+fn inputs(ranks: &[Rank], map: &Arc<ClientMap>) -> RankingInputs {
+    RankingInputs {
         ranks: ranks.to_vec(),
-        sites: sites(),
+        members: members(),
         geo: preferences(),
         tolerance: 0,
         map: Some(Arc::clone(map)),
@@ -165,25 +166,25 @@ fn world() -> Arc<ClientMap> {
     ])
 }
 
-fn ranks_of(placed: &Placed, ranking: usize, address: &str) -> (Vec<u16>, u8) {
-    let (row, length) = placed.placement.territory.lookup(address.parse().unwrap());
-    let rows = &placed.placement.rankings[ranking];
-    ((0..4).map(|member| rows.rank(row, member)).collect(), length)
+fn ranks_of(placed: &CompiledRankings, ranking: usize, address: &str) -> (Vec<u16>, u8) {
+    let (class, length) = placed.location.partition.lookup(address.parse().unwrap());
+    let classes = &placed.location.rankings[ranking];
+    ((0..4).map(|member| classes.rank(class, member)).collect(), length)
 }
 
 #[test]
 fn networks_of_one_order_are_one_block_whatever_the_map_calls_them() {
-    let placed = Placed::new(shape(&[Rank::Geo], &world()));
+    let placed = CompiledRankings::new(inputs(&[Rank::Geo], &world()));
     assert_eq!(ranks_of(&placed, 0, "10.2.0.1"), (vec![0, 0, LAST, LAST], 15));
     assert_eq!(ranks_of(&placed, 0, "10.200.0.1").1, 9, "France and Belgium are one, but for the part between");
     assert_eq!(ranks_of(&placed, 0, "10.1.2.3"), (vec![LAST, LAST, 0, LAST], 16));
     assert_eq!(ranks_of(&placed, 0, "2001:db8::1"), (vec![LAST, LAST, 0, LAST], 0), "as all of IPv6: the default");
-    assert_eq!(placed.placement.territory.rows(), 3);
+    assert_eq!(placed.location.partition.classes(), 3);
 }
 
 #[test]
 fn several_rankings_have_their_rows_by_one_territory() {
-    let placed = Placed::new(shape(&[Rank::Geo, Rank::Nearest], &world()));
+    let placed = CompiledRankings::new(inputs(&[Rank::Geo, Rank::Nearest], &world()));
     assert_eq!(ranks_of(&placed, 0, "192.0.2.1").0, [1, 1, 0, LAST]);
     assert_eq!(ranks_of(&placed, 1, "192.0.2.1").0, [1, 0, 2, LAST]);
     assert_eq!(ranks_of(&placed, 1, "8.8.8.8").0, [0; 4]);
@@ -192,24 +193,24 @@ fn several_rankings_have_their_rows_by_one_territory() {
 #[test]
 fn a_map_and_a_table_of_latencies_are_laid_over_each_other() {
     let clusters = ["a", "b"].map(|name| ClusterName::new(name).unwrap()).to_vec();
-    let row =
+    let class =
         |network: &str, cells: [u32; 2]| (network.parse().unwrap(), cells.map(|cell| Some(Latency(cell))).to_vec());
-    let rows = vec![row("10.0.0.0/8", [9_000, 30_000]), row("192.0.2.128/25", [30_000, 9_000])];
-    let table = LatencyTable::new(LatencyTableName::new("rtt").unwrap(), clusters, rows);
+    let classes = vec![class("10.0.0.0/8", [9_000, 30_000]), class("192.0.2.128/25", [30_000, 9_000])];
+    let table = LatencyTable::new(LatencyTableName::new("rtt").unwrap(), clusters, classes);
     let latency = Rank::Latency { tolerance: Duration::from_millis(10) };
-    let mut shape = shape(&[latency, Rank::Nearest], &world());
-    shape.latencies = Some(Arc::new(table));
-    shape.sites[0].column = Some(0);
-    shape.sites[2].column = Some(1);
-    let placed = Placed::new(shape);
+    let mut inputs = inputs(&[latency, Rank::Nearest], &world());
+    inputs.latencies = Some(Arc::new(table));
+    inputs.members[0].column = Some(0);
+    inputs.members[2].column = Some(1);
+    let placed = CompiledRankings::new(inputs);
     assert_eq!(ranks_of(&placed, 0, "192.0.2.129"), (vec![1, LAST, 0, LAST], 25));
     assert_eq!(
         (ranks_of(&placed, 0, "192.0.2.1"), ranks_of(&placed, 1, "192.0.2.1").0),
         ((vec![0; 4], 25), vec![1, 0, 2, LAST])
     );
     let client = "192.0.2.200".parse().unwrap();
-    assert_eq!(placed.placement.territory.lookup(client), (4, 25));
-    let note = placed.tell(client);
+    assert_eq!(placed.location.partition.lookup(client), (4, 25));
+    let note = placed.describe(client);
     assert_eq!(
         note.to_string(),
         "192.0.2.200 -> country DE, continent EU (192.0.2.0/24, network 192.0.2.0/24 of the map); \
@@ -219,10 +220,10 @@ fn a_map_and_a_table_of_latencies_are_laid_over_each_other() {
 
 #[test]
 fn what_is_told_of_a_client_of_whom_nothing_is_known_says_so() {
-    let placed = Placed::new(shape(&[Rank::Nearest], &world()));
+    let placed = CompiledRankings::new(inputs(&[Rank::Nearest], &world()));
     let client = "8.8.8.8".parse().unwrap();
-    assert_eq!(placed.placement.territory.lookup(client), (0, 7));
-    assert_eq!(placed.tell(client).to_string(), "8.8.8.8 -> nowhere");
+    assert_eq!(placed.location.partition.lookup(client), (0, 7));
+    assert_eq!(placed.describe(client).to_string(), "8.8.8.8 -> nowhere");
 }
 
 #[test]
@@ -233,36 +234,37 @@ fn too_many_rows_make_members_far_down_rank_equal() {
         .collect();
     let networks: Vec<_> = networks.iter().map(|(network, place)| (network.as_str(), place.clone())).collect();
     let map = map(&networks);
-    let sites = (0..40).map(|n| site("", Some((f64::from(n % 8) * 20.0 - 70.0, f64::from(n / 8) * 70.0 - 175.0)), 0));
-    let shape = Shape { sites: sites.collect(), ..shape(&[Rank::Nearest], &map) };
-    let all = Placed::new(shape.clone());
-    assert_eq!((all.depth, all.placement.territory.rows() > 100), (None, true));
-    let fewer = Placed::with_rows(shape.clone(), 100);
+    let members =
+        (0..40).map(|n| member("", Some((f64::from(n % 8) * 20.0 - 70.0, f64::from(n / 8) * 70.0 - 175.0)), 0));
+    let inputs = RankingInputs { members: members.collect(), ..inputs(&[Rank::Nearest], &map) };
+    let all = CompiledRankings::new(inputs.clone());
+    assert_eq!((all.depth, all.location.partition.classes() > 100), (None, true));
+    let fewer = CompiledRankings::with_classes(inputs.clone(), 100);
     assert!(fewer.depth.is_some_and(|depth| (1..=16).contains(&depth)), "{:?}", fewer.depth);
-    assert!(fewer.placement.territory.rows() <= 100);
+    assert!(fewer.location.partition.classes() <= 100);
     for n in 0..200u8 {
         let address = IpAddr::from([10, n, 0, 1]);
-        let row = |placed: &Placed| placed.placement.territory.lookup(address).0;
+        let class = |placed: &CompiledRankings| placed.location.partition.lookup(address).0;
         for member in 0..40 {
-            let before = all.placement.rankings[0].rank(row(&all), member);
-            assert_eq!(fewer.placement.rankings[0].rank(row(&fewer), member), before.min(fewer.depth.unwrap()));
+            let before = all.location.rankings[0].rank(class(&all), member);
+            assert_eq!(fewer.location.rankings[0].rank(class(&fewer), member), before.min(fewer.depth.unwrap()));
         }
     }
-    let none = Placed::with_rows(shape, 1);
-    assert_eq!((none.depth, none.placement.territory), (Some(0), Territory::everywhere()));
+    let none = CompiledRankings::with_classes(inputs, 1);
+    assert_eq!((none.depth, none.location.partition), (Some(0), ClientPartition::everywhere()));
 }
 
 #[test]
 fn all_placements_together_are_bounded() {
-    let mut placements = Placements::default();
-    assert_eq!(placements.admit(Placements::OCTETS_MAX), Ok(()));
-    assert_eq!(placements.admit(1), Err(TooLarge));
-    assert_eq!(placements.admit(usize::MAX), Err(TooLarge));
+    let mut ranking_cache = RankingCache::default();
+    assert_eq!(ranking_cache.admit(RankingCache::OCTETS_MAX), Ok(()));
+    assert_eq!(ranking_cache.admit(1), Err(TooLarge));
+    assert_eq!(ranking_cache.admit(usize::MAX), Err(TooLarge));
 }
 
 #[test]
 fn equal_placements_have_equal_digests_and_others_do_not() {
-    let digest = |ranks: &[Rank], map: &Arc<ClientMap>| Placed::new(shape(ranks, map)).digest;
+    let digest = |ranks: &[Rank], map: &Arc<ClientMap>| CompiledRankings::new(inputs(ranks, map)).digest;
     assert_eq!(digest(&[Rank::Geo], &world()), digest(&[Rank::Geo], &world()));
     assert_ne!(digest(&[Rank::Geo], &world()), digest(&[Rank::Nearest], &world()));
     let moved = map(&[("10.0.0.0/8", country("FR")), ("10.1.0.0/16", country("US")), ("192.0.3.0/24", country("DE"))]);
@@ -271,7 +273,7 @@ fn equal_placements_have_equal_digests_and_others_do_not() {
 
 #[test]
 fn a_digest_is_what_it_always_was() {
-    assert_eq!(Placed::new(shape(&[Rank::Geo], &world())).digest, 15_139_349_308_809_866_153);
+    assert_eq!(CompiledRankings::new(inputs(&[Rank::Geo], &world())).digest, 15_139_349_308_809_866_153);
 }
 
 /// A zone with so many names, each with a pool of its own that ranks by place, over one pair of clusters.
@@ -309,7 +311,7 @@ fn pools_of_one_shape_share_a_placement_and_the_next_snapshot_takes_it_over() {
     let (zone, _) = read_zone(&"example.test".parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
     let (options, world) = (ServerOptions::default(), world());
     let (first, faults) = compile(&wish(50, &world, |_| ()), &[zone], &options, None).unwrap();
-    assert_eq!((faults, first.placements.count()), (vec![], 1));
+    assert_eq!((faults, first.ranking_cache.count()), (vec![], 1));
     let placed = |snapshot: &Snapshot, at: usize| Arc::clone(snapshot.placed[at].as_ref().unwrap());
     assert!((0..50).all(|at| Arc::ptr_eq(&placed(&first, at), &placed(&first, 0))));
 
@@ -325,7 +327,7 @@ fn pools_of_one_shape_share_a_placement_and_the_next_snapshot_takes_it_over() {
     assert_eq!(first.id(), again.id());
 
     let two = wish(2, &world, |pool| pool.location.geo.default = vec![pool.name.as_str().into()]);
-    assert_eq!(recompile(&two, &options, &first).unwrap().0.placements.count(), 2);
+    assert_eq!(recompile(&two, &options, &first).unwrap().0.ranking_cache.count(), 2);
 }
 
 fn any_network() -> impl Strategy<Value = (Network, ClientLocation)> {
@@ -348,19 +350,19 @@ proptest! {
         networks in prop::collection::vec(any_network(), 0..20), lows in prop::collection::vec(any::<u16>(), 20)
     ) {
         let map = Arc::new(ClientMap::new(MapName::new("m").unwrap(), MapLayer::of_networks(&networks)));
-        let placed = Placed::new(shape(&[Rank::Nearest, Rank::Geo], &map));
+        let placed = CompiledRankings::new(inputs(&[Rank::Nearest, Rank::Geo], &map));
         let addresses: Vec<IpAddr> = lows.iter().flat_map(|low| [
             IpAddr::from([192, 0, 2, *low as u8]), IpAddr::from([0x2001, 0xdb8, 0, *low, 0, 0, 0, 1]),
         ]).collect();
         for address in &addresses {
-            let (row, length) = placed.placement.territory.lookup(*address);
+            let (class, length) = placed.location.partition.lookup(*address);
             let place = map.entry(*address).location;
-            let expected = [nearest(place, &sites(), 0), rank::geo(place, &sites(), &preferences())];
-            for (ranking, expected) in placed.placement.rankings.iter().zip(expected) {
-                prop_assert_eq!((0..4).map(|member| ranking.rank(row, member)).collect::<Vec<_>>(), expected);
+            let expected = [nearest(place, &members(), 0), rank::geo(place, &members(), &preferences())];
+            for (ranking, expected) in placed.location.rankings.iter().zip(expected) {
+                prop_assert_eq!((0..4).map(|member| ranking.rank(class, member)).collect::<Vec<_>>(), expected);
             }
             for other in addresses.iter().filter(|other| Network::of(*address, length).contains(**other)) {
-                prop_assert_eq!(placed.placement.territory.lookup(*other), (row, length));
+                prop_assert_eq!(placed.location.partition.lookup(*other), (class, length));
             }
         }
     }

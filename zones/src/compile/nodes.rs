@@ -21,7 +21,7 @@ pub(super) struct Origins<'a> {
 
 /// A record at its node.
 #[derive(Clone, Copy)]
-pub(super) struct Placed {
+pub(super) struct RecordAtNode {
     pub(super) node: u32,
     pub(super) rtype: Rtype,
     /// Number of the zone whose text has it.
@@ -49,13 +49,13 @@ impl<'a> Origins<'a> {
         iter::successors(Some(name.clone()), Name::parent).find_map(|name| self.numbers.get(&name).copied())
     }
 
-    pub(super) fn record(&self, placed: &Placed) -> &'a Record {
-        &self.zones[usize::from(placed.zone)].records[placed.record as usize]
+    pub(super) fn record(&self, at_nodes: &RecordAtNode) -> &'a Record {
+        &self.zones[usize::from(at_nodes.zone)].records[at_nodes.record as usize]
     }
 
     /// Where a record stands.
-    pub(super) fn place(&self, placed: &Placed) -> FileLocation {
-        self.zones[usize::from(placed.zone)].place(self.record(placed))
+    pub(super) fn place(&self, at_nodes: &RecordAtNode) -> FileLocation {
+        self.zones[usize::from(at_nodes.zone)].place(self.record(at_nodes))
     }
 }
 
@@ -92,7 +92,7 @@ impl<'a> Compiler<'a> {
             // At the apex of a zone below, only DS is the parent's, so the next record is looked at anew.
             last = (self.names.drafts[node as usize].zone == number as u16).then_some((&record.owner, node));
             self.mark(node, record.rtype);
-            self.placed.push(Placed { node, rtype: record.rtype, zone: number as u16, record: index as u32 });
+            self.at_nodes.push(RecordAtNode { node, rtype: record.rtype, zone: number as u16, record: index as u32 });
         }
     }
 

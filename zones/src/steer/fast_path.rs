@@ -5,64 +5,56 @@
 use fairway_model::{AnswerMode, Health, Selection};
 
 use super::{
-    ClientNet, Family, SteerPool, failover,
-    load::{Fit, Offered},
-    pick::Score,
-    pool::Member,
-    standing::is_live,
+    answer::Family,
+    client_net::ClientNet,
+    eligibility::is_live,
+    failover,
+    load::{Fit, ShareRequest},
+    pool::{Member, SteerPool},
     weighted,
 };
-use crate::{Draw, RuntimeState};
-
-/// How a pool's choices can be made quickly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quick {
-    /// Not at all.
-    No,
-    /// The first live member in the one order there is.
-    First,
-    /// Among all live members, by weight.
-    Weighted,
-    /// Group by group in the order of the client's row.
-    Groups,
-}
+use crate::{
+    client::Draw,
+    runtime::RuntimeState,
+    steer::{pool::FastPath, score::Score},
+};
 
 impl SteerPool {
     /// The number of the answer and that of its member, where [`SteerPool::choose`] would answer with one whole live member;
     /// none where more has to be weighed, or somebody listens.
     #[inline(always)]
-    pub(crate) fn choose_quickly(
+    pub(crate) fn choose_fast(
         &self,
         family: Family,
         runtime: &RuntimeState,
         client: ClientNet,
         draw: Draw,
     ) -> Option<(u16, u8)> {
-        let best = match self.quick[family as usize] {
-            Quick::No => None,
-            Quick::First => self.best(family, runtime.all(), failover::score),
-            Quick::Weighted => {
+        let best = match self.fast_path[family as usize] {
+            FastPath::None => None,
+            FastPath::First => self.best(family, runtime.all(), failover::score),
+            FastPath::Weighted => {
                 let seed = weighted::seed(self.spread, client, draw);
                 self.best(family, runtime.all(), |_, member| weighted::score(seed, member.key, member.weight))
             }
-            Quick::Groups => {
-                let offered = Offered {
-                    row: self.orders.row(client.row()),
+            FastPath::Groups => {
+                let request = ShareRequest {
+                    class: self.orders.class(client.class()),
                     seed: weighted::seed(self.spread, client, draw),
                     balanced: runtime.balanced().filter(|_| self.load),
                 };
-                self.best_by_groups(family, runtime.all(), &offered)
+                self.best_by_groups(family, runtime.all(), &request)
             }
         };
-        best.map(|member| (member.spots[family as usize].rank.into(), member.number))
+        best.map(|member| (member.address_sets[family as usize].rank.into(), member.number))
     }
 
     /// The live member that takes the client, or that the client falls to when nobody does.
     #[inline(never)]
-    fn best_by_groups(&self, family: Family, health: &[Health], offered: &Offered<'_>) -> Option<&Member> {
+    fn best_by_groups(&self, family: Family, health: &[Health], request: &ShareRequest<'_>) -> Option<&Member> {
         let fits = live(family, health);
-        let taken = self.taker(offered, |member, (): &mut ()| fits(member), &mut ()).map(|(entry, _)| entry);
-        let entry = taken.or_else(|| self.rest(offered, fits).filter(|_| self.load))?;
+        let taken = self.accepting_member(request, |member, (): &mut ()| fits(member), &mut ()).map(|(entry, _)| entry);
+        let entry = taken.or_else(|| self.rest(request, fits).filter(|_| self.load))?;
         Some(&self.members[usize::from(entry.place)])
     }
 
@@ -72,7 +64,7 @@ impl SteerPool {
     fn best(&self, family: Family, health: &[Health], score: impl Fn(usize, &Member) -> Score) -> Option<&Member> {
         let (mut best, mut winner) = (Score::LAST, None);
         for (place, member) in self.members.iter().enumerate() {
-            let target = member.spots[family as usize].at as usize;
+            let target = member.address_sets[family as usize].at as usize;
             if health.get(target).is_none_or(|health| !is_live(*health)) {
                 if self.panic_threshold != 0 {
                     return None;
@@ -102,23 +94,23 @@ impl SteerPool {
 
     /// How choices of a family are made quickly: where its members are alike (each has one target, may be the whole
     /// answer, and is always open), and no group has to be weighed against the next one.
-    pub(super) fn quick_way(&self, family: Family) -> Quick {
+    pub(super) fn fast_path_of(&self, family: Family) -> FastPath {
         let plan = &self.plans[family as usize];
-        let one_target = |member: &Member| member.spots[family as usize].has_one_target();
+        let one_target = |member: &Member| member.address_sets[family as usize].has_one_target();
         let alike = self.mode == AnswerMode::Address
             && plan.answers == 1
             && !self.members.is_empty()
             && self.schedules().is_empty()
             && self.members.iter().all(one_target);
         match (alike, self.chooses, self.load) {
-            (false, ..) => Quick::No,
-            (_, Selection::First, false) if self.orders.is_one_row(&self.members) => Quick::First,
-            (_, Selection::Weighted, false) if self.orders.is_one_group(&self.members) => Quick::Weighted,
+            (false, ..) => FastPath::None,
+            (_, Selection::First, false) if self.orders.is_one_class(&self.members) => FastPath::First,
+            (_, Selection::Weighted, false) if self.orders.is_one_group(&self.members) => FastPath::Weighted,
             // Who is live beyond the group that is taken would have to be looked at.
-            _ if self.panic_threshold != 0 => Quick::No,
-            (_, Selection::Weighted, false) if self.min_healthy == 0 => Quick::Groups,
-            (_, Selection::First, _) | (.., true) => Quick::Groups,
-            _ => Quick::No,
+            _ if self.panic_threshold != 0 => FastPath::None,
+            (_, Selection::Weighted, false) if self.min_healthy == 0 => FastPath::Groups,
+            (_, Selection::First, _) | (.., true) => FastPath::Groups,
+            _ => FastPath::None,
         }
     }
 }
@@ -127,7 +119,7 @@ impl SteerPool {
 #[inline(always)]
 fn live(family: Family, health: &[Health]) -> impl Fn(&Member) -> Fit + Copy {
     move |member| {
-        let target = member.spots[family as usize].at as usize;
+        let target = member.address_sets[family as usize].at as usize;
         health.get(target).is_some_and(|health| is_live(*health)).then_some(false)
     }
 }

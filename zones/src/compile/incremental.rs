@@ -15,11 +15,11 @@ use std::{
 use fairway_model::{AnswerMode, DesiredState, Name, PoolName, Rtype, SteeredName};
 
 use super::{
-    Touched,
-    declared::{self, Beside},
+    ChangedItems,
+    declared::{self, AtName},
     names::{is_wildcard, parent_of},
     steered::Pools,
-    upper::{self, Mixed, Names, Spot},
+    upper::{self, Names, PoolConflict, ZonePosition},
 };
 use crate::{
     entries::{EntryWriter, Head, Node, RrSet, UPPER},
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// A snapshot being revised.
-pub(super) struct Reviser<'a> {
+pub(super) struct IncrementalCompiler<'a> {
     before: &'a DesiredState,
     after: &'a DesiredState,
     previous: &'a Snapshot,
@@ -41,7 +41,7 @@ pub(super) struct Reviser<'a> {
     labels_max: usize,
 }
 
-impl<'a> Reviser<'a> {
+impl<'a> IncrementalCompiler<'a> {
     pub(super) fn new(before: &'a DesiredState, after: &'a DesiredState, previous: &'a Snapshot) -> Self {
         Self {
             before,
@@ -56,7 +56,7 @@ impl<'a> Reviser<'a> {
         }
     }
 
-    pub(super) fn make(mut self, touched: &Touched) -> Option<Snapshot> {
+    pub(super) fn make(mut self, touched: &ChangedItems) -> Option<Snapshot> {
         if touched.records.iter().any(|name| self.is_for_all(name)) {
             return None;
         }
@@ -186,18 +186,18 @@ impl<'a> Reviser<'a> {
         let text = self.below(name.name.as_wire());
         let steered = self.pools.of(number)?;
         let mut types = text.into_iter().flat_map(Node::sets).map(RrSet::rtype);
-        let is_mixed = types.any(|rtype| Mixed::of(rtype, &steered.0).is_some());
-        (!is_mixed && self.can_stand(&name.name, &Beside { text, steered: Some(steered) })).then_some(())
+        let has_conflict = types.any(|rtype| PoolConflict::of(rtype, &steered.0).is_some());
+        (!has_conflict && self.can_stand(&name.name, &AtName { text, steered: Some(steered) })).then_some(())
     }
 
     /// Whether the declared records of a name can stand beside this.
-    fn can_stand(&self, name: &Name, beside: &Beside<'_>) -> bool {
-        self.after.records_at(name).all(|set| declared::refusal(self.after, set, beside).is_none())
+    fn can_stand(&self, name: &Name, at_name: &AtName<'_>) -> bool {
+        self.after.records_at(name).all(|set| declared::refusal(self.after, set, at_name).is_none())
     }
 
     /// The number of the zone that a name is in; none if something hides it there.
     fn zone_of(&self, name: &Name) -> Option<u16> {
-        let Spot { zone, hider: None } = Spot::of(self.text, name)? else { return None };
+        let ZonePosition { zone, hidden_by: None } = ZonePosition::of(self.text, name)? else { return None };
         (!declared::is_below_declared(self.after, name)).then_some(zone)
     }
 
@@ -211,7 +211,7 @@ impl<'a> Reviser<'a> {
         for set in node.sets().filter(|set| is_own(set.rtype())) {
             self.pools.sum_id(upper::set_id(set, hash).wrapping_neg());
         }
-        if !self.can_stand(name, &Beside { text: below, steered: self.pools.of(steered) }) {
+        if !self.can_stand(name, &AtName { text: below, steered: self.pools.of(steered) }) {
             return None;
         }
         let sets = self.after.records_at(name);

@@ -9,14 +9,18 @@ use fairway_model::{
 use fairway_zonefile::read_zone;
 
 use crate::{
-    Client, Draw, Now, Outcome, Query, Request, RuntimeState, ServerIdentity, ServerOptions, ServingState, Snapshot,
-    Tallies, Tally, Transport, compile,
+    client::{Client, Draw, Now, Request, Transport},
+    compile,
     explain::Trace,
     find,
     lookup::Found,
     read,
-    respond::{LEVELS, Response, read_level, write_traced},
+    respond::{LEVELS, Outcome, Query, Response, read_level, write_traced},
+    runtime::RuntimeState,
+    serving::ServingState,
+    snapshot::{ServerIdentity, ServerOptions, Snapshot},
     steer,
+    tally::{Tallies, Tally},
 };
 
 /// Hears nothing, but counts as somebody who listens, so that the long way is taken.
@@ -117,9 +121,9 @@ fn clusters(desired: &mut DesiredState) {
         };
         let dns_name = Some(name(if number % 2 == 0 { "www.example.test" } else { "edge.example.net" }));
         let cluster = ClusterName::new(&format!("c{number}")).unwrap();
-        let made =
+        let reuse =
             Cluster { name: cluster.clone(), addresses, dns_name, location: None, capacity: None, services: vec![] };
-        desired.clusters.insert(cluster, made);
+        desired.clusters.insert(cluster, reuse);
     }
 }
 
@@ -305,7 +309,7 @@ fn the_plain_way_says_and_counts_what_the_long_way_does() {
 }
 
 /// Whether the short way answers.
-fn is_plain(serving: &ServingState, owner: &str, rtype: Rtype, opt: &[u8]) -> bool {
+fn is_verbatim(serving: &ServingState, owner: &str, rtype: Rtype, opt: &[u8]) -> bool {
     let packet = packet(&name(owner), rtype, 1, opt);
     let mut query = Query::default();
     read(&packet, &mut query);
@@ -322,13 +326,13 @@ fn is_plain(serving: &ServingState, owner: &str, rtype: Rtype, opt: &[u8]) -> bo
         draw: Draw(0),
         tally: &tally,
     };
-    response.plain(&mut [0; 1232]).is_some()
+    response.fast_path(&mut [0; 1232]).is_some()
 }
 
 #[test]
 fn answers_made_with_the_zone_are_taken_as_they_lie() {
     let serving = &states()[0];
-    let made = [
+    let reuse = [
         ("nx.example.test", Rtype::A),
         ("www.example.test", Rtype::TXT),
         ("alias.example.test", Rtype::A),
@@ -340,10 +344,10 @@ fn answers_made_with_the_zone_are_taken_as_they_lie() {
         ("x.glue.example.test", Rtype::A),
         ("x.bare.example.test", Rtype::A),
     ];
-    for (owner, rtype) in made {
-        assert!(is_plain(serving, owner, rtype, &[]), "{owner} {rtype}");
+    for (owner, rtype) in reuse {
+        assert!(is_verbatim(serving, owner, rtype, &[]), "{owner} {rtype}");
     }
-    assert!(is_plain(serving, "x.wide.example.test", Rtype::A, OPTS[1]));
+    assert!(is_verbatim(serving, "x.wide.example.test", Rtype::A, OPTS[1]));
     // Not all of its glue fits; too large to be kept; the target is steered; the end of the chain is further away.
     let put_together = [
         ("x.wide.example.test", Rtype::A),
@@ -353,6 +357,6 @@ fn answers_made_with_the_zone_are_taken_as_they_lie() {
         ("itself.example.test", Rtype::A),
     ];
     for (owner, rtype) in put_together {
-        assert!(!is_plain(serving, owner, rtype, &[]), "{owner} {rtype}");
+        assert!(!is_verbatim(serving, owner, rtype, &[]), "{owner} {rtype}");
     }
 }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use fairway_model::{ClusterName, mix};
 
-use super::{Kind, SteerPool, pick::Lens, standing::LIVE};
-use crate::{RuntimeState, hash};
+use super::{answer::Kind, eligibility::LIVE, pick::MemberFilter, pool::SteerPool};
+use crate::{hash, runtime::RuntimeState};
 
 /// Words that hold one bit for each of the 255 members a pool may have.
 const WORDS_MAX: usize = 4;
@@ -20,9 +20,9 @@ impl SteerPool {
 
     /// The members that are live now, one bit each.
     pub(crate) fn live(&self, runtime: &RuntimeState) -> [u64; WORDS_MAX] {
-        let lens = Lens::new(self, runtime, Kind::Cname);
+        let filter = MemberFilter::new(self, runtime, Kind::Cname);
         let mut words = [0; WORDS_MAX];
-        for member in self.members.iter().filter(|m| lens.any(m) & LIVE != 0) {
+        for member in self.members.iter().filter(|m| filter.any(m) & LIVE != 0) {
             words[usize::from(member.number / 64)] |= 1 << (member.number % 64);
         }
         words

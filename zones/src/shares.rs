@@ -5,14 +5,14 @@ use std::sync::Arc;
 use fairway_model::{AcceptedShare, ClusterName, Demand, Shares, StableMap, stable_hash};
 
 /// Numbers of the clusters that balancing can speak of: those in pools that heed load.
-pub(crate) type BalancedClusters = StableMap<ClusterName, u16>;
+pub(crate) type ClusterNumbers = StableMap<ClusterName, u16>;
 
 /// Of a cluster that has no number: it takes everything.
 pub(crate) const UNBALANCED: u16 = u16::MAX;
 
 /// Shares, compiled for one snapshot.
 #[derive(Debug)]
-pub(crate) struct Balanced {
+pub(crate) struct CompiledShares {
     /// As they were decided, for the next snapshot.
     pub(crate) shares: Arc<Shares>,
     acceptance: Box<[AcceptedShare]>,
@@ -21,8 +21,8 @@ pub(crate) struct Balanced {
     pub(crate) id: u64,
 }
 
-impl Balanced {
-    pub(crate) fn new(clusters: &BalancedClusters, shares: Arc<Shares>) -> Self {
+impl CompiledShares {
+    pub(crate) fn new(clusters: &ClusterNumbers, shares: Arc<Shares>) -> Self {
         let mut acceptance = vec![AcceptedShare::ALL; clusters.len()];
         let mut id = 0u64;
         for (cluster, given) in shares.accepted.iter().filter(|(_, given)| **given != AcceptedShare::ALL) {
@@ -100,7 +100,7 @@ impl Pins {
 mod tests {
     use super::*;
 
-    fn clusters(names: &[&str]) -> BalancedClusters {
+    fn clusters(names: &[&str]) -> ClusterNumbers {
         names.iter().map(|name| ClusterName::new(name).unwrap()).zip(0..).collect()
     }
 
@@ -114,7 +114,7 @@ mod tests {
         // Every demand belongs in one slot: the worst that the table can be given.
         let demand = |i: u64| i << 32 | 7;
         let most = Shares::PINS_MAX as u64;
-        let balanced = Balanced::new(
+        let balanced = CompiledShares::new(
             &clusters(&["a", "b"]),
             shares((0..most + 5).map(|i| (demand(i), ["a", "b"][i as usize % 2]))),
         );
@@ -128,10 +128,10 @@ mod tests {
 
     #[test]
     fn pins_of_clusters_that_the_snapshot_does_not_balance_are_passed_over() {
-        let balanced = Balanced::new(&clusters(&["a"]), shares([(1, "a"), (2, "gone")]));
+        let balanced = CompiledShares::new(&clusters(&["a"]), shares([(1, "a"), (2, "gone")]));
         assert_eq!([1, 2, 3].map(|demand| balanced.pin(Demand(demand))), [Some(0), None, None]);
-        assert_eq!(balanced.id, Balanced::new(&clusters(&["a"]), shares([(1, "a")])).id);
-        assert_ne!(balanced.id, Balanced::new(&clusters(&["a"]), shares([(1, "a"), (2, "a")])).id);
+        assert_eq!(balanced.id, CompiledShares::new(&clusters(&["a"]), shares([(1, "a")])).id);
+        assert_ne!(balanced.id, CompiledShares::new(&clusters(&["a"]), shares([(1, "a"), (2, "a")])).id);
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         let a = ClusterName::new("a").unwrap();
         let half = AcceptedShare { local: 30_000, overflow: 0 };
         let given = Shares { accepted: [(a, half)].into(), ..Shares::default() };
-        let balanced = Balanced::new(&clusters(&["a", "b"]), Arc::new(given));
+        let balanced = CompiledShares::new(&clusters(&["a", "b"]), Arc::new(given));
         assert_eq!([0, 1, UNBALANCED].map(|c| balanced.acceptance(c)), [half, AcceptedShare::ALL, AcceptedShare::ALL]);
     }
 }

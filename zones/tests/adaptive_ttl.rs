@@ -28,7 +28,7 @@ const PACES: [AdaptiveTtl; 5] = [
 ];
 
 /// Pools with bounds that answer with addresses, with CNAMEs, and with a fallback; and one without.
-fn serving(status: HealthStatus, pace: AdaptiveTtl) -> ServingState {
+fn serving(status: HealthStatus, adaptive_ttl: AdaptiveTtl) -> ServingState {
     let zone = name("example.test");
     let mut desired =
         DesiredState { zones: [(zone.clone(), ZoneSpec::new(zone.clone()))].into(), ..DesiredState::default() };
@@ -36,9 +36,9 @@ fn serving(status: HealthStatus, pace: AdaptiveTtl) -> ServingState {
         let name = ClusterName::new(cluster).unwrap();
         let dns_name = Some(format!("{cluster}.example.test").parse().unwrap());
         let addresses = vec![address.parse().unwrap(), "2001:db8::1".parse().unwrap()];
-        let made =
+        let reuse =
             Cluster { name: name.clone(), addresses, dns_name, location: None, capacity: None, services: vec![] };
-        desired.clusters.insert(name, made);
+        desired.clusters.insert(name, reuse);
     }
     let mut add = |pool: &str, adjust: &dyn Fn(&mut Pool)| {
         let mut pool = Pool::new(PoolName::new(pool).unwrap(), Policy::WEIGHTED);
@@ -50,16 +50,17 @@ fn serving(status: HealthStatus, pace: AdaptiveTtl) -> ServingState {
         desired.names.insert(steered.clone(), SteeredName { name: steered, pool: pool.name.clone(), ttl: None });
         desired.pools.insert(pool.name.clone(), pool);
     };
-    add("paced", &|_| {});
+    add("is_adaptive", &|_| {});
     add("alias", &|pool| pool.mode = AnswerMode::Cname);
     add("back", &|pool| pool.down = DownAnswer::FallbackCname(name("elsewhere.test")));
     add("fixed", &|pool| pool.ttl_bounds = None);
-    let (own, pool) = (name("own.example.test"), PoolName::new("paced").unwrap());
+    let (own, pool) = (name("own.example.test"), PoolName::new("is_adaptive").unwrap());
     desired.names.insert(own.clone(), SteeredName { name: own, pool, ttl: Some(secs(30)) });
     let text = "$ORIGIN example.test.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
     let (zone, _) = read_zone(&zone, "zone", text.as_bytes(), &mut |_| Err("none".into()));
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).unwrap();
-    let runtime = RuntimeState::new(&snapshot, |_| Health::new(status, None)).with_paces(&snapshot, |_| pace);
+    let runtime =
+        RuntimeState::new(&snapshot, |_| Health::new(status, None)).with_adaptive_ttls(&snapshot, |_| adaptive_ttl);
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
@@ -71,18 +72,19 @@ fn ask(serving: &ServingState, pool: &str, rtype: Rtype) -> Explained {
 fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
     let (short, own, long) = BOUNDS;
     for status in [HealthStatus::Up, HealthStatus::Down] {
-        for pace in PACES {
-            let serving = serving(status, pace);
-            let due = match pace {
+        for adaptive_ttl in PACES {
+            let serving = serving(status, adaptive_ttl);
+            let due = match adaptive_ttl {
                 AdaptiveTtl::Declared => own,
                 AdaptiveTtl::Calm => long,
                 AdaptiveTtl::Risky(_) => short,
             };
-            for (pool, rtype) in [("paced", Rtype::A), ("paced", Rtype::AAAA), ("alias", Rtype::A), ("back", Rtype::A)]
+            for (pool, rtype) in
+                [("is_adaptive", Rtype::A), ("is_adaptive", Rtype::AAAA), ("alias", Rtype::A), ("back", Rtype::A)]
             {
                 let explained = ask(&serving, pool, rtype);
-                assert_eq!(explained.answer[0].ttl, secs(due), "{pool} {rtype} {pace:?} {status:?}");
-                let reason = format!("{due} s: {}: of pool {pool}", pace.reason());
+                assert_eq!(explained.answer[0].ttl, secs(due), "{pool} {rtype} {adaptive_ttl:?} {status:?}");
+                let reason = format!("{due} s: {}: of pool {pool}", adaptive_ttl.reason());
                 assert_eq!(explained.ttl_reason, reason);
             }
         }
@@ -91,8 +93,8 @@ fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
 
 #[test]
 fn whoever_declares_no_bounds_and_a_name_with_its_own_ttl_keep_it() {
-    for pace in PACES {
-        let serving = serving(HealthStatus::Up, pace);
+    for adaptive_ttl in PACES {
+        let serving = serving(HealthStatus::Up, adaptive_ttl);
         assert_eq!(ask(&serving, "fixed", Rtype::A).answer[0].ttl, secs(30));
         assert_eq!(ask(&serving, "own", Rtype::A).answer[0].ttl, secs(30));
     }
@@ -101,15 +103,16 @@ fn whoever_declares_no_bounds_and_a_name_with_its_own_ttl_keep_it() {
 #[test]
 fn a_pace_changes_the_ttl_and_nothing_else_of_an_answer_and_its_id_with_it() {
     let bare = serving(HealthStatus::Up, AdaptiveTtl::Declared);
-    let ids: Vec<u64> = PACES.iter().map(|pace| serving(HealthStatus::Up, *pace).runtime.id()).collect();
+    let ids: Vec<u64> =
+        PACES.iter().map(|adaptive_ttl| serving(HealthStatus::Up, *adaptive_ttl).runtime.id()).collect();
     let same: Vec<bool> = ids.iter().map(|id| *id == bare.runtime.id()).collect();
     assert_eq!(same, [true, false, false, false, false]);
     assert_eq!((ids[2], ids[2]), (ids[3], ids[4]), "why it is short changes no answer");
     let risky = serving(HealthStatus::Up, PACES[2]);
     let data = |serving: &ServingState| {
-        ask(serving, "paced", Rtype::A).answer.iter().map(|r| r.rdata.clone()).collect::<Vec<_>>()
+        ask(serving, "is_adaptive", Rtype::A).answer.iter().map(|r| r.rdata.clone()).collect::<Vec<_>>()
     };
     assert_eq!(data(&bare), data(&risky));
-    let back = risky.runtime.with_paces(&risky.snapshot, |_| AdaptiveTtl::Declared);
+    let back = risky.runtime.with_adaptive_ttls(&risky.snapshot, |_| AdaptiveTtl::Declared);
     assert_eq!(back.id(), bare.runtime.id());
 }

@@ -2,11 +2,11 @@
 
 use std::{fmt, net::IpAddr};
 
-use super::Placed;
+use super::CompiledRankings;
 
 /// Where a client is taken to be, and by what.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlaceNote {
+pub struct LocationNote {
     /// The address that was looked up.
     pub address: IpAddr,
     /// What the map says: `country DE, continent EU`; none where the pool uses no map.
@@ -19,10 +19,10 @@ pub struct PlaceNote {
     pub preference: Option<usize>,
 }
 
-impl Placed {
+impl CompiledRankings {
     /// What is known of an address.
-    pub(crate) fn tell(&self, address: IpAddr) -> PlaceNote {
-        let entry = self.shape.map.as_ref().map(|map| map.entry(address));
+    pub(crate) fn describe(&self, address: IpAddr) -> LocationNote {
+        let entry = self.inputs.map.as_ref().map(|map| map.entry(address));
         let from = entry.as_ref().and_then(|entry| {
             let (place, asn) = (entry.location_source, entry.asn_source);
             let asn = asn.filter(|asn| Some(*asn) != place);
@@ -30,22 +30,22 @@ impl Placed {
             let both: Vec<_> = both.into_iter().flatten().collect();
             (!both.is_empty()).then(|| format!("{}, {}", entry.block, both.join(", ")))
         });
-        let prefers = !self.shape.geo.prefer.is_empty();
-        PlaceNote {
+        let prefers = !self.inputs.geo.prefer.is_empty();
+        LocationNote {
             address,
             place: entry.as_ref().map(|entry| entry.location.to_string()),
             place_from: from,
             latencies: self.latencies(address),
-            preference: entry.as_ref().filter(|_| prefers).and_then(|entry| self.shape.geo.regions(entry.location).0),
+            preference: entry.as_ref().filter(|_| prefers).and_then(|entry| self.inputs.geo.regions(entry.location).0),
         }
     }
 
     fn latencies(&self, address: IpAddr) -> Option<String> {
-        let table = self.shape.latencies.as_ref()?;
-        let (block, row) = table.entry(address);
-        let known = self.shape.sites.iter().filter_map(|site| {
-            let column = site.column?;
-            Some((table.clusters().get(column)?, (*row.get(column)?)?))
+        let table = self.inputs.latencies.as_ref()?;
+        let (block, class) = table.entry(address);
+        let known = self.inputs.members.iter().filter_map(|member| {
+            let column = member.column?;
+            Some((table.clusters().get(column)?, (*class.get(column)?)?))
         });
         let known = known.map(|(cluster, latency)| format!("{cluster} {latency}"));
         let known: Vec<_> = known.collect();
@@ -53,7 +53,7 @@ impl Placed {
     }
 }
 
-impl fmt::Display for PlaceNote {
+impl fmt::Display for LocationNote {
     /// `203.0.113.7 -> country DE, continent EU (203.0.113.0/24, database x.mmdb); geo.prefer[0] holds`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.address)?;

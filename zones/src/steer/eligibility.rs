@@ -3,23 +3,23 @@
 use fairway_model::{Eligibility, Health, HealthStatus, OverrideAction};
 
 /// A set of standings: those seen among some addresses, or those that may be answered.
-pub(crate) type Standings = u8;
+pub(crate) type EligibilitySet = u8;
 
 /// Up, or unknown: counts fully.
-pub(crate) const LIVE: Standings = 1;
+pub(crate) const LIVE: EligibilitySet = 1;
 /// Never judged.
-pub(crate) const PENDING: Standings = 2;
+pub(crate) const PENDING: EligibilitySet = 2;
 /// Down by its probes.
-pub(crate) const DOWN: Standings = 4;
+pub(crate) const DOWN: EligibilitySet = 4;
 /// Out by force: never answered.
-pub(crate) const OUT: Standings = 8;
+pub(crate) const OUT: EligibilitySet = 8;
 /// Everything an operator did not take out.
-pub(crate) const NOT_OUT: Standings = LIVE | PENDING | DOWN;
+pub(crate) const NOT_OUT: EligibilitySet = LIVE | PENDING | DOWN;
 
 /// The standing of one target, as a set of one.
 #[inline]
-pub(crate) const fn standing(health: Health) -> Standings {
-    (NIBBLES >> (4 * health.bits()) & 15) as Standings
+pub(crate) const fn eligibility(health: Health) -> EligibilitySet {
+    (NIBBLES >> (4 * health.bits()) & 15) as EligibilitySet
 }
 
 /// Whether the standing of a target is [`LIVE`].
@@ -38,23 +38,23 @@ const LIVES: u32 = {
     lives
 };
 
-/// [`Health::standing`] for each of the 16 health bytes, four bits each: one shift instead of a tree of branches.
+/// [`Health::eligibility`] for each of the 16 health bytes, four bits each: one shift instead of a tree of branches.
 const NIBBLES: u64 = {
-    const VERDICTS: [HealthStatus; 4] =
+    const STATUSES: [HealthStatus; 4] =
         [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
-    const FORCES: [Option<OverrideAction>; 4] =
+    const OVERRIDES: [Option<OverrideAction>; 4] =
         [None, Some(OverrideAction::Up), Some(OverrideAction::Down), Some(OverrideAction::Drain)];
     let mut nibbles = 0;
     let mut i = 0;
     while i < 16 {
-        let health = Health::new(VERDICTS[i % 4], FORCES[i / 4]);
-        let standing = match health.eligibility() {
+        let health = Health::new(STATUSES[i % 4], OVERRIDES[i / 4]);
+        let eligibility = match health.eligibility() {
             Eligibility::Up | Eligibility::Unknown => LIVE,
             Eligibility::Pending => PENDING,
             Eligibility::Down => DOWN,
             Eligibility::Out => OUT,
         };
-        nibbles |= (standing as u64) << (4 * health.bits());
+        nibbles |= (eligibility as u64) << (4 * health.bits());
         i += 1;
     }
     nibbles
@@ -66,12 +66,12 @@ mod tests {
 
     #[test]
     fn force_decides_first_and_stale_evidence_counts_as_up() {
-        assert_eq!(standing(Health::PENDING), PENDING);
-        assert_eq!(standing(Health::new(HealthStatus::Unknown, None)), LIVE);
-        assert_eq!(standing(Health::new(HealthStatus::Down, None)), DOWN);
-        assert_eq!(standing(Health::new(HealthStatus::Down, Some(OverrideAction::Up))), LIVE);
-        assert_eq!(standing(Health::new(HealthStatus::Up, Some(OverrideAction::Down))), OUT);
-        assert_eq!(standing(Health::new(HealthStatus::Up, Some(OverrideAction::Drain))), OUT);
+        assert_eq!(eligibility(Health::PENDING), PENDING);
+        assert_eq!(eligibility(Health::new(HealthStatus::Unknown, None)), LIVE);
+        assert_eq!(eligibility(Health::new(HealthStatus::Down, None)), DOWN);
+        assert_eq!(eligibility(Health::new(HealthStatus::Down, Some(OverrideAction::Up))), LIVE);
+        assert_eq!(eligibility(Health::new(HealthStatus::Up, Some(OverrideAction::Down))), OUT);
+        assert_eq!(eligibility(Health::new(HealthStatus::Up, Some(OverrideAction::Drain))), OUT);
     }
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
         for status in [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown] {
             for force in [None, Some(OverrideAction::Up), Some(OverrideAction::Down), Some(OverrideAction::Drain)] {
                 let health = Health::new(status, force);
-                assert_eq!(is_live(health), standing(health) == LIVE, "{status:?} {force:?}");
+                assert_eq!(is_live(health), eligibility(health) == LIVE, "{status:?} {force:?}");
             }
         }
     }

@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 
 use fairway_model::{AnswerMode, Rtype};
 
-use super::{Ending, Response};
+use super::{AnswerStatus, Response};
 use crate::{
     steer::{Kind, SteerPool},
     wire::{Edns, Opt, Writer},
@@ -17,34 +17,34 @@ use crate::{
 impl<'a> Response<'a> {
     /// Whether who asks is told. Where nobody is, this is never asked.
     pub(super) fn is_noted(&self) -> bool {
-        self.query.edns.is_some() && self.may_know()
+        self.query.edns.is_some() && self.may_explain()
     }
 
     /// Writes OPT with the note, as far as there is room for it behind the answer.
     #[cold]
     #[inline(never)]
-    pub(super) fn noted_opt(&self, writer: &mut Writer<'_>, edns: &'a Edns, ending: &Ending, limit: usize) {
-        let opt = self.opt(edns, limit).of(ending);
-        let text = self.note(ending);
+    pub(super) fn noted_opt(&self, writer: &mut Writer<'_>, edns: &'a Edns, status: &AnswerStatus, limit: usize) {
+        let opt = self.opt(edns, limit).of(status);
+        let text = self.note(status);
         let opt = match text.octets() {
             note if writer.at() + opt.len() + note.len() <= limit => Opt { note, ..opt },
             _ => Opt { error: opt.error.filter(|code| *code != OTHER), ..opt },
         };
-        opt.write(writer, ending.rcode);
+        opt.write(writer, status.rcode);
     }
 
-    /// `snapshot …, runtime …; row 3 of 12, client 203.0.113.0/24, scope 24; pool shop: live members: eu1`
-    fn note(&self, ending: &Ending) -> Text {
+    /// `snapshot …, runtime …; class 3 of 12, client 203.0.113.0/24, scope 24; pool shop: live members: eu1`
+    fn note(&self, status: &AnswerStatus) -> Text {
         let mut text = Text { octets: [0; TEXT_MAX], length: 0 };
-        let pool = ending.noted.checked_sub(1).and_then(|number| self.serving.snapshot.pools.get(number as usize));
+        let pool = status.noted.checked_sub(1).and_then(|number| self.serving.snapshot.pools.get(number as usize));
         if let Some(pool) = pool {
             // What does not fit is cut off: the text is for people.
-            let _ = self.tell(&mut text, pool, ending.scope);
+            let _ = self.write_note(&mut text, pool, status.scope);
         }
         text
     }
 
-    fn tell(&self, text: &mut Text, pool: &SteerPool, scope: u8) -> fmt::Result {
+    fn write_note(&self, text: &mut Text, pool: &SteerPool, scope: u8) -> fmt::Result {
         let kind = match (pool.mode(), self.query.rtype) {
             (AnswerMode::Cname, _) => Kind::Cname,
             (_, Rtype::AAAA) => Kind::V6,
@@ -52,9 +52,14 @@ impl<'a> Response<'a> {
         };
         let (client, _) = self.client_of(pool);
         let choice = pool.choose(kind, &self.serving.runtime, client, self.draw, &mut ());
-        write!(text, "snapshot {:016x}, conditions {:016x}; ", self.serving.snapshot.id(), self.serving.runtime.id())?;
-        let (row, rows) = (client.row(), pool.place(client).rows);
-        write!(text, "row {row} of {rows}, client {client}, scope {scope}; ")?;
+        write!(
+            text,
+            "snapshot {:016x}, runtime state {:016x}; ",
+            self.serving.snapshot.id(),
+            self.serving.runtime.id()
+        )?;
+        let (class, classes) = (client.class(), pool.place(client).classes);
+        write!(text, "location class {class} of {classes}, client {client}, scope {scope}; ")?;
         write!(text, "pool {}: {}", pool.name(), choice.basis)?;
         for (at, cluster) in
             choice.members.as_slice().iter().filter_map(|n| pool.clusters().nth((*n).into())).enumerate()

@@ -13,27 +13,27 @@ use fairway_model::{Network, Partition, PartitionMatch};
 ///
 /// Copies share their memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Territory {
+pub struct ClientPartition {
     /// To the numbers of rows.
     partition: Arc<Partition>,
     /// How many rows there are, one at least.
-    rows: u16,
+    classes: u16,
 }
 
-impl Territory {
+impl ClientPartition {
     /// Most rows: their numbers have 16 bits.
-    pub const ROWS_MAX: usize = u16::MAX as usize;
+    pub const CLASSES_MAX: usize = u16::MAX as usize;
 
     /// Everybody in row 0: the whole address space is one block.
     pub fn everywhere() -> Self {
-        Self { partition: Arc::new(Partition::uniform(0)), rows: 1 }
+        Self { partition: Arc::new(Partition::uniform(0)), classes: 1 }
     }
 
-    /// The partition into these rows; none if there are more than [`Territory::ROWS_MAX`].
+    /// The partition into these rows; none if there are more than [`ClientPartition::CLASSES_MAX`].
     pub fn new(partition: Partition) -> Option<Self> {
         let last = partition.values().max().unwrap_or_default();
-        let rows = u16::try_from(last).ok().and_then(|last| last.checked_add(1))?;
-        Some(Self { partition: Arc::new(partition), rows })
+        let classes = u16::try_from(last).ok().and_then(|last| last.checked_add(1))?;
+        Some(Self { partition: Arc::new(partition), classes })
     }
 
     /// The row of an address and the length of its block: how many of its leading bits tell the row.
@@ -45,14 +45,14 @@ impl Territory {
     }
 
     /// How many rows it has: every lookup is under it.
-    pub fn rows(&self) -> u16 {
-        self.rows
+    pub fn classes(&self) -> u16 {
+        self.classes
     }
 
     /// Whether everybody is in one row, so that nothing has to be looked up.
     #[inline]
     pub fn is_everywhere(&self) -> bool {
-        self.rows == 1
+        self.classes == 1
     }
 
     /// The numbers of rows.
@@ -66,14 +66,27 @@ impl Territory {
     }
 }
 
+/// Where a client is, and what of its address told that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocationClass {
+    /// The block of the pool's territory that the client is in; none where everybody is in one row.
+    pub block: Option<Network>,
+    /// The row of that block.
+    pub class: u16,
+    /// How many rows there are.
+    pub classes: u16,
+    /// Bits of `clientPrefix`; 0 where the choice is none of the client's.
+    pub prefix: u8,
+}
+
 /// How members stand in each row of a territory, by one ranking: the lower, the sooner; equal ranks are one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows {
+pub struct ClassRanks {
     members: usize,
     ranks: Vec<u16>,
 }
 
-impl Rows {
+impl ClassRanks {
     /// Of a member of which the ranking knows nothing.
     pub const LAST: u16 = u16::MAX;
     /// Of a member that the clients of a row are never answered with: to them it is as if it were not in the pool.
@@ -84,40 +97,40 @@ impl Rows {
         Self { members, ranks: Vec::new() }
     }
 
-    /// Adds the next row: a rank a member, in declared order. Missing ones are [`Rows::LAST`].
+    /// Adds the next row: a rank a member, in declared order. Missing ones are [`ClassRanks::LAST`].
     pub fn push(&mut self, ranks: &[u16]) {
         let given = ranks.iter().copied().chain(std::iter::repeat(Self::LAST));
         self.ranks.extend(given.take(self.members));
     }
 
     /// The rank of a member in a row.
-    pub fn rank(&self, row: u16, member: usize) -> u16 {
+    pub fn rank(&self, class: u16, member: usize) -> u16 {
         if member >= self.members {
             return Self::LAST;
         }
-        self.ranks.get(usize::from(row) * self.members + member).copied().unwrap_or(Self::LAST)
+        self.ranks.get(usize::from(class) * self.members + member).copied().unwrap_or(Self::LAST)
     }
 }
 
 /// What places say of a pool: the territory its clients are told apart by, and for each ranking of its policy that goes by
 /// place (`geo`, `nearest`, `latency`; in the order of the policy) how the members stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placement {
+pub struct LocationRankings {
     /// Which row a client is in.
-    pub territory: Territory,
+    pub partition: ClientPartition,
     /// One for each ranking by place, by the members as the pool declares them.
-    pub rankings: Vec<Rows>,
+    pub rankings: Vec<ClassRanks>,
 }
 
-impl Placement {
+impl LocationRankings {
     /// No place: one row, and nothing to say of members.
     pub fn none() -> Self {
-        Self { territory: Territory::everywhere(), rankings: Vec::new() }
+        Self { partition: ClientPartition::everywhere(), rankings: Vec::new() }
     }
 
     /// Whether clients of a row may be answered with a member, by its place among those that the pool declares.
-    pub(super) fn admits(&self, row: u16, member: usize) -> bool {
-        self.rankings.iter().all(|ranking| ranking.rank(row, member) != Rows::NEVER)
+    pub(super) fn admits(&self, class: u16, member: usize) -> bool {
+        self.rankings.iter().all(|ranking| ranking.rank(class, member) != ClassRanks::NEVER)
     }
 }
 
@@ -125,39 +138,39 @@ impl Placement {
 mod tests {
     use super::*;
 
-    fn territory(blocks: &[(&str, u32)]) -> Option<Territory> {
-        let networks = blocks.iter().map(|(network, row)| (network.parse().unwrap(), *row));
-        Territory::new(Partition::of_networks(networks, 0))
+    fn partition(blocks: &[(&str, u32)]) -> Option<ClientPartition> {
+        let networks = blocks.iter().map(|(network, class)| (network.parse().unwrap(), *class));
+        ClientPartition::new(Partition::of_networks(networks, 0))
     }
 
     #[test]
     fn every_address_is_in_one_block_and_blocks_are_as_large_as_they_can_be() {
-        let territory = territory(&[("0.0.0.0/1", 1), ("192.0.0.0/3", 2), ("224.0.0.0/3", 2), ("::/0", 3)]).unwrap();
-        let lookup = |address: &str| territory.lookup(address.parse().unwrap());
+        let partition = partition(&[("0.0.0.0/1", 1), ("192.0.0.0/3", 2), ("224.0.0.0/3", 2), ("::/0", 3)]).unwrap();
+        let lookup = |address: &str| partition.lookup(address.parse().unwrap());
         assert_eq!(lookup("127.255.255.255"), (1, 1));
         assert_eq!(lookup("128.0.0.0"), (0, 2));
         assert_eq!(lookup("255.255.255.255"), (2, 2));
         assert_eq!(lookup("2001:db8::1"), (3, 0));
-        assert_eq!((territory.rows(), territory.blocks().count()), (4, 4));
-        assert_eq!(Territory::everywhere().lookup("192.0.2.1".parse().unwrap()), (0, 0));
-        assert!(Territory::everywhere().is_everywhere() && !territory.is_everywhere());
+        assert_eq!((partition.classes(), partition.blocks().count()), (4, 4));
+        assert_eq!(ClientPartition::everywhere().lookup("192.0.2.1".parse().unwrap()), (0, 0));
+        assert!(ClientPartition::everywhere().is_everywhere() && !partition.is_everywhere());
     }
 
     #[test]
     fn rows_are_counted_in_16_bits() {
-        assert_eq!(territory(&[("::/0", 65_534)]).map(|territory| territory.rows()), Some(65_535));
-        assert_eq!(territory(&[("::/0", 65_535)]), None);
+        assert_eq!(partition(&[("::/0", 65_534)]).map(|partition| partition.classes()), Some(65_535));
+        assert_eq!(partition(&[("::/0", 65_535)]), None);
     }
 
     #[test]
     fn what_a_ranking_does_not_say_is_last() {
-        let mut rows = Rows::new(3);
-        rows.push(&[1, 0]);
-        rows.push(&[2, 2, 2]);
+        let mut classes = ClassRanks::new(3);
+        classes.push(&[1, 0]);
+        classes.push(&[2, 2, 2]);
         assert_eq!(
-            [rows.rank(0, 0), rows.rank(0, 2), rows.rank(1, 2), rows.rank(2, 0)],
-            [1, Rows::LAST, 2, Rows::LAST]
+            [classes.rank(0, 0), classes.rank(0, 2), classes.rank(1, 2), classes.rank(2, 0)],
+            [1, ClassRanks::LAST, 2, ClassRanks::LAST]
         );
-        assert_eq!(rows.rank(0, 3), Rows::LAST, "not the first of the next row");
+        assert_eq!(classes.rank(0, 3), ClassRanks::LAST, "not the first of the next class");
     }
 }

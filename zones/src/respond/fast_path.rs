@@ -6,7 +6,7 @@
 
 use fairway_model::Rtype;
 
-use super::{CLASS_IN, Ending, Response, is_for_zones};
+use super::{AnswerStatus, CLASS_IN, Response, is_for_zones};
 use crate::{
     entries::{Node, RrSet, WholeAnswer},
     lookup::Found,
@@ -19,7 +19,7 @@ use crate::{
 impl<'a> Response<'a> {
     /// Writes the answer, if it is a plain one; gives its length and code.
     #[inline(always)]
-    pub(super) fn plain(&self, out: &mut [u8]) -> Option<(usize, Rcode)> {
+    pub(super) fn fast_path(&self, out: &mut [u8]) -> Option<(usize, Rcode)> {
         let (snapshot, query) = (&*self.serving.snapshot, self.query);
         if query.class != CLASS_IN || query.refusal.is_some() {
             return None;
@@ -28,10 +28,10 @@ impl<'a> Response<'a> {
             Found::Exact(number) | Found::Wildcard(number) => {
                 let node = snapshot.node(number);
                 if let Some(number) = node.steered().checked_sub(1) {
-                    return self.plain_choice(out, &snapshot.steered[number as usize]);
+                    return self.fast_choice(out, &snapshot.steered[number as usize]);
                 }
                 if let Some(set) = node.set(query.rtype) {
-                    return if set.is_plain() { self.plain_set(out, set, 0) } else { None };
+                    return if set.is_verbatim() { self.fast_set(out, set, 0) } else { None };
                 }
                 let answer = if node.is(Node::ALIAS) { self.alias(node) } else { self.denial(self.denying_zone(node)) };
                 (answer?, Rcode::NOERROR)
@@ -40,12 +40,12 @@ impl<'a> Response<'a> {
             Found::Cut(number) => (self.referral(snapshot.node(number))?, Rcode::NOERROR),
             Found::Dname(_) | Found::Outside => return None,
         };
-        self.plain_whole(out, answer, rcode)
+        self.fast_whole_answer(out, answer, rcode)
     }
 
     /// Writes a set behind the question, whose name is the owner.
     #[inline(always)]
-    fn plain_set(&self, out: &mut [u8], set: RrSet<'_>, scope: u8) -> Option<(usize, Rcode)> {
+    fn fast_set(&self, out: &mut [u8], set: RrSet<'_>, scope: u8) -> Option<(usize, Rcode)> {
         let mut writer = self.begin(out);
         writer.copy(set.records()).ok()?;
         writer.count(Section::Answer, set.count());
@@ -55,7 +55,7 @@ impl<'a> Response<'a> {
 
     /// Writes what a pool chooses, where that is a set of one live member.
     #[inline(always)]
-    fn plain_choice(&self, out: &mut [u8], steered: &Steered) -> Option<(usize, Rcode)> {
+    fn fast_choice(&self, out: &mut [u8], steered: &Steered) -> Option<(usize, Rcode)> {
         match steered.special {
             false => self.usual_choice(out, steered),
             true if steered.cname => None,
@@ -80,18 +80,18 @@ impl<'a> Response<'a> {
         };
         let pool = &snapshot.pools[steered.pool as usize];
         let (client, scope) = self.client_of(pool);
-        let (answer, member) = pool.choose_quickly(family, &self.serving.runtime, client, self.draw)?;
-        let written = self.plain_set(out, snapshot.answer(first + u32::from(answer)), scope)?;
+        let (answer, member) = pool.choose_fast(family, &self.serving.runtime, client, self.draw)?;
+        let written = self.fast_set(out, snapshot.answer(first + u32::from(answer)), scope)?;
         self.tally.answer(snapshot.counters[steered.counters as usize + usize::from(member)]);
         if pool.is_balanced() {
-            self.tally.asked(pool.key(), client, member);
+            self.tally.note_demand(pool.key(), client, member);
         }
         Some(written)
     }
 
     /// Writes an answer that lies there as a whole.
     #[inline(always)]
-    fn plain_whole(&self, out: &mut [u8], answer: WholeAnswer<'_>, rcode: Rcode) -> Option<(usize, Rcode)> {
+    fn fast_whole_answer(&self, out: &mut [u8], answer: WholeAnswer<'_>, rcode: Rcode) -> Option<(usize, Rcode)> {
         let mut writer = self.begin(out);
         writer.sections(answer.sections(), answer.counts, answer.patches()).ok()?;
         if !matches!(self.found, Found::Cut(_)) {
@@ -104,7 +104,7 @@ impl<'a> Response<'a> {
     #[inline(always)]
     fn denial(&self, zone: u16) -> Option<WholeAnswer<'a>> {
         let rtype = self.query.rtype;
-        let is_explained = || rtype == Rtype::TXT && self.explained().is_some();
+        let is_explained = || rtype == Rtype::TXT && self.steered_to_explain().is_some();
         if !is_for_zones(rtype) || rtype == Rtype::ANY || is_explained() {
             return None;
         }
@@ -116,7 +116,7 @@ impl<'a> Response<'a> {
     #[inline(always)]
     fn alias(&self, node: Node<'_>) -> Option<WholeAnswer<'a>> {
         let snapshot = &*self.serving.snapshot;
-        let rest = node.set(Rtype::CNAME)?.rest()?;
+        let rest = node.set(Rtype::CNAME)?.details()?;
         // A name of the upper layer takes the place of the one that it leads to.
         if snapshot.upper.table.guess(rest.alias_hash()).is_some() {
             return None;
@@ -131,7 +131,7 @@ impl<'a> Response<'a> {
         if !is_for_zones(self.query.rtype) || self.query.rtype == Rtype::DS {
             return None;
         }
-        let answer = cut.set(Rtype::NS)?.rest()?.answer()?;
+        let answer = cut.set(Rtype::NS)?.details()?.answer()?;
         Some(self.serving.snapshot.text.layer.entries.whole_answer(answer))
     }
 
@@ -160,7 +160,7 @@ impl<'a> Response<'a> {
     #[cold]
     #[inline(never)]
     fn end_unusually(&self, mut writer: Writer<'_>, edns: &'a Edns, rcode: Rcode, scope: u8) -> (usize, Rcode) {
-        self.write_opt(&mut writer, edns, &Ending { scope, ..Ending::of(rcode) }, self.limit());
+        self.write_opt(&mut writer, edns, &AnswerStatus { scope, ..AnswerStatus::of(rcode) }, self.limit());
         self.count(rcode, Some(edns));
         (writer.finish(rcode), rcode)
     }
@@ -173,5 +173,5 @@ impl<'a> Response<'a> {
 }
 
 #[cfg(test)]
-#[path = "plain_tests.rs"]
+#[path = "fast_path_tests.rs"]
 mod tests;

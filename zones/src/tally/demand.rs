@@ -7,7 +7,7 @@ use crate::steer::ClientNet;
 
 /// One answer of a pool that balances by load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct DemandSample {
     /// The pool, by its stable key.
     pub pool: u64,
     /// The client, as the pool tells clients apart.
@@ -23,9 +23,9 @@ const WORDS: usize = 4;
 
 /// Answers that wait for the reader.
 #[derive(Debug, Default)]
-pub(super) struct AskedRing(Ring<ENTRIES, WORDS>);
+pub(super) struct DemandSampleRing(Ring<ENTRIES, WORDS>);
 
-impl AskedRing {
+impl DemandSampleRing {
     #[inline]
     pub(super) fn push(&self, pool: u64, client: ClientNet, member: u8) {
         let network = client.network();
@@ -37,10 +37,10 @@ impl AskedRing {
         self.0.lost()
     }
 
-    pub(super) fn drain(&self, mut each: impl FnMut(Asked)) {
+    pub(super) fn drain(&self, mut each: impl FnMut(DemandSample)) {
         self.0.drain(|[pool, high, low, meta]| {
             let client = Network::of(address_of([high, low]), (meta >> 8) as u8);
-            each(Asked { pool, client, member: meta as u8 });
+            each(DemandSample { pool, client, member: meta as u8 });
         });
     }
 }
@@ -51,13 +51,14 @@ mod tests {
 
     #[test]
     fn networks_of_both_families_come_out_as_they_went_in() {
-        let ring = AskedRing::default();
+        let ring = DemandSampleRing::default();
         let clients = [("198.51.100.0", 24), ("2001:db8::", 56), ("0.0.0.0", 0)];
         let clients = clients.map(|(address, length)| ClientNet::new(address.parse().unwrap(), length, 0));
         clients.iter().zip(7..).for_each(|(client, member)| ring.push(42, *client, member));
         let mut seen = vec![];
         ring.drain(|asked| seen.push(asked));
-        let expected = clients.iter().zip(7..).map(|(c, member)| Asked { pool: 42, client: c.network(), member });
+        let expected =
+            clients.iter().zip(7..).map(|(c, member)| DemandSample { pool: 42, client: c.network(), member });
         assert_eq!(seen, expected.collect::<Vec<_>>());
     }
 }

@@ -1,0 +1,68 @@
+//! Which TTL pools with bounds answer with: a part of what is measured, for one snapshot's pools.
+
+use std::sync::Arc;
+
+use fairway_model::{AdaptiveTtl, mix, stable_hash};
+
+use crate::{
+    runtime::RuntimeState,
+    snapshot::{Snapshot, Steered},
+};
+
+/// Paces by the place of the pool; where everybody goes by the declared TTL there is none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AdaptiveTtls {
+    by_pool: Option<Arc<[AdaptiveTtl]>>,
+    /// What they add to the id of runtime state.
+    pub(crate) id: u64,
+}
+
+impl RuntimeState {
+    /// The same runtime state with every pool at the pace that `adaptive_ttl` says of its place in [`Snapshot::pool_infos`]. It is
+    /// asked of pools that declare bounds; all others keep their TTL.
+    pub fn with_adaptive_ttls(&self, snapshot: &Snapshot, mut adaptive_ttl: impl FnMut(usize) -> AdaptiveTtl) -> Self {
+        let infos = snapshot.pool_infos().iter().enumerate();
+        let adaptive_ttls: Arc<[AdaptiveTtl]> =
+            infos.map(|(place, info)| info.bounds.map_or(AdaptiveTtl::Declared, |_| adaptive_ttl(place))).collect();
+        let moves = |(_, adaptive_ttl): &(usize, &AdaptiveTtl)| **adaptive_ttl != AdaptiveTtl::Declared;
+        let part = |(place, adaptive_ttl): (usize, &AdaptiveTtl)| {
+            mix(stable_hash(&snapshot.pool_infos()[place].name) ^ (1 + column(*adaptive_ttl) as u64))
+        };
+        let id = adaptive_ttls.iter().enumerate().filter(moves).map(part).fold(0u64, u64::wrapping_add);
+        let by_pool = adaptive_ttls.iter().enumerate().any(|each| moves(&each)).then_some(adaptive_ttls);
+        let mut next = self.clone();
+        next.id = self.id.wrapping_sub(self.adaptive_ttls.id).wrapping_add(id);
+        next.adaptive_ttls = AdaptiveTtls { by_pool, id };
+        next
+    }
+
+    /// The pace of a pool, by its place.
+    pub fn adaptive_ttl(&self, pool: usize) -> AdaptiveTtl {
+        self.adaptive_ttls
+            .by_pool
+            .as_ref()
+            .and_then(|adaptive_ttls| adaptive_ttls.get(pool).copied())
+            .unwrap_or_default()
+    }
+}
+
+impl Snapshot {
+    /// The record sets of a steered name at the pace of its pool.
+    #[inline(never)]
+    pub(crate) fn is_adaptive(&self, number: u32, runtime: &RuntimeState) -> &Steered {
+        let base = &self.steered[number as usize];
+        if !base.is_adaptive {
+            return base;
+        }
+        &self.steered[number as usize + column(runtime.adaptive_ttl(base.pool as usize))]
+    }
+}
+
+/// Where the sets of a pace stand beside the declared ones: see `Pools::steered`.
+const fn column(adaptive_ttl: AdaptiveTtl) -> usize {
+    match adaptive_ttl {
+        AdaptiveTtl::Declared => 0,
+        AdaptiveTtl::Calm => 1,
+        AdaptiveTtl::Risky(_) => 2,
+    }
+}

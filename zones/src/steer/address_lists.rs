@@ -1,0 +1,92 @@
+//! The address lists that a pool can answer with, in the order of their numbers.
+
+use std::net::IpAddr;
+
+use fairway_model::AnswerMode;
+
+use super::{
+    answer::Family,
+    pool::{Member, SteerPool},
+    sets::{Plan, parts},
+};
+
+impl SteerPool {
+    /// Every list of addresses this pool can ever answer in a family; the place in it is the number of a
+    /// [`super::Answer::Set`]. No list is empty, and none has an address twice. At most [`SETS_MAX`] of them.
+    pub fn sets(&self, family: Family) -> Vec<Vec<IpAddr>> {
+        let plan = &self.plans[family as usize];
+        let mut by_rank: Vec<&Member> =
+            self.members.iter().filter(|m| m.address_sets[family as usize].addresses() > 0).collect();
+        by_rank.sort_by_key(|m| m.number);
+        if self.mode == AnswerMode::Cname {
+            by_rank.clear();
+        }
+        let whole = |ranks: &[usize]| union(ranks.iter().flat_map(|r| self.addresses(by_rank[*r].number, family)));
+        let mut sets: Vec<_> = rank_lists(plan).iter().map(|ranks| whole(ranks)).collect();
+        for member in &by_rank {
+            let set = &member.address_sets[family as usize];
+            let addresses: Vec<_> = self.addresses(member.number, family).collect();
+            let part = |mask: u32| (0..).zip(&addresses).filter(|(i, _)| mask >> i & 1 == 1).map(|(_, a)| *a).collect();
+            sets.extend(parts(set).map(|mask| -> Vec<_> { part(mask) }));
+        }
+        for seen in plan.everyone.iter().flat_map(|everyone| &everyone.sets) {
+            let ranks = (0..by_rank.len()).filter(|rank| seen.contains(by_rank[*rank].number));
+            sets.push(whole(&ranks.collect::<Vec<_>>()));
+        }
+        if plan.fallback.is_some() {
+            sets.push(union(self.fallback(family)));
+        }
+        sets
+    }
+}
+
+/// The ranks of each answer of whole members, in the order of their numbers.
+fn rank_lists(plan: &Plan) -> Vec<Vec<usize>> {
+    let members = usize::from(plan.members);
+    let sizes = 1..=usize::from(plan.answers).min(members);
+    if plan.windows {
+        let window = |start, length| (start..start + length).map(|rank| rank % members).collect();
+        return sizes.flat_map(|length| (0..members).map(move |start| window(start, length))).collect();
+    }
+    sizes.flat_map(|size| Colex::new(members, size)).collect()
+}
+
+/// Combinations in colexicographic order: by the largest element, then by the next.
+struct Colex {
+    members: usize,
+    next: Option<Vec<usize>>,
+}
+
+impl Colex {
+    fn new(members: usize, size: usize) -> Self {
+        Self { members, next: (size <= members).then(|| (0..size).collect()) }
+    }
+}
+
+impl Iterator for Colex {
+    type Item = Vec<usize>;
+
+    fn next(&mut self) -> Option<Vec<usize>> {
+        let given = self.next.take()?;
+        let mut after = given.clone();
+        // The first element that can grow without meeting the next one; those before it start again.
+        let grows = (0..after.len()).find(|&i| after[i] + 1 < *after.get(i + 1).unwrap_or(&self.members));
+        if let Some(grows) = grows {
+            after[grows] += 1;
+            (0..grows).for_each(|i| after[i] = i);
+            self.next = Some(after);
+        }
+        Some(given)
+    }
+}
+
+/// The addresses in order, each once: an RRset has no duplicates (RFC 2181 section 5), but two clusters may share one.
+fn union(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+    let mut all = Vec::new();
+    for address in addresses {
+        if !all.contains(&address) {
+            all.push(address);
+        }
+    }
+    all
+}

@@ -1,0 +1,35 @@
+//! Numbers and hashes of probed targets.
+
+use fairway_model::{Target, stable_hash};
+
+/// The place of a target in [`Snapshot::targets`] and in [`RuntimeState`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetIndex(pub u32);
+
+/// What identifies a target, as a number that is equal on every server.
+pub(crate) fn target_hash(target: &Target) -> u64 {
+    stable_hash(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fairway_model::{Check, Monitor, MonitorName, ProbeAddress};
+
+    use super::*;
+
+    fn target(address: &str, port: u16, label: &str) -> Target {
+        Target {
+            address: ProbeAddress::Address(address.parse().unwrap()),
+            monitor: Arc::new(Monitor::new(Check::Tcp { port })),
+            label: MonitorName::new(label).unwrap(),
+        }
+    }
+
+    #[test]
+    fn the_hash_of_a_target_is_what_it_always_was() {
+        assert_eq!(target_hash(&target("192.0.2.1", 443, "a")), 0xb425_c73b_60ec_94e3);
+        assert_eq!(target_hash(&target("2001:db8::1", 443, "a")), 0x85a7_726b_e95a_87c8);
+    }
+}
