@@ -1,6 +1,6 @@
-//! What would happen: scenarios in virtual time, recorded queries against another configuration, and what fails with what.
+//! Tools that predict: a simulator in virtual time, a replay of recorded queries against another configuration, and the impact of failures.
 //!
-//! Nothing here probes, opens a socket or changes a running server. What decides is the server's own code.
+//! Nothing here probes, opens a socket or changes a running server. All decisions are made by the server's own code.
 #![forbid(unsafe_code)]
 
 pub mod impact;

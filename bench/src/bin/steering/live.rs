@@ -1,10 +1,10 @@
-//! One run: caches that ask the running server over UDP, and gateways that carry what was answered.
+//! A run against the real server: caches that query it over UDP, and gateways that carry the demand of the answers.
 //!
-//! Who asks, what happens when, and what is written down are the simulator's; only time, packets and the server are real.
+//! Clients, scenario, traffic and recording are the simulator's. Only time, packets and the server are real.
 
 use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
+    collections::VecDeque,
+    convert::Infallible,
     io,
     path::Path,
     time::{Duration, SystemTime},
@@ -13,7 +13,7 @@ use std::{
 use fairway_api_types::{client::Client, state_wire::NewOverride};
 use fairway_model::Timestamp;
 use fairway_whatif::simulate::{
-    Chance, Drained, Population, Recording, Sample, is_near,
+    Answer, Drain, Next, Population, Queue, Recording, Rng, Traffic,
     scenario::{Event, Scenario},
 };
 use tokio::{
@@ -27,183 +27,144 @@ use crate::{
     server::{self, Kept, Server},
 };
 
-/// The next event. Events at the same time happen in the order of the variants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Next {
-    Happens(usize),
-    Ask(u32, u16),
-    Sample,
-}
-
-/// Messages of other tasks to the run.
-enum News {
-    /// A drain has begun, and when it is said to be over.
-    Drain(Drained),
-    /// The server runs again.
+/// Message of another task to the run.
+enum Message {
+    /// A drain has begun, and the server predicts its end.
+    Drain(Drain),
+    /// The server has restarted.
     Restarted(Box<io::Result<Server>>),
 }
 
-/// A cache of a network, by its last answer.
-#[derive(Clone, Copy, Default)]
-struct Cache {
-    answer: Option<usize>,
-}
-
-/// A question that is not answered yet.
+/// A query without an answer so far.
 #[derive(Clone, Copy)]
-struct Flying {
+struct Pending {
     network: u32,
     cache: u16,
+    /// Number of samples when it was sent.
     sent: u32,
 }
 
-/// Outcome of a run.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// Everything that was measured.
     pub(crate) recording: Recording,
-    /// Questions that had to be asked again.
+    /// Number of queries that were sent again.
     pub(crate) lost: u64,
-    /// Most that this program itself was late: the machine's fault, and nobody's figure.
+    /// Longest delay of this program itself. Figures of a run with a long one are not usable.
     pub(crate) held_up: Duration,
 }
 
-/// Samples a TTL.
-const SAMPLES: u32 = 40;
-/// A question is asked again after this many samples' time.
-const PATIENCE: u32 = 8;
+/// A query is sent again after this many samples, which is a fifth of a TTL.
+const RETRY_AFTER: u32 = 8;
 
-struct World<'a> {
+struct Run<'a> {
     scenario: &'a Scenario,
-    population: Population,
-    chance: Chance,
-    queue: BinaryHeap<Reverse<(Duration, Next)>>,
+    rng: Rng,
+    queue: Queue<Infallible>,
+    traffic: Traffic,
     gateways: Vec<Gateway>,
     drained: Vec<bool>,
-    carried: Vec<f64>,
-    caches: Vec<Vec<Cache>>,
-    near: f64,
-    nearby: f64,
     start: Instant,
     socket: UdpSocket,
-    /// By the ID of the question.
-    flying: Vec<Option<Flying>>,
-    /// IDs in the order they were sent in.
+    /// Queries by their ID.
+    pending: Vec<Option<Pending>>,
+    /// IDs with the number of samples when they were sent, in that order.
     sent: VecDeque<(u16, u32)>,
     next_id: u16,
     samples: u32,
+    /// `None` while the server restarts.
     server: Option<Server>,
-    news: (mpsc::UnboundedSender<News>, mpsc::UnboundedReceiver<News>),
+    sender: mpsc::UnboundedSender<Message>,
+    messages: mpsc::UnboundedReceiver<Message>,
     outcome: Outcome,
 }
 
-/// Plays a scenario, whose times are meant as they stand, once against a server of its own.
-pub(crate) async fn play(program: &Path, scenario: &Scenario, seed: u64) -> io::Result<Outcome> {
+/// Runs a scenario once against a server of its own. The times of the scenario are real times.
+pub(crate) async fn run(program: &Path, scenario: &Scenario, seed: u64) -> io::Result<Outcome> {
     if scenario.pools.len() > 1 || scenario.pools[0].policy != Scenario::default_policy() {
-        return Err(io::Error::other("the scenario has a pool of its own, and only the default one is played live"));
+        return Err(io::Error::other("the scenario has a pool of its own; live runs support the default pool only"));
     }
-    let mut chance = Chance::new(seed);
-    let population = Population::new(scenario, &mut chance);
+    let mut rng = Rng::new(seed);
+    let population = Population::new(scenario, &mut rng);
     if population.networks.len() > server::NETWORKS_MAX {
         return Err(io::Error::other(format!("more than {} networks for a live run", server::NETWORKS_MAX)));
     }
     let mut gateways = Vec::new();
     for _ in &scenario.clusters {
-        gateways.push(Gateway::start(&scenario.reports, chance.bits()).await?);
+        gateways.push(Gateway::start(&scenario.reports, rng.bits()).await?);
     }
     let server = Server::start(program, scenario, &population, &gateways).await?;
     let socket = UdpSocket::bind("127.0.0.1:0").await?;
     socket.connect(server.address).await?;
-    let mut world = World {
-        caches: population.networks.iter().map(|n| vec![Cache::default(); usize::from(n.caches)]).collect(),
+    let (sender, messages) = mpsc::unbounded_channel();
+    let mut run = Run {
+        queue: Queue::new(scenario, &population, &mut rng),
+        traffic: Traffic::new(population, gateways.len()),
         drained: vec![false; gateways.len()],
-        carried: vec![0.0; gateways.len()],
-        queue: BinaryHeap::new(),
-        near: 0.0,
-        nearby: 0.0,
         start: Instant::now(),
-        flying: vec![None; 1 << 16],
+        pending: vec![None; 1 << 16],
         sent: VecDeque::new(),
         next_id: 0,
         samples: 0,
         server: Some(server),
-        news: mpsc::unbounded_channel(),
         outcome: Outcome { recording: Recording::new(scenario), lost: 0, held_up: Duration::ZERO },
+        sender,
+        messages,
         scenario,
-        population,
-        chance,
+        rng,
         gateways,
         socket,
     };
-    world.begin();
-    let played = world.play().await;
-    if let Some(server) = &mut world.server {
+    let result = run.run().await;
+    if let Some(server) = &mut run.server {
         server.stop().await;
     }
-    played.map(|()| world.outcome)
+    result.map(|()| run.outcome)
 }
 
-impl World<'_> {
-    fn begin(&mut self) {
-        let ttl = self.scenario.ttl;
-        for network in 0..self.caches.len() {
-            for cache in 0..self.caches[network].len() {
-                let at = ttl.mul_f64(self.chance.part());
-                self.put(at, Next::Ask(network as u32, cache as u16));
-            }
-        }
-        for (place, (at, _)) in self.scenario.events.iter().enumerate() {
-            self.queue.push(Reverse((*at, Next::Happens(place))));
-        }
-        self.put(ttl / SAMPLES, Next::Sample);
-    }
-
-    fn put(&mut self, at: Duration, next: Next) {
-        self.queue.push(Reverse((at, next)));
-    }
-
-    /// Time since the run began.
+impl Run<'_> {
+    /// Returns the time since the start.
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    async fn play(&mut self) -> io::Result<()> {
+    async fn run(&mut self) -> io::Result<()> {
         let mut packet = [0; 1500];
-        while let Some(Reverse((due, _))) = self.queue.peek().copied() {
-            if due > self.scenario.length {
-                break;
-            }
+        while let Some(due) = self.queue.due()
+            && due <= self.scenario.length
+        {
             tokio::select! {
                 biased;
                 () = sleep_until(self.start + due) => self.catch_up(),
-                news = self.news.1.recv() => self.hear(news)?,
+                message = self.messages.recv() => self.receive(message)?,
                 ready = self.socket.readable() => ready?,
             }
-            // A server that restarts refuses; nobody answers then.
+            // An error means that the server restarts: then there is nothing to receive.
             while let Ok(length) = self.socket.try_recv(&mut packet) {
-                self.answered(&packet[..length]);
+                self.answer(&packet[..length]);
             }
         }
         Ok(())
     }
 
-    /// Does all that is due.
+    /// Does everything that is due.
     fn catch_up(&mut self) {
         let now = self.now();
-        while let Some(Reverse((due, next))) = self.queue.peek().copied()
-            && due <= now
+        while self.queue.due().is_some_and(|due| due <= now)
+            && let Some((due, next)) = self.queue.pop()
         {
-            self.queue.pop();
             self.outcome.held_up = self.outcome.held_up.max(now - due);
             match next {
-                Next::Happens(place) => self.happens(now, self.scenario.events[place].1),
-                Next::Ask(network, cache) => self.ask(network, cache),
+                Next::Event(number) => self.event(now, self.scenario.events[number].1),
+                Next::Query(network, cache) => self.query(network, cache),
+                Next::Server(never) => match never {},
                 Next::Sample => self.sample(due, now),
             }
         }
     }
 
-    fn ask(&mut self, network: u32, cache: u16) {
+    fn query(&mut self, network: u32, cache: u16) {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
         let [a, b, c] = server::network(network);
@@ -211,150 +172,134 @@ impl World<'_> {
         packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, a, b, c]);
         packet[..2].copy_from_slice(&id.to_be_bytes());
         packet[11] = 1;
-        // What cannot be sent is asked again like what was lost.
+        // A query that cannot be sent is repeated like a lost one.
         let _ = self.socket.try_send(&packet);
-        self.flying[usize::from(id)] = Some(Flying { network, cache, sent: self.samples });
+        self.pending[usize::from(id)] = Some(Pending { network, cache, sent: self.samples });
         self.sent.push_back((id, self.samples));
     }
 
-    fn answered(&mut self, packet: &[u8]) {
-        let Some((id, cluster, ttl)) = read(packet) else { return };
-        let Some(Flying { network, cache, .. }) = self.flying[usize::from(id)].take() else { return };
-        let answer = Some(cluster).filter(|cluster| *cluster < self.carried.len());
-        let client = &self.population.networks[network as usize];
-        let part = client.demand / f64::from(client.caches);
-        let former = std::mem::replace(&mut self.caches[network as usize][usize::from(cache)].answer, answer);
-        if former != answer {
-            former.inspect(|place| self.carried[*place] -= part);
-            answer.inspect(|place| self.carried[*place] += part);
-            let order = &self.population.rows[usize::from(client.row)];
-            self.near += part * (is_near(answer, order, 1) - is_near(former, order, 1));
-            self.nearby += part * (is_near(answer, order, 2) - is_near(former, order, 2));
-        }
+    fn answer(&mut self, packet: &[u8]) {
+        let Some((id, cluster, ttl)) = parse(packet) else { return };
+        let Some(Pending { network, cache, .. }) = self.pending[usize::from(id)].take() else { return };
+        let answer: Answer = Some(cluster).filter(|cluster| *cluster < self.gateways.len()).into_iter().collect();
+        let previous = self.traffic.answer(network, cache, answer);
+        let could_stay = previous.is_usable(|cluster| self.is_up(cluster));
+        self.outcome.recording.count_answer(could_stay && previous != answer);
         let declared = self.scenario.ttl.as_secs_f64();
-        // Caches that keep answers longer, or ask early, also start from the TTL of the answer.
-        let pause = client.gap * f64::from(ttl) / declared + self.chance.wait(0.01 * declared);
-        let stays = former.is_some_and(|place| self.could_stay(place));
-        self.outcome.recording.answered(stays && former != answer);
-        self.put(self.now() + Duration::from_secs_f64(pause), Next::Ask(network, cache));
+        let gap = self.traffic.population().networks[network as usize].gap;
+        // Caches that keep answers longer, or query early, do so relative to the TTL of the answer.
+        let pause = gap * f64::from(ttl) / declared + self.rng.exponential(0.01 * declared);
+        self.queue.push(self.now() + Duration::from_secs_f64(pause), Next::Query(network, cache));
     }
 
-    fn could_stay(&self, cluster: usize) -> bool {
-        let mood = self.gateways[cluster].mood();
-        mood.serves && !mood.cut_off && !self.drained[cluster]
+    /// True if the server could answer with this cluster.
+    fn is_up(&self, cluster: usize) -> bool {
+        self.traffic.serves(cluster) && !self.gateways[cluster].state().is_cut_off && !self.drained[cluster]
     }
 
     fn sample(&mut self, due: Duration, now: Duration) {
         self.samples += 1;
-        let mut loads = Vec::new();
-        for (place, gateway) in self.gateways.iter().enumerate() {
-            let mut mood = gateway.mood();
-            mood.carries(self.carried[place], std::time::Instant::now());
-            let load = self.carried[place] / self.scenario.clusters[place].capacity as f64;
-            loads.push(if mood.serves { load } else { 0.0 });
+        let carried = self.traffic.carried();
+        for (gateway, carried) in self.gateways.iter().zip(carried) {
+            gateway.state().set_carried(*carried, std::time::Instant::now());
         }
-        let drains: Vec<_> = self.carried.iter().zip(&self.drained).map(|(c, drained)| drained.then_some(*c)).collect();
-        let dead = self.carried.iter().zip(&self.gateways).filter(|(_, gateway)| !gateway.mood().serves);
-        let lost = dead.map(|(carried, _)| carried.max(0.0)).sum();
-        let (near, nearby) = (self.near, self.nearby);
-        self.outcome.recording.sample(Sample { at: now, loads, near, nearby, lost, slower: 0.0 }, &drains);
-        self.put(due + self.scenario.ttl / SAMPLES, Next::Sample);
-        self.ask_again();
+        let drained: Vec<_> = carried.iter().zip(&self.drained).map(|(carried, is)| is.then_some(*carried)).collect();
+        self.outcome.recording.add(self.traffic.sample(self.scenario, now), &drained);
+        self.queue.push(due + self.scenario.sample_period(), Next::Sample);
+        self.retry();
     }
 
-    /// Asks again what was not answered in time.
-    fn ask_again(&mut self) {
+    /// Sends queries again that were not answered in time.
+    fn retry(&mut self) {
         while let Some((id, sent)) = self.sent.front().copied()
-            && sent + PATIENCE <= self.samples
+            && sent + RETRY_AFTER <= self.samples
         {
             self.sent.pop_front();
-            let flying = &mut self.flying[usize::from(id)];
-            if let Some(lost) = flying.take_if(|flying| flying.sent == sent) {
+            let pending = &mut self.pending[usize::from(id)];
+            if let Some(lost) = pending.take_if(|pending| pending.sent == sent) {
                 self.outcome.lost += 1;
-                self.ask(lost.network, lost.cache);
+                self.query(lost.network, lost.cache);
             }
         }
     }
 
-    fn happens(&mut self, now: Duration, event: Event) {
+    fn event(&mut self, now: Duration, event: Event) {
         match event {
-            Event::Dies(place) => self.gateways[place].mood().serves = false,
-            Event::Returns(place) => self.gateways[place].mood().serves = true,
-            Event::Demand(place, offered) => self.demand(place, offered),
-            Event::ReportsLost => self.gateways.iter().for_each(|gateway| gateway.mood().silent = true),
-            Event::ReportsBack => self.gateways.iter().for_each(|gateway| gateway.mood().silent = false),
-            Event::Lies(place) => self.gateways[place].mood().lies = true,
-            Event::Honest(place) => self.gateways[place].mood().lies = false,
-            Event::Partition(place) => self.gateways[place].mood().cut_off = true,
-            Event::Heal(place) => self.gateways[place].mood().cut_off = false,
-            Event::Drain(place) => self.drain(now, place),
-            Event::Undrain(place) => self.undrain(place),
+            Event::Dies(cluster) => self.set_serving(cluster, false),
+            Event::Returns(cluster) => self.set_serving(cluster, true),
+            Event::Demand(cluster, offered) => {
+                let demand = offered * self.scenario.capacity();
+                self.traffic.set_demand(cluster, demand);
+                self.outcome.recording.demand = demand;
+            }
+            Event::ReportsLost => self.set_silent(true),
+            Event::ReportsBack => self.set_silent(false),
+            Event::Lies(cluster) => self.gateways[cluster].state().lies = true,
+            Event::Honest(cluster) => self.gateways[cluster].state().lies = false,
+            Event::Partition(cluster) => self.gateways[cluster].state().is_cut_off = true,
+            Event::Heal(cluster) => self.gateways[cluster].state().is_cut_off = false,
+            Event::Drain(cluster) => self.drain(now, cluster),
+            Event::Undrain(cluster) => self.undrain(cluster),
             Event::Restart => self.restart(Kept::State),
             Event::RestartBlank => self.restart(Kept::Nothing),
-            // Such scenarios are refused.
+            // Scenarios with these events are rejected before the run.
             Event::Pool(_) | Event::Measured(_) => {}
         }
     }
 
-    /// The demand near one cluster grows or shrinks, so that the whole is what is offered.
-    fn demand(&mut self, place: usize, offered: f64) {
-        let capacity: f64 = self.scenario.clusters.iter().map(|c| c.capacity as f64).sum();
-        let factor = self.population.growth(place, offered * capacity);
-        for (network, caches) in self.population.networks.iter_mut().zip(&self.caches) {
-            if network.home != place {
-                continue;
-            }
-            let more = network.grow(factor);
-            for answer in caches.iter().filter_map(|cache| cache.answer) {
-                self.carried[answer] += more;
-                let order = &self.population.rows[usize::from(network.row)];
-                self.near += more * is_near(Some(answer), order, 1);
-                self.nearby += more * is_near(Some(answer), order, 2);
-            }
+    fn set_serving(&mut self, cluster: usize, serves: bool) {
+        self.gateways[cluster].state().serves = serves;
+        self.traffic.set_serving(cluster, serves);
+    }
+
+    fn set_silent(&self, is_silent: bool) {
+        for gateway in &self.gateways {
+            gateway.state().is_silent = is_silent;
         }
-        self.outcome.recording.whole = offered * capacity;
     }
 
     fn restart(&mut self, kept: Kept) {
-        let (Some(mut server), news) = (self.server.take(), self.news.0.clone()) else { return };
+        let Some(mut server) = self.server.take() else { return };
+        let sender = self.sender.clone();
         tokio::spawn(async move {
             let restarted = server.restart(kept).await.map(|()| server);
-            let _ = news.send(News::Restarted(Box::new(restarted)));
+            let _ = sender.send(Message::Restarted(Box::new(restarted)));
         });
     }
 
-    fn drain(&mut self, now: Duration, place: usize) {
-        self.drained[place] = true;
-        let (Some(client), news) = (self.server.as_ref().map(Server::client), self.news.0.clone()) else { return };
-        let (scope, start) = (self.scenario.clusters[place].name.as_str().to_owned(), self.start);
+    fn drain(&mut self, now: Duration, cluster: usize) {
+        self.drained[cluster] = true;
+        let Some(client) = self.server.as_ref().map(Server::client) else { return };
+        let (sender, start) = (self.sender.clone(), self.start);
+        let scope = self.scenario.clusters[cluster].name.as_str().to_owned();
         let new =
             NewOverride { scope: scope.clone(), action: "drain".to_owned(), reason: "test".to_owned(), for_secs: 3600 };
         tokio::spawn(async move {
             if client.add_override(&new).await.is_ok()
                 && let Some(left) = drain_left(&client, &scope).await
             {
-                let stated = start.elapsed() + left;
-                let _ = news.send(News::Drain(Drained { place, at: now, stated, over: None }));
+                let predicted = start.elapsed() + left;
+                let _ = sender.send(Message::Drain(Drain { cluster, at: now, predicted, end: None }));
             }
         });
     }
 
-    fn undrain(&mut self, place: usize) {
-        self.drained[place] = false;
+    fn undrain(&mut self, cluster: usize) {
+        self.drained[cluster] = false;
         let Some(client) = self.server.as_ref().map(Server::client) else { return };
         tokio::spawn(async move {
-            for forced in client.state().await.map(|state| state.overrides).unwrap_or_default() {
-                if let Some(id) = forced.id {
+            for existing in client.state().await.map(|state| state.overrides).unwrap_or_default() {
+                if let Some(id) = existing.id {
                     let _ = client.remove_override(&id).await;
                 }
             }
         });
     }
 
-    fn hear(&mut self, news: Option<News>) -> io::Result<()> {
-        match news {
-            Some(News::Restarted(server)) => self.server = Some((*server)?),
-            Some(News::Drain(drained)) => self.outcome.recording.drained.push(drained),
+    fn receive(&mut self, message: Option<Message>) -> io::Result<()> {
+        match message {
+            Some(Message::Restarted(server)) => self.server = Some((*server)?),
+            Some(Message::Drain(drain)) => self.outcome.recording.drains.push(drain),
             None => {}
         }
         Ok(())
@@ -363,7 +308,7 @@ impl World<'_> {
 
 /// Returns how long the drain of a cluster will take, as the server states it; `None` if it does not within a second.
 async fn drain_left(client: &Client, cluster: &str) -> Option<Duration> {
-    // While it decides who takes the clients, it does not say.
+    // The server computes it only after it has decided which clusters take the clients.
     for _ in 0..20 {
         let state = client.state().await.ok()?;
         let drain = state.clusters.iter().find(|state| state.name == cluster)?.drain.as_ref();
@@ -375,8 +320,8 @@ async fn drain_left(client: &Client, cluster: &str) -> Option<Duration> {
     None
 }
 
-/// ID, cluster and TTL of an answer; none if it is no answer with an address of a cluster.
-fn read(packet: &[u8]) -> Option<(u16, usize, u32)> {
+/// Returns ID, cluster and TTL of an answer; `None` without an address of a cluster.
+fn parse(packet: &[u8]) -> Option<(u16, usize, u32)> {
     let id = u16::from_be_bytes([*packet.first()?, *packet.get(1)?]);
     let begin = fairway_bench::question(server::NAME, 1).len();
     // Owner (a pointer), type, class, TTL, length, address.

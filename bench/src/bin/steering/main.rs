@@ -1,5 +1,5 @@
-//! Plays the scenarios of `bench/scenarios` against the running server, in scaled time, and in the simulator; prints both
-//! beside the marks. `bench/steering` builds what is needed and calls it.
+//! Runs the scenarios of `bench/scenarios` against the real server, in scaled time, and in the simulator. Prints the figures of both next
+//! to the goals. `bench/steering` builds what is needed and calls it.
 
 mod gateway;
 mod live;
@@ -18,7 +18,7 @@ use std::{
 use clap::Parser;
 use fairway_whatif::simulate::{
     self, Recording, Runs,
-    scenario::{Mark, Scenario},
+    scenario::{Goal, Scenario},
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -28,7 +28,7 @@ use tokio::{
 
 use crate::live::Outcome;
 
-/// Compares steering with its goals, on the running server and in the simulator. Exit status 1 if a goal is missed.
+/// Compares steering with its goals, on the real server and in the simulator. Exit status 1 if a goal is missed.
 #[derive(Parser)]
 struct Options {
     /// Scenarios.
@@ -49,7 +49,7 @@ struct Options {
     /// Live runs at once.
     #[arg(long, default_value_t = 6)]
     at_once: usize,
-    /// The running server only.
+    /// The real server only.
     #[arg(long, conflicts_with = "simulated")]
     live: bool,
     /// The simulator only.
@@ -67,16 +67,16 @@ struct Options {
 }
 
 /// A scenario and its results.
-struct Played {
+struct ScenarioRuns {
     name: String,
     scenario: Scenario,
     live: Option<Runs>,
     simulated: Option<Runs>,
 }
 
-/// Figures about all live runs together.
+/// Quality of all live runs together.
 #[derive(Default)]
-struct Conduct {
+struct LiveQuality {
     lost: u64,
     held_up: Vec<Duration>,
     failures: Vec<String>,
@@ -88,7 +88,7 @@ async fn main() -> io::Result<ExitCode> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
         status = run(&options) => status,
-        // What was started ends with what is dropped here.
+        // Dropping the other branch ends the servers.
         _ = interrupt.recv() => Ok(ExitCode::from(130)),
         _ = terminate.recv() => Ok(ExitCode::from(143)),
     }
@@ -103,46 +103,47 @@ async fn run(options: &Options) -> io::Result<ExitCode> {
             if !options.seeds.is_empty() {
                 scenario.seeds.clone_from(&options.seeds);
             }
-            all.push(Played { name, scenario, live: None, simulated: None });
+            all.push(ScenarioRuns { name, scenario, live: None, simulated: None });
         }
     }
-    let mut conduct = Conduct::default();
-    // First what takes the whole processor, then what must not be held up.
+    let mut quality = LiveQuality::default();
+    // The simulator first, since it takes the whole processor, and live runs must not be delayed.
     if !options.live {
         all = tokio::task::spawn_blocking(|| simulated(all)).await?;
     }
     if !options.simulated {
-        live(options, &mut all, &mut conduct).await?;
+        live(options, &mut all, &mut quality).await?;
     }
-    let text = table::text(&all, &conduct, options.ttl);
+    let text = table::text(&all, &quality, options.ttl);
     io::stdout().write_all(text.as_bytes())?;
     if let Some(out) = &options.out {
         fs::write(out, format!("{}\n{text}", options.head))?;
     }
-    let holds = all.iter().all(|played| [&played.live, &played.simulated].into_iter().flatten().all(Runs::hold));
-    Ok(if holds && conduct.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let all_runs = all.iter().flat_map(|runs| [&runs.live, &runs.simulated]).flatten();
+    let is_reached = all_runs.into_iter().all(Runs::reach_all_goals);
+    Ok(if is_reached && quality.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Plays everything in the simulator, one after the other.
-fn simulated(mut all: Vec<Played>) -> Vec<Played> {
-    for played in &mut all {
-        played.simulated = Some(Runs::play(&played.scenario, &played.scenario.seeds));
+/// Runs all scenarios in the simulator, one after the other.
+fn simulated(mut all: Vec<ScenarioRuns>) -> Vec<ScenarioRuns> {
+    for runs in &mut all {
+        runs.simulated = Some(Runs::of_seeds(&runs.scenario, &runs.scenario.seeds));
     }
     all
 }
 
-/// Plays everything against servers, some runs at once.
-async fn live(options: &Options, all: &mut [Played], conduct: &mut Conduct) -> io::Result<()> {
+/// Runs all scenarios against real servers, several at once.
+async fn live(options: &Options, all: &mut [ScenarioRuns], quality: &mut LiveQuality) -> io::Result<()> {
     let ttl = Duration::from_secs(options.ttl);
-    let places = Arc::new(Semaphore::new(options.at_once.max(1)));
+    let slots = Arc::new(Semaphore::new(options.at_once.max(1)));
     let mut runs: JoinSet<(usize, u64, io::Result<Outcome>)> = JoinSet::new();
-    for (number, played) in all.iter().enumerate() {
-        let scenario = Arc::new(scaled(&played.scenario, ttl));
-        for seed in played.scenario.seeds.clone() {
-            let (scenario, places, program) = (Arc::clone(&scenario), Arc::clone(&places), options.server.clone());
+    for (number, of_scenario) in all.iter().enumerate() {
+        let scenario = Arc::new(scaled(&of_scenario.scenario, ttl));
+        for seed in of_scenario.scenario.seeds.clone() {
+            let (scenario, slots, program) = (Arc::clone(&scenario), Arc::clone(&slots), options.server.clone());
             runs.spawn(async move {
-                let _place = places.acquire().await;
-                (number, seed, live::play(&program, &scenario, seed).await)
+                let _slot = slots.acquire().await;
+                (number, seed, live::run(&program, &scenario, seed).await)
             });
         }
     }
@@ -151,27 +152,27 @@ async fn live(options: &Options, all: &mut [Played], conduct: &mut Conduct) -> i
         let (number, seed, outcome) = ended?;
         match outcome {
             Ok(outcome) => {
-                conduct.lost += outcome.lost;
-                conduct.held_up.push(outcome.held_up);
+                quality.lost += outcome.lost;
+                quality.held_up.push(outcome.held_up);
                 eprintln!("steering: {} seed {seed}: done, {} runs left", all[number].name, runs.len());
                 recordings[number].push((seed, outcome.recording));
             }
-            Err(error) => conduct.failures.push(format!("{} seed {seed}: {error}", all[number].name)),
+            Err(error) => quality.failures.push(format!("{} seed {seed}: {error}", all[number].name)),
         }
     }
-    for (played, mut recordings) in all.iter_mut().zip(recordings) {
+    for (of_scenario, mut recordings) in all.iter_mut().zip(recordings) {
         recordings.sort_by_key(|(seed, _)| *seed);
-        let scenario = scaled(&played.scenario, ttl);
+        let scenario = scaled(&of_scenario.scenario, ttl);
         if let (Some(folder), Some((seed, recording))) = (&options.svg, recordings.first()) {
             let picture = simulate::draw(&scenario, recording, *seed);
-            fs::write(folder.join(&played.name).with_extension("svg"), picture)?;
+            fs::write(folder.join(&of_scenario.name).with_extension("svg"), picture)?;
         }
-        played.live = Some(Runs::judge(&scenario, recordings));
+        of_scenario.live = Some(Runs::of_recordings(&scenario, recordings));
     }
     Ok(())
 }
 
-/// The same in another TTL.
+/// Returns the scenario with another TTL. All other times keep their ratio to it.
 fn scaled(scenario: &Scenario, ttl: Duration) -> Scenario {
     let factor = ttl.as_secs_f64() / scenario.ttl.as_secs_f64();
     let time = |time: Duration| time.mul_f64(factor);
@@ -180,7 +181,11 @@ fn scaled(scenario: &Scenario, ttl: Duration) -> Scenario {
     for span in [&mut scaled.length, &mut scaled.reports.every, &mut scaled.reports.late, &mut scaled.probes.period] {
         *span = time(*span);
     }
-    scaled.events.iter_mut().for_each(|(at, _)| *at = time(*at));
-    scaled.marks.iter_mut().for_each(|mark| *mark = Mark { from: time(mark.from), to: time(mark.to), ..mark.clone() });
+    for (at, _) in &mut scaled.events {
+        *at = time(*at);
+    }
+    for goal in &mut scaled.goals {
+        *goal = Goal { from: time(goal.from), to: time(goal.to), ..goal.clone() };
+    }
     scaled
 }

@@ -1,4 +1,4 @@
-//! The server under judgement: its configuration, made of a scenario, and its process.
+//! The real server: its process, and its configuration for a scenario.
 
 use std::{
     fs::{self, File},
@@ -22,26 +22,26 @@ use crate::gateway::Gateway;
 
 /// The steered name.
 pub(crate) const NAME: &str = "shop.live.test";
-/// Longest time for a start or an end.
+/// Longest time for a start or a stop.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The address that stands for a cluster in answers.
+/// Returns the address of a cluster in answers (TEST-NET-1, RFC 5737).
 pub(crate) fn address(cluster: usize) -> Ipv4Addr {
     Ipv4Addr::new(192, 0, 2, cluster as u8 + 1)
 }
 
-/// The first three octets of a client network, by its number.
+/// Returns the first three octets of a client network.
 pub(crate) const fn network(number: u32) -> [u8; 3] {
     [10, (number >> 8) as u8, number as u8]
 }
 
-/// Networks that there is room for.
+/// Largest number of client networks.
 pub(crate) const NETWORKS_MAX: usize = 1 << 16;
 
 /// A server with a folder of its own.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Address that it answers at.
+    /// Address for DNS.
     pub(crate) address: SocketAddr,
     program: PathBuf,
     folder: TempDir,
@@ -49,7 +49,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it and waits until it answers.
+    /// Starts a server, and waits until it answers.
     pub(crate) async fn start(
         program: &Path,
         scenario: &Scenario,
@@ -64,12 +64,12 @@ impl Server {
         Ok(server)
     }
 
-    /// A client of its control socket.
+    /// Returns a client of its control socket.
     pub(crate) fn client(&self) -> Client {
         Client::new(Reach::of_data_dir(&self.data()))
     }
 
-    /// Ends it and starts it again, with what it kept or with nothing.
+    /// Restarts it, with or without its state.
     pub(crate) async fn restart(&mut self, kept: Kept) -> io::Result<()> {
         self.stop().await;
         if kept == Kept::Nothing {
@@ -78,7 +78,7 @@ impl Server {
         self.run().await
     }
 
-    /// Ends it as a service manager does.
+    /// Stops it in good order; kills it after [`LIMIT`].
     pub(crate) async fn stop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         let is_stopping = self.client().stop().await.is_ok();
@@ -104,7 +104,7 @@ impl Server {
         loop {
             if let Some(status) = child.try_wait()? {
                 let log = fs::read_to_string(&log).unwrap_or_default();
-                return Err(io::Error::other(format!("the server ended at its start, {status}:\n{log}")));
+                return Err(io::Error::other(format!("the server ended during its start, {status}:\n{log}")));
             }
             if Instant::now() > end {
                 return Err(io::Error::other(format!("the server does not answer within {LIMIT:?}")));
@@ -128,7 +128,7 @@ pub(crate) enum Kept {
     Nothing,
 }
 
-/// An address whose port is free for UDP and for TCP.
+/// Returns an address whose port is free for UDP and TCP.
 fn free_address() -> io::Result<SocketAddr> {
     for _ in 0..100 {
         let stream = TcpListener::bind("127.0.0.1:0")?;
@@ -140,11 +140,12 @@ fn free_address() -> io::Result<SocketAddr> {
     Err(io::ErrorKind::AddrInUse.into())
 }
 
-/// Degrees north and east.
+/// Returns latitude and longitude in degrees.
 fn degrees(at: Coordinates) -> (f64, f64) {
     (f64::from(at.latitude()) / 1e6, f64::from(at.longitude()) / 1e6)
 }
 
+/// Returns the configuration of a server for a scenario.
 fn config(scenario: &Scenario, population: &Population, gateways: &[Gateway], address: SocketAddr) -> String {
     let millis = |duration: Duration| format!("{}ms", duration.as_millis().max(50));
     let (every, probes) = (scenario.reports.every, &scenario.probes);
@@ -185,19 +186,19 @@ fn config(scenario: &Scenario, population: &Population, gateways: &[Gateway], ad
 #[cfg(test)]
 mod tests {
     use fairway_config::Source;
-    use fairway_whatif::simulate::{self, Chance};
+    use fairway_whatif::simulate::{self, Rng};
 
     use super::*;
 
     #[tokio::test]
-    async fn every_scenario_makes_a_configuration_without_a_fault() {
+    async fn configuration_of_every_scenario_is_valid() {
         let folder = TempDir::new().unwrap();
         let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
         let paths = fs::read_dir(scenarios).unwrap().map(|entry| entry.unwrap().path());
-        // Those of the policies, in a folder of their own, are for the simulator alone.
+        // The scenarios of policies, in a subfolder, are for the simulator only.
         for path in paths.filter(|path| path.is_file()) {
             let scenario = simulate::read_file(&path).unwrap();
-            let population = Population::new(&scenario, &mut Chance::new(1));
+            let population = Population::new(&scenario, &mut Rng::new(1));
             let mut gateways = Vec::new();
             for _ in &scenario.clusters {
                 gateways.push(Gateway::start(&scenario.reports, 1).await.unwrap());
@@ -205,13 +206,13 @@ mod tests {
             let text = config(&scenario, &population, &gateways, "127.0.0.1:5300".parse().unwrap());
             let file = folder.path().join("fairway.yaml");
             fs::write(&file, text).unwrap();
-            let faults = fairway_config::check(&Source::Path(file), &|_| None);
-            assert!(faults.is_empty(), "{}: {faults:?}", path.display());
+            let errors = fairway_config::check(&Source::Path(file), &|_| None);
+            assert!(errors.is_empty(), "{}: {errors:?}", path.display());
         }
     }
 
     #[test]
-    fn networks_of_clients_are_distinct() {
+    fn client_networks_are_distinct() {
         assert_eq!(
             [network(0), network(255), network(256), network(65_535)],
             [[10, 0, 0], [10, 0, 255], [10, 1, 0], [10, 255, 255]]

@@ -1,77 +1,77 @@
-//! The table: each mark with what live runs and simulated ones reached, and how far the simulator is from the live runs.
+//! The table of results: each goal with the figures of live and simulated runs, and the difference between simulator and live runs.
 
 use std::{fmt::Write as _, time::Duration};
 
 use fairway_whatif::simulate::{
-    Reached, Runs,
-    scenario::{Figure, Mark, Scenario},
+    GoalResult, Runs,
+    scenario::{Figure, Goal, Scenario},
 };
 
-use crate::{Conduct, Played};
+use crate::{LiveQuality, ScenarioRuns};
 
-/// Largest difference between the simulator's median peak and the live one.
-const APART_MAX: f64 = 0.10;
-/// Part of a TTL that this program may be late without the figures being worth less.
+/// Largest accepted difference between the median peaks of simulator and live runs.
+const DIFFERENCE_MAX: f64 = 0.10;
+/// Part of a TTL that this program may be late. Later figures are not usable.
 const LATE_MAX: f64 = 0.1;
 
-/// The whole page, in Markdown.
-pub(crate) fn text(all: &[Played], conduct: &Conduct, ttl: u64) -> String {
+/// Returns the tables in Markdown.
+pub(crate) fn text(all: &[ScenarioRuns], quality: &LiveQuality, ttl: u64) -> String {
     let mut text = String::from(
-        "| scenario | figure | TTLs | asked | live worst (seed) | live median | simulated worst | median | |\n\
+        "| scenario | figure | TTLs | goal | live worst (seed) | live median | simulated worst | median | |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
-    for played in all {
-        for (place, mark) in played.scenario.marks.iter().enumerate() {
-            text += &row(played, place, mark);
+    for runs in all {
+        for (number, goal) in runs.scenario.goals.iter().enumerate() {
+            text += &row(runs, number, goal);
         }
     }
     text +=
-        "\n| scenario | p99 of the second half: live median | simulated median | apart | |\n|---|---|---|---|---|\n";
-    for played in all {
-        text += &peaks(played);
+        "\n| scenario | p99 of the second half: live median | simulated median | difference | |\n|---|---|---|---|---|\n";
+    for runs in all {
+        text += &peaks(runs);
     }
-    text += &conduct_of(conduct, ttl);
+    text += &quality_text(quality, ttl);
     text
 }
 
-fn row(played: &Played, place: usize, mark: &Mark) -> String {
-    let ttls = |at: Duration| at.as_secs_f64() / played.scenario.ttl.as_secs_f64();
-    let reached = |runs: &Option<Runs>| runs.as_ref().map(|runs| runs.marks[place].clone());
-    let (live, simulated) = (reached(&played.live), reached(&played.simulated));
-    let worst = |reached: &Option<Reached>| {
-        let worst = |reached: &Reached| format!("{} ({})", value(reached.worst), reached.seed);
-        reached.as_ref().map_or_else(String::new, worst)
+fn row(runs: &ScenarioRuns, number: usize, goal: &Goal) -> String {
+    let ttls = |at: Duration| at.as_secs_f64() / runs.scenario.ttl.as_secs_f64();
+    let result = |runs: &Option<Runs>| runs.as_ref().map(|runs| runs.goals[number].clone());
+    let (live, simulated) = (result(&runs.live), result(&runs.simulated));
+    let worst = |result: &Option<GoalResult>| {
+        let worst = |result: &GoalResult| format!("{} ({})", value(result.worst), result.seed);
+        result.as_ref().map_or_else(String::new, worst)
     };
     let median = |runs: &Option<Runs>| {
         let median = |runs: &Runs| {
-            let mark = &runs.marks[place].mark;
-            value(median(runs, mark.figure, mark.from, mark.to))
+            let goal = &runs.goals[number].goal;
+            value(median(runs, goal.figure, goal.from, goal.to))
         };
         runs.as_ref().map_or_else(String::new, median)
     };
-    let holds = [&live, &simulated].map(|reached| reached.as_ref().is_none_or(Reached::holds));
-    let result = match holds {
+    let is_reached = [&live, &simulated].map(|result| result.as_ref().is_none_or(GoalResult::is_reached));
+    let verb = match is_reached {
         [true, true] => "reached",
         [false, true] => "**missed live**",
         [true, false] => "**missed simulated**",
         [false, false] => "**missed**",
     };
     format!(
-        "| {} | {} | {:.0}–{:.0} | {} | {} | {} | {} | {} | {result} |\n",
-        played.name,
-        mark.figure.shown(&played.scenario),
-        ttls(mark.from),
-        ttls(mark.to),
-        asked(mark),
+        "| {} | {} | {:.0}–{:.0} | {} | {} | {} | {} | {} | {verb} |\n",
+        runs.name,
+        goal.figure.label(&runs.scenario),
+        ttls(goal.from),
+        ttls(goal.to),
+        range(goal),
         worst(&live),
-        median(&played.live),
+        median(&runs.live),
         worst(&simulated),
-        median(&played.simulated),
+        median(&runs.simulated),
     )
 }
 
-fn asked(mark: &Mark) -> String {
-    let (least, most) = (*mark.within.start(), *mark.within.end());
+fn range(goal: &Goal) -> String {
+    let (least, most) = (*goal.within.start(), *goal.within.end());
     match (least.is_finite(), most.is_finite()) {
         (true, true) => format!("{least} to {most}"),
         (true, false) => format!("≥ {least}"),
@@ -83,7 +83,7 @@ fn value(value: Option<f64>) -> String {
     value.map_or_else(|| "none".to_owned(), |value| format!("{value:.3}"))
 }
 
-/// The middle one of all seeds; none where a run has no such figure.
+/// Returns the median over all seeds; `None` if a run has no such figure.
 fn median(runs: &Runs, figure: Figure, from: Duration, to: Duration) -> Option<f64> {
     let values = runs.recordings.iter().map(|(_, recording)| recording.figure(figure, from, to));
     let mut values: Vec<f64> = values.collect::<Option<_>>()?;
@@ -92,38 +92,38 @@ fn median(runs: &Runs, figure: Figure, from: Duration, to: Duration) -> Option<f
     Some((low + high) / 2.0)
 }
 
-fn peaks(played: &Played) -> String {
+fn peaks(runs: &ScenarioRuns) -> String {
     let peak = |runs: &Option<Runs>, length: Duration| {
         runs.as_ref().and_then(|runs| median(runs, Figure::Peak, length / 2, length))
     };
-    // Live runs take their own time: the whole of it is long enough for both.
+    // Live runs have other times than the scenario, since they are scaled.
     let length = |runs: &Option<Runs>, scenario: &Scenario| {
         let last = runs.as_ref().and_then(|runs| runs.recordings.first()?.1.samples.last().map(|sample| sample.at));
         last.unwrap_or(scenario.length)
     };
-    let live = peak(&played.live, length(&played.live, &played.scenario));
-    let simulated = peak(&played.simulated, played.scenario.length);
-    let apart = live.zip(simulated).map(|(live, simulated)| (live - simulated).abs());
-    let result = apart.map_or("", |apart| if apart <= APART_MAX { "reached" } else { "**missed**" });
-    format!("| {} | {} | {} | {} | {result} |\n", played.name, value(live), value(simulated), value(apart))
+    let live = peak(&runs.live, length(&runs.live, &runs.scenario));
+    let simulated = peak(&runs.simulated, runs.scenario.length);
+    let difference = live.zip(simulated).map(|(live, simulated)| (live - simulated).abs());
+    let result = difference.map_or("", |difference| if difference <= DIFFERENCE_MAX { "reached" } else { "**missed**" });
+    format!("| {} | {} | {} | {} | {result} |\n", runs.name, value(live), value(simulated), value(difference))
 }
 
 /// Returns lines that show if the live figures are usable.
-fn conduct_of(conduct: &Conduct, ttl: u64) -> String {
+fn quality_text(quality: &LiveQuality, ttl: u64) -> String {
     let mut text = String::new();
-    if let Some(most) = conduct.held_up.iter().max() {
+    if let Some(most) = quality.held_up.iter().max() {
         let limit = Duration::from_secs(ttl).mul_f64(LATE_MAX);
-        let late = conduct.held_up.iter().filter(|held_up| **held_up > limit).count();
+        let late = quality.held_up.iter().filter(|held_up| **held_up > limit).count();
         let _ = writeln!(
             text,
-            "\nTTL {ttl} s live. Of {} live runs {late} were held up by the machine for over {limit:?} (at most {most:?}); \
-             {} questions were asked again.",
-            conduct.held_up.len(),
-            conduct.lost,
+            "\nTTL {ttl} s live. Of {} live runs {late} were delayed by the machine for over {limit:?} (at most {most:?}); \
+             {} queries were sent again.",
+            quality.held_up.len(),
+            quality.lost,
         );
     }
-    for failure in &conduct.failures {
-        let _ = writeln!(text, "\n**Not played**: {failure}");
+    for failure in &quality.failures {
+        let _ = writeln!(text, "\n**Failed**: {failure}");
     }
     text
 }

@@ -1,24 +1,24 @@
-//! What was found, as it is printed and as JSON.
+//! The report of an assessment, as printed and as JSON.
 
 use serde::Serialize;
 
-/// What was found.
+/// Report of an assessment.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Whether there was a configuration to compare with.
+    /// True if there was a configuration to compare with.
     pub compared: bool,
     /// Rules that do not hold.
     pub findings: Vec<Finding>,
-    /// Rules that did not hold before, and do now.
-    pub mended: Vec<Finding>,
-    /// What a failure leaves of all capacity.
+    /// Violations of the configuration before that are fixed now.
+    pub fixed: Vec<Finding>,
+    /// Capacity after a failure.
     pub capacity: CapacityReport,
-    /// Each pool that answers names.
+    /// Pools that answer names.
     pub pools: Vec<PoolImpact>,
-    /// Names that come, go, or get another pool.
+    /// Names that are added, removed, or answered by another pool.
     pub names: NamesReport,
-    /// Pools that answered names before.
+    /// Pools that answered names before and no longer do.
     pub pools_removed: Vec<String>,
 }
 
@@ -26,117 +26,117 @@ pub struct Report {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The rule that applies.
+    /// The rule.
     pub rule: Rule,
-    /// How serious it is.
+    /// The severity.
     pub severity: Severity,
-    /// Only where there was a configuration to compare with.
+    /// Comparison with the configuration before; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Since>,
-    /// The pool; none where it is about all of them.
+    /// The pool; `None` if the rule is about all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// What fails, or what is at fault: a cluster, a region.
+    /// The failing cluster or region, or the member concerned.
     pub subject: String,
-    /// For people.
+    /// Description for people.
     pub what: String,
 }
 
-/// What is held against a configuration.
+/// Rule for a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Rule {
     /// Every client network keeps a live cluster when any one is down.
     Clusters,
-    /// And when all of a region are.
+    /// Every client network keeps a live cluster when all of any one region are down.
     Regions,
-    /// Nobody carries more than its capacity when any one cluster is down.
+    /// No cluster exceeds its capacity when any other one is down.
     Capacity,
-    /// Every member can be given to somebody.
+    /// Every member is answered to some client.
     Unreachable,
-    /// Caches forget a cluster within the time for a drain.
+    /// Caches drop the answers of a cluster within the time for a drain.
     Ttl,
 }
 
-/// Whether a finding fails the check.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// It does.
+    /// The check fails.
     Error,
-    /// Only with `--strict`.
+    /// The check fails with `--strict` only.
     Warning,
 }
 
-/// How a finding stands to the configuration before.
+/// Comparison of a finding with the configuration before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Since {
-    /// It was not there.
+    /// It is new.
     New,
-    /// It was there, and less bad.
+    /// It is worse than before.
     Worse,
-    /// It was there as it is, or worse.
+    /// It is as before, or better.
     Before,
 }
 
-/// What a failure leaves of all capacity.
+/// Capacity after a failure.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CapacityReport {
-    /// With any one cluster down nobody is over its capacity while each carries so many percent of it; none where that is not known.
+    /// Highest load of each cluster, in percent, at which no cluster exceeds its capacity with any other one down. `None` if a capacity
+    /// is not declared.
     pub holds_up_to: Option<f64>,
-    /// The same of the configuration before.
+    /// The same for the configuration before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds_up_to_before: Option<f64>,
-    /// The cluster whose loss that comes from.
+    /// Cluster whose failure sets that limit.
     pub worst_down: Option<String>,
-    /// The cluster that is full then.
+    /// Cluster that is full after that failure.
     pub worst_full: Option<String>,
-    /// Clusters that declare no capacity.
+    /// Clusters without a declared capacity.
     pub undeclared: Vec<String>,
 }
 
-/// What was found of a pool.
+/// Result for a pool.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolImpact {
     /// Name of the pool.
     pub pool: String,
-    /// Names it answers.
+    /// Number of names that it answers.
     pub names: u64,
-    /// Longest TTL of these.
+    /// Longest TTL of these names.
     pub ttl_seconds: u32,
-    /// Groups of client networks that are answered in ways of their own.
-    pub places: usize,
-    /// Fewest clusters that any of them comes to, one going down after the other.
+    /// Number of location classes.
+    pub location_classes: usize,
+    /// Smallest number of clusters that a location class can get when one after the other fails.
     pub clusters_least: usize,
-    /// The same of regions.
+    /// The same for regions.
     pub regions_least: usize,
-    /// Client networks whose first cluster changes, in percent; none where the pool is new, or nothing is compared.
+    /// Client networks whose first cluster changes, in percent. `None` if the pool is new, or without a comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_percent: Option<f64>,
-    /// Places whose first cluster changes.
+    /// Number of location classes whose first cluster changes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub places_moved: Option<usize>,
-    /// Shares of client networks, where it is compared.
+    pub location_classes_moved: Option<usize>,
+    /// Shares of client networks; empty without a comparison.
     pub shares: Vec<Share>,
 }
 
 impl PoolImpact {
     pub(super) fn new(pool: &str) -> Self {
-        let most = usize::MAX;
-        Self { pool: pool.to_owned(), clusters_least: most, regions_least: most, ..Self::default() }
+        Self { pool: pool.to_owned(), clusters_least: usize::MAX, regions_least: usize::MAX, ..Self::default() }
     }
 
-    /// Notes what clients of a place keep.
-    pub(super) fn keep(&mut self, clusters: usize, regions: usize) {
+    /// Adds the number of clusters and regions that a location class can get.
+    pub(super) fn add_class(&mut self, clusters: usize, regions: usize) {
         self.clusters_least = self.clusters_least.min(clusters);
         self.regions_least = self.regions_least.min(regions);
     }
 }
 
-/// The share of one cluster, in percent of client networks.
+/// Share of a cluster, in percent of client networks.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Share {
@@ -149,19 +149,19 @@ pub struct Share {
 }
 
 impl Share {
-    /// What stands for an answer that is no live cluster.
+    /// Name that is used for answers without a live cluster.
     pub const NO_CLUSTER: &str = "(no cluster)";
 }
 
-/// Names that come, go, or get another pool.
+/// Names that are added, removed, or answered by another pool.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamesReport {
-    /// Names that are answered only afterwards.
+    /// Names that only the new configuration steers.
     pub added: Vec<String>,
-    /// Names that are answered only before.
+    /// Names that only the configuration before steers.
     pub removed: Vec<String>,
-    /// Names that another pool answers afterwards.
+    /// Names that another pool answers now.
     pub moved: Vec<NameMoved>,
 }
 
@@ -169,7 +169,10 @@ pub struct NamesReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NameMoved {
+    /// The name.
     pub name: String,
+    /// Pool before.
     pub from: String,
+    /// Pool now.
     pub to: String,
 }

@@ -9,25 +9,25 @@ use fairway_model::{Name, Network, Rtype};
 use fairway_zones::PlayedQuery;
 use serde::Deserialize;
 
-/// What a line of the log turned out to be.
+/// Line of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// A query.
     Query(PlayedQuery),
-    /// Something else that a log may hold: an empty line, another event.
+    /// An empty line, or another event of a log.
     Other,
-    /// A line that cannot be read: its number from 1, and why.
-    Faulty(u64, String),
+    /// An invalid line: its number from 1, and the error.
+    Invalid(u64, String),
 }
 
-/// The lines of a log, one after the other; none is held longer than it is looked at.
+/// Reader of a log. It holds one line at a time.
 pub struct LogLines<R> {
     from: R,
     number: u64,
     line: Vec<u8>,
 }
 
-/// A query as it is logged; further keys are not looked at.
+/// A line of the query log. Further keys are ignored.
 #[derive(Deserialize)]
 struct Logged<'a> {
     msg: Option<std::borrow::Cow<'a, str>>,
@@ -40,7 +40,7 @@ struct Logged<'a> {
 }
 
 impl<R: BufRead> LogLines<R> {
-    /// Reads lines of a query log.
+    /// Returns a reader of a query log.
     pub fn new(from: R) -> Self {
         Self { from, number: 0, line: Vec::new() }
     }
@@ -55,27 +55,30 @@ impl<R: BufRead> LogLines<R> {
         }
         if taken > LINE_MAX {
             self.skip_rest()?;
-            return Ok(Some(self.faulty(format!("longer than {LINE_MAX} octets"))));
+            return Ok(Some(self.invalid(format!("longer than {LINE_MAX} bytes"))));
         }
         if self.line.trim_ascii().is_empty() {
             return Ok(Some(Line::Other));
         }
         let logged: Logged<'_> = match serde_json::from_slice(&self.line) {
             Ok(logged) => logged,
-            Err(error) => return Ok(Some(self.faulty(format!("no JSON object of the query log: {error}")))),
+            Err(error) => return Ok(Some(self.invalid(format!("not a line of the query log: {error}")))),
         };
-        let played = match logged.msg.as_deref() {
-            Some("query") => logged.played(),
-            _ => return Ok(Some(Line::Other)),
-        };
-        Ok(Some(played.map_or_else(|why| self.faulty(why), |played| played.map_or(Line::Other, Line::Query))))
+        if logged.msg.as_deref() != Some("query") {
+            return Ok(Some(Line::Other));
+        }
+        Ok(Some(match logged.query() {
+            Ok(Some(query)) => Line::Query(query),
+            Ok(None) => Line::Other,
+            Err(error) => self.invalid(error),
+        }))
     }
 
-    fn faulty(&self, why: String) -> Line {
-        Line::Faulty(self.number, why)
+    fn invalid(&self, error: String) -> Line {
+        Line::Invalid(self.number, error)
     }
 
-    /// Leaves out what is left of a line that is too long, a piece at a time.
+    /// Skips the rest of a line that is too long, in pieces.
     fn skip_rest(&mut self) -> io::Result<()> {
         while self.line.last() != Some(&b'\n') {
             self.line.clear();
@@ -88,25 +91,25 @@ impl<R: BufRead> LogLines<R> {
 }
 
 impl Logged<'_> {
-    /// The query; none for one of another class than IN, which no pool answers.
-    fn played(&self) -> Result<Option<PlayedQuery>, String> {
+    /// Returns the query; `None` for a class other than IN, which no pool answers.
+    fn query(&self) -> Result<Option<PlayedQuery>, String> {
         if self.class.is_some_and(|class| class != 1) {
             return Ok(None);
         }
-        let missing = |key| format!("has no `{key}`");
+        let missing = |key| format!("key `{key}` is missing");
         let name = self.name.as_deref().ok_or_else(|| missing("name"))?;
         let rtype = self.rtype.as_deref().ok_or_else(|| missing("type"))?;
         let subnet = self.subnet.as_deref().map(str::parse::<Network>).transpose();
         Ok(Some(PlayedQuery {
-            name: name.parse::<Name>().map_err(|fault| fault.to_string())?,
-            rtype: rtype.parse::<Rtype>().map_err(|fault| fault.to_string())?,
+            name: name.parse::<Name>().map_err(|error| error.to_string())?,
+            rtype: rtype.parse::<Rtype>().map_err(|error| error.to_string())?,
             address: self.client.ok_or_else(|| missing("client"))?,
-            subnet: subnet.map_err(|fault| fault.to_string())?,
+            subnet: subnet.map_err(|error| error.to_string())?,
         }))
     }
 }
 
-/// Longest line that is read; a name of 255 octets written as escapes takes about 1,300.
+/// Longest line in bytes. A name of 255 octets as escapes (`\\ddd` in JSON) takes about 1,300.
 const LINE_MAX: usize = 16_384;
 
 #[cfg(test)]
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_read_and_other_events_passed_over() {
+    fn queries_are_read_and_other_events_skipped() {
         let query = r#"{"time":"t","msg":"query","client":"192.0.2.53","subnet":"198.51.100.0/24","transport":"udp","name":"shop.gslb.example.","type":"A","class":1,"rcode":0}"#;
         let lines = read(&format!("{query}\n\n{{\"msg\":\"serving\"}}\n"));
         let played = PlayedQuery {
@@ -132,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_by_its_line_and_the_next_one_is_read() {
+    fn invalid_lines_are_reported_by_number_and_reading_continues() {
         let good = r#"{"msg":"query","client":"::1","name":"a.example","type":"AAAA"}"#;
         let long = "x".repeat(3 * LINE_MAX);
         let bad = r#"{"msg":"query","client":"192.0.2.53","subnet":"198.51.100.1/24","name":"a.example","type":"A"}"#;
         let lines = read(&format!("{{\"msg\"\n{long}\n{bad}\n{{\"msg\":\"query\"}}\n{good}"));
-        let faults: Vec<u64> =
-            lines.iter().filter_map(|l| if let Line::Faulty(n, _) = l { Some(*n) } else { None }).collect();
-        assert_eq!(faults, [1, 2, 3, 4]);
+        let invalid: Vec<u64> =
+            lines.iter().filter_map(|l| if let Line::Invalid(n, _) = l { Some(*n) } else { None }).collect();
+        assert_eq!(invalid, [1, 2, 3, 4]);
         assert!(matches!(lines.last(), Some(Line::Query(_))), "{lines:?}");
     }
 }

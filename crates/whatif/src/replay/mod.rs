@@ -1,7 +1,7 @@
-//! What a changed configuration would do, before it is applied: recorded queries, played by the code that answers.
+//! The effect of a changed configuration on recorded queries, before it is applied.
 //!
-//! `lines_wire` reads the query log, `compare` counts what two configurations answer, `report_wire` is what is printed.
-//! Nothing is probed: every target is taken to be up, but for clusters that are played down.
+//! `lines_wire` reads the query log, `compare` answers the queries under two configurations and counts, `report_wire` is the report.
+//! Nothing is probed: every target counts as up, except those of clusters that the caller declares down.
 
 mod compare;
 mod lines_wire;

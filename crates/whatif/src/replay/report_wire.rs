@@ -1,74 +1,74 @@
-//! What a replay found, as it is printed and as JSON.
+//! The report of a replay, as printed and as JSON.
 
 use serde::Serialize;
 
-/// What a replay found.
+/// Report of a replay.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Queries played.
-    pub played: u64,
-    /// Of those, queries that no pool answered.
+    /// Number of queries.
+    pub queries: u64,
+    /// Number of queries that no pool answered.
     pub unsteered: u64,
-    /// Lines that are no queries.
+    /// Number of lines that are not queries.
     pub other_lines: u64,
-    /// Lines that could not be read.
-    pub faulty_lines: u64,
-    /// Whether there was another configuration to compare with.
+    /// Number of invalid lines.
+    pub invalid_lines: u64,
+    /// True if there was a configuration to compare with.
     pub compared: bool,
     /// Shares over all pools.
     pub clusters: Vec<ClusterShare>,
-    /// Each pool that was asked.
+    /// Pools that answered queries.
     pub pools: Vec<PoolReport>,
 }
 
-/// What was asked of one pool.
+/// Counts of one pool.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolReport {
-    /// The pool, as the configuration to come calls it.
+    /// Name of the pool in the new configuration.
     pub pool: String,
-    /// Queries it answered.
+    /// Number of queries that it answered.
     pub queries: u64,
-    /// Queries that get another cluster than before.
+    /// Number of queries that get another cluster than before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved: Option<u64>,
-    /// Client networks that asked.
+    /// Number of client networks.
     pub networks: u64,
-    /// Client networks that get another cluster than before.
+    /// Number of client networks that get another cluster than before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub networks_moved: Option<u64>,
-    /// Whether all networks were told apart: past a million, further ones are not.
+    /// True if every network is counted; false if there are more than a million.
     pub networks_complete: bool,
     /// Shares of its clusters.
     pub clusters: Vec<ClusterShare>,
 }
 
-/// The share of one cluster, in percent of queries.
+/// Share of a cluster, in percent of queries.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterShare {
-    /// The cluster, or what is no cluster: fallbacks, empty answers.
+    /// Name of the cluster, or [`ClusterShare::NO_CLUSTER`].
     pub cluster: String,
-    /// Before.
+    /// Share before; `None` without a comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<f64>,
-    /// After.
+    /// Share under the new configuration.
     pub after: f64,
-    /// Load before, in percent of the cluster's capacity, if as much is asked for as was said.
+    /// Load before, in percent of the cluster's capacity; `None` without a comparison or without an offered demand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_before: Option<f64>,
-    /// Load after.
+    /// Load under the new configuration; `None` without an offered demand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_after: Option<f64>,
 }
 
 impl ClusterShare {
-    /// What stands for an answer that is no cluster.
+    /// Name that is used for fallbacks and empty answers.
     pub const NO_CLUSTER: &str = "(no cluster)";
 
-    /// Works out the load from the cluster's part of all capacity and how much of that is asked for, in percent.
-    pub fn weigh(&mut self, capacity: Option<f64>, offered: Option<f64>) {
+    /// Computes the load from the cluster's part of all capacity, and the demand in percent of all capacity.
+    pub(super) fn set_load(&mut self, capacity: Option<f64>, offered: Option<f64>) {
         let (Some(capacity), Some(offered)) = (capacity, offered) else { return };
         self.load_before = self.before.map(|share| share / 100.0 / capacity * offered);
         self.load_after = Some(self.after / 100.0 / capacity * offered);

@@ -1,21 +1,23 @@
-//! The simulator: the server's own steering, judging and balancing code in virtual time, between caches that ask and
-//! gateways that carry and report. Seeded: a scenario and a seed give the same run on every machine.
+//! The simulator: the server's own code for steering, health evaluation and balancing in virtual time. Around it are caches that
+//! send queries, and gateways that carry load and report it.
 //!
-//! No second implementation: what chooses is `fairway_zones`, what judges and balances is `fairway_health`. It opens no
-//! socket and reads no clock.
+//! `fairway_zones` chooses, `fairway_health` evaluates and balances; nothing of that is implemented a second time. The simulator
+//! opens no socket and reads no clock. A scenario and a seed give the same run on every machine.
 
 mod answer;
-mod chance;
 mod clients;
+mod goals;
 mod paths;
 mod plot;
 mod pool_wire;
+mod queue;
 mod recording;
+mod rng;
+mod run;
 pub mod scenario;
 mod scenario_wire;
 mod steering;
-mod verdict;
-mod world;
+mod traffic;
 
 #[cfg(test)]
 mod policy_tests;
@@ -28,28 +30,39 @@ use serde_json::Value;
 
 use self::scenario::Scenario;
 pub use self::{
-    chance::Chance,
-    clients::{Network, Population, is_near},
+    answer::Answer,
+    clients::{ClientNetwork, Population},
+    goals::{GoalResult, Runs},
     plot::draw,
-    recording::{Drained, Recording, Sample, Turned},
-    verdict::{Reached, Runs},
+    queue::{Next, Queue},
+    recording::{Drain, Recording, Sample, ScheduleChange},
+    rng::Rng,
+    traffic::Traffic,
 };
 
-/// Reads a scenario; what is wrong with it, in words.
+/// Reads a scenario file.
+///
+/// # Errors
+///
+/// The errors of the file as text, one a line.
 pub fn read_file(path: &Path) -> Result<Scenario, String> {
-    let tree = fairway_config::read_tree(path).map_err(|faults| {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        faults.join("\n")
+    let tree = fairway_config::read_tree(path).map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        errors.join("\n")
     })?;
-    read(tree).map_err(|what| format!("{}: {what}", path.display()))
+    read(tree).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Reads a scenario from the tree of its file; what is wrong with it, in words.
+/// Reads a scenario from the tree of its file.
+///
+/// # Errors
+///
+/// The first error as text.
 pub fn read(tree: Value) -> Result<Scenario, String> {
     scenario_wire::read(tree)
 }
 
-/// Plays a scenario once.
-pub fn play(scenario: &Scenario, seed: u64) -> Recording {
-    world::World::new(scenario, seed).play()
+/// Runs a scenario once.
+pub fn run(scenario: &Scenario, seed: u64) -> Recording {
+    run::Run::new(scenario, seed).run()
 }

@@ -1,46 +1,47 @@
-//! How long packets take from networks to clusters, and tables of what was measured of that.
+//! Round-trip times from client networks to clusters, and latency tables with measurement errors.
 
 use fairway_model::{Coordinates, Latency, LatencyTable, LatencyTableName};
 
 use super::{
-    chance::Chance,
     clients::{Population, kilometres},
     pool_wire::TABLE,
+    rng::Rng,
     scenario::{Detour, Scenario},
     steering::subnet,
 };
 
-/// Round-trip times in milliseconds, a list of clusters a network.
+/// Round-trip times in milliseconds, by network and cluster.
 #[derive(Debug)]
 pub(super) struct Paths(Vec<Vec<f64>>);
 
-/// What a packet needs for the least of ways, in milliseconds.
+/// Round-trip time over the shortest path, in milliseconds.
 const LEAST: f64 = 2.0;
-/// A round trip over 100 km of fibre, in milliseconds.
+/// Round-trip time over 100 km of fibre, in milliseconds: light takes 5 µs a kilometre, twice.
 const HUNDRED_KILOMETRES: f64 = 1.0;
 
 impl Paths {
-    /// Draws them from a stream of its own, so that everything else stays as it is without them.
+    /// Draws the times. Returns `None` if the scenario has no latencies. The random numbers come from a sequence of their own, so that
+    /// everything else is the same as without latencies.
     pub(super) fn new(scenario: &Scenario, population: &Population, seed: u64) -> Option<Self> {
         let Detour(detour) = scenario.latencies?;
-        let mut chance = Chance::new(!seed);
+        let mut rng = Rng::new(!seed);
         let mut path = |from: Coordinates, to: Coordinates| {
-            LEAST + kilometres(from, to) / 100.0 * HUNDRED_KILOMETRES * (1.0 + detour * chance.part())
+            LEAST + kilometres(from, to) / 100.0 * HUNDRED_KILOMETRES * (1.0 + detour * rng.fraction())
         };
-        let row = |network: &super::Network| scenario.clusters.iter().map(|c| path(network.at, c.at)).collect();
+        let row = |network: &super::ClientNetwork| scenario.clusters.iter().map(|c| path(network.at, c.at)).collect();
         Some(Self(population.networks.iter().map(row).collect()))
     }
 
-    /// How much longer it takes to a cluster than to the fastest one.
+    /// Returns the milliseconds by which a cluster is slower than the fastest one.
     pub(super) fn slower(&self, network: u32, cluster: usize) -> f64 {
         let row = &self.0[network as usize];
         row[cluster] - row.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// What is measured where each measurement is off by up to a part, both ways.
-    pub(super) fn measure(&self, scenario: &Scenario, off: f64, chance: &mut Chance) -> LatencyTable {
+    /// Returns a table in which each time has a relative error of at most `error` in either direction.
+    pub(super) fn measure(&self, scenario: &Scenario, error: f64, rng: &mut Rng) -> LatencyTable {
         let mut measured = |rtt: &f64| {
-            let rtt = rtt * (1.0 + off * (2.0 * chance.part() - 1.0));
+            let rtt = rtt * rng.error(error);
             Some(Latency((rtt * 1000.0).round() as u32))
         };
         let rows = (0..).zip(&self.0);

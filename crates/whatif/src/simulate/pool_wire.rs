@@ -1,5 +1,5 @@
-//! What a scenario says in the words of a configuration: its pool, and where its clients are. The configuration's own
-//! reader reads it, so that whatever a pool can say can be played.
+//! The parts of a scenario that are written as in a configuration: the pool and the locations of clients. The reader of configurations
+//! reads them, so that every key of a pool can be simulated.
 
 use std::net::IpAddr;
 
@@ -8,37 +8,39 @@ use serde_json::{Value, json};
 
 use super::{scenario::SimulatedCluster, steering};
 
-/// What stands around the pool in its configuration.
-pub(super) struct Surroundings {
+/// The rest of the configuration that a pool is read in.
+pub(super) struct PoolContext {
     clusters: Vec<Value>,
     networks: Vec<Value>,
     latencies: Vec<Value>,
 }
 
-/// The one map, and the one table of latencies.
+/// Name of the map of clients.
 const MAP: &str = "clients";
+/// Name of the latency table.
 pub(super) const TABLE: &str = "rtt";
 
-impl Surroundings {
-    /// Of these clusters; what is said of the clients that are nearest to each; whether there is a table of latencies.
+impl PoolContext {
+    /// Returns the context of clusters. `clients` has the map entry of the clients nearest to each cluster.
     pub(super) fn new(clusters: &[SimulatedCluster], clients: &[Option<Value>], has_latencies: bool) -> Self {
         let numbered = || clusters.iter().enumerate();
         Self {
-            clusters: numbered().map(|(place, declared)| cluster(place, declared)).collect(),
-            networks: numbered().map(|(place, declared)| network(place, declared, clients[place].as_ref())).collect(),
+            clusters: numbered().map(|(number, declared)| cluster(number, declared)).collect(),
+            networks: numbered().map(|(number, declared)| network(number, declared, clients[number].as_ref())).collect(),
             latencies: if has_latencies { vec![json!({ "name": TABLE })] } else { Vec::new() },
         }
     }
 
-    /// Reads a pool, the default one where nothing is said, and where the clients nearest to each cluster are.
-    pub(super) fn read(&self, said: Option<&Value>) -> Result<(Pool, Vec<ClientLocation>), String> {
-        let mut pool = said.cloned().unwrap_or_else(|| json!({ "policy": ["nearest", "load", "weighted"] }));
+    /// Reads a pool, by default that of [`Scenario::default_policy`](super::scenario::Scenario::default_policy). Also returns the
+    /// location of the clients nearest to each cluster.
+    pub(super) fn read(&self, pool: Option<&Value>) -> Result<(Pool, Vec<ClientLocation>), String> {
+        let mut pool = pool.cloned().unwrap_or_else(|| json!({ "policy": ["nearest", "load", "weighted"] }));
         let Some(keys) = pool.as_object_mut() else {
             return Err("pool: write it as in a configuration, with its policy".to_owned());
         };
-        let own = ["name", "ttl", "ttlMin", "ttlMax", "mode", "map", "monitor"];
-        if let Some(key) = own.into_iter().find(|key| keys.contains_key(*key)) {
-            return Err(format!("pool: {key} is not played; take it out"));
+        let unsupported = ["name", "ttl", "ttlMin", "ttlMax", "mode", "map", "monitor"];
+        if let Some(key) = unsupported.into_iter().find(|key| keys.contains_key(*key)) {
+            return Err(format!("pool: {key} is not simulated; remove it"));
         }
         keys.insert("name".to_owned(), json!("shop"));
         let all: Vec<_> = self.clusters.iter().map(|cluster| json!({ "cluster": cluster["name"] })).collect();
@@ -47,35 +49,35 @@ impl Surroundings {
         let tree = json!({
             "version": 1, "clusters": self.clusters, "maps": maps, "latencies": self.latencies, "pools": [pool],
         });
-        let desired = fairway_config::desired(&tree).map_err(|faults| words(&faults))?;
-        let places = self.places(&desired);
+        let desired = fairway_config::desired(&tree).map_err(|errors| messages(&errors))?;
+        let locations = self.locations(&desired);
         let (_, pool) = desired.pools.into_iter().next().ok_or("pool: there is none")?;
         if pool.members.iter().any(|member| member.probe.is_some()) {
-            return Err("pool: probe is not played; take it out".to_owned());
+            return Err("pool: probe is not simulated; remove it".to_owned());
         }
         if pool.policy.load && pool.spread == Spread::Query {
-            return Err("pool: load with spread: query is not played; take one of both out".to_owned());
+            return Err("pool: load with spread: query is not simulated; remove one of them".to_owned());
         }
-        Ok((pool, places))
+        Ok((pool, locations))
     }
 
-    /// What the map says of the clients nearest to each cluster, without the point on earth: each network has its own.
-    fn places(&self, desired: &DesiredState) -> Vec<ClientLocation> {
+    /// Returns the map entries of the clients nearest to each cluster, without coordinates: each network has its own.
+    fn locations(&self, desired: &DesiredState) -> Vec<ClientLocation> {
         let map = MapName::new(MAP).ok().and_then(|name| desired.maps.get(&name));
-        let place = |number: usize| {
+        let location = |number: usize| {
             let known = map.map(|map| map.entry(address(number)).location.clone()).unwrap_or_default();
             ClientLocation { coordinates: None, ..known }
         };
-        (0..self.clusters.len()).map(place).collect()
+        (0..self.clusters.len()).map(location).collect()
     }
 }
 
-/// A network that stands for the clients that are nearest to a cluster.
-fn address(place: usize) -> IpAddr {
-    [203, 0, 113, place as u8].into()
+/// Returns the map key of the clients nearest to a cluster (TEST-NET-3, RFC 5737).
+fn address(cluster: usize) -> IpAddr {
+    [203, 0, 113, cluster as u8].into()
 }
 
-fn cluster(place: usize, declared: &SimulatedCluster) -> Value {
+fn cluster(number: usize, declared: &SimulatedCluster) -> Value {
     let degrees = |micro: i32| f64::from(micro) / 1e6;
     let mut location =
         json!({ "latitude": degrees(declared.at.latitude()), "longitude": degrees(declared.at.longitude()) });
@@ -83,28 +85,28 @@ fn cluster(place: usize, declared: &SimulatedCluster) -> Value {
         location["region"] = json!(region);
     }
     json!({
-        "name": declared.name.as_str(), "addresses": [steering::ip(place)], "capacity": declared.capacity,
+        "name": declared.name.as_str(), "addresses": [steering::ip(number)], "capacity": declared.capacity,
         "location": location,
     })
 }
 
-/// Of clients of whom nothing is said no more is known than a point.
-fn network(place: usize, declared: &SimulatedCluster, said: Option<&Value>) -> Value {
-    let point = || json!({ "latitude": 0, "longitude": f64::from(declared.at.longitude()) / 1e6 });
-    let mut network = said.cloned().unwrap_or_else(point);
+/// Returns the map entry of the clients nearest to a cluster. By default it has coordinates only.
+fn network(number: usize, declared: &SimulatedCluster, entry: Option<&Value>) -> Value {
+    let coordinates = || json!({ "latitude": 0, "longitude": f64::from(declared.at.longitude()) / 1e6 });
+    let mut network = entry.cloned().unwrap_or_else(coordinates);
     if let Some(keys) = network.as_object_mut() {
-        keys.insert("network".to_owned(), json!(format!("{}/32", address(place))));
+        keys.insert("network".to_owned(), json!(format!("{}/32", address(number))));
     }
     network
 }
 
-/// What is wrong, by the keys of the scenario.
-fn words(faults: &[Diagnostic]) -> String {
-    let errors = faults.iter().filter(|fault| fault.is_error());
-    let word = |fault: &Diagnostic| match fault.hint.as_str() {
-        "" => fault.fact.clone(),
-        hint => format!("{}; {hint}", fault.fact),
+/// Joins the errors, with the keys of the scenario instead of those of the configuration.
+fn messages(diagnostics: &[Diagnostic]) -> String {
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
+    let message = |error: &Diagnostic| match error.hint.as_str() {
+        "" => error.fact.clone(),
+        hint => format!("{}; {hint}", error.fact),
     };
-    let words: Vec<_> = errors.map(word).collect();
-    words.join("\n").replace("pools[0]", "pool").replace("maps[0].networks", "clients of clusters")
+    let messages: Vec<_> = errors.map(message).collect();
+    messages.join("\n").replace("pools[0]", "pool").replace("maps[0].networks", "clients of clusters")
 }

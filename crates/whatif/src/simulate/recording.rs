@@ -1,108 +1,107 @@
-//! What was seen in a run, and the figures that are read from it.
+//! Recording of a run, and the figures that are computed from it.
 
 use std::time::Duration;
 
 use super::scenario::{Figure, Scenario};
 
-/// How things stood at one time.
+/// Figures at one time.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// When.
+    /// Time since the start of the run.
     pub at: Duration,
-    /// Load of each cluster, 1 = its capacity.
+    /// Load of each cluster; 1 is its capacity.
     pub loads: Vec<f64>,
-    /// Demand that is at the nearest cluster, then as a part of the whole.
+    /// Demand at the nearest cluster of its clients. In a recording it is a part of all demand, as are the next two.
     pub near: f64,
-    /// The same of the nearest and the next.
+    /// Demand at the nearest cluster or the next one.
     pub nearby: f64,
-    /// The same of what comes to no gateway that serves.
+    /// Demand that reaches no serving gateway.
     pub lost: f64,
-    /// Sum over the demand of the milliseconds by which it is answered slower than by its fastest cluster, then the mean;
-    /// 0 without latencies.
+    /// Milliseconds above the fastest cluster, summed over the demand; in a recording the mean. 0 without latencies.
     pub slower: f64,
 }
 
-/// A cluster whose windows opened or closed it.
+/// A cluster that its schedule opened or closed.
 #[derive(Clone, Debug)]
-pub struct Turned {
-    /// When.
+pub struct ScheduleChange {
+    /// Time since the start of the run.
     pub at: Duration,
-    /// The cluster.
-    pub place: usize,
-    /// Whether it is open now.
-    pub open: bool,
+    /// Index of the cluster.
+    pub cluster: usize,
+    /// True if it is open now.
+    pub is_open: bool,
 }
 
-/// A drain, what was said of its end when it began, and when it really ended.
+/// A drain, with its predicted and its actual end.
 #[derive(Clone, Debug)]
-pub struct Drained {
-    /// The cluster.
-    pub place: usize,
-    /// When it began.
+pub struct Drain {
+    /// Index of the cluster.
+    pub cluster: usize,
+    /// Start of the drain.
     pub at: Duration,
-    /// When it was said to be over.
-    pub stated: Duration,
-    /// When nothing was left.
-    pub over: Option<Duration>,
+    /// End that was predicted at the start.
+    pub predicted: Duration,
+    /// Time at which no demand was left.
+    pub end: Option<Duration>,
 }
 
-/// A run.
+/// Recording of a run.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// 40 a TTL.
+    /// [`SAMPLES_PER_TTL`](super::scenario::SAMPLES_PER_TTL) samples per TTL.
     pub samples: Vec<Sample>,
-    /// Answers and changed ones that could have stayed, up to each sample.
+    /// Number of answers, and of unnecessarily changed ones, up to each sample.
     pub answers: Vec<(u64, u64)>,
-    /// The drains.
-    pub drained: Vec<Drained>,
-    /// Clusters that opened and closed.
-    pub turned: Vec<Turned>,
+    /// Drains, in order of time.
+    pub drains: Vec<Drain>,
+    /// Clusters that opened and closed, in order of time.
+    pub schedule_changes: Vec<ScheduleChange>,
     /// All demand, in the unit of the capacities.
-    pub whole: f64,
+    pub demand: f64,
     counts: (u64, u64),
     capacities: Vec<f64>,
     ttl: Duration,
 }
 
 impl Recording {
-    /// Nothing seen yet.
+    /// Returns an empty recording.
     pub fn new(scenario: &Scenario) -> Self {
         let capacities: Vec<f64> = scenario.clusters.iter().map(|c| c.capacity as f64).collect();
         Self {
             samples: Vec::new(),
             answers: Vec::new(),
-            drained: Vec::new(),
-            turned: Vec::new(),
-            whole: scenario.offered * capacities.iter().sum::<f64>(),
+            drains: Vec::new(),
+            schedule_changes: Vec::new(),
+            demand: scenario.offered * capacities.iter().sum::<f64>(),
             counts: (0, 0),
             capacities,
             ttl: scenario.ttl,
         }
     }
 
-    /// An answer came; whether it is another one than before, which could have stayed.
-    pub fn answered(&mut self, changed: bool) {
+    /// Counts an answer. `is_churn` is true if it differs from the previous one, although that could have stayed.
+    pub fn count_answer(&mut self, is_churn: bool) {
         self.counts.0 += 1;
-        self.counts.1 += u64::from(changed);
+        self.counts.1 += u64::from(is_churn);
     }
 
-    /// Takes how things stand, with demand at the nearest cluster in the unit of the capacities, and what clusters that are
-    /// drained carry still.
-    pub fn sample(&mut self, mut sample: Sample, carried_by_drained: &[Option<f64>]) {
-        sample.near /= self.whole;
-        sample.nearby /= self.whole;
-        sample.lost /= self.whole;
-        sample.slower /= self.whole;
-        for drain in self.drained.iter_mut().filter(|drain| drain.over.is_none()) {
-            if carried_by_drained[drain.place].is_some_and(|carried| carried < 1e-6 * self.whole) {
-                drain.over = Some(sample.at);
+    /// Adds a sample whose demands are in the unit of the capacities. `drained` has the remaining demand of each drained cluster.
+    pub fn add(&mut self, mut sample: Sample, drained: &[Option<f64>]) {
+        sample.near /= self.demand;
+        sample.nearby /= self.demand;
+        sample.lost /= self.demand;
+        sample.slower /= self.demand;
+        for drain in self.drains.iter_mut().filter(|drain| drain.end.is_none()) {
+            // Sums of demands that were added and removed do not end at exactly 0.
+            if drained[drain.cluster].is_some_and(|left| left < 1e-6 * self.demand) {
+                drain.end = Some(sample.at);
             }
         }
         self.samples.push(sample);
         self.answers.push(self.counts);
     }
 
-    /// A figure over a part of the run; none where nothing was seen of it.
+    /// Computes a figure over a part of the run. Returns `None` if the part has no samples, or no drain with an end.
     pub fn figure(&self, figure: Figure, from: Duration, to: Duration) -> Option<f64> {
         let begin = self.samples.partition_point(|s| s.at <= from);
         let end = self.samples.partition_point(|s| s.at <= to);
@@ -115,7 +114,7 @@ impl Recording {
             Figure::Overload => highest.filter(|load| *load > 1.0).count() as f64 / part.len() as f64,
             Figure::Near => mean(part, |s| s.near),
             Figure::Nearby => mean(part, |s| s.nearby),
-            Figure::Load(place) => mean(part, |s| s.loads[place]),
+            Figure::Load(cluster) => mean(part, |s| s.loads[cluster]),
             Figure::Lost => mean(part, |s| s.lost),
             Figure::Slower => mean(part, |s| s.slower),
             Figure::Churn => {
@@ -131,20 +130,21 @@ impl Recording {
             }
             Figure::Turns => self.turns(part),
             Figure::DrainError => {
-                let drain = self.drained.iter().find(|d| d.at >= from && d.at <= to)?;
-                let real = (drain.over? - drain.at).as_secs_f64();
-                ((drain.stated.saturating_sub(drain.at)).as_secs_f64() / real - 1.0).abs()
+                let drain = self.drains.iter().find(|d| d.at >= from && d.at <= to)?;
+                let actual = (drain.end? - drain.at).as_secs_f64();
+                (drain.predicted.saturating_sub(drain.at).as_secs_f64() / actual - 1.0).abs()
             }
         })
     }
 
-    /// Each cluster's part of the demand.
+    /// Returns each cluster's part of the demand.
     fn parts(&self, loads: &[f64]) -> Vec<f64> {
         let carried: Vec<f64> = loads.iter().zip(&self.capacities).map(|(load, c)| load * c).collect();
         let whole: f64 = carried.iter().sum();
         carried.iter().map(|c| c / whole.max(f64::MIN_POSITIVE)).collect()
     }
 
+    /// Returns the largest change of a load within a TTL.
     fn slope(&self, part: &[Sample]) -> f64 {
         let mut most: f64 = 0.0;
         for (i, sample) in part.iter().enumerate() {
@@ -155,7 +155,7 @@ impl Recording {
         most
     }
 
-    /// Swings of more than 0.05 against the direction of before, of all clusters.
+    /// Counts how often a load changes its direction by more than 0.05, over all clusters.
     fn turns(&self, part: &[Sample]) -> f64 {
         let mut turns = 0;
         for cluster in 0..self.capacities.len() {
@@ -176,8 +176,8 @@ impl Recording {
     }
 }
 
-fn mean(part: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
-    part.iter().map(of).sum::<f64>() / part.len() as f64
+fn mean(part: &[Sample], figure: impl Fn(&Sample) -> f64) -> f64 {
+    part.iter().map(figure).sum::<f64>() / part.len() as f64
 }
 
 fn percentile(mut values: Vec<f64>, part: f64) -> f64 {

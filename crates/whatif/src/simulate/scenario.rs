@@ -1,110 +1,122 @@
-//! What is played: clusters, clients, how reports come in, what happens when, and which figures must be reached.
+//! A scenario: clusters, clients, load reports, events, and the goals for its figures.
 
 use std::{ops::RangeInclusive, time::Duration};
 
 use fairway_model::{ClientLocation, ClusterName, Coordinates, Permille, Policy, Pool, Rank, Timestamp};
 
-/// A scenario, checked: every name in it is declared, every part is in its range.
+/// Samples of a run per TTL.
+pub const SAMPLES_PER_TTL: u32 = 40;
+
+/// A valid scenario: every name in it is declared, and every number is in its range.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it shows, in a line.
+    /// One line about its purpose.
     pub title: String,
     /// TTL of the answers.
     pub ttl: Duration,
-    /// How long it runs.
+    /// Length of a run.
     pub length: Duration,
     /// Demand, as a part of the capacity of all clusters.
     pub offered: f64,
-    /// The clusters.
+    /// The clusters. Everything else refers to them by index.
     pub clusters: Vec<SimulatedCluster>,
-    /// The pool at the beginning, then those that [`Event::Pool`] puts in its place.
+    /// The pool at the start, then those that [`Event::Pool`] replaces it by.
     pub pools: Vec<Pool>,
-    /// The time of day and year at the beginning, for windows of members.
+    /// Time of the clock at the start, for schedules.
     pub begins: Timestamp,
-    /// Latencies, where there is a table of them.
+    /// Latencies; `None` without a latency table.
     pub latencies: Option<Detour>,
-    /// Who asks.
+    /// The clients.
     pub clients: Clients,
-    /// How gateways tell of their load.
+    /// Load reports.
     pub reports: Reports,
-    /// How gateways are probed.
+    /// Probes.
     pub probes: Probes,
-    /// What happens, in order of time.
+    /// Events in order of time.
     pub events: Vec<(Duration, Event)>,
-    /// What must be reached.
-    pub marks: Vec<Mark>,
-    /// Seeds that are played where the command line names none.
+    /// Goals.
+    pub goals: Vec<Goal>,
+    /// Seeds that are used if the command line gives none.
     pub seeds: Vec<u64>,
 }
 
-/// One cluster and its gateway.
+/// A cluster with one gateway.
 #[derive(Clone, Debug)]
 pub struct SimulatedCluster {
     /// Its name.
     pub name: ClusterName,
-    /// What it can carry, in any unit.
+    /// Its capacity, in any unit.
     pub capacity: u64,
-    /// Load it is kept under.
+    /// Its load target.
     pub soft: Permille,
-    /// Where it stands.
+    /// Its position.
     pub at: Coordinates,
-    /// The region it is in.
+    /// Its region.
     pub region: Option<String>,
-    /// What a map says of the clients that are nearest to it, beside their coordinates.
+    /// Location of the clients nearest to it in the map, without coordinates: each network has its own.
     pub clients: ClientLocation,
 }
 
-/// How latencies differ from distances: the round trip takes 1 ms for each 100 km, and up to this part more, for each
-/// network and cluster drawn evenly. At least 0.
+/// Difference between latencies and distances, at least 0. A round trip takes 1 ms per 100 km, and up to this part more, drawn for each
+/// network and cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Detour(pub f64);
 
 impl Scenario {
-    /// What the pool of a scenario that says nothing of it does.
+    /// Returns the policy of a scenario without a pool.
     pub fn default_policy() -> Policy {
         Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED }
     }
+
+    /// Returns the capacity of all clusters.
+    pub fn capacity(&self) -> f64 {
+        self.clusters.iter().map(|cluster| cluster.capacity as f64).sum()
+    }
+
+    /// Returns the time between two samples.
+    pub fn sample_period(&self) -> Duration {
+        self.ttl / SAMPLES_PER_TTL
+    }
 }
 
-/// The networks that ask, each behind a resolver of one or several caches.
+/// The client networks, each behind a resolver with one or more caches.
 #[derive(Clone, Debug)]
 pub struct Clients {
-    /// How many.
+    /// Number of networks.
     pub networks: u32,
-    /// Exponent of Zipf's law: demand of the n-th largest is proportional to n^-zipf.
+    /// Exponent of Zipf's law: demand of the n-th largest network is proportional to n^-zipf.
     pub zipf: f64,
-    /// Part of the demand that is nearest to each cluster, in the clusters' order; adds up to 1.
+    /// Part of the demand that is nearest to each cluster, in the order of the clusters; the sum is 1.
     pub near: Vec<f64>,
-    /// Part of the networks whose demand comes through caches in proportion to it (a carrier's resolvers); all others are
-    /// behind one.
+    /// Part of the networks with several caches, in proportion to their demand (as resolvers of a carrier). Others have one.
     pub many_caches: f64,
-    /// Part of the networks that keep answers for longer than the TTL allows.
+    /// Part of the networks that keep answers longer than the TTL allows.
     pub abusers: f64,
-    /// For how many TTLs those keep them.
+    /// Number of TTLs for which those keep answers.
     pub abuse: f64,
-    /// Part of the networks that ask before the TTL is over.
+    /// Part of the networks that query again before the TTL is over.
     pub prefetchers: f64,
 }
 
-/// How gateways tell of their load.
+/// Load reports of gateways.
 #[derive(Clone, Debug)]
 pub struct Reports {
-    /// From one to the next.
+    /// Time between two reports.
     pub every: Duration,
-    /// From the measurement until it is known.
+    /// Time from the measurement to the arrival of the report.
     pub late: Duration,
-    /// Most relative error, both ways, evenly distributed.
+    /// Largest relative error in either direction, uniformly distributed.
     pub noise: f64,
-    /// Part of the reports that get lost.
+    /// Part of the reports that is lost.
     pub loss: f64,
-    /// One query in so many is sampled.
+    /// One query in so many is sampled for balancing.
     pub sample: u32,
 }
 
-/// How gateways are probed.
+/// Probes of gateways.
 #[derive(Clone, Debug)]
 pub struct Probes {
-    /// From one to the next.
+    /// Time between two probes.
     pub period: Duration,
     /// Failures in a row until a gateway is down.
     pub fall: u8,
@@ -112,87 +124,87 @@ pub struct Probes {
     pub rise: u8,
 }
 
-/// Something that happens. Clusters go by their place.
+/// An event of a scenario. Clusters are given by index.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// A gateway stops serving: what is sent to it fails.
+    /// A gateway stops serving; requests to it fail.
     Dies(usize),
     /// It serves again.
     Returns(usize),
-    /// The demand near one cluster changes so that the whole is this part of all capacity.
+    /// The demand nearest to a cluster changes, so that all demand is this part of the capacity.
     Demand(usize, f64),
-    /// No report comes in any more, from anyone.
+    /// Load reports of all clusters are lost from now on.
     ReportsLost,
-    /// Reports come in again.
+    /// Load reports arrive again.
     ReportsBack,
-    /// A gateway reports that it has no load.
+    /// A gateway reports a load of 0.
     Lies(usize),
-    /// It tells the truth again.
+    /// It reports its load again.
     Honest(usize),
     /// An operator drains a cluster.
     Drain(usize),
-    /// An operator lets a cluster take part again.
+    /// An operator ends the drain.
     Undrain(usize),
-    /// Neither probes nor reports of a cluster reach the server; clients reach it as before.
+    /// Neither probes nor reports of a cluster reach the server, but clients reach the cluster.
     Partition(usize),
-    /// They reach it again.
+    /// They reach the server again.
     Heal(usize),
-    /// The server restarts with the state it kept.
+    /// The server restarts with its state.
     Restart,
-    /// The server restarts and has lost its state.
+    /// The server restarts without its state.
     RestartBlank,
-    /// An operator changes the pool, to one of [`Scenario::pools`].
+    /// An operator replaces the pool by one of [`Scenario::pools`].
     Pool(usize),
-    /// A new table of latencies comes, in which each one is off by up to this part.
+    /// A new latency table arrives, with relative errors of at most this part.
     Measured(f64),
 }
 
-/// What must be reached in a part of the run.
+/// Range that a figure must be in, over a part of the run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mark {
-    /// What is measured.
+pub struct Goal {
+    /// The figure.
     pub figure: Figure,
-    /// From when to when.
+    /// Start of the part.
     pub from: Duration,
-    /// Its end.
+    /// End of the part.
     pub to: Duration,
-    /// What it must be in.
+    /// The range.
     pub within: RangeInclusive<f64>,
 }
 
-/// What is measured over a part of a run.
+/// A figure that is measured over a part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Figure {
     /// 99th percentile of the load of the fullest cluster.
     Peak,
-    /// The highest load of any cluster.
+    /// Highest load of any cluster.
     Highest,
-    /// Part of the time in which a cluster is over its capacity.
+    /// Part of the time in which a cluster exceeds its capacity.
     Overload,
-    /// Part of the answers that changed while the former could have stayed.
+    /// Part of the answers that changed, although the previous one could have stayed.
     Churn,
-    /// Part of the demand that is answered with the client's nearest cluster.
+    /// Part of the demand at the nearest cluster of its clients.
     Near,
-    /// Part of the demand that is answered with the client's nearest cluster, or its next best.
+    /// Part of the demand at the nearest cluster of its clients, or the next one.
     Nearby,
-    /// Most that the load of a cluster changes within a TTL.
+    /// Largest change of a cluster's load within a TTL.
     Slope,
-    /// Farthest that a cluster's part of the demand is from its part of the capacity, at the end.
+    /// Largest difference at the end between a cluster's part of the demand and its part of the capacity.
     OffSplit,
-    /// How often a load that had settled turns round by more than 0.05.
+    /// Number of times that a load changed its direction by more than 0.05.
     Turns,
-    /// By what part the first statement on when a drain is over was wrong.
+    /// Relative error of the end of a drain that was predicted at its start.
     DrainError,
-    /// Mean load of one cluster, by its place.
+    /// Mean load of one cluster, by index.
     Load(usize),
-    /// Part of the demand that comes to no gateway that serves.
+    /// Part of the demand that reaches no serving gateway.
     Lost,
-    /// By how many milliseconds the demand is answered slower than by its fastest cluster; the mean.
+    /// Mean of the milliseconds by which the demand is answered slower than by its fastest cluster.
     Slower,
 }
 
 impl Figure {
-    /// Every figure that is not of one cluster.
+    /// Every figure that is not about a single cluster.
     pub const ALL: [Self; 12] = [
         Self::Peak,
         Self::Highest,
@@ -208,8 +220,8 @@ impl Figure {
         Self::Slower,
     ];
 
-    /// What it is called in files and tables.
-    pub const fn word(self) -> &'static str {
+    /// Returns its name in files and tables.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Peak => "peak",
             Self::Highest => "highest",
@@ -227,11 +239,11 @@ impl Figure {
         }
     }
 
-    /// Its word, with the cluster that it is of.
-    pub fn shown(self, scenario: &Scenario) -> String {
+    /// Returns its name, with the cluster for [`Figure::Load`].
+    pub fn label(self, scenario: &Scenario) -> String {
         match self {
-            Self::Load(place) => format!("{} {}", self.word(), scenario.clusters[place].name),
-            other => other.word().to_owned(),
+            Self::Load(cluster) => format!("{} {}", self.name(), scenario.clusters[cluster].name),
+            other => other.name().to_owned(),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! A scenario as it stands in a file. Times within a run are counted in TTLs, so that a scenario keeps its meaning when
-//! the TTL changes.
+//! The file format of scenarios. Times within a run are in TTLs, so that a scenario keeps its meaning if the TTL changes.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    pool_wire::Surroundings,
-    scenario::{Clients, Detour, Event, Figure, Mark, Probes, Reports, Scenario, SimulatedCluster},
+    pool_wire::PoolContext,
+    scenario::{Clients, Detour, Event, Figure, Goal, Probes, Reports, Scenario, SimulatedCluster},
 };
 
 /// The file.
@@ -25,7 +24,7 @@ struct File {
     offered: f64,
     seeds: Vec<u64>,
     clusters: Vec<ClusterWire>,
-    /// As in a configuration; see `pool_wire`.
+    /// As in a configuration: `pool_wire` reads it.
     pool: Option<Value>,
     /// RFC 3339.
     #[serde(default = "begins")]
@@ -38,7 +37,7 @@ struct File {
     #[serde(default)]
     events: Vec<EventWire>,
     #[serde(default)]
-    marks: Vec<MarkWire>,
+    goals: Vec<GoalWire>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -46,16 +45,16 @@ struct File {
 struct ClusterWire {
     name: String,
     capacity: u64,
-    /// Part of the demand to which it is nearest.
+    /// Part of the demand that is nearest to it.
     near: f64,
     #[serde(default = "soft")]
     soft: u16,
     location: Option<LocationWire>,
-    /// As a network of a map in a configuration, without `network`.
+    /// As a network of a map in a configuration, without the key `network`.
     clients: Option<Value>,
 }
 
-/// In degrees.
+/// Position in degrees.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LocationWire {
@@ -115,7 +114,7 @@ impl Default for ProbesWire {
     }
 }
 
-/// A time, and one thing that happens then.
+/// A time, and one event at that time.
 #[derive(Debug, Deserialize)]
 struct EventWire {
     at: f64,
@@ -125,7 +124,7 @@ struct EventWire {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct MarkWire {
+struct GoalWire {
     figure: String,
     cluster: Option<String>,
     from: f64,
@@ -150,14 +149,14 @@ const fn one() -> u32 {
     1
 }
 
-/// Reads a scenario from the tree of its file; what is wrong with it in words.
+/// Reads a scenario from the tree of its file. The error is a text for people.
 pub(super) fn read(tree: Value) -> Result<Scenario, String> {
     let file: File = serde_json::from_value(tree).map_err(|error| error.to_string())?;
     if file.version != 1 {
-        return Err(format!("version {} is not known; this program reads version 1", file.version));
+        return Err(format!("version {} is not supported; use version 1", file.version));
     }
     let positive = |what: &str, value: f64| {
-        if value.is_finite() && value > 0.0 { Ok(value) } else { Err(format!("{what}: {value} is not over 0")) }
+        if value.is_finite() && value > 0.0 { Ok(value) } else { Err(format!("{what}: {value} is not greater than 0")) }
     };
     let ttl = positive("ttl", file.ttl)?;
     let length = bounded("length", file.length, 1.0..=10_000.0)?;
@@ -167,22 +166,24 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
     let mut clusters = clusters(&file.clusters)?;
     let near: Vec<f64> = file.clusters.iter().map(|c| c.near).collect();
     if (near.iter().sum::<f64>() - 1.0).abs() > 0.01 || near.iter().any(|n| *n < 0.0) {
-        return Err("clusters: the parts `near` do not add up to 1".to_owned());
+        return Err("clusters: the sum of all `near` is not 1".to_owned());
     }
     let latencies = file.latencies.map(|wire| bounded("latencies.detour", wire.detour, 0.0..=100.0).map(Detour));
     let latencies = latencies.transpose()?;
-    let said: Vec<_> = file.clusters.into_iter().map(|wire| wire.clients).collect();
-    let around = Surroundings::new(&clusters, &said, latencies.is_some());
-    let (pool, places) = around.read(file.pool.as_ref())?;
-    clusters.iter_mut().zip(places).for_each(|(cluster, place)| cluster.clients = place);
+    let client_entries: Vec<_> = file.clusters.into_iter().map(|wire| wire.clients).collect();
+    let context = PoolContext::new(&clusters, &client_entries, latencies.is_some());
+    let (pool, locations) = context.read(file.pool.as_ref())?;
+    for (cluster, location) in clusters.iter_mut().zip(locations) {
+        cluster.clients = location;
+    }
     let mut pools = vec![pool];
     let at = |ttls: f64| Duration::from_secs_f64(ttls.clamp(0.0, length) * ttl);
-    let mut event = |wire: EventWire| Ok((at(wire.at), event(&wire.what, &clusters, &around, &mut pools)?));
+    let mut event = |wire: EventWire| Ok((at(wire.at), event(&wire.what, &clusters, &context, &mut pools)?));
     let events = file.events.into_iter().map(&mut event).collect::<Result<Vec<_>, String>>()?;
     if latencies.is_none() && events.iter().any(|(_, event)| matches!(event, Event::Measured(_))) {
-        return Err("events: measured: there is no table of latencies; give `latencies`".to_owned());
+        return Err("events: measured: there is no latency table; add `latencies`".to_owned());
     }
-    let marks = file.marks.iter().map(|wire| mark(wire, &clusters, &at)).collect::<Result<Vec<_>, _>>()?;
+    let goals = file.goals.iter().map(|wire| goal(wire, &clusters, &at)).collect::<Result<Vec<_>, _>>()?;
     Ok(Scenario {
         title: file.title,
         ttl: Duration::from_secs_f64(ttl),
@@ -200,7 +201,7 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
             rise: file.probes.rise,
         },
         events,
-        marks,
+        goals,
         seeds: file.seeds,
     })
 }
@@ -213,33 +214,34 @@ fn bounded(what: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Resu
 }
 
 fn clusters(wires: &[ClusterWire]) -> Result<Vec<SimulatedCluster>, String> {
-    let clusters = wires.iter().enumerate().map(|(place, wire)| cluster(wire, spread(place, wires.len())));
+    let clusters = wires.iter().enumerate().map(|(number, wire)| cluster(wire, default_location(number, wires.len())));
     let clusters: Vec<SimulatedCluster> = clusters.collect::<Result<_, _>>()?;
-    for (place, cluster) in clusters.iter().enumerate() {
-        if let Some(other) = clusters[..place].iter().find(|other| other.at == cluster.at) {
-            return Err(format!("clusters: {} and {} are at one place; none is the nearer", other.name, cluster.name));
+    for (number, cluster) in clusters.iter().enumerate() {
+        if let Some(other) = clusters[..number].iter().find(|other| other.at == cluster.at) {
+            return Err(format!("clusters: {} and {} have the same location, so neither is nearer", other.name, cluster.name));
         }
     }
     Ok(clusters)
 }
 
-fn cluster(wire: &ClusterWire, else_at: LocationWire) -> Result<SimulatedCluster, String> {
+fn cluster(wire: &ClusterWire, default_location: LocationWire) -> Result<SimulatedCluster, String> {
     let name = ClusterName::new(&wire.name).map_err(|error| format!("clusters: {error}"))?;
     let soft = Permille::new(wire.soft).map_err(|error| format!("clusters: soft: {error}"))?;
     if wire.capacity == 0 {
-        return Err(format!("clusters: {name} has no capacity; give at least 1"));
+        return Err(format!("clusters: {name}: capacity 0; give at least 1"));
     }
-    let LocationWire { latitude, longitude, region } = wire.location.clone().unwrap_or(else_at);
+    let LocationWire { latitude, longitude, region } = wire.location.clone().unwrap_or(default_location);
     let at = Coordinates::from_degrees(latitude, longitude);
-    let at = at.ok_or_else(|| format!("clusters: {name}: no place on earth is at {latitude}, {longitude}"))?;
+    let at = at.ok_or_else(|| format!("clusters: {name}: {latitude}, {longitude} is not a position on earth"))?;
     let clients = ClientLocation::default();
     Ok(SimulatedCluster { name, capacity: wire.capacity, soft, at, region, clients })
 }
 
-/// Clusters without a location stand evenly over the earth: on a spiral by the golden angle, between the polar circles.
-fn spread(place: usize, count: usize) -> LocationWire {
-    let height = 1.0 - (2 * place + 1) as f64 / count as f64;
-    let east = (place as f64 * 137.508) % 360.0;
+/// Returns a location for a cluster without one. They are spread evenly over the earth between the polar circles, on a spiral by the
+/// golden angle (137.508 degrees).
+fn default_location(number: usize, count: usize) -> LocationWire {
+    let height = 1.0 - (2 * number + 1) as f64 / count as f64;
+    let east = (number as f64 * 137.508) % 360.0;
     LocationWire { latitude: (0.9 * height).asin().to_degrees(), longitude: east - 180.0, region: None }
 }
 
@@ -272,25 +274,25 @@ fn reports(wire: &ReportsWire) -> Result<Reports, String> {
 fn event(
     what: &BTreeMap<String, Value>,
     clusters: &[SimulatedCluster],
-    around: &Surroundings,
+    context: &PoolContext,
     pools: &mut Vec<Pool>,
 ) -> Result<Event, String> {
     let Some((kind, value)) = what.first_key_value().filter(|_| what.len() == 1) else {
-        return Err("events: give each one `at` and one thing that happens".to_owned());
+        return Err("events: give each `at` and one event".to_owned());
     };
-    let place = |value: &Value| {
+    let cluster = |value: &Value| {
         let found = clusters.iter().position(|c| value.as_str() == Some(c.name.as_str()));
-        found.ok_or_else(|| format!("events: {kind}: {value} is no declared cluster"))
+        found.ok_or_else(|| format!("events: {kind}: {value} is not a declared cluster"))
     };
     Ok(match (kind.as_str(), value.as_str()) {
-        ("dies", _) => Event::Dies(place(value)?),
-        ("returns", _) => Event::Returns(place(value)?),
-        ("lies", _) => Event::Lies(place(value)?),
-        ("honest", _) => Event::Honest(place(value)?),
-        ("drain", _) => Event::Drain(place(value)?),
-        ("undrain", _) => Event::Undrain(place(value)?),
-        ("partition", _) => Event::Partition(place(value)?),
-        ("heal", _) => Event::Heal(place(value)?),
+        ("dies", _) => Event::Dies(cluster(value)?),
+        ("returns", _) => Event::Returns(cluster(value)?),
+        ("lies", _) => Event::Lies(cluster(value)?),
+        ("honest", _) => Event::Honest(cluster(value)?),
+        ("drain", _) => Event::Drain(cluster(value)?),
+        ("undrain", _) => Event::Undrain(cluster(value)?),
+        ("partition", _) => Event::Partition(cluster(value)?),
+        ("heal", _) => Event::Heal(cluster(value)?),
         ("reports", Some("lost")) => Event::ReportsLost,
         ("reports", Some("back")) => Event::ReportsBack,
         ("restart", Some("kept")) => Event::Restart,
@@ -298,33 +300,33 @@ fn event(
         ("demand", _) => {
             let offered = value.get("offered").and_then(Value::as_f64).filter(|o| *o > 0.0);
             let offered = offered.ok_or("events: demand: give `near` and `offered`")?;
-            Event::Demand(place(value.get("near").unwrap_or(&Value::Null))?, offered)
+            Event::Demand(cluster(value.get("near").unwrap_or(&Value::Null))?, offered)
         }
         ("pool", _) => {
-            pools.push(around.read(Some(value)).map_err(|what| format!("events: {what}"))?.0);
+            pools.push(context.read(Some(value)).map_err(|error| format!("events: {error}"))?.0);
             Event::Pool(pools.len() - 1)
         }
         ("measured", _) => {
-            let off = value.as_f64().ok_or("events: measured: give the part by which latencies are off")?;
-            Event::Measured(bounded("events: measured", off, 0.0..=1.0)?)
+            let error = value.as_f64().ok_or("events: measured: give the largest relative error of a latency")?;
+            Event::Measured(bounded("events: measured", error, 0.0..=1.0)?)
         }
-        _ => return Err(format!("events: {kind}: {value} is nothing that can happen; see docs/simulate.md")),
+        _ => return Err(format!("events: {kind}: {value} is not an event; docs/simulate.md lists them")),
     })
 }
 
-fn mark(wire: &MarkWire, clusters: &[SimulatedCluster], at: &impl Fn(f64) -> Duration) -> Result<Mark, String> {
-    let of = |name: &String| clusters.iter().position(|cluster| cluster.name.as_str() == name);
+fn goal(wire: &GoalWire, clusters: &[SimulatedCluster], at: &impl Fn(f64) -> Duration) -> Result<Goal, String> {
+    let index = |name: &String| clusters.iter().position(|cluster| cluster.name.as_str() == name);
     let figure = match &wire.cluster {
         Some(name) => {
-            let place = of(name).ok_or_else(|| format!("marks: {name:?} is no declared cluster"))?;
-            Some(Figure::Load(place)).filter(|figure| figure.word() == wire.figure)
+            let cluster = index(name).ok_or_else(|| format!("goals: {name:?} is not a declared cluster"))?;
+            Some(Figure::Load(cluster)).filter(|figure| figure.name() == wire.figure)
         }
-        None => Figure::ALL.into_iter().find(|figure| figure.word() == wire.figure),
+        None => Figure::ALL.into_iter().find(|figure| figure.name() == wire.figure),
     };
-    let figure = figure.ok_or_else(|| format!("marks: {:?} is no figure; see docs/simulate.md", wire.figure))?;
+    let figure = figure.ok_or_else(|| format!("goals: {:?} is not a figure; docs/simulate.md lists them", wire.figure))?;
     if wire.at_least.is_none() && wire.at_most.is_none() {
-        return Err(format!("marks: {}: give `atLeast`, `atMost` or both", wire.figure));
+        return Err(format!("goals: {}: give `atLeast`, `atMost` or both", wire.figure));
     }
     let within = wire.at_least.unwrap_or(f64::NEG_INFINITY)..=wire.at_most.unwrap_or(f64::INFINITY);
-    Ok(Mark { figure, from: at(wire.from), to: at(wire.to), within })
+    Ok(Goal { figure, from: at(wire.from), to: at(wire.to), within })
 }

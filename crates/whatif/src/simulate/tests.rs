@@ -1,10 +1,11 @@
-//! Short runs with their marks: a line of the deciding or balancing code that breaks makes one of them fail.
+//! Short runs with goals, so that an error in steering or balancing makes one of them fail.
 
 use serde_json::{Value, json};
 
-use super::{Recording, Runs, play, read, scenario::Scenario};
+use super::{Recording, Runs, read, run, scenario::Scenario};
 
-/// Four clusters, two thirds of the demand near the first, as in `bench/scenarios`, with a quarter of the networks.
+/// Returns a scenario of four clusters, two thirds of the demand near the first, after a change: as in `bench/scenarios`, with a quarter of
+/// the networks.
 fn scenario(change: impl FnOnce(&mut Value)) -> Scenario {
     let mut file = json!({
         "version": 1, "title": "test", "ttl": 30, "length": 40, "offered": 0.75, "seeds": [],
@@ -16,143 +17,143 @@ fn scenario(change: impl FnOnce(&mut Value)) -> Scenario {
         "reports": { "every": 10, "late": 10 },
     });
     change(&mut file);
-    read(file).unwrap_or_else(|fault| panic!("{fault}"))
+    read(file).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Plays one seed and tells every mark that it misses.
-fn hold(scenario: &Scenario) {
-    let runs = Runs::play(scenario, &[3]);
-    let missed: Vec<_> = runs.marks.iter().filter(|reached| !reached.holds()).collect();
-    assert!(missed.is_empty(), "{missed:#?}");
+/// Asserts that a run reaches all goals.
+fn assert_goals(scenario: &Scenario) {
+    let runs = Runs::of_seeds(scenario, &[3]);
+    let missed: Vec<_> = runs.goals.iter().filter(|goal| !goal.is_reached()).collect();
+    assert!(missed.is_empty(), "missed goals: {missed:#?}");
 }
 
-fn mark(figure: &str, from: u32, to: u32, least: f64, most: f64) -> Value {
+fn goal(figure: &str, from: u32, to: u32, least: f64, most: f64) -> Value {
     json!({ "figure": figure, "from": from, "to": to, "atLeast": least, "atMost": most })
 }
 
 #[test]
-fn a_calm_day_is_near_and_within_budgets_and_nothing_moves() {
-    hold(&scenario(|file| {
-        file["marks"] = json!([
-            mark("peak", 25, 40, 0.7, 0.9),
-            mark("churn", 25, 40, 0.0, 0.01),
-            mark("near", 25, 40, 0.6, 0.75),
-            mark("highest", 0, 40, 0.0, 1.1),
+fn steady_demand_stays_near_within_targets_and_does_not_move() {
+    assert_goals(&scenario(|file| {
+        file["goals"] = json!([
+            goal("peak", 25, 40, 0.7, 0.9),
+            goal("churn", 25, 40, 0.0, 0.01),
+            goal("near", 25, 40, 0.6, 0.75),
+            goal("highest", 0, 40, 0.0, 1.1),
         ]);
     }));
 }
 
 #[test]
-fn a_network_with_a_third_of_a_capacity_does_not_swing() {
-    hold(&scenario(|file| {
+fn heavy_hitter_does_not_oscillate() {
+    assert_goals(&scenario(|file| {
         file["clients"]["zipf"] = json!(1.0);
-        file["marks"] = json!([mark("peak", 25, 40, 0.7, 1.05), mark("churn", 25, 40, 0.0, 0.03)]);
+        file["goals"] = json!([goal("peak", 25, 40, 0.7, 1.05), goal("churn", 25, 40, 0.0, 0.03)]);
     }));
 }
 
 #[test]
-fn survivors_of_a_death_are_not_overrun_and_the_return_is_slow() {
-    hold(&scenario(|file| {
+fn failure_does_not_overload_other_clusters_and_return_is_gradual() {
+    assert_goals(&scenario(|file| {
         file["offered"] = json!(0.6);
         file["events"] = json!([{ "at": 15, "dies": "a" }, { "at": 25, "returns": "a" }]);
-        file["marks"] = json!([
-            mark("peak", 15, 25, 0.8, 1.0),
-            mark("highest", 15, 40, 0.8, 1.1),
-            mark("near", 17, 25, 0.0, 0.35),
-            mark("slope", 27, 40, 0.01, 0.35),
+        file["goals"] = json!([
+            goal("peak", 15, 25, 0.8, 1.0),
+            goal("highest", 15, 40, 0.8, 1.1),
+            goal("near", 17, 25, 0.0, 0.35),
+            goal("slope", 27, 40, 0.01, 0.35),
         ]);
     }));
 }
 
 #[test]
-fn a_gateway_that_lies_is_not_believed() {
-    hold(&scenario(|file| {
+fn report_of_no_load_is_rejected() {
+    assert_goals(&scenario(|file| {
         file["events"] = json!([{ "at": 15, "lies": "a" }]);
-        file["marks"] = json!([mark("highest", 15, 40, 0.5, 1.0)]);
+        file["goals"] = json!([goal("highest", 15, 40, 0.5, 1.0)]);
     }));
 }
 
 #[test]
-fn silence_fades_to_the_declared_split() {
-    hold(&scenario(|file| {
+fn without_reports_shares_fade_to_the_declared_split() {
+    assert_goals(&scenario(|file| {
         file["offered"] = json!(0.45);
         file["length"] = json!(60);
         file["events"] = json!([{ "at": 25, "reports": "lost" }, { "at": 45, "reports": "back" }]);
-        file["marks"] = json!([
-            mark("offSplit", 42, 45, 0.0, 0.06),
-            mark("slope", 25, 45, 0.0, 0.2),
-            mark("highest", 25, 60, 0.4, 0.95),
+        file["goals"] = json!([
+            goal("offSplit", 42, 45, 0.0, 0.06),
+            goal("slope", 25, 45, 0.0, 0.2),
+            goal("highest", 25, 60, 0.4, 0.95),
         ]);
     }));
 }
 
 #[test]
-fn a_drain_says_when_it_is_over() {
-    hold(&scenario(|file| {
+fn drain_predicts_its_end() {
+    assert_goals(&scenario(|file| {
         file["offered"] = json!(0.6);
         file["length"] = json!(25);
         file["clients"]["abusers"] = json!(0.05);
         file["events"] = json!([{ "at": 15, "drain": "a" }]);
-        file["marks"] = json!([mark("drainError", 15, 25, 0.0, 0.1), mark("highest", 15, 25, 0.8, 1.0)]);
+        file["goals"] = json!([goal("drainError", 15, 25, 0.0, 0.1), goal("highest", 15, 25, 0.8, 1.0)]);
     }));
 }
 
 #[test]
-fn a_partition_from_the_observer_ends_as_it_began() {
-    hold(&scenario(|file| {
+fn partition_from_the_server_overloads_no_cluster() {
+    assert_goals(&scenario(|file| {
         file["offered"] = json!(0.6);
         file["events"] = json!([{ "at": 15, "partition": "b" }, { "at": 20, "heal": "b" }]);
-        file["marks"] = json!([mark("highest", 15, 40, 0.6, 1.1)]);
+        file["goals"] = json!([goal("highest", 15, 40, 0.6, 1.1)]);
     }));
 }
 
 #[test]
-fn a_seed_gives_the_same_run_again_and_another_one_another() {
+fn equal_seeds_give_equal_runs() {
     let short = scenario(|file| {
         file["length"] = json!(6);
         file["reports"]["noise"] = json!(0.2);
     });
-    let loads = |run: &Recording| run.samples.iter().map(|s| s.loads.clone()).collect::<Vec<_>>();
-    assert_eq!(loads(&play(&short, 1)), loads(&play(&short, 1)));
-    assert_ne!(loads(&play(&short, 1)), loads(&play(&short, 2)));
+    let loads = |recording: &Recording| recording.samples.iter().map(|s| s.loads.clone()).collect::<Vec<_>>();
+    assert_eq!(loads(&run(&short, 1)), loads(&run(&short, 1)));
+    assert_ne!(loads(&run(&short, 1)), loads(&run(&short, 2)));
 }
 
 #[test]
-fn a_picture_has_a_line_a_cluster() {
+fn picture_has_one_line_per_cluster() {
     let short = scenario(|file| file["length"] = json!(3));
-    let picture = super::draw(&short, &play(&short, 1), 1);
+    let picture = super::draw(&short, &run(&short, 1), 1);
     assert_eq!(picture.matches("<polyline").count(), 4 + 2);
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
 }
 
 #[test]
-fn what_is_wrong_with_a_scenario_is_said() {
-    let fault = |change: &dyn Fn(&mut Value)| {
+fn scenario_errors_name_key_and_value() {
+    let error = |change: &dyn Fn(&mut Value)| {
         let mut file = json!({
             "version": 1, "title": "t", "ttl": 30, "length": 1, "offered": 0.5, "seeds": [],
             "clusters": [{ "name": "a", "capacity": 10, "near": 1 }],
             "clients": { "networks": 1, "zipf": 1 }, "reports": { "every": 1, "late": 0 },
         });
         change(&mut file);
-        read(file).err().unwrap_or_else(|| "no fault".to_owned())
+        read(file).err().unwrap_or_default()
     };
-    assert_eq!(fault(&|_| ()), "no fault");
-    assert_eq!(fault(&|f| f["version"] = json!(2)), "version 2 is not known; this program reads version 1");
-    assert_eq!(fault(&|f| f["ttl"] = json!(0)), "ttl: 0 is not over 0");
-    assert_eq!(fault(&|f| f["clusters"][0]["near"] = json!(0.5)), "clusters: the parts `near` do not add up to 1");
-    assert_eq!(fault(&|f| f["clusters"][0]["capacity"] = json!(0)), "clusters: a has no capacity; give at least 1");
+    assert_eq!(error(&|_| ()), "");
+    assert_eq!(error(&|f| f["version"] = json!(2)), "version 2 is not supported; use version 1");
+    assert_eq!(error(&|f| f["ttl"] = json!(0)), "ttl: 0 is not greater than 0");
+    assert_eq!(error(&|f| f["clusters"][0]["near"] = json!(0.5)), "clusters: the sum of all `near` is not 1");
+    assert_eq!(error(&|f| f["clusters"][0]["capacity"] = json!(0)), "clusters: a: capacity 0; give at least 1");
     let nowhere = json!({ "latitude": 91, "longitude": 0 });
-    let fault_of_place = fault(&|f| f["clusters"][0]["location"] = nowhere.clone());
-    assert_eq!(fault_of_place, "clusters: a: no place on earth is at 91, 0");
+    let position = error(&|f| f["clusters"][0]["location"] = nowhere.clone());
+    assert_eq!(position, "clusters: a: 91, 0 is not a position on earth");
     let here = json!({ "latitude": 1, "longitude": 1 });
     let [a, b] = ["a", "b"].map(|name| json!({ "name": name, "capacity": 1, "near": 0.5, "location": here }));
-    let fault_of_two = fault(&|f| f["clusters"] = json!([a, b]));
-    assert_eq!(fault_of_two, "clusters: a and b are at one place; none is the nearer");
-    assert_eq!(fault(&|f| f["clients"]["networks"] = json!(0)), "clients.networks: 0 is not from 1 to 200000");
-    let events = |event: Value| fault(&|f| f["events"] = json!([event]));
-    assert_eq!(events(json!({ "at": 1, "dies": "z" })), "events: dies: \"z\" is no declared cluster");
-    assert!(events(json!({ "at": 1, "sleeps": "a" })).contains("nothing that can happen"));
-    let marks = fault(&|f| f["marks"] = json!([{ "figure": "joy", "from": 0, "to": 1, "atMost": 1 }]));
-    assert_eq!(marks, "marks: \"joy\" is no figure; see docs/simulate.md");
-    assert!(fault(&|f| f["speed"] = json!(1)).contains("unknown field `speed`"));
+    let same = error(&|f| f["clusters"] = json!([a, b]));
+    assert_eq!(same, "clusters: a and b have the same location, so neither is nearer");
+    assert_eq!(error(&|f| f["clients"]["networks"] = json!(0)), "clients.networks: 0 is not from 1 to 200000");
+    let events = |event: Value| error(&|f| f["events"] = json!([event]));
+    assert_eq!(events(json!({ "at": 1, "dies": "z" })), "events: dies: \"z\" is not a declared cluster");
+    assert!(events(json!({ "at": 1, "sleeps": "a" })).contains("is not an event"));
+    let goals = error(&|f| f["goals"] = json!([{ "figure": "joy", "from": 0, "to": 1, "atMost": 1 }]));
+    assert_eq!(goals, "goals: \"joy\" is not a figure; docs/simulate.md lists them");
+    assert!(error(&|f| f["speed"] = json!(1)).contains("unknown field `speed`"));
 }

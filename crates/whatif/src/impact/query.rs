@@ -1,4 +1,4 @@
-//! Questions to the code that answers: who may be answered to a client, and who is.
+//! Calls of the code that answers: which members a client can get, and which it gets.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use fairway_zones::{
 
 use fairway_control::Offline;
 
-/// Members that are live for a client and that some client of its row is answered with, and what an answer rests on.
+/// Live members that clients of a location class get, and the basis of the answer.
 pub(super) struct Live {
     pub(super) members: BTreeSet<u8>,
     pub(super) basis: Basis,
 }
 
-/// Asks for every kind of address that the pool answers with: whoever is answered in one of them is reached.
+/// Returns the live members over all kinds of addresses that the pool answers with. A member counts if it is in one of them.
 pub(super) fn live(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> Live {
     let mut live = Live { members: BTreeSet::new(), basis: Basis::NoFamily };
     let kinds: &[Kind] = match pool.mode() {
@@ -24,20 +24,20 @@ pub(super) fn live(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) 
         AnswerMode::Address => &[Kind::V4, Kind::V6],
     };
     for kind in kinds {
-        let mut seen = Seen::default();
-        let choice = pool.choose(*kind, runtime, client, Draw(0), &mut seen);
+        let mut candidates = Candidates::default();
+        let choice = pool.choose(*kind, runtime, client, Draw(0), &mut candidates);
         if choice.basis != Basis::NoFamily {
             live.basis = choice.basis;
         }
         if choice.basis == Basis::Live {
-            live.members.extend(seen.candidates);
+            live.members.extend(candidates.0);
         }
     }
     live
 }
 
-/// The clusters that clients of a place come to, one wave after the other goes down; `down` is from the beginning.
-pub(super) fn reach(
+/// Returns every cluster that clients of a location class get when those before it have failed. `down` is down from the start.
+pub(super) fn reachable(
     side: &Offline,
     pool: &SteerPool,
     client: ClientNet,
@@ -54,41 +54,41 @@ pub(super) fn reach(
     }
 }
 
-/// The cluster that is answered first, by its number; none where the answer is no choice among live members.
+/// Returns the number of the first member in the answer; `None` if the answer is not a choice among live members.
 pub(super) fn first(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Option<u8> {
     let choice = pool.choose(pool.answerable_kind(), runtime, client, draw, &mut ());
     choice.members.as_slice().first().copied().filter(|_| choice.basis == Basis::Live)
 }
 
-/// The cluster of a member.
+/// Returns the cluster of a member.
 pub(super) fn cluster(pool: &SteerPool, number: u8) -> Option<&ClusterName> {
     pool.clusters().nth(usize::from(number))
 }
 
-/// Who the last stage of a decision may take.
+/// Candidates of the last stage of a decision.
 #[derive(Default)]
-struct Seen {
-    candidates: Vec<u8>,
-}
+struct Candidates(Vec<u8>);
 
-impl Trace for Seen {
+impl Trace for Candidates {
     fn stage(&mut self, _: Basis) {
-        self.candidates.clear();
+        self.0.clear();
     }
 
-    fn member(&mut self, number: u8, sight: Candidacy) {
-        if let Candidacy::Candidate | Candidacy::Partial = sight {
-            self.candidates.push(number);
+    fn member(&mut self, number: u8, candidacy: Candidacy) {
+        if let Candidacy::Candidate | Candidacy::Partial = candidacy {
+            self.0.push(number);
         }
     }
 }
 
-/// How many samples each pool gets, so that a configuration of many pools is judged in seconds.
-pub(super) fn samples_each(pools: usize) -> usize {
-    (SAMPLES_ALL / pools.max(1)).clamp(SAMPLES_LEAST, SAMPLES_MOST)
+/// Returns the number of samples for each pool. It shrinks with many pools, so that these are assessed in seconds.
+pub(super) fn samples_per_pool(pools: usize) -> usize {
+    (SAMPLES_TOTAL / pools.max(1)).clamp(SAMPLES_MIN, SAMPLES_MAX)
 }
 
-/// Shares of 8,192 are within 1.6 percentage points in 99.7 % of the cases.
-const SAMPLES_MOST: usize = 8_192;
-const SAMPLES_LEAST: usize = 64;
-const SAMPLES_ALL: usize = 1 << 20;
+/// A share of 8,192 samples is within 3 √(0.25 / 8,192) = 1.7 percentage points in 99.7 % of the cases.
+const SAMPLES_MAX: usize = 8_192;
+/// With 64 samples it is within 19 points.
+const SAMPLES_MIN: usize = 64;
+/// 2^20 choices take about a second.
+const SAMPLES_TOTAL: usize = 1 << 20;

@@ -1,0 +1,376 @@
+//! One run of a scenario in virtual time: queries of caches, load reports, probes, and the events of the scenario.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use fairway_health::{
+    Evaluator,
+    balance::{Balancer, Declared, Kept, Settings},
+};
+use fairway_model::{
+    Cause, Check, Demand, Eligibility, Health, HealthStatus, LatencyTable, Load, LoadReport, LoadSignal, Monitor,
+    Observation, OverrideAction, Permille, Pool, Shares, Spread, Timestamp,
+};
+use fairway_zones::{Draw, RuntimeState};
+
+use super::{
+    answer::Answer,
+    clients::Population,
+    paths::Paths,
+    queue::{Next, Queue},
+    recording::{Drain, Recording, ScheduleChange},
+    rng::Rng,
+    scenario::{Event, Scenario, SimulatedCluster},
+    steering::Steering,
+    traffic::Traffic,
+};
+
+/// Period of the check if a schedule opened or closed a member, as in the server.
+const SCHEDULE_PERIOD: Duration = Duration::from_secs(1);
+
+/// Work of the simulated server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Work {
+    /// A probe of a cluster ends.
+    Probe(usize),
+    /// All gateways measure their load.
+    Measure,
+    /// A load report arrives, by its index.
+    Report(usize),
+    /// Balancing computes new shares.
+    Balance,
+    /// Schedules are checked.
+    Schedule,
+}
+
+/// A gateway, and its health in the server.
+struct Gateway {
+    lies: bool,
+    is_cut_off: bool,
+    is_drained: bool,
+    evaluator: Evaluator,
+    /// Number of reports so far.
+    reports: u64,
+}
+
+impl Gateway {
+    fn health(&self) -> Health {
+        Health::new(self.evaluator.status(), self.is_drained.then_some(OverrideAction::Drain))
+    }
+}
+
+pub(super) struct Run<'a> {
+    scenario: &'a Scenario,
+    rng: Rng,
+    queue: Queue<Work>,
+    traffic: Traffic,
+    gateways: Vec<Gateway>,
+    /// Index of the present pool.
+    pool: usize,
+    table: Option<Arc<LatencyTable>>,
+    steering: Steering,
+    monitor: Monitor,
+    balancer: Balancer,
+    runtime: Arc<RuntimeState>,
+    /// True for clusters whose schedule is open.
+    open: Vec<bool>,
+    /// Time of the start on the clock of the server.
+    start: Instant,
+    reports: Vec<LoadReport>,
+    reports_are_lost: bool,
+    queries: u64,
+    recording: Recording,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(scenario: &'a Scenario, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let population = Population::new(scenario, &mut rng);
+        let paths = Paths::new(scenario, &population, seed);
+        let table = paths.as_ref().map(|paths| Arc::new(paths.measure(scenario, 0.0, &mut Rng::new(seed))));
+        let steering = Steering::new(scenario, &population, &scenario.pools[0], table.as_ref());
+        let clusters = scenario.clusters.len();
+        let gateway = |_| Gateway {
+            lies: false,
+            is_cut_off: false,
+            is_drained: false,
+            evaluator: Evaluator::new(HealthStatus::Up),
+            reports: 0,
+        };
+        let mut monitor = Monitor::new(Check::Tcp { port: 443 });
+        (monitor.period, monitor.fall, monitor.rise) =
+            (scenario.probes.period, scenario.probes.fall, scenario.probes.rise);
+        let start = Instant::now();
+        let balancer = Balancer::new(settings(scenario), start, None);
+        let up = vec![Health::new(HealthStatus::Up, None); clusters];
+        let runtime = steering.runtime(balancer.shares(), &up, scenario.begins);
+        let queue = first_work(scenario, &population, &mut rng);
+        Self {
+            open: steering.open_clusters(clusters, &runtime),
+            runtime,
+            queue,
+            traffic: Traffic::new(population, clusters).with_paths(paths),
+            gateways: (0..clusters).map(gateway).collect(),
+            recording: Recording::new(scenario),
+            reports: Vec::new(),
+            reports_are_lost: false,
+            queries: 0,
+            pool: 0,
+            table,
+            scenario,
+            steering,
+            rng,
+            monitor,
+            balancer,
+            start,
+        }
+    }
+
+    /// Runs to the end.
+    pub(super) fn run(mut self) -> Recording {
+        while let Some((now, next)) = self.queue.pop()
+            && now <= self.scenario.length
+        {
+            match next {
+                Next::Event(number) => self.event(now, self.scenario.events[number].1),
+                Next::Query(network, cache) => self.query(now, network, cache),
+                Next::Server(Work::Probe(cluster)) => self.probe(now, cluster),
+                Next::Server(Work::Measure) => self.measure(now),
+                Next::Server(Work::Report(number)) => self.report(now, number),
+                Next::Server(Work::Balance) => {
+                    self.balance(now);
+                    self.queue.push(now + self.scenario.reports.every, Next::Server(Work::Balance));
+                }
+                Next::Server(Work::Schedule) => {
+                    self.check_schedules(now);
+                    self.queue.push(now + SCHEDULE_PERIOD, Next::Server(Work::Schedule));
+                }
+                Next::Sample => self.sample(now),
+            }
+        }
+        self.recording
+    }
+
+    /// Returns the time on the clock of the scenario.
+    fn clock(&self, now: Duration) -> Timestamp {
+        self.scenario.begins.plus(now)
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.scenario.pools[self.pool]
+    }
+
+    fn query(&mut self, now: Duration, network: u32, cache: u16) {
+        let draw = if self.pool().spread == Spread::Query { Draw(self.rng.bits()) } else { Draw(0) };
+        let answer = self.steering.answer(network, draw, &self.runtime);
+        let previous = self.traffic.answer(network, cache, answer);
+        let could_stay = previous.is_usable(|cluster| self.is_up(cluster));
+        self.recording.count_answer(could_stay && previous != answer);
+        self.queries += 1;
+        self.sample_for_balancing(now, network, answer);
+        let gap = self.traffic.population().networks[network as usize].gap;
+        let pause = gap + self.rng.exponential(0.01 * self.scenario.ttl.as_secs_f64());
+        self.queue.push(now + Duration::from_secs_f64(pause), Next::Query(network, cache));
+    }
+
+    fn sample_for_balancing(&mut self, now: Duration, network: u32, answer: Answer) {
+        if self.pool().policy.load
+            && self.queries.is_multiple_of(u64::from(self.scenario.reports.sample))
+            && let Some(cluster) = answer.first()
+        {
+            self.balancer.asked(self.steering.demand(network), cluster, self.start + now);
+        }
+    }
+
+    /// True if the server could answer with this cluster.
+    fn is_up(&self, cluster: usize) -> bool {
+        let eligibility = self.gateways[cluster].health().eligibility();
+        self.open[cluster] && matches!(eligibility, Eligibility::Up | Eligibility::Unknown)
+    }
+
+    fn probe(&mut self, now: Duration, cluster: usize) {
+        let gateway = &mut self.gateways[cluster];
+        let passes = self.traffic.serves(cluster) && !gateway.is_cut_off;
+        let outcome = if passes { Observation::Pass } else { Observation::Fail(Cause::new("timeout")) };
+        let transition = gateway.evaluator.observe(&outcome, &self.monitor);
+        let pause = if gateway.evaluator.is_wavering() { self.monitor.period / 10 } else { self.monitor.period };
+        self.queue.push(now + pause, Next::Server(Work::Probe(cluster)));
+        if transition.is_some() {
+            self.availability_changed(now, cluster);
+        }
+    }
+
+    fn availability_changed(&mut self, now: Duration, cluster: usize) {
+        let is_up = self.is_up(cluster);
+        self.balancer.available(cluster, is_up, self.start + now);
+        self.balance(now);
+    }
+
+    /// Measures the load of all gateways. Their reports arrive later, and do not say how much later.
+    fn measure(&mut self, now: Duration) {
+        let reports = &self.scenario.reports;
+        for (number, gateway) in self.gateways.iter_mut().enumerate() {
+            let error = self.rng.error(reports.noise);
+            let is_lost = self.rng.fraction() < reports.loss;
+            if self.reports_are_lost || gateway.is_cut_off || !self.traffic.serves(number) || is_lost {
+                continue;
+            }
+            let cluster = &self.scenario.clusters[number];
+            let carried = self.traffic.carried()[number].max(0.0);
+            let load = if gateway.lies { 0.0 } else { carried / cluster.capacity as f64 * error };
+            gateway.reports += 1;
+            self.reports.push(LoadReport {
+                cluster: cluster.name.clone(),
+                load: Load((load * 1000.0).round() as u32),
+                signal: LoadSignal::InFlight,
+                sequence: gateway.reports,
+                at: self.start + now + reports.late,
+            });
+            self.queue.push(now + reports.late, Next::Server(Work::Report(self.reports.len() - 1)));
+        }
+        self.queue.push(now + reports.every, Next::Server(Work::Measure));
+    }
+
+    fn report(&mut self, now: Duration, number: usize) {
+        if self.pool().policy.load {
+            self.balancer.report(&self.reports[number], self.start + now);
+        }
+    }
+
+    fn check_schedules(&mut self, now: Duration) {
+        if let Some(runtime) = self.steering.at(&self.runtime, self.clock(now)) {
+            self.runtime = runtime;
+        }
+        let open = self.steering.open_clusters(self.gateways.len(), &self.runtime);
+        let before = std::mem::replace(&mut self.open, open.clone());
+        for cluster in (0..before.len()).filter(|cluster| before[*cluster] != open[*cluster]) {
+            self.recording.schedule_changes.push(ScheduleChange { at: now, cluster, is_open: open[cluster] });
+            self.availability_changed(now, cluster);
+        }
+    }
+
+    fn health(&self) -> Vec<Health> {
+        self.gateways.iter().map(Gateway::health).collect()
+    }
+
+    fn update_runtime(&mut self, now: Duration) {
+        self.runtime = self.steering.runtime(self.balancer.shares(), &self.health(), self.clock(now));
+    }
+
+    /// Computes new shares, if the pool uses load, and the runtime state.
+    fn balance(&mut self, now: Duration) {
+        if self.pool().policy.load {
+            let (health, clock) = (self.health(), self.clock(now));
+            let steering = &self.steering;
+            let mut clusters = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
+                let runtime = steering.runtime(shares, &health, clock);
+                demands.iter().map(|demand| steering.cluster_of(*demand, &runtime)).collect()
+            };
+            self.balancer.step(self.start + now, &mut clusters);
+        }
+        self.update_runtime(now);
+    }
+
+    fn sample(&mut self, now: Duration) {
+        let gateways = self.gateways.iter().zip(self.traffic.carried());
+        let drained: Vec<_> = gateways.map(|(gateway, carried)| gateway.is_drained.then_some(*carried)).collect();
+        self.recording.add(self.traffic.sample(self.scenario, now), &drained);
+        self.queue.push(now + self.scenario.sample_period(), Next::Sample);
+    }
+
+    fn event(&mut self, now: Duration, event: Event) {
+        match event {
+            Event::Dies(cluster) => self.traffic.set_serving(cluster, false),
+            Event::Returns(cluster) => self.traffic.set_serving(cluster, true),
+            Event::Demand(cluster, offered) => {
+                let demand = offered * self.scenario.capacity();
+                self.traffic.set_demand(cluster, demand);
+                self.recording.demand = demand;
+            }
+            Event::ReportsLost => self.reports_are_lost = true,
+            Event::ReportsBack => self.reports_are_lost = false,
+            Event::Lies(cluster) => self.gateways[cluster].lies = true,
+            Event::Honest(cluster) => self.gateways[cluster].lies = false,
+            Event::Partition(cluster) => self.gateways[cluster].is_cut_off = true,
+            Event::Heal(cluster) => self.gateways[cluster].is_cut_off = false,
+            Event::Drain(cluster) => self.drain(now, cluster),
+            Event::Undrain(cluster) => {
+                self.gateways[cluster].is_drained = false;
+                self.availability_changed(now, cluster);
+            }
+            Event::Restart => {
+                let kept = self.balancer.keep();
+                self.restart(now, Some(&kept));
+            }
+            Event::RestartBlank => self.restart(now, None),
+            Event::Pool(pool) => self.reload(now, pool),
+            Event::Measured(error) => {
+                let paths = self.traffic.paths();
+                self.table = paths.map(|paths| Arc::new(paths.measure(self.scenario, error, &mut self.rng)));
+                self.reload(now, self.pool);
+            }
+        }
+    }
+
+    /// Reloads the configuration with a pool and the present latency table.
+    fn reload(&mut self, now: Duration, pool: usize) {
+        let was_balanced = self.pool().policy.load;
+        self.pool = pool;
+        self.steering = Steering::new(self.scenario, self.traffic.population(), self.pool(), self.table.as_ref());
+        self.update_runtime(now);
+        self.open = self.steering.open_clusters(self.gateways.len(), &self.runtime);
+        if self.pool().policy.load && !was_balanced {
+            self.restart(now, None);
+        }
+    }
+
+    fn restart(&mut self, now: Duration, kept: Option<&Kept>) {
+        self.balancer = Balancer::new(settings(self.scenario), self.start + now, kept);
+        for cluster in 0..self.gateways.len() {
+            if !self.is_up(cluster) {
+                self.balancer.available(cluster, false, self.start + now);
+            }
+        }
+        self.update_runtime(now);
+    }
+
+    fn drain(&mut self, now: Duration, cluster: usize) {
+        self.gateways[cluster].is_drained = true;
+        self.availability_changed(now, cluster);
+        let drain = self.balancer.drain(cluster, self.start + now);
+        let predicted = drain.over.saturating_duration_since(self.start);
+        self.recording.drains.push(Drain { cluster, at: now, predicted, end: None });
+    }
+}
+
+/// Returns a queue with the first work of the server. First probes are distributed uniformly over a period.
+fn first_work(scenario: &Scenario, population: &Population, rng: &mut Rng) -> Queue<Work> {
+    let mut queue = Queue::new(scenario, population, rng);
+    for cluster in 0..scenario.clusters.len() {
+        queue.push(scenario.probes.period.mul_f64(rng.fraction()), Next::Server(Work::Probe(cluster)));
+    }
+    queue.push(scenario.reports.every, Next::Server(Work::Measure));
+    queue.push(scenario.reports.every, Next::Server(Work::Balance));
+    if scenario.pools.iter().any(|pool| pool.policy.schedule) {
+        queue.push(SCHEDULE_PERIOD, Next::Server(Work::Schedule));
+    }
+    queue
+}
+
+fn settings(scenario: &Scenario) -> Settings {
+    let declared = |cluster: &SimulatedCluster| Declared {
+        name: cluster.name.clone(),
+        capacity: cluster.capacity,
+        soft: cluster.soft,
+        hard: Permille::new(1000).unwrap_or_default(),
+        split: cluster.capacity,
+    };
+    Settings {
+        clusters: scenario.clusters.iter().map(declared).collect(),
+        period: scenario.reports.every,
+        ttl: scenario.ttl,
+        sampled: scenario.reports.sample,
+    }
+}

@@ -1,0 +1,159 @@
+//! Demand at the gateways. It follows from the last answer of each cache.
+
+use std::time::Duration;
+
+use super::{
+    answer::Answer,
+    clients::{Population, near_part},
+    paths::Paths,
+    recording::Sample,
+    scenario::Scenario,
+};
+
+/// Last answer of each cache, and the demand that each gateway carries because of it. Demand is in the unit of the capacities.
+#[derive(Debug)]
+pub struct Traffic {
+    population: Population,
+    /// By network and cache.
+    answers: Vec<Vec<Answer>>,
+    gateways: Gateways,
+    /// Demand at the nearest cluster of its clients.
+    near: f64,
+    /// Demand at the nearest cluster or the next one.
+    nearby: f64,
+    paths: Option<Paths>,
+    /// Sum over the demand of the milliseconds above the fastest cluster.
+    slower: f64,
+}
+
+#[derive(Debug)]
+struct Gateways {
+    serves: Vec<bool>,
+    carried: Vec<f64>,
+}
+
+impl Gateways {
+    /// Adds the demand of clients with this answer, evenly over the clusters that they reach. A negative demand is removed.
+    fn add(&mut self, answer: Answer, demand: f64) {
+        let reached = answer.reached(|cluster| self.serves[cluster]);
+        for cluster in reached.iter() {
+            self.carried[cluster] += demand / reached.len() as f64;
+        }
+    }
+}
+
+impl Traffic {
+    /// Returns the traffic of clients that have no answer yet, with every gateway serving.
+    pub fn new(population: Population, clusters: usize) -> Self {
+        let caches = |network: &super::ClientNetwork| vec![Answer::default(); usize::from(network.caches)];
+        Self {
+            answers: population.networks.iter().map(caches).collect(),
+            gateways: Gateways { serves: vec![true; clusters], carried: vec![0.0; clusters] },
+            near: 0.0,
+            nearby: 0.0,
+            paths: None,
+            slower: 0.0,
+            population,
+        }
+    }
+
+    /// Also measures how much slower than by the fastest cluster the demand is answered.
+    pub(super) fn with_paths(self, paths: Option<Paths>) -> Self {
+        Self { paths, ..self }
+    }
+
+    /// Returns the clients.
+    pub fn population(&self) -> &Population {
+        &self.population
+    }
+
+    pub(super) fn paths(&self) -> Option<&Paths> {
+        self.paths.as_ref()
+    }
+
+    /// Returns the demand that each gateway carries.
+    pub fn carried(&self) -> &[f64] {
+        &self.gateways.carried
+    }
+
+    /// True if the gateway of a cluster serves.
+    pub fn serves(&self, cluster: usize) -> bool {
+        self.gateways.serves[cluster]
+    }
+
+    /// Moves the demand of a cache to its new answer. Returns the previous answer.
+    pub fn answer(&mut self, network: u32, cache: u16, answer: Answer) -> Answer {
+        let previous = std::mem::replace(&mut self.answers[network as usize][usize::from(cache)], answer);
+        if previous == answer {
+            return previous;
+        }
+        let client = &self.population.networks[network as usize];
+        let demand = client.demand / f64::from(client.caches);
+        self.gateways.add(previous, -demand);
+        self.gateways.add(answer, demand);
+        let order = &self.population.orders[usize::from(client.order)];
+        self.near += demand * (near_part(answer, order, 1) - near_part(previous, order, 1));
+        self.nearby += demand * (near_part(answer, order, 2) - near_part(previous, order, 2));
+        if let Some(paths) = &self.paths {
+            let slower = |answer: Answer| answer.mean(|cluster| paths.slower(network, cluster));
+            self.slower += demand * (slower(answer) - slower(previous));
+        }
+        previous
+    }
+
+    /// Starts or stops a gateway. Clients with several addresses move to or from the others.
+    pub fn set_serving(&mut self, cluster: usize, serves: bool) {
+        let mut affected: Vec<(Answer, f64)> = Vec::new();
+        for (network, answers) in self.population.networks.iter().zip(&self.answers) {
+            let demand = network.demand / f64::from(network.caches);
+            let has_others = |answer: &&Answer| answer.len() > 1 && answer.iter().any(|named| named == cluster);
+            affected.extend(answers.iter().filter(has_others).map(|answer| (*answer, demand)));
+        }
+        for (answer, demand) in &affected {
+            self.gateways.add(*answer, -demand);
+        }
+        self.gateways.serves[cluster] = serves;
+        for (answer, demand) in &affected {
+            self.gateways.add(*answer, *demand);
+        }
+    }
+
+    /// Scales the demand of clients nearest to a cluster, so that all demand together is `total`.
+    pub fn set_demand(&mut self, cluster: usize, total: f64) {
+        let factor = self.population.growth(cluster, total);
+        let Self { population: Population { networks, orders }, answers, gateways, .. } = self;
+        for (number, (network, answers)) in (0..).zip(networks.iter_mut().zip(answers)) {
+            if network.home != cluster {
+                continue;
+            }
+            let added = network.grow(factor);
+            let order = &orders[usize::from(network.order)];
+            for answer in answers {
+                gateways.add(*answer, added);
+                self.near += added * near_part(*answer, order, 1);
+                self.nearby += added * near_part(*answer, order, 2);
+                if let Some(paths) = &self.paths {
+                    self.slower += added * answer.mean(|cluster| paths.slower(number, cluster));
+                }
+            }
+        }
+    }
+
+    /// Returns the present figures.
+    pub fn sample(&self, scenario: &Scenario, at: Duration) -> Sample {
+        let Gateways { serves, carried } = &self.gateways;
+        let load = |cluster: usize| match serves[cluster] {
+            true => carried[cluster] / scenario.clusters[cluster].capacity as f64,
+            false => 0.0,
+        };
+        let dead = (0..serves.len()).filter(|cluster| !serves[*cluster]);
+        Sample {
+            at,
+            loads: (0..serves.len()).map(load).collect(),
+            near: self.near,
+            nearby: self.nearby,
+            lost: dead.map(|cluster| carried[cluster].max(0.0)).sum(),
+            slower: self.slower,
+        }
+    }
+}
