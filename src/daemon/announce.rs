@@ -1,12 +1,12 @@
-//! Tells a URL when the daemon is ready, and when it no longer is.
+//! The ready callback: a POST to a URL when the daemon is ready, and when it stops.
 //!
 //! ```text
 //! ready ──▶ try ── delivered ────────────▶ wait ── stopping ──▶ one try ──▶ end
 //!            ▲ └── failed ── pause ──┐       ▲
-//!            └── tries are left ─────┴ none ─┘        stopping cuts tries and pauses short
+//!            └── tries are left ─────┴ none ─┘        stopping ends tries and pauses
 //! ```
-//! A task of its own: neither start nor answers wait for it, and the end waits for that last try alone. It sends
-//! one POST; the body of the answer is not read.
+//! It runs in a task of its own: neither the start nor answers wait for it, and the stop waits for the last try only. The body of the
+//! response is not read.
 
 use std::{
     future::Future,
@@ -23,7 +23,7 @@ use tokio::{sync::watch, task::JoinHandle, time::timeout};
 use fairway_config::Settings;
 use fairway_control::{Readiness, Shared, lifecycle::Clock};
 
-/// The task that tells; it is cut off when this is dropped.
+/// The task of the callback. Dropping it aborts the task.
 #[derive(Debug)]
 pub(crate) struct Announcer(JoinHandle<()>);
 
@@ -34,7 +34,7 @@ impl Drop for Announcer {
 }
 
 impl Announcer {
-    /// Tells that the daemon is ready, which it is, to whom the settings name; none if they name nobody.
+    /// Starts the task. The daemon must be ready. Returns `None` if the settings have no callback.
     pub(crate) fn start(settings: &Settings, shared: &Arc<Shared>, clock: Clock) -> Option<Self> {
         let url = settings.callback.clone()?;
         let instance = settings.identity.id.clone().unwrap_or_else(host_name);
@@ -45,29 +45,29 @@ impl Announcer {
             let message = message(ready, &instance, &clock().to_string());
             attempt(Arc::clone(&shared), client.clone(), url.clone(), message, limit)
         };
-        Some(Self(tokio::spawn(tell(readiness, last_try, attempt))))
+        Some(Self(tokio::spawn(announce(readiness, last_try, attempt))))
     }
 
-    /// Waits for the last try, once readiness says that the daemon stops: a second, at most.
+    /// Waits for the last try, for a second at most. Readiness must be `Draining`.
     pub(crate) async fn end(mut self) {
-        // A task that failed has nothing more to tell.
+        // An error means that the task panicked; there is nothing to wait for.
         let _ = (&mut self.0).await;
     }
 }
 
-/// The order of things: `attempt` makes one try within its limit and tells whether the message was taken.
-async fn tell<F, T>(mut readiness: watch::Receiver<Readiness>, last_try: Duration, attempt: F)
+/// Announces readiness, then the stop. `attempt` makes one try, given readiness and a time limit.
+async fn announce<F, T>(mut readiness: watch::Receiver<Readiness>, last_try: Duration, attempt: F)
 where
     F: Fn(bool, Duration) -> T,
     T: Future<Output = Result<(), Failure>>,
 {
     let ready = async {
-        tell_ready(&attempt).await;
+        announce_ready(&attempt).await;
         std::future::pending::<()>().await;
     };
     tokio::select! {
         biased;
-        // Ends also where whoever would say so is gone.
+        // An error means that the sender is gone: the daemon stops as well.
         _ = readiness.wait_for(|readiness| *readiness == Readiness::Draining) => {}
         () = ready => {}
     }
@@ -76,8 +76,8 @@ where
     }
 }
 
-/// Tries until the message is taken, or until there have been enough tries. Told is what changes.
-async fn tell_ready<F, T>(attempt: &F)
+/// Tries until the message is delivered, or until no try is left. Logs the first failure and the end, not each try.
+async fn announce_ready<F, T>(attempt: &F)
 where
     F: Fn(bool, Duration) -> T,
     T: Future<Output = Result<(), Failure>>,
@@ -100,7 +100,7 @@ where
     }
 }
 
-/// What became of a try that was not taken.
+/// A failed try: the receiver, and the error as text for the log.
 #[derive(Debug)]
 struct Failure {
     to: String,
@@ -140,11 +140,11 @@ fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Longest try while the daemon serves.
+/// Time limit of a try while the daemon serves.
 const TRY_MAX: Duration = Duration::from_secs(5);
-/// Longest try while it stops, unless `drainTimeout` is shorter.
+/// Time limit of the try during a stop, unless `drainTimeout` is shorter.
 const LAST_TRY_MAX: Duration = Duration::from_secs(1);
-/// Pauses between tries: six tries within a minute, as long as a receiver takes to be restarted.
+/// Pauses between tries. 1 + 2 + 4 + 8 + 16 s and six tries of 5 s cover a minute, in which a receiver can restart.
 const PAUSES: [Duration; 5] = {
     const fn secs(secs: u64) -> Duration {
         Duration::from_secs(secs)

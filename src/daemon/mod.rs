@@ -1,4 +1,4 @@
-//! The running daemon: everything wired up, and the way down again.
+//! The running daemon: start, run, stop. `start` connects control, transport and API.
 
 mod announce;
 mod bound;
@@ -31,26 +31,26 @@ use fairway_transport::{
 
 pub use start::StartError;
 
-/// How a daemon is started.
+/// Options of a daemon.
 pub struct Options {
-    /// Where the configuration comes from.
+    /// Source of the configuration.
     pub source: Source,
-    /// Sockets that a service manager passed on: see [`Sockets::inherited`]. Default none.
+    /// Sockets from a service manager, see [`Sockets::inherited`]. Default: none.
     pub inherited: Sockets,
-    /// Whether to take the sockets over from the daemon that runs on the same data folder, and end it.
+    /// True to take over from the daemon that runs on the same data folder.
     pub replace: bool,
-    /// UDP threads; default what the configuration says, else one a core.
+    /// Number of UDP threads. Default: that of the configuration, else one per core.
     pub workers: Option<usize>,
-    /// Whether SIGTERM, SIGINT and SIGHUP are acted on. Off in tests and in the demo, which has its own Ctrl-C.
+    /// True to handle SIGTERM, SIGINT and SIGHUP. False in tests and in the demo, which handles Ctrl-C itself.
     pub signals: bool,
-    /// The log whose filter follows the configuration.
+    /// The log; its filter and format follow the configuration.
     pub logs: Option<Logs>,
-    /// The environment.
+    /// Environment variables.
     pub environment: Environment,
 }
 
 impl Options {
-    /// The defaults: no replacing, a thread a core, signals acted on, the process' own environment.
+    /// Returns the default options, with the environment of the process.
     pub fn new(source: Source) -> Self {
         let environment: Environment = Arc::new(|name| std::env::var(name).ok());
         let inherited = Sockets::default();
@@ -73,15 +73,15 @@ pub struct Daemon {
     api: Api,
     /// The DNS listeners.
     server: Server,
-    /// What ExternalDNS speaks to.
     webhook: Webhook,
+    /// The control task.
     actor: JoinHandle<()>,
-    /// Tasks that end with the daemon: signals, watching files.
+    /// Tasks that end with the daemon, like those for signals and for files.
     tasks: Tasks,
-    /// Tells somebody that it is ready, and that it stops.
+    /// Calls the ready callback.
     announcer: Option<Announcer>,
     query_log: QueryLog,
-    /// Waits for a process that replaces this one.
+    /// Waits for a process that takes over.
     offer: Option<Offer>,
     folder: Option<Arc<DataFolder>>,
     notifier: Notifier,
@@ -89,40 +89,46 @@ pub struct Daemon {
     logs: Option<Logs>,
 }
 
-/// Tasks that are cut off when this is dropped.
+/// Tasks that are aborted on drop.
 #[derive(Debug, Default)]
 struct Tasks(Vec<JoinHandle<()>>);
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        self.0.iter().for_each(JoinHandle::abort);
+        for task in &self.0 {
+            task.abort();
+        }
     }
 }
 
 impl Daemon {
-    /// Reads, compiles, binds, probes once around, serves: in this order. Returns when the first query can be answered.
+    /// Starts a daemon. Returns when it answers queries.
+    ///
+    /// # Errors
+    ///
+    /// The first step that failed. Everything that was started before is stopped.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        // What a replacement logs on its way up belongs to the hand-over.
+        // Log lines of a replacement carry the trace of the hand-over.
         let span = if options.replace { Trace::new().span() } else { Span::none() };
         start::start(options).instrument(span).await
     }
 
-    /// The way to command it.
+    /// Returns the handle for commands.
     pub fn control(&self) -> &Control {
         &self.control
     }
 
-    /// The addresses DNS is answered on, with the port that was given for port 0.
+    /// Returns the addresses for DNS, with the assigned port instead of port 0.
     pub fn dns_addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// The address of the HTTP listener.
+    /// Returns the address of the HTTP listener.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http
     }
 
-    /// Serves until a signal or a command ends it, or another process takes its place; then drains.
+    /// Serves until a signal or a command stops it, or another process takes over. Then it drains.
     pub async fn run_until_stopped(mut self) {
         let mut stopping = self.control.shared.lifecycle.stopping.subscribe();
         let replaced = async {
@@ -132,30 +138,30 @@ impl Daemon {
             }
         };
         let successor = tokio::select! {
-            // The sender lives in what is held here, so waiting ends only with a reason.
-            why = stopping.wait_for(Option::is_some) => {
-                let why = why.ok().and_then(|why| *why).map_or("", Stopping::word);
-                tracing::info!(reason = why, "stopping");
+            // `self` holds the sender, so waiting never fails.
+            reason = stopping.wait_for(Option::is_some) => {
+                let reason = reason.ok().and_then(|reason| *reason).map_or("", Stopping::word);
+                tracing::info!(reason, "stopping");
                 None
             }
             successor = replaced => Some(successor),
         };
         let span = successor.as_ref().map_or_else(Span::none, |successor| successor.trace.span());
-        self.end(successor).instrument(span).await;
+        self.shut_down(successor).instrument(span).await;
     }
 
-    /// Drains now: nothing new is taken, what was accepted is answered, what must survive is written.
+    /// Stops: answers the accepted queries, takes no new ones, and saves the state.
     pub async fn stop(self) {
-        self.end(None).await;
+        self.shut_down(None).await;
     }
 
-    /// Ends. With a successor, the sockets stay open in it, and it is told once the state is written.
-    async fn end(self, successor: Option<Successor>) {
+    /// Stops. A successor keeps the sockets open; it gets the data folder once the state is saved.
+    async fn shut_down(self, successor: Option<Successor>) {
         let Self {
             control, api, server, webhook, mut actor, tasks, announcer, query_log, offer, folder, notifier, ..
         } = self;
         let shared = Arc::clone(&control.shared);
-        // A successor has announced that it is ready: a last message of this process would contradict it.
+        // The successor has reported that it is ready. A report of this process that it stops would contradict that.
         let announcer = announcer.filter(|_| successor.is_none());
         shared.lifecycle.readiness.send_replace(Readiness::Draining);
         match &successor {
@@ -163,7 +169,7 @@ impl Daemon {
             None => notifier.stopping(),
         }
         drop(tasks);
-        // The offer holds copies of the sockets, which would keep the ports open.
+        // The offer has copies of the sockets, which would keep the ports open.
         drop(offer);
         let is_replaced = successor.is_some();
         let drained = drain(server, self.drain_timeout, is_replaced);
@@ -178,17 +184,17 @@ impl Daemon {
             }
         };
         tokio::join!(drained, released, announced);
-        // Dropping it joins its thread, which writes the last samples.
+        // Dropping joins its thread, which writes the last samples.
         let _ = tokio::task::spawn_blocking(move || drop(query_log)).await;
         end_actor(&control.commands, &mut actor).await;
         api.stop().await;
         control.close_objects().await;
-        // The webhook closes last: until then a caller is answered that the server stops.
+        // The webhook closes after the store: until then its clients get 503 instead of a refused connection.
         webhook.stop().await;
-        // The traces end after everything that could still write a span.
+        // After everything that could still record a span.
         shared.traces.stop().await;
         if let Some(folder) = folder.filter(|_| !is_replaced) {
-            // Nothing listens there any more. A socket that cannot be removed is replaced at the next start.
+            // A socket file that cannot be removed is replaced at the next start.
             let _ = std::fs::remove_file(folder.path().join(CONTROL_SOCKET));
         }
         log_totals(&shared);
@@ -196,7 +202,7 @@ impl Daemon {
     }
 }
 
-/// Answers what was accepted. With a successor, which has the sockets too, nothing more is read from them.
+/// Answers the accepted queries. With a successor nothing more is read from the sockets, since the successor reads them.
 async fn drain(server: Server, timeout: Duration, is_replaced: bool) {
     if is_replaced {
         server.leave(timeout).await;
@@ -205,7 +211,7 @@ async fn drain(server: Server, timeout: Duration, is_replaced: bool) {
     }
 }
 
-/// Writes the state, and lets the successor take the data folder.
+/// Saves the state, and hands the data folder over.
 async fn release(successor: Successor, control: &Control, actor: &mut JoinHandle<()>) {
     end_actor(&control.commands, actor).await;
     control.close_objects().await;
@@ -221,13 +227,13 @@ fn log_totals(shared: &Shared) {
     tracing::info!(queries, responses, dropped, "stopped");
 }
 
-/// Lets the control task write what must survive; a disk that hangs is not waited for for ever.
+/// Ends the control task, which saves its state. Aborts it after [`LAST_WRITE_MAX`], since the disk may hang.
 async fn end_actor(commands: &mpsc::Sender<Command>, actor: &mut JoinHandle<()>) {
     if actor.is_finished() {
         return;
     }
     let end = async {
-        // A task that has ended already has written already.
+        // Sending fails if the task has ended; then it has saved its state.
         let _ = commands.send(Command::End).await;
         let _ = (&mut *actor).await;
     };
@@ -237,5 +243,5 @@ async fn end_actor(commands: &mpsc::Sender<Command>, actor: &mut JoinHandle<()>)
     }
 }
 
-/// Longest wait for the last state to reach the disk.
+/// Longest wait until the state is on disk.
 const LAST_WRITE_MAX: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! Taking over from a running daemon, and giving way to one: what changes hands besides the sockets of DNS.
+//! Hand-over between a running daemon and its replacement: HTTP listeners and the data folder, in addition to the DNS sockets.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::daemon::{
     StartError,
-    bound::{HEALTH, HTTP, Passed, WEBHOOK},
+    bound::{HEALTH, HTTP, HandedOver, WEBHOOK},
 };
 use arc_swap::ArcSwap;
 use fairway_api_types::{
@@ -27,12 +27,12 @@ use fairway_transport::{
     handover::{HandoverError, HandoverSet, Offer, Release, Taken, take},
 };
 
-/// Name of the socket in the data folder that a replacing process connects to.
+/// Name of the socket in the data folder that a replacement connects to.
 const HANDOVER_SOCKET: &str = "handover.sock";
-/// Descriptors that both versions know by name.
+/// Name of the lock of the data folder in a hand-over.
 const LOCK: &str = "lock";
 
-/// What a running daemon gave to this one, which serves nothing yet.
+/// The daemon that this one replaces. It serves until [`Predecessor::end`].
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     taken: Taken,
@@ -41,35 +41,40 @@ pub(crate) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Asks the daemon on this data folder for its sockets: they, its HTTP listeners where they have the wanted addresses, and
-    /// the daemon itself, which serves on until [`Predecessor::end`]. None if none runs.
-    pub(crate) async fn ask(folder: &Path, settings: &Settings) -> Result<Option<(Self, Sockets, Passed)>, StartError> {
+    /// Takes the sockets of the daemon that runs on a data folder, and its HTTP listeners at addresses of the settings. Returns `None`
+    /// if no daemon runs.
+    pub(crate) async fn take_sockets(
+        folder: &Path,
+        settings: &Settings,
+    ) -> Result<Option<(Self, Sockets, HandedOver)>, StartError> {
         let path = folder.join(HANDOVER_SOCKET);
-        let asked = tokio::task::spawn_blocking(move || take(&path)).await;
-        let taken = asked.map_err(|error| StartError::Threads(io::Error::other(error)))??;
+        let taken = tokio::task::spawn_blocking(move || take(&path)).await;
+        let taken = taken.map_err(|error| StartError::Threads(io::Error::other(error)))??;
         let Some(mut taken) = taken else { return Ok(None) };
-        let (mut lock, mut passed) = (None, Passed::default());
+        let mut lock = None;
+        let mut listeners = HandedOver::default();
         let webhook = settings.webhook.as_ref();
-        let wanted = |descriptor: OwnedFd, at: Option<SocketAddr>| {
+        // A listener at another address than the settings have is closed.
+        let listener_at = |descriptor: OwnedFd, at: Option<SocketAddr>| {
             let listener = TcpListener::from(descriptor);
             Some(listener).filter(|listener| at.is_some() && listener.local_addr().ok() == at)
         };
         for (name, descriptor) in taken.set.others.drain(..) {
             match name.as_str() {
                 LOCK => lock = Some(descriptor),
-                HTTP => passed.http = wanted(descriptor, settings.http),
-                WEBHOOK => passed.webhook = wanted(descriptor, webhook.map(|webhook| webhook.listen)),
-                HEALTH => passed.health = wanted(descriptor, webhook.and_then(|webhook| webhook.metrics)),
-                // A newer version gave what this one does not know: it closes with the value.
+                HTTP => listeners.http = listener_at(descriptor, settings.http),
+                WEBHOOK => listeners.webhook = listener_at(descriptor, webhook.map(|webhook| webhook.listen)),
+                HEALTH => listeners.health = listener_at(descriptor, webhook.and_then(|webhook| webhook.metrics)),
+                // From a newer version; closed here.
                 _ => {}
             }
         }
         let sockets = std::mem::take(&mut taken.set.sockets);
         let folder = folder.to_owned();
-        Ok(Some((Self { taken, folder, lock }, sockets, passed)))
+        Ok(Some((Self { taken, folder, lock }, sockets, listeners)))
     }
 
-    /// Tells the other daemon that this one serves, waits until it has let go, and takes its data folder.
+    /// Reports to the other daemon that this one serves, waits until it has saved its state, and takes over its data folder.
     pub(crate) async fn end(self, control: &Control) -> Result<Arc<DataFolder>, StartError> {
         let (pid, version) = (self.taken.predecessor.pid, self.taken.predecessor.version.clone());
         let release = self.taken.complete().await?;
@@ -84,13 +89,13 @@ impl Predecessor {
             "handover completed: took over from the old process"
         );
         let folder = Arc::new(folder);
-        // A control task that has ended keeps nothing; the end of the daemon is near and told elsewhere.
+        // Fails only if the control task has ended, which is handled elsewhere.
         let _ = control.commands.send(Command::Adopt(Arc::clone(&folder))).await;
         Ok(folder)
     }
 }
 
-/// Takes the declared objects of the daemon that is replaced: as it returns them, or else from its file.
+/// Gets the declared objects of the replaced daemon: from its API, else from its store file.
 pub(crate) async fn fetch_objects(settings: &Settings, declared: &ArcSwap<Declared>) {
     let Some(folder) = &settings.data_dir else { return };
     match Client::new(Reach::of_data_dir(folder)).objects().await {
@@ -112,22 +117,24 @@ fn objects_of(export: ObjectsExport) -> Declared {
     Declared::new(export.revision, export.objects.into_iter().filter_map(object))
 }
 
-/// Lets a later process take over: its wish is waited for from now on.
+/// Starts to wait for a process that takes over.
 pub(crate) fn offer(
     folder: &DataFolder,
     server: &Server,
     listeners: &[(&str, OwnedFd)],
 ) -> Result<Offer, HandoverError> {
     let path = folder.path().join(HANDOVER_SOCKET);
-    let set = || -> io::Result<HandoverSet> {
-        let mut others = vec![(LOCK.to_owned(), folder.lock_copy()?)];
-        for (name, listener) in listeners {
-            others.push(((*name).to_owned(), listener.as_fd().try_clone_to_owned()?));
-        }
-        Ok(HandoverSet { sockets: server.sockets()?, others })
-    };
-    match set() {
+    match handover_set(folder, server, listeners) {
         Ok(set) => Offer::listen(&path, set),
         Err(source) => Err(HandoverError::Listen { path, source }),
     }
+}
+
+/// Copies everything that is handed over.
+fn handover_set(folder: &DataFolder, server: &Server, listeners: &[(&str, OwnedFd)]) -> io::Result<HandoverSet> {
+    let mut others = vec![(LOCK.to_owned(), folder.lock_copy()?)];
+    for (name, listener) in listeners {
+        others.push(((*name).to_owned(), listener.as_fd().try_clone_to_owned()?));
+    }
+    Ok(HandoverSet { sockets: server.sockets()?, others })
 }

@@ -1,4 +1,4 @@
-//! What the process is told by signals: SIGTERM and SIGINT end it in good order, SIGHUP reloads.
+//! Signals: SIGTERM and SIGINT stop the daemon, SIGHUP reloads it.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use fairway_control::{
     reloads::{ReloadScope, Trigger},
 };
 
-/// Acts on signals until the task is cut off.
+/// Handles signals until the task is aborted.
 pub(crate) fn listen(control: &Control) -> io::Result<JoinHandle<()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

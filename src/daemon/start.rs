@@ -1,4 +1,4 @@
-//! The way up: read, compile, bind, open the data folder, probe once around, serve.
+//! Start of the daemon: load, compile, bind, open the data folder, wait for the first probe round, serve.
 
 use std::{io, net::SocketAddr, os::fd::OwnedFd, path::Path, sync::Arc};
 
@@ -15,12 +15,12 @@ use tokio::{
     sync::watch,
 };
 
-use crate::daemon::signals;
 use crate::daemon::{
     Daemon, Options, Tasks,
     announce::Announcer,
-    bound::{Bound, Passed},
+    bound::{Bound, HandedOver},
     replace::{self, Predecessor},
+    signals,
     traces::start_traces,
 };
 use fairway_api::{Api, Webhook, bind_socket, metrics::Metrics};
@@ -44,67 +44,67 @@ use fairway_transport::{
     lower_priority_of_computation, raise_open_files,
 };
 
-/// Why a daemon does not start.
+/// Error of a start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration or its zones are at fault; all faults at once.
-    #[error("the configuration is refused:\n{}", lines(.0))]
+    /// The configuration or its zones are invalid; has all errors.
+    #[error("the configuration is invalid:\n{}", lines(.0))]
     Config(Vec<Diagnostic>),
-    /// DNS addresses that cannot be bound, all of them.
+    /// Addresses for DNS that cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindErrors),
     /// The HTTP listener cannot be bound.
-    #[error("HTTP listener {address}: {source}; free the address, or give another {key}")]
+    #[error("HTTP listener {address}: {source}; free the address, or change {key}")]
     Http {
-        /// Where it is configured.
+        /// Key in the configuration.
         key: &'static str,
-        /// As configured.
+        /// The configured address.
         address: SocketAddr,
-        /// The system's words.
+        /// Error of the system.
         source: io::Error,
     },
     /// The data folder cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The control socket cannot be made.
-    #[error("control socket {path}: {source}; a path of over 107 octets is too long for a socket")]
+    /// The control socket cannot be created.
+    #[error("control socket {path}: {source}; the path of a socket may have at most 107 bytes")]
     Socket {
         /// Its path.
         path: String,
-        /// The system's words.
+        /// Error of the system.
         source: io::Error,
     },
     /// `--replace` without a data folder.
-    #[error("--replace finds the running fairway by its data folder, and there is none; give --data-dir")]
+    #[error("--replace finds the running process by its data folder; add --data-dir")]
     NothingToReplace,
-    /// The running daemon does not give way.
+    /// The running daemon did not hand over.
     #[error(transparent)]
     Handover(#[from] HandoverError),
-    /// The user of the settings cannot be become.
+    /// Cannot switch to the user of the settings.
     #[error(transparent)]
     User(#[from] PrivilegeError),
-    /// The threads of the transports, or a signal handler, cannot be started.
-    #[error("the server cannot start its threads: {0}; look at the limits of the process")]
+    /// A thread or a signal handler cannot be started.
+    #[error("cannot start the threads of the server: {0}; check the limits of the process")]
     Threads(io::Error),
 }
 
-fn lines(faults: &[Diagnostic]) -> String {
-    faults.iter().map(|f| format!("  {f}")).collect::<Vec<_>>().join("\n")
+fn lines(errors: &[Diagnostic]) -> String {
+    errors.iter().map(|error| format!("  {error}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Starts a daemon; undoes what was begun if a step fails.
+/// Starts a daemon. If a step fails, everything that was started before is dropped, which stops it.
 pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
-    more_open_files();
+    raise_file_limit();
     let (signals, logs) = (options.signals, options.logs.clone());
     let notifier = Notifier::new((options.environment)("NOTIFY_SOCKET").map(Into::into));
     let clock = system_clock();
     let Prepared { reader, declared, configured, snapshot, fingerprint, settings, predecessor, mut bound } =
         prepare(options, clock()).await?;
-    let (copies, shown) = (bound.copies()?, bound.listeners(settings.data_dir.as_deref()));
-    // The webhook answers first: that it is starting, unless the process that is replaced still answers.
+    let (copies, listeners) = (bound.copies()?, bound.listeners(settings.data_dir.as_deref()));
+    // The webhook answers from here on, with 503 until the start is complete. A replaced process still answers itself.
     let mut hook = Hook::new(&settings, bound.webhook.take(), predecessor.is_none());
-    become_user(&settings)?;
-    let (folder, kept) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
+    switch_user(&settings)?;
+    let (folder, saved) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
     let objects = match predecessor {
         // The store is opened once the predecessor has released it.
         Some(_) => {
@@ -116,20 +116,20 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
 
     let parts = Parts { reader, folder: folder.clone(), clock: Arc::clone(&clock), logs: logs.clone(), fingerprint };
-    let (control, actor, fingerprint) = parts.start(configured, snapshot, kept, hook.traces.clone()).await;
-    let followed = objects.map(|objects| control.set_objects(objects));
+    let (control, actor, fingerprint) = parts.start(configured, snapshot, saved, hook.traces.clone()).await;
+    let store_tasks = objects.map(|objects| control.set_objects(objects));
     let actor = tokio::spawn(actor.run());
     let mut tasks = first_tasks(&control, fingerprint);
-    tasks.0.extend(followed.flatten());
+    tasks.0.extend(store_tasks.flatten());
     if signals {
         tasks.0.push(signals::listen(&control).map_err(StartError::Threads)?);
     }
-    // Both cells are empty until here, so that setting them cannot fail.
-    let _ = control.shared.lifecycle.listeners.set(shown);
+    // Both cells are empty until here, so setting them cannot fail.
+    let _ = control.shared.lifecycle.listeners.set(listeners);
     let _ = control.shared.declarations.webhook.set(hook.webhook.parts());
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
     let Answering { mut api, server, query_log } =
-        answer(&control, &settings, bound, &mut hook, predecessor.is_some()).await?;
+        serve_all(&control, &settings, bound, &mut hook, predecessor.is_some()).await?;
     let folder = match predecessor {
         Some(predecessor) => Some(take_over(predecessor, &control, &settings, &declared, &mut tasks).await?),
         None => folder,
@@ -139,8 +139,8 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     }
     let offer = folder.as_ref().and_then(|folder| offer(&server, folder, &copies));
     hook.open(&control, &settings, &mut tasks);
-    tell_serving(&addresses, http, &notifier);
-    // Nothing waits for the memory to be returned.
+    report_serving(&addresses, http, &notifier);
+    // In the background: nothing depends on it.
     drop(tokio::task::spawn_blocking(give_back_memory));
     let announcer = Announcer::start(&settings, &control.shared, clock);
     Ok(Daemon {
@@ -162,7 +162,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     })
 }
 
-/// The configuration as it was first read, and the sockets that it names.
+/// The first configuration, and its sockets.
 struct Prepared {
     reader: Reader,
     declared: Arc<ArcSwap<Declared>>,
@@ -170,49 +170,48 @@ struct Prepared {
     snapshot: Snapshot,
     fingerprint: Fingerprint,
     settings: Settings,
-    /// The process that is replaced; `None` if none is.
+    /// The process to replace.
     predecessor: Option<Predecessor>,
     bound: Bound,
 }
 
-/// Reads the configuration, takes the sockets of the process that is replaced, and binds the others.
+/// Loads the configuration, takes the sockets of the process to replace, and binds the others.
 async fn prepare(options: Options, now: Timestamp) -> Result<Prepared, StartError> {
     let Options { source, inherited, replace, workers, logs, environment, .. } = options;
     let lower_priority: LowerPriority = || Box::new(lower_priority_of_computation());
     let reader = Reader { lower_priority, ..Reader::new(source, environment) };
     let declared = Arc::clone(&reader.declared);
-    let (configured, snapshot, fingerprint) = first(&reader, now, logs.as_ref())?;
+    let (configured, snapshot, fingerprint) = load_first(&reader, now, logs.as_ref())?;
     let settings = configured.settings.clone();
-    let (predecessor, inherited, passed) =
-        if replace { ask(&settings, inherited).await? } else { (None, inherited, Passed::default()) };
-    let bound = Bound::new(&settings, inherited, passed, workers).await?;
+    let (predecessor, sockets, handed_over) =
+        if replace { take_sockets(&settings, inherited).await? } else { (None, inherited, HandedOver::default()) };
+    let bound = Bound::new(&settings, sockets, handed_over, workers).await?;
     Ok(Prepared { reader, declared, configured, snapshot, fingerprint, settings, predecessor, bound })
 }
 
-/// The listeners that answer.
+/// Everything that answers.
 struct Answering {
     api: Api,
     server: Server,
     query_log: QueryLog,
 }
 
-/// Answers DNS and HTTP on what is bound. A process that takes over answers HTTP only once it answers DNS: until then the other one
-/// answers HTTP for it.
-async fn answer(
+/// Starts to serve DNS and HTTP. A replacement serves HTTP only after DNS; until then the replaced process serves HTTP.
+async fn serve_all(
     control: &Control,
     settings: &Settings,
     bound: Bound,
     hook: &mut Hook,
-    takes_over: bool,
+    is_replacement: bool,
 ) -> Result<Answering, StartError> {
     let metrics = Arc::new(Metrics::default());
     let mut api = Api::new(control, Arc::clone(&metrics));
     let Bound { sockets, http: listener, health, .. } = bound;
-    let (now, later) = if takes_over { (None, listener) } else { (listener, None) };
+    let (now, later) = if is_replacement { (None, listener) } else { (listener, None) };
     if let Some(listener) = now {
         api.serve_http(listener);
     }
-    let (server, query_log) = serve(control, settings, sockets).await?;
+    let (server, query_log) = serve_dns(control, settings, sockets).await?;
     metrics.set_transports(server.counters().clone());
     if let Some(listener) = later {
         api.serve_http(listener);
@@ -223,15 +222,15 @@ async fn answer(
     Ok(Answering { api, server, query_log })
 }
 
-/// What follows the files, and what publishes, from the start on.
+/// Starts the tasks that watch files and that publish.
 fn first_tasks(control: &Control, fingerprint: watch::Receiver<Fingerprint>) -> Tasks {
     let files = watch_files(fingerprint, control.commands.clone());
     Tasks(vec![tokio::spawn(files), tokio::spawn(publishing::follow(Arc::clone(&control.shared)))])
 }
 
-/// Reads the configuration for the first time. On this thread: nothing else is there to be done, and memory of the main thread costs
-/// far fewer calls of the system.
-fn first(
+/// Loads the configuration for the first time. It runs on this thread, since nothing else has to be done, and since allocating on the main
+/// thread takes far fewer system calls.
+fn load_first(
     reader: &Reader,
     now: Timestamp,
     logs: Option<&Logs>,
@@ -239,11 +238,13 @@ fn first(
     let reading = reader.read_here(ReloadScope::Files, None, now);
     let Compiled { configured, snapshot, .. } = reading.outcome.map_err(StartError::Config)?;
     follow_settings(logs, &configured.settings);
-    configured.warnings.iter().for_each(|fault| tracing::warn!(%fault, "configuration warning"));
+    for warning in &configured.warnings {
+        tracing::warn!(%warning, "configuration warning");
+    }
     Ok((configured, snapshot, reading.fingerprint.unwrap_or_default()))
 }
 
-/// Takes the data folder of the daemon before, and what was declared to it to the last.
+/// Takes over the data folder of the replaced daemon, and the objects that were declared to it until its end.
 async fn take_over(
     predecessor: Predecessor,
     control: &Control,
@@ -258,45 +259,48 @@ async fn take_over(
     Ok(folder)
 }
 
-fn more_open_files() {
+fn raise_file_limit() {
     if let Err(error) = raise_open_files() {
         tracing::warn!(%error, "open file limit not raised");
     }
 }
 
-fn tell_serving(addresses: &[SocketAddr], http: Option<SocketAddr>, notifier: &Notifier) {
+fn report_serving(addresses: &[SocketAddr], http: Option<SocketAddr>, notifier: &Notifier) {
     let served = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let shown = http.map_or_else(|| "off".to_owned(), |address| address.to_string());
     tracing::info!(dns = served, http = shown, version = env!("CARGO_PKG_VERSION"), "serving");
     notifier.ready(&format!("Serving on {served}"));
 }
 
-/// Asks the daemon that runs on the data folder for its sockets.
-async fn ask(settings: &Settings, inherited: Sockets) -> Result<Asked, StartError> {
+/// Takes the sockets of the daemon that runs on the data folder, instead of the inherited ones. If none runs, the inherited ones are used.
+async fn take_sockets(
+    settings: &Settings,
+    inherited: Sockets,
+) -> Result<(Option<Predecessor>, Sockets, HandedOver), StartError> {
     let Some(folder) = settings.data_dir.as_deref() else { return Err(StartError::NothingToReplace) };
-    match Predecessor::ask(folder, settings).await? {
-        Some((predecessor, sockets, passed)) => Ok((Some(predecessor), sockets, passed)),
+    match Predecessor::take_sockets(folder, settings).await? {
+        Some((predecessor, sockets, listeners)) => Ok((Some(predecessor), sockets, listeners)),
         None => {
             tracing::info!(folder = %folder.display(), "nothing to replace: no daemon runs on this data folder");
-            Ok((None, inherited, Passed::default()))
+            Ok((None, inherited, HandedOver::default()))
         }
     }
 }
 
-type Asked = (Option<Predecessor>, Sockets, Passed);
-
-/// The webhook on the way up, with the traces of its calls. Its listener may be shared with the process that is replaced, which answers
-/// until this one can.
+/// The webhook during the start, with the traces of its calls. The replaced process may share its listener, and answers until this process
+/// can.
 struct Hook {
     webhook: Webhook,
-    later: Option<TcpListener>,
+    /// Listener that does not answer yet.
+    listener: Option<TcpListener>,
     traces: Traces,
 }
 
 impl Hook {
+    /// Starts to answer at once, unless another process still does.
     fn new(settings: &Settings, listener: Option<TcpListener>, is_alone: bool) -> Self {
         let traces = start_traces(settings);
-        let mut hook = Self { webhook: Webhook::default(), later: listener, traces };
+        let mut hook = Self { webhook: Webhook::default(), listener, traces };
         if is_alone {
             hook.answer(settings);
         }
@@ -304,12 +308,12 @@ impl Hook {
     }
 
     fn answer(&mut self, settings: &Settings) {
-        if let Some((listener, settings)) = self.later.take().zip(settings.webhook.as_ref()) {
+        if let Some((listener, settings)) = self.listener.take().zip(settings.webhook.as_ref()) {
             self.webhook.serve_calls(listener, settings, &self.traces);
         }
     }
 
-    /// Keeps in this daemon from now on.
+    /// Completes the start: calls are processed from now on.
     fn open(&mut self, control: &Control, settings: &Settings, tasks: &mut Tasks) {
         let (ledger, _) = self.webhook.parts();
         ledger.open(control);
@@ -318,8 +322,8 @@ impl Hook {
     }
 }
 
-/// Gives up root for good, once everything that needs it is done.
-fn become_user(settings: &Settings) -> Result<(), StartError> {
+/// Drops root for good. Everything that needs root is done before.
+fn switch_user(settings: &Settings) -> Result<(), StartError> {
     let Some(user) = &settings.user else { return Ok(()) };
     if let Some(folder) = &settings.data_dir {
         DataFolder::create_for(folder, user)?;
@@ -327,8 +331,8 @@ fn become_user(settings: &Settings) -> Result<(), StartError> {
     Ok(drop_to(user)?)
 }
 
-/// Waits for the first verdicts, a while; then answers.
-async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Result<(Server, QueryLog), StartError> {
+/// Waits for the first probe round, up to its limit, then serves DNS.
+async fn serve_dns(control: &Control, settings: &Settings, sockets: Sockets) -> Result<(Server, QueryLog), StartError> {
     let shared = &control.shared;
     let limit = settings.health.first_round;
     let unevaluated = shared.probes.checker.first_round(limit).await;
@@ -345,20 +349,21 @@ async fn serve(control: &Control, settings: &Settings, sockets: Sockets) -> Resu
     Ok((server, query_log))
 }
 
-/// Offers everything to a later process; without an offer, replacing this one costs queries, and it serves all the same.
+/// Starts to wait for a process that takes over. If that fails, the daemon serves nevertheless, but its replacement loses queries.
 fn offer(server: &Server, folder: &DataFolder, listeners: &[(&str, OwnedFd)]) -> Option<Offer> {
     let offer = replace::offer(folder, server, listeners);
     offer.inspect_err(|error| tracing::warn!(%error, "handover not available for this process")).ok()
 }
 
 fn follow_settings(logs: Option<&Logs>, settings: &Settings) {
-    logs.into_iter().for_each(|logs| logs.set_format(line_format(settings.log.format)));
-    if let Some(Err(error)) = logs.map(|logs| logs.set_filter(&settings.log.filter)) {
+    let Some(logs) = logs else { return };
+    logs.set_format(line_format(settings.log.format));
+    if let Err(error) = logs.set_filter(&settings.log.filter) {
         tracing::warn!(%error, "log filter rejected: the previous one stays in use");
     }
 }
 
-/// Starts the log of queries; it follows the configuration in force.
+/// Starts the query log, which follows the configuration.
 fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
     let (shared, counters) = (Arc::clone(shared), server.counters().clone());
     QueryLog::start(Box::new(move |each| {
@@ -366,9 +371,9 @@ fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
         let settings = published.configured.settings.query_log.as_ref();
         let one_in = settings.map_or(0, |settings| settings.one_in.get());
         for tally in counters.tallies_by_thread() {
-            // Each time: another thread may have begun to serve.
+            // Set each time, since a thread may have started meanwhile.
             tally.sample_every(one_in);
-            tally.take_samples(|sample| each(logged(sample)));
+            tally.take_samples(|sample| each(log_sample(sample)));
         }
         let sink = settings.map(|settings| match &settings.sink {
             QueryLogSink::Stdout => query_log::QueryLogSink::Stdout,
@@ -378,7 +383,7 @@ fn query_log(shared: &Arc<Shared>, server: &Server) -> io::Result<QueryLog> {
     }))
 }
 
-fn logged(sample: Sample) -> QuerySample {
+fn log_sample(sample: Sample) -> QuerySample {
     let Sample { at, client, subnet, transport, rcode, question } = sample;
     let transport = match transport {
         Transport::Udp => "udp",
@@ -387,9 +392,8 @@ fn logged(sample: Sample) -> QuerySample {
     QuerySample { at, client, subnet, transport, rcode, question }
 }
 
-/// Opens the data folder and reads what is in it. A disk that cannot be written to must not keep a name server from
-/// starting: then what can be read is read, and nothing is kept.
-/// While another process has the folder (`is_taken`), it is only looked into.
+/// Opens the data folder and reads the saved state. While another process holds the folder (`is_taken`), the state is only read. A disk
+/// that cannot be written must not prevent the start of a name server: then the state is read, and not saved.
 fn open_folder(path: Option<&Path>, is_taken: bool) -> Result<(Option<Arc<DataFolder>>, Past), StartError> {
     let Some(path) = path else { return Ok((None, Past::default())) };
     if is_taken {

@@ -1,10 +1,10 @@
-//! Fills the options of traces from the configuration.
+//! Options of the trace export, from the configuration.
 
 use fairway_config::{Settings, TraceProtocol, TraceSettings};
 use fairway_http::header::{HeaderMap, HeaderValue};
 use fairway_telemetry::traces::{self, TraceOptions, Traces};
 
-/// Starts the export of traces. One that cannot be set up is logged, and keeps no name server from starting.
+/// Starts the export of traces. An error is logged; it must not prevent the start of a name server.
 pub(super) fn start_traces(settings: &Settings) -> Traces {
     let Some(settings) = &settings.traces else { return Traces::default() };
     Traces::start(&trace_options(settings)).unwrap_or_else(|error| {

@@ -8,29 +8,30 @@ use tokio::{
 
 use crate::daemon::announce::*;
 
-/// A receiver that takes messages from its `takes_from`th try on, and notes when each came, in seconds.
+/// A receiver that accepts messages from a certain try on.
 struct Receiver {
-    takes_from: usize,
-    begun: Instant,
-    seen: Mutex<Vec<(bool, u64, u64)>>,
+    accepts_from: usize,
+    start: Instant,
+    /// Readiness, time in seconds and time limit in seconds of each try.
+    tries: Mutex<Vec<(bool, u64, u64)>>,
 }
 
 impl Receiver {
-    fn new(takes_from: usize) -> Arc<Self> {
-        Arc::new(Self { takes_from, begun: Instant::now(), seen: Mutex::default() })
+    fn new(accepts_from: usize) -> Arc<Self> {
+        Arc::new(Self { accepts_from, start: Instant::now(), tries: Mutex::default() })
     }
 
     fn attempt(self: &Arc<Self>) -> impl Fn(bool, Duration) -> std::future::Ready<Result<(), Failure>> + use<> {
         let receiver = Arc::clone(self);
         move |ready, limit| {
-            let mut seen = receiver.seen.lock().unwrap();
-            seen.push((ready, receiver.begun.elapsed().as_secs(), limit.as_secs()));
-            std::future::ready(if seen.len() >= receiver.takes_from { Ok(()) } else { Err(failure()) })
+            let mut tries = receiver.tries.lock().unwrap();
+            tries.push((ready, receiver.start.elapsed().as_secs(), limit.as_secs()));
+            std::future::ready(if tries.len() >= receiver.accepts_from { Ok(()) } else { Err(failure()) })
         }
     }
 
-    fn seen(&self) -> Vec<(bool, u64, u64)> {
-        self.seen.lock().unwrap().clone()
+    fn tries(&self) -> Vec<(bool, u64, u64)> {
+        self.tries.lock().unwrap().clone()
     }
 }
 
@@ -38,60 +39,60 @@ fn failure() -> Failure {
     Failure { to: "lb.example".to_owned(), error: "no answer within 5s".to_owned() }
 }
 
-/// Tells `receiver` of a daemon that is ready now and stops at `second`.
-async fn stopped_at(second: u64, receiver: &Arc<Receiver>) {
-    let (readiness, said) = watch::channel(Readiness::Ready);
-    let telling = tokio::spawn(tell(said, LAST_TRY_MAX, receiver.attempt()));
+/// Announces a daemon that is ready now and stops after some seconds.
+async fn announce_and_stop_after(second: u64, receiver: &Arc<Receiver>) {
+    let (readiness, receiver_end) = watch::channel(Readiness::Ready);
+    let task = tokio::spawn(announce(receiver_end, LAST_TRY_MAX, receiver.attempt()));
     tokio::time::sleep(Duration::from_secs(second)).await;
     readiness.send_replace(Readiness::Draining);
-    telling.await.unwrap();
+    task.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_state_is_told_once_to_a_receiver_that_takes_it() {
+async fn accepted_messages_are_sent_once() {
     let receiver = Receiver::new(1);
-    stopped_at(100, &receiver).await;
-    assert_eq!(receiver.seen(), [(true, 0, 5), (false, 100, 1)]);
+    announce_and_stop_after(100, &receiver).await;
+    assert_eq!(receiver.tries(), [(true, 0, 5), (false, 100, 1)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_message_is_tried_again_until_it_is_taken() {
+async fn failed_message_is_retried_until_it_is_accepted() {
     let receiver = Receiver::new(4);
-    stopped_at(100, &receiver).await;
-    assert_eq!(receiver.seen(), [(true, 0, 5), (true, 1, 5), (true, 3, 5), (true, 7, 5), (false, 100, 1)]);
+    announce_and_stop_after(100, &receiver).await;
+    assert_eq!(receiver.tries(), [(true, 0, 5), (true, 1, 5), (true, 3, 5), (true, 7, 5), (false, 100, 1)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_six_tries_it_is_left_at_that() {
+async fn message_is_given_up_after_six_tries() {
     let receiver = Receiver::new(usize::MAX);
-    stopped_at(1_000, &receiver).await;
-    let at: Vec<_> = receiver.seen().into_iter().map(|(ready, at, _)| (ready, at)).collect();
+    announce_and_stop_after(1_000, &receiver).await;
+    let at: Vec<_> = receiver.tries().into_iter().map(|(ready, at, _)| (ready, at)).collect();
     assert_eq!(at, [(true, 0), (true, 1), (true, 3), (true, 7), (true, 15), (true, 31), (false, 1_000)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_amid_pauses_ends_the_tries_at_once() {
+async fn stop_during_a_pause_ends_the_retries() {
     let receiver = Receiver::new(usize::MAX);
-    stopped_at(2, &receiver).await;
-    assert_eq!(receiver.seen(), [(true, 0, 5), (true, 1, 5), (false, 2, 1)]);
+    announce_and_stop_after(2, &receiver).await;
+    assert_eq!(receiver.tries(), [(true, 0, 5), (true, 1, 5), (false, 2, 1)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_amid_a_try_cuts_it_off() {
-    let begun = Instant::now();
-    let (readiness, said) = watch::channel(Readiness::Ready);
-    let telling = tokio::spawn(tell(said, LAST_TRY_MAX, |_, limit| async move {
+async fn stop_during_a_try_aborts_it() {
+    let start = Instant::now();
+    let (readiness, receiver_end) = watch::channel(Readiness::Ready);
+    let task = tokio::spawn(announce(receiver_end, LAST_TRY_MAX, |_, limit| async move {
         tokio::time::sleep(limit).await;
         Err(failure())
     }));
     tokio::time::sleep(Duration::from_secs(2)).await;
     readiness.send_replace(Readiness::Draining);
-    telling.await.unwrap();
-    assert_eq!(begun.elapsed().as_secs(), 2 + 1);
+    task.await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 2 + 1);
 }
 
 #[test]
-fn a_message_says_who_is_ready_since_when() {
+fn message_has_readiness_instance_version_and_time() {
     let message: serde_json::Value = serde_json::from_str(&message(true, "ns\"1", "2026-01-31T23:59:58Z")).unwrap();
     let expected = serde_json::json!({
         "ready": true, "instance": "ns\"1", "version": env!("CARGO_PKG_VERSION"), "time": "2026-01-31T23:59:58Z",
@@ -100,8 +101,8 @@ fn a_message_says_who_is_ready_since_when() {
     assert!(!host_name().is_empty());
 }
 
-/// Delivers a message to a receiver that answers with these bytes; the result, and the request that arrived.
-async fn delivered(answer: &'static str) -> (Result<(), String>, String) {
+/// Delivers a message to a receiver that responds with these bytes. Returns the result, and the request that arrived.
+async fn delivered(response: &'static str) -> (Result<(), String>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/hook?by=dns", listener.local_addr().unwrap())).unwrap();
     let receiving = tokio::spawn(async move {
@@ -110,7 +111,7 @@ async fn delivered(answer: &'static str) -> (Result<(), String>, String) {
         while !request.ends_with(b"}") {
             request.push(stream.read_u8().await.unwrap());
         }
-        stream.write_all(answer.as_bytes()).await.unwrap();
+        stream.write_all(response.as_bytes()).await.unwrap();
         String::from_utf8(request).unwrap()
     });
     let outcome = deliver(&Client::new(Options::new(TRY_MAX, 0)), url, "{\"ready\":true}".to_owned()).await;

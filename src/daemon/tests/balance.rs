@@ -1,4 +1,4 @@
-//! Balancing in the whole daemon: clients, answers, load that follows the answers, and shares that follow the load.
+//! Balancing in the daemon: load that follows the answers, and shares that follow the load.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
@@ -14,25 +14,25 @@ use fairway_api_types::{
     state_wire::NewOverride,
 };
 
-/// Client networks, each of which carries one unit.
+/// Number of client networks. Each has a demand of one unit.
 const CLIENTS: usize = 160;
-/// Longest wait for a balance: some tens of TTLs of 1 s.
-const LONG: Duration = Duration::from_secs(60);
+/// Longest wait for stable shares, with a TTL of 1 s.
+const BALANCE_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Where each client is sent; what gateways report follows from it.
+/// Demand of each cluster, from the answers to the clients. The gateways report it as their load.
 #[derive(Default)]
-struct World {
+struct Traffic {
     carried: [AtomicU64; 2],
 }
 
-impl World {
-    /// A listener that tells both clusters' load as JSON; returns its port.
+impl Traffic {
+    /// Starts a listener that reports the load of both clusters as JSON. Returns its port.
     async fn report(self: &Arc<Self>) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (port, world) = (listener.local_addr().unwrap().port(), Arc::clone(self));
+        let (port, traffic) = (listener.local_addr().unwrap().port(), Arc::clone(self));
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let [eu1, us1] = world.loads();
+                let [eu1, us1] = traffic.loads();
                 let body = format!("{{\"eu1\":{eu1},\"us1\":{us1}}}");
                 let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
                 let _ = stream.read(&mut [0; 4096]).await;
@@ -46,7 +46,7 @@ impl World {
         [0, 1].map(|cluster: usize| self.carried[cluster].load(Relaxed))
     }
 
-    /// Every client asks once; the load follows the answers.
+    /// Sends one query of each client, and updates the load from the answers.
     fn ask(&self, server: SocketAddr) {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -56,7 +56,7 @@ impl World {
             let mut answer = [0; 1232];
             let length = socket.recv(&mut answer).unwrap();
             let sent_to = |last: u8| answer[..length].windows(4).any(|octets| octets == [127, 0, 0, last]);
-            assert!(sent_to(1) != sent_to(2), "one cluster a client");
+            assert!(sent_to(1) != sent_to(2), "a client must get exactly one cluster");
             carried[usize::from(sent_to(2))] += 1;
         }
         for (cluster, count) in self.carried.iter().zip(carried) {
@@ -65,7 +65,7 @@ impl World {
     }
 }
 
-/// shop.gslb.example A, for a client in 198.18.N.0/24.
+/// Returns a query for the A records of shop.gslb.example with the ECS option 198.18.`client`.0/24.
 fn query(client: u8) -> Vec<u8> {
     let head = b"\x12\x34\x00\x00\x00\x01\x00\x00\x00\x00\x00\x01";
     let question = b"\x04shop\x04gslb\x07example\x00\x00\x01\x00\x01";
@@ -87,29 +87,29 @@ fn balanced(port: u16, policy: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_first_tier_cannot_carry_is_spilled_and_no_more() {
-    let world = Arc::new(World::default());
-    let scene = Scene::new(&balanced(world.report().await, "[tier, load, weighted]"));
+async fn first_tier_is_filled_to_its_target_and_the_rest_overflows() {
+    let traffic = Arc::new(Traffic::default());
+    let scene = Scene::new(&balanced(traffic.report().await, "[tier, load, weighted]"));
     let daemon = start(&scene).await;
     let server = daemon.dns_addresses()[0];
-    world.ask(server);
-    // 160 units, 100 fit, 80 are aimed at: neither cluster is over its capacity, and the first is used as far as it goes.
-    let fits = || matches!(world.loads(), [eu1, us1] if (60..=95).contains(&eu1) && us1 <= 100);
+    traffic.ask(server);
+    // The demand is 160, a capacity 100 and its target 80: eu1 must be used up to about its target, and us1 not above its capacity.
+    let fits = || matches!(traffic.loads(), [eu1, us1] if (60..=95).contains(&eu1) && us1 <= 100);
     let settles = async {
         let mut held = 0;
         while held < 10 {
-            world.ask(server);
+            traffic.ask(server);
             held = if fits() { held + 1 } else { 0 };
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
     };
-    let settled = tokio::time::timeout(LONG, settles).await;
-    assert!(settled.is_ok(), "it did not settle: {:?}", world.loads());
+    let settled = tokio::time::timeout(BALANCE_WAIT_MAX, settles).await;
+    assert!(settled.is_ok(), "no stable shares: {:?}", traffic.loads());
     let shares = daemon.control().shared().serving.load().runtime.shares().cloned();
     assert!(shares.is_some_and(|shares| shares.epoch > 0));
     let client = Client::new(Reach::Http(daemon.http_address().unwrap()));
-    // Counters are looked at every ten seconds.
-    until("what was declared, answered and arrived", async || {
+    // Shares are computed every ten seconds.
+    until("declared, answered and observed share", async || {
         let member = client.state().await.unwrap().pools[0].members[0].clone();
         let near = |part: Option<f64>| part.is_some_and(|part| (35.0..65.0).contains(&part));
         member.share.declared == Some(50.0) && near(member.share.answered) && near(member.share.arrived)
@@ -122,28 +122,28 @@ async fn what_the_first_tier_cannot_carry_is_spilled_and_no_more() {
     ] {
         assert!(metrics.contains(name), "{name} is not in\n{metrics}");
     }
-    until("acceptance that moved", async || near(&daemon).is_some_and(|near| near != COLD)).await;
+    until("changed acceptance", async || near(&daemon).is_some_and(|near| near != INITIAL)).await;
     daemon.stop().await;
-    a_restart_goes_on_from_there(&scene, &world).await;
-    a_damaged_state_is_put_aside(&scene, &world).await;
-    a_drain_goes_on_until_nothing_is_left(&scene, &world).await;
+    restart_keeps_acceptance(&scene, &traffic).await;
+    damaged_state_is_set_aside(&scene, &traffic).await;
+    drain_ends_when_no_demand_is_left(&scene, &traffic).await;
 }
 
-/// A hundredth: what clusters take as near in the declared split.
-const COLD: u16 = 655;
+/// A hundredth, in 65535ths: the initial local share of a cluster.
+const INITIAL: u16 = 655;
 
-/// What a daemon gives to the first tier as near, in 65535ths.
+/// Returns the local share of eu1 in 65535ths.
 fn near(daemon: &Daemon) -> Option<u16> {
     let shares = daemon.control().shared().serving.load().runtime.shares().cloned()?;
     shares.accepted.iter().find(|(name, _)| name.as_str() == "eu1").map(|(_, given)| given.local)
 }
 
-async fn a_drain_goes_on_until_nothing_is_left(scene: &Scene, world: &World) {
-    // Clients are known for three TTLs after they asked: longer than anything here takes.
+async fn drain_ends_when_no_demand_is_left(scene: &Scene, traffic: &Traffic) {
+    // A demand is remembered for three TTLs, so the TTL must be longer than this test.
     scene.write(&fs::read_to_string(scene.file()).unwrap().replace("ttl: 1s", "ttl: 30s"));
     let daemon = start(scene).await;
     let (server, client) = (daemon.dns_addresses()[0], Client::new(Reach::Http(daemon.http_address().unwrap())));
-    world.ask(server);
+    traffic.ask(server);
     let drain = async || client.state().await.unwrap().clusters[0].drain.clone();
     assert_eq!(drain().await, None);
     let new = NewOverride {
@@ -154,67 +154,67 @@ async fn a_drain_goes_on_until_nothing_is_left(scene: &Scene, world: &World) {
     };
     let socket = Client::new(Reach::of_data_dir(&scene.data()));
     let id = socket.add_override(&new).await.unwrap().id.unwrap();
-    until("demand that is still there", async || {
+    until("remaining demand", async || {
         drain().await.is_some_and(|drain| drain.left.is_some_and(|left| left > 0.0) && drain.over > drain.since)
     })
     .await;
-    world.ask(server);
-    assert_eq!(world.loads()[0], 0);
-    until("nothing left", async || drain().await.is_some_and(|drain| drain.left == Some(0.0))).await;
+    traffic.ask(server);
+    assert_eq!(traffic.loads()[0], 0);
+    until("remaining demand of 0", async || drain().await.is_some_and(|drain| drain.left == Some(0.0))).await;
     socket.remove_override(&id).await.unwrap();
-    until("the end of the drain", async || drain().await.is_none()).await;
+    until("end of the drain", async || drain().await.is_none()).await;
     daemon.stop().await;
 }
 
-async fn a_restart_goes_on_from_there(scene: &Scene, world: &World) {
+async fn restart_keeps_acceptance(scene: &Scene, traffic: &Traffic) {
     let daemon = start(scene).await;
-    assert!(near(&daemon).is_some_and(|near| near != COLD), "{:?}", near(&daemon));
-    world.ask(daemon.dns_addresses()[0]);
-    assert!(world.loads().iter().all(|load| *load <= 100), "{:?}", world.loads());
+    assert!(near(&daemon).is_some_and(|near| near != INITIAL), "{:?}", near(&daemon));
+    traffic.ask(daemon.dns_addresses()[0]);
+    assert!(traffic.loads().iter().all(|load| *load <= 100), "{:?}", traffic.loads());
     daemon.stop().await;
 }
 
-async fn a_damaged_state_is_put_aside(scene: &Scene, world: &World) {
+async fn damaged_state_is_set_aside(scene: &Scene, traffic: &Traffic) {
     let file = scene.data().join("balance.json");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, &text[..text.len() / 2]).unwrap();
     let daemon = start(scene).await;
-    assert_eq!(near(&daemon), Some(COLD));
+    assert_eq!(near(&daemon), Some(INITIAL));
     assert_eq!(fs::read_to_string(scene.data().join("balance.json.unreadable")).unwrap(), text[..text.len() / 2]);
-    world.ask(daemon.dns_addresses()[0]);
+    traffic.ask(daemon.dns_addresses()[0]);
     daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_word_on_load_a_pool_goes_by_its_other_steps_until_one_is_pushed() {
-    let world = Arc::new(World::default());
+async fn pool_without_reports_ignores_load_until_a_report_is_pushed() {
+    let traffic = Arc::new(Traffic::default());
     let text = balanced(9, "[tier, load, weighted]");
     let text = text.split("load: [").next().unwrap().replace(", load: feed", "");
     let scene = Scene::new(&text);
     let daemon = start(&scene).await;
     let server = daemon.dns_addresses()[0];
     for _ in 0..5 {
-        world.ask(server);
-        assert_eq!(world.loads(), [CLIENTS as u64, 0], "the first tier gets everybody");
+        traffic.ask(server);
+        assert_eq!(traffic.loads(), [CLIENTS as u64, 0], "all clients must get the first tier");
     }
     let shares = || daemon.control().shared().serving.load().runtime.shares().cloned();
     assert!(shares().is_none());
     let client = Client::new(Reach::of_data_dir(&scene.data()));
     let load = fairway_api_types::load_wire::NewLoad { load: Some(1_600), ..Default::default() };
     client.push_load("eu1", &load).await.unwrap();
-    until("shares, once somebody tells a load", async || shares().is_some()).await;
+    until("shares after a report", async || shares().is_some()).await;
     daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pool_that_does_not_heed_load_is_left_alone() {
-    let world = Arc::new(World::default());
-    let scene = Scene::new(&balanced(world.report().await, "failover"));
+async fn pool_without_the_load_step_has_no_shares() {
+    let traffic = Arc::new(Traffic::default());
+    let scene = Scene::new(&balanced(traffic.report().await, "failover"));
     let daemon = start(&scene).await;
     let server = daemon.dns_addresses()[0];
     for _ in 0..5 {
-        world.ask(server);
-        assert_eq!(world.loads(), [CLIENTS as u64, 0]);
+        traffic.ask(server);
+        assert_eq!(traffic.loads(), [CLIENTS as u64, 0]);
     }
     assert!(daemon.control().shared().serving.load().runtime.shares().is_none());
     assert_eq!(IpAddr::V4(Ipv4Addr::LOCALHOST), server.ip());

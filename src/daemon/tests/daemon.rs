@@ -1,4 +1,4 @@
-//! The whole daemon on loopback: what it answers, shows and takes.
+//! Answers, state and commands of the daemon.
 
 use std::net::UdpSocket;
 
@@ -23,7 +23,7 @@ pub(super) fn always() -> String {
     config("type: always")
 }
 
-/// A query for shop.gslb.example A.
+/// Query for the A records of shop.gslb.example.
 const QUERY: &[u8] = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x04shop\x04gslb\x07example\x00\x00\x01\x00\x01";
 
 fn ask(address: std::net::SocketAddr) -> Vec<u8> {
@@ -37,7 +37,7 @@ fn ask(address: std::net::SocketAddr) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
+async fn daemon_answers_shows_its_state_and_stops() {
     let scene = Scene::new(&always());
     let daemon = start(&scene).await;
     let answer = ask(daemon.dns_addresses()[0]);
@@ -62,12 +62,12 @@ async fn a_daemon_answers_shows_itself_and_ends_in_good_order() {
     }
     let address = daemon.dns_addresses()[0];
     daemon.stop().await;
-    until("the port is free", async || UdpSocket::bind(address).is_ok()).await;
+    until("free port", async || UdpSocket::bind(address).is_ok()).await;
     assert!(matches!(http.state().await, Err(ClientError::Unreachable { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_answered_while_it_drains_is_counted_to_the_end() {
+async fn answers_during_a_drain_are_counted() {
     let scene = Scene::new(&always());
     let daemon = start(&scene).await;
     let (address, shared) = (daemon.dns_addresses()[0], Arc::clone(daemon.control().shared()));
@@ -81,7 +81,7 @@ async fn what_is_answered_while_it_drains_is_counted_to_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pool_in_panic_shows_in_the_metrics() {
+async fn panic_of_a_pool_is_in_the_metrics() {
     let (gateway, port) = gateway();
     let monitor = config(&format!("type: tcp, port: {port}, period: 200ms, timeout: 100ms, rise: 1, fall: 1"));
     let scene = Scene::new(&monitor.replace("policy: failover", "policy: failover, panicThreshold: 60%"));
@@ -91,14 +91,14 @@ async fn a_pool_in_panic_shows_in_the_metrics() {
         let row = format!("fairway_pool_panic{{pool=\"shop\"}} {value}");
         http.metrics().await.is_ok_and(|text| text.lines().any(|line| line == row))
     };
-    until("panic: half of the weight is up", async || shows(1).await).await;
+    until("panic while half of the weight is up", async || shows(1).await).await;
     drop(gateway);
-    until("its end: nothing is up", async || shows(0).await).await;
+    until("end of the panic when nothing is up", async || shows(0).await).await;
     daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_are_taken_on_the_control_socket_and_on_loopback() {
+async fn commands_work_on_the_control_socket_and_on_loopback() {
     let scene = Scene::new(&always());
     let daemon = start(&scene).await;
     let socket = Client::new(Reach::of_data_dir(&scene.data()));
@@ -109,22 +109,22 @@ async fn commands_are_taken_on_the_control_socket_and_on_loopback() {
         reason: "planned work".to_owned(),
         for_secs: 60,
     };
-    let refused = |outcome: Result<_, ClientError>, expected: u16| match outcome {
+    let assert_rejected = |outcome: Result<_, ClientError>, expected: u16| match outcome {
         Err(ClientError::Refused { status, problem, .. }) => {
             assert_eq!((status, problem.status), (expected, expected), "{problem:?}");
         }
         other => panic!("{other:?}"),
     };
-    refused(http.stop().await.map(|()| unreachable!("it is for the control socket")), 404);
+    assert_rejected(http.stop().await.map(|()| unreachable!("stop must be rejected over HTTP")), 404);
     assert!(http.reload().await.unwrap().accepted);
     let here = http.add_override(&new).await.unwrap();
     http.remove_override(&here.id.unwrap()).await.unwrap();
-    refused(socket.add_override(&NewOverride { for_secs: 0, ..new.clone() }).await, 400);
-    refused(socket.add_override(&NewOverride { action: "sideways".to_owned(), ..new.clone() }).await, 400);
-    refused(socket.add_override(&NewOverride { reason: "x".repeat(20 << 10), ..new.clone() }).await, 413);
-    refused(socket.remove_override("none").await, 404);
+    assert_rejected(socket.add_override(&NewOverride { for_secs: 0, ..new.clone() }).await, 400);
+    assert_rejected(socket.add_override(&NewOverride { action: "sideways".to_owned(), ..new.clone() }).await, 400);
+    assert_rejected(socket.add_override(&NewOverride { reason: "x".repeat(20 << 10), ..new.clone() }).await, 413);
+    assert_rejected(socket.remove_override("none").await, 404);
     let added = socket.add_override(&new).await.unwrap();
-    assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 2]), "eu1 is drained");
+    assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 2]), "answer while eu1 is drained");
     assert_eq!(http.state().await.unwrap().overrides, std::slice::from_ref(&added));
     socket.remove_override(&added.id.unwrap()).await.unwrap();
     assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 1]));
@@ -134,7 +134,7 @@ async fn commands_are_taken_on_the_control_socket_and_on_loopback() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_daemon_on_the_same_data_folder_is_refused_and_told_who_has_it() {
+async fn second_daemon_on_a_data_folder_fails_and_names_the_first() {
     let scene = Scene::new(&always());
     let daemon = start(&scene).await;
     let error = Daemon::start(options(&scene)).await.unwrap_err();
@@ -144,12 +144,12 @@ async fn a_second_daemon_on_the_same_data_folder_is_refused_and_told_who_has_it(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_file_is_taken_by_itself_once_it_rests() {
+async fn changed_file_is_loaded_automatically() {
     let scene = Scene::new(&always());
     let daemon = start(&scene).await;
     scene.write(&always().replace("{ cluster: eu1 }, ", ""));
     let control = daemon.control().clone();
-    until("the new configuration", async || fairway_api::state(&control).await.is_ok_and(|s| s.config.generation == 2))
+    until("new configuration", async || fairway_api::state(&control).await.is_ok_and(|s| s.config.generation == 2))
         .await;
     assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 2]));
     let last = fairway_api::state(&control).await.unwrap().config.last_reload.unwrap();
@@ -158,14 +158,14 @@ async fn a_changed_file_is_taken_by_itself_once_it_rests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_faulty_configuration_does_not_start_and_names_every_fault() {
+async fn start_with_an_invalid_configuration_reports_all_errors() {
     let scene = Scene::new(&always().replace("cluster: eu1", "cluster: e9").replace("cluster: us1", "cluster: u9"));
-    let Err(StartError::Config(faults)) = Daemon::start(options(&scene)).await else { panic!("it must be refused") };
-    assert_eq!(faults.iter().filter(|fault| fault.fact.contains("not declared")).count(), 2, "{faults:#?}");
+    let Err(StartError::Config(errors)) = Daemon::start(options(&scene)).await else { panic!("the start must fail") };
+    assert_eq!(errors.iter().filter(|error| error.fact.contains("not declared")).count(), 2, "{errors:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_takes_over_answers_without_a_gap_and_keeps_what_operators_forced() {
+async fn replacement_answers_without_a_gap_and_keeps_overrides() {
     let (dns, http) = (gateway().1, gateway().1);
     let listen = format!("dns: [\"127.0.0.1:{dns}\"], http: \"127.0.0.1:{http}\"");
     let scene = Scene::new(&always().replace("dns: [\"127.0.0.1:0\"], http: \"127.0.0.1:0\"", &listen));
@@ -178,7 +178,7 @@ async fn a_daemon_that_takes_over_answers_without_a_gap_and_keeps_what_operators
         reason: "planned work".to_owned(),
         for_secs: 60,
     };
-    let forced = socket.add_override(&new).await.unwrap();
+    let added = socket.add_override(&new).await.unwrap();
     let (stop, asking) = (Arc::new(AtomicU64::new(0)), std::sync::mpsc::channel());
     let asker = {
         let stop = Arc::clone(&stop);
@@ -193,18 +193,18 @@ async fn a_daemon_that_takes_over_answers_without_a_gap_and_keeps_what_operators
     tokio::time::timeout(PATIENCE, old).await.unwrap().unwrap();
     stop.store(1, Relaxed);
     asker.await.unwrap();
-    assert!(asking.1.try_iter().all(|is_right| is_right), "every query was answered, and by us1");
-    assert_eq!(socket.state().await.unwrap().overrides, std::slice::from_ref(&forced));
-    socket.remove_override(&forced.id.unwrap()).await.unwrap();
+    assert!(asking.1.try_iter().all(|is_right| is_right), "every query must be answered with us1");
+    assert_eq!(socket.state().await.unwrap().overrides, std::slice::from_ref(&added));
+    socket.remove_override(&added.id.unwrap()).await.unwrap();
     assert!(!fs::read_to_string(scene.data().join("overrides.json")).unwrap().contains("planned work"));
     assert!(ask(address).ends_with(&[127, 0, 0, 1]));
     assert!(Client::new(Reach::Http(new.http_address().unwrap())).state().await.unwrap().ready);
     new.stop().await;
-    until("the lock is free", async || fairway_store::DataFolder::open(&scene.data()).is_ok()).await;
+    until("free lock", async || fairway_store::DataFolder::open(&scene.data()).is_ok()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn replacing_where_nothing_runs_is_a_plain_start() {
+async fn replacement_of_nothing_is_an_ordinary_start() {
     let scene = Scene::new(&always());
     let daemon = Daemon::start(Options { replace: true, ..options(&scene) }).await.unwrap();
     assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 1]));
@@ -212,13 +212,13 @@ async fn replacing_where_nothing_runs_is_a_plain_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_metric_stands_in_the_manual() {
+async fn manual_lists_every_metric() {
     let scene = Scene::new(&always());
     let daemon = start(&scene).await;
     let metrics = Client::new(Reach::Http(daemon.http_address().unwrap())).metrics().await.unwrap();
     let manual = include_str!("../../../docs/operations/metrics.md");
     let names = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let missing: Vec<_> = names.filter(|name| !manual.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "docs/operations/metrics.md does not tell of {missing:#?}");
+    assert!(missing.is_empty(), "docs/operations/metrics.md lacks {missing:#?}");
     daemon.stop().await;
 }

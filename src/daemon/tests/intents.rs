@@ -1,4 +1,4 @@
-//! Intents over the control socket: what is declared on the paths of ONAP and EMCO is answered.
+//! Intents of ONAP and EMCO over the control socket.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::{
     until,
 };
 
-/// The inbound intents of an app, as ONAP's wiki writes their path.
+/// Inbound intents of an app, on the path of the ONAP wiki.
 const WIKI: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set/inbound-intents";
-/// The same as EMCO does.
+/// The same on the path of EMCO.
 const EMCO: &str =
     "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/default/traffic-group-intents/default/inbound-intents";
 
-/// A zone, and two clusters that are always up, of which the second runs another service.
+/// Returns a configuration with a zone and two clusters that are always up. The second runs the service `mail` only.
 fn clusters() -> String {
     zone_only()
         + "monitors: [ { name: unchecked, type: always } ]
@@ -35,46 +35,47 @@ fn inbound(name: &str, spec: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_intent_of_either_family_is_answered_and_read_by_the_other() {
+async fn intent_of_onap_is_answered_and_readable_as_emco() {
     let server = Server::new(&clusters()).await;
     assert_eq!(server.answer("shop.gslb.example"), None);
     server.send("POST", WIKI, "", &inbound("shop", &json!({}))).expect(201);
-    until("the answer of the cluster that runs it", async || {
+    until("answer with the cluster that runs the service", async || {
         server.answer("shop.gslb.example") == Some([192, 0, 2, 1])
     })
     .await;
     let read = server.get(&format!("{EMCO}/shop")).expect(200).body;
     assert_eq!(read["spec"]["externalName"], "shop.gslb.example");
     server.send("PUT", &format!("{EMCO}/shop"), "", &inbound("shop", &json!({"servicename": "mail"}))).expect(200);
-    // The first one runs every service, so that both do now.
+    // The first cluster runs every service, so both run `mail`.
     let members = async || fairway_api::state(server.daemon.control()).await.unwrap().pools[0].members.len();
-    until("both clusters", async || members().await == 2).await;
+    until("pool with both clusters", async || members().await == 2).await;
     server.send("PUT", &format!("{WIKI}/shop"), "", &inbound("shop", &json!({}))).expect(200);
-    until("one of them", async || members().await == 1).await;
+    until("pool with one cluster", async || members().await == 1).await;
     let server = server.again().await;
-    assert_eq!(server.answer("shop.gslb.example"), Some([192, 0, 2, 1]), "after a restart");
+    assert_eq!(server.answer("shop.gslb.example"), Some([192, 0, 2, 1]), "answer after a restart");
     server.send("DELETE", &format!("{WIKI}/shop"), "", &Value::Null).expect(204);
     until("no answer", async || server.answer("shop.gslb.example").is_none()).await;
     server.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_intent_that_does_not_fit_keeps_no_other_from_being_answered() {
+async fn rejected_intent_does_not_affect_others() {
     let server = Server::new(&clusters()).await;
     let elsewhere = json!({"externalName": "shop.elsewhere.example"});
     server.send("POST", WIKI, "", &inbound("lost", &elsewhere)).expect(201);
     server.send("POST", WIKI, "", &inbound("shop", &json!({}))).expect(201);
-    until("the one that fits", async || server.answer("shop.gslb.example").is_some()).await;
+    until("answer of the valid intent", async || server.answer("shop.gslb.example").is_some()).await;
     assert_eq!(server.answer("shop.elsewhere.example"), None);
-    let left_out = server.daemon.control().shared().serving.published().configured.not_served.clone();
-    let told: Vec<_> = left_out.iter().map(|(key, faults)| (key.name().to_owned(), faults[0].to_string())).collect();
-    assert!(matches!(&told[..], [(name, why)] if name == "lost" && why.contains("is in no declared zone")), "{told:?}");
-    // A cluster that an intent needs is needed.
+    let rejected = server.daemon.control().shared().serving.published().configured.not_served.clone();
+    let rejected: Vec<_> =
+        rejected.iter().map(|(key, errors)| (key.name().to_owned(), errors[0].to_string())).collect();
+    let [(name, error)] = &rejected[..] else { panic!("one intent must be rejected: {rejected:?}") };
+    assert!(name == "lost" && error.contains("is in no declared zone"), "{rejected:?}");
     server.put("/v1/clusters/ap1", &json!({"name": "ap1", "addresses": ["192.0.2.9"]})).expect(201);
     let on_ap1 = json!({"externalName": "ap.gslb.example", "gslb": {"members": [{"cluster": "ap1"}]}});
     server.send("POST", WIKI, "", &inbound("ap", &on_ap1)).expect(201);
-    until("the cluster it names", async || server.answer("ap.gslb.example") == Some([192, 0, 2, 9])).await;
-    // Members of a younger one join, whoever else is at fault.
+    until("answer with the cluster that the intent names", async || server.answer("ap.gslb.example") == Some([192, 0, 2, 9])).await;
+    // Intents for the same name merge, also while another intent is rejected.
     let on_us1 = json!({"gslb": {"members": [{"cluster": "us1"}]}});
     server.send("POST", WIKI, "", &inbound("also", &on_us1)).expect(201);
     let members = || {
@@ -82,6 +83,6 @@ async fn an_intent_that_does_not_fit_keeps_no_other_from_being_answered() {
         let pools = configured.merged.desired.pools.values().filter(|pool| pool.name.as_str().ends_with("+shop"));
         pools.flat_map(|pool| &pool.members).map(|member| member.cluster.to_string()).collect::<Vec<_>>()
     };
-    until("members of both", async || members() == ["ap1", "eu1", "us1"]).await;
+    until("members of both intents", async || members() == ["ap1", "eu1", "us1"]).await;
     server.daemon.stop().await;
 }

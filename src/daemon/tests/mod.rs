@@ -1,4 +1,4 @@
-//! The daemon on real configuration files, with targets on loopback that nothing or something answers on.
+//! Tests of the whole daemon with real configuration files, and with targets on loopback.
 
 mod balance;
 mod daemon;

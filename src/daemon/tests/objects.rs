@@ -1,4 +1,4 @@
-//! Objects declared over the control socket: kept, served, beside files, over restarts.
+//! Objects that are declared over the control socket.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +16,7 @@ use crate::daemon::{Daemon, Options};
 use fairway_api_types::client::Applying;
 use fairway_store::objects::Kind;
 
-/// What was answered to a request.
+/// Response to a request.
 pub(super) struct Reply {
     pub(super) status: u16,
     head: String,
@@ -28,7 +28,7 @@ impl Reply {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// The status of a condition, and its reason and message.
+    /// Returns the status of a condition, and its reason and message.
     fn condition(&self, kind: &str) -> (String, String) {
         let all = self.body["status"]["conditions"].as_array().unwrap();
         let found = all.iter().find(|condition| condition["type"] == kind).unwrap();
@@ -56,8 +56,8 @@ impl Server {
         Self { scene, daemon }
     }
 
-    /// The same folder, served by a daemon that starts now.
-    pub(super) async fn again(self) -> Self {
+    /// Restarts the daemon on the same folder.
+    pub(super) async fn restart(self) -> Self {
         let Self { scene, daemon } = self;
         daemon.stop().await;
         let daemon = start(&scene).await;
@@ -92,25 +92,25 @@ impl Server {
         self.send("POST", &format!("/v1/apply?{parameters}"), "", body)
     }
 
-    /// The address that a name is answered with; none where it does not exist.
+    /// Returns the address in the answer to a name; `None` if the name does not exist.
     pub(super) fn answer(&self, name: &str) -> Option<[u8; 4]> {
         address_of(self.daemon.dns_addresses()[0], name)
     }
 
-    /// Writes the configuration and reads it; what came of it.
+    /// Writes a configuration and reloads. True if it was accepted.
     pub(super) async fn reload(&self, config: &str) -> bool {
         self.scene.write(config);
         self.daemon.control().reload().await.unwrap().is_accepted()
     }
 }
 
-/// The last octets of an answer with one address.
+/// Returns the address of an answer with one record; `None` for any other answer.
 fn address_of(server: SocketAddr, name: &str) -> Option<[u8; 4]> {
     let mut query = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00".to_vec();
-    name.split('.').for_each(|label| {
+    for label in name.split('.') {
         query.push(u8::try_from(label.len()).unwrap());
         query.extend(label.bytes());
-    });
+    }
     query.extend(b"\x00\x00\x01\x00\x01");
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -120,7 +120,7 @@ fn address_of(server: SocketAddr, name: &str) -> Option<[u8; 4]> {
     (answer[7] == 1).then(|| answer[length - 4..length].try_into().unwrap())
 }
 
-/// A zone, and nothing that is steered in it.
+/// Returns a configuration with a zone and without steered names.
 pub(super) fn zone_only() -> String {
     "version: 1
 listen: { dns: [\"127.0.0.1:0\"], http: \"127.0.0.1:0\" }
@@ -131,7 +131,7 @@ zones: [ { name: gslb.example, ns: [ { name: ns1.gslb.example, addresses: [192.0
 
 const SHOP: &str = "api.gslb.example";
 
-/// Everything that one name needs.
+/// Returns a name with all objects that it needs.
 fn shop() -> Value {
     json!({
         "monitors": [{"name": "unchecked", "type": "always"}],
@@ -141,12 +141,12 @@ fn shop() -> Value {
     })
 }
 
-/// A pool of one cluster.
+/// Returns a pool of one cluster.
 fn pool(cluster: &str) -> Value {
     json!({"name": "api", "policy": "failover", "monitor": "unchecked", "members": [{"cluster": cluster}]})
 }
 
-/// A server that the shop was declared to.
+/// Starts a server with the objects of [`shop`].
 async fn declared() -> Server {
     let server = Server::new(&zone_only()).await;
     server.apply("", &shop()).expect(200);
@@ -154,17 +154,17 @@ async fn declared() -> Server {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_declared_piece_by_piece_is_in_the_answers_when_it_is_acknowledged() {
+async fn acknowledged_objects_are_in_the_answers() {
     let server = Server::new(&zone_only()).await;
     for section in ["monitors", "clusters", "pools", "names"] {
         for body in shop()[section].as_array().unwrap() {
-            let made = server.send("POST", &format!("/v1/{section}?reason=first"), "", body).expect(201);
-            let place = format!("/v1/{section}/{}", body["name"].as_str().unwrap());
-            assert_eq!(made.header("location"), Some(place.as_str()));
-            assert_eq!((made.condition("Accepted").0, made.condition("Served").0), ("True".into(), "True".into()));
-            let read = server.get(&place).expect(200);
+            let created = server.send("POST", &format!("/v1/{section}?reason=first"), "", body).expect(201);
+            let location = format!("/v1/{section}/{}", body["name"].as_str().unwrap());
+            assert_eq!(created.header("location"), Some(location.as_str()));
+            assert_eq!((created.condition("Accepted").0, created.condition("Served").0), ("True".into(), "True".into()));
+            let read = server.get(&location).expect(200);
             assert_eq!(read.body["name"], body["name"]);
-            assert_eq!(read.header("etag"), made.header("etag"));
+            assert_eq!(read.header("etag"), created.header("etag"));
         }
     }
     assert_eq!(server.answer(SHOP), Some([192, 0, 2, 1]));
@@ -176,27 +176,27 @@ async fn what_is_declared_piece_by_piece_is_in_the_answers_when_it_is_acknowledg
     let http = fairway_api_types::client::Client::new(fairway_api_types::client::Reach::Http(
         server.daemon.http_address().unwrap(),
     ));
-    assert_eq!(http.objects_after("clusters", "").await.unwrap().items.len(), 2, "shown to all");
+    assert_eq!(http.objects_after("clusters", "").await.unwrap().items.len(), 2, "clusters over HTTP");
     http.delete_object("monitors", "nothing", "").await.unwrap_err();
     let another = json!({"clusters": [{"name": "ap9", "addresses": ["192.0.2.9"]}]});
-    assert!(http.apply(&another, &Applying::default()).await.unwrap().served, "changed on loopback");
+    assert!(http.apply(&another, &Applying::default()).await.unwrap().served, "change over HTTP must be served");
     let by = server.get("/v1/clusters/ap9/history").body[0]["by"].clone();
     assert_eq!(by, "127.0.0.1 without authentication");
     server.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_is_refused_with_its_faults_and_changes_nothing() {
+async fn invalid_object_is_rejected_with_its_errors_and_changes_nothing() {
     let server = declared().await;
     let revision = server.get("/v1/pools").body["revision"].clone();
-    let refused = server.put("/v1/pools/api", &pool("ap9")).expect(422);
-    let detail = refused.body["errors"][0]["detail"].as_str().unwrap();
+    let rejected = server.put("/v1/pools/api", &pool("ap9")).expect(422);
+    let detail = rejected.body["errors"][0]["detail"].as_str().unwrap();
     assert!(detail.starts_with("pools/api: ") && detail.contains("ap9"), "{detail}");
-    assert_eq!(refused.body["errors"][0]["pointer"], "/members/0");
-    assert_eq!(refused.body["errors"].as_array().unwrap().len(), 1, "the name that leans on it is not told of");
-    let faulty = json!({"name": "api", "members": [{"cluster": "ap1", "weight": 70_000}], "colour": "red"});
-    let refused = server.put("/v1/pools/api", &faulty).expect(422);
-    let pointers: Vec<_> = refused.body["errors"].as_array().unwrap().iter().map(|flaw| &flaw["pointer"]).collect();
+    assert_eq!(rejected.body["errors"][0]["pointer"], "/members/0");
+    assert_eq!(rejected.body["errors"].as_array().unwrap().len(), 1, "only the pool has an error, not the name that refers to it");
+    let invalid = json!({"name": "api", "members": [{"cluster": "ap1", "weight": 70_000}], "colour": "red"});
+    let rejected = server.put("/v1/pools/api", &invalid).expect(422);
+    let pointers: Vec<_> = rejected.body["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
     assert!(pointers.contains(&&json!("/members/0/weight")) && pointers.contains(&&json!("/colour")), "{pointers:?}");
     let used = server.send("DELETE", "/v1/clusters/ap1", "", &Value::Null).expect(409);
     assert!(used.body["detail"].as_str().unwrap().contains("pools/api"), "{}", used.body);
@@ -212,7 +212,7 @@ async fn what_does_not_fit_is_refused_with_its_faults_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_expects_another_revision_is_told_so() {
+async fn write_with_an_outdated_revision_is_rejected() {
     let server = declared().await;
     let tag = server.get("/v1/pools/api").header("etag").unwrap().to_owned();
     let with =
@@ -229,18 +229,18 @@ async fn who_expects_another_revision_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_are_taken_together_or_not_at_all_and_a_dry_run_takes_nothing() {
+async fn apply_changes_all_or_nothing_and_a_dry_run_nothing() {
     let server = Server::new(&zone_only()).await;
-    let mut faulty = shop();
-    faulty["pools"] = json!([pool("ap9")]);
-    server.apply("", &faulty).expect(422);
+    let mut invalid = shop();
+    invalid["pools"] = json!([pool("ap9")]);
+    server.apply("", &invalid).expect(422);
     assert_eq!(server.get("/v1/clusters").body["items"], json!([]));
-    let tried = server.apply("dryRun=true", &shop()).expect(200);
-    assert_eq!((&tried.body["dryRun"], &tried.body["revision"]), (&json!(true), &json!(0)));
-    assert!(tried.body["effect"].as_array().unwrap().contains(&json!("names: 1 added, 0 changed, 0 removed")));
+    let dry_run = server.apply("dryRun=true", &shop()).expect(200);
+    assert_eq!((&dry_run.body["dryRun"], &dry_run.body["revision"]), (&json!(true), &json!(0)));
+    assert!(dry_run.body["effect"].as_array().unwrap().contains(&json!("names: 1 added, 0 changed, 0 removed")));
     assert_eq!((server.get("/v1/names").body["items"].clone(), server.answer(SHOP)), (json!([]), None));
-    let made = server.apply("", &shop()).expect(200);
-    assert_eq!((made.body["created"].as_array().unwrap().len(), &made.body["served"]), (5, &json!(true)));
+    let created = server.apply("", &shop()).expect(200);
+    assert_eq!((created.body["created"].as_array().unwrap().len(), &created.body["served"]), (5, &json!(true)));
     let same = server.apply("", &shop()).expect(200);
     assert_eq!((&same.body["unchanged"], &same.body["revision"]), (&json!(5), &json!(0)));
     let mut less = shop();
@@ -256,13 +256,13 @@ async fn many_are_taken_together_or_not_at_all_and_a_dry_run_takes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_word_of_a_file_holds_and_the_conflict_shows_on_both() {
+async fn file_takes_precedence_over_an_object_and_the_conflict_is_shown() {
     let server = Server::new(&always()).await;
     let other = json!({"name": "eu1", "addresses": ["192.0.2.9"]});
-    let made = server.put("/v1/clusters/eu1", &other).expect(201);
-    let (status, why) = made.condition("Conflict");
+    let created = server.put("/v1/clusters/eu1", &other).expect(201);
+    let (status, why) = created.condition("Conflict");
     assert!(status == "True" && why.contains("Shadowed") && why.contains("fairway.yaml"), "{why}");
-    assert_eq!(made.condition("Served").0, "False");
+    assert_eq!(created.condition("Served").0, "False");
     assert_eq!(server.answer("shop.gslb.example"), Some([127, 0, 0, 1]));
     let state = fairway_api::state(server.daemon.control()).await.unwrap();
     assert!(state.conflicts.len() == 1 && state.conflicts[0].contains("cluster/eu1"), "{:?}", state.conflicts);
@@ -272,19 +272,19 @@ async fn the_word_of_a_file_holds_and_the_conflict_shows_on_both() {
     assert_eq!((pool.condition("Conflict").0, pool.condition("Served").0), ("False".into(), "True".into()));
     let state = fairway_api::state(server.daemon.control()).await.unwrap();
     let members: Vec<_> = state.pools[0].members.iter().map(|member| member.cluster.as_str()).collect();
-    assert_eq!(members, ["eu1", "us1", "ap1"], "members unite");
+    assert_eq!(members, ["eu1", "us1", "ap1"], "members of both sources");
     server.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_that_files_make_unfit_is_left_out_and_returns_when_they_are_mended() {
+async fn object_rejected_because_of_files_returns_when_they_are_fixed() {
     let server = Server::new(&always()).await;
     let own = json!({"name": "api", "policy": "failover", "monitor": "gateway", "members": [{"cluster": "us1"}]});
     let name = json!({"name": SHOP, "pool": "api"});
     server.apply("", &json!({"pools": [own], "names": [name]})).expect(200);
     assert_eq!(server.answer(SHOP), Some([127, 0, 0, 2]));
     let without = always().replace("  - { name: us1, addresses: [127.0.0.2] }\n", "").replace(", { cluster: us1 }", "");
-    assert!(server.reload(&without).await, "objects keep no file from being taken");
+    assert!(server.reload(&without).await, "objects must not prevent a reload of files");
     let pool = server.get("/v1/pools/api").expect(200);
     let (status, why) = pool.condition("Accepted");
     assert!(status == "False" && why.contains("us1"), "{why}");
@@ -297,25 +297,25 @@ async fn an_object_that_files_make_unfit_is_left_out_and_returns_when_they_are_m
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn broken_files_keep_no_object_from_being_served() {
+async fn invalid_files_do_not_prevent_changes_of_objects() {
     let server = declared().await;
     assert!(!server.reload("version: 1\nnonsense: true\n").await);
     server.put("/v1/pools/api", &pool("ap2")).expect(200);
     assert_eq!(server.answer(SHOP), Some([192, 0, 2, 2]));
     let state = fairway_api::state(server.daemon.control()).await.unwrap();
-    assert!(state.config.stale, "that the file is broken is not forgotten");
+    assert!(state.config.stale, "the configuration must still be stale");
     assert!(server.reload(&zone_only()).await);
     assert_eq!(server.answer(SHOP), Some([192, 0, 2, 2]));
     server.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_finds_everything_and_who_declared_it_when_and_why() {
+async fn restart_keeps_objects_and_their_history() {
     let server = declared().await;
     let path = "/v1/pools/api?reason=ap1%20is%20rebuilt";
     let tag = server.put(path, &pool("ap2")).expect(200).header("etag").unwrap().to_owned();
-    let server = server.again().await;
-    assert_eq!(server.answer(SHOP), Some([192, 0, 2, 2]), "with the first answer");
+    let server = server.restart().await;
+    assert_eq!(server.answer(SHOP), Some([192, 0, 2, 2]), "first answer after a restart");
     let pool = server.get("/v1/pools/api").expect(200);
     assert_eq!((pool.header("etag"), &pool.body["metadata"]["generation"]), (Some(tag.as_str()), &json!(2)));
     let history = server.get("/v1/pools/api/history").expect(200).body;
@@ -332,7 +332,7 @@ async fn a_restart_finds_everything_and_who_declared_it_when_and_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_takes_over_has_what_was_declared_before_it_answers() {
+async fn replacement_has_all_objects_before_it_answers() {
     let listen = format!("dns: [\"127.0.0.1:{}\"], http: off", gateway().1);
     let config = zone_only().replace("dns: [\"127.0.0.1:0\"], http: \"127.0.0.1:0\"", &listen);
     let Server { scene, daemon } = Server::new(&config).await;
@@ -368,11 +368,11 @@ fn settings(data_dir: Option<PathBuf>) -> fairway_config::Settings {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_cannot_be_written_is_served_all_the_same() {
+async fn objects_of_a_read_only_store_are_served() {
     let server = declared().await;
     let (data, revision) = (server.scene.data(), server.get("/v1/pools").body["revision"].clone());
     let found = Arc::default();
-    // As on a disk that turned read-only: there is a folder, and nobody got its lock.
+    // As on a disk that became read-only: the folder exists, but its lock was not taken.
     let objects = fairway_control::objects::at_start(&settings(Some(data)), None, &found).await;
     assert!(objects.unwrap_err().contains("cannot be written to"));
     assert_eq!((found.load().of(Kind::Pool).count(), json!(found.load().revision)), (1, revision));

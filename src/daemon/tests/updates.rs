@@ -1,4 +1,4 @@
-//! Records of where to publish over the control socket: each is run, changed, ended and taken up again, with the names of its project.
+//! Declared dns-update-records over the control socket: publishers that start, change, end and restart.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::{
     until,
 };
 
-/// A zone whose members are always up, and two clusters that run everything.
+/// Configuration with a zone whose members are always up, and two clusters that run every service.
 const CONFIG: &str = "version: 1
 listen: { dns: [\"127.0.0.1:0\"], http: \"127.0.0.1:0\" }
 zones: [ { name: gslb.example, ns: [ { name: ns1.gslb.example, addresses: [192.0.2.53] } ], contact: a@gslb.example, monitor: unchecked } ]
@@ -21,7 +21,7 @@ fn records(project: &str) -> String {
     format!("/v2/projects/{project}/dns-update-records")
 }
 
-/// Declares an intent of a project that is answered at `NAME.gslb.example`.
+/// Declares an intent of a project for `NAME.gslb.example`.
 fn intend(server: &Server, project: &str, name: &str) {
     let body = json!({"metadata": {"name": name}, "spec": {"app": "a", "serviceName": "all", "externalSupport": true,
         "externalName": format!("{name}.gslb.example")}});
@@ -38,7 +38,7 @@ fn file(parameters: &Value) -> Value {
     json!({"metadata": {"name": "zone"}, "spec": {"provider": "file", "external-dns-parameters": all}})
 }
 
-/// The names with addresses in what was published for the record `zone` of a project.
+/// Returns the names with addresses that the record `zone` of a project has published.
 fn names(server: &Server, project: &str) -> Vec<String> {
     let path = server.scene.data().join("published").join(project).join("zone/records.zone");
     let text = fs::read_to_string(path).unwrap_or_default();
@@ -49,7 +49,7 @@ fn names(server: &Server, project: &str) -> Vec<String> {
     names
 }
 
-/// Status and reason of a condition.
+/// Returns status and reason of a condition.
 fn condition(reply: &Reply, kind: &str) -> (String, String) {
     let all = reply.body["status"]["conditions"].as_array().unwrap();
     let found = all.iter().find(|condition| condition["type"] == kind).unwrap_or_else(|| panic!("{all:?}"));
@@ -57,14 +57,14 @@ fn condition(reply: &Reply, kind: &str) -> (String, String) {
     (text("status"), text("reason"))
 }
 
-/// The names of all publishers.
+/// Returns the names of all publishers.
 fn publishers(server: &Server) -> Vec<String> {
     let state = server.get("/v1/publishing").expect(200);
     state.body["providers"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_is_run_changed_taken_up_again_and_ended() {
+async fn declared_publisher_starts_changes_restarts_and_ends() {
     let of_file = "publish: { providers: [ { name: p, file: all.zone, zones: [gslb.example] } ] }\n";
     let server = Server::new(&format!("{CONFIG}{of_file}")).await;
     for (project, name) in [("p", "shop"), ("p", "mail"), ("q", "pay")] {
@@ -72,67 +72,66 @@ async fn a_record_is_run_changed_taken_up_again_and_ended() {
     }
     let one = format!("{}/zone", records("p"));
     server.send("POST", &records("p"), "", &file(&json!({}))).expect(201);
-    until("the names of its project", async || names(&server, "p") == ["mail", "shop"]).await;
-    until("it says so", async || {
+    until("names of the project", async || names(&server, "p") == ["mail", "shop"]).await;
+    until("condition Published", async || {
         condition(&server.get(&one), "Published") == ("True".to_owned(), "Published".to_owned())
     })
     .await;
     assert_eq!(condition(&server.get(&one), "Accepted").1, "Valid");
-    assert_eq!(publishers(&server), ["p", "p/zone"], "beside those of the configuration, in an order that holds");
+    assert_eq!(publishers(&server), ["p", "p/zone"], "publishers of configuration and objects, in order of name");
     server.get("/v1/publishing/p%2Fzone/plan").expect(200);
-    assert!(server.scene.data().join("publish/declared/p/zone.json").exists(), "notes in a folder of their own");
-    // Another project's record of the same name has a folder and an owner of its own.
+    assert!(server.scene.data().join("publish/declared/p/zone.json").exists(), "notes of the publisher");
+    // A record of the same name in another project has its own folder and owner.
     server.send("POST", &records("q"), "", &file(&json!({}))).expect(201);
-    until("the other project's", async || names(&server, "q") == ["pay"]).await;
+    until("names of the other project", async || names(&server, "q") == ["pay"]).await;
 
     server.put(&one, &file(&json!({"exclude-domains": "mail.gslb.example"}))).expect(200);
-    until("it is replaced", async || names(&server, "p") == ["shop"]).await;
+    until("changed exclusion", async || names(&server, "p") == ["shop"]).await;
     intend(&server, "p", "late");
-    until("what comes later", async || names(&server, "p") == ["late", "shop"]).await;
+    until("name of a later intent", async || names(&server, "p") == ["late", "shop"]).await;
 
-    let server = server.again().await;
+    let server = server.restart().await;
     assert_eq!(names(&server, "p"), ["late", "shop"]);
     server.send("DELETE", &intent("p", "late"), "", &Value::Null).expect(204);
-    until("it goes on after a restart", async || names(&server, "p") == ["shop"]).await;
+    until("publishing after a restart", async || names(&server, "p") == ["shop"]).await;
 
     server.send("DELETE", &one, "", &Value::Null).expect(204);
-    until("it has ended", async || publishers(&server) == ["p", "q/zone"]).await;
+    until("end of the publisher", async || publishers(&server) == ["p", "q/zone"]).await;
     intend(&server, "p", "never");
     intend(&server, "q", "after");
-    until("the other goes on", async || names(&server, "q") == ["after", "pay"]).await;
-    assert_eq!(names(&server, "p"), ["shop"], "what it published stays, and nothing comes to it");
+    until("publishing of the other project", async || names(&server, "q") == ["after", "pay"]).await;
+    assert_eq!(names(&server, "p"), ["shop"], "published names must stay unchanged");
     server.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_is_not_run_says_why_and_keeps_no_other_from_being() {
+async fn failing_publisher_has_a_reason_and_does_not_affect_others() {
     let server = Server::new(CONFIG).await;
     intend(&server, "p", "shop");
     let aws =
         json!({"metadata": {"name": "r53"}, "spec": {"provider": "aws", "parameters": {"aws-zone-type": "public"}}});
     let reply = server.send("POST", &records("p"), "", &aws).expect(201);
     assert_eq!(condition(&reply, "Published"), ("False".to_owned(), "Rendered".to_owned()));
-    let told = reply.body["status"]["conditions"][1]["message"].as_str().unwrap().to_owned();
-    assert!(told.contains("fairway publish flags p/r53"), "{told}");
-    // It cannot be reached: it fails alone, and says so.
-    let away = json!({"metadata": {"name": "away"}, "spec": {"provider": "pdns", "parameters": {
-        "pdns-server": "http://127.0.0.1:9", "pdns-api-key": "hush-of-the-tests", "domain-filter": "gslb.example"}}});
-    server.send("POST", &records("p"), "", &away).expect(201);
+    let message = reply.body["status"]["conditions"][1]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("fairway publish flags p/r53"), "{message}");
+    let unreachable = json!({"metadata": {"name": "away"}, "spec": {"provider": "pdns", "parameters": {
+        "pdns-server": "http://127.0.0.1:9", "pdns-api-key": "secret-of-the-tests", "domain-filter": "gslb.example"}}});
+    server.send("POST", &records("p"), "", &unreachable).expect(201);
     server.send("POST", &records("p"), "", &file(&json!({}))).expect(201);
-    until("the one that can be written", async || names(&server, "p") == ["shop"]).await;
+    until("names of the working publisher", async || names(&server, "p") == ["shop"]).await;
     let one = format!("{}/away", records("p"));
-    until("the other fails", async || condition(&server.get(&one), "Published").1 == "Failing").await;
-    let told = server.get(&one).body["status"]["conditions"][1]["message"].as_str().unwrap().to_owned();
-    assert!(!told.is_empty() && !told.contains("hush"), "{told}");
-    // What would become of one is told without its secrets, and nothing is written.
+    until("condition of the failing publisher", async || condition(&server.get(&one), "Published").1 == "Failing").await;
+    let message = server.get(&one).body["status"]["conditions"][1]["message"].as_str().unwrap().to_owned();
+    assert!(!message.is_empty() && !message.contains("secret"), "{message}");
+    // A dry run shows no secrets and writes nothing.
     let dry = server.put(&format!("{}/dry?dryRun=true", records("p")), &{
-        let mut dry = away;
+        let mut dry = unreachable;
         dry["metadata"]["name"] = "dry".into();
         dry
     });
     let dry = dry.expect(200).body;
     assert_eq!(dry["created"], json!(["dns-update-record/p/dry"]));
-    assert!(!dry.to_string().contains("hush"), "{dry}");
+    assert!(!dry.to_string().contains("secret"), "{dry}");
     assert_eq!(publishers(&server), ["p/away", "p/zone"]);
     server.daemon.stop().await;
 }

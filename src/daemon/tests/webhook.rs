@@ -1,4 +1,4 @@
-//! ExternalDNS in the daemon: what a client brings is durable, merged, served, and given back as it was.
+//! The webhook for ExternalDNS in the daemon: contributions are durable, merged, served, and returned unchanged.
 
 use std::{
     io::{Read, Write},
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::daemon::Daemon;
 
-/// A zone, and the webhook with `more` of its settings.
-pub(super) fn hooked(more: &str) -> String {
+/// Returns a configuration with a zone and the webhook with `more` settings.
+pub(super) fn with_webhook(more: &str) -> String {
     format!("{}webhook: {{ listen: \"127.0.0.1:0\", metrics: \"127.0.0.1:0\"{more} }}\n", zone_only())
 }
 
@@ -24,12 +24,12 @@ fn listener(daemon: &Daemon, kind: &str) -> SocketAddr {
     listeners.iter().find(|listener| listener.kind == kind).unwrap().address.parse().unwrap()
 }
 
-/// One call as the client makes it: status and body.
+/// Makes a call as ExternalDNS does. Returns status and body.
 fn call_at(server: SocketAddr, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
     call_with(server, method, path, "", body)
 }
 
-/// One call with more lines in its head.
+/// Makes a call with more header lines.
 fn call_with(server: SocketAddr, method: &str, path: &str, more: &str, body: &[u8]) -> (u16, Vec<u8>) {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -71,7 +71,7 @@ impl Server {
     }
 }
 
-/// What external-dns makes of a Service with one address and a check that always passes.
+/// Returns the endpoint that external-dns creates for a Service with one address, without health checks.
 pub(super) fn service(name: &str, address: &str, set: &str, weight: &str) -> Endpoint {
     let property = |name: &str, value: &str| Property { name: format!("webhook/gslb-{name}"), value: value.to_owned() };
     Endpoint {
@@ -85,7 +85,7 @@ pub(super) fn service(name: &str, address: &str, set: &str, weight: &str) -> End
     }
 }
 
-/// The members of the pool of the only contributed name, with their weights.
+/// Returns the members of the pool of the only contributed name, with their weights.
 fn members(server: &Server) -> Vec<(String, u16)> {
     let published = server.daemon.control().shared().serving.published();
     let pools =
@@ -96,8 +96,8 @@ fn members(server: &Server) -> Vec<(String, u16)> {
 const SHOP: &str = "shop.gslb.example";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_clients_share_a_name_and_one_that_leaves_takes_its_own_along() {
-    let server = Server::new(&hooked("")).await;
+async fn name_of_two_clients_keeps_the_endpoints_of_the_one_that_stays() {
+    let server = Server::new(&with_webhook("")).await;
     let (east, west) = (service(SHOP, "192.0.2.1", "east", "60"), service(SHOP, "192.0.2.2", "west", "40"));
     server.create("/owners/east", vec![east.clone()]);
     server.create("/owners/west", vec![west.clone()]);
@@ -112,23 +112,23 @@ async fn two_clients_share_a_name_and_one_that_leaves_takes_its_own_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_there_and_served_after_a_restart_and_the_same_again_changes_nothing() {
-    let server = Server::new(&hooked("")).await;
+async fn acknowledged_endpoint_survives_a_restart_and_a_repeated_create_changes_nothing() {
+    let server = Server::new(&with_webhook("")).await;
     let shop = service(SHOP, "192.0.2.1", "", "1");
     server.create("", vec![shop.clone()]);
     let revision = |server: &Server| server.daemon.control().shared().serving.published().configured.objects.revision;
     let before = revision(&server);
     server.create("", vec![shop.clone()]);
     assert_eq!(revision(&server), before);
-    let server = server.again().await;
+    let server = server.restart().await;
     assert_eq!(server.endpoints(""), [shop]);
     assert_eq!((server.answer(SHOP), revision(&server)), (Some([192, 0, 2, 1]), before));
     server.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_whose_old_state_is_another_is_taken_all_the_same() {
-    let server = Server::new(&hooked("")).await;
+async fn update_with_a_wrong_old_endpoint_is_applied() {
+    let server = Server::new(&with_webhook("")).await;
     let (old, new) = (service(SHOP, "192.0.2.8", "", "1"), service(SHOP, "192.0.2.1", "", "1"));
     server.change(
         "",
@@ -139,23 +139,23 @@ async fn an_update_whose_old_state_is_another_is_taken_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_duplicates_in_a_batch_the_last_holds_and_what_is_deleted_twice_is_gone() {
-    let server = Server::new(&hooked("")).await;
+async fn last_duplicate_of_a_batch_wins_and_a_second_delete_is_harmless() {
+    let server = Server::new(&with_webhook("")).await;
     let endpoints = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|address| service(SHOP, address, "", "1"));
-    // Case and a final dot make no other name.
-    let shouted = Endpoint { dns_name: format!("{}.", SHOP.to_uppercase()), ..endpoints[2].clone() };
-    server.create("/owners/a", vec![endpoints[0].clone(), endpoints[1].clone(), shouted.clone()]);
-    assert_eq!(server.endpoints("/owners/a"), std::slice::from_ref(&shouted));
+    // Names are equal regardless of case and final dot.
+    let upper_case = Endpoint { dns_name: format!("{}.", SHOP.to_uppercase()), ..endpoints[2].clone() };
+    server.create("/owners/a", vec![endpoints[0].clone(), endpoints[1].clone(), upper_case.clone()]);
+    assert_eq!(server.endpoints("/owners/a"), std::slice::from_ref(&upper_case));
     assert_eq!(server.answer(SHOP), Some([192, 0, 2, 3]));
-    server.delete("/owners/a", vec![shouted.clone(), endpoints[0].clone()]);
-    server.delete("/owners/a", vec![shouted]);
+    server.delete("/owners/a", vec![upper_case.clone(), endpoints[0].clone()]);
+    server.delete("/owners/a", vec![upper_case]);
     assert_eq!((server.endpoints("/owners/a"), server.answer(SHOP)), (vec![], None));
     server.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn text_of_four_kilobytes_with_quotes_and_escapes_comes_back_verbatim() {
-    let server = Server::new(&hooked("")).await;
+async fn long_text_with_quotes_and_escapes_is_returned_unchanged() {
+    let server = Server::new(&with_webhook("")).await;
     let text = format!("\"{}\\\"quoted\\\" and \\\\ and \\010\"", "x".repeat(4_096));
     let target = |target: &str| Endpoint {
         record_type: "TXT".to_owned(),
@@ -171,8 +171,8 @@ async fn text_of_four_kilobytes_with_quotes_and_escapes_comes_back_verbatim() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_weight_of_a_member_is_told_with_where_it_comes_from() {
-    let server = Server::new(&hooked("")).await;
+async fn weight_of_a_member_is_shown_with_its_source() {
+    let server = Server::new(&with_webhook("")).await;
     let mut west = service(SHOP, "192.0.2.2", "west", "1");
     west.provider_specific.retain(|property| property.name != "webhook/gslb-weight");
     server.create("/owners/east", vec![service(SHOP, "192.0.2.1", "east", "60")]);
@@ -189,12 +189,12 @@ async fn the_weight_of_a_member_is_told_with_where_it_comes_from() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_that_cannot_be_served_is_kept_told_of_and_blocks_nothing() {
-    let server = Server::new(&hooked("")).await;
+async fn unservable_endpoint_is_kept_and_reported_and_blocks_nothing() {
+    let server = Server::new(&with_webhook("")).await;
     let odd = [
         service("else.where.test", "192.0.2.1", "", "1"),
         service("bad.gslb.example", "no address", "", "1"),
-        // An address of the zone itself stands there.
+        // The zone itself has an address at this name.
         service("ns1.gslb.example", "192.0.2.9", "", "1"),
         Endpoint { record_type: "ODD".to_owned(), ..service("odd.gslb.example", "x", "", "1") },
     ];
@@ -207,14 +207,15 @@ async fn an_endpoint_that_cannot_be_served_is_kept_told_of_and_blocks_nothing() 
     all.sort_by_key(Endpoint::key);
     assert_eq!(kept, all);
     let published = server.daemon.control().shared().serving.published();
-    let told: Vec<_> = published.configured.merged.contributed.warnings().map(|told| told.name).collect();
+    let reported = published.configured.merged.contributed.warnings().map(|warning| warning.name);
+    let reported: std::collections::BTreeSet<_> = reported.collect();
     let expected = ["bad.gslb.example", "bad.gslb.example", "else.where.test", "ns1.gslb.example", "odd.gslb.example"];
-    assert_eq!(told.iter().map(|name| &**name).collect::<std::collections::BTreeSet<_>>(), expected.into(), "{told:?}");
+    assert_eq!(reported.iter().map(|name| &**name).collect::<std::collections::BTreeSet<_>>(), expected.into());
     server.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn members_join_the_pool_of_a_declared_name_and_the_address_of_a_cluster_is_the_cluster() {
+async fn contribution_joins_a_declared_pool_and_a_known_address_is_its_cluster() {
     let config = format!("{}webhook: {{ listen: \"127.0.0.1:0\", metrics: off }}\n", daemon::always());
     let server = Server::new(&config).await;
     server.create(
@@ -233,46 +234,46 @@ async fn members_join_the_pool_of_a_declared_name_and_the_address_of_a_cluster_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_listener_negotiates_its_zones_and_the_other_shows_health_and_metrics_alone() {
-    let server = Server::new(&hooked("")).await;
+async fn webhook_negotiates_its_zones_and_its_metrics_listener_serves_nothing_else() {
+    let server = Server::new(&with_webhook("")).await;
     let (status, body) = server.call("GET", "/", b"");
     assert_eq!((status, body), (200, br#"{"include":["gslb.example"]}"#.to_vec()));
-    let beside = listener(&server.daemon, "webhook-metrics");
-    assert_eq!(call_at(beside, "GET", "/healthz", b"").0, 200);
-    let metrics = String::from_utf8(call_at(beside, "GET", "/metrics", b"").1).unwrap();
+    let metrics_listener = listener(&server.daemon, "webhook-metrics");
+    assert_eq!(call_at(metrics_listener, "GET", "/healthz", b"").0, 200);
+    let metrics = String::from_utf8(call_at(metrics_listener, "GET", "/metrics", b"").1).unwrap();
     assert!(metrics.contains("fairway_webhook_calls_total{call=\"negotiate\",code=\"200\"} 1"), "{metrics}");
-    assert_eq!(call_at(beside, "GET", "/v1/state", b"").0, 404);
+    assert_eq!(call_at(metrics_listener, "GET", "/v1/state", b"").0, 404);
     server.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_is_asked_for_as_the_configuration_in_force_says() {
+async fn required_token_follows_the_configuration() {
     let token = |shown: &str| format!(", token: {}", fairway_access::TokenHash::of(shown));
-    let server = Server::new(&hooked("")).await;
+    let server = Server::new(&with_webhook("")).await;
     let hook = listener(&server.daemon, "webhook");
     let status = |shown: &str| {
         let line = format!("Authorization: Bearer {shown}\r\n");
         call_with(hook, "GET", "/records", if shown.is_empty() { "" } else { &line }, b"").0
     };
     assert_eq!(status(""), 200);
-    assert!(server.reload(&hooked(&token("first"))).await);
+    assert!(server.reload(&with_webhook(&token("first"))).await);
     assert_eq!((status(""), status("first")), (401, 200));
-    assert!(server.reload(&hooked(&token("second"))).await);
+    assert!(server.reload(&with_webhook(&token("second"))).await);
     assert_eq!((status("first"), status("second")), (401, 200));
     let last = fairway_api::state(server.daemon.control()).await.unwrap().config.last_reload.unwrap();
     assert_eq!(last.warnings, Vec::<String>::new());
-    assert!(!server.reload(&hooked(", token: none")).await);
-    assert_eq!((status(""), status("second")), (401, 200), "what is refused changes nothing");
+    assert!(!server.reload(&with_webhook(", token: none")).await);
+    assert_eq!((status(""), status("second")), (401, 200), "a rejected configuration must change nothing");
     assert!(server.reload(&zone_only()).await);
-    assert_eq!((status("second"), status("first")), (503, 503), "without the section nobody is heard");
+    assert_eq!((status("second"), status("first")), (503, 503), "status without the section webhook");
     let last = fairway_api::state(server.daemon.control()).await.unwrap().config.last_reload.unwrap();
     assert_eq!(last.warnings, ["webhook changed; it takes a restart"]);
     server.daemon.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_it_stops_every_call_is_503_and_none_is_refused() {
-    let server = Server::new(&hooked("")).await;
+async fn calls_during_a_stop_get_503() {
+    let server = Server::new(&with_webhook("")).await;
     server.create("", vec![service(SHOP, "192.0.2.1", "", "1")]);
     let hook = listener(&server.daemon, "webhook");
     server.daemon.control().shared().lifecycle.readiness.send_replace(fairway_control::Readiness::Draining);
@@ -283,8 +284,8 @@ async fn while_it_stops_every_call_is_503_and_none_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_brings_what_is_listed_and_what_is_evicted_is_gone_alone() {
-    let server = Server::new(&hooked("")).await;
+async fn contributions_are_listed_and_only_evicted_ones_are_removed() {
+    let server = Server::new(&with_webhook("")).await;
     let (east, west) = (service(SHOP, "192.0.2.1", "east", "1"), service(SHOP, "192.0.2.2", "west", "1"));
     server.create("/owners/east", vec![east]);
     server.create("/owners/west", vec![west, service("odd.gslb.example", "x", "west", "1")]);
@@ -305,15 +306,15 @@ async fn who_brings_what_is_listed_and_what_is_evicted_is_gone_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_silent_writer_fades_goes_and_is_back_when_it_calls() {
-    let server = Server::new(&hooked(", lease: 100s")).await;
+async fn contribution_loses_weight_and_expires_until_its_client_calls_again() {
+    let server = Server::new(&with_webhook(", lease: 100s")).await;
     let (east, west) = (service(SHOP, "192.0.2.1", "east", "1"), service(SHOP, "192.0.2.2", "west", "1"));
     server.create("/owners/east", vec![east]);
     server.create("/owners/west", vec![west.clone()]);
     let ledger = Arc::clone(&server.daemon.control().shared().declarations.webhook.get().unwrap().0);
     let now = fairway_model::Timestamp::from(std::time::SystemTime::now()).secs();
-    // The daemon looks each second, too, by its own clock: a moment that is far off is looked at until it is seen.
-    let seen = async |later: u64, expected: &[(&str, u16)]| {
+    // The daemon also checks the leases each second, by its own clock. So the other time is set until it takes effect.
+    let expect_members_after = async |later: u64, expected: &[(&str, u16)]| {
         let deadline = std::time::Instant::now() + PATIENCE;
         let expected: Vec<_> = expected.iter().map(|(name, weight)| ((*name).to_owned(), *weight)).collect();
         while members(&server) != expected {
@@ -322,9 +323,9 @@ async fn a_silent_writer_fades_goes_and_is_back_when_it_calls() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    seen(155, &[("at+192.0.2.1", 500), ("at+192.0.2.2", 500)]).await;
-    seen(250, &[]).await;
+    expect_members_after(155, &[("at+192.0.2.1", 500), ("at+192.0.2.2", 500)]).await;
+    expect_members_after(250, &[]).await;
     assert_eq!(server.endpoints("/owners/west"), [west]);
-    seen(0, &[("at+192.0.2.1", 1), ("at+192.0.2.2", 1)]).await;
+    expect_members_after(0, &[("at+192.0.2.1", 1), ("at+192.0.2.2", 1)]).await;
     server.daemon.stop().await;
 }
