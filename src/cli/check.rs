@@ -1,5 +1,4 @@
-//! `fairway check`: every fault of configuration and zones at once, on standard output, and one line that sums up. What it does
-//! with `--impact` is in `impact`.
+//! `fairway check`: prints all errors of configuration and zones, and a summary. `impact` does what `--impact` asks for.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -13,24 +12,24 @@ use super::{
 };
 use fairway_config::{Loaded, Source};
 
-/// Checks, prints, and tells by the exit status whether there was an error.
+/// Checks and prints. Fails if there is an error, or with `--strict` a warning.
 pub(super) fn check(out: Out, args: CheckArgs) -> anyhow::Result<ExitCode> {
     let source = source(&args)?;
     if args.impact.impact {
         return impact(out, &source, &args.impact, args.strict);
     }
-    let mut faults = fairway_config::check(&source, &variable);
-    // Read once more, only where nothing is wrong with it: for the variables that it names, and for the sum.
-    let loaded =
-        if faults.iter().any(Diagnostic::is_error) { None } else { fairway_config::load(&source, &variable).ok() };
+    let mut diagnostics = fairway_config::check(&source, &variable);
+    // Loaded once more if there is no error, for the summary and for the variables that the configuration names.
+    let has_error = diagnostics.iter().any(Diagnostic::is_error);
+    let loaded = if has_error { None } else { fairway_config::load(&source, &variable).ok() };
     if let Some(loaded) = &loaded {
         let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-        faults.extend(fairway_config::environment::unknown_variables(names, &loaded.variables));
+        diagnostics.extend(fairway_config::environment::unknown_variables(names, &loaded.variables));
     }
-    let errors = faults.iter().filter(|f| f.is_error()).count();
-    let warnings = faults.len() - errors;
-    for fault in &faults {
-        out.line(&line(out.palette, fault))?;
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
+    let warnings = diagnostics.len() - errors;
+    for diagnostic in &diagnostics {
+        out.line(&line(out.palette, diagnostic))?;
     }
     if !args.quiet {
         out.line(&summary(out.palette, loaded.as_ref(), errors, warnings))?;
@@ -44,38 +43,39 @@ fn source(args: &CheckArgs) -> anyhow::Result<Source> {
     }
     match args.config.clone().or_else(|| variable("FAIRWAY_CONFIG").map(PathBuf::from)) {
         Some(path) => Ok(Source::Path(path)),
-        None => usage("nothing to check: name a configuration, or zones with --zone NAME=FILE"),
+        None => usage("nothing to check: give a configuration, or zones with --zone NAME=FILE"),
     }
 }
 
-/// One fault on one line: place, kind, fact, way out.
-fn line(palette: Palette, fault: &Diagnostic) -> String {
-    let text = fault.to_string();
-    let place = fault.location.to_string();
-    let Some(rest) = text.strip_prefix(&place) else { return text };
-    let tone = if fault.is_error() { Tone::Bad } else { Tone::Warn };
-    palette.paint(tone, &place) + rest
+/// Formats an error or warning as one line: location, kind, error, hint.
+fn line(palette: Palette, diagnostic: &Diagnostic) -> String {
+    let text = diagnostic.to_string();
+    let location = diagnostic.location.to_string();
+    let Some(rest) = text.strip_prefix(&location) else { return text };
+    let tone = if diagnostic.is_error() { Tone::Bad } else { Tone::Warn };
+    palette.paint(tone, &location) + rest
 }
 
+/// Counts what was loaded, or the errors if nothing was.
 fn summary(palette: Palette, loaded: Option<&Loaded>, errors: usize, warnings: usize) -> String {
-    let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-    let warned = (warnings > 0).then(|| count(number(warnings), "warning", "warnings"));
+    let warnings = (warnings > 0).then(|| count(warnings as u64, "warning", "warnings"));
     let Some(loaded) = loaded else {
-        let errors = count(number(errors), "error", "errors");
-        return palette.paint(Tone::Bad, &[Some(errors), warned].into_iter().flatten().collect::<Vec<_>>().join(", "));
+        let errors = count(errors as u64, "error", "errors");
+        let text = warnings.map_or_else(|| errors.clone(), |warnings| format!("{errors}, {warnings}"));
+        return palette.paint(Tone::Bad, &text);
     };
-    let records = loaded.zones.iter().map(|zone| zone.records.len()).sum();
     let parts = [
-        (number(loaded.zones.len()), "zone", "zones"),
-        (number(records), "record", "records"),
-        (number(loaded.desired.pools.len()), "pool", "pools"),
-        (number(loaded.desired.names.len()), "steered name", "steered names"),
-        (number(loaded.desired.records.len()), "declared record set", "declared record sets"),
+        (loaded.zones.len(), "zone", "zones"),
+        (loaded.zones.iter().map(|zone| zone.records.len()).sum(), "record", "records"),
+        (loaded.desired.pools.len(), "pool", "pools"),
+        (loaded.desired.names.len(), "steered name", "steered names"),
+        (loaded.desired.records.len(), "declared record set", "declared record sets"),
     ];
-    let parts: Vec<_> = parts.into_iter().filter(|(n, ..)| *n > 0).map(|(n, one, many)| count(n, one, many)).collect();
-    let end = match warned {
+    let parts = parts.into_iter().filter(|(number, ..)| *number > 0);
+    let parts: Vec<_> = parts.map(|(number, one, many)| count(number as u64, one, many)).collect();
+    let end = match warnings {
         None => palette.paint(Tone::Good, "ok"),
-        Some(warned) => palette.paint(Tone::Warn, &format!("ok, {warned}")),
+        Some(warnings) => palette.paint(Tone::Warn, &format!("ok, {warnings}")),
     };
     format!("{}: {end}", parts.join(", "))
 }
@@ -87,16 +87,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_one_line_with_place_fact_and_way_out() {
-        let place = FileLocation { file: "f.yaml".into(), line: 3, column: 7 };
-        let fault = Diagnostic::error(place.clone(), "weight 70000 is over 65535", "give 0 to 65535");
-        assert_eq!(line(Palette::PLAIN, &fault), "f.yaml:3:7: weight 70000 is over 65535; give 0 to 65535");
-        let warning = Diagnostic::warning(place, "all weights are 0", "");
+    fn diagnostic_is_one_line_with_location_error_and_hint() {
+        let location = FileLocation { file: "f.yaml".into(), line: 3, column: 7 };
+        let error = Diagnostic::error(location.clone(), "weight 70000 is over 65535", "give 0 to 65535");
+        assert_eq!(line(Palette::PLAIN, &error), "f.yaml:3:7: weight 70000 is over 65535; give 0 to 65535");
+        let warning = Diagnostic::warning(location, "all weights are 0", "");
         assert_eq!(line(Palette::PLAIN, &warning), "f.yaml:3:7: warning: all weights are 0");
     }
 
     #[test]
-    fn errors_and_warnings_are_summed_up() {
+    fn summary_counts_errors_and_warnings() {
         assert_eq!(summary(Palette::PLAIN, None, 2, 1), "2 errors, 1 warning");
         assert_eq!(summary(Palette::PLAIN, None, 1, 0), "1 error");
     }

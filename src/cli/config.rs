@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use super::{args::ConfigCommand, output::Out};
 
-/// The commented configuration to start from.
+/// A commented configuration to start from.
 const EXAMPLE: &str = include_str!("example.yaml");
 
-/// Prints the one or the other.
+/// Prints the schema or the example.
 pub(super) fn config(out: Out, command: &ConfigCommand) -> anyhow::Result<ExitCode> {
     match command {
         ConfigCommand::Schema => out.line(fairway_config::schema().trim_end())?,
@@ -24,12 +24,12 @@ mod tests {
     use fairway_config::{Source, load};
 
     #[test]
-    fn the_example_has_no_fault_and_no_warning() {
+    fn example_loads_without_warnings() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("fairway.yaml");
         fs::write(&file, EXAMPLE).unwrap();
         let loaded = load(&Source::Path(file), &|_| None).unwrap();
         assert_eq!(loaded.warnings, []);
-        assert_eq!((loaded.desired.zones.len(), loaded.desired.names.len()), (1, 3));
+        assert_eq!((loaded.desired.zones.len(), loaded.desired.names.len()), (1, 3), "zones and names of the example");
     }
 }

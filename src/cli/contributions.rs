@@ -1,33 +1,32 @@
-//! `fairway contributions`: who brings what over the webhook.
+//! `fairway contributions`: lists webhook contributions and their status, and evicts them.
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use fairway_model::Timestamp;
 
 use super::{
-    ask,
+    client::client,
     contributions_args::{ContributionsArgs, ContributionsCommand, EvictArgs},
     output::{Cell, Out, Palette, Tone, count, span, table},
     wait,
 };
 use fairway_api_types::contributions_wire::{ContributedMember, ContributionState, Eviction};
 
-/// Shows them, or takes one out.
+/// Lists contributions, or evicts some.
 pub(super) fn contributions(out: Out, args: ContributionsArgs) -> anyhow::Result<ExitCode> {
     if let Some(ContributionsCommand::Evict(args)) = args.command {
         return evict(out, args);
     }
-    let client = ask::asked(&args.server)?;
+    let client = client(&args.server)?;
     let found = wait(async { Ok(client.contributions().await?) })?;
     if args.json {
-        out.line(&serde_json::to_string_pretty(&found).context("the list has no JSON form")?)?;
+        out.json(serde_json::to_string_pretty(&found))?;
     } else if found.items.is_empty() {
-        out.line("nothing is brought over the webhook")?;
+        out.line("no webhook contributions")?;
     } else {
-        let mut text = listed(out.palette, &found.items, std::time::SystemTime::now().into());
+        let mut text = contribution_table(out.palette, &found.items, std::time::SystemTime::now().into());
         if args.members {
-            text += &members(out.palette, &found.items);
+            text += &member_table(out.palette, &found.items);
         }
         out.print(&text)?;
     }
@@ -35,19 +34,19 @@ pub(super) fn contributions(out: Out, args: ContributionsArgs) -> anyhow::Result
 }
 
 fn evict(out: Out, args: EvictArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::asked(&args.server)?;
+    let client = client(&args.server)?;
     let EvictArgs { owner, path, set, reason, .. } = args;
     let eviction = Eviction { owner, path, set, reason };
     let evicted = wait(async { Ok(client.evict(&eviction).await?) })?;
     let endpoints = count(evicted.endpoints as u64, "endpoint", "endpoints");
-    out.line(&format!("{endpoints} of {} are out; a writer that still runs brings them again", eviction.owner))?;
+    out.line(&format!("removed {endpoints} of {}; a client that still runs contributes them again", eviction.owner))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line a contribution, and below what of it is not heeded.
-fn listed(palette: Palette, items: &[ContributionState], now: Timestamp) -> String {
+/// Formats one row per contribution, and the warnings below the table.
+fn contribution_table(palette: Palette, items: &[ContributionState], now: Timestamp) -> String {
     let row = |item: &ContributionState| {
-        let left = format!("{:.0} %", item.lease_weight * 100.0);
+        let lease = format!("{:.0} %", item.lease_weight * 100.0);
         let tone = if item.lease_weight < 1.0 { Tone::Warn } else { Tone::Plain };
         vec![
             Cell::from(item.owner.as_str()),
@@ -56,15 +55,15 @@ fn listed(palette: Palette, items: &[ContributionState], now: Timestamp) -> Stri
             item.names.to_string().into(),
             item.endpoints.to_string().into(),
             item.since.as_str().into(),
-            seen(item, now).into(),
-            Cell::new(tone, left.as_str()),
+            last_seen(item, now).into(),
+            Cell::new(tone, lease.as_str()),
         ]
     };
-    let head = ["owner", "path", "set", "names", "endpoints", "since", "last seen", "left"];
+    let head = ["owner", "path", "set", "names", "endpoints", "since", "last seen", "lease"];
     let mut text = table(palette, 0, &head, &items.iter().map(row).collect::<Vec<_>>());
     for item in items {
-        for told in &item.warnings {
-            let line = format!("{} {}: {}: {}", item.owner, item.set, told.name, told.message);
+        for warning in &item.warnings {
+            let line = format!("{} {}: {}: {}", item.owner, item.set, warning.name, warning.message);
             text.push_str(&palette.paint(Tone::Warn, &line));
             text.push('\n');
         }
@@ -72,27 +71,28 @@ fn listed(palette: Palette, items: &[ContributionState], now: Timestamp) -> Stri
     text
 }
 
-/// A line a member: the weight that counts, and what it is made of.
-fn members(palette: Palette, items: &[ContributionState]) -> String {
+/// Formats one row per member: the weight in use, and how it came about.
+fn member_table(palette: Palette, items: &[ContributionState]) -> String {
     let row = |item: &ContributionState, member: &ContributedMember| {
-        let said = member
-            .declared
-            .map_or_else(|| "1, nothing is said".to_owned(), |said| format!("{said}, webhook-gslb-weight"));
-        let left = if item.lease_weight < 1.0 {
-            format!(", of which {:.0} % is left", item.lease_weight * 100.0)
+        let declared = match member.declared {
+            Some(weight) => format!("{weight}, webhook-gslb-weight"),
+            None => "1, default".to_owned(),
+        };
+        let lease = if item.lease_weight < 1.0 {
+            format!(", reduced to {:.0} % by its lease", item.lease_weight * 100.0)
         } else {
             String::new()
         };
-        let whose = format!("{} {}", item.owner, item.set);
-        [&*member.name, &member.cluster, &member.weight.to_string(), &format!("{said}{left}"), whose.trim_end()]
+        let owner = format!("{} {}", item.owner, item.set);
+        [&*member.name, &member.cluster, &member.weight.to_string(), &format!("{declared}{lease}"), owner.trim_end()]
             .map(Cell::from)
             .to_vec()
     };
     let rows: Vec<_> = items.iter().flat_map(|item| item.members.iter().map(move |member| row(item, member))).collect();
-    format!("\n{}", table(palette, 0, &["name", "cluster", "weight", "from", "of"], &rows))
+    format!("\n{}", table(palette, 0, &["name", "cluster", "weight", "declared", "owner"], &rows))
 }
 
-fn seen(item: &ContributionState, now: Timestamp) -> String {
+fn last_seen(item: &ContributionState, now: Timestamp) -> String {
     let seen = item.last_seen.as_deref().and_then(|text| text.parse::<Timestamp>().ok());
     seen.map_or_else(|| "-".to_owned(), |seen| format!("{} ago", span(now.secs().saturating_sub(seen.secs()))))
 }
@@ -103,7 +103,7 @@ mod tests {
     use fairway_api_types::contributions_wire::ContributionWarning;
 
     #[test]
-    fn a_contribution_has_a_line_and_what_is_not_heeded_stands_below() {
+    fn contribution_has_a_row_and_its_warnings_below() {
         let item = ContributionState {
             path: "/owners/east".to_owned(),
             owner: "east".to_owned(),
@@ -121,13 +121,13 @@ mod tests {
             warnings: vec![ContributionWarning { name: "a.example".to_owned(), message: "odd".to_owned() }],
             ..ContributionState::default()
         };
-        let text = members(Palette::PLAIN, std::slice::from_ref(&item));
+        let text = member_table(Palette::PLAIN, std::slice::from_ref(&item));
         assert_eq!(
-            text.lines().nth(2).unwrap().trim_end(),
-            "a.example  at+192.0.2.1  24      60, webhook-gslb-weight, of which 40 % is left  east",
+            text.lines().last().unwrap().trim_end(),
+            "a.example  at+192.0.2.1  24      60, webhook-gslb-weight, reduced to 40 % by its lease  east",
             "{text}"
         );
-        let text = listed(Palette::PLAIN, &[item], Timestamp::from_secs(65));
+        let text = contribution_table(Palette::PLAIN, &[item], Timestamp::from_secs(65));
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[0].starts_with("OWNER  PATH") && lines[1].contains("5 s ago") && lines[1].ends_with("40 %"),

@@ -1,15 +1,16 @@
-//! `fairway explain`: why this answer, of a running server or of files alone.
+//! `fairway explain`: why a name is answered as it is, from a running server or from files.
 //!
-//! Both come as the same body and are rendered by the same function.
+//! Both sources give the same body, which is rendered here.
 
 use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 
-use anyhow::{Context, anyhow, bail};
-use fairway_model::{ClusterName, Diagnostic, HealthStatus};
+use anyhow::bail;
+use fairway_model::{ClusterName, HealthStatus};
 
 use super::{
     args::ExplainArgs,
-    ask,
+    client::client,
+    invalid_configuration,
     output::{Cell, Out, Palette, Tone, table},
     variable, wait,
 };
@@ -20,25 +21,29 @@ use fairway_api_types::{
         AcceptanceTest, AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
     },
 };
-use fairway_config::Environment;
-use fairway_config::Source;
+use fairway_config::{Environment, Source};
+
+/// Number of clusters of a group that are listed by name.
+const GROUP_MAX: usize = 8;
+/// Width in characters above which a line of several parts is broken. A single part may be wider.
+const WIDTH: usize = 132;
 
 /// Explains and prints.
 pub(super) fn explain(out: Out, args: ExplainArgs) -> anyhow::Result<ExitCode> {
     let explanation = match args.config.clone() {
-        Some(files) => of_files(&args, files)?,
-        None => of_server(&args)?,
+        Some(files) => explain_files(&args, files)?,
+        None => explain_server(&args)?,
     };
     if args.json {
-        out.line(&serde_json::to_string_pretty(&explanation).context("the explanation has no JSON form")?)?;
+        out.json(serde_json::to_string_pretty(&explanation))?;
     } else {
         out.print(&render(out.palette, &explanation))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn of_server(args: &ExplainArgs) -> anyhow::Result<Explanation> {
-    let client = ask::asked(&args.server)?;
+fn explain_server(args: &ExplainArgs) -> anyhow::Result<Explanation> {
+    let client = client(&args.server)?;
     let query = ExplainQuery {
         name: args.name.to_string(),
         rtype: Some(args.rtype.to_string()),
@@ -47,34 +52,31 @@ fn of_server(args: &ExplainArgs) -> anyhow::Result<Explanation> {
     wait(async { Ok(client.explain(&query).await?) })
 }
 
-/// Explains from files alone: every target is taken to be up, but for those of clusters that are played down.
-fn of_files(args: &ExplainArgs, files: PathBuf) -> anyhow::Result<Explanation> {
+/// Explains from files. Every target counts as up, except those of clusters that `--down` names.
+fn explain_files(args: &ExplainArgs, files: PathBuf) -> anyhow::Result<Explanation> {
     let source = Source::Path(files);
     let environment: Environment = Arc::new(variable);
-    let verdict =
+    let status =
         |cluster: &ClusterName| if args.down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
-    let faulty = |faults: Vec<Diagnostic>| {
-        let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
-        anyhow!("the configuration is faulty:{}", faults.concat())
-    };
-    let view = fairway_control::of_files(&source, &environment, verdict).map_err(faulty)?.view;
-    let slots = view.snapshot.slots();
+    let offline =
+        fairway_control::of_files(&source, &environment, status).map_err(|errors| invalid_configuration(&errors))?;
+    let slots = offline.view.snapshot.slots();
     let known: BTreeSet<&str> = slots.iter().map(|slot| slot.cluster.as_str()).collect();
     if let Some(unknown) = args.down.iter().find(|cluster| !known.contains(cluster.as_str())) {
         let known: Vec<&str> = known.into_iter().collect();
-        bail!("--down {unknown}: no pool has such a member; there are {}", known.join(", "));
+        bail!("--down {unknown}: not a member of any pool; the members are {}", known.join(", "));
     }
-    let explained = fairway_zones::explain(&view, &args.name, args.rtype, args.client);
+    let explained = fairway_zones::explain(&offline.view, &args.name, args.rtype, args.client);
     Ok(explanation(&explained, false, &|_| None))
 }
 
-/// The whole explanation, from the question to the answer.
+/// Formats an explanation, from the query to the answer.
 fn render(palette: Palette, explanation: &Explanation) -> String {
     let Explanation { name, rtype, client, .. } = explanation;
-    let client = client.as_ref().map_or_else(|| "a client that names no network".to_owned(), |c| format!("client {c}"));
+    let client = client.as_ref().map_or_else(|| "a client without ECS".to_owned(), |client| format!("client {client}"));
     let mut text = format!("{} for {client}\n", palette.paint(Tone::Strong, &format!("{name} {rtype}")));
     if explanation.health == "assumed" {
-        let note = "health is assumed, not measured: files alone were read";
+        let note = "health is assumed, not measured: read from files";
         let _ = writeln!(text, "{}", palette.paint(Tone::Warn, note));
     }
     for step in &explanation.steps {
@@ -85,17 +87,17 @@ fn render(palette: Palette, explanation: &Explanation) -> String {
 }
 
 fn step_text(palette: Palette, step: &Step) -> String {
-    let zone = step.zone.as_ref().map_or_else(|| "no zone of this server".to_owned(), |zone| format!("zone {zone}"));
+    let zone = step.zone.as_ref().map_or_else(|| "no zone".to_owned(), |zone| format!("zone {zone}"));
     let through = step.through.as_deref().unwrap_or("");
     let node = match step.node.as_str() {
-        "static" => "records of the zone".to_owned(),
-        "steered" => "a steered name".to_owned(),
-        "emptyNonTerminal" => "nothing itself, but names below it (RFC 8020)".to_owned(),
-        "wildcard" => format!("nothing itself; wildcard {through} stands for it (RFC 4592)"),
+        "static" => "static records".to_owned(),
+        "steered" => "steered name".to_owned(),
+        "emptyNonTerminal" => "empty non-terminal: no records, but names below it (RFC 8020)".to_owned(),
+        "wildcard" => format!("covered by wildcard {through} (RFC 4592)"),
         "delegation" => format!("delegated to other servers at {through}"),
         "dname" => format!("below the DNAME at {through} (RFC 6672)"),
         "nothing" => "no such name".to_owned(),
-        "outside" => "outside of every zone".to_owned(),
+        "outside" => "outside all zones of this server".to_owned(),
         other => other.to_owned(),
     };
     let mut text = format!("\n{}  {zone}: {node}\n", palette.paint(Tone::Strong, &step.name));
@@ -107,15 +109,15 @@ fn step_text(palette: Palette, step: &Step) -> String {
 
 fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     let depends_on = match pool.depends_on.as_str() {
-        "everyone" if pool.location.classes > 1 => "all clients of a place get the same".to_owned(),
-        "everyone" => "every client gets the same".to_owned(),
-        "draw" => "each query draws".to_owned(),
-        client => format!("the choice is that of {client}"),
+        "everyone" if pool.location.classes > 1 => "same answer for all clients of the location class".to_owned(),
+        "everyone" => "same answer for all clients".to_owned(),
+        "draw" => "drawn per query".to_owned(),
+        client => format!("chosen for {client}"),
     };
     let tiers: Vec<String> = pool.tiers.iter().map(u8::to_string).collect();
-    let looked_at = if tiers.is_empty() { String::new() } else { format!("tier {} looked at", tiers.join(", ")) };
+    let tiers = if tiers.is_empty() { String::new() } else { format!("tier {} considered", tiers.join(", ")) };
     let head = format!("pool {}, {}: {}", pool.name, pool.policy, pool.basis_text);
-    let mut text = wrapped(2, "; ", [head, looked_at, depends_on]);
+    let mut text = wrapped(2, "; ", [head, tiers, depends_on]);
     if pool.policy_steps.len() > 2 {
         text += &wrapped(4, "; ", pool.policy_steps.iter().cloned());
     }
@@ -123,7 +125,7 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
         text += &location_text(&pool.location);
     }
     if let Some(source) = &pool.location_source {
-        let _ = writeln!(text, "      from: {source}");
+        let _ = writeln!(text, "      source: {source}");
     }
     if pool.groups.len() > 1 {
         let groups = pool.groups.iter().map(|group| group_text(group)).enumerate();
@@ -133,32 +135,32 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
         let _ = writeln!(text, "    {assignment}");
     }
     if let Some(holder) = pool.pinned_to.as_ref().filter(|_| pool.assignment.as_deref() != Some("pinned")) {
-        let _ = writeln!(text, "    the client's demand is pinned to {holder}, which cannot be answered");
+        let _ = writeln!(text, "    the client's demand is assigned to {holder}, which cannot be answered");
     }
     text += &members_text(palette, pool);
     match pool.result.as_str() {
-        "fallback" => text += "  the pool's fallback is answered\n",
-        "refuse" => text += "  SERVFAIL is answered, so that resolvers ask another server\n",
+        "fallback" => text += "  the answer is the pool's fallback\n",
+        "refuse" => text += "  the answer is SERVFAIL, so that resolvers ask another server\n",
         _ => {}
     }
     text
 }
 
-/// The clusters of a group, the first few of many.
+/// Lists the clusters of a group, the first few of many.
 fn group_text(group: &[String]) -> String {
-    let shown = &group[..group.len().min(GROUP_SHOWN)];
+    let shown = &group[..group.len().min(GROUP_MAX)];
     let more = group.len() - shown.len();
     if more == 0 { shown.join(" ") } else { format!("{} and {more} more", shown.join(" ")) }
 }
 
 fn location_text(location: &ClientLocation) -> String {
     let ClientLocation { network, class, classes, block, scope, scope_reason } = location;
-    let block = block.as_deref().unwrap_or("everywhere");
-    let head = format!("location of {network}: class {class} of {classes}, as all of {block}");
+    let block = block.as_deref().unwrap_or("all addresses");
+    let head = format!("location class {class} of {classes} for {network}, shared by {block}");
     wrapped(4, "; ", [head, format!("ECS scope {scope}: {scope_reason}")])
 }
 
-/// The members, a line each; what there is to say of load, and addresses that are too long for that, stand below.
+/// Formats one line per member. If a line with the addresses would be too wide, or if the pool uses load, both go on a second line.
 fn members_text(palette: Palette, pool: &PoolChoice) -> String {
     let rows = |with_addresses: bool| -> Vec<Vec<Cell>> {
         pool.members.iter().map(|member| member_row(member, pool.groups.len() > 1, with_addresses)).collect()
@@ -168,13 +170,13 @@ fn members_text(palette: Palette, pool: &PoolChoice) -> String {
         return table(palette, 4, &[], &rows(true));
     }
     let lines = table(palette, 4, &[], &rows(false));
-    let below = |member: &MemberChoice| {
+    let details = |member: &MemberChoice| {
         let parts = load_text(member).into_iter().chain(member.addresses.iter().map(address_text));
         wrapped(9, "; ", parts)
     };
     let members = lines.lines().zip(&pool.members);
     members
-        .map(|(line, member)| format!("{line}\n{}\n", palette.paint(Tone::Quiet, below(member).trim_end())))
+        .map(|(line, member)| format!("{line}\n{}\n", palette.paint(Tone::Quiet, details(member).trim_end())))
         .collect()
 }
 
@@ -198,21 +200,21 @@ fn member_row(member: &MemberChoice, with_group: bool, with_addresses: bool) -> 
     row
 }
 
-/// What a member takes, and what came of it when it was asked; nothing of one that takes everything unasked.
+/// Formats the shares that a member accepts. Returns `None` for a member that accepts all clients and was not considered.
 fn load_text(member: &MemberChoice) -> Option<String> {
-    if let Some(AcceptanceTest { share, percent: takes, draw, accepted, .. }) = &member.acceptance_test {
-        let outcome = if *accepted { "takes it" } else { "passes it on" };
-        return Some(format!("takes {takes} % of {share} clients, this one drew {} %: {outcome}", percent(*draw)));
+    if let Some(AcceptanceTest { share, percent: accepts, draw, accepted, .. }) = &member.acceptance_test {
+        let result = if *accepted { "accepted" } else { "passed on" };
+        return Some(format!(
+            "accepts {accepts} % of {share} clients, this client drew {} %: {result}",
+            percent(*draw)
+        ));
     }
-    let taken = member.acceptance.as_ref().filter(|taken| taken.local.min(taken.overflow) < u16::MAX)?;
-    Some(format!(
-        "takes {} % of local and {} % of overflow clients; not asked",
-        percent(taken.local),
-        percent(taken.overflow)
-    ))
+    let accepts = member.acceptance.as_ref().filter(|accepts| accepts.local.min(accepts.overflow) < u16::MAX)?;
+    let (local, overflow) = (percent(accepts.local), percent(accepts.overflow));
+    Some(format!("accepts {local} % of local and {overflow} % of overflow clients; not considered"))
 }
 
-/// Parts in one line, with a separator between them; broken where it would be wider than [`WIDTH`].
+/// Joins parts with a separator, and breaks the line where it would be wider than [`WIDTH`].
 fn wrapped(indent: usize, separator: &str, parts: impl IntoIterator<Item = String>) -> String {
     let mut text = " ".repeat(indent);
     let mut width = indent;
@@ -231,23 +233,18 @@ fn wrapped(indent: usize, separator: &str, parts: impl IntoIterator<Item = Strin
     text + "\n"
 }
 
-/// Clusters of a group that are named.
-const GROUP_SHOWN: usize = 8;
-/// Longest line that is broken no further, in characters.
-const WIDTH: usize = 132;
-
 fn address_text(address: &AddressHealth) -> String {
     let AddressHealth { address, status, override_action, cause, .. } = address;
-    let cause = cause.as_ref().filter(|_| status == "down").map(|c| format!(": {c}")).unwrap_or_default();
+    let cause = cause.as_ref().filter(|_| status == "down").map(|cause| format!(": {cause}")).unwrap_or_default();
     let action = override_action.as_ref().map(|action| format!(", override {action}")).unwrap_or_default();
     format!("{address} {status}{cause}{action}")
 }
 
 fn answer_text(palette: Palette, explanation: &Explanation) -> String {
-    let aa = if explanation.authoritative { "authoritative" } else { "not authoritative" };
+    let authority = if explanation.authoritative { "authoritative" } else { "not authoritative" };
     let tone = if explanation.rcode == "NOERROR" { Tone::Good } else { Tone::Warn };
-    let mut text =
-        format!("\n{}  {}, {aa}\n", palette.paint(Tone::Strong, "answer"), palette.paint(tone, &explanation.rcode));
+    let (head, rcode) = (palette.paint(Tone::Strong, "answer"), palette.paint(tone, &explanation.rcode));
+    let mut text = format!("\n{head}  {rcode}, {authority}\n");
     let sections =
         [("", &explanation.answer), ("authority", &explanation.authority), ("additional", &explanation.additional)];
     for (section, records) in sections {
@@ -256,9 +253,9 @@ fn answer_text(palette: Palette, explanation: &Explanation) -> String {
     }
     let _ = writeln!(text, "  TTL {}", explanation.ttl_reason);
     match explanation.scope {
-        Some(0) => text += "  the answer is the same for every client (ECS scope 0)\n",
+        Some(0) => text += "  same answer for all clients (ECS scope 0)\n",
         Some(bits) => {
-            let _ = writeln!(text, "  the answer is that of the client's /{bits} (ECS scope {bits})");
+            let _ = writeln!(text, "  same answer for all clients of the /{bits} (ECS scope {bits})");
         }
         None => {}
     }
@@ -344,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn an_explanation_goes_from_the_question_to_the_answer() {
+    fn explanation_shows_zone_pool_members_and_answer() {
         let expected = "\
 shop.gslb.example. A for client 203.0.113.0/24
 
-shop.gslb.example.  zone gslb.example.: a steered name
-  pool shop, weighted: live members; tier 1 looked at; the choice is that of client 203.0.113.0/24
+shop.gslb.example.  zone gslb.example.: steered name
+  pool shop, weighted: live members; tier 1 considered; chosen for client 203.0.113.0/24
     out  eu1  weight 60  tier 1  down     192.0.2.1 down: connection refused
     in   us1  weight 60  tier 1  chosen   192.0.2.2 up
     out  ap1  weight 60  tier 1  drained  192.0.2.3 up, override drain
@@ -357,14 +354,14 @@ shop.gslb.example.  zone gslb.example.: a steered name
 answer  NOERROR, authoritative
   shop.gslb.example.  30  A  192.0.2.2
   TTL 30 s: of pool shop
-  the answer is that of the client's /24 (ECS scope 24)
+  same answer for all clients of the /24 (ECS scope 24)
   from snapshot 00000000000000a1, runtime state 00000000000000b2
 ";
         assert_eq!(render(Palette::PLAIN, &explanation()), expected);
     }
 
-    /// A pool that goes by place and by load: eu1 passes the client on, us1 takes it, ap1 is not asked.
-    fn spilled() -> PoolChoice {
+    /// A pool that ranks by location and uses load: eu1 passes the client on, us1 accepts it, ap1 is not considered.
+    fn overflowing() -> PoolChoice {
         let step = |text: &str| text.to_owned();
         let test = |share: &str, percent: &str, draw| AcceptanceTest {
             share: share.into(),
@@ -373,14 +370,14 @@ answer  NOERROR, authoritative
             accepted: share == "overflow",
             ..AcceptanceTest::default()
         };
-        let two = |first: &str| vec![address(first, "up"), address("2001:db8::1:2:3", "up")];
-        let asked = |cluster: &str, group, is_in, reason: &str, test| MemberChoice {
+        let two_addresses = |first: &str| vec![address(first, "up"), address("2001:db8::1:2:3", "up")];
+        let considered = |cluster: &str, group, is_in, reason: &str, test| MemberChoice {
             group: Some(group),
             acceptance_test: Some(test),
-            addresses: two("192.0.2.1"),
+            addresses: two_addresses("192.0.2.1"),
             ..member(cluster, is_in, reason, address("", ""))
         };
-        let unasked = MemberChoice {
+        let not_considered = MemberChoice {
             group: Some(2),
             acceptance: Some(Acceptance { local: 65_535, overflow: 6_554 }),
             ..member("ap1", false, "an earlier member comes first", address("192.0.2.3", "up"))
@@ -405,45 +402,52 @@ answer  NOERROR, authoritative
             },
             groups: vec![vec!["eu1".into(), "eu2".into()], vec!["us1".into()], vec!["ap1".into()]],
             assignment: Some("overflow".into()),
-            assignment_text: Some("spilled: a better group has candidates, and passed the client on".into()),
+            assignment_text: Some("overflow: a better group has candidates, and passed the client on".into()),
             members: vec![
-                asked("eu1", 0, false, "takes no more of the clients that fall to it", test("local", "40", 41_000)),
-                asked("us1", 1, true, "chosen", test("overflow", "100", 41_000)),
-                unasked,
+                considered(
+                    "eu1",
+                    0,
+                    false,
+                    "takes no more of the clients that fall to it",
+                    test("local", "40", 41_000),
+                ),
+                considered("us1", 1, true, "chosen", test("overflow", "100", 41_000)),
+                not_considered,
             ],
             ..PoolChoice::default()
         }
     }
 
     #[test]
-    fn explanation_shows_location_order_and_load() {
-        let expected = "  pool shop, geo, load, weighted: live members; tier 1 looked at; the choice is that of client 203.0.113.0/24
+    fn location_order_and_load_are_shown_if_the_pool_uses_them() {
+        let expected =
+            "  pool shop, geo, load, weighted: live members; tier 1 considered; chosen for client 203.0.113.0/24
     tier: lower first; geo: as the map prefers; load: each accepts its share; weighted
-    location of 203.0.113.0/24: class 3 of 12, as all of 203.0.112.0/20; ECS scope 24: clientPrefix is /24, location class by /20
+    location class 3 of 12 for 203.0.113.0/24, shared by 203.0.112.0/20; ECS scope 24: clientPrefix is /24, location class by /20
     order eu1 eu2 | us1 | ap1
-    spilled: a better group has candidates, and passed the client on
+    overflow: a better group has candidates, and passed the client on
     out  eu1  weight 60  tier 1  group 1  takes no more of the clients that fall to it
-         takes 40 % of local clients, this one drew 62.6 %: passes it on; 192.0.2.1 up; 2001:db8::1:2:3 up
+         accepts 40 % of local clients, this client drew 62.6 %: passed on; 192.0.2.1 up; 2001:db8::1:2:3 up
     in   us1  weight 60  tier 1  group 2  chosen
-         takes 100 % of overflow clients, this one drew 62.6 %: takes it; 192.0.2.1 up; 2001:db8::1:2:3 up
+         accepts 100 % of overflow clients, this client drew 62.6 %: accepted; 192.0.2.1 up; 2001:db8::1:2:3 up
     out  ap1  weight 60  tier 1  group 3  an earlier member comes first
-         takes 100 % of local and 10 % of overflow clients; not asked; 192.0.2.3 up
+         accepts 100 % of local and 10 % of overflow clients; not considered; 192.0.2.3 up
 ";
-        assert_eq!(pool_text(Palette::PLAIN, &spilled()), expected);
+        assert_eq!(pool_text(Palette::PLAIN, &overflowing()), expected);
     }
 
     #[test]
-    fn no_line_is_wider_than_a_screen() {
+    fn line_of_many_parts_is_broken_at_the_width() {
         let many = |text: &str| vec![text.to_owned(); 40];
         let wide = PoolChoice {
-            basis_text: "panic: too little of the weight is live, so verdicts are ignored".into(),
+            basis_text: "panic: too little of the weight is live, so health is ignored".into(),
             depends_on: "client 2001:db8:1234:5678::/56".into(),
             groups: vec![many("cluster"), many("other"), many("last")],
             members: vec![MemberChoice {
                 addresses: vec![address("2001:db8:1234:5678:9abc:def0:1234:5678", "down"); 16],
-                ..spilled().members.remove(0)
+                ..overflowing().members.remove(0)
             }],
-            ..spilled()
+            ..overflowing()
         };
         let text = pool_text(Palette::PLAIN, &wide);
         let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
@@ -451,7 +455,7 @@ answer  NOERROR, authoritative
     }
 
     #[test]
-    fn assumed_health_is_said_at_the_top() {
+    fn assumed_health_is_noted_at_the_top() {
         let assumed = Explanation { health: "assumed".into(), ..explanation() };
         assert!(render(Palette::PLAIN, &assumed).lines().nth(1).unwrap().contains("assumed"));
     }

@@ -1,54 +1,49 @@
-//! `fairway check --impact`: what a configuration leaves when something fails, and what it changes.
+//! `fairway check --impact`: the effect of failures under a configuration, and what a changed configuration moves.
 
 use std::{process::ExitCode, sync::Arc};
 
-use anyhow::{Context, anyhow};
-use fairway_model::Diagnostic;
-
 use super::{
     args::ImpactArgs,
+    invalid_configuration,
     output::{Cell, Out, Palette, Tone, count, table},
     variable,
 };
-use fairway_config::Environment;
-use fairway_config::Source;
+use fairway_config::{Environment, Source};
 use fairway_control::Offline;
 use fairway_whatif::impact::{self, CapacityReport, Finding, NamesReport, PoolImpact, Report, Severity, Since, Terms};
 
-/// Judges, prints, and tells by the exit status whether a rule is broken, and whether it was before.
+/// Exit status if rules do not hold, and none of them is new or worse than before.
+const NOTHING_WORSE: u8 = 3;
+/// Number of names of one kind that are listed.
+const NAMES_MAX: usize = 10;
+
+/// Assesses and prints. The exit status tells if a rule does not hold, and if it did before.
 pub(super) fn impact(out: Out, source: &Source, args: &ImpactArgs, strict: bool) -> anyhow::Result<ExitCode> {
-    let after = side(source)?;
-    let before = args.against.clone().map(|path| side(&Source::Path(path))).transpose()?;
+    let after = load(source)?;
+    let before = args.against.clone().map(|path| load(&Source::Path(path))).transpose()?;
     let seconds = |budget: std::time::Duration| u32::try_from(budget.as_secs()).unwrap_or(u32::MAX);
     let terms = Terms { offered: args.offered, drain_budget: args.drain_budget.map(seconds) };
-    let report = impact::judge(before.as_ref(), &after, terms);
+    let report = impact::assess(before.as_ref(), &after, terms);
     if args.json {
-        out.line(&serde_json::to_string_pretty(&report).context("the report has no JSON form")?)?;
+        out.json(serde_json::to_string_pretty(&report))?;
     } else {
         out.print(&render(out.palette, &report, terms))?;
     }
     Ok(ExitCode::from(status(&report, strict)))
 }
 
-/// One configuration.
-fn side(source: &Source) -> anyhow::Result<Offline> {
+fn load(source: &Source) -> anyhow::Result<Offline> {
     let environment: Environment = Arc::new(variable);
-    let faulty = |faults: Vec<Diagnostic>| {
-        let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
-        anyhow!("nothing is judged, since the configuration is faulty:{}", faults.concat())
-    };
-    impact::read(source, &environment).map_err(faulty)
+    impact::read(source, &environment).map_err(|errors| invalid_configuration(&errors))
 }
 
-/// 0 where all rules hold, 1 where one is broken by this configuration, 3 where those that are broken were so before.
+/// Returns the exit status: 0 if all rules hold, 3 if those that do not hold did not before either, else 1.
 fn status(report: &Report, strict: bool) -> u8 {
-    let broken = |finding: &&Finding| strict || finding.severity == Severity::Error;
-    let mut broken = report.findings.iter().filter(broken).map(|finding| finding.since);
-    match broken.next() {
-        None => 0,
-        Some(Some(Since::Before)) if broken.all(|since| since == Some(Since::Before)) => AS_BEFORE,
-        Some(_) => 1,
+    let mut broken = report.findings.iter().filter(|finding| strict || finding.severity == Severity::Error).peekable();
+    if broken.peek().is_none() {
+        return 0;
     }
+    if broken.all(|finding| finding.since == Some(Since::Before)) { NOTHING_WORSE } else { 1 }
 }
 
 fn render(palette: Palette, report: &Report, terms: Terms) -> String {
@@ -56,17 +51,17 @@ fn render(palette: Palette, report: &Report, terms: Terms) -> String {
     text += &capacity_text(palette, &report.capacity, terms);
     text += &names_text(palette, &report.names, &report.pools_removed);
     let findings = &report.findings;
-    for (head, list) in [("rules that do not hold", findings), ("rules that hold again", &report.mended)] {
+    for (head, list) in [("rules that do not hold", findings), ("rules that hold again", &report.fixed)] {
         if !list.is_empty() {
             let rows: Vec<_> = list.iter().map(finding_row).collect();
             text += &format!("\n{}\n{}", palette.paint(Tone::Strong, head), table(palette, 2, &[], &rows));
         }
     }
-    text + &format!("\n{}\n", sum(palette, findings))
+    text + &format!("\n{}\n", summary(palette, findings))
 }
 
 fn pool_text(palette: Palette, pool: &PoolImpact, compared: bool) -> String {
-    let places = count(pool.places as u64, "place", "places");
+    let classes = |number: usize| count(number as u64, "location class", "location classes");
     let names = count(pool.names, "name", "names");
     let head = palette.paint(Tone::Strong, &format!("pool {}", pool.pool));
     let clusters = count(pool.clusters_least as u64, "cluster", "clusters");
@@ -74,14 +69,12 @@ fn pool_text(palette: Palette, pool: &PoolImpact, compared: bool) -> String {
         0 => String::new(),
         some => format!(" in {}", count(some as u64, "region", "regions")),
     };
-    let mut text = format!(
-        "{head}  {names}, TTL {} s, {places} of clients; each has at least {clusters}{regions}\n",
-        pool.ttl_seconds
-    );
-    match (pool.moved_percent, pool.places_moved) {
-        (Some(moved), Some(places)) if moved > 0.0 || places > 0 => {
-            let places = count(places as u64, "place", "places");
-            text += &format!("  other answers for {moved:.1} % of client networks, in {places}\n");
+    let ttl = pool.ttl_seconds;
+    let all = classes(pool.location_classes);
+    let mut text = format!("{head}  {names}, TTL {ttl} s, {all} of clients; each has at least {clusters}{regions}\n");
+    match (pool.moved_percent, pool.location_classes_moved) {
+        (Some(moved), Some(number)) if moved > 0.0 || number > 0 => {
+            text += &format!("  other answers for {moved:.1} % of client networks, in {}\n", classes(number));
             let share = |share: &impact::Share| -> Vec<Cell> {
                 let (before, after) = (format!("{:.1} %", share.before), format!("{:.1} %", share.after));
                 vec![share.cluster.as_str().into(), before.into(), "->".into(), after.into()]
@@ -89,7 +82,7 @@ fn pool_text(palette: Palette, pool: &PoolImpact, compared: bool) -> String {
             text += &table(palette, 4, &[], &pool.shares.iter().map(share).collect::<Vec<_>>());
         }
         (Some(_), _) => text += "  the same answers for every client network\n",
-        _ if compared => text += "  new: nothing answered its names before\n",
+        _ if compared => text += "  new: its names were not answered before\n",
         _ => {}
     }
     text
@@ -99,37 +92,35 @@ fn capacity_text(palette: Palette, capacity: &CapacityReport, terms: Terms) -> S
     let head = palette.paint(Tone::Strong, "capacity");
     let CapacityReport { holds_up_to: Some(most), worst_down: Some(down), worst_full: Some(full), .. } = capacity
     else {
-        let undeclared = capacity.undeclared.join(", ");
-        return if undeclared.is_empty() {
-            String::new()
-        } else {
-            format!("\n{head}  not declared for {undeclared}\n")
-        };
+        if capacity.undeclared.is_empty() {
+            return String::new();
+        }
+        return format!("\n{head}  not declared for {}\n", capacity.undeclared.join(", "));
     };
     let before = capacity.holds_up_to_before.map(|before| format!(", before {before:.0} %")).unwrap_or_default();
-    let asked = terms.offered.map(|offered| format!("; asked for are {offered:.0} %")).unwrap_or_default();
+    let offered = terms.offered.map(|offered| format!("; offered {offered:.0} %")).unwrap_or_default();
     format!(
-        "\n{head}  with any one cluster down nobody is over while each carries up to {most:.0} %{before}{asked}\n  \
-         the worst: {down} down, then {full} is full\n"
+        "\n{head}  no cluster is overloaded with any other down, up to a load of {most:.0} % each{before}{offered}\n  \
+         worst case: {down} down, which fills {full}\n"
     )
 }
 
 fn names_text(palette: Palette, names: &NamesReport, pools_removed: &[String]) -> String {
-    let quoted = |head: &str, list: &[String]| -> Option<String> {
-        let shown = list.iter().take(NAMES_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = list.len().saturating_sub(NAMES_SHOWN);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!list.is_empty()).then(|| format!("{}  {shown}{more}\n", palette.paint(Tone::Strong, head)))
-    };
     let moved: Vec<String> = names.moved.iter().map(|m| format!("{} ({} -> {})", m.name, m.from, m.to)).collect();
-    let lines = [
-        quoted("names that are not steered any more", &names.removed),
-        quoted("names of another pool", &moved),
-        quoted("new names", &names.added),
-        quoted("pools that answer nothing any more", pools_removed),
+    let lists = [
+        ("names no longer steered", &names.removed[..]),
+        ("names moved to another pool", &moved),
+        ("new names", &names.added),
+        ("pools no longer in use", pools_removed),
     ];
-    let lines: String = lines.into_iter().flatten().collect();
-    if lines.is_empty() { lines } else { format!("\n{lines}") }
+    let mut text = String::new();
+    for (head, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        let shown = list.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = list.len().saturating_sub(NAMES_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text += &format!("{}  {shown}{more}\n", palette.paint(Tone::Strong, head));
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 fn finding_row(finding: &Finding) -> Vec<Cell> {
@@ -143,28 +134,25 @@ fn finding_row(finding: &Finding) -> Vec<Cell> {
         Some(Since::Before) => "as before",
         None => "",
     };
-    let whom = finding.pool.as_ref().map(|pool| format!("pool {pool}: ")).unwrap_or_default();
-    let mut row = vec![severity, since.into(), format!("{whom}{}", finding.what).into()];
+    let pool = finding.pool.as_ref().map(|pool| format!("pool {pool}: ")).unwrap_or_default();
+    let mut row = vec![severity, since.into(), format!("{pool}{}", finding.what).into()];
     row.retain(|cell| !cell.text.is_empty());
     row
 }
 
-fn sum(palette: Palette, findings: &[Finding]) -> String {
+fn summary(palette: Palette, findings: &[Finding]) -> String {
     let of = |severity: Severity| findings.iter().filter(move |finding| finding.severity == severity);
     let (errors, warnings) = (of(Severity::Error).count(), of(Severity::Warning).count());
-    let warned = (warnings > 0).then(|| count(warnings as u64, "warning", "warnings"));
+    let warnings_text = match warnings {
+        0 => String::new(),
+        _ => format!(", {}", count(warnings as u64, "warning", "warnings")),
+    };
     if errors == 0 {
-        let ok = palette.paint(if warnings > 0 { Tone::Warn } else { Tone::Good }, "all rules hold");
-        return warned.map_or_else(|| ok.clone(), |warned| format!("{ok}, {warned}"));
+        let tone = if warnings > 0 { Tone::Warn } else { Tone::Good };
+        return palette.paint(tone, "all rules hold") + &warnings_text;
     }
     let before = of(Severity::Error).filter(|finding| finding.since == Some(Since::Before)).count();
     let broken = count(errors as u64, "rule does", "rules do");
     let before = if before > 0 { format!(", {before} of them as before") } else { String::new() };
-    let warned = warned.map(|warned| format!(", {warned}")).unwrap_or_default();
-    palette.paint(Tone::Bad, &format!("{broken} not hold{before}{warned}"))
+    palette.paint(Tone::Bad, &format!("{broken} not hold{before}{warnings_text}"))
 }
-
-/// Exit status where every broken rule was broken before.
-const AS_BEFORE: u8 = 3;
-/// Names of a kind that are told one by one.
-const NAMES_SHOWN: usize = 10;

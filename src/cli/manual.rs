@@ -1,4 +1,4 @@
-//! Completions and manual pages, from the one definition of the command line.
+//! `fairway completions` and `fairway manual`, from the definition of the command line.
 
 use std::{io, path::Path, process::ExitCode};
 
@@ -15,11 +15,11 @@ pub(super) fn completions(out: Out, shell: Shell) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the main page, or writes every page into a folder.
+/// Prints the main page, or writes all pages into a folder.
 pub(super) fn manual(out: Out, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
     match folder {
         Some(folder) => clap_mangen::generate_to(command(), folder)
-            .with_context(|| format!("{}: the pages cannot be written; make the folder first", folder.display()))?,
+            .with_context(|| format!("{}: cannot write the pages; create the folder first", folder.display()))?,
         None => out.bytes(&main_page()?)?,
     }
     Ok(ExitCode::SUCCESS)

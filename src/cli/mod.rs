@@ -1,11 +1,11 @@
-//! The command line, from one definition (`args`): help, manual, completion. One file a command.
+//! The command line, defined once in `args`: parsing, help, manual pages and completions. Each command has a file.
 //!
-//! Here: which command runs, and how what it says or fails with becomes an exit status. Commands return errors as place,
-//! fact and way out; they are printed here, once.
+//! This file dispatches to the commands and turns their results into an exit status. Commands return errors as location, cause and
+//! hint; they are printed here.
 
 mod args;
-mod ask;
 mod check;
+mod client;
 mod config;
 mod contributions;
 mod contributions_args;
@@ -17,6 +17,7 @@ mod objects;
 mod objects_args;
 mod output;
 mod overrides;
+mod overrides_args;
 mod publish;
 mod publish_flags;
 mod replay;
@@ -25,64 +26,72 @@ mod server_args;
 mod simulate;
 mod status;
 mod store;
+mod store_args;
 mod token;
 mod values;
 mod version;
 
 use std::{env, future::Future, process::ExitCode};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{CommandFactory, Parser};
+use fairway_model::Diagnostic;
 
 use self::args::{Cli, Command};
 pub(crate) use self::output::{Cell, Out, Palette, PrintError, Tone, table, thousands};
 use crate::demo;
 use fairway_transport::lower_priority;
 
-/// The definition of the command line, for manual pages and completions.
+/// Returns the definition of the command line, for manual pages and completions.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the program with the process' own arguments, to its exit status: 0 done, 1 failed, 2 wrong usage, 3 no worse than before, 4 it differs.
+/// Runs the program with the arguments of the process. Returns the exit status that the help lists.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(help_or_fault) => {
-            // Help and version go to standard output with status 0, faults to standard error with status 2.
-            let _ = help_or_fault.print();
-            return u8::try_from(help_or_fault.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        Err(help_or_error) => {
+            // Help and version go to standard output with status 0, errors to standard error with status 2.
+            let _ = help_or_error.print();
+            return u8::try_from(help_or_error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }
     };
     match run(cli) {
         Ok(code) => code,
-        Err(fault) if matches!(fault.downcast_ref(), Some(PrintError::Closed)) => ExitCode::SUCCESS,
-        Err(fault) => {
-            eprintln!("fairway: {}", told(&fault));
-            if fault.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        Err(error) if matches!(error.downcast_ref(), Some(PrintError::Closed)) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fairway: {}", message(&error));
+            if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
 
-/// A fault and what caused it, each said once: most faults name their cause in their own words.
-fn told(fault: &anyhow::Error) -> String {
-    let mut told = fault.to_string();
-    for cause in fault.chain().skip(1).map(ToString::to_string) {
-        if !told.contains(&cause) {
-            told = format!("{told}: {cause}");
+/// Joins an error and its causes. Leaves out a cause that the text has already: most errors include their cause.
+fn message(error: &anyhow::Error) -> String {
+    let mut message = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
         }
     }
-    told
+    message
 }
 
-/// A command line that clap lets through and that means nothing.
+/// A command line that clap accepts although it is incomplete.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct UsageError(&'static str);
 
-/// Refuses the command line, to exit status 2.
-fn usage<T>(what: &'static str) -> anyhow::Result<T> {
-    Err(UsageError(what).into())
+/// Rejects the command line, with exit status 2.
+fn usage<T>(message: &'static str) -> anyhow::Result<T> {
+    Err(UsageError(message).into())
+}
+
+/// Returns an error that lists all errors of a configuration, one a line.
+fn invalid_configuration(diagnostics: &[Diagnostic]) -> anyhow::Error {
+    let lines: Vec<String> = diagnostics.iter().map(|diagnostic| format!("\n  {diagnostic}")).collect();
+    anyhow!("the configuration is invalid:{}", lines.concat())
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -93,7 +102,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Explain(args) => explain::explain(out, args),
         Command::Replay(args) => replay::replay(out, &args),
         Command::Status(args) => status::status(out, &args),
-        Command::Override(args) => overrides::overrides(out, args),
+        Command::Override(command) => overrides::overrides(out, command),
         Command::Publish(command) => publish::publish(out, command),
         Command::Reload(args) => status::reload(out, &args),
         Command::Apply(args) => objects::apply(out, args),
@@ -101,12 +110,12 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Get(args) => objects::get(out, &args),
         Command::Delete(args) => objects::delete(out, &args),
         Command::Contributions(args) => contributions::contributions(out, args),
-        Command::Config(args) => config::config(out, &args),
+        Command::Config(command) => config::config(out, &command),
         Command::Store(command) => store::store(out, command),
         Command::Token(command) => token::token(out, command),
         Command::Simulate(args) => simulate::simulate(out, &args),
         Command::Demo(args) => {
-            wait(demo::run(demo::Wanted { envoy: args.envoy, once: args.once, port: args.port }, out))
+            wait(demo::run(demo::Options { envoy: args.envoy, once: args.once, port: args.port }, out))
         }
         Command::Version(args) => version::version(out, &args),
         Command::Completions(args) => manual::completions(out, args.shell),
@@ -114,13 +123,14 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Runs a task to its end on a runtime of its own, a thread a core. They stand back for those that the task starts itself to answer queries.
+/// Runs a task to its end on a runtime of its own, with one thread per core. These threads yield the processor to the threads that
+/// answer queries, which the task starts itself.
 fn wait<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_start(lower_priority).build();
-    runtime.context("no thread can be started; see the process limits (ulimit -u)")?.block_on(task)
+    runtime.context("cannot start a thread; check the process limits (ulimit -u)")?.block_on(task)
 }
 
-/// A variable of the environment that is set, not empty, and text.
+/// Returns a variable of the environment if it is set, not empty, and valid UTF-8.
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }

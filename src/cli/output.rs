@@ -1,4 +1,4 @@
-//! What is printed: colour only where it is wanted, tables that line up, and a closed pipe that is no failure.
+//! Output of commands: colours, tables and JSON. A closed pipe is not a failure.
 
 use std::{
     env,
@@ -6,9 +6,10 @@ use std::{
     io::{self, IsTerminal, Write},
 };
 
+use anyhow::Context;
 use clap::ValueEnum;
 
-/// When to colour.
+/// When to colour the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorWhen {
     /// On a terminal, unless NO_COLOR is set or TERM is `dumb`.
@@ -16,21 +17,21 @@ pub(crate) enum ColorWhen {
     Auto,
     /// Also into files and pipes.
     Always,
-    /// Nowhere.
+    /// Never.
     Never,
 }
 
-/// What a piece of text means; the colour follows from it.
+/// The meaning of a piece of text, which gives it its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// As it is.
+    /// No colour.
     #[default]
     Plain,
-    /// Well: green.
+    /// A good state: green.
     Good,
-    /// Broken: red.
+    /// A bad state: red.
     Bad,
-    /// Worth a look: yellow.
+    /// A warning: yellow.
     Warn,
     /// Less important: dim.
     Quiet,
@@ -40,29 +41,29 @@ pub(crate) enum Tone {
     Try,
 }
 
-/// Whether text is coloured.
+/// Paints text, or leaves it plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Palette {
-    on: bool,
+    is_on: bool,
 }
 
 impl Palette {
     /// No colour.
-    pub(crate) const PLAIN: Self = Self { on: false };
+    pub(crate) const PLAIN: Self = Self { is_on: false };
 
-    /// Decides for standard output. `NO_COLOR` counts when it is not empty (no-color.org).
+    /// Returns the palette for standard output. `NO_COLOR` counts if it is not empty (no-color.org).
     fn for_stdout(when: ColorWhen) -> Self {
-        let refused = env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        let dumb = env::var_os("TERM").is_some_and(|v| v == "dumb");
-        let on = match when {
+        let has_no_color = env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let is_dumb = env::var_os("TERM").is_some_and(|v| v == "dumb");
+        let is_on = match when {
             ColorWhen::Always => true,
             ColorWhen::Never => false,
-            ColorWhen::Auto => !refused && !dumb && io::stdout().is_terminal(),
+            ColorWhen::Auto => !has_no_color && !is_dumb && io::stdout().is_terminal(),
         };
-        Self { on }
+        Self { is_on }
     }
 
-    /// The text in its colour (ECMA-48 SGR).
+    /// Returns the text in its colour (ECMA-48 SGR).
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Plain => return text.to_owned(),
@@ -73,41 +74,41 @@ impl Palette {
             Tone::Strong => "1",
             Tone::Try => "36",
         };
-        if self.on && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.is_on && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
-/// Why printing failed.
+/// Error of printing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrintError {
-    /// The reader went away, as `head` does. Not our failure: the program ends quietly.
+    /// The reader closed the pipe, as `head` does. The program ends with status 0.
     #[error("standard output was closed")]
     Closed,
-    /// Anything else, like a full disk.
-    #[error("standard output cannot be written: {0}; see where it goes")]
+    /// Another error, like a full disk.
+    #[error("cannot write standard output: {0}; check where it is redirected to")]
     Io(io::Error),
 }
 
 impl From<io::Error> for PrintError {
-    fn from(fault: io::Error) -> Self {
-        if fault.kind() == io::ErrorKind::BrokenPipe { Self::Closed } else { Self::Io(fault) }
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe { Self::Closed } else { Self::Io(error) }
     }
 }
 
 /// Standard output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Out {
-    /// How to colour what goes there.
+    /// Colours of the output.
     pub(crate) palette: Palette,
 }
 
 impl Out {
-    /// Standard output with colour as asked.
+    /// Returns standard output, coloured as requested.
     pub(crate) fn new(when: ColorWhen) -> Self {
         Self { palette: Palette::for_stdout(when) }
     }
 
-    /// Prints the text as it is, at once.
+    /// Prints a text and flushes it.
     pub(crate) fn print(&self, text: &str) -> Result<(), PrintError> {
         self.bytes(text.as_bytes())
     }
@@ -117,25 +118,30 @@ impl Out {
         self.bytes(format!("{text}\n").as_bytes())
     }
 
-    /// Prints octets.
-    pub(crate) fn bytes(&self, octets: &[u8]) -> Result<(), PrintError> {
+    /// Prints what `serde_json::to_string_pretty` returned.
+    pub(crate) fn json(&self, text: serde_json::Result<String>) -> anyhow::Result<()> {
+        Ok(self.line(&text.context("cannot format the result as JSON")?)?)
+    }
+
+    /// Prints bytes and flushes them.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), PrintError> {
         let mut stdout = io::stdout().lock();
-        stdout.write_all(octets)?;
+        stdout.write_all(bytes)?;
         Ok(stdout.flush()?)
     }
 }
 
-/// One cell of a table: its text and what it means.
+/// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     /// The text, on one line.
     pub(crate) text: String,
-    /// What it means.
+    /// Its meaning.
     pub(crate) tone: Tone,
 }
 
 impl Cell {
-    /// A cell in its tone.
+    /// Returns a cell with a meaning.
     pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
         Self { text: text.into(), tone }
     }
@@ -153,9 +159,9 @@ impl From<String> for Cell {
     }
 }
 
-/// Rows in columns that line up, two blanks between, `indent` blanks before; headings are dim and in capitals.
+/// Formats rows in aligned columns, two spaces apart, after `indent` spaces. Headings are dim and in capitals.
 ///
-/// The last column is not padded, so that no line ends in blanks.
+/// No line ends in spaces: the last column is not padded.
 pub(crate) fn table(palette: Palette, indent: usize, head: &[&str], rows: &[Vec<Cell>]) -> String {
     let heading: Vec<Cell> = head.iter().map(|h| Cell::new(Tone::Quiet, h.to_uppercase())).collect();
     let all = || std::iter::once(&heading).filter(|h| !h.is_empty()).chain(rows);
@@ -165,7 +171,7 @@ pub(crate) fn table(palette: Palette, indent: usize, head: &[&str], rows: &[Vec<
     let mut text = String::new();
     for row in all() {
         let mut line = " ".repeat(indent);
-        let mut pending = 0; // blanks owed before the next text: none at the end of a line
+        let mut pending = 0; // spaces before the next text, which a line that has none left does not get
         for (cell, width) in row.iter().zip(&widths) {
             if !cell.text.is_empty() {
                 line.push_str(&" ".repeat(pending));
@@ -179,7 +185,7 @@ pub(crate) fn table(palette: Palette, indent: usize, head: &[&str], rows: &[Vec<
     text
 }
 
-/// A number with commas between thousands: `1,204`.
+/// Formats a number with commas between thousands: `1,204`.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -192,12 +198,12 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
-/// `1 zone`, `1,204 records`.
+/// Formats a count with its noun: `1 zone`, `1,204 records`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(number), if number == 1 { one } else { many })
 }
 
-/// A span of time as people say it, its two largest units: `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`.
+/// Formats a duration in its two largest units: `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`.
 pub(crate) fn span(secs: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
     let Some(first) = units.iter().position(|(size, _)| secs >= *size) else { return "0 s".to_owned() };
@@ -214,26 +220,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_and_no_line_ends_in_blanks() {
+    fn table_aligns_columns_and_pads_no_line_end() {
         let rows = [vec![Cell::from("eu1"), Cell::from("up")], vec![Cell::from("south1"), Cell::from("")]];
         assert_eq!(table(Palette::PLAIN, 2, &["name", "state"], &rows), "  NAME    STATE\n  eu1     up\n  south1\n");
     }
 
     #[test]
-    fn colour_does_not_shift_columns() {
+    fn table_with_colours_keeps_columns_aligned() {
         let rows = [vec![Cell::new(Tone::Good, "a"), Cell::from("b")], vec![Cell::from("cc"), Cell::from("d")]];
-        let painted = table(Palette { on: true }, 0, &[], &rows);
+        let painted = table(Palette { is_on: true }, 0, &[], &rows);
         assert_eq!(painted, "\x1b[32ma\x1b[0m   b\ncc  d\n");
     }
 
     #[test]
-    fn numbers_get_commas_between_thousands() {
+    fn thousands_are_separated_by_commas() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!((count(1, "zone", "zones"), count(2, "zone", "zones")), ("1 zone".into(), "2 zones".into()));
     }
 
     #[test]
-    fn spans_show_their_two_largest_units() {
+    fn span_shows_its_two_largest_units() {
         assert_eq!(
             [0, 59, 60, 185, 7_800, 360_000].map(span),
             ["0 s", "59 s", "1 min", "3 min 5 s", "2 h 10 min", "4 d 4 h"]
@@ -241,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_told_from_other_faults() {
+    fn broken_pipe_differs_from_other_errors() {
         assert!(matches!(PrintError::from(io::Error::from(io::ErrorKind::BrokenPipe)), PrintError::Closed));
         assert!(matches!(PrintError::from(io::Error::from(io::ErrorKind::StorageFull)), PrintError::Io(_)));
     }

@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use fairway_model::Timestamp;
 
 use super::{
-    args::{ForceState, OverrideAddArgs, OverrideCommand, OverrideListArgs, OverrideRemoveArgs},
-    ask,
+    client::client,
     output::{Cell, Out, Palette, Tone, span, table},
+    overrides_args::{OverrideAddArgs, OverrideCommand, OverrideListArgs, OverrideRemoveArgs},
     wait,
 };
 use fairway_api_types::state_wire::{NewOverride, OverrideState};
@@ -23,12 +22,8 @@ pub(super) fn overrides(out: Out, command: OverrideCommand) -> anyhow::Result<Ex
 }
 
 fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::asked(&args.server)?;
-    let action = match args.state {
-        ForceState::Up => "up",
-        ForceState::Down => "down",
-        ForceState::Drain => "drain",
-    };
+    let client = client(&args.server)?;
+    let action = args.state.word();
     let new = NewOverride {
         scope: args.scope,
         action: action.to_owned(),
@@ -38,9 +33,9 @@ fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<ExitCode> {
     let added = wait(async { Ok(client.add_override(&new).await?) })?;
     let id = added.id.as_deref().unwrap_or("-");
     let (scope, expires) = (&added.scope, &added.expires);
-    out.line(&format!("override {id}: {scope} is overridden: {action} until {expires}"))?;
+    out.line(&format!("override {id}: {action} {scope} until {expires}"))?;
     if added.addresses.is_empty() {
-        let nothing = format!("it matches nothing now; `fairway override remove {id}` takes it back");
+        let nothing = format!("no address matches now; `fairway override remove {id}` deletes it");
         out.line(&format!("  {}", out.palette.paint(Tone::Warn, &nothing)))?;
     }
     for address in &added.addresses {
@@ -50,12 +45,12 @@ fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn list(out: Out, args: &OverrideListArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::asked(&args.server)?;
+    let client = client(&args.server)?;
     let state = wait(async { Ok(client.state().await?) })?;
     if args.json {
-        out.line(&serde_json::to_string_pretty(&state.overrides).context("the list has no JSON form")?)?;
+        out.json(serde_json::to_string_pretty(&state.overrides))?;
     } else if state.overrides.is_empty() {
-        out.line("no override is in force")?;
+        out.line("no overrides")?;
     } else {
         out.print(&list_text(out.palette, &state.overrides, &state.now))?;
     }
@@ -63,13 +58,13 @@ fn list(out: Out, args: &OverrideListArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn remove(out: Out, args: &OverrideRemoveArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::asked(&args.server)?;
+    let client = client(&args.server)?;
     let removed = wait(async { Ok(client.remove_override(&args.id).await?) })?;
-    out.line(&format!("removed: {} is no longer overridden: {}", removed.scope, removed.action))?;
+    out.line(&format!("removed override {}: {} {}", args.id, removed.action, removed.scope))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Overrides as a table; nothing where there is none.
+/// Formats overrides as a table. Returns an empty text if there is none.
 pub(super) fn list_text(palette: Palette, overrides: &[OverrideState], now: &str) -> String {
     if overrides.is_empty() {
         return String::new();
@@ -79,7 +74,7 @@ pub(super) fn list_text(palette: Palette, overrides: &[OverrideState], now: &str
             Cell::from(o.id.as_deref().unwrap_or(o.source.as_str())),
             o.scope.as_str().into(),
             Cell::new(Tone::Warn, o.action.as_str()),
-            left(&o.expires, now).into(),
+            time_left(&o.expires, now).into(),
             o.addresses.len().to_string().into(),
             o.reason.as_str().into(),
         ]
@@ -88,8 +83,8 @@ pub(super) fn list_text(palette: Palette, overrides: &[OverrideState], now: &str
     table(palette, 2, &head, &overrides.iter().map(row).collect::<Vec<_>>())
 }
 
-/// How long until a moment, both in RFC 3339.
-fn left(moment: &str, now: &str) -> String {
+/// Formats the time until a moment; both are in RFC 3339.
+fn time_left(moment: &str, now: &str) -> String {
     match (moment.parse::<Timestamp>(), now.parse::<Timestamp>()) {
         (Ok(then), Ok(now)) => format!("in {}", span(then.since(now).as_secs())),
         _ => moment.to_owned(),
@@ -101,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overrides_show_when_they_end_and_what_they_hold_for() {
+    fn override_table_shows_end_and_number_of_addresses() {
         let one = OverrideState {
             id: Some("7".into()),
             scope: "eu*".into(),

@@ -1,13 +1,13 @@
-//! `fairway publish status`, `plan`, `apply` and `take`; `flags` is next door.
+//! `fairway publish status`, `plan`, `apply` and `take`. `publish_flags` has `flags`.
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use fairway_model::Name;
 
 use super::{
-    ask,
+    client::client,
     output::{Cell, Out, Tone, table},
     publish_flags::{self, FlagsArgs},
     server_args::ServerArgs,
@@ -18,27 +18,27 @@ use fairway_api_types::{
     publishing_wire::{PlannedSet, PublishPlan, PublisherState, TakeOrder, TakeReport},
 };
 
-/// See and steer what is published to other DNS servers.
+/// Show and control what is published to other DNS servers.
 #[derive(Debug, Subcommand)]
 pub(super) enum PublishCommand {
-    /// Show how each provider stands, and what cannot be published there.
-    Status(StatusArgs),
-    /// Show what a sync would change at a provider now. Nothing is changed.
+    /// Show the status of each provider, and the record sets that cannot be published there.
+    Status(PublishStatusArgs),
+    /// Show what a sync would change at a provider now. Changes nothing.
     Plan(PlanArgs),
-    /// Sync a provider now, and wait for it.
+    /// Sync a provider now, and wait for the result.
     ///
-    /// Deletions over the bounds of the provider are held back, unless --deletions says that as many are meant.
+    /// Deletions beyond the limit of the provider are held back, unless --deletions allows that many.
     #[command(after_long_help = "\
 Examples:
   fairway publish plan bind
   fairway publish apply bind
   fairway publish apply bind --deletions 40")]
     Apply(PlanArgs),
-    /// Take record sets over from another owner, an ExternalDNS for example: announce it, finish it later.
+    /// Take over record sets from another owner, for example an ExternalDNS, in two steps: announce, then finish.
     ///
-    /// Announcing writes into the registry who takes over from whom: from then on the other owner leaves the record sets alone, and so does
-    /// Fairway. Finishing makes them Fairway's; the next sync makes them what is wanted. Only registry records are written, so that no
-    /// name is ever without its records. Aborting gives back what was announced.
+    /// The first step notes the new owner in the registry. From then on neither the other owner nor Fairway changes the record sets.
+    /// The second step makes Fairway their owner, and the next sync updates them. Only registry records are written, so that no name is
+    /// ever without its records. `--step abort` undoes an announcement.
     #[command(after_long_help = "\
 Examples:
   fairway publish take bind --from cluster-east --dry-run
@@ -46,10 +46,10 @@ Examples:
   fairway publish take bind --from cluster-east --step finish
   fairway publish take bind --from cluster-east --step abort --name www.example.com")]
     Take(TakeArgs),
-    /// Print how an external-dns is started that carries records on to a provider which only it speaks.
+    /// Print the command line of an external-dns that forwards records to a provider which only ExternalDNS supports.
     ///
-    /// It reads DNSEndpoint objects, or, with --webhook, is a provider that Fairway publishes to. What is secret is no argument: it comes as
-    /// environment variables.
+    /// That external-dns reads DNSEndpoint objects, or with --webhook it is a webhook provider that Fairway publishes to. Secrets are
+    /// not arguments: external-dns reads them from environment variables, which are listed on standard error.
     #[command(after_long_help = "\
 Examples:
   fairway publish flags route53 --provider aws --set aws-zone-type=public --zone example.com
@@ -58,30 +58,30 @@ Examples:
     Flags(FlagsArgs),
 }
 
-/// What `publish take` takes.
+/// Arguments of `publish take`.
 #[derive(Debug, Args)]
 pub(super) struct TakeArgs {
-    /// The provider, by its name in the configuration, or PROJECT/NAME of a declared record of where to. Default: the only one.
+    /// Name of the provider in the configuration, or PROJECT/NAME of a declared dns-update-record. Default: the only provider.
     #[arg(value_name = "PROVIDER")]
     provider: Option<String>,
 
-    /// Whose they are: the id of the owner in the registry.
+    /// Id of the present owner in the registry.
     #[arg(long, value_name = "OWNER")]
     from: String,
 
-    /// What to do: announce, finish or abort.
+    /// The step: announce, finish or abort.
     #[arg(long, value_name = "STEP", default_value = "announce", value_parser = ["announce", "finish", "abort"])]
     step: String,
 
-    /// A name to take over; may be given several times. Default: all of that owner that are wanted here.
+    /// Name to take over; may be repeated. Default: all names of that owner that Fairway would publish.
     #[arg(long = "name", value_name = "NAME", value_parser = values::name)]
     names: Vec<Name>,
 
-    /// Why, for the audit log.
+    /// Reason, for the audit log.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
 
-    /// Finish only what was announced so long ago: longer than the other owner takes from reading to writing.
+    /// Finish only what was announced at least this long ago. It must be longer than the other owner takes from reading to writing.
     #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = values::duration)]
     after: Duration,
 
@@ -89,7 +89,7 @@ pub(super) struct TakeArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Which running server to ask.
+    /// The server.
     #[command(flatten)]
     server: ServerArgs,
 
@@ -98,10 +98,10 @@ pub(super) struct TakeArgs {
     json: bool,
 }
 
-/// What `publish status` takes.
+/// Arguments of `publish status`.
 #[derive(Debug, Args)]
-pub(super) struct StatusArgs {
-    /// Which running server to ask.
+pub(super) struct PublishStatusArgs {
+    /// The server.
     #[command(flatten)]
     server: ServerArgs,
 
@@ -110,46 +110,53 @@ pub(super) struct StatusArgs {
     json: bool,
 }
 
-/// What `publish plan` and `publish apply` take.
+/// Arguments of `publish plan` and `publish apply`.
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
-    /// The provider, by its name in the configuration, or PROJECT/NAME of a declared record of where to. Default: the only one.
+    /// Name of the provider in the configuration, or PROJECT/NAME of a declared dns-update-record. Default: the only provider.
     #[arg(value_name = "PROVIDER")]
     provider: Option<String>,
 
-    /// Record sets that may be deleted, whatever the bounds say.
+    /// Number of record sets that may be deleted, regardless of the limit.
     #[arg(long, value_name = "COUNT", default_value_t = 0, hide_default_value = true)]
     deletions: usize,
 
-    /// Which running server to ask.
+    /// The server.
     #[command(flatten)]
     server: ServerArgs,
 
     /// Print as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// Sync of a provider, carried out or only planned.
+#[derive(Clone, Copy)]
+enum Sync {
+    DryRun,
+    Apply,
 }
 
 /// Runs one of the commands.
 pub(super) fn publish(out: Out, command: PublishCommand) -> anyhow::Result<ExitCode> {
     match command {
         PublishCommand::Status(args) => status(out, &args),
-        PublishCommand::Plan(args) => plan(out, &args, false),
-        PublishCommand::Apply(args) => plan(out, &args, true),
+        PublishCommand::Plan(args) => plan(out, &args, Sync::DryRun),
+        PublishCommand::Apply(args) => plan(out, &args, Sync::Apply),
         PublishCommand::Take(args) => take(out, &args),
         PublishCommand::Flags(args) => publish_flags::print(out, &args),
     }
 }
 
-fn status(out: Out, args: &StatusArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::asked(&args.server)?;
+fn status(out: Out, args: &PublishStatusArgs) -> anyhow::Result<ExitCode> {
+    let client = client(&args.server)?;
     let state = wait(async { Ok(client.publishing().await?) })?;
     if args.json {
-        out.line(&serde_json::to_string_pretty(&state).context("the state has no JSON form")?)?;
+        out.json(serde_json::to_string_pretty(&state))?;
         return Ok(ExitCode::SUCCESS);
     }
     if state.providers.is_empty() {
-        out.line("nothing is published; the section publish of the configuration says where to, or a declared dns-update-record")?;
+        out.line(NO_PROVIDER)?;
     }
     for provider in &state.providers {
         out.print(&provider_text(out, provider))?;
@@ -165,9 +172,9 @@ fn provider_text(out: Out, provider: &PublisherState) -> String {
     };
     let status = out.palette.paint(tone, &provider.status);
     let since = provider.behind_since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
-    let next = provider.next_sync_at.as_ref().map_or_else(String::new, |next| format!(", next look {next}"));
+    let next = provider.next_sync_at.as_ref().map_or_else(String::new, |next| format!(", next sync {next}"));
     let (name, owned, foreign) = (&provider.name, provider.owned, provider.foreign);
-    let mut text = format!("{name}: {status}{since}, {owned} record sets of ours, {foreign} of others{next}\n");
+    let mut text = format!("{name}: {status}{since}, {owned} record sets owned, {foreign} of other owners{next}\n");
     if let Some(error) = &provider.error {
         text += &format!("  {}\n", out.palette.paint(Tone::Warn, error));
     }
@@ -181,45 +188,43 @@ fn provider_text(out: Out, provider: &PublisherState) -> String {
         })
         .collect();
     if !rows.is_empty() {
-        text += &table(out.palette, 2, &["name", "type", "is", "since", "reason"], &rows);
+        text += &table(out.palette, 2, &["name", "type", "status", "since", "reason"], &rows);
     }
     text
 }
 
-fn plan(out: Out, args: &PlanArgs, carries_out: bool) -> anyhow::Result<ExitCode> {
-    let client = ask::asked(&args.server)?;
+fn plan(out: Out, args: &PlanArgs, sync: Sync) -> anyhow::Result<ExitCode> {
+    let client = client(&args.server)?;
     let plan = wait(async {
         let provider = provider(&client, args.provider.as_ref()).await?;
-        Ok(match carries_out {
-            true => client.publish_apply(&provider, args.deletions).await?,
-            false => client.publish_plan(&provider, args.deletions).await?,
+        Ok(match sync {
+            Sync::Apply => client.publish_apply(&provider, args.deletions).await?,
+            Sync::DryRun => client.publish_plan(&provider, args.deletions).await?,
         })
     })?;
     if args.json {
-        out.line(&serde_json::to_string_pretty(&plan).context("the plan has no JSON form")?)?;
+        out.json(serde_json::to_string_pretty(&plan))?;
     } else {
         out.print(&plan_text(out, &plan))?;
     }
-    let is_well = plan.error.is_none() && plan.refused.is_empty() && plan.deletions_refused.is_none();
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_complete = plan.error.is_none() && plan.refused.is_empty() && plan.deletions_refused.is_none();
+    Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The provider that is meant: the only one, if none is named.
-async fn provider(client: &Client, named: Option<&String>) -> anyhow::Result<String> {
-    if let Some(provider) = named {
+/// Returns the given provider, else the only one.
+async fn provider(client: &Client, given: Option<&String>) -> anyhow::Result<String> {
+    if let Some(provider) = given {
         return Ok(provider.clone());
     }
     match &client.publishing().await?.providers[..] {
         [one] => Ok(one.name.clone()),
-        [] => bail!(
-            "nothing is published; the section publish of the configuration says where to, or a declared dns-update-record"
-        ),
-        several => bail!("there are {} providers; name one of them", several.len()),
+        [] => bail!(NO_PROVIDER),
+        several => bail!("there are {} providers; give the name of one", several.len()),
     }
 }
 
 fn take(out: Out, args: &TakeArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::asked(&args.server)?;
+    let client = client(&args.server)?;
     let order = TakeOrder {
         from: args.from.clone(),
         step: args.step.clone(),
@@ -233,12 +238,12 @@ fn take(out: Out, args: &TakeArgs) -> anyhow::Result<ExitCode> {
         Ok(client.take(&provider, &order).await?)
     })?;
     if args.json {
-        out.line(&serde_json::to_string_pretty(&report).context("the report has no JSON form")?)?;
+        out.json(serde_json::to_string_pretty(&report))?;
     } else {
         out.print(&take_text(out, &report, &order))?;
     }
-    let is_refused = report.records.iter().any(|record| record.status == "refused");
-    Ok(if report.error.is_some() || is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let has_refused = report.records.iter().any(|record| record.status == "refused");
+    Ok(if report.error.is_some() || has_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn take_text(out: Out, report: &TakeReport, order: &TakeOrder) -> String {
@@ -248,16 +253,19 @@ fn take_text(out: Out, report: &TakeReport, order: &TakeOrder) -> String {
         vec![record.name.as_str().into(), record.rtype.as_str().into(), status, record.reason.as_str().into()]
     });
     let rows: Vec<_> = rows.collect();
-    let mut text =
-        if rows.is_empty() { String::new() } else { table(out.palette, 0, &["name", "type", "is", "reason"], &rows) };
+    let mut text = if rows.is_empty() {
+        String::new()
+    } else {
+        table(out.palette, 0, &["name", "type", "status", "reason"], &rows)
+    };
     if let Some(error) = &report.error {
         text += &format!("{}\n", out.palette.paint(Tone::Warn, &format!("! {error}")));
     }
     let done = report.records.iter().filter(|record| record.status != "left").count();
     let (provider, step, from) = (&report.provider, &order.step, &order.from);
-    let verb = if report.dry_run { "to do" } else { "done" };
+    let state = if report.dry_run { "dry run" } else { "done" };
     text += &format!(
-        "{provider}, {step} from {from}, {verb}: {done} record sets, {} left alone\n",
+        "{provider}, {step} from {from}, {state}: {done} record sets, {} not changed\n",
         report.records.len() - done
     );
     if !report.dry_run && order.step == "announce" && done > 0 {
@@ -274,27 +282,36 @@ fn plan_text(out: Out, plan: &PublishPlan) -> String {
         let which = if set_identifier.is_empty() { fields } else { format!(" ({set_identifier}{fields})") };
         format!("{}\n", out.palette.paint(tone, &format!("{mark} {name} {ttl} {rtype} {}{which}", records.join(", "))))
     };
-    plan.create.iter().for_each(|set| text += &line("+", Tone::Good, set));
+    for set in &plan.create {
+        text += &line("+", Tone::Good, set);
+    }
     for update in &plan.update {
         text += &line("-", Tone::Bad, &update.from);
         text += &line("+", Tone::Good, &update.to);
     }
-    plan.delete.iter().for_each(|set| text += &line("-", Tone::Bad, set));
-    for refused in &plan.refused {
-        let what = format!("! {} {}: {}", refused.name, refused.rtype, refused.reason);
-        text += &format!("{}\n", out.palette.paint(Tone::Warn, &what));
+    for set in &plan.delete {
+        text += &line("-", Tone::Bad, set);
     }
-    for held in plan.deletions_refused.iter().chain(&plan.error) {
-        text += &format!("{}\n", out.palette.paint(Tone::Warn, &format!("! {held}")));
+    for refused in &plan.refused {
+        let line = format!("! {} {}: {}", refused.name, refused.rtype, refused.reason);
+        text += &format!("{}\n", out.palette.paint(Tone::Warn, &line));
+    }
+    for problem in plan.deletions_refused.iter().chain(&plan.error) {
+        text += &format!("{}\n", out.palette.paint(Tone::Warn, &format!("! {problem}")));
     }
     let [create, update, delete] = [plan.create.len(), plan.update.len(), plan.delete.len()];
-    let verb = if plan.changed.is_some() { "done" } else { "to do" };
+    let state = if plan.changed.is_some() { "done" } else { "planned" };
     let (kept, foreign, registry, provider) = (plan.kept, plan.foreign, plan.registry, &plan.provider);
     text += &format!(
-        "{provider}, {verb}: {create} created, {update} changed, {delete} deleted, {registry} of the registry; {kept} stay, {foreign} of others\n"
+        "{provider}, {state}: {create} created, {update} updated, {delete} deleted, {registry} in the registry; {kept} unchanged, \
+         {foreign} of other owners\n"
     );
     text
 }
+
+/// Message if there is nothing to publish to.
+const NO_PROVIDER: &str =
+    "no providers; declare one in the section `publish` of the configuration, or as a dns-update-record";
 
 #[cfg(test)]
 mod tests {
@@ -302,7 +319,7 @@ mod tests {
     use crate::cli::output::ColorWhen;
 
     #[test]
-    fn a_plan_reads_like_a_difference() {
+    fn plan_is_printed_like_a_diff() {
         let set = |last: u8| PlannedSet {
             name: "www.x.".to_owned(),
             rtype: "A".to_owned(),
@@ -320,7 +337,7 @@ mod tests {
         assert_eq!(
             text,
             "- www.x. 30 A 192.0.2.1\n+ www.x. 30 A 192.0.2.2\n\
-             bind, to do: 0 created, 1 changed, 0 deleted, 0 of the registry; 0 stay, 7 of others\n"
+             bind, planned: 0 created, 1 updated, 0 deleted, 0 in the registry; 0 unchanged, 7 of other owners\n"
         );
     }
 }

@@ -13,7 +13,7 @@ use fairway_intents::is_secret_name;
 use fairway_model::Name;
 use serde_json::Value;
 
-use super::{ask, output::Out, server_args::ServerArgs, values, wait};
+use super::{client::client, output::Out, server_args::ServerArgs, values, wait};
 
 /// Arguments of `publish flags`.
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ pub(super) struct FlagsArgs {
     #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
     image: String,
 
-    /// Running server to read PROJECT/NAME from.
+    /// The server that holds PROJECT/NAME.
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -62,7 +62,7 @@ pub(super) fn print(out: Out, args: &FlagsArgs) -> anyhow::Result<ExitCode> {
     let mut name = &*args.name;
     if let Some((project, record)) = name.split_once('/') {
         name = record;
-        let client = ask::asked(&args.server)?;
+        let client = client(&args.server)?;
         let body = wait(async { Ok(client.dns_update_record(project, record).await?) })?;
         let (of_record, flags) = of_record(&body).with_context(|| format!("{project}/{record} has no provider"))?;
         provider = provider.or(Some(of_record));
@@ -85,9 +85,9 @@ pub(super) fn print(out: Out, args: &FlagsArgs) -> anyhow::Result<ExitCode> {
     all.retain(|argument| !parameters.iter().any(|(flag, _)| argument[2..].split('=').next() == Some(flag)));
     all.extend(arguments);
     for variable in variables {
-        let place =
+        let location =
             if args.kubernetes { format!("in the Secret {name}-credentials") } else { "for external-dns".into() };
-        eprintln!("fairway: set {variable} {place}");
+        eprintln!("fairway: set {variable} {location}");
     }
     if args.kubernetes {
         out.print(&deployment(name, &args.image, &all))?;
@@ -166,6 +166,7 @@ fn parameter(text: &str) -> Result<(String, String), String> {
     Ok((flag.trim_start_matches('-').to_owned(), value.to_owned()))
 }
 
+/// Image of the version that the integration tests run.
 const IMAGE: &str = "registry.k8s.io/external-dns/external-dns:v0.21.0";
 /// Arguments of an external-dns that reads DNSEndpoint objects. The types are those that Fairway publishes and external-dns can write.
 const OBJECTS: &[&str] = &[
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn malformed_flag_or_value_is_rejected() {
         for (flag, value) in [("", "x"), ("a b", "x"), ("aws=zone", "x"), ("aws-zone-type", "a\nb")] {
-            assert!(given(&[(flag, value)]).is_err(), "{flag}={value:?} was accepted");
+            assert!(given(&[(flag, value)]).is_err(), "{flag}={value:?} must be rejected");
         }
     }
 

@@ -1,4 +1,4 @@
-//! `fairway replay`: recorded queries against a changed configuration, before it is applied.
+//! `fairway replay`: shows the effect of a changed configuration on recorded queries.
 
 use std::{
     fs::File,
@@ -8,45 +8,49 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, anyhow, bail};
-use fairway_model::{ClusterName, Diagnostic, HealthStatus};
+use anyhow::{Context, bail};
+use fairway_model::{ClusterName, HealthStatus};
 
 use super::{
     args::ReplayArgs,
+    invalid_configuration,
     output::{Cell, Out, Palette, Tone, table, thousands},
     variable,
 };
-use fairway_config::Environment;
-use fairway_config::Source;
+use fairway_config::{Environment, Source};
 use fairway_control::Offline;
 use fairway_whatif::replay::{ClusterShare, Comparison, Line, LogLines, PoolReport, Report, Sides};
 
-/// Plays the log and prints what it comes to.
+/// Number of invalid lines that are reported one by one. Further ones are counted.
+const ERRORS_MAX: u64 = 5;
+
+/// Replays the log and prints the result.
 pub(super) fn replay(out: Out, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
-    let before = args.from.as_deref().map(|files| side(files, &args.down)).transpose()?;
-    let sides = Sides { before, after: side(&args.against, &args.down)? };
+    let before = args.from.as_deref().map(|files| load(files, &args.down)).transpose()?;
+    let sides = Sides { before, after: load(&args.against, &args.down)? };
     let mut comparison = Comparison::new(&sides);
-    let (mut other, mut faulty) = (0, 0);
+    let mut other = 0;
+    let mut invalid = 0;
     let mut lines = LogLines::new(open(&args.log)?);
     let unreadable = || format!("cannot read {}", args.log.display());
     while let Some(line) = lines.read_next().with_context(unreadable)? {
         match line {
-            Line::Query(query) => comparison.play(&query),
+            Line::Query(query) => comparison.add(&query),
             Line::Other => other += 1,
-            Line::Faulty(number, why) => {
-                faulty += 1;
-                if faulty <= FAULTS_SHOWN {
-                    eprintln!("{}:{number}: {why}; the line is passed over", args.log.display());
+            Line::Invalid(number, error) => {
+                invalid += 1;
+                if invalid <= ERRORS_MAX {
+                    eprintln!("{}:{number}: {error}; line skipped", args.log.display());
                 }
             }
         }
     }
-    let report = Report { other_lines: other, faulty_lines: faulty, ..comparison.report(args.offered) };
-    if report.played == 0 {
-        bail!("{}: no query in it; `queryLog` of the configuration writes such a log", args.log.display());
+    let report = Report { other_lines: other, invalid_lines: invalid, ..comparison.report(args.offered) };
+    if report.queries == 0 {
+        bail!("{}: no queries; a query log is written by `queryLog` of the configuration", args.log.display());
     }
     if args.json {
-        out.line(&serde_json::to_string_pretty(&report).context("the report has no JSON form")?)?;
+        out.json(serde_json::to_string_pretty(&report))?;
     } else {
         out.print(&render(out.palette, &report))?;
     }
@@ -61,27 +65,24 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     Ok(Box::new(BufReader::new(file)))
 }
 
-/// One configuration with every target up, but those of clusters that are played down.
-fn side(files: &Path, down: &[ClusterName]) -> anyhow::Result<Offline> {
+/// Loads a configuration. Every target counts as up, except those of the clusters in `down`.
+fn load(files: &Path, down: &[ClusterName]) -> anyhow::Result<Offline> {
     let environment: Environment = Arc::new(variable);
-    let verdict = |cluster: &ClusterName| if down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
-    let faulty = |faults: Vec<Diagnostic>| {
-        let faults: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
-        anyhow!("{} is faulty:{}", files.display(), faults.concat())
-    };
-    fairway_control::of_files(&Source::Path(files.to_owned()), &environment, verdict).map_err(faulty)
+    let status = |cluster: &ClusterName| if down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
+    fairway_control::of_files(&Source::Path(files.to_owned()), &environment, status)
+        .map_err(|errors| invalid_configuration(&errors))
 }
 
 fn render(palette: Palette, report: &Report) -> String {
-    let steered = report.played - report.unsteered;
+    let steered = report.queries - report.unsteered;
     let mut text = format!(
-        "{} queries played; pools answered {}\n",
-        palette.paint(Tone::Strong, &thousands(report.played)),
+        "{} queries, {} of them answered by pools\n",
+        palette.paint(Tone::Strong, &thousands(report.queries)),
         thousands(steered)
     );
-    if report.other_lines + report.faulty_lines > 0 {
-        let (other, faulty) = (thousands(report.other_lines), thousands(report.faulty_lines));
-        text += &format!("{other} lines are no queries, {faulty} could not be read\n");
+    if report.other_lines + report.invalid_lines > 0 {
+        let (other, invalid) = (thousands(report.other_lines), thousands(report.invalid_lines));
+        text += &format!("{other} lines are not queries, {invalid} are invalid\n");
     }
     for pool in &report.pools {
         text += &pool_text(palette, pool);
@@ -104,7 +105,7 @@ fn pool_text(palette: Palette, pool: &PoolReport) -> String {
     if let (Some(moved), Some(networks)) = (pool.moved, pool.networks_moved) {
         let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
         let (queries, networks) = (percent(moved, pool.queries), percent(networks, pool.networks));
-        text += &format!("  moves {queries:.1} % of the queries, {networks:.1} % of the networks\n");
+        text += &format!("  {queries:.1} % of the queries and {networks:.1} % of the networks move\n");
     }
     text + &shares(palette, &pool.clusters)
 }
@@ -128,6 +129,3 @@ fn share_row(share: &ClusterShare) -> Vec<Cell> {
     }
     row
 }
-
-/// Faulty lines that are told one by one; the rest is counted.
-const FAULTS_SHOWN: u64 = 5;

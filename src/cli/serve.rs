@@ -1,4 +1,4 @@
-//! `fairway serve`: flags become a source and its environment; the daemon does the rest.
+//! `fairway serve`: turns flags into the options of the daemon, and runs it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,19 +9,18 @@ use std::{
 
 use super::{args::ServeArgs, usage, variable, wait};
 use crate::daemon::{Daemon, Options};
-use fairway_config::Environment;
-use fairway_config::{Source, environment::unknown_variables};
+use fairway_config::{Environment, Source, environment::unknown_variables};
 use fairway_telemetry::logs::{LineFormat, Logs};
 use fairway_transport::Sockets;
 
-/// Runs the name server until it is told to end.
+/// Runs the name server until it is stopped.
 pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
-    // Before any thread: the environment is changed by it.
+    // Before any thread starts, since it changes the environment.
     let inherited = Sockets::inherited()?;
-    // Before anything else: the log must not miss why a start fails.
+    // Before anything that can fail, so that the log has the reason.
     let filter = args.log.clone().or_else(|| variable("FAIRWAY_LOG")).unwrap_or_else(|| "info".to_owned());
     let logs = Logs::start(&filter, LineFormat::Auto)?;
-    warn_of_misspelt_variables();
+    warn_of_misspelled_variables();
     let mut options = Options::new(source(&args)?);
     options.inherited = inherited;
     options.replace = args.replace;
@@ -34,13 +33,13 @@ pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Logs variables that look like a known one and are none. Others may be secrets that the configuration names, which is
-/// not read yet; `fairway check` tells those that are not.
-fn warn_of_misspelt_variables() {
+/// Logs variables that look like a misspelled known one. Other unknown ones may be secrets that the configuration names, which is not
+/// read yet; `fairway check` reports them.
+fn warn_of_misspelled_variables() {
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-    for fault in unknown_variables(names, &BTreeSet::new()) {
-        if fault.hint.starts_with("did you mean") {
-            tracing::warn!("{}; {}", fault.fact, fault.hint);
+    for warning in unknown_variables(names, &BTreeSet::new()) {
+        if warning.hint.starts_with("did you mean") {
+            tracing::warn!("{}; {}", warning.fact, warning.hint);
         }
     }
 }
@@ -58,7 +57,7 @@ fn source(args: &ServeArgs) -> anyhow::Result<Source> {
     }
 }
 
-/// The process' environment with flags laid over the variables of the same meaning.
+/// Returns the environment of the process, in which flags replace the variables of the same meaning.
 fn environment(args: &ServeArgs) -> Environment {
     let folder = args.data_dir.as_ref().map(|path| path.display().to_string());
     let flags = [("FAIRWAY_DATA_DIR", folder), ("FAIRWAY_LOG", args.log.clone())];

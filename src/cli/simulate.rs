@@ -1,4 +1,4 @@
-//! `fairway simulate`: plays scenarios and prints what was reached beside what is asked for.
+//! `fairway simulate`: runs scenarios and prints their figures next to the goals.
 
 use std::{path::Path, process::ExitCode};
 
@@ -8,55 +8,55 @@ use super::{
     args::SimulateArgs,
     output::{Cell, Out, Tone, table},
 };
-use fairway_whatif::simulate::{self, Reached, Runs, scenario::Scenario};
+use fairway_whatif::simulate::{self, GoalResult, Runs, scenario::Scenario};
 
-/// Plays every scenario; tells by the exit status whether the marks hold, where that is asked.
+/// Runs every scenario. With `--check` it fails if a goal is missed.
 pub(super) fn simulate(out: Out, args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     let scenarios = args.scenarios.iter().map(|path| Ok((path, read(path)?)));
     let scenarios = scenarios.collect::<anyhow::Result<Vec<_>>>()?;
-    let mut holds = true;
+    let mut all_reached = true;
     for (path, scenario) in &scenarios {
         let seeds = if args.seeds.is_empty() { &scenario.seeds } else { &args.seeds };
-        let runs = Runs::play(scenario, seeds);
-        holds &= runs.hold();
-        show(out, path, scenario, &runs)?;
+        let runs = Runs::of_seeds(scenario, seeds);
+        all_reached &= runs.reach_all_goals();
+        print(out, path, scenario, &runs)?;
         if let Some(folder) = &args.svg {
             draw(folder, path, scenario, &runs)?;
         }
     }
-    Ok(if args.check && !holds { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if args.check && !all_reached { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn read(path: &Path) -> anyhow::Result<Scenario> {
     simulate::read_file(path).map_err(anyhow::Error::msg)
 }
 
-fn show(out: Out, path: &Path, scenario: &Scenario, runs: &Runs) -> anyhow::Result<()> {
+fn print(out: Out, path: &Path, scenario: &Scenario, runs: &Runs) -> anyhow::Result<()> {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     out.line(&format!("{name}: {}; {} seeds", scenario.title, runs.recordings.len()))?;
-    let rows: Vec<Vec<Cell>> = runs.marks.iter().map(|reached| row(scenario, reached)).collect();
-    out.print(&table(out.palette, 2, &["FIGURE", "FROM", "TO", "ASKED", "WORST", "SEED", ""], &rows))?;
+    let rows: Vec<Vec<Cell>> = runs.goals.iter().map(|result| row(scenario, result)).collect();
+    out.print(&table(out.palette, 2, &["FIGURE", "FROM", "TO", "GOAL", "WORST", "SEED", ""], &rows))?;
     Ok(())
 }
 
-fn row(scenario: &Scenario, reached: &Reached) -> Vec<Cell> {
+fn row(scenario: &Scenario, result: &GoalResult) -> Vec<Cell> {
     let ttls = |at: std::time::Duration| format!("{:.0}", at.as_secs_f64() / scenario.ttl.as_secs_f64());
-    let (least, most) = (*reached.mark.within.start(), *reached.mark.within.end());
-    let asked = match (least.is_finite(), most.is_finite()) {
+    let goal = &result.goal;
+    let (least, most) = (*goal.within.start(), *goal.within.end());
+    let range = match (least.is_finite(), most.is_finite()) {
         (true, true) => format!("{least} to {most}"),
         (true, false) => format!(">= {least}"),
         _ => format!("<= {most}"),
     };
-    let worst = reached.worst.map_or_else(|| "none".to_owned(), |worst| format!("{worst:.4}"));
-    let (tone, word) = if reached.holds() { (Tone::Good, "reached") } else { (Tone::Bad, "missed") };
-    let plain = |text: String| Cell::new(Tone::Plain, text);
+    let worst = result.worst.map_or_else(|| "none".to_owned(), |worst| format!("{worst:.4}"));
+    let (tone, word) = if result.is_reached() { (Tone::Good, "reached") } else { (Tone::Bad, "missed") };
     vec![
-        plain(reached.mark.figure.shown(scenario)),
-        plain(ttls(reached.mark.from)),
-        plain(ttls(reached.mark.to)),
-        plain(asked),
-        plain(worst),
-        plain(reached.seed.to_string()),
+        goal.figure.label(scenario).into(),
+        ttls(goal.from).into(),
+        ttls(goal.to).into(),
+        range.into(),
+        worst.into(),
+        result.seed.to_string().into(),
         Cell::new(tone, word),
     ]
 }
@@ -65,5 +65,5 @@ fn draw(folder: &Path, path: &Path, scenario: &Scenario, runs: &Runs) -> anyhow:
     let Some((seed, recording)) = runs.recordings.first() else { return Ok(()) };
     let file = folder.join(path.file_stem().unwrap_or_default()).with_extension("svg");
     let picture = simulate::draw(scenario, recording, *seed);
-    std::fs::write(&file, picture).with_context(|| format!("{}: cannot be written", file.display()))
+    std::fs::write(&file, picture).with_context(|| format!("cannot write {}", file.display()))
 }

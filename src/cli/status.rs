@@ -1,15 +1,13 @@
-//! `fairway status` and `fairway reload`: what a running server does, in tables.
-//!
-//! Rendering is a plain function of the state, so that it is tested without a server.
+//! `fairway status` and `fairway reload`: the state of a running server, in tables.
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use anyhow::Context;
 use fairway_model::Timestamp;
 
 use super::{
     args::{ReloadArgs, StatusArgs},
-    ask, load,
+    client::client,
+    load,
     output::{Cell, Out, Palette, Tone, count, span, table, thousands},
     overrides, wait,
 };
@@ -17,30 +15,30 @@ use fairway_api_types::state_wire::{
     BalanceState, ConfigState, MemberState, PoolState, ReloadReport, ShareState, State, StoreState, TargetState,
 };
 
-/// Most targets that are up in the table: who has more looks for those that are not.
-const UP_TARGETS_SHOWN: usize = 50;
+/// Number of targets in the table that are up. Targets that are not up are all shown.
+const UP_TARGETS_MAX: usize = 50;
 
 /// Shows the state of a running server.
 pub(super) fn status(out: Out, args: &StatusArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::asked(&args.server)?;
+    let client = client(&args.server)?;
     let state = wait(async { Ok(client.state().await?) })?;
     if args.json {
-        out.line(&serde_json::to_string_pretty(&state).context("the state has no JSON form")?)?;
+        out.json(serde_json::to_string_pretty(&state))?;
     } else {
         out.print(&render(out.palette, &state))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Has a running server read its configuration again, and tells what became of it.
+/// Reloads a running server and prints the result.
 pub(super) fn reload(out: Out, args: &ReloadArgs) -> anyhow::Result<ExitCode> {
-    let client = ask::asked(&args.server)?;
+    let client = client(&args.server)?;
     let report = wait(async { Ok(client.reload().await?) })?;
     out.print(&report_text(out.palette, &report))?;
     Ok(if report.accepted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The whole state, part by part; a part that has nothing to say is left out.
+/// Formats the state in parts. Empty parts are omitted.
 fn render(palette: Palette, state: &State) -> String {
     let now = state.now.as_str();
     let mut text = head(palette, state);
@@ -53,17 +51,18 @@ fn render(palette: Palette, state: &State) -> String {
     part("Zones", zones(palette, state));
     part("Pools", state.pools.iter().map(|pool| pool_text(palette, pool)).collect());
     part("Targets", targets(palette, &state.targets, now));
-    part("Load", load::loads(palette, &state.clusters));
-    part("Drains", load::drains(palette, &state.clusters, now));
+    part("Load", load::load_table(palette, &state.clusters));
+    part("Drains", load::drain_table(palette, &state.clusters, now));
     part("Overrides", overrides::list_text(palette, &state.overrides, now));
     part("Conflicts", state.conflicts.iter().map(|line| format!("  {line}\n")).collect());
     text
 }
 
 fn head(palette: Palette, state: &State) -> String {
-    let ready = match state.ready {
-        true => palette.paint(Tone::Good, "ready"),
-        false => palette.paint(Tone::Bad, &format!("not ready: {}", state.not_ready)),
+    let ready = if state.ready {
+        palette.paint(Tone::Good, "ready")
+    } else {
+        palette.paint(Tone::Bad, &format!("not ready: {}", state.not_ready))
     };
     let up = span(state.uptime_secs);
     let mut text = format!("fairway {}, process {}, up {up}: {ready}\n", state.version, state.pid);
@@ -75,10 +74,10 @@ fn head(palette: Palette, state: &State) -> String {
     text.extend(state.balance.as_ref().and_then(balance_text));
     if let Some(report) = state.config.last_reload.as_ref().filter(|_| state.config.stale) {
         let when = ago(&report.at, &state.now);
-        let stale = format!("a newer configuration was refused {when}; the old one serves on:");
+        let stale = format!("a newer configuration was rejected {when}; the previous one stays in use:");
         let _ = writeln!(text, "  {}", palette.paint(Tone::Bad, &stale));
-        for fault in &report.errors {
-            let _ = writeln!(text, "    {fault}");
+        for error in &report.errors {
+            let _ = writeln!(text, "    {error}");
         }
     }
     for warning in &state.config.warnings {
@@ -91,22 +90,22 @@ fn store_text(palette: Palette, store: &StoreState, now: &str) -> String {
     let at = store.endpoint.as_ref().map(|endpoint| format!(" at {endpoint}")).unwrap_or_default();
     let behind = if store.behind > 0 { format!(", {} behind", store.behind) } else { String::new() };
     let mut text = format!("  store    {}{at}, revision {}{behind}\n", store.kind, store.revision);
-    if let (Some(since), Some(why)) = (&store.unavailable_since, &store.error) {
-        let away =
-            format!("it is away ({}): nothing can be declared, and what is known is served on: {why}", ago(since, now));
+    if let (Some(since), Some(cause)) = (&store.unavailable_since, &store.error) {
+        let since = ago(since, now);
+        let away = format!("not available since {since}: writes fail, answers continue from the local copy: {cause}");
         let _ = writeln!(text, "    {}", palette.paint(Tone::Bad, &away));
     }
     text
 }
 
-/// Whose decisions of balancing hold, where that is worth a word.
+/// Names the server that decides about balancing. Returns `None` if no other server shares the store.
 fn balance_text(balance: &BalanceState) -> Option<String> {
     match balance.role.as_str() {
-        "leads" => Some("  balance  decided here, for all that share the store\n".to_owned()),
-        "follows" => Some("  balance  decided by another server of the store\n".to_owned()),
+        "leads" => Some("  balance  leader: this server decides for all that share the store\n".to_owned()),
+        "follows" => Some("  balance  follower: the leader of the shared store decides\n".to_owned()),
         "local" => {
-            let why = balance.reason.as_deref().unwrap_or("nobody leads, or the store is away");
-            Some(format!("  balance  decided here, by this server alone: {why}\n"))
+            let reason = balance.reason.as_deref().unwrap_or("there is no leader, or the store is not available");
+            Some(format!("  balance  this server decides for itself: {reason}\n"))
         }
         _ => None,
     }
@@ -124,15 +123,15 @@ fn zones(palette: Palette, state: &State) -> String {
         .iter()
         .map(|zone| {
             let serial = zone.serial.map_or_else(|| "-".to_owned(), |s| s.to_string());
-            let records = thousands(u64::try_from(zone.records).unwrap_or(u64::MAX));
-            vec![zone.name.as_str().into(), serial.into(), records.into(), some_of(&zone.names).into()]
+            let records = thousands(zone.records as u64);
+            vec![zone.name.as_str().into(), serial.into(), records.into(), first_three(&zone.names).into()]
         })
         .collect();
-    titled(palette, &["zone", "serial", "records", "steered names"], &rows)
+    table_if_any(palette, &["zone", "serial", "records", "steered names"], &rows)
 }
 
 fn pool_text(palette: Palette, pool: &PoolState) -> String {
-    let names = if pool.names.is_empty() { "no name".to_owned() } else { some_of(&pool.names) };
+    let names = if pool.names.is_empty() { "no name".to_owned() } else { first_three(&pool.names) };
     let mut text = format!("  {}  {}, answers {names}\n", palette.paint(Tone::Strong, &pool.name), pool.policy);
     let row = |member: &MemberState| {
         let addresses: Vec<String> = member
@@ -150,7 +149,7 @@ fn pool_text(palette: Palette, pool: &PoolState) -> String {
             member.cluster.as_str().into(),
             weight(pool, member).into(),
             format!("tier {}", member.tier).into(),
-            eligibility(&member.eligibility),
+            status_cell(&member.eligibility),
             Cell::new(Tone::Quiet, shares(&member.share)),
             addresses.join(", ").into(),
             Cell::new(Tone::Quiet, member.schedule.as_deref().unwrap_or_default()),
@@ -160,64 +159,67 @@ fn pool_text(palette: Palette, pool: &PoolState) -> String {
     text
 }
 
-/// What was answered and what arrived, where that is known.
+/// Formats the known shares of a member.
 fn shares(share: &ShareState) -> String {
-    let told = [("answered", share.answered), ("arrived", share.arrived)];
-    let told: Vec<String> = told.iter().filter_map(|(word, part)| Some(format!("{word} {:.0} %", (*part)?))).collect();
-    told.join(", ")
+    let known = [("answered", share.answered), ("observed", share.arrived)];
+    let known: Vec<String> =
+        known.iter().filter_map(|(word, part)| Some(format!("{word} {:.0} %", (*part)?))).collect();
+    known.join(", ")
 }
 
-/// A member's weight; nothing where it has no meaning, which is in failover unless it is 0: standby.
+/// Formats the weight of a member. In failover only weight 0 (standby) has a meaning.
 fn weight(pool: &PoolState, member: &MemberState) -> String {
     match (pool.policy.as_str(), member.weight) {
         (_, 0) => "standby".to_owned(),
         ("failover", _) => String::new(),
         (_, weight) => match &member.weight_from {
-            Some(from) => format!("weight {weight}, of {}", from.owner),
+            Some(from) => format!("weight {weight}, from {}", from.owner),
             None => format!("weight {weight}"),
         },
     }
 }
 
-/// Targets that are not simply up come first, all of them; then those that are up, as many as are worth showing.
+/// Lists the targets that are not up or are overridden, then some of those that are up.
 fn targets(palette: Palette, targets: &[TargetState], now: &str) -> String {
-    let fine = |t: &&TargetState| t.status == "up" && t.override_action.is_none();
-    let (up, other): (Vec<_>, Vec<_>) = targets.iter().partition(fine);
+    let is_up = |t: &&TargetState| t.status == "up" && t.override_action.is_none();
+    let (up, other): (Vec<_>, Vec<_>) = targets.iter().partition(is_up);
     let row = |t: &&TargetState| {
-        let status = t
-            .override_action
-            .as_ref()
-            .map_or_else(|| eligibility(&t.status), |f| Cell::new(Tone::Warn, format!("{} (override {f})", t.status)));
+        let status = match &t.override_action {
+            None => status_cell(&t.status),
+            Some(action) => Cell::new(Tone::Warn, format!("{} (override {action})", t.status)),
+        };
         let took = t.last_micros.map_or_else(|| "-".to_owned(), |micros| format!("{:.1} ms", micros as f64 / 1_000.0));
         vec![
             t.address.as_str().into(),
             t.monitor.as_str().into(),
-            some_of(&t.clusters).into(),
+            first_three(&t.clusters).into(),
             status,
             ago(&t.since, now).into(),
             took.into(),
             t.last_cause.clone().unwrap_or_default().into(),
         ]
     };
-    let rows: Vec<Vec<Cell>> = other.iter().chain(up.iter().take(UP_TARGETS_SHOWN)).map(row).collect();
-    let mut text = titled(palette, &["target", "monitor", "clusters", "status", "since", "last probe", "cause"], &rows);
-    if let Some(hidden) = up.len().checked_sub(UP_TARGETS_SHOWN).filter(|hidden| *hidden > 0) {
-        let hidden = count(u64::try_from(hidden).unwrap_or(u64::MAX), "more is", "more are");
+    let rows: Vec<Vec<Cell>> = other.iter().chain(up.iter().take(UP_TARGETS_MAX)).map(row).collect();
+    let mut text =
+        table_if_any(palette, &["target", "monitor", "clusters", "status", "since", "last probe", "cause"], &rows);
+    if let Some(hidden) = up.len().checked_sub(UP_TARGETS_MAX).filter(|hidden| *hidden > 0) {
+        let hidden = count(hidden as u64, "more is", "more are");
         let _ = writeln!(text, "  {hidden} up; --json lists all");
     }
     text
 }
 
-/// What became of a reload, for people.
+/// Formats the result of a reload.
 fn report_text(palette: Palette, report: &ReloadReport) -> String {
-    let mut text = match report.accepted {
-        true => format!(
-            "{}: generation {} serves after {} ms\n",
+    let mut text = if report.accepted {
+        format!(
+            "{}: generation {} in use after {} ms\n",
             palette.paint(Tone::Good, "reloaded"),
             report.generation,
             thousands(report.duration_ms)
-        ),
-        false => format!("{}: generation {} serves on\n", palette.paint(Tone::Bad, "refused"), report.generation),
+        )
+    } else {
+        format!("{}: generation {} stays in use\n", palette.paint(Tone::Bad, "rejected"), report.generation)
     };
     for line in report.changes.iter().chain(&report.errors).chain(&report.warnings) {
         let _ = writeln!(text, "  {line}");
@@ -228,12 +230,13 @@ fn report_text(palette: Palette, report: &ReloadReport) -> String {
     text
 }
 
-fn titled(palette: Palette, head: &[&str], rows: &[Vec<Cell>]) -> String {
+/// Formats rows below headings. Returns an empty text if there is no row.
+fn table_if_any(palette: Palette, head: &[&str], rows: &[Vec<Cell>]) -> String {
     if rows.is_empty() { String::new() } else { table(palette, 2, head, rows) }
 }
 
-/// Returns the eligibility or the health status in its colour.
-fn eligibility(word: &str) -> Cell {
+/// Paints a health status or eligibility in its colour.
+fn status_cell(word: &str) -> Cell {
     let tone = match word {
         "up" => Tone::Good,
         "down" | "out" => Tone::Bad,
@@ -242,8 +245,8 @@ fn eligibility(word: &str) -> Cell {
     Cell::new(tone, word)
 }
 
-/// The first three of a list, and how many more there are.
-fn some_of(list: &[String]) -> String {
+/// Lists the first three items and the number of further ones.
+fn first_three(list: &[String]) -> String {
     let shown = list[..list.len().min(3)].join(", ");
     match list.len().checked_sub(3) {
         None | Some(0) => shown,
@@ -251,8 +254,8 @@ fn some_of(list: &[String]) -> String {
     }
 }
 
-/// How long before `now` a moment was, both in RFC 3339; the moment itself where one cannot be read.
-pub(super) fn ago(moment: &str, now: &str) -> String {
+/// Formats the time from a moment to `now`, both in RFC 3339. Returns the moment itself if one of them is invalid.
+fn ago(moment: &str, now: &str) -> String {
     match (moment.parse::<Timestamp>(), now.parse::<Timestamp>()) {
         (Ok(then), Ok(now)) => match now.since(then).as_secs() {
             0 => "just now".to_owned(),
@@ -319,14 +322,14 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_the_state_is_shown() {
+    fn status_shows_every_part_of_the_state() {
         let text = render(Palette::PLAIN, &state());
         for line in [
             "fairway 0.1.0, process 7, up 2 min 5 s: ready\n",
             "  dns  127.0.0.1:53\n",
             "  gslb.example.  9       1,204\n",
             "  shop  weighted, answers shop.gslb.example.\n",
-            "    eu1  weight 60  tier 1  up  answered 58 %, arrived 71 %  192.0.2.1, 2001:db8::1 down\n",
+            "    eu1  weight 60  tier 1  up  answered 58 %, observed 71 %  192.0.2.1, 2001:db8::1 down\n",
             "  2001:db8::1  gateway  eu1       down    2 min 5 s ago  1.2 ms      status 503\n",
             "\nOverrides\n",
         ] {
@@ -335,13 +338,13 @@ mod tests {
     }
 
     #[test]
-    fn targets_that_are_down_come_before_those_that_are_up() {
+    fn down_targets_are_listed_before_up_targets() {
         let text = render(Palette::PLAIN, &state());
         assert!(text.find("2001:db8::1  gateway") < text.find("192.0.2.1    gateway"), "{text}");
     }
 
     #[test]
-    fn many_targets_that_are_up_are_counted_instead_of_listed() {
+    fn up_targets_over_the_limit_are_counted() {
         let mut many = state();
         many.targets = (0..60).map(|i| target(&format!("192.0.2.{i}"), "up")).collect();
         many.targets.push(target("198.51.100.1", "down"));
@@ -350,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_configuration_is_told_first_with_its_faults() {
+    fn rejected_configuration_is_shown_with_its_errors() {
         let mut stale = state();
         stale.config.stale = true;
         stale.config.last_reload = Some(ReloadReport {
@@ -359,15 +362,18 @@ mod tests {
             ..ReloadReport::default()
         });
         let text = render(Palette::PLAIN, &stale);
-        assert!(text.contains("refused 5 s ago; the old one serves on:\n    f.yaml:3:1: unknown key\n"), "{text}");
+        assert!(
+            text.contains("rejected 5 s ago; the previous one stays in use:\n    f.yaml:3:1: unknown key\n"),
+            "{text}"
+        );
     }
 
     #[test]
-    fn a_reload_without_change_says_so() {
+    fn reload_without_a_change_is_reported_as_such() {
         let report = ReloadReport { accepted: true, generation: 4, duration_ms: 12, ..ReloadReport::default() };
         assert_eq!(
             report_text(Palette::PLAIN, &report),
-            "reloaded: generation 4 serves after 12 ms\n  nothing changed\n"
+            "reloaded: generation 4 in use after 12 ms\n  nothing changed\n"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `fairway store backup`, `restore`, `verify` and `history`: on the data folder itself, with or without a server.
+//! `fairway store backup`, `restore`, `verify` and `history`. They read the data folder, with or without a running server.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,9 +8,9 @@ use std::{
 use anyhow::{Context, bail};
 
 use super::{
-    args::{StoreCommand, StoreHistoryArgs},
-    ask::data_dir,
+    client::data_dir,
     output::{Cell, Out, Palette, Tone, count, table},
+    store_args::{StoreCommand, StoreHistoryArgs},
 };
 use fairway_store::{
     DataFolder, FolderError,
@@ -22,14 +22,14 @@ pub(super) fn store(out: Out, command: StoreCommand) -> anyhow::Result<ExitCode>
     match command {
         StoreCommand::Backup(args) => {
             let folder = data_dir(args.folder.data_dir)?;
-            let verified = opened(&folder)?.back_up(&args.file).with_context(|| at(&args.file))?;
+            let verified = open(&folder)?.back_up(&args.file).with_context(|| at(&args.file))?;
             out.line(&format!("{}: {}", args.file.display(), summary(&verified)))?;
         }
         StoreCommand::History(args) => history(out, args)?,
         StoreCommand::Restore(args) => {
-            // The lock is held to the end, so that no server starts meanwhile.
+            // The lock is held until the end, so that no server starts meanwhile.
             let folder = DataFolder::open(&data_dir(args.folder.data_dir)?)?;
-            refuse_copy(folder.path())?;
+            reject_etcd_copy(folder.path())?;
             let backup = StoreFile::open(&args.file).with_context(|| at(&args.file))?;
             let restored = backup.restore(&folder).with_context(|| at(folder.path()))?;
             out.line(&format!("{}: restored, {}", folder.path().display(), summary(&restored)))?;
@@ -44,49 +44,47 @@ pub(super) fn store(out: Out, command: StoreCommand) -> anyhow::Result<ExitCode>
 
 fn history(out: Out, args: StoreHistoryArgs) -> anyhow::Result<()> {
     let folder = data_dir(args.folder.data_dir)?;
-    let key = Key::parse(&args.key).context("a key is KIND/NAME or KIND/NAME/NAME/..., as in pool/shop")?;
-    let file = opened(&folder)?;
+    let key = Key::parse(&args.key).context("invalid key; write KIND/NAME or KIND/NAME/NAME/..., as in pool/shop")?;
+    let file = open(&folder)?;
     let entries = file.history(&key, usize::MAX).with_context(|| at(&folder))?;
     let Some(revision) = args.revision else {
         if entries.is_empty() {
-            bail!(
-                "{key}: nothing is remembered of it; see how it is written in `GET /v1`, and which --data-dir is meant"
-            );
+            bail!("{key}: no history in {}; check the key and --data-dir", folder.display());
         }
         return Ok(out.print(&history_text(out.palette, &entries))?);
     };
     let Some(entry) = entries.iter().find(|entry| entry.revision == revision) else {
-        bail!("{key}: it has no entry of revision {revision}; `fairway store history {key}` lists those it has");
+        bail!("{key}: no entry of revision {revision}; `fairway store history {key}` lists the revisions");
     };
     match &entry.value {
-        // What an intent keeps holds private keys, which are shown to nobody.
+        // Intents hold private keys, which are never shown.
         Some(value) => Ok(out.bytes(&fairway_intents::shown(key.kind(), value).unwrap_or_else(|| value.to_vec()))?),
-        None => bail!("{key}: revision {revision} took it away, so it says nothing"),
+        None => bail!("{key}: deleted at revision {revision}; give an earlier revision"),
     }
 }
 
 fn history_text(palette: Palette, entries: &[Entry]) -> String {
     let row = |entry: &Entry| {
-        let says = match &entry.value {
-            Some(value) => Cell::from(format!("{} octets", value.len()).as_str()),
-            None => Cell::new(Tone::Warn, "taken away"),
+        let object = match &entry.value {
+            Some(value) => Cell::from(format!("{} bytes", value.len())),
+            None => Cell::new(Tone::Warn, "deleted"),
         };
-        // Written by whoever used the API: nothing of it may command the terminal.
-        let shown = |text: &str| text.replace(char::is_control, "\u{fffd}").into();
-        let (who, why) = (shown(&entry.by.who), shown(&entry.by.why));
-        vec![entry.revision.to_string().into(), entry.at.to_string().into(), says, who, why]
+        // Clients of the API write these texts: they must not contain escape sequences for the terminal.
+        let printable = |text: &str| text.replace(char::is_control, "\u{fffd}").into();
+        let (author, reason) = (printable(&entry.by.who), printable(&entry.by.why));
+        vec![entry.revision.to_string().into(), entry.at.to_string().into(), object, author, reason]
     };
-    let head = ["revision", "at", "says", "who", "why"];
+    let head = ["revision", "at", "object", "author", "reason"];
     table(palette, 0, &head, &entries.iter().map(row).collect::<Vec<_>>())
 }
 
 fn verify(out: Out, folder: &Path) -> anyhow::Result<()> {
     let path = existing(folder)?;
     let checked = match DataFolder::open(folder) {
-        Ok(held) if StoreFile::repair(&held, &path).with_context(|| at(&path))? => "every page and row is in order",
-        Ok(_) => "it was not in order after a crash, and is now; every page and row was read",
-        Err(FolderError::Locked { .. }) => "every row is in order; a server runs, so pages were not checked",
-        Err(e) => return Err(e.into()),
+        Ok(held) if StoreFile::repair(&held, &path).with_context(|| at(&path))? => "all pages and rows are valid",
+        Ok(_) => "repaired after a crash; all pages and rows are valid",
+        Err(FolderError::Locked { .. }) => "all rows are valid; pages were not checked, since a server runs",
+        Err(error) => return Err(error.into()),
     };
     let verified = StoreFile::open(&path).and_then(|file| file.verify()).with_context(|| at(&path))?;
     Ok(out.line(&format!("{}: {}; {checked}", path.display(), summary(&verified)))?)
@@ -94,22 +92,23 @@ fn verify(out: Out, folder: &Path) -> anyhow::Result<()> {
 
 fn verify_backup(out: Out, file: &Path) -> anyhow::Result<()> {
     let verified = StoreFile::open(file).and_then(|opened| opened.verify()).with_context(|| at(file))?;
-    Ok(out.line(&format!("{}: {}; every row is in order", file.display(), summary(&verified)))?)
+    Ok(out.line(&format!("{}: {}; all rows are valid", file.display(), summary(&verified)))?)
 }
 
-/// The store of a folder. Where a server was killed and none runs, it is brought in order first.
-fn opened(folder: &Path) -> anyhow::Result<StoreFile> {
+/// Opens the store of a folder. If a server was killed and none runs now, the store is repaired first.
+fn open(folder: &Path) -> anyhow::Result<StoreFile> {
     let path = existing(folder)?;
-    let opened = match StoreFile::open(&path) {
+    let file = match StoreFile::open(&path) {
         Err(StoreError::Unavailable(_)) => {
             StoreFile::repair(&DataFolder::open(folder)?, &path).with_context(|| at(&path))?;
             StoreFile::open(&path)
         }
-        said => said,
+        other => other,
     };
-    opened.with_context(|| at(&path))
+    file.with_context(|| at(&path))
 }
 
+/// Returns the path of the store of a folder, or of its copy of an etcd.
 fn existing(folder: &Path) -> anyhow::Result<PathBuf> {
     let copy = StoreFile::copy_in(folder);
     if copy.exists() {
@@ -117,18 +116,18 @@ fn existing(folder: &Path) -> anyhow::Result<PathBuf> {
     }
     let path = StoreFile::path_in(folder);
     if !path.exists() {
-        bail!("{}: there is no store; name the server's data folder with --data-dir", path.display());
+        bail!("{}: no store; give the data folder of the server with --data-dir", path.display());
     }
     Ok(path)
 }
 
-/// A backup of one server is not put under others that share a store.
-fn refuse_copy(folder: &Path) -> anyhow::Result<()> {
+/// Fails if the folder holds a copy of an etcd: a backup cannot be restored below servers that share a store.
+fn reject_etcd_copy(folder: &Path) -> anyhow::Result<()> {
     let copy = StoreFile::copy_in(folder);
     if copy.exists() {
         bail!(
-            "{}: this server's objects are on an etcd, and here is a copy; restore etcd (docs/operations/etcd.md), or declare them \
-             anew with `fairway apply`",
+            "{}: the objects of this server are in etcd, and this is a copy; restore etcd (docs/operations/etcd.md), or \
+             declare the objects again with `fairway apply`",
             copy.display()
         );
     }
@@ -153,7 +152,7 @@ mod tests {
     use fairway_store::objects::Author;
 
     #[test]
-    fn a_history_shows_who_changed_what_and_why() {
+    fn history_shows_author_and_reason_of_each_change() {
         let entry = |revision, value: Option<&[u8]>, why: &str| Entry {
             revision,
             at: Timestamp::from_secs(0),
@@ -162,23 +161,23 @@ mod tests {
         };
         let text = history_text(Palette::PLAIN, &[entry(12, None, "mov\x1b[ed"), entry(7, Some(b"{}"), "")]);
         let lines: Vec<Vec<_>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[1], ["12", "1970-01-01T00:00:00Z", "taken", "away", "ann", "mov\u{fffd}[ed"]);
-        assert_eq!(lines[2], ["7", "1970-01-01T00:00:00Z", "2", "octets", "ann"]);
+        assert_eq!(lines[1], ["12", "1970-01-01T00:00:00Z", "deleted", "ann", "mov\u{fffd}[ed"]);
+        assert_eq!(lines[2], ["7", "1970-01-01T00:00:00Z", "2", "bytes", "ann"]);
     }
 
     #[test]
-    fn no_backup_is_restored_beside_what_several_servers_share() {
+    fn restore_over_a_copy_of_etcd_is_rejected() {
         let scratch = tempfile::tempdir().unwrap();
-        assert!(refuse_copy(scratch.path()).is_ok());
+        assert!(reject_etcd_copy(scratch.path()).is_ok());
         std::fs::write(StoreFile::copy_in(scratch.path()), "").unwrap();
-        let told = refuse_copy(scratch.path()).unwrap_err().to_string();
-        assert!(told.contains("restore etcd"), "{told}");
+        let error = reject_etcd_copy(scratch.path()).unwrap_err().to_string();
+        assert!(error.contains("restore etcd"), "{error}");
     }
 
     #[test]
-    fn a_folder_without_a_store_is_told_with_the_way_out() {
+    fn folder_without_a_store_is_an_error_with_a_hint() {
         let scratch = tempfile::tempdir().unwrap();
-        let told = opened(scratch.path()).unwrap_err().to_string();
-        assert!(told.contains("objects.redb") && told.contains("--data-dir"), "{told}");
+        let error = open(scratch.path()).err().unwrap().to_string();
+        assert!(error.contains("objects.redb") && error.contains("--data-dir"), "{error}");
     }
 }

@@ -20,11 +20,11 @@ use fairway_access::{TokenHash, new_token};
 /// Runs one of the commands.
 pub(super) fn token(out: Out, command: TokenCommand) -> anyhow::Result<ExitCode> {
     let TokenCommand::Create(TokenCreateArgs { name, out: file, lasts }) = command;
-    let (token, hash) = new_token().context("the system has no random numbers; try again")?;
+    let (token, hash) = new_token().context("cannot read random numbers from the system; try again")?;
     if let Some(path) = &file {
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let written = made.and_then(|mut file| writeln!(file, "{token}"));
-        written.with_context(|| format!("{} cannot be written; give a new file", path.display()))?;
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let written = created.and_then(|mut file| writeln!(file, "{token}"));
+        written.with_context(|| format!("cannot write {}; give the path of a new file", path.display()))?;
     } else {
         out.line(&token)?;
     }
@@ -33,11 +33,11 @@ pub(super) fn token(out: Out, command: TokenCommand) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the configuration takes of a token.
+/// Returns the entry of a token for the configuration.
 fn entry(name: &str, hash: &TokenHash, expires: Option<Timestamp>) -> String {
     let expires = expires.map_or_else(String::new, |at| format!(", expires: {at}"));
     format!(
-        "\n# for the configuration, with a role of your choice:\naccess:\n  tokens:\n    - {{ name: {name}, sha256: {hash}{expires} }}\n  \
+        "\n# for the configuration; choose the role:\naccess:\n  tokens:\n    - {{ name: {name}, sha256: {hash}{expires} }}\n  \
          grants:\n    - {{ role: viewer, to: [\"token:{name}\"] }}\n"
     )
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_is_a_section_of_a_configuration() {
+    fn printed_entry_is_a_valid_configuration() {
         let (_, hash) = new_token().unwrap();
         let text = entry("ci", &hash, Some(Timestamp::from_secs(4_000_000_000)));
         let folder = tempfile::tempdir().unwrap();

@@ -1,66 +1,67 @@
-//! Values on the command line, parsed once: a fault is told with what was written and how to write it.
+//! Parsers for values on the command line. Errors quote the value and say how to write it.
 
 use std::{path::PathBuf, time::Duration};
 
 use fairway_model::{ClusterName, Name, Network};
 
-/// An absolute domain name, with or without its final dot.
+/// Parses an absolute domain name, with or without its final dot.
 pub(super) fn name(text: &str) -> Result<Name, String> {
-    Name::from_text(text.as_bytes(), Some(&Name::root())).map_err(|e| format!("{e}; write it like shop.gslb.example"))
+    Name::from_text(text.as_bytes(), Some(&Name::root()))
+        .map_err(|error| format!("{error}; write it like shop.gslb.example"))
 }
 
-/// `NAME=FILE`.
+/// Parses `NAME=FILE`.
 pub(super) fn zone_file(text: &str) -> Result<(Name, PathBuf), String> {
-    let fault = || format!("{text:?} is not NAME=FILE; write it like example.org=example.org.zone");
-    let (zone, file) = text.split_once('=').ok_or_else(fault)?;
+    let error = || format!("{text:?} is not NAME=FILE; write it like example.org=example.org.zone");
+    let (zone, file) = text.split_once('=').ok_or_else(error)?;
     if file.is_empty() {
-        return Err(fault());
+        return Err(error());
     }
     Ok((name(zone)?, PathBuf::from(file)))
 }
 
-/// A client network; an address alone is a network of one, and bits past the length are cut off.
+/// Parses a client network. A single address is a network of one; bits beyond the prefix length are ignored.
 pub(super) fn client_network(text: &str) -> Result<Network, String> {
     match text.parse() {
         Ok(network) => Ok(network),
         Err(fairway_model::NetworkError::StrayBits { block, .. }) => Ok(block),
-        Err(fault) => Err(fault.to_string()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
-/// The name of a cluster.
+/// Parses the name of a cluster.
 pub(super) fn cluster(text: &str) -> Result<ClusterName, String> {
-    ClusterName::new(text).map_err(|e| e.to_string())
+    ClusterName::new(text).map_err(|error| error.to_string())
 }
 
-/// A part of a whole in percent, with or without its sign: more than 0, at most 1000.
+/// Parses a percentage from 0.1 to 1000, with or without its sign.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
-    let fault = || format!("{text:?} is no percentage from 0.1 to 1000; write it like 60 or 60%");
-    let number: f64 = text.trim_end_matches('%').trim_end().parse().map_err(|_| fault())?;
-    if (0.1..=1000.0).contains(&number) { Ok(number) } else { Err(fault()) }
+    let error = || format!("{text:?} is not a percentage from 0.1 to 1000; write it like 60 or 60%");
+    let number: f64 = text.trim_end_matches('%').trim_end().parse().map_err(|_| error())?;
+    if (0.1..=1000.0).contains(&number) { Ok(number) } else { Err(error()) }
 }
 
-/// A span of time with units, like `90s`, `30m`, `1h30m`, `2d`; at least one second.
+/// Parses a duration of at least one second with units, like `90s`, `30m`, `1h30m` or `2d`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let fault = || format!("{text:?} is no duration; write it with units, like 30m, 2h or 1d12h");
+    let error = || format!("{text:?} is not a duration; write it with units, like 30m, 2h or 1d12h");
     let mut rest = text;
     let mut secs: u64 = 0;
     while !rest.is_empty() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let (number, tail) = rest.split_at(digits);
-        let unit = tail.chars().next().ok_or_else(fault)?;
+        let unit = tail.chars().next().ok_or_else(error)?;
         let scale = match unit {
             's' => 1,
             'm' => 60,
             'h' => 3_600,
             'd' => 86_400,
-            _ => return Err(fault()),
+            _ => return Err(error()),
         };
-        let number: u64 = number.parse().map_err(|_| fault())?;
-        secs = number.checked_mul(scale).and_then(|s| secs.checked_add(s)).ok_or_else(fault)?;
+        let number: u64 = number.parse().map_err(|_| error())?;
+        secs = number.checked_mul(scale).and_then(|s| secs.checked_add(s)).ok_or_else(error)?;
         rest = &tail[1..];
     }
-    if secs == 0 { Err(fault()) } else { Ok(Duration::from_secs(secs)) }
+    if secs == 0 { Err(error()) } else { Ok(Duration::from_secs(secs)) }
 }
 
 #[cfg(test)]
@@ -68,27 +69,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_add_up_their_units() {
+    fn duration_adds_its_units() {
         assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5_400)));
         assert_eq!(duration("2d"), Ok(Duration::from_secs(172_800)));
     }
 
     #[test]
-    fn durations_without_unit_of_zero_or_past_all_bounds_are_refused() {
+    fn duration_of_zero_without_unit_or_too_long_is_rejected() {
         for text in ["", "90", "h", "0s", "1w", "1h30", "99999999999999999999s", "9999999999999999d", "1é"] {
-            assert!(duration(text).is_err(), "{text:?} was taken");
+            assert!(duration(text).is_err(), "{text:?} must be rejected");
         }
     }
 
     #[test]
-    fn a_zone_needs_a_name_and_a_file() {
+    fn zone_needs_a_name_and_a_file() {
         let (zone, file) = zone_file("example.org.=a=b.zone").unwrap();
         assert_eq!((zone.to_string().as_str(), file), ("example.org.", PathBuf::from("a=b.zone")));
         assert!(zone_file("example.org").is_err() && zone_file("example.org=").is_err() && zone_file("=x").is_err());
     }
 
     #[test]
-    fn a_client_network_forgives_stray_bits() {
+    fn client_network_ignores_bits_beyond_its_prefix() {
         assert_eq!(client_network("203.0.113.77/24").unwrap().to_string(), "203.0.113.0/24");
         assert_eq!(client_network("2001:db8::1").unwrap().to_string(), "2001:db8::1/128");
         assert!(client_network("203.0.113.0/33").is_err());

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::{args::VersionArgs, output::Out};
 
-/// The program's version.
+/// Version of the program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Prints the version.

@@ -1,11 +1,9 @@
-//! A real Envoy as a gateway, in the shape of istio-ingressgateway: traffic, readiness, metrics and administration on ports of
-//! their own.
+//! A real Envoy as a gateway, configured like istio-ingressgateway: separate ports for traffic, readiness, metrics and administration.
 //!
-//! Readiness is Envoy's own health check filter, so that `POST /healthcheck/fail` drains it as it does in production. The
-//! process ends with the [`Envoy`]; its log stays in the demo's folder until the demo ends.
+//! Readiness is Envoy's health check filter, so `POST /healthcheck/fail` drains it as in production. Dropping [`Envoy`] ends the process.
 
 use std::{
-    env, fs, io,
+    env, fs,
     net::Ipv4Addr,
     path::{Path, PathBuf},
     process::Stdio,
@@ -13,27 +11,24 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail};
-use http_body_util::Empty;
-use hyper::{Method, Request, StatusCode, body::Bytes, client::conn::http1, header::HOST};
-use hyper_util::rt::TokioIo;
+use fairway_http::{Client, Method, Options, Request, StatusCode, Url};
 use tokio::{
-    net::TcpStream,
     process::{Child, Command},
     time::{self, Instant, MissedTickBehavior},
 };
 
 use super::gateway::Ports;
 
-/// The bootstrap, with blanks to fill in.
+/// Template of the bootstrap configuration.
 const BOOTSTRAP: &str = include_str!("envoy.yaml");
 
 /// Environment variable that names the binary.
 const BINARY: &str = "FAIRWAY_ENVOY";
 
-/// How long an Envoy may take until it is ready. It takes under a second; the rest is for a busy machine.
+/// Longest time until an Envoy is ready. It takes under a second; the rest is for a busy machine.
 const START: Duration = Duration::from_secs(20);
 
-/// How long one request to its administration may take.
+/// Time limit of a request to Envoy.
 const REQUEST: Duration = Duration::from_secs(2);
 
 /// One Envoy process, running or killed.
@@ -44,10 +39,11 @@ pub(super) struct Envoy {
     log: PathBuf,
     address: Ipv4Addr,
     ports: Ports,
+    client: Client,
     child: Option<Child>,
 }
 
-/// The Envoy to run: FAIRWAY_ENVOY, else `envoy` on the PATH.
+/// Returns the Envoy binary: FAIRWAY_ENVOY, else `envoy` on the PATH.
 pub(super) fn binary() -> anyhow::Result<PathBuf> {
     if let Some(given) = env::var_os(BINARY) {
         let given = PathBuf::from(given);
@@ -67,7 +63,7 @@ pub(super) fn binary() -> anyhow::Result<PathBuf> {
 }
 
 impl Envoy {
-    /// Writes the bootstrap into `folder` and starts the process; it is not ready yet.
+    /// Writes the bootstrap into `folder` and starts the process. It is not ready yet.
     pub(super) fn start(
         binary: PathBuf,
         folder: &Path,
@@ -78,8 +74,9 @@ impl Envoy {
         let bootstrap = folder.join(format!("envoy-{cluster}.yaml"));
         let log = folder.join(format!("envoy-{cluster}.log"));
         fs::write(&bootstrap, render(cluster, address, ports))
-            .with_context(|| format!("{}: the bootstrap cannot be written", bootstrap.display()))?;
-        let mut envoy = Self { binary, bootstrap, log, address, ports, child: None };
+            .with_context(|| format!("cannot write {}", bootstrap.display()))?;
+        let client = Client::new(Options::new(REQUEST, 0));
+        let mut envoy = Self { binary, bootstrap, log, address, ports, client, child: None };
         envoy.spawn()?;
         Ok(envoy)
     }
@@ -88,58 +85,67 @@ impl Envoy {
         let mut command = Command::new(&self.binary);
         command.arg("--config-path").arg(&self.bootstrap).arg("--log-path").arg(&self.log);
         command.args(["--log-level", "warning", "--disable-hot-restart", "--concurrency", "1"]);
-        // A group of its own: Ctrl-C comes to the demo, which then ends its children in order.
+        // A process group of its own, so that Ctrl-C does not reach Envoy. The demo ends it.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).process_group(0);
-        let child = command.spawn().with_context(|| format!("{} does not start", self.binary.display()))?;
+        let child = command.spawn().with_context(|| format!("cannot start {}", self.binary.display()))?;
         self.child = Some(child);
         Ok(())
     }
 
-    /// Waits until it says that it is ready; an error if its process ends or it takes too long.
+    /// Waits until Envoy is ready. Fails if the process ends, or after [`START`].
     pub(super) async fn ready(&mut self) -> anyhow::Result<()> {
         let deadline = Instant::now() + START;
         let mut tick = time::interval(Duration::from_millis(20));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
-            if self.request(Method::GET, self.ports.ready, "/healthz/ready").await.is_ok_and(|s| s == StatusCode::OK) {
+            if self
+                .request(Method::GET, self.ports.ready, "/healthz/ready")
+                .await
+                .is_ok_and(|status| status == StatusCode::OK)
+            {
                 return Ok(());
             }
-            let ended = self.child.as_mut().map_or(Ok(None), Child::try_wait).context("Envoy cannot be waited for")?;
+            let ended = self
+                .child
+                .as_mut()
+                .map_or(Ok(None), Child::try_wait)
+                .context("cannot get the status of the Envoy process")?;
             if ended.is_some() || Instant::now() > deadline {
-                let state = ended.map_or_else(|| format!("is not ready after {START:?}"), |s| format!("ended: {s}"));
+                let state =
+                    ended.map_or_else(|| format!("is not ready after {START:?}"), |status| format!("ended: {status}"));
                 bail!("Envoy at {} {state}\n{}", self.address, self.log_end());
             }
         }
     }
 
-    /// The last lines of its log, for an error message.
+    /// Returns the last lines of its log, for an error message.
     fn log_end(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(5)..].join("\n")
     }
 
-    /// Kills it (SIGKILL), as a node that goes away: its listeners are closed when this returns.
+    /// Kills the process with SIGKILL, like a failing node. Its listeners are closed when this returns.
     pub(super) async fn kill(&mut self) -> anyhow::Result<()> {
         match self.child.take() {
-            Some(mut child) => child.kill().await.context("Envoy cannot be killed"),
+            Some(mut child) => child.kill().await.context("cannot kill Envoy"),
             None => Ok(()),
         }
     }
 
-    /// Has it say 503 to the question whether it is ready.
+    /// Makes Envoy answer 503 to readiness probes.
     pub(super) async fn drain(&mut self) -> anyhow::Result<()> {
         self.administer("/healthcheck/fail").await
     }
 
-    /// Ready again: takes back a drain, or starts the process anew.
-    pub(super) async fn revive(&mut self) -> anyhow::Result<()> {
-        let alive = match &mut self.child {
-            Some(child) => child.try_wait().context("Envoy cannot be waited for")?.is_none(),
+    /// Makes Envoy ready again: ends a drain, or starts the process again.
+    pub(super) async fn recover(&mut self) -> anyhow::Result<()> {
+        let is_running = match &mut self.child {
+            Some(child) => child.try_wait().context("cannot get the status of the Envoy process")?.is_none(),
             None => false,
         };
-        if alive {
+        if is_running {
             return self.administer("/healthcheck/ok").await;
         }
         self.spawn()?;
@@ -148,29 +154,19 @@ impl Envoy {
 
     async fn administer(&self, path: &str) -> anyhow::Result<()> {
         if self.child.is_none() {
-            bail!("the Envoy at {} is down; take it up first", self.address);
+            bail!("the Envoy at {} is down; bring it up first", self.address);
         }
-        let status = self.request(Method::POST, self.ports.admin, path).await;
-        let status =
-            status.with_context(|| format!("Envoy's administration at {}:{}", self.address, self.ports.admin))?;
+        let status = self.request(Method::POST, self.ports.admin, path).await?;
         if status.is_success() { Ok(()) } else { bail!("Envoy answered {path} with {status}") }
     }
 
-    async fn request(&self, method: Method, port: u16, path: &str) -> io::Result<StatusCode> {
-        let exchange = async {
-            let stream = TcpStream::connect((self.address, port)).await?;
-            let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-            let connection = tokio::spawn(connection);
-            let request = Request::builder().method(method).uri(path).header(HOST, "envoy").body(Empty::<Bytes>::new());
-            let answer = sender.send_request(request.map_err(io::Error::other)?).await.map_err(io::Error::other);
-            connection.abort();
-            Ok(answer?.status())
-        };
-        time::timeout(REQUEST, exchange).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    async fn request(&self, method: Method, port: u16, path: &str) -> anyhow::Result<StatusCode> {
+        let url = Url::parse(&format!("http://{}:{port}{path}", self.address))?;
+        Ok(self.client.send_for_status(Request::new(method, url)).await?)
     }
 }
 
-/// The bootstrap of one gateway.
+/// Fills in the template for a gateway.
 fn render(cluster: &str, address: Ipv4Addr, ports: Ports) -> String {
     let number = |port: u16| port.to_string();
     BOOTSTRAP
@@ -187,14 +183,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_blank_of_the_bootstrap_stays_empty() {
+    fn bootstrap_has_all_ports_and_no_placeholder() {
         let ports = Ports { data: 8080, ready: 15021, stats: 15090, admin: 15000 };
         let text = render("eu1", Ipv4Addr::new(127, 0, 1, 1), ports);
         for port in ["8080", "15021", "15090", "15000"] {
-            assert!(text.contains(&format!("port_value: {port}")), "no {port}");
+            assert!(text.contains(&format!("port_value: {port}")), "port {port} is missing");
         }
-        for blank in ["{cluster}", "{address}", "{data}", "{ready}", "{stats}", "{admin}"] {
-            assert!(!text.contains(blank), "{blank} is left");
+        for placeholder in ["{cluster}", "{address}", "{data}", "{ready}", "{stats}", "{admin}"] {
+            assert!(!text.contains(placeholder), "{placeholder} is not replaced");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! An ingress gateway of the demo: something that serves traffic on an address of its own and says whether it is ready.
+//! An ingress gateway of the demo: serves traffic on an address of its own, and answers readiness probes.
 //!
-//! Two kinds: small HTTP listeners in this process, and real Envoy processes (`envoy`). Both can die, drain and come back.
+//! There are two kinds: HTTP listeners in this process, and real Envoy processes (`envoy`).
 
 use std::{
     io,
@@ -23,25 +23,25 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use super::envoy::Envoy;
 
-/// Ports of every gateway; each has an address of its own, so that all share the numbers, as real clusters do.
+/// Ports of a gateway. All gateways use the same ones on different addresses, as real clusters do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ports {
-    /// Where clients' traffic goes.
+    /// Port for traffic of clients.
     pub(super) data: u16,
-    /// Where `/healthz/ready` answers.
+    /// Port for `/healthz/ready`.
     pub(super) ready: u16,
-    /// Envoy's own metrics.
+    /// Port for Envoy's metrics.
     pub(super) stats: u16,
-    /// Envoy's administration.
+    /// Port for Envoy's administration.
     pub(super) admin: u16,
 }
 
-/// One gateway, alive or not.
+/// A gateway, running or not.
 #[derive(Debug)]
 pub(super) struct Gateway {
-    /// The cluster it stands for.
+    /// Its cluster.
     pub(super) cluster: &'static str,
-    /// Its address, which names are answered with.
+    /// Its address, which is in the answers.
     pub(super) address: Ipv4Addr,
     ports: Ports,
     kind: Kind,
@@ -49,31 +49,34 @@ pub(super) struct Gateway {
 
 #[derive(Debug)]
 enum Kind {
-    Own(Option<Own>),
+    /// `None` while it is down.
+    InProcess(Option<Listeners>),
     Envoy(Box<Envoy>),
 }
 
-/// Listeners in this process; dropping them closes both.
+/// Listeners in this process. Dropping them closes both.
 #[derive(Debug)]
-struct Own {
-    ready: Arc<AtomicBool>,
-    listeners: [JoinHandle<io::Result<()>>; 2],
+struct Listeners {
+    is_ready: Arc<AtomicBool>,
+    tasks: [JoinHandle<io::Result<()>>; 2],
 }
 
-impl Drop for Own {
+impl Drop for Listeners {
     fn drop(&mut self) {
-        self.listeners.iter().for_each(JoinHandle::abort);
+        for task in &self.tasks {
+            task.abort();
+        }
     }
 }
 
 impl Gateway {
-    /// A gateway of our own, listening.
-    pub(super) async fn own(cluster: &'static str, address: Ipv4Addr, ports: Ports) -> io::Result<Self> {
-        let own = Own::start(cluster, address, ports).await?;
-        Ok(Self { cluster, address, ports, kind: Kind::Own(Some(own)) })
+    /// Starts a gateway in this process.
+    pub(super) async fn in_process(cluster: &'static str, address: Ipv4Addr, ports: Ports) -> io::Result<Self> {
+        let listeners = Listeners::start(cluster, address, ports).await?;
+        Ok(Self { cluster, address, ports, kind: Kind::InProcess(Some(listeners)) })
     }
 
-    /// A real Envoy, running; its files are in `folder`.
+    /// Starts an Envoy with its files in `folder`.
     pub(super) fn envoy(
         binary: &Path,
         folder: &Path,
@@ -85,20 +88,20 @@ impl Gateway {
         Ok(Self { cluster, address, ports, kind: Kind::Envoy(Box::new(envoy)) })
     }
 
-    /// Waits until it says that it is ready.
-    pub(super) async fn ready(&mut self) -> anyhow::Result<()> {
+    /// Waits until the gateway is ready.
+    pub(super) async fn wait_until_ready(&mut self) -> anyhow::Result<()> {
         match &mut self.kind {
-            Kind::Own(_) => Ok(()), // ready since its listeners are bound
+            Kind::InProcess(_) => Ok(()), // ready once its listeners are bound
             Kind::Envoy(envoy) => envoy.ready().await,
         }
     }
 
-    /// Dies at once: connections to it are refused from now on.
-    pub(super) async fn down(&mut self) -> anyhow::Result<()> {
+    /// Stops the gateway at once. From now on it refuses connections.
+    pub(super) async fn take_down(&mut self) -> anyhow::Result<()> {
         match &mut self.kind {
-            Kind::Own(own) => {
-                if let Some(own) = own.take() {
-                    own.end().await;
+            Kind::InProcess(listeners) => {
+                if let Some(listeners) = listeners.take() {
+                    listeners.close().await;
                 }
                 Ok(())
             }
@@ -106,65 +109,67 @@ impl Gateway {
         }
     }
 
-    /// Serves and is ready again, whatever was done to it.
-    pub(super) async fn up(&mut self) -> anyhow::Result<()> {
+    /// Makes the gateway serve and be ready, from any state.
+    pub(super) async fn bring_up(&mut self) -> anyhow::Result<()> {
         match &mut self.kind {
-            Kind::Own(Some(own)) => own.ready.store(true, Ordering::Relaxed),
-            Kind::Own(none) => *none = Some(Own::start(self.cluster, self.address, self.ports).await?),
-            Kind::Envoy(envoy) => envoy.revive().await?,
+            Kind::InProcess(Some(listeners)) => listeners.is_ready.store(true, Ordering::Relaxed),
+            Kind::InProcess(none) => *none = Some(Listeners::start(self.cluster, self.address, self.ports).await?),
+            Kind::Envoy(envoy) => envoy.recover().await?,
         }
         Ok(())
     }
 
-    /// Says 503 to the question whether it is ready, and goes on serving: a shutdown that is announced.
+    /// Answers 503 to readiness probes, and continues to serve: an announced shutdown.
     pub(super) async fn drain(&mut self) -> anyhow::Result<()> {
         match &mut self.kind {
-            Kind::Own(Some(own)) => own.ready.store(false, Ordering::Relaxed),
-            Kind::Own(None) => anyhow::bail!("{} is down; take it up first", self.cluster),
+            Kind::InProcess(Some(listeners)) => listeners.is_ready.store(false, Ordering::Relaxed),
+            Kind::InProcess(None) => anyhow::bail!("{} is down; bring it up first", self.cluster),
             Kind::Envoy(envoy) => envoy.drain().await?,
         }
         Ok(())
     }
 }
 
-impl Own {
+impl Listeners {
     async fn start(cluster: &'static str, address: Ipv4Addr, ports: Ports) -> io::Result<Self> {
-        let ready = Arc::new(AtomicBool::new(true));
+        let is_ready = Arc::new(AtomicBool::new(true));
         let greeting = move || async move { closing(StatusCode::OK, format!("{cluster} ({address}) served this\n")) };
         let data = Router::new().fallback(greeting);
-        let health = Router::new().route("/healthz/ready", get(readiness)).with_state(Arc::clone(&ready));
+        let health = Router::new().route("/healthz/ready", get(readiness)).with_state(Arc::clone(&is_ready));
         let data = listen(SocketAddr::from((address, ports.data)), data).await?;
         match listen(SocketAddr::from((address, ports.ready)), health).await {
-            Ok(health) => Ok(Self { ready, listeners: [data, health] }),
-            Err(fault) => {
+            Ok(health) => Ok(Self { is_ready, tasks: [data, health] }),
+            Err(error) => {
                 data.abort();
-                Err(fault)
+                Err(error)
             }
         }
     }
 
-    /// Closes both listeners and waits until they are closed.
-    async fn end(mut self) {
-        for listener in &mut self.listeners {
-            listener.abort();
-            let _ = listener.await; // an aborted task always ends in an error
+    /// Closes both listeners, and waits until they are closed.
+    async fn close(mut self) {
+        for task in &mut self.tasks {
+            task.abort();
+            let _ = task.await; // an aborted task always returns an error
         }
     }
 }
 
 async fn listen(at: SocketAddr, routes: Router) -> io::Result<JoinHandle<io::Result<()>>> {
-    let listener = TcpListener::bind(at).await.map_err(|e| io::Error::new(e.kind(), format!("{at}: {e}")))?;
+    let listener =
+        TcpListener::bind(at).await.map_err(|error| io::Error::new(error.kind(), format!("{at}: {error}")))?;
     Ok(tokio::spawn(async move { axum::serve(listener, routes).await }))
 }
 
 async fn readiness(State(ready): State<Arc<AtomicBool>>) -> impl IntoResponse {
-    match ready.load(Ordering::Relaxed) {
-        true => closing(StatusCode::OK, String::new()),
-        false => closing(StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned()),
+    if ready.load(Ordering::Relaxed) {
+        closing(StatusCode::OK, String::new())
+    } else {
+        closing(StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned())
     }
 }
 
-/// An answer after which the connection is closed: none outlives its gateway.
+/// Returns a response that closes the connection, so that no connection outlives its gateway.
 fn closing(status: StatusCode, body: String) -> impl IntoResponse {
     (status, [(header::CONNECTION, "close")], body)
 }
@@ -178,8 +183,8 @@ mod tests {
 
     use super::*;
 
-    /// The status line and headers that the gateway answers, or the fault of connecting.
-    async fn ask(port: u16, path: &str) -> io::Result<String> {
+    /// Sends a request. Returns the whole response, or the error of the connection.
+    async fn request(port: u16, path: &str) -> io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
         stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await?;
         let mut text = String::new();
@@ -188,13 +193,13 @@ mod tests {
     }
 
     async fn gateway() -> (Gateway, Ports) {
-        // A port that was free a moment ago may be taken: then another is tried.
+        // Another process may take a port between the search and its use. Then other ports are tried.
         for _ in 0..20 {
             let free =
                 [TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap()];
             let [data, ready] = free.map(|listener| listener.local_addr().unwrap().port());
             let ports = Ports { data, ready, stats: 0, admin: 0 };
-            if let Ok(gateway) = Gateway::own("eu1", Ipv4Addr::LOCALHOST, ports).await {
+            if let Ok(gateway) = Gateway::in_process("eu1", Ipv4Addr::LOCALHOST, ports).await {
                 return (gateway, ports);
             }
         }
@@ -202,31 +207,31 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_gateway_serves_and_is_ready() {
+    async fn started_gateway_serves_and_is_ready() {
         let (_gateway, ports) = gateway().await;
-        assert!(ask(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 200"));
-        assert!(ask(ports.data, "/any").await.unwrap().ends_with("eu1 (127.0.0.1) served this\n"));
+        assert!(request(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 200"));
+        assert!(request(ports.data, "/any").await.unwrap().ends_with("eu1 (127.0.0.1) served this\n"));
     }
 
     #[tokio::test]
-    async fn a_draining_gateway_is_not_ready_and_still_serves() {
+    async fn draining_gateway_serves_but_is_not_ready() {
         let (mut gateway, ports) = gateway().await;
         gateway.drain().await.unwrap();
-        assert!(ask(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 503"));
-        assert!(ask(ports.data, "/").await.unwrap().starts_with("HTTP/1.1 200"));
-        gateway.up().await.unwrap();
-        assert!(ask(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 200"));
+        assert!(request(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 503"));
+        assert!(request(ports.data, "/").await.unwrap().starts_with("HTTP/1.1 200"));
+        gateway.bring_up().await.unwrap();
+        assert!(request(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 200"));
     }
 
     #[tokio::test]
-    async fn a_gateway_that_is_down_refuses_and_comes_back() {
+    async fn stopped_gateway_refuses_connections_until_it_is_started() {
         let (mut gateway, ports) = gateway().await;
-        gateway.down().await.unwrap();
+        gateway.take_down().await.unwrap();
         for port in [ports.data, ports.ready] {
-            assert_eq!(ask(port, "/").await.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+            assert_eq!(request(port, "/").await.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
         }
         assert!(gateway.drain().await.is_err());
-        gateway.up().await.unwrap();
-        assert!(ask(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 200"));
+        gateway.bring_up().await.unwrap();
+        assert!(request(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 200"));
     }
 }

@@ -1,15 +1,15 @@
-//! A playground: gateways of its own, an example zone, one failure and its repair, and then the visitor's turn.
+//! The demonstration: gateways of its own, an example zone, one failure and its recovery. Then the user can experiment.
 //!
-//! It runs the daemon's own code on a real configuration in a temporary folder. It proves nothing that tests do not; it shows.
+//! It runs the real daemon on a real configuration in a temporary folder.
 
-mod acts;
-mod asker;
+mod commands;
+mod dns_client;
 mod envoy;
+mod format;
 mod gateway;
-mod play;
-mod remote;
-mod show;
-mod stage;
+mod interactive;
+mod playground;
+mod script;
 mod text;
 mod watch;
 
@@ -26,54 +26,54 @@ use tokio::{
 };
 
 use self::{
-    acts::Show,
-    remote::{Deed, Remote},
-    stage::{CLUSTERS, Stage},
+    commands::{Commands, GatewayAction},
+    playground::{CLUSTERS, Playground},
+    script::Demo,
 };
 use crate::cli::{Out, Tone};
 
-/// Longest show that ends by itself. It takes some five seconds; the rest is for a busy machine.
+/// Time limit of a demonstration with `--once`. It takes about five seconds; the rest is for a busy machine.
 const ONCE_LIMIT: Duration = Duration::from_secs(40);
 
-/// What the visitor wants to see.
+/// Options of the demonstration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// Real Envoys as gateways.
+pub(crate) struct Options {
+    /// True to use real Envoys as gateways.
     pub(crate) envoy: bool,
-    /// To end after the show.
+    /// True to end after the demonstration.
     pub(crate) once: bool,
-    /// Port of the name server.
+    /// Port of the name server. Default: any free one.
     pub(crate) port: Option<u16>,
 }
 
-/// Runs the demo to its end: 0 if all that was announced happened, or the visitor ended it; else 1.
-pub(crate) async fn run(wanted: Wanted, out: Out) -> anyhow::Result<ExitCode> {
+/// Runs the demonstration. The exit status is 0 if everything happened as announced, or if the user ended it; else 1.
+pub(crate) async fn run(options: Options, out: Out) -> anyhow::Result<ExitCode> {
     out.line(
         &out.palette.paint(Tone::Strong, "fairway demo: one name server and three clusters, all on this machine"),
     )?;
-    let began = SystemTime::now();
-    let mut stage = tokio::select! {
-        stage = Stage::set(wanted.envoy, wanted.port) => stage?,
-        ended = interrupted() => return ended.map(|()| ExitCode::SUCCESS).context("signals cannot be waited for"),
+    let start = SystemTime::now();
+    let mut playground = tokio::select! {
+        playground = Playground::start(options.envoy, options.port) => playground?,
+        ended = interrupted() => return ended.map(|()| ExitCode::SUCCESS).context("cannot wait for signals"),
     };
-    let end = tokio::select! {
-        shown = perform(&mut stage, wanted, out, began) => shown,
-        () = time::sleep(ONCE_LIMIT), if wanted.once => Ok(vec![format!("the show took longer than {ONCE_LIMIT:?}")]),
-        ended = interrupted() => ended.map(|()| Vec::new()).context("signals cannot be waited for"),
+    let result = tokio::select! {
+        failures = run_script(&mut playground, options, out, start) => failures,
+        () = time::sleep(ONCE_LIMIT), if options.once => Ok(vec![format!("the demo took longer than {ONCE_LIMIT:?}")]),
+        ended = interrupted() => ended.map(|()| Vec::new()).context("cannot wait for signals"),
     };
-    stage.end().await;
-    let broken = end?;
-    if broken.is_empty() {
-        out.line(&format!("\n{} Nothing is left behind.", text::closing(out.palette, wanted.once)))?;
+    playground.stop().await;
+    let failures = result?;
+    if failures.is_empty() {
+        out.line(&format!("\n{} Nothing is left behind.", text::closing(out.palette, options.once)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    for fault in broken {
-        eprintln!("fairway: {fault}; run it again on a quieter machine, or report it with the output above");
+    for failure in failures {
+        eprintln!("fairway: {failure}; run it again on a quieter machine, or report it with the output above");
     }
     Ok(ExitCode::FAILURE)
 }
 
-/// Returns when the visitor ends the demo: Ctrl-C, SIGTERM, or his terminal goes away.
+/// Returns when the user ends the demo: by Ctrl-C, SIGTERM, or by closing the terminal.
 async fn interrupted() -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -86,38 +86,43 @@ async fn interrupted() -> io::Result<()> {
     Ok(())
 }
 
-/// The show, and then the visitor's turn; returns what was announced and did not happen.
-async fn perform(stage: &mut Stage, wanted: Wanted, out: Out, began: SystemTime) -> anyhow::Result<Vec<String>> {
-    // Time to read between the acts; a machine that checks the demo needs none.
-    let breath = Duration::from_millis(if wanted.once { 100 } else { 1_500 });
+/// Runs the script, then shows what the user does. Returns what was announced and did not happen.
+async fn run_script(
+    playground: &mut Playground,
+    options: Options,
+    out: Out,
+    start: SystemTime,
+) -> anyhow::Result<Vec<String>> {
+    // Time to read between the steps. Nobody reads with `--once`.
+    let pause = Duration::from_millis(if options.once { 100 } else { 1_500 });
     let palette = out.palette;
-    out.print(&text::setting(palette, stage))?;
+    out.print(&text::overview(palette, playground))?;
     let [eu1, us1, ap1] = CLUSTERS;
-    let (mut show, _) = Show::begin(stage, out).await?;
+    let mut demo = Demo::start(playground, out).await?;
 
     out.print(&text::heading(palette, "1", "Every gateway is up: clients are shared by weight"))?;
-    let whole = show.tell_shares(&CLUSTERS, None).await?;
+    let all_up = demo.print_shares(&CLUSTERS, None).await?;
     out.line(&text::about_clients(palette))?;
-    time::sleep(breath).await;
+    time::sleep(pause).await;
 
-    out.line(&text::heading(palette, "2", &text::death(wanted.envoy)))?;
-    show.perform(eu1, Deed::Down).await?;
-    let without = show.tell_shares(&[us1, ap1], Some(&whole)).await?;
-    show.tell_moves(&whole, &without, eu1)?;
-    time::sleep(breath).await;
+    out.line(&text::heading(palette, "2", &text::failure(options.envoy)))?;
+    demo.run_step(eu1, GatewayAction::Down).await?;
+    let without_eu1 = demo.print_shares(&[us1, ap1], Some(&all_up)).await?;
+    demo.print_moves(&all_up, &without_eu1, eu1)?;
+    time::sleep(pause).await;
 
-    out.line(&text::heading(palette, "3", "The gateway of eu1 comes back"))?;
-    show.perform(eu1, Deed::Up).await?;
-    let again = show.tell_shares(&CLUSTERS, Some(&without)).await?;
-    if again != whole {
-        show.broken.push("clients did not all return to the cluster they had before".to_owned());
+    out.line(&text::heading(palette, "3", "The gateway of eu1 recovers"))?;
+    demo.run_step(eu1, GatewayAction::Up).await?;
+    let recovered = demo.print_shares(&CLUSTERS, Some(&without_eu1)).await?;
+    if recovered != all_up {
+        demo.failures.push("not all clients returned to their previous cluster".to_owned());
     }
-    if wanted.once {
-        return Ok(show.broken);
+    if options.once {
+        return Ok(demo.failures);
     }
-    let remote = Remote::listen().await.context("no port for the visitor's commands")?;
-    out.print(&text::your_turn(palette, show.stage, remote.at, &again))?;
-    show.relax(&again).await?;
-    show.play(remote, began).await?;
-    Ok(show.broken)
+    let commands = Commands::listen().await.context("no free port for the commands of the user")?;
+    out.print(&text::your_turn(palette, demo.playground, commands.address, &recovered))?;
+    demo.watch_slowly(&recovered).await?;
+    demo.interact(commands, start).await?;
+    Ok(demo.failures)
 }

@@ -1,4 +1,4 @@
-//! What the demo says beside what it measures: the setting, headings, and what to try.
+//! Fixed texts of the demo: the overview, headings, and commands to try.
 
 use std::{
     env,
@@ -7,31 +7,33 @@ use std::{
 };
 
 use super::{
-    acts::example_client,
-    show::{self, Shares},
-    stage::{CLUSTERS, PERIOD, Stage},
+    format::{self, Shares},
+    playground::{CLUSTERS, PERIOD, Playground},
+    script::client_of,
 };
 use crate::cli::{Cell, Palette, Tone, table};
 
-/// Where everything is, and what to ask.
-pub(super) fn setting(palette: Palette, stage: &Stage) -> String {
+/// Returns all addresses, and queries to try.
+pub(super) fn overview(palette: Palette, playground: &Playground) -> String {
     let gateways: Vec<String> = CLUSTERS.iter().map(|c| format!("{} {}", c.name, c.address)).collect();
-    let period = show::millis(PERIOD);
+    let period = format::millis(PERIOD);
     let rows = [
-        vec![Cell::from("name server"), format!("{} (UDP and TCP), zone demo.example", stage.dns).into()],
+        vec![Cell::from("name server"), format!("{} (UDP and TCP), zone demo.example", playground.dns).into()],
         vec!["gateways".into(), gateways.join("   ").into()],
         vec![
             "probes".into(),
-            format!("http :{}/healthz/ready every {period}, 2 failures in a row mean down", stage.ports.ready).into(),
+            format!("http :{}/healthz/ready every {period}, 2 failures in a row mean down", playground.ports.ready)
+                .into(),
         ],
-        vec!["config".into(), stage.config.display().to_string().into()],
-        vec!["metrics".into(), format!("http://{}/metrics", stage.http).into()],
+        vec!["config".into(), playground.config.display().to_string().into()],
+        vec!["page".into(), format!("http://{}/", playground.http).into()],
+        vec!["metrics".into(), format!("http://{}/metrics", playground.http).into()],
     ];
-    format!("\n{}\n{}", table(palette, 2, &[], &rows), questions(palette, stage.dns))
+    format!("\n{}\n{}", table(palette, 2, &[], &rows), queries(palette, playground.dns))
 }
 
-/// The `dig` lines.
-fn questions(palette: Palette, dns: SocketAddr) -> String {
+/// Returns `dig` commands.
+fn queries(palette: Palette, dns: SocketAddr) -> String {
     let dig = format!("dig @{} -p {} +short", dns.ip(), dns.port());
     let lines = [
         ("shop.demo.example", "weighted: eu1 60, us1 30, ap1 10"),
@@ -41,49 +43,49 @@ fn questions(palette: Palette, dns: SocketAddr) -> String {
     let row =
         |(name, what): (&str, &str)| vec![Cell::new(Tone::Try, format!("{dig} {name}")), Cell::new(Tone::Quiet, what)];
     let rows: Vec<_> = lines.into_iter().map(row).collect();
-    format!("Ask it from another terminal:\n\n{}", table(palette, 2, &[], &rows))
+    format!("Query it from another terminal:\n\n{}", table(palette, 2, &[], &rows))
 }
 
-/// A heading of an act.
+/// Returns the heading of a step.
 pub(super) fn heading(palette: Palette, number: &str, text: &str) -> String {
     format!("\n{}\n", palette.paint(Tone::Strong, &format!("{number}. {text}")))
 }
 
-/// Why many networks are asked for.
+/// Explains why many client networks are used.
 pub(super) fn about_clients(palette: Palette) -> String {
-    let text = "  One client always gets the same answer. To see shares, the demo asks as many different clients:\n  \
-                each query carries another network in its ECS option (RFC 7871).";
+    let text = "  One client always gets the same answer. To measure shares, the demo queries as many different\n  \
+                clients: each query has another network in its ECS option (RFC 7871).";
     text.lines().map(|line| palette.paint(Tone::Quiet, line)).collect::<Vec<_>>().join("\n")
 }
 
-/// What the second act does.
-pub(super) fn death(envoy: bool) -> String {
+/// Returns the heading text of the second step.
+pub(super) fn failure(envoy: bool) -> String {
     let how = if envoy { "its Envoy is killed" } else { "its listeners close" };
     format!("The gateway of eu1 dies: {how}")
 }
 
-/// What the visitor can do now.
-pub(super) fn your_turn(palette: Palette, stage: &Stage, remote: SocketAddr, shares: &Shares) -> String {
+/// Returns commands that the user can try.
+pub(super) fn your_turn(palette: Palette, playground: &Playground, commands: SocketAddr, shares: &Shares) -> String {
     let try_it = |command: String, what: &str| vec![Cell::new(Tone::Try, command), Cell::new(Tone::Quiet, what)];
-    let dig = format!("dig @{} -p {} +short", stage.dns.ip(), stage.dns.port());
-    let post = format!("curl -X POST http://{remote}");
-    let client = example_client(shares, CLUSTERS[2]).unwrap_or(Ipv4Addr::new(20, 0, 0, 0));
+    let dig = format!("dig @{} -p {} +short", playground.dns.ip(), playground.dns.port());
+    let post = format!("curl -X POST http://{commands}");
+    let client = client_of(shares, CLUSTERS[2]).unwrap_or(Ipv4Addr::new(20, 0, 0, 0));
     let program = env::args().next().unwrap_or_else(|| "fairway".to_owned());
     let gateways = [
-        try_it(format!("{post}/eu1/down"), "a gateway dies"),
-        try_it(format!("{post}/us1/drain"), "one drains: readiness 503"),
-        try_it(format!("{post}/eu1/up"), "and comes back"),
-        try_it(format!("{dig} shop.demo.example +subnet={client}/24"), "as a client of ap1"),
-        try_it(format!("curl http://$({dig} pay.demo.example):{}/", stage.ports.data), "traffic follows"),
+        try_it(format!("{post}/eu1/down"), "stop a gateway"),
+        try_it(format!("{post}/us1/drain"), "drain one: readiness 503"),
+        try_it(format!("{post}/eu1/up"), "start it again"),
+        try_it(format!("{dig} shop.demo.example +subnet={client}/24"), "query as a client of ap1"),
+        try_it(format!("curl http://$({dig} pay.demo.example):{}/", playground.ports.data), "send traffic"),
     ];
     let server = [
-        try_it(format!("export FAIRWAY_DATA_DIR={}", stage.data_dir.display()), ""),
+        try_it(format!("export FAIRWAY_DATA_DIR={}", playground.data_dir.display()), ""),
         try_it(format!("{program} status"), ""),
         try_it(format!("{program} explain shop.demo.example"), ""),
         try_it(format!("{program} override add eu1 drain --reason test --for 5m"), ""),
     ];
-    let file = [try_it(format!("$EDITOR {}", stage.config.display()), "saved is loaded")];
-    let mut text = heading(palette, "4", "Your turn: what follows is shown here; Ctrl-C ends it");
+    let file = [try_it(format!("$EDITOR {}", playground.config.display()), "loaded when saved")];
+    let mut text = heading(palette, "4", "Your turn: effects are shown here; Ctrl-C ends the demo");
     for part in [&gateways[..], &server, &file] {
         let _ = write!(text, "\n{}", table(palette, 2, &[], part));
     }
@@ -91,7 +93,7 @@ pub(super) fn your_turn(palette: Palette, stage: &Stage, remote: SocketAddr, sha
     text
 }
 
-/// The last line.
+/// Returns the last line.
 pub(super) fn closing(palette: Palette, once: bool) -> String {
-    if once { palette.paint(Tone::Good, "All of it happened as announced.") } else { "Ended.".to_owned() }
+    if once { palette.paint(Tone::Good, "Everything happened as announced.") } else { "Ended.".to_owned() }
 }

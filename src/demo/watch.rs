@@ -1,4 +1,4 @@
-//! Watches the server's answers as clients see them: asks again and again over UDP, and tells each change with its moment.
+//! Watches the answers of the server as clients see them: queries repeatedly over UDP, and reports each change with its time.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -12,34 +12,34 @@ use tokio::{
     time::{self, MissedTickBehavior},
 };
 
-use super::asker::{Answer, Asker};
+use super::dns_client::{Answer, DnsClient};
 
-/// One name as one client network asks for it.
+/// A name and a client network that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Watched {
     /// The name.
     pub(super) name: Name,
     /// The client network.
     pub(super) client: Ipv4Addr,
-    /// What it is answered now.
+    /// The last answer.
     pub(super) answer: Answer,
 }
 
-/// An answer that changed.
+/// A changed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct AnswerChange {
     /// Name and client, with the new answer.
     pub(super) now: Watched,
     /// The answer before.
     pub(super) from: Answer,
-    /// When the first new answer came.
+    /// Arrival of the first new answer.
     pub(super) at: SystemTime,
 }
 
-/// The watching task; dropping it ends it.
+/// A task that watches answers. Dropping it ends the task.
 #[derive(Debug)]
 pub(super) struct Watch {
-    changes: mpsc::Receiver<Change>,
+    changes: mpsc::Receiver<AnswerChange>,
     task: JoinHandle<()>,
 }
 
@@ -50,25 +50,24 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    /// Asks the server for everything watched each `every`, one after the other. A server that answers nothing or an error
-    /// counts as no address.
-    pub(super) async fn start(server: SocketAddr, watched: Vec<Watched>, every: Duration) -> std::io::Result<Self> {
-        let mut asker = Asker::new(server).await?;
-        // When nobody reads, asking waits: nothing is lost, and nothing piles up.
+    /// Sends every watched query to the server each `period`, one after the other. An error, or no answer, counts as no address.
+    pub(super) async fn start(server: SocketAddr, watched: Vec<Watched>, period: Duration) -> std::io::Result<Self> {
+        let mut client = DnsClient::new(server).await?;
+        // If nobody receives the changes, the task waits: no change is lost, and the queue stays bounded.
         let (sender, changes) = mpsc::channel(64);
         let task = tokio::spawn(async move {
             let mut watched = watched;
-            let mut tick = time::interval(every);
+            let mut tick = time::interval(period);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 tick.tick().await;
-                for one in &mut watched {
-                    let answer = asker.ask(&one.name, one.client).await.ok().flatten();
-                    if answer == one.answer {
+                for query in &mut watched {
+                    let answer = client.ask(&query.name, query.client).await.ok().flatten();
+                    if answer == query.answer {
                         continue;
                     }
-                    let from = std::mem::replace(&mut one.answer, answer);
-                    if sender.send(Change { now: one.clone(), from, at: SystemTime::now() }).await.is_err() {
+                    let from = std::mem::replace(&mut query.answer, answer);
+                    if sender.send(AnswerChange { now: query.clone(), from, at: SystemTime::now() }).await.is_err() {
                         return;
                     }
                 }
@@ -77,11 +76,11 @@ impl Watch {
         Ok(Self { changes, task })
     }
 
-    /// The next change; waits for ever if there is none. Safe to cancel.
-    pub(super) async fn next(&mut self) -> Change {
+    /// Waits for the next change. Cancel-safe.
+    pub(super) async fn next(&mut self) -> AnswerChange {
         match self.changes.recv().await {
             Some(change) => change,
-            None => std::future::pending().await, // only at the end: the task lives as long as we do
+            None => std::future::pending().await, // never: the task lives as long as this value
         }
     }
 }

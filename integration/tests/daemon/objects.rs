@@ -23,7 +23,7 @@ names: [{{ name: {NAME}, pool: shop }}]
     std::fs::write(&file, text).expect("the folder can be written");
     let file = file.to_str().expect("a path in UTF-8");
     let applied = server.command(&["apply", "-f", file, "--reason", "a test"]);
-    assert!(applied.status.success() && said(&applied).contains("it is in the answers"), "{}", said(&applied));
+    assert!(applied.status.success() && said(&applied).contains("the change is in the answers"), "{}", said(&applied));
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn refused(server: &Fairway) -> String {
     let status = server.command(&["status"]);
     assert!(status.status.success(), "{}", said(&status));
     let text = said(&status);
-    assert!(text.contains("was refused"), "{text}");
+    assert!(text.contains("was rejected"), "{text}");
     text
 }
 

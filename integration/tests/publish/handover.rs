@@ -144,7 +144,7 @@ publish:
 
     fn steps(&self) {
         let many = format!("{} record sets", self.taken.len());
-        assert!(self.take(&["--dry-run"]).contains(&format!("to do: {many}")));
+        assert!(self.take(&["--dry-run"]).contains(&format!("dry run: {many}")));
         assert!(self.take(&[]).contains(&format!("done: {many}")));
         external_dns(self.at, "them", self.sealed);
         let syncs = || self.fairway.metric("fairway_publish_syncs_total", "bind");

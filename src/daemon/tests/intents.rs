@@ -51,7 +51,7 @@ async fn intent_of_onap_is_answered_and_readable_as_emco() {
     until("pool with both clusters", async || members().await == 2).await;
     server.send("PUT", &format!("{WIKI}/shop"), "", &inbound("shop", &json!({}))).expect(200);
     until("pool with one cluster", async || members().await == 1).await;
-    let server = server.again().await;
+    let server = server.restart().await;
     assert_eq!(server.answer("shop.gslb.example"), Some([192, 0, 2, 1]), "answer after a restart");
     server.send("DELETE", &format!("{WIKI}/shop"), "", &Value::Null).expect(204);
     until("no answer", async || server.answer("shop.gslb.example").is_none()).await;
@@ -74,7 +74,10 @@ async fn rejected_intent_does_not_affect_others() {
     server.put("/v1/clusters/ap1", &json!({"name": "ap1", "addresses": ["192.0.2.9"]})).expect(201);
     let on_ap1 = json!({"externalName": "ap.gslb.example", "gslb": {"members": [{"cluster": "ap1"}]}});
     server.send("POST", WIKI, "", &inbound("ap", &on_ap1)).expect(201);
-    until("answer with the cluster that the intent names", async || server.answer("ap.gslb.example") == Some([192, 0, 2, 9])).await;
+    until("answer with the cluster that the intent names", async || {
+        server.answer("ap.gslb.example") == Some([192, 0, 2, 9])
+    })
+    .await;
     // Intents for the same name merge, also while another intent is rejected.
     let on_us1 = json!({"gslb": {"members": [{"cluster": "us1"}]}});
     server.send("POST", WIKI, "", &inbound("also", &on_us1)).expect(201);

@@ -161,7 +161,10 @@ async fn acknowledged_objects_are_in_the_answers() {
             let created = server.send("POST", &format!("/v1/{section}?reason=first"), "", body).expect(201);
             let location = format!("/v1/{section}/{}", body["name"].as_str().unwrap());
             assert_eq!(created.header("location"), Some(location.as_str()));
-            assert_eq!((created.condition("Accepted").0, created.condition("Served").0), ("True".into(), "True".into()));
+            assert_eq!(
+                (created.condition("Accepted").0, created.condition("Served").0),
+                ("True".into(), "True".into())
+            );
             let read = server.get(&location).expect(200);
             assert_eq!(read.body["name"], body["name"]);
             assert_eq!(read.header("etag"), created.header("etag"));
@@ -193,7 +196,11 @@ async fn invalid_object_is_rejected_with_its_errors_and_changes_nothing() {
     let detail = rejected.body["errors"][0]["detail"].as_str().unwrap();
     assert!(detail.starts_with("pools/api: ") && detail.contains("ap9"), "{detail}");
     assert_eq!(rejected.body["errors"][0]["pointer"], "/members/0");
-    assert_eq!(rejected.body["errors"].as_array().unwrap().len(), 1, "only the pool has an error, not the name that refers to it");
+    assert_eq!(
+        rejected.body["errors"].as_array().unwrap().len(),
+        1,
+        "only the pool has an error, not the name that refers to it"
+    );
     let invalid = json!({"name": "api", "members": [{"cluster": "ap1", "weight": 70_000}], "colour": "red"});
     let rejected = server.put("/v1/pools/api", &invalid).expect(422);
     let pointers: Vec<_> = rejected.body["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();

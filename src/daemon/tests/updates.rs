@@ -120,7 +120,8 @@ async fn failing_publisher_has_a_reason_and_does_not_affect_others() {
     server.send("POST", &records("p"), "", &file(&json!({}))).expect(201);
     until("names of the working publisher", async || names(&server, "p") == ["shop"]).await;
     let one = format!("{}/away", records("p"));
-    until("condition of the failing publisher", async || condition(&server.get(&one), "Published").1 == "Failing").await;
+    until("condition of the failing publisher", async || condition(&server.get(&one), "Published").1 == "Failing")
+        .await;
     let message = server.get(&one).body["status"]["conditions"][1]["message"].as_str().unwrap().to_owned();
     assert!(!message.is_empty() && !message.contains("secret"), "{message}");
     // A dry run shows no secrets and writes nothing.

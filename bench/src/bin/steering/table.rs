@@ -25,8 +25,7 @@ pub(crate) fn text(all: &[ScenarioRuns], quality: &LiveQuality, ttl: u64) -> Str
             text += &row(runs, number, goal);
         }
     }
-    text +=
-        "\n| scenario | p99 of the second half: live median | simulated median | difference | |\n|---|---|---|---|---|\n";
+    text += "\n| scenario | p99 of the second half: live median | simulated median | difference | |\n|---|---|---|---|---|\n";
     for runs in all {
         text += &peaks(runs);
     }
@@ -104,7 +103,8 @@ fn peaks(runs: &ScenarioRuns) -> String {
     let live = peak(&runs.live, length(&runs.live, &runs.scenario));
     let simulated = peak(&runs.simulated, runs.scenario.length);
     let difference = live.zip(simulated).map(|(live, simulated)| (live - simulated).abs());
-    let result = difference.map_or("", |difference| if difference <= DIFFERENCE_MAX { "reached" } else { "**missed**" });
+    let result =
+        difference.map_or("", |difference| if difference <= DIFFERENCE_MAX { "reached" } else { "**missed**" });
     format!("| {} | {} | {} | {} | {result} |\n", runs.name, value(live), value(simulated), value(difference))
 }
 

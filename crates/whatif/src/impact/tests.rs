@@ -97,7 +97,8 @@ fn view_with_one_cluster_is_found_with_an_example_client() {
     let report = report_of(&offline(THREE, &members(list)));
     let found = findings(&report);
     assert!(
-        found.contains(&"with eu2 down, no live cluster is left for clients of 0.0.0.0/5 and of 1 other location class"),
+        found
+            .contains(&"with eu2 down, no live cluster is left for clients of 0.0.0.0/5 and of 1 other location class"),
         "{found:?}"
     );
 }
@@ -117,7 +118,10 @@ fn tier_behind_the_panic_threshold_is_unreachable() {
     let report = report_of(&offline(THREE, &pool(inside)));
     let unreachable: Vec<_> = report.findings.iter().filter(|finding| finding.rule == Rule::Unreachable).collect();
     assert_eq!(unreachable.len(), 1);
-    assert!(unreachable[0].what.starts_with("no client ever gets us1, nor any other member of tier 2"), "{unreachable:?}");
+    assert!(
+        unreachable[0].what.starts_with("no client ever gets us1, nor any other member of tier 2"),
+        "{unreachable:?}"
+    );
     let lower = inside.replace("50%", "20%");
     assert_eq!(findings(&report_of(&offline(THREE, &pool(&lower)))), [""; 0]);
 }

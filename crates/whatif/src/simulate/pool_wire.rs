@@ -26,7 +26,9 @@ impl PoolContext {
         let numbered = || clusters.iter().enumerate();
         Self {
             clusters: numbered().map(|(number, declared)| cluster(number, declared)).collect(),
-            networks: numbered().map(|(number, declared)| network(number, declared, clients[number].as_ref())).collect(),
+            networks: numbered()
+                .map(|(number, declared)| network(number, declared, clients[number].as_ref()))
+                .collect(),
             latencies: if has_latencies { vec![json!({ "name": TABLE })] } else { Vec::new() },
         }
     }

@@ -218,7 +218,10 @@ fn clusters(wires: &[ClusterWire]) -> Result<Vec<SimulatedCluster>, String> {
     let clusters: Vec<SimulatedCluster> = clusters.collect::<Result<_, _>>()?;
     for (number, cluster) in clusters.iter().enumerate() {
         if let Some(other) = clusters[..number].iter().find(|other| other.at == cluster.at) {
-            return Err(format!("clusters: {} and {} have the same location, so neither is nearer", other.name, cluster.name));
+            return Err(format!(
+                "clusters: {} and {} have the same location, so neither is nearer",
+                other.name, cluster.name
+            ));
         }
     }
     Ok(clusters)
@@ -323,7 +326,8 @@ fn goal(wire: &GoalWire, clusters: &[SimulatedCluster], at: &impl Fn(f64) -> Dur
         }
         None => Figure::ALL.into_iter().find(|figure| figure.name() == wire.figure),
     };
-    let figure = figure.ok_or_else(|| format!("goals: {:?} is not a figure; docs/simulate.md lists them", wire.figure))?;
+    let figure =
+        figure.ok_or_else(|| format!("goals: {:?} is not a figure; docs/simulate.md lists them", wire.figure))?;
     if wire.at_least.is_none() && wire.at_most.is_none() {
         return Err(format!("goals: {}: give `atLeast`, `atMost` or both", wire.figure));
     }

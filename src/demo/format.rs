@@ -1,51 +1,51 @@
-//! How the demo looks: plain functions from what happened to text, at most 98 columns wide.
+//! Text of the demo's measurements and events, at most 98 columns wide.
 
 use std::{net::Ipv4Addr, time::Duration};
 
 use super::{
-    asker::Answer,
-    stage::{CLUSTERS, DemoCluster, cluster_of},
+    dns_client::Answer,
+    playground::{CLUSTERS, cluster_name},
 };
 use crate::cli::{Cell, Palette, Tone, table, thousands};
 
-/// Width of a bar that stands for everybody.
+/// Width of a bar for a share of 100 %.
 const BAR: usize = 30;
 
-/// Who got what: networks by the cluster they were answered.
+/// Answers to client networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shares {
     answers: Vec<Answer>,
 }
 
 impl Shares {
-    /// Counts a census.
+    /// Returns the shares of answers, which are ordered by number of the network.
     pub(super) fn new(answers: Vec<Answer>) -> Self {
         Self { answers }
     }
 
-    /// The answers, by number of the network.
+    /// Returns the answers, by number of the network.
     pub(super) fn answers(&self) -> &[Answer] {
         &self.answers
     }
 
-    /// How many networks were asked for.
+    /// Returns the number of networks.
     pub(super) fn total(&self) -> usize {
         self.answers.len()
     }
 
-    /// How many networks got this address.
-    pub(super) fn of(&self, address: Ipv4Addr) -> usize {
+    /// Returns the number of networks that got an address.
+    pub(super) fn count(&self, address: Ipv4Addr) -> usize {
         self.answers.iter().filter(|a| **a == Some(address)).count()
     }
 
-    /// The part that got this address, in tenths of a percent, rounded.
+    /// Returns the share of an address in tenths of a percent, rounded.
     pub(super) fn permille(&self, address: Ipv4Addr) -> usize {
-        (self.of(address) * 1_000 + self.total() / 2).checked_div(self.total()).unwrap_or(0)
+        (self.count(address) * 1_000 + self.total() / 2).checked_div(self.total()).unwrap_or(0)
     }
 
-    /// Networks whose cluster could have stayed (it is not `gone`) and changed all the same, and all whose could have.
-    pub(super) fn moved_for_nothing(&self, now: &Self, gone: Ipv4Addr) -> (usize, usize) {
-        let could_stay = self.answers.iter().zip(&now.answers).filter(|(before, _)| **before != Some(gone));
+    /// Counts the networks whose cluster did not fail. Returns how many of them moved nevertheless, and how many there are.
+    pub(super) fn unnecessary_moves(&self, now: &Self, failed: Ipv4Addr) -> (usize, usize) {
+        let could_stay = self.answers.iter().zip(&now.answers).filter(|(before, _)| **before != Some(failed));
         let (mut moved, mut all) = (0, 0);
         for (before, after) in could_stay {
             all += 1;
@@ -54,7 +54,7 @@ impl Shares {
         (moved, all)
     }
 
-    /// Addresses that were answered and are no demo cluster's: the visitor's own.
+    /// Returns the addresses of clusters that the user has added.
     fn others(&self) -> Vec<Ipv4Addr> {
         let known = |a: &Ipv4Addr| CLUSTERS.iter().any(|c| c.address == *a);
         let mut others: Vec<_> = self.answers.iter().flatten().copied().filter(|a| !known(a)).collect();
@@ -64,7 +64,7 @@ impl Shares {
     }
 }
 
-/// The shares as a table with bars, beside those before where there are some.
+/// Formats shares as a table with bars, and with the shares before.
 pub(super) fn shares(palette: Palette, now: &Shares, before: Option<&Shares>) -> String {
     let percent = |permille: usize| format!("{:>3}.{} %", permille / 10, permille % 10);
     let row = |name: String, weight: String, address: Ipv4Addr| {
@@ -83,45 +83,45 @@ pub(super) fn shares(palette: Palette, now: &Shares, before: Option<&Shares>) ->
     table(palette, 4, &[], &declared.chain(others).collect::<Vec<_>>())
 }
 
-/// The shares in one line.
+/// Formats shares in one line.
 pub(super) fn shares_line(now: &Shares) -> String {
     let part = |name: String, address: Ipv4Addr| {
         let permille = now.permille(address);
         format!("{name} {}.{} %", permille / 10, permille % 10)
     };
-    let declared = CLUSTERS.iter().map(|c: &DemoCluster| part(c.name.to_owned(), c.address));
+    let declared = CLUSTERS.iter().map(|c| part(c.name.to_owned(), c.address));
     let others = now.others().into_iter().map(|a| part(a.to_string(), a));
     declared.chain(others).collect::<Vec<_>>().join(", ")
 }
 
-/// One line of what happened: when, what kind, to whom, how.
-pub(super) fn moment(palette: Palette, when: &str, kind: &str, what: &[(Tone, String)]) -> String {
-    let what: String = what.iter().map(|(tone, text)| palette.paint(*tone, text)).collect();
-    format!("  {when:>9}  {}  {what}", palette.paint(Tone::Quiet, &format!("{kind:<8}")))
+/// Formats the line of an event: time, kind and content.
+pub(super) fn event(palette: Palette, when: &str, kind: &str, content: &[(Tone, String)]) -> String {
+    let content: String = content.iter().map(|(tone, text)| palette.paint(*tone, text)).collect();
+    format!("  {when:>9}  {}  {content}", palette.paint(Tone::Quiet, &format!("{kind:<8}")))
 }
 
-/// A changed answer: the name, from whom to whom.
-pub(super) fn change(name: &str, from: Answer, to: Answer, client: Option<Ipv4Addr>) -> Vec<(Tone, String)> {
+/// Formats a changed answer: the name, the clusters before and now, and the client.
+pub(super) fn answer_change(name: &str, from: Answer, to: Answer, client: Option<Ipv4Addr>) -> Vec<(Tone, String)> {
     let side = |answer: Answer| match answer {
-        Some(address) if cluster_of(answer) != address.to_string() => format!("{address} ({})", cluster_of(answer)),
-        _ => cluster_of(answer),
+        Some(address) if cluster_name(answer) != address.to_string() => format!("{address} ({})", cluster_name(answer)),
+        _ => cluster_name(answer),
     };
-    let whose = client.map(|c| format!("  for client {c}/24")).unwrap_or_default();
+    let client = client.map(|c| format!("  for client {c}/24")).unwrap_or_default();
     vec![
         (Tone::Strong, format!("{name:<17}  ")),
         (Tone::Quiet, side(from)),
         (Tone::Plain, " → ".to_owned()),
         (Tone::Good, side(to)),
-        (Tone::Quiet, whose),
+        (Tone::Quiet, client),
     ]
 }
 
-/// `213 ms`.
+/// Formats a time in milliseconds: `213 ms`.
 pub(super) fn millis(span: Duration) -> String {
     format!("{} ms", thousands(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
 }
 
-/// `12.3 s`: how long the demo has been running.
+/// Formats the time since the start of the demo: `12.3 s`.
 pub(super) fn clock(span: Duration) -> String {
     format!("{}.{} s", span.as_secs(), span.subsec_millis() / 100)
 }
@@ -130,28 +130,28 @@ pub(super) fn clock(span: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// A census of 10: so many for each cluster, in order.
-    fn census(counts: [usize; 3]) -> Shares {
+    /// Returns shares with this number of networks for each cluster.
+    fn share_counts(counts: [usize; 3]) -> Shares {
         let answers = CLUSTERS.iter().zip(counts).flat_map(|(c, n)| vec![Some(c.address); n]).collect();
         Shares::new(answers)
     }
 
     #[test]
-    fn shares_are_drawn_to_scale() {
-        let text = shares(Palette::PLAIN, &census([6, 3, 1]), None);
+    fn bars_are_proportional_to_shares() {
+        let text = shares(Palette::PLAIN, &share_counts([6, 3, 1]), None);
         let line = format!("    eu1  weight 60  {}{}   60.0 %\n", "█".repeat(18), " ".repeat(12));
         assert!(text.starts_with(&line), "{text}");
         assert!(text.lines().all(|l| l.chars().count() <= 98));
     }
 
     #[test]
-    fn shares_before_stand_beside_those_now() {
-        let text = shares(Palette::PLAIN, &census([0, 8, 2]), Some(&census([6, 3, 1])));
+    fn shares_before_are_shown_next_to_the_present_ones() {
+        let text = shares(Palette::PLAIN, &share_counts([0, 8, 2]), Some(&share_counts([6, 3, 1])));
         assert!(text.lines().next().unwrap().ends_with("  0.0 %  was  60.0 %"), "{text}");
     }
 
     #[test]
-    fn a_cluster_that_the_visitor_added_is_shown_by_its_address() {
+    fn added_cluster_is_shown_by_its_address() {
         let own = Ipv4Addr::new(127, 0, 9, 1);
         let now = Shares::new(vec![Some(own), Some(CLUSTERS[0].address)]);
         assert!(shares(Palette::PLAIN, &now, None).contains("127.0.9.1"));
@@ -159,17 +159,17 @@ mod tests {
     }
 
     #[test]
-    fn only_clients_that_could_have_stayed_count_as_moved_for_nothing() {
+    fn only_clients_of_other_clusters_count_as_unnecessary_moves() {
         let [eu1, us1, ap1] = CLUSTERS.map(|c| Some(c.address));
         let before = Shares::new(vec![eu1, us1, us1, ap1]);
         let after = Shares::new(vec![us1, us1, ap1, ap1]);
-        assert_eq!(before.moved_for_nothing(&after, CLUSTERS[0].address), (1, 3));
+        assert_eq!(before.unnecessary_moves(&after, CLUSTERS[0].address), (1, 3));
     }
 
     #[test]
-    fn lines_of_what_happened_line_up() {
-        let change = change("pay.demo.example", Some(CLUSTERS[0].address), None, None);
-        let line = moment(Palette::PLAIN, &millis(Duration::from_millis(1_213)), "answer", &change);
+    fn event_lines_are_aligned() {
+        let change = answer_change("pay.demo.example", Some(CLUSTERS[0].address), None, None);
+        let line = event(Palette::PLAIN, &millis(Duration::from_millis(1_213)), "answer", &change);
         assert_eq!(line, "   1,213 ms  answer    pay.demo.example   127.0.1.1 (eu1) → no address");
     }
 }

@@ -1,4 +1,4 @@
-//! What the demo plays on: a temporary folder with a real configuration, three gateways, and the real daemon on loopback.
+//! Everything that the demo runs: a temporary folder with a configuration, three gateways, and the daemon on loopback.
 
 use std::{
     fmt::Write as _,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use fairway_model::Name;
 use tempfile::TempDir;
 
@@ -38,35 +38,35 @@ pub(super) const CLUSTERS: [DemoCluster; 3] = [
     DemoCluster { name: "ap1", address: Ipv4Addr::new(127, 0, 3, 1), weight: 10 },
 ];
 
-/// Period and timeout of the demo's probes. Servers take 10 s and 4 s by default; nobody wants to watch that.
+/// Period and timeout of the probes. The defaults of 10 s and 4 s would be too slow to watch.
 pub(super) const PERIOD: Duration = Duration::from_millis(200);
 
-/// The name that is shared by weight.
+/// Returns the name of the weighted pool.
 pub(super) fn shop() -> Name {
     Name::from_text(b"shop.demo.example.", None).expect("a valid literal")
 }
 
-/// The name that fails over.
+/// Returns the name of the failover pool.
 pub(super) fn pay() -> Name {
     Name::from_text(b"pay.demo.example.", None).expect("a valid literal")
 }
 
-/// Name of the cluster with this address, or the address itself where the visitor has added one.
-pub(super) fn cluster_of(address: Option<Ipv4Addr>) -> String {
+/// Returns the name of the cluster with an address, or the address itself if the user has added the cluster.
+pub(super) fn cluster_name(address: Option<Ipv4Addr>) -> String {
     let Some(address) = address else { return "no address".to_owned() };
     let known = CLUSTERS.iter().find(|c| c.address == address);
     known.map_or_else(|| address.to_string(), |c| c.name.to_owned())
 }
 
-/// Everything that runs.
-pub(super) struct Stage {
+/// The running server and gateways.
+pub(super) struct Playground {
     /// The name server.
     pub(super) daemon: Daemon,
     /// The gateways, in the order of [`CLUSTERS`].
     pub(super) gateways: Vec<Gateway>,
-    /// Where DNS is answered.
+    /// Address for DNS.
     pub(super) dns: SocketAddr,
-    /// The server's HTTP listener.
+    /// Address of the HTTP listener.
     pub(super) http: SocketAddr,
     /// Ports of every gateway.
     pub(super) ports: Ports,
@@ -74,16 +74,16 @@ pub(super) struct Stage {
     pub(super) config: PathBuf,
     /// The server's data folder.
     pub(super) data_dir: PathBuf,
-    // Removed with all it holds when the stage goes.
+    /// Removed on drop, with everything in it.
     _folder: TempDir,
 }
 
-impl Stage {
-    /// Sets everything up; returns when the first query can be answered.
-    pub(super) async fn set(with_envoy: bool, port: Option<u16>) -> anyhow::Result<Self> {
+impl Playground {
+    /// Starts everything. Returns when the server answers queries.
+    pub(super) async fn start(with_envoy: bool, port: Option<u16>) -> anyhow::Result<Self> {
         let binary = with_envoy.then(envoy::binary).transpose()?;
         let folder = tempfile::Builder::new().prefix("fairway-demo-").tempdir();
-        let folder = folder.context("no temporary folder can be made; name another place in TMPDIR")?;
+        let folder = folder.context("cannot create a temporary folder; set TMPDIR to another folder")?;
         let ports = free_ports()?;
         let gateways = start_gateways(binary.as_deref(), folder.path(), ports).await?;
         let (dns, http) = (dns_address(port)?, http_address()?);
@@ -93,30 +93,29 @@ impl Stage {
         write(&config, &configuration(dns, http, &data_dir, ports.ready))?;
         let mut options = Options::new(Source::Path(config.clone()));
         options.signals = false;
-        options.workers = Some(1); // it shares the machine with the gateways and with the demo's own client
+        options.workers = Some(1); // the gateways and the client need the processor as well
         options.environment = Arc::new(|_| None);
-        let daemon = Daemon::start(options).await.context("the name server does not start")?;
+        let daemon = Daemon::start(options).await.context("cannot start the name server")?;
         Ok(Self { daemon, gateways, dns, http, ports, config, data_dir, _folder: folder })
     }
 
-    /// The gateway of a cluster.
+    /// Returns the gateway of a cluster.
     pub(super) fn gateway(&mut self, cluster: &str) -> Option<&mut Gateway> {
         self.gateways.iter_mut().find(|g| g.cluster == cluster)
     }
 
-    /// Ends everything in order: the server first, so that it sees no gateway die.
-    pub(super) async fn end(mut self) {
+    /// Stops everything, the server first: otherwise it would log that the gateways are down.
+    pub(super) async fn stop(mut self) {
         self.daemon.stop().await;
         for gateway in &mut self.gateways {
-            // A process that cannot be ended here is killed when its handle goes.
-            let _ = gateway.down().await;
+            // A process that cannot be stopped here is killed when its handle is dropped.
+            let _ = gateway.take_down().await;
         }
     }
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(path, text)
-        .with_context(|| format!("{}: cannot be written; name another place in TMPDIR", path.display()))
+    fs::write(path, text).with_context(|| format!("cannot write {}; set TMPDIR to another folder", path.display()))
 }
 
 async fn start_gateways(binary: Option<&Path>, folder: &Path, ports: Ports) -> anyhow::Result<Vec<Gateway>> {
@@ -124,35 +123,34 @@ async fn start_gateways(binary: Option<&Path>, folder: &Path, ports: Ports) -> a
     for cluster in CLUSTERS {
         gateways.push(match binary {
             Some(binary) => Gateway::envoy(binary, folder, cluster.name, cluster.address, ports)?,
-            None => Gateway::own(cluster.name, cluster.address, ports).await?,
+            None => Gateway::in_process(cluster.name, cluster.address, ports).await?,
         });
     }
     for gateway in &mut gateways {
-        gateway.ready().await?;
+        gateway.wait_until_ready().await?;
     }
     Ok(gateways)
 }
 
-/// Ports that are free on all three addresses: those of istio-ingressgateway, else what the system offers.
+/// Finds ports that are free on all three addresses: those of istio-ingressgateway, else any.
 fn free_ports() -> anyhow::Result<Ports> {
-    let pick = |wanted: u16| -> anyhow::Result<u16> {
-        let mut last = None;
-        for port in std::iter::once(wanted).chain([0; 50]) {
-            match bind_on_all(port) {
-                Ok(port) => return Ok(port),
-                Err(fault) => last = Some(fault),
+    let pick = |preferred: u16| -> anyhow::Result<u16> {
+        let mut result = bind_on_all(preferred);
+        for _ in 0..50 {
+            if result.is_ok() {
+                break;
             }
+            result = bind_on_all(0);
         }
-        let Some(fault) = last else { bail!("no port was tried") };
-        Err(fault).context(
-            "the gateways need loopback addresses 127.0.1.1, 127.0.2.1 and 127.0.3.1; where the system has only 127.0.0.1, \
-             add them first (macOS: `sudo ifconfig lo0 alias 127.0.1.1`, and so on)",
+        result.context(
+            "the gateways need the loopback addresses 127.0.1.1, 127.0.2.1 and 127.0.3.1; if the system has only 127.0.0.1, \
+             add them (macOS: `sudo ifconfig lo0 alias 127.0.1.1`, and so on)",
         )
     };
     Ok(Ports { data: pick(8080)?, ready: pick(15_021)?, stats: pick(15_090)?, admin: pick(15_000)? })
 }
 
-/// The port, or for 0 any, if it is free on the address of every gateway.
+/// Returns the port if it is free on the address of every gateway. Port 0 stands for any free port.
 fn bind_on_all(port: u16) -> io::Result<u16> {
     let first = TcpListener::bind((CLUSTERS[0].address, port))?;
     let port = first.local_addr()?.port();
@@ -162,7 +160,7 @@ fn bind_on_all(port: u16) -> io::Result<u16> {
     Ok(port)
 }
 
-/// Where to answer DNS: the port asked for, or 5353, or any that is free for both UDP and TCP.
+/// Returns an address for DNS that is free for UDP and TCP: with the given port, else 5353, else any.
 fn dns_address(port: Option<u16>) -> anyhow::Result<SocketAddr> {
     let free = |port: u16| -> io::Result<SocketAddr> {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
@@ -171,18 +169,18 @@ fn dns_address(port: Option<u16>) -> anyhow::Result<SocketAddr> {
         Ok(at)
     };
     if let Some(port) = port {
-        return free(port).with_context(|| format!("port {port} cannot be used; leave --port out to have one chosen"));
+        return free(port).with_context(|| format!("cannot use port {port}; without --port, a free one is chosen"));
     }
     let found = std::iter::once(5_353).chain([0; 50]).find_map(|port| free(port).ok());
-    found.context("no UDP and TCP port is free on 127.0.0.1; end what holds them")
+    found.context("no port of 127.0.0.1 is free for UDP and TCP; stop the processes that use them")
 }
 
 fn http_address() -> anyhow::Result<SocketAddr> {
     let free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|l| l.local_addr());
-    free(8_053).or_else(|_| free(0)).context("no TCP port is free on 127.0.0.1; end what holds them")
+    free(8_053).or_else(|_| free(0)).context("no TCP port of 127.0.0.1 is free; stop the processes that use them")
 }
 
-/// The configuration that the visitor is invited to edit.
+/// Returns the configuration, which the user is invited to edit.
 fn configuration(dns: SocketAddr, http: SocketAddr, data_dir: &Path, ready: u16) -> String {
     let mut clusters = String::new();
     let mut shares = String::new();
@@ -196,7 +194,7 @@ fn configuration(dns: SocketAddr, http: SocketAddr, data_dir: &Path, ready: u16)
     let data_dir = data_dir.display();
     let millis = PERIOD.as_millis();
     format!(
-        "# The configuration of `fairway demo`. Edit and save it: the server reads it again by itself.
+        "# The configuration of `fairway demo`. Edit and save it: the server reloads it.
 version: 1
 listen: {{ dns: [\"{dns}\"], http: \"{http}\" }}
 dataDir: \"{data_dir}\"
@@ -206,19 +204,19 @@ zones:
 
 clusters:
 {clusters}
-# Far quicker than the defaults (period 10s, timeout 4s, rise 3, fall 3), so that there is something to see.
+# Much faster than the defaults (period 10s, timeout 4s, rise 3, fall 3), so that there is something to see.
 monitors:
   - {{ name: gateway, type: http, port: {ready}, path: /healthz/ready, period: {millis}ms, timeout: {millis}ms, rise: 2, fall: 2 }}
 
 pools:
-  # Clients are shared by weight; each client network keeps its cluster while that is up.
+  # Clients are distributed by weight. Each client network keeps its cluster while that is up.
   - name: shop
     policy: weighted
     ttl: 5s
     monitor: gateway
     members:
 {shares}
-  # Everybody gets the first that is up.
+  # All clients get the first cluster that is up.
   - name: pay
     policy: failover
     ttl: 5s
@@ -232,7 +230,7 @@ names:
     )
 }
 
-/// The zone: static names beside the steered ones.
+/// Zone file with static names.
 const ZONE: &str = "\
 ; The zone of `fairway demo`. Steered names are not here: their addresses come from the pools.
 $ORIGIN demo.example.
@@ -243,7 +241,7 @@ $TTL 300
 ns1   A    127.0.0.1
 www   A    192.0.2.80
       AAAA 2001:db8::80
-; TXT at a steered name: its addresses are steered, all else is the file's.
+; At a steered name only the addresses are steered. Other types come from this file.
 shop  TXT  \"steered by weight: 60, 30, 10\"
 ";
 
@@ -252,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_configuration_of_the_demo_has_no_fault() {
+    fn configuration_loads_without_warnings() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("fairway.yaml");
         let (dns, http) = ("127.0.0.1:5353".parse().unwrap(), "127.0.0.1:8053".parse().unwrap());
@@ -265,9 +263,9 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_known_by_their_address() {
-        assert_eq!(cluster_of(Some(Ipv4Addr::new(127, 0, 2, 1))), "us1");
-        assert_eq!(cluster_of(Some(Ipv4Addr::new(192, 0, 2, 9))), "192.0.2.9");
-        assert_eq!(cluster_of(None), "no address");
+    fn cluster_name_is_found_by_address() {
+        assert_eq!(cluster_name(Some(Ipv4Addr::new(127, 0, 2, 1))), "us1");
+        assert_eq!(cluster_name(Some(Ipv4Addr::new(192, 0, 2, 9))), "192.0.2.9");
+        assert_eq!(cluster_name(None), "no address");
     }
 }

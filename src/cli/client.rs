@@ -1,4 +1,4 @@
-//! Finds the running server that a command means, and what is shown to it.
+//! Finds the running server that a command calls, and the credentials for it.
 
 use std::{
     fs,
@@ -12,44 +12,44 @@ use fairway_model::Secret;
 use super::{server_args::ServerArgs, variable};
 use fairway_api_types::client::{Client, Reach, Remote};
 
-/// A client of the server that flags and environment mean. FAIRWAY_URL counts only where no flag is given.
-pub(super) fn asked(args: &ServerArgs) -> anyhow::Result<Client> {
-    let by_folder = args.data_dir.is_some();
-    let url = args.server.clone().or_else(|| variable("FAIRWAY_URL").filter(|_| !by_folder));
+/// Returns a client of the server that flags and environment name. FAIRWAY_URL counts only if no flag names a server.
+pub(super) fn client(args: &ServerArgs) -> anyhow::Result<Client> {
+    let has_folder = args.data_dir.is_some();
+    let url = args.server.clone().or_else(|| variable("FAIRWAY_URL").filter(|_| !has_folder));
     let reach = match url {
         Some(url) => Reach::Remote(Box::new(remote(&url, args)?)),
         None if args.token_file.is_some() || args.cacert.is_some() || args.cert.is_some() => {
-            bail!("tokens and certificates are shown to a server that is reached by a URL; give --server")
+            bail!("tokens and certificates are sent only to a server that is called by its URL; add --server")
         }
         None => Reach::of_data_dir(&data_dir(args.data_dir.clone())?),
     };
     Ok(Client::new(reach))
 }
 
-/// The data folder that is meant, by the rules of `serve`.
+/// Returns the data folder, found by the rules of `serve`.
 pub(super) fn data_dir(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     match given {
         Some(folder) => Ok(folder),
         None => fairway_config::data_dir(&variable)
-            .context("no data folder is known; name it with --data-dir, or give --server"),
+            .context("cannot find the data folder of the server; add --data-dir or --server"),
     }
 }
 
-/// The server of a URL, and the credentials that it gets.
+/// Returns the server of a URL with its credentials.
 fn remote(text: &str, args: &ServerArgs) -> anyhow::Result<Remote> {
     let url = server_url(text)?;
     let token = token(args.token_file.as_deref())?;
     if token.is_some() && !url.is_https() && !url.is_loopback() {
-        bail!("{url}: a token is not sent in clear to another machine; write https://");
+        bail!("{url}: a token is not sent to another machine without TLS; write https://");
     }
     if !url.is_https() && (args.cacert.is_some() || args.cert.is_some()) {
-        bail!("{url}: certificates are for TLS; write https://");
+        bail!("{url}: certificates need TLS; write https://");
     }
     let tls = if url.is_https() { tls(args)? } else { Tls::default() };
     Ok(Remote { url, tls, token })
 }
 
-/// The URL of a server; without scheme it is plain HTTP.
+/// Parses the URL of a server. Without a scheme it is plain HTTP.
 fn server_url(text: &str) -> anyhow::Result<Url> {
     let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse_base(&whole).map_err(|error| anyhow!("server URL: {error}; {}", error.hint()))?;
@@ -59,31 +59,33 @@ fn server_url(text: &str) -> anyhow::Result<Url> {
     Ok(url)
 }
 
-/// The token of the file, else that of the environment.
+/// Returns the token of the file, else that of the environment.
 fn token(file: Option<&Path>) -> anyhow::Result<Option<Secret>> {
     let text = match file {
-        Some(path) => Some(text(path)?),
+        Some(path) => Some(read(path)?),
         None => variable("FAIRWAY_TOKEN"),
     };
     let Some(text) = text else { return Ok(None) };
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
-        let place = file.map_or_else(|| "FAIRWAY_TOKEN".to_owned(), |path| path.display().to_string());
-        bail!("{place}: it is no token; give one line, as `fairway token create` makes it");
+        // The text itself is not shown: it may be a secret.
+        let source = file.map_or_else(|| "FAIRWAY_TOKEN".to_owned(), |path| path.display().to_string());
+        bail!("{source}: not a token; give one line, as `fairway token create` prints it");
     }
     Ok(Some(Secret::new(token)))
 }
 
 fn tls(args: &ServerArgs) -> anyhow::Result<Tls> {
-    let read = |path: &Option<PathBuf>| path.as_deref().map(|path| text(path).map(Secret::new)).transpose();
-    let (ca, cert, key) = (read(&args.cacert)?, read(&args.cert)?, read(&args.key)?);
-    let tls = Tls { ca, identity: cert.zip(key) };
-    tls.config().context("cannot set up TLS; see --cacert, --cert and --key")?;
+    let secret = |path: &Option<PathBuf>| path.as_deref().map(|path| read(path).map(Secret::new)).transpose();
+    let ca = secret(&args.cacert)?;
+    let identity = secret(&args.cert)?.zip(secret(&args.key)?);
+    let tls = Tls { ca, identity };
+    tls.config().context("cannot set up TLS; check --cacert, --cert and --key")?;
     Ok(tls)
 }
 
-fn text(path: &Path) -> anyhow::Result<String> {
-    fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+fn read(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]
@@ -103,24 +105,24 @@ mod tests {
             assert_eq!(server_url(text).unwrap().to_string(), url, "{text}");
         }
         for text in ["http://a/b", "http://", "ftp://a", "https://a:b@c", "https://a:99999", "https://a?b"] {
-            assert!(server_url(text).is_err(), "{text}");
+            assert!(server_url(text).is_err(), "{text} must be rejected");
         }
     }
 
     #[test]
-    fn a_token_goes_over_tls_or_stays_on_this_machine() {
+    fn token_is_sent_over_tls_or_loopback_only() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         fs::write(&file, "fairway_00\n").unwrap();
         let args = ServerArgs { token_file: Some(file.clone()), ..ServerArgs::default() };
-        let shown = |url: &str| remote(url, &args).map(|to| to.token.unwrap().expose().to_owned());
-        assert_eq!(shown("http://127.0.0.1:8053").unwrap(), "fairway_00");
-        let fault = shown("http://192.0.2.1:8053").unwrap_err().to_string();
-        assert!(fault.contains("in clear") && !fault.contains("fairway_00"), "{fault}");
+        let sent = |url: &str| remote(url, &args).map(|remote| remote.token.unwrap().expose().to_owned());
+        assert_eq!(sent("http://127.0.0.1:8053").unwrap(), "fairway_00");
+        let error = sent("http://192.0.2.1:8053").unwrap_err().to_string();
+        assert!(error.contains("without TLS") && !error.contains("fairway_00"), "{error}");
         fs::write(&file, "two words").unwrap();
-        let fault = shown("http://127.0.0.1:8053").unwrap_err().to_string();
-        assert!(fault.contains("no token") && !fault.contains("two words"), "{fault}");
-        let fault = asked(&args).unwrap_err().to_string();
-        assert!(fault.contains("--server"), "{fault}");
+        let error = sent("http://127.0.0.1:8053").unwrap_err().to_string();
+        assert!(error.contains("not a token") && !error.contains("two words"), "{error}");
+        let error = client(&args).err().unwrap().to_string();
+        assert!(error.contains("--server"), "{error}");
     }
 }
