@@ -1,4 +1,5 @@
-//! Which TTL pools with bounds answer with: a part of what is measured, for one snapshot's pools.
+//! Adaptive TTLs: the part of the runtime state that selects between the declared, the long and the short TTL of a
+//! pool.
 
 use std::sync::Arc;
 
@@ -9,17 +10,19 @@ use crate::{
     snapshot::{Snapshot, Steered},
 };
 
-/// Paces by the place of the pool; where everybody goes by the declared TTL there is none.
+/// TTL state of each pool, by its index. `None` if every pool answers with its declared TTL.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AdaptiveTtls {
     by_pool: Option<Arc<[AdaptiveTtl]>>,
-    /// What they add to the id of runtime state.
+    /// Part of the TTL states in the id of the runtime state.
     pub(crate) id: u64,
 }
 
 impl RuntimeState {
-    /// The same runtime state with every pool at the pace that `adaptive_ttl` says of its place in [`Snapshot::pool_infos`]. It is
-    /// asked of pools that declare bounds; all others keep their TTL.
+    /// Returns the runtime state with the TTL states that `adaptive_ttl` returns for the index of a pool in
+    /// [`Snapshot::pool_infos`].
+    ///
+    /// It is called for pools with TTL bounds. All others keep their declared TTL.
     pub fn with_adaptive_ttls(&self, snapshot: &Snapshot, mut adaptive_ttl: impl FnMut(usize) -> AdaptiveTtl) -> Self {
         let infos = snapshot.pool_infos().iter().enumerate();
         let adaptive_ttls: Arc<[AdaptiveTtl]> =
@@ -36,7 +39,7 @@ impl RuntimeState {
         next
     }
 
-    /// The pace of a pool, by its place.
+    /// Returns the TTL state of a pool, by its index.
     pub fn adaptive_ttl(&self, pool: usize) -> AdaptiveTtl {
         self.adaptive_ttls
             .by_pool
@@ -47,7 +50,7 @@ impl RuntimeState {
 }
 
 impl Snapshot {
-    /// The record sets of a steered name at the pace of its pool.
+    /// Returns the record sets of a steered name with the TTL of its pool's state.
     #[inline(never)]
     pub(crate) fn is_adaptive(&self, number: u32, runtime: &RuntimeState) -> &Steered {
         let base = &self.steered[number as usize];
@@ -58,7 +61,7 @@ impl Snapshot {
     }
 }
 
-/// Where the sets of a pace stand beside the declared ones: see `Pools::steered`.
+/// Offset of the record sets with this TTL from those with the declared one: see `Pools::steered`.
 const fn column(adaptive_ttl: AdaptiveTtl) -> usize {
     match adaptive_ttl {
         AdaptiveTtl::Declared => 0,

@@ -1,6 +1,6 @@
-//! A list whose versions share their parts: copying it costs one pointer per 64 items, and a change copies one part.
+//! A list whose versions share memory: a copy costs one pointer per 64 items, and a change copies one part.
 //!
-//! Why not a library: `rpds` 1.2 was measured against it with divan, 1,000,000 items of 8 bytes, two cores, medians:
+//! We measured `rpds` 1.2 against it with divan (1,000,000 items of 8 bytes, two cores, medians):
 //!
 //! | | this list | `rpds::VectorSync` |
 //! |---|---|---|
@@ -10,11 +10,12 @@
 //! | item by its index | 7 ns | 233 ns |
 //! | memory | 8.5 MB | 25.5 MB |
 //!
-//! Answers read items by index, and a reload compares versions: both would be worse than the bounds of bench/README.md.
+//! Answers read items by index, and a reload compares versions. With the library, both would exceed the bounds of
+//! bench/README.md.
 
 use std::{ops::Index, slice, sync::Arc};
 
-/// A list in parts of 64 items, all of them full but the last. Written as a whole, then read only.
+/// A read-only list in parts of 64 items. All parts but the last are full.
 #[derive(Clone, Debug)]
 pub struct Chunks<T> {
     parts: Box<[Arc<[T]>]>,
@@ -22,24 +23,24 @@ pub struct Chunks<T> {
 }
 
 impl<T> Chunks<T> {
-    /// How many items there are.
+    /// Returns the number of items.
     #[inline]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there is none.
+    /// True if there are no items.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The item at a place, if there is one.
+    /// Returns the item at an index, or `None` past the end.
     #[inline]
     pub fn get(&self, place: usize) -> Option<&T> {
         self.parts.get(place / PART)?.get(place % PART)
     }
 
-    /// The places of what may differ from another list: all that both do not share.
+    /// Returns the indices of the items in parts that the other list does not share. Only these items can differ.
     pub fn unshared<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = usize> + 'a {
         let is_shared =
             |(part, own): &(usize, &Arc<[T]>)| other.parts.get(*part).is_some_and(|it| Arc::ptr_eq(it, own));
@@ -47,7 +48,7 @@ impl<T> Chunks<T> {
         parts.flat_map(|(part, items)| (0..items.len()).map(move |place| part * PART + place))
     }
 
-    /// All items, by their place.
+    /// Returns an iterator over the items, in order.
     pub fn iter(&self) -> ChunksIter<'_, T> {
         ChunksIter { parts: self.parts.iter(), part: [].iter(), left: self.length }
     }
@@ -85,7 +86,7 @@ impl<T> FromIterator<T> for Chunks<T> {
     }
 }
 
-/// The items of [`Chunks`], in order.
+/// Iterator over the items of [`Chunks`].
 #[derive(Debug)]
 pub struct ChunksIter<'a, T> {
     parts: slice::Iter<'a, Arc<[T]>>,
@@ -118,11 +119,11 @@ impl<'a, T> Iterator for ChunksIter<'a, T> {
 
 impl<T> ExactSizeIterator for ChunksIter<'_, T> {}
 
-/// [`Chunks`] being written: new ones, or other ones that share with those before what is not changed.
+/// Builder of [`Chunks`]: of a new list, or of one that shares unchanged parts with a previous list.
 #[derive(Debug)]
 pub(crate) struct ChunkWriter<T> {
     full: Vec<Arc<[T]>>,
-    /// What does not fill a part.
+    /// Items that do not fill a part yet.
     last: Vec<T>,
 }
 
@@ -154,14 +155,14 @@ impl<T> ChunkWriter<T> {
 }
 
 impl<T: Clone> ChunkWriter<T> {
-    /// Goes on where others ended.
+    /// Returns a builder that continues a previous list.
     pub(crate) fn after(before: &Chunks<T>) -> Self {
         let mut full = before.parts.to_vec();
         let last = if before.length.is_multiple_of(PART) { None } else { full.pop() };
         Self { full, last: last.map_or_else(Vec::new, |last| last.to_vec()) }
     }
 
-    /// An item to be changed; its part is copied where others share it.
+    /// Returns an item to change. Copies its part if another list shares it.
     pub(crate) fn change(&mut self, place: usize) -> &mut T {
         match self.full.get_mut(place / PART) {
             Some(part) => &mut Arc::make_mut(part)[place % PART],
@@ -169,7 +170,7 @@ impl<T: Clone> ChunkWriter<T> {
         }
     }
 
-    /// Takes an item out; the last one takes its place.
+    /// Removes an item. The last item takes its index.
     pub(crate) fn swap_remove(&mut self, place: usize) {
         if self.last.is_empty() {
             self.last.extend(self.full.pop().iter().flat_map(|part| part.iter().cloned()));
@@ -193,7 +194,7 @@ impl<T> Index<usize> for ChunkWriter<T> {
     }
 }
 
-/// Items of a part: a change copies so many, a copy of the list so many times less.
+/// Items of a part. A change copies 64 items; a copy of the list copies one pointer per 64 items.
 const PART: usize = 64;
 
 #[cfg(test)]

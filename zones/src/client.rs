@@ -1,53 +1,52 @@
-//! Who asks, over what, and the two things that come from outside a decision: the time and the draw.
+//! The client of a query, and the inputs of a decision that come from outside: time and draw.
 
 use std::net::IpAddr;
 
-/// How a query came.
+/// Transport of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
-    /// One datagram each way; answers are bounded by EDNS and by 1232 octets.
+    /// One datagram each way. Responses are bounded by EDNS and by 1,232 octets.
     Udp,
-    /// A stream; answers are bounded by 65535 octets.
+    /// A stream. Responses are bounded by 65,535 octets.
     Tcp,
 }
 
-/// Who asks.
+/// Sender of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client {
-    /// Source address; IPv4-mapped IPv6 addresses are given as IPv4.
+    /// Source address. IPv4-mapped IPv6 addresses are stored as IPv4.
     pub address: IpAddr,
-    /// Source port; 0 is never answered.
+    /// Source port. Queries from port 0 are never answered.
     pub port: u16,
-    /// How the query came.
+    /// Transport of the query.
     pub transport: Transport,
 }
 
 impl Client {
-    /// A client at this address and port, an IPv4-mapped address taken as IPv4.
+    /// Returns the client at this address and port. An IPv4-mapped address becomes IPv4.
     #[inline]
     pub fn new(address: IpAddr, port: u16, transport: Transport) -> Self {
         Self { address: address.to_canonical(), port, transport }
     }
 }
 
-/// A message as a transport received it, and all else of the query that an answer depends on.
+/// A message as a transport received it, with everything else of the query that an answer depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Sender of the message.
     pub client: &'a Client,
     /// The message as received, without TCP's length field.
     pub packet: &'a [u8],
-    /// Time of the sample that query logs take; no answer depends on it.
+    /// Time written into samples for the query log. No answer depends on it.
     pub now: Now,
-    /// The draw for pools with `spread: query`.
+    /// Draw for pools with `spread: query`.
     pub draw: Draw,
 }
 
-/// Seconds since 1970, coarse: read once a batch, not once a query.
+/// Seconds since 1970, read once per batch of queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now(pub u64);
 
-/// A number for pools that draw per query (`spread: query`); nothing else reads it. It is mixed before it is used: that no two queries
-/// have the same is enough.
+/// A number that only pools with `spread: query` read. It is mixed before use, so consecutive numbers are good enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Draw(pub u64);

@@ -1,15 +1,16 @@
-//! The names that exist, each in one piece of memory with its record sets: what a query reads of a name lies together.
+//! Names with their record sets, each in one piece of memory, so that a query reads few cache lines.
 //!
 //! ```text
-//! entry   head (16), name in lower case, sets
-//! head    octets of the name (1), flags (1), zone (2), count of sets (2), 0 (2), steered (4), link (4)
-//! set     type (2), count of records (2), octets of the records (2), words of the rest (2), records, rest
-//! rest    count of patches (2), of extras (2), octets of the alias (2), 0 (2), first extra (4), target (4),
-//!         hash of the alias (8), answer (4), 0 (4), patches (2 each), alias
+//! entry    head (16), name in lower case, sets
+//! head     octets of the name (1), flags (1), zone (2), number of sets (2), 0 (2), steered (4), link (4)
+//! set      type (2), number of records (2), octets of the records (2), words of the details (2), records, details
+//! details  number of patches (2), of extras (2), octets of the alias (2), 0 (2), first extra (4), target (4),
+//!          hash of the alias (8), answer (4), 0 (4), patches (2 each), alias
 //! ```
-//! A word is eight octets. Each part begins at a whole word, and an entry or a set goes by the word it begins at: its *number*.
-//! Records stand as they go on the wire, owned by a pointer to the question's name (0xc00c). Integers but those in records are
-//! little-endian.
+//! A word is eight octets. Each part begins at a word boundary. The *number* of an entry or set is the index of its
+//! first word.
+//! Records have wire form, and their owner is a pointer to the name of the question (0xc00c). Integers outside of
+//! records are little-endian.
 
 mod whole;
 mod writer;
@@ -21,10 +22,10 @@ use crate::wire::same_name;
 pub(crate) use whole::{AnswerDraft, AnswerPlace, WholeAnswer};
 pub(crate) use writer::{EntryWriter, Head};
 
-/// Bit of the number of a node of the upper layer.
+/// Bit in the number of a node of the upper layer.
 pub(crate) const UPPER: u32 = 1 << 31;
 
-/// All entries, and the record sets that belong to none: negative answers and what pools answer.
+/// All entries, and the record sets without a name: negative answers and the answers of pools.
 #[derive(Debug)]
 pub(crate) struct Entries {
     pub(crate) octets: Box<[u8]>,
@@ -42,14 +43,14 @@ impl Entries {
     }
 }
 
-/// Octets behind the head that lie in the next cache line, wherever the entry begins.
+/// Offset behind the head that lies in the second cache line, wherever the entry begins.
 const SECOND_LINE: usize = 47;
 
-/// A name that exists: in a zone's text, steered, or as the parent of one that does (an empty non-terminal).
+/// A name that exists: in a zone file, steered, or as an empty non-terminal above another name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node<'a> {
     head: [u64; 2],
-    /// From the name on.
+    /// Memory from the name on.
     rest: &'a [u8],
 }
 
@@ -60,7 +61,7 @@ impl<'a> Node<'a> {
     pub(crate) const CUT: u8 = 2;
     /// Has a DNAME, which hides everything below.
     pub(crate) const DNAME: u8 = 4;
-    /// Nothing hides it, and it is no delegation: it is answered from itself.
+    /// Has authority: neither hidden by a delegation or DNAME, nor a delegation.
     pub(crate) const OPEN: u8 = 8;
     /// Has a CNAME.
     pub(crate) const ALIAS: u8 = 16;
@@ -92,19 +93,20 @@ impl<'a> Node<'a> {
         (self.head[0] >> 32) as u16
     }
 
-    /// Index of what steers it plus one; 0 for a static name.
+    /// Returns the index of its [`Steered`](crate::snapshot::Steered) plus one, or 0 for a static name.
     #[inline]
     pub(crate) fn steered(self) -> u32 {
         self.head[1] as u32
     }
 
-    /// Number of the child `*` of an open node.
+    /// Returns the number of the child `*` of an open node.
     #[inline]
     pub(crate) fn wildcard(self) -> Option<u32> {
         self.link().filter(|_| self.is(Self::OPEN))
     }
 
-    /// Number of the topmost cut or DNAME above a node that is not open; none for a cut that nothing hides.
+    /// Returns the number of the topmost delegation or DNAME above a node that is not open. `None` for a delegation
+    /// that nothing hides.
     #[inline]
     pub(crate) fn occluder(self) -> Option<u32> {
         self.link().filter(|_| !self.is(Self::OPEN))
@@ -115,7 +117,7 @@ impl<'a> Node<'a> {
         ((self.head[1] >> 32) as u32).checked_sub(1)
     }
 
-    /// The name, in lower case.
+    /// Returns the name, in lower case.
     #[inline]
     pub(crate) fn name(self) -> &'a [u8] {
         &self.rest[..self.name_len()]
@@ -126,19 +128,19 @@ impl<'a> Node<'a> {
         usize::from(self.head[0] as u8)
     }
 
-    /// Whether this is the name, in any case.
+    /// True if this is the name. The case of letters is ignored.
     #[inline]
     pub(crate) fn is_called(self, name: &[u8]) -> bool {
         self.name_len() == name.len() && same_name(name, self.rest.as_chunks().0)
     }
 
-    /// Has what a query reads of it brought from memory: its first two cache lines.
+    /// Loads the first two cache lines, which a query reads.
     #[inline]
     pub(crate) fn touch(self) {
         std::hint::black_box((self.steered(), self.rest.get(SECOND_LINE)));
     }
 
-    /// Its record sets.
+    /// Returns the record sets.
     pub(crate) fn sets(self) -> impl Iterator<Item = RrSet<'a>> {
         let mut rest = &self.rest[whole_words(self.name_len())..];
         (0..self.set_count()).map(move |_| {
@@ -148,13 +150,13 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// The sets as they lie.
+    /// Returns the memory of the record sets.
     fn set_octets(self) -> &'a [u8] {
         let length = self.sets().map(|set| WORD + set.length()).sum();
         &self.rest[whole_words(self.name_len())..][..length]
     }
 
-    /// The record set of this type.
+    /// Returns the record set of a type.
     #[inline]
     pub(crate) fn set(self, rtype: Rtype) -> Option<RrSet<'a>> {
         let mut rest = &self.rest[whole_words(self.name_len())..];
@@ -169,11 +171,11 @@ impl<'a> Node<'a> {
     }
 }
 
-/// A set of records of one name and type.
+/// Records of one name and type (RRset).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RrSet<'a> {
     head: u64,
-    /// From the records on.
+    /// Memory from the records on.
     octets: &'a [u8],
 }
 
@@ -194,25 +196,25 @@ impl<'a> RrSet<'a> {
         Rtype(self.head as u16)
     }
 
-    /// How many records.
+    /// Returns the number of records.
     #[inline]
     pub(crate) fn count(self) -> u16 {
         (self.head >> 16) as u16
     }
 
-    /// The records in wire form.
+    /// Returns the records in wire form.
     #[inline(always)]
     pub(crate) fn records(self) -> &'a [u8] {
         &self.octets[..usize::from((self.head >> 32) as u16)]
     }
 
-    /// Whether copying the records is all it needs.
+    /// True if the records can be copied to a response as they are.
     #[inline]
     pub(crate) fn is_verbatim(self) -> bool {
         self.head >> 48 == 0
     }
 
-    /// Octets behind the head.
+    /// Returns the number of octets behind the head.
     fn length(self) -> usize {
         self.details_at() + (self.head >> 48) as usize * WORD
     }
@@ -221,13 +223,13 @@ impl<'a> RrSet<'a> {
         whole_words(usize::from((self.head >> 32) as u16))
     }
 
-    /// Of its first record; all have the same (RFC 2181 section 5.2).
+    /// Returns the TTL of the first record. All records of a set have the same (RFC 2181 section 5.2).
     pub(crate) fn ttl(self) -> u32 {
         let ttl = self.records().get(6..10).and_then(<[u8]>::first_chunk);
         ttl.map_or(0, |ttl| u32::from_be_bytes(*ttl))
     }
 
-    /// What copying is not enough for.
+    /// Returns the details of a set that is not copied as it is.
     #[inline]
     pub(crate) fn details(self) -> Option<SetDetails<'a>> {
         if self.is_verbatim() {
@@ -246,7 +248,7 @@ impl<'a> RrSet<'a> {
     }
 }
 
-/// What a set needs beyond copying.
+/// Changes and additions that a copy of the records needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetDetails<'a> {
     counts: u64,
@@ -258,19 +260,19 @@ pub(crate) struct SetDetails<'a> {
 }
 
 impl<'a> SetDetails<'a> {
-    /// Hash of the name that an alias leads to; 0 for a set that is none.
+    /// Returns the hash of the alias's target, or 0 for a set that is no alias.
     #[inline]
     pub(crate) fn alias_hash(self) -> u64 {
         self.alias_hash
     }
 
-    /// Number of the first whole answer that was made of the set: see [`WholeAnswer`].
+    /// Returns the number of the first [`WholeAnswer`] made of the set.
     #[inline]
     pub(crate) fn answer(self) -> Option<u32> {
         self.answer.checked_sub(1)
     }
 
-    /// Places in the records where a pointer to the zone's apex is due.
+    /// Returns the offsets in the records where a pointer to the zone's apex is due.
     #[inline]
     pub(crate) fn patches(self) -> impl Iterator<Item = usize> {
         let patches = &self.behind[..self.patch_octets()];
@@ -282,20 +284,20 @@ impl<'a> SetDetails<'a> {
         usize::from(self.counts as u16) * 2
     }
 
-    /// Which extras belong to it.
+    /// Returns the indices of the extras of the set.
     #[inline]
     pub(crate) fn extras(self) -> std::ops::Range<usize> {
         let first = self.first_extra as usize;
         first..first + usize::from((self.counts >> 16) as u16)
     }
 
-    /// Number of the node that an alias leads to, where it is an open one of ours; nothing is to be looked up then.
+    /// Returns the number of the alias's target, if it is a known open node. It needs no lookup then.
     #[inline]
     pub(crate) fn target(self) -> Option<u32> {
         self.target.checked_sub(1)
     }
 
-    /// Where a CNAME or DNAME leads.
+    /// Returns the target of a CNAME or DNAME.
     #[inline]
     pub(crate) fn alias(self) -> Option<Alias<'a>> {
         let length = usize::from((self.counts >> 32) as u16);
@@ -307,36 +309,36 @@ impl<'a> SetDetails<'a> {
 /// The target of a CNAME or DNAME.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alias<'a> {
-    /// Its hash, so that following a CNAME hashes nothing.
+    /// Hash of the target, so that following a CNAME hashes nothing.
     pub(crate) hash: u64,
-    /// As written.
+    /// Name in wire form, case as written.
     pub(crate) name: &'a [u8],
 }
 
-/// Addresses of a name that a record set speaks of: glue of a delegation, targets of SRV and SVCB.
+/// Addresses for the additional section: glue of a delegation, or targets of SRV and SVCB.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extra {
-    /// Where the name stands in the records of the set it belongs to; [`Extra::OWNER`] for the set's own owner.
+    /// Offset of the name in the records of its set, or [`Extra::OWNER`].
     pub(crate) at: u32,
     /// Number of the address set.
     pub(crate) set: u32,
-    /// Glue that the delegation does not work without (RFC 9471): if it does not fit, the answer is truncated.
+    /// True for glue that the delegation needs (RFC 9471). If it does not fit, the response is truncated.
     pub(crate) required: bool,
 }
 
 impl Extra {
-    /// The addresses belong to the owner itself.
+    /// Offset that stands for the owner of the set.
     pub(crate) const OWNER: u32 = u32::MAX;
 }
 
-/// Octets of a word, and of the head of a set.
+/// Octets of a word, which is also the size of a set's head.
 const WORD: usize = 8;
-/// Octets of the head of an entry.
+/// Octets of an entry's head.
 const NODE_HEAD: usize = 16;
-/// Octets of a rest but for its patches and its alias.
+/// Octets of the details without patches and alias.
 const DETAILS_HEAD: usize = 32;
 
-/// So many octets, and what fills the last word of them.
+/// Rounds octets up to whole words.
 #[inline]
 const fn whole_words(octets: usize) -> usize {
     octets.next_multiple_of(WORD)

@@ -1,4 +1,4 @@
-//! Why this answer: the very code that answers, listened to, and its response read back.
+//! Explains an answer: runs the code that answers queries with a trace, and decodes its response.
 
 mod decode;
 
@@ -18,12 +18,12 @@ use crate::{
     tally::Tally,
 };
 
-/// Watches an answer being made. The one for `()` compiles to nothing.
+/// Observer of an answer. The implementation for `()` compiles to nothing.
 pub(crate) trait Trace: steer::Trace {
-    /// Whether it hears anything at all.
+    /// True if it observes anything. Then the slow path answers.
     const LISTENS: bool = true;
 
-    /// A name of the chain was looked up.
+    /// Called after the lookup of each name of the chain.
     fn located(&mut self, snapshot: &Snapshot, name: &[u8], found: Found);
 }
 
@@ -34,83 +34,83 @@ impl Trace for () {
     fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
 }
 
-/// One answer, with every step that led to it.
+/// An answer with every step that led to it.
 #[derive(Clone, Debug)]
 pub struct Explained {
-    /// The snapshot and the runtime state that it was answered from.
+    /// Ids of the snapshot and the runtime state.
     pub ids: StateIds,
-    /// The name asked for.
+    /// Name of the question.
     pub name: Name,
-    /// The type asked for.
+    /// Type of the question.
     pub rtype: Rtype,
-    /// The network of the client that was played; none for a client that says nothing of itself.
+    /// Client network of the query, or `None` for a query without one.
     pub client: Option<Network>,
-    /// The names looked at, in order: the one asked for, then those that aliases led to.
+    /// Names that were looked up: that of the question, then those of CNAME and DNAME targets.
     pub steps: Vec<ExplainedStep>,
     /// Mnemonic of the response code.
     pub rcode: &'static str,
-    /// Whether the answer has authority (AA).
+    /// True if the AA flag is set.
     pub authoritative: bool,
     /// Answer section.
     pub answer: Vec<ExplainedRecord>,
     /// Authority section.
     pub authority: Vec<ExplainedRecord>,
-    /// Additional section, without OPT.
+    /// Additional section without OPT.
     pub additional: Vec<ExplainedRecord>,
-    /// How many bits of the client's address the answer depends on, as the response says (RFC 7871); none without a client.
+    /// Scope of the client subnet in the response (RFC 7871). `None` without a client network.
     pub scope: Option<u8>,
-    /// Where the TTL of the answer comes from.
+    /// Origin of the TTL.
     pub ttl_reason: String,
 }
 
-/// What an answer was made from. Equal ids of snapshot and runtime state give equal answers on every server.
+/// Ids of the state behind an answer. Equal ids of snapshot and runtime state give equal answers on every server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateIds {
-    /// The id of the snapshot.
+    /// Id of the snapshot.
     pub snapshot: u64,
-    /// The id of the runtime state.
+    /// Id of the runtime state.
     pub runtime: u64,
-    /// Which decision of balancing the runtime state holds; none where nothing was balanced.
+    /// Epoch of the shares from balancing, or `None` without shares.
     pub epoch: Option<u64>,
 }
 
 impl StateIds {
-    /// Those of a serving state.
+    /// Returns the ids of a serving state.
     pub fn of(serving: &ServingState) -> Self {
         let epoch = serving.runtime.shares().map(|shares| shares.epoch);
         Self { snapshot: serving.snapshot.id(), runtime: serving.runtime.id(), epoch }
     }
 }
 
-/// One name on the way to an answer.
+/// One name of the chain.
 #[derive(Clone, Debug)]
 pub struct ExplainedStep {
-    /// The name.
+    /// Name that was looked up.
     pub name: Name,
-    /// The zone it was looked for in; none outside of all zones.
+    /// Zone of the name, or `None` outside of all zones.
     pub zone: Option<Name>,
-    /// What stands at the name.
+    /// Result of the lookup.
     pub node: NodeKind,
-    /// How its pool chose, for a steered name.
+    /// Choice of the pool, for a steered name.
     pub pool: Option<steer::Explanation>,
-    /// Where the client was taken to be, for a pool that goes by place.
+    /// Location of the client, for a pool that ranks by location.
     pub place: Option<LocationNote>,
 }
 
-/// What stands at a name.
+/// Result of the lookup of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// Records of a zone file.
     Static,
-    /// A pool answers its addresses; other types may come from the zone file.
+    /// A pool answers addresses. Other types may come from the zone file.
     Steered,
-    /// Nothing itself, but names below it: NODATA (RFC 8020).
+    /// No records, but names below it: NODATA (RFC 8020).
     EmptyNonTerminal,
-    /// Nothing itself; this wildcard stands for it (RFC 4592), static or steered.
+    /// No such name, but a wildcard matches (RFC 4592).
     Wildcard {
-        /// The wildcard's name.
+        /// Name of the wildcard.
         name: Name,
-        /// Whether a pool answers.
+        /// True if a pool answers it.
         steered: bool,
     },
     /// At or below a delegation to other servers.
@@ -123,9 +123,9 @@ pub enum NodeKind {
     Outside,
 }
 
-/// Plays one query and tells how its answer came about.
+/// Answers one query and explains the answer.
 ///
-/// `client` comes as the client subnet of the query (RFC 7871); without one, the query says nothing about its client.
+/// `client` is the client subnet of the query (RFC 7871). With `None` the query has no such option.
 pub fn explain(serving: &ServingState, name: &Name, rtype: Rtype, client: Option<Network>) -> Explained {
     let packet = question(name, rtype, client);
     let mut query = Query::default();
@@ -188,7 +188,7 @@ fn ttl_reason(serving: &ServingState, steps: &[ExplainedStep], message: &decode:
     }
 }
 
-/// A query in wire form; RD clear, EDNS with the client's network where there is one.
+/// Returns a query in wire form, with RD clear, and with EDNS if there is a client network.
 pub(crate) fn question(name: &Name, rtype: Rtype, client: Option<Network>) -> Vec<u8> {
     let mut packet = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(client.is_some())];
     packet.extend_from_slice(name.as_wire());
@@ -214,7 +214,7 @@ struct Listener {
     steps: Vec<TracedStep>,
 }
 
-/// A step as it was heard; the pool's part ends with the step.
+/// A step with the recorder of its pool's choice.
 struct TracedStep {
     step: ExplainedStep,
     recorder: steer::Recorder,
@@ -254,7 +254,7 @@ impl Trace for Listener {
     }
 }
 
-/// Hands what the pool says to the step it is part of.
+/// Forwards the calls of the pool's trace to the recorder of the current step.
 macro_rules! forward {
     ($($method:ident($($argument:ident: $type:ty),*)),* $(,)?) => {
         impl steer::Trace for Listener {

@@ -1,7 +1,8 @@
-//! Hashes of the inputs of a decision: the same on every server and in every release.
+//! Hashes of the inputs of a decision: equal on every server and in every release.
 //!
-//! Every constant here is fixed and pinned by tests: another constant would move most clients to another cluster, and two
-//! servers that disagree would give one client two answers.
+//! The constants are fixed, and tests pin them. Another constant would move most clients to another cluster, and two
+//! servers that
+//! disagree would give one client two answers.
 
 use std::hash::Hasher;
 
@@ -19,14 +20,14 @@ pub(crate) mod seed {
     pub(crate) const CLIENT_V6: u64 = 0x66_61_69_72_77_61_79_06;
     /// Draws of single queries.
     pub(crate) const DRAW: u64 = 0x66_61_69_72_77_61_79_07;
-    /// Last good answers of pools.
+    /// Last-good members of pools.
     pub(crate) const MEMORY: u64 = 0x66_61_69_72_77_61_79_09;
-    /// Members that a schedule closes.
+    /// Members closed by a schedule.
     pub(crate) const CLOSED: u64 = 0x66_61_69_72_77_61_79_0a;
     /// Parts of the configuration. Equal to `CLOSED`, but never compared with it: hashes of the configuration are summed in the
     /// id of a snapshot, those of closed members in the id of the runtime state.
     pub(crate) const CONFIGURED: u64 = 0x66_61_69_72_77_61_79_0a;
-    /// Acceptance of a client by a member with a limited share.
+    /// Acceptance test of a client by a member with a limited share.
     pub(crate) const OFFER: u64 = 0x66_61_69_72_77_61_79_0b;
     /// Choice for a client that no member accepts.
     pub(crate) const REST: u64 = 0x66_61_69_72_77_61_79_0c;

@@ -1,6 +1,7 @@
-//! Packet in, packet out: snapshot, lookup, steering, answers.
+//! Answers DNS queries: compiles zones and pools to a snapshot, looks names up, steers, writes responses.
 //!
-//! No sockets, no clock, no async. [`respond()`] is the whole border between sockets and DNS.
+//! The crate has no sockets, no clock and no async code. [`respond()`] is the whole interface between transports and
+//! DNS.
 #![deny(unsafe_code)]
 
 mod adaptive_ttl;

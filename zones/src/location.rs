@@ -1,7 +1,9 @@
-//! From maps, tables and pools to what a decision reads: which row a client is in, and how the members stand in each row.
+//! Rankings by location, compiled from maps and latency tables: the location class of a client, and the ranks of
+//! members in each class.
 //!
-//! All of it is done when a configuration is compiled; nothing here is asked while a query waits, but the look-up of an
-//! address in a [`ClientPartition`](crate::steer::Territory). Whole numbers only: every server comes to the same rows.
+//! A query only looks its address up in a [`ClientPartition`](crate::steer::ClientPartition); everything else runs at
+//! compile time. All
+//! numbers are integers, so that every server derives the same classes.
 
 mod compile;
 mod distance;

@@ -1,4 +1,4 @@
-//! Stage two: from a name to what the zones say about it (RFC 1034 section 4.3.2, RFC 4592, RFC 6672).
+//! Stage two: finds what the zones have for a name (RFC 1034 section 4.3.2, RFC 4592, RFC 6672).
 
 use crate::{
     entries::Node,
@@ -6,25 +6,26 @@ use crate::{
     wire::{ancestors, name_hash},
 };
 
-/// What there is at a name.
+/// Result of the lookup of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The name itself, with authority.
+    /// The name exists, with authority. Number of its node.
     Exact(u32),
-    /// Nothing at the name, but this wildcard stands for it.
+    /// The name does not exist, but this wildcard matches.
     Wildcard(u32),
-    /// At or below this delegation.
+    /// The name is at or below this delegation.
     Cut(u32),
-    /// Below this DNAME.
+    /// The name is below this DNAME.
     Dname(u32),
-    /// In the zone of this number, and no such name. As wide as the others, so that all travel in two registers.
+    /// The zone of this number has no such name. 32 bits like the others, so that the result fits two registers.
     Nothing(u32),
-    /// In none of our zones.
+    /// The name is in none of our zones.
     Outside,
 }
 
-/// Says what there is at a name with this hash and so many labels. A call of its own, as are those below: what it works with stays
-/// in registers.
+/// Finds the name with this hash and number of labels.
+///
+/// This function and those below are never inlined: each keeps its working set in registers.
 #[inline(never)]
 pub(crate) fn locate(snapshot: &Snapshot, name: &[u8], labels: u8, hash: u64) -> Found {
     match snapshot.find(hash, name) {
@@ -34,7 +35,7 @@ pub(crate) fn locate(snapshot: &Snapshot, name: &[u8], labels: u8, hash: u64) ->
     }
 }
 
-/// A name at a delegation, or hidden by something above it.
+/// Result for a name at a delegation, or below one or a DNAME.
 #[inline(never)]
 fn hidden(snapshot: &Snapshot, number: u32, node: Node<'_>) -> Found {
     match node.occluder() {
@@ -44,7 +45,7 @@ fn hidden(snapshot: &Snapshot, number: u32, node: Node<'_>) -> Found {
     }
 }
 
-/// A name that does not exist: its closest encloser decides, the deepest existing ancestor. Most often that is the parent.
+/// Result for a name that does not exist. Its closest encloser decides, which usually is the parent.
 #[inline(never)]
 fn below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
     if let Some(labels) = labels.checked_sub(1)
@@ -58,9 +59,10 @@ fn below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
     far_below(snapshot, name, labels)
 }
 
-/// The same where the parent does not exist either.
+/// Result for a name whose parent does not exist either.
 ///
-/// Looks up at most as many labels as the deepest name of all zones has, so a flood of deep names costs no more than hits.
+/// Looks up at most as many ancestors as the deepest name has labels, so that a flood of deep names costs no more than
+/// hits.
 #[inline(never)]
 fn far_below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
     for (labels, start) in ancestors(name, labels.into()).skip(1) {
@@ -75,13 +77,13 @@ fn far_below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
     Found::Outside
 }
 
-/// The hash of a name. A call of its own, so that a loop around it keeps its registers.
+/// Returns the hash of a name. Not inlined, so that the loop around it keeps its registers.
 #[inline(never)]
 fn hash_of(name: &[u8]) -> u64 {
     name_hash(name)
 }
 
-/// What there is to say of names that do not exist right below this one.
+/// Result for a name that does not exist right below this node.
 #[inline(always)]
 fn under(snapshot: &Snapshot, number: u32, node: Node<'_>) -> Found {
     if !node.is(Node::OPEN) {

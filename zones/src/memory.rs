@@ -1,13 +1,14 @@
-//! What memory needs and no safe library offers.
+//! Memory management that no safe library offers.
 #![allow(unsafe_code, reason = "malloc_trim has no safe interface")]
 
-/// Gives memory that nothing uses any more back to the system.
+/// Returns free memory of the allocator to the system.
 ///
-/// The allocator keeps what it once had, and a compilation has had several times what is left of it. Takes some milliseconds for
-/// a million names, and is for threads that nobody waits for. Does nothing where the C library is not glibc.
+/// The allocator keeps the peak of a compilation, several times what the snapshot needs. Takes some milliseconds for a
+/// million names, so
+/// call it from a thread that nothing waits for. Does nothing if the C library is not glibc.
 pub fn give_back_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes no pointer, and may be called by any thread at any time (malloc_trim(3): MT-Safe).
+    // SAFETY: malloc_trim takes no pointer, and any thread may call it at any time (malloc_trim(3): MT-Safe).
     unsafe {
         libc::malloc_trim(0);
     }

@@ -1,4 +1,4 @@
-//! Plays queries by the very code that answers, and hears what each pool chose: for replay and simulation.
+//! Plays queries with the code that answers them, and reports what each pool chose: for replay and simulation.
 
 use std::net::IpAddr;
 
@@ -16,31 +16,31 @@ use crate::{
     tally::Tally,
 };
 
-/// A query to be played.
+/// A query to play.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayedQuery {
-    /// The name asked for.
+    /// Name of the question.
     pub name: Name,
-    /// The type asked for.
+    /// Type of the question.
     pub rtype: Rtype,
-    /// Who asks: most often a resolver.
+    /// Source address, usually of a resolver.
     pub address: IpAddr,
-    /// The client subnet of the query (RFC 7871), if it has one.
+    /// Client subnet of the query (RFC 7871).
     pub subnet: Option<Network>,
 }
 
-/// What one pool chose for a query.
+/// Choice of one pool for a query.
 #[derive(Debug)]
 pub struct PoolChoice<'a> {
     /// The pool.
     pub pool: &'a SteerPool,
-    /// The client, as the pool tells clients apart.
+    /// Client, as the pool groups clients.
     pub client: ClientNet,
-    /// The members that were answered, by number, best first; none where the answer is not a choice among members.
+    /// Members in the answer, by number, best first. Empty if the answer is not a choice among members.
     pub members: &'a [u8],
 }
 
-/// Plays queries, and keeps the room that takes.
+/// Plays queries with buffers that it keeps.
 #[derive(Debug)]
 pub struct Player {
     tally: Tally,
@@ -54,7 +54,7 @@ impl Default for Player {
 }
 
 impl Player {
-    /// Answers a query from a serving state as a server would; `each` hears what pools chose, in the order of the chain.
+    /// Answers a query as a server would. Calls `each` with the choice of each pool, in the order of the CNAME chain.
     pub fn play(&mut self, serving: &ServingState, played: &PlayedQuery, draw: Draw, each: impl FnMut(PoolChoice<'_>)) {
         let packet = question(&played.name, played.rtype, played.subnet);
         let from = Client::new(played.address, 53, Transport::Tcp);
@@ -69,7 +69,7 @@ impl Player {
 
 struct Listener<'a, F> {
     each: F,
-    /// The pool that chooses now, by its place, and for whom.
+    /// Index of the pool that is choosing, and its client.
     asked: Option<(usize, ClientNet)>,
     serving: &'a ServingState,
 }

@@ -1,7 +1,8 @@
-//! One packet in, one packet out: the whole border between sockets and DNS.
+//! One packet in, one packet out: the interface between transports and DNS.
 //!
-//! Three stages: [`read`] parses and hashes, [`find`] touches the table, [`write`] answers. One packet runs them in order
-//! ([`respond`]); a batched socket loop may run each over its whole batch.
+//! There are three stages: [`read`] parses and hashes, [`find`] looks up the name, [`write`] decides and writes.
+//! [`respond`] runs them for one
+//! packet. A transport with batches runs each stage for the whole batch.
 
 mod answer;
 mod chaos;
@@ -28,35 +29,35 @@ use crate::{
     wire::{self, Ecs, Edns, Full, HEADER, Opt, Rcode, Refusal, Section, Writer},
 };
 
-/// What becomes of a packet.
+/// Result for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The first so many octets of the output are the response.
+    /// The response is the first octets of the output; this is its length.
     Reply(usize),
-    /// Nothing is sent.
+    /// No response is sent.
     Drop,
 }
 
-/// A packet between the stages. It holds no reference, so that a batch of them can wait for their memory.
+/// A packet between the stages. It holds no reference, so that a batch can wait for memory together.
 #[derive(Clone)]
 pub struct Query {
     asked: wire::Query,
-    /// What [`read_ahead`] goes by next: the number plus one of a node, then of what steers it; 0 for none.
+    /// Next item for [`read_ahead`] plus one: a node, then its `Steered`. 0 for none.
     ahead: u32,
     found: Found,
 }
 
 impl Default for Query {
-    /// Stands for a packet that is dropped.
+    /// Returns a packet that is dropped.
     fn default() -> Self {
         Self { asked: wire::Query::NONE, ahead: 0, found: Found::Outside }
     }
 }
 
-/// Answers one packet: no lock, no allocation, no system call, no clock, no log line, no panic, whatever is in it.
+/// Answers one packet without lock, allocation, system call, clock, log line or panic, whatever the packet holds.
 ///
-/// `out` must hold 65535 octets for TCP and 1232 for UDP; a shorter one only means earlier truncation, and one under 512
-/// octets no answer at all.
+/// `out` should hold 65,535 octets for TCP and 1,232 for UDP. Less only truncates earlier, and below 512 octets there
+/// is no answer.
 pub fn respond(serving: &ServingState, request: &Request<'_>, tally: &Tally, out: &mut [u8]) -> Outcome {
     let mut query = Query::default();
     read(request.packet, &mut query);
@@ -64,14 +65,15 @@ pub fn respond(serving: &ServingState, request: &Request<'_>, tally: &Tally, out
     write(serving, request, &query, tally, out)
 }
 
-/// Stage one: parses and hashes; touches nothing but the packet. What `query` held before is overwritten.
+/// Stage one: parses the packet and hashes its name. Replaces the contents of `query`.
 #[inline]
 pub fn read(packet: &[u8], query: &mut Query) {
     query.asked.read(packet);
 }
 
-/// Between the stages one and two of a batch: where names or pools outgrow the processor's cache, reads what the later stages
-/// will read, one level of memory for all queries before the next, so that they wait together. No answer depends on it.
+/// Optional stage between one and two: loads the memory that later stages will read, for a batch of queries.
+///
+/// It loads one level for all queries before the next, so that cache misses overlap. No answer depends on it.
 #[inline]
 pub fn read_ahead(snapshot: &Snapshot, batch: &mut [Query]) {
     if batch.len() < FEW || !snapshot.is_large() {
@@ -84,9 +86,9 @@ pub fn read_ahead(snapshot: &Snapshot, batch: &mut [Query]) {
     }
 }
 
-/// Batches smaller than this gain nothing by reading ahead.
+/// Smaller batches gain nothing.
 const FEW: usize = 4;
-/// Levels of memory behind each other: slot, entry, what steers it, its pool, the pool's members.
+/// Dependent levels of memory: slot, entry, `Steered`, pool, members of the pool.
 const LEVELS: usize = 5;
 
 #[inline]
@@ -117,8 +119,7 @@ fn read_level(snapshot: &Snapshot, level: usize, query: &mut Query) {
     }
 }
 
-/// Stage two: finds what there is at the name, the look-up that misses the cache when there are many names. `packet` must be
-/// the one `query` was read from.
+/// Stage two: looks up the name. `query` must have been read from `packet`.
 #[inline]
 pub fn find(snapshot: &Snapshot, packet: &[u8], query: &mut Query) {
     if query.asked.refusal.is_none() {
@@ -126,7 +127,7 @@ pub fn find(snapshot: &Snapshot, packet: &[u8], query: &mut Query) {
     }
 }
 
-/// Stage three: decides and writes. `serving.snapshot` must be the one `query` was found in.
+/// Stage three: decides and writes. `query` must have been found in `serving.snapshot`.
 #[inline]
 pub fn write(serving: &ServingState, request: &Request<'_>, query: &Query, tally: &Tally, out: &mut [u8]) -> Outcome {
     write_traced(serving, request, query, tally, out, &mut ())
@@ -143,7 +144,7 @@ pub(crate) fn write_traced<T: Trace>(
     let Query { asked: query, found, .. } = query;
     let Request { client, packet, now, draw } = *request;
     tally.query(client);
-    // Port 0 cannot be answered, and a spoofed one only makes noise.
+    // Nothing can receive at port 0, and queries from it are spoofed.
     if query.refusal == Some(Refusal::Drop) || client.port == 0 || out.len() < OUT_MIN {
         tally.drop_one(Dropped::reason(client, packet));
         return Outcome::Drop;
@@ -158,7 +159,7 @@ pub(crate) fn write_traced<T: Trace>(
     Outcome::Reply(length)
 }
 
-/// What one response is made from.
+/// Inputs of one response.
 pub(crate) struct Response<'a> {
     pub(crate) serving: &'a ServingState,
     pub(crate) client: &'a Client,
@@ -169,17 +170,17 @@ pub(crate) struct Response<'a> {
     pub(crate) tally: &'a Tally,
 }
 
-/// How an answer ended, beside what was written.
+/// Result of an answer, apart from its records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerStatus {
     pub(crate) rcode: Rcode,
-    /// ECS scope: the longest of the client blocks that took part; 0 for what is the same for everyone.
+    /// ECS scope: the longest prefix of the client blocks involved; 0 if the answer is the same for everyone.
     pub(crate) scope: u8,
     /// Extended error (RFC 8914).
     pub(crate) error: Option<u16>,
-    /// A pool without a live member took part.
+    /// True if a pool without a live member was involved.
     pub(crate) down: bool,
-    /// The pool that is to be explained to who asks: its number plus one; 0 for none.
+    /// Index plus one of the pool to explain in the response; 0 for none.
     pub(crate) noted: u32,
 }
 
@@ -194,7 +195,7 @@ impl<'a> Response<'a> {
     fn write<T: Trace>(&self, out: &mut [u8], trace: &mut T) -> (usize, Rcode) {
         let edns = self.query.edns.as_ref();
         let limit = self.limit().min(out.len());
-        // A question that could not be read is not given back.
+        // A question that cannot be parsed is not echoed.
         let bare = matches!(self.query.refusal, Some(Refusal::Bare(_)));
         let end = if bare { HEADER } else { self.query.question_end() };
         let mut writer = Writer::new(self.packet, end, out, limit - self.opt_room(limit));
@@ -239,7 +240,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// The zone that denies what a node does not have: at an apex, the parent's for DS, where we serve it too.
+    /// Returns the zone that denies a type at a node: at an apex, the parent zone for DS if we have it.
     #[inline]
     fn denying_zone(&self, node: Node<'_>) -> u16 {
         if !node.is(Node::APEX) || self.query.rtype != Rtype::DS {
@@ -248,7 +249,7 @@ impl<'a> Response<'a> {
         self.serving.snapshot.zone(node.zone()).parent.unwrap_or_else(|| node.zone())
     }
 
-    /// Writes the SOA of a zone (RFC 2308) that holds the name which ends at `name_end` in the message.
+    /// Writes the SOA of a zone (RFC 2308). The denied name ends at `name_end` in the message.
     #[inline(always)]
     fn deny(&self, writer: &mut Writer<'_>, zone: u16, name_end: usize) -> Result<(), Full> {
         let snapshot = &*self.serving.snapshot;
@@ -262,7 +263,7 @@ impl<'a> Response<'a> {
         Ok(())
     }
 
-    /// Points the names within the zone, of a set that was copied to `start`, to the zone's apex.
+    /// Writes pointers to the apex into a set that was copied to `start`.
     #[inline]
     fn point_to_apex(&self, writer: &mut Writer<'_>, set: RrSet<'_>, start: usize, apex: usize) {
         let Some(rest) = set.details() else { return };
@@ -271,7 +272,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Octets this client can take: UDP by EDNS and our own bound, TCP by the length field.
+    /// Returns the octets that the client accepts: over UDP by EDNS and our own limit, over TCP by the length field.
     #[inline]
     fn limit(&self) -> usize {
         match (self.client.transport, &self.query.edns) {
@@ -283,7 +284,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Octets to keep for OPT: it is there exactly when the query had one.
+    /// Returns the octets to reserve for OPT. The response has OPT exactly if the query has.
     #[inline(always)]
     fn opt_room(&self, limit: usize) -> usize {
         match &self.query.edns {
@@ -293,7 +294,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Writes OPT into the room kept for it.
+    /// Writes OPT into the reserved octets.
     #[inline(always)]
     fn write_opt(&self, writer: &mut Writer<'_>, edns: &'a Edns, status: &AnswerStatus, limit: usize) {
         match status.error {
@@ -306,7 +307,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// The OPT of the response.
+    /// Returns the OPT record of the response.
     #[inline(never)]
     fn opt(&self, edns: &'a Edns, limit: usize) -> Opt<'a> {
         let options = &self.serving.snapshot.options;
@@ -316,7 +317,7 @@ impl<'a> Response<'a> {
         Opt {
             query: edns,
             payload: options.udp_payload,
-            // A long identifier behind a long question would not fit 512 octets: the answer goes first.
+            // A long identifier behind a long question would exceed 512 octets, and the answer is more important.
             nsid: id.filter(|id| self.query.question_end() + OPT_MAX + id.len() <= limit),
             keepalive: on_stream.then(units),
             scope: 0,
@@ -327,13 +328,13 @@ impl<'a> Response<'a> {
 }
 
 impl Opt<'_> {
-    /// With what is known once the answer is.
+    /// Adds what is known after the answer.
     fn of(self, status: &AnswerStatus) -> Self {
         Self { scope: status.scope, error: status.error, ..self }
     }
 }
 
-/// Whether a type is looked for in zones at all: transfers are refused.
+/// True if a type is looked up in zones. Transfers are refused.
 #[inline]
 fn is_for_zones(rtype: Rtype) -> bool {
     !matches!(rtype, Rtype::AXFR | Rtype::IXFR)
@@ -341,9 +342,9 @@ fn is_for_zones(rtype: Rtype) -> bool {
 
 const CLASS_IN: u16 = 1;
 const CLASS_CH: u16 = 3;
-/// Least payload of UDP (RFC 6891 section 6.2.3: smaller values read as 512).
+/// Minimum UDP payload: smaller values count as 512 (RFC 6891 section 6.2.3).
 const PAYLOAD_MIN: usize = 512;
-/// Holds header (12), the longest question (259), and OPT with every option we send but NSID.
+/// Enough for the header (12), the longest question (259), and OPT with every option but NSID.
 const OUT_MIN: usize = 512;
-// 11 (OPT) + 8 + 16 (ECS) + 6 (keepalive) + 6 (extended error) + 4 (NSID's head).
+// 11 (OPT) + 8 + 16 (ECS) + 6 (keepalive) + 6 (extended error) + 4 (head of NSID).
 const OPT_MAX: usize = 51;

@@ -1,8 +1,10 @@
-//! What is measured: one health byte a target, versioned, swapped as a whole.
+//! Runtime state: everything measured about a snapshot, replaced as a whole.
 //!
-//! Beside that stands what balancing decided, which pools that heed load go by, and which members are closed by their schedules
-//! (`schedule_states.rs`). Pools whose down answer is `last-good` also keep here which of their members were the last to be up: that memory is
-//! part of what answers depend on, and so part of the id.
+//! It holds one health byte per target, the shares from balancing, the adaptive TTLs, the members that their schedules
+//! close
+//! (`schedules.rs`), and the last-good members of pools with the down answer `last-good`. Answers depend on all of it,
+//! so all of it is
+//! part of the id.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,39 +20,39 @@ use crate::{
     target::{TargetIndex, target_hash},
 };
 
-/// What is measured, for one snapshot's targets.
+/// Measured state of the targets and pools of one snapshot.
 #[derive(Clone, Debug)]
 pub struct RuntimeState {
     health: Box<[Health]>,
-    /// One bit a member, by its number, in whole words a pool; only pools that answer `last-good` have some.
+    /// One bit per member, by its number, in whole words per pool. Only pools with the down answer `last-good` have
+    /// words.
     last_good: Arc<[u64]>,
-    /// Where everybody takes everything there is none.
+    /// `None` if no cluster limits its share.
     balanced: Option<Arc<CompiledShares>>,
-    /// Where nobody said what time it is, or nobody has a schedule, there is none, and everybody is open.
+    /// `None` if the time is not known or no member has a schedule. Then all members are open.
     schedule_states: Option<Arc<ScheduleStates>>,
     pub(crate) adaptive_ttls: AdaptiveTtls,
-    /// The sum over targets, remembering pools, shares, closed members and paces, wrapping.
+    /// Wrapping sum over targets, last-good members, shares, closed members and adaptive TTLs.
     pub(crate) id: u64,
     fixed: Arc<Fixed>,
 }
 
-/// What stays while the snapshot does.
+/// Data that is constant while the snapshot is.
 #[derive(Debug)]
 struct Fixed {
-    /// What identifies each target.
+    /// Hash of each target.
     hashes: Box<[u64]>,
-    /// Which pool remembers by which target, sorted; the pool by its place.
+    /// Pools with the down answer `last-good` by target, sorted. A pool is given by its index.
     watchers: Box<[(TargetIndex, u32)]>,
 }
 
 impl RuntimeState {
-    /// Runtime state of a snapshot: `health` is asked once a target, in order. Schedules are not looked at: every member is
-    /// open.
+    /// Returns the runtime state of a snapshot, with all members open. Calls `health` once per target, in order.
     pub fn new(snapshot: &Snapshot, health: impl FnMut(TargetIndex) -> Health) -> Self {
         Self::of(snapshot.targets(), snapshot.remembering_pools(), None, health)
     }
 
-    /// Runtime state of a snapshot at a moment.
+    /// Returns the runtime state of a snapshot at a time.
     pub fn new_at(snapshot: &Snapshot, now: Timestamp, health: impl FnMut(TargetIndex) -> Health) -> Self {
         let pools = snapshot.steer_pools();
         let schedule_states =
@@ -58,8 +60,9 @@ impl RuntimeState {
         Self::of(snapshot.targets(), snapshot.remembering_pools(), schedule_states, health)
     }
 
-    /// Runtime state of a snapshot that replaces another, at a moment: pools that answer `last-good` remember over the change, by the
-    /// names of pool and cluster, and shares stay with the clusters of the same name.
+    /// Returns the runtime state of a snapshot that replaces another one.
+    ///
+    /// Last-good members are kept by the names of pool and cluster, and shares by the name of the cluster.
     pub fn after(
         snapshot: &Snapshot,
         previous: (&Snapshot, &Self),
@@ -76,59 +79,60 @@ impl RuntimeState {
         }
     }
 
-    /// The same runtime state with some targets changed: a copy of a few kilobytes, never a rebuild.
+    /// Returns the runtime state with the health of some targets changed. Copies a few kilobytes and rebuilds nothing.
     ///
-    /// Targets that the snapshot does not have are passed over: a verdict may come for one that a reload has dropped.
+    /// Ignores targets that the snapshot does not have, since a reload may have dropped a target while its probe ran.
     pub fn with(&self, snapshot: &Snapshot, changes: &[(TargetIndex, Health)]) -> Self {
         self.changed(snapshot.steer_pools(), changes)
     }
 
-    /// The same runtime state under what balancing decided anew: what it said before is gone.
+    /// Returns the runtime state with the latest shares from balancing in place of the previous ones.
     ///
-    /// Clusters and pins of clusters that no pool of the snapshot balances are kept for the next snapshot, and change no
-    /// answer; of more pins than [`Shares::PINS_MAX`] the first ones hold.
+    /// Shares and pins of clusters that no pool of the snapshot balances change no answer and are kept for the next
+    /// snapshot. Only the
+    /// first [`Shares::PINS_MAX`] pins are used.
     pub fn with_shares(&self, snapshot: &Snapshot, shares: &Arc<Shares>) -> Self {
         self.balanced_by(snapshot.balanced_clusters(), shares)
     }
 
-    /// What balancing decided, as [`RuntimeState::with_shares`] was given it.
+    /// Returns the shares that [`RuntimeState::with_shares`] was called with last.
     pub fn shares(&self) -> Option<&Arc<Shares>> {
         self.balanced.as_ref().map(|balanced| &balanced.shares)
     }
 
-    /// The health of one target; one that is not known was never judged.
+    /// Returns the health of a target. An unknown target is pending.
     pub fn health(&self, target: TargetIndex) -> Health {
         self.health.get(target.0 as usize).copied().unwrap_or(Health::PENDING)
     }
 
-    /// Equal ids of snapshot and runtime state give equal answers on every server.
+    /// Returns the id. Equal ids of snapshot and runtime state give equal answers on every server.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The health of all targets, by their index.
+    /// Returns the health of all targets, by index.
     #[inline]
     pub(crate) fn all(&self) -> &[Health] {
         &self.health
     }
 
-    /// What members take; none where everybody takes everything.
+    /// Returns the accepted shares, or `None` if no cluster limits its share.
     #[inline]
     pub(crate) fn balanced(&self) -> Option<&CompiledShares> {
         self.balanced.as_deref()
     }
 
-    /// The members of a pool that were the last to be up, by number, one bit each; empty where that is not remembered.
+    /// Returns the last-good members of a pool, one bit per number. Empty if the pool does not keep them.
     pub(crate) fn last_good(&self, pool: &SteerPool) -> &[u64] {
         self.last_good.get(pool.memory()).unwrap_or_default()
     }
 
-    /// How schedules stand.
+    /// Returns the states of the schedules.
     pub(crate) fn schedule_states(&self) -> Option<&ScheduleStates> {
         self.schedule_states.as_deref()
     }
 
-    /// The members of a pool that are closed, by number, one bit each; empty where the pool heeds no schedules.
+    /// Returns the members of a pool that are closed, one bit per number. Empty if the pool uses no schedules.
     #[inline]
     pub(crate) fn closed(&self, pool: &SteerPool) -> &[u64] {
         if pool.closed_words().is_empty() {
@@ -138,7 +142,7 @@ impl RuntimeState {
         }
     }
 
-    /// [`RuntimeState::new`] from the pieces; of the pools only those count that remember who was the last to be up.
+    /// Implements [`RuntimeState::new`]. Of `pools` only those with the down answer `last-good` count.
     pub(crate) fn of(
         targets: &[Target],
         pools: Option<&Chunks<SteerPool>>,
@@ -176,7 +180,7 @@ impl RuntimeState {
         runtime
     }
 
-    /// [`RuntimeState::with`] from the pieces.
+    /// Implements [`RuntimeState::with`].
     pub(crate) fn changed(&self, pools: &Chunks<SteerPool>, changes: &[(TargetIndex, Health)]) -> Self {
         let mut next = self.clone();
         for (target, health) in changes {
@@ -196,7 +200,7 @@ impl RuntimeState {
         next
     }
 
-    /// [`RuntimeState::at`] from the pieces. Who is open now may be the last that was up.
+    /// Implements [`RuntimeState::at`]. A member that opens may become last-good.
     pub(crate) fn timed(&self, pools: &Chunks<SteerPool>, schedule_states: ScheduleStates) -> Self {
         let before = self.schedule_states().map_or(0, |schedule_states| schedule_states.id);
         let id = self.id.wrapping_sub(before).wrapping_add(schedule_states.id);
@@ -207,7 +211,7 @@ impl RuntimeState {
         next
     }
 
-    /// [`RuntimeState::with_shares`] from the pieces.
+    /// Implements [`RuntimeState::with_shares`].
     pub(crate) fn balanced_by(&self, clusters: &ClusterNumbers, shares: &Arc<Shares>) -> Self {
         let balanced = CompiledShares::new(clusters, Arc::clone(shares));
         let before = self.balanced.as_ref().map_or(0, |balanced| balanced.id);
@@ -215,13 +219,14 @@ impl RuntimeState {
         Self { balanced: Some(Arc::new(balanced)), id, ..self.clone() }
     }
 
-    /// Takes over what pools of the same name remembered, where nothing of them is live now.
+    /// Takes over the last-good members of the pools of the same name, for pools without a live member.
     pub(crate) fn carry(&mut self, pools: &Chunks<SteerPool>, old_pools: &Chunks<SteerPool>, old: &Self) {
         let remembering = |pool: &&SteerPool| !pool.memory().is_empty();
         let mut by_name: HashMap<_, Vec<&SteerPool>> = HashMap::new();
         old_pools.iter().filter(remembering).for_each(|pool| by_name.entry(pool.name()).or_default().push(pool));
         for pool in pools.iter().filter(remembering) {
-            // Of a pool that is several the same one, else one that is chosen whatever order they stand in.
+            // Of several pools of one name the one with the same key, else the one with the least key, so that their
+            // order does not matter.
             let of_name = by_name.get(pool.name()).into_iter().flatten();
             let Some(before) = of_name.min_by_key(|old| (old.key() != pool.key(), old.key())) else { continue };
             if self.last_good(pool).iter().any(|word| *word != 0) {
@@ -236,7 +241,7 @@ impl RuntimeState {
         }
     }
 
-    /// Notes who is live in a pool, if anyone is.
+    /// Stores the live members of a pool as its last-good ones, if there are any.
     fn remember(&mut self, pool: &SteerPool) {
         let live = pool.live(self);
         if live.iter().any(|word| *word != 0) && !live.starts_with(self.last_good(pool)) {
@@ -247,14 +252,14 @@ impl RuntimeState {
     fn set_last_good(&mut self, pool: &SteerPool, set: impl FnOnce(&mut [u64])) {
         let before = pool.memory_hash(self.last_good(pool));
         if self.last_good.get(pool.memory()).is_some() {
-            // Copied only now that it changes: until then all versions share one.
+            // Copied only if it changes. Until then all versions share one allocation.
             set(&mut Arc::make_mut(&mut self.last_good)[pool.memory()]);
         }
         self.id = self.id.wrapping_sub(before).wrapping_add(pool.memory_hash(self.last_good(pool)));
     }
 }
 
-/// What a target adds to the id.
+/// Returns the part of a target in the id.
 fn part(hash: u64, health: Health) -> u64 {
     mix(hash ^ u64::from(health.bits()))
 }

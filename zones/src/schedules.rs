@@ -1,7 +1,6 @@
-//! Which members are closed by their schedules at a moment, for one snapshot.
+//! Schedules: the part of the runtime state that says which members are closed at a time.
 //!
-//! A bit a member stands beside health in [`RuntimeState`]; whoever looks at a clock asks now and then for the runtime state of the
-//! moment. What a schedule says at a moment is [`Schedule::state_at`].
+//! The controller calls [`RuntimeState::at`] about once a second. [`Schedule::state_at`] evaluates one schedule.
 
 use std::{fmt, sync::Arc};
 
@@ -9,27 +8,27 @@ use fairway_model::{ClusterName, PoolName, Schedule, ScheduleState, Timestamp};
 
 use crate::{chunks::Chunks, runtime::RuntimeState, snapshot::Snapshot, steer::SteerPool};
 
-/// How schedules stand at a moment.
+/// States of the schedules of a snapshot at a time.
 #[derive(Debug)]
 pub(crate) struct ScheduleStates {
-    /// One bit a member that is closed, by its number, in whole words a pool; only pools that heed schedules have some.
+    /// One bit per member, set if it is closed, in whole words per pool. Only pools that use schedules have words.
     closed: Box<[u64]>,
-    /// Each schedule by its number.
+    /// Status of each schedule, by its number.
     statuses: Box<[Arc<ScheduleStatus>]>,
-    /// When this was looked at.
+    /// Time of the evaluation.
     at: Timestamp,
-    /// When it is to be looked at again.
+    /// Time of the next evaluation.
     due: Timestamp,
-    /// What they add to the id of runtime state.
+    /// Part of the closed members in the id of the runtime state.
     pub(crate) id: u64,
 }
 
-/// How the schedule of a member stands.
+/// State of a member's schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleStatus {
-    /// Whether it takes part, and until when.
+    /// Open or closed, and until when.
     pub state: ScheduleState,
-    /// That moment by the clock of the schedule's zone; none where no change is in sight.
+    /// Time of the next change in the schedule's time zone. `None` if no change is in sight.
     pub until: Option<String>,
 }
 
@@ -51,25 +50,25 @@ impl ScheduleStatus {
         Self { state, until: state.until.map(|until| schedule.show(until)) }
     }
 
-    /// Whether it still says what it said at a moment that is not past this one.
+    /// True if the status still holds at a time that is not before its evaluation.
     fn holds(&self, at: Timestamp) -> bool {
         self.state.until.is_some_and(|until| at < until)
     }
 }
 
-/// A member whose schedule opened or closed it.
+/// A member that its schedule opened or closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleChange {
     /// The pool.
     pub pool: PoolName,
     /// The member's cluster.
     pub cluster: ClusterName,
-    /// How its schedule stands now.
+    /// New status of its schedule.
     pub status: Arc<ScheduleStatus>,
 }
 
 impl ScheduleStates {
-    /// How schedules stand; of those that were looked at before and not later, only what may have changed is looked at anew.
+    /// Evaluates the schedules. Reuses the states `before` that still hold, unless the clock was set back.
     pub(crate) fn new(schedules: &[Schedule], pools: &Chunks<SteerPool>, at: Timestamp, before: Option<&Self>) -> Self {
         let known = before.filter(|before| before.at <= at && before.statuses.len() == schedules.len());
         let status = |(number, schedule): (usize, &Schedule)| {
@@ -92,26 +91,26 @@ impl ScheduleStates {
         Self { closed: closed.into(), statuses, at, due, id }
     }
 
-    /// Whether it is what a look at this moment would give. A clock that was set back says no.
+    /// True if an evaluation at this time would give the same. False if the clock was set back.
     fn holds(&self, at: Timestamp) -> bool {
         self.at <= at && at < self.due
     }
 
-    /// The members of a pool that are closed, by number, one bit each.
+    /// Returns the closed members of a pool, one bit per number.
     pub(crate) fn closed(&self, pool: &SteerPool) -> &[u64] {
         self.closed.get(pool.closed_words()).unwrap_or_default()
     }
 
-    /// How the schedule of this number stands.
+    /// Returns the status of the schedule with this number.
     pub(crate) fn schedule_status(&self, schedule: u32) -> Option<&Arc<ScheduleStatus>> {
         self.statuses.get(schedule as usize)
     }
 }
 
 impl RuntimeState {
-    /// The same runtime state at a moment; none where they are those of that moment already.
+    /// Returns the runtime state at a time, or `None` if nothing changes.
     ///
-    /// To be asked each second or so: until the next member opens or closes that is two comparisons.
+    /// Costs two comparisons until the next member opens or closes, so it can be called every second.
     pub fn at(&self, snapshot: &Snapshot, now: Timestamp) -> Option<Self> {
         let is_known = self.schedule_states().is_some_and(|schedule_states| schedule_states.holds(now));
         (!is_known && !snapshot.schedules().is_empty()).then(|| {
@@ -120,19 +119,19 @@ impl RuntimeState {
         })
     }
 
-    /// How the schedule of a pool's member stands; none for a member that has none.
+    /// Returns the status of a member's schedule, or `None` if it has none.
     pub fn schedule(&self, snapshot: &Snapshot, pool: &PoolName, cluster: &ClusterName) -> Option<&ScheduleStatus> {
         let pool = &snapshot.steer_pools()[snapshot.indices_of(pool).next()?];
         let number = pool.clusters().position(|of| of == cluster)?;
         pool.schedule_status(u8::try_from(number).ok()?, self).map(|status| &**status)
     }
 
-    /// When the next member of a pool opens or closes by its schedule; none where no change is in sight.
+    /// Returns when the next member of a pool opens or closes, or `None` if no change is in sight.
     pub fn next_schedule_change(&self, pool: &SteerPool) -> Option<Timestamp> {
         pool.schedules().iter().filter_map(|(member, _)| pool.schedule_status(*member, self)?.state.until).min()
     }
 
-    /// Members that are open now and were closed in another runtime state of this snapshot, or the other way round.
+    /// Returns the members that are open here and closed in `before`, or the other way round.
     pub fn schedule_changes(&self, snapshot: &Snapshot, before: &Self) -> Vec<ScheduleChange> {
         let mut schedule_changes: Vec<ScheduleChange> = Vec::new();
         for pool in snapshot.steer_pools() {
@@ -144,7 +143,7 @@ impl RuntimeState {
                 };
                 let (name, cluster) = (pool.name().clone(), pool.cluster(*member).clone());
                 let status = ScheduleChange { pool: name, cluster, status: Arc::clone(status) };
-                // A pool may be compiled for several zones.
+                // A pool may be compiled once per zone.
                 if !schedule_changes.contains(&status) {
                     schedule_changes.push(status);
                 }
@@ -155,17 +154,17 @@ impl RuntimeState {
 }
 
 impl SteerPool {
-    /// How the schedule of a member stands, by the member's number.
+    /// Returns the status of a member's schedule, by the member's number.
     pub(crate) fn schedule_status<'a>(&self, number: u8, runtime: &'a RuntimeState) -> Option<&'a Arc<ScheduleStatus>> {
         let (_, schedule) = self.schedules().iter().find(|(member, _)| *member == number)?;
         runtime.schedule_states()?.schedule_status(*schedule)
     }
 
-    /// Whether the schedule of a member keeps it out under this runtime state.
+    /// True if a member's schedule has closed it.
     pub fn is_closed(&self, number: u8, runtime: &RuntimeState) -> bool {
         self.schedule_status(number, runtime).is_some_and(|status| !status.state.open)
     }
 }
 
-/// Schedules without a change in sight are looked at so often; a change is seen weeks ahead.
+/// Schedules without a change in sight are evaluated once a day. Changes are seen weeks ahead.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);

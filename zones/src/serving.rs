@@ -1,15 +1,15 @@
-//! The pair a batch of queries is answered from.
+//! Snapshot and runtime state that a batch of queries is answered from.
 
 use std::sync::Arc;
 
 use crate::{runtime::RuntimeState, snapshot::Snapshot};
 
-/// What is configured and what is measured, taken together: one pointer, one swap, no race between the two.
+/// Snapshot and runtime state, replaced together by one pointer swap, so that a query never sees a mismatched pair.
 #[derive(Clone, Debug)]
 pub struct ServingState {
-    /// What is configured, compiled.
+    /// Compiled configuration.
     pub snapshot: Arc<Snapshot>,
-    /// What is measured about it.
+    /// Measured state of its targets and pools.
     pub runtime: Arc<RuntimeState>,
 }
 

@@ -1,23 +1,23 @@
-//! What balancing decided, compiled for answering: shares by the snapshot's cluster numbers, and the demand that is held.
+//! Shares from balancing, compiled for one snapshot: accepted shares by cluster number, and pinned demand.
 
 use std::sync::Arc;
 
 use fairway_model::{AcceptedShare, ClusterName, Demand, Shares, StableMap, stable_hash};
 
-/// Numbers of the clusters that balancing can speak of: those in pools that heed load.
+/// Numbers of the clusters in pools that balance by load.
 pub(crate) type ClusterNumbers = StableMap<ClusterName, u16>;
 
-/// Of a cluster that has no number: it takes everything.
+/// Number of a cluster that is not balanced. It accepts every client.
 pub(crate) const UNBALANCED: u16 = u16::MAX;
 
 /// Shares, compiled for one snapshot.
 #[derive(Debug)]
 pub(crate) struct CompiledShares {
-    /// As they were decided, for the next snapshot.
+    /// Shares as balancing gave them, for the next snapshot.
     pub(crate) shares: Arc<Shares>,
     acceptance: Box<[AcceptedShare]>,
     pins: Pins,
-    /// What they add to the id of runtime state.
+    /// Part of the shares in the id of the runtime state.
     pub(crate) id: u64,
 }
 
@@ -40,29 +40,29 @@ impl CompiledShares {
         Self { acceptance: acceptance.into(), pins: Pins::new(&known), id, shares }
     }
 
-    /// What a cluster takes.
+    /// Returns the share of clients that a cluster accepts.
     #[inline]
     pub(crate) fn acceptance(&self, cluster: u16) -> AcceptedShare {
         self.acceptance.get(usize::from(cluster)).copied().unwrap_or(AcceptedShare::ALL)
     }
 
-    /// Whether any demand is held, and so worth to be told.
+    /// True if any demand is pinned.
     #[inline]
     pub(crate) fn has_pins(&self) -> bool {
         !self.pins.slots.is_empty()
     }
 
-    /// The cluster that a demand is held by.
+    /// Returns the number of the cluster that a demand is pinned to.
     #[inline]
     pub(crate) fn pin(&self, demand: Demand) -> Option<u16> {
         self.pins.get(demand.0)
     }
 }
 
-/// Demand by where it is held, in a table of open addresses that is at most half full: a look ends at the first free slot.
+/// Pinned demand in a table with open addressing that is at most half full, so a lookup ends at the first free slot.
 #[derive(Debug)]
 struct Pins {
-    /// A power of two, or none.
+    /// Length: a power of two, or 0.
     slots: Box<[(u64, u16)]>,
 }
 
@@ -87,11 +87,11 @@ impl Pins {
         taken.find(|(held, _)| *held == demand).map(|(_, cluster)| cluster)
     }
 
-    /// Every slot, from the one where a demand belongs.
+    /// Returns every slot, beginning with the first slot of a demand.
     #[inline]
     fn places(&self, demand: u64) -> impl Iterator<Item = usize> + use<> {
         let mask = self.slots.len().wrapping_sub(1);
-        // Demand is a hash already.
+        // A demand is a hash already.
         (0..=mask).map(move |step| (demand as usize).wrapping_add(step) & mask)
     }
 }

@@ -1,6 +1,4 @@
-//! What is configured, compiled for answering.
-//!
-//! Everything a query needs lies in a few flat arrays.
+//! The configuration, compiled for answering into a few flat arrays.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -19,31 +17,30 @@ use crate::{
     table::Table,
 };
 
-/// Answers to `hostname.bind` and `id.server` and to NSID (RFC 4892, RFC 5001), and `version.bind`.
+/// Texts for `hostname.bind`, `id.server` and NSID (RFC 4892, RFC 5001), and for `version.bind`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerIdentity {
-    /// Text of `version.bind` and `version.server`, at most 255 octets; none refuses them.
+    /// Text of `version.bind` and `version.server`, at most 255 octets. `None` refuses these queries.
     pub version: Option<String>,
-    /// Text of `hostname.bind`, `id.server`, and NSID, at most 255 octets; none refuses them and leaves NSID out.
+    /// Text of `hostname.bind`, `id.server` and NSID, at most 255 octets. `None` refuses the queries and omits NSID.
     pub id: Option<String>,
 }
 
-/// How the server speaks, whatever the zones are.
+/// Settings of responses that do not depend on the zones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// What it says of itself.
+    /// Identity of the server.
     pub identity: ServerIdentity,
-    /// Idle time limit of TCP connections, told to clients that ask (RFC 7828), at most 6553 s.
+    /// Idle timeout of TCP connections, sent to clients that ask for it (RFC 7828). At most 6,553 s.
     pub tcp_idle: Duration,
-    /// Largest UDP response, and the size advertised: 512 to 1232 octets, 1232 by default (RFC 9715).
+    /// Largest UDP response, and the advertised size: 512 to 1,232 octets. Default: 1,232 (RFC 9715).
     pub udp_payload: u16,
-    /// Who is told how steered names are answered, at `_explain.NAME`; nobody by default. At most
-    /// [`ServerOptions::EXPLAIN_MAX`] networks count.
+    /// Networks that may query `_explain.NAME`. Default: none. At most [`ServerOptions::EXPLAIN_MAX`] networks count.
     pub explain: Vec<Network>,
 }
 
 impl ServerOptions {
-    /// Most networks that may ask for explanations.
+    /// Maximum number of networks that may query explanations.
     pub const EXPLAIN_MAX: usize = 64;
 }
 
@@ -58,15 +55,15 @@ impl Default for ServerOptions {
     }
 }
 
-// With the table, that much fills a second-level cache of 2 MiB.
+// 1.5 MB of entries and the table fill a second-level cache of 2 MiB.
 const OCTETS_IN_CACHE: usize = 1_500_000;
-// A pool of three, its name and its counters take about 500 octets.
+// A pool of three members takes about 500 bytes with its name and counters, so 4,000 pools fill that cache.
 const POOLS_IN_CACHE: usize = 4_000;
 
 // 1,232 = 1,280 (smallest IPv6 MTU) - 40 - 8, so a reply never needs fragmenting (RFC 9715).
 const UDP_PAYLOAD_MAX: u16 = 1_232;
 
-/// One counter of answers: a cluster in a pool. Slots keep their number over reloads.
+/// An answer counter: a cluster in a pool. A slot keeps its number over reloads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
     /// The pool.
@@ -75,7 +72,7 @@ pub struct Slot {
     pub cluster: ClusterName,
 }
 
-/// A zone, as status shows it.
+/// A zone, for the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneInfo {
     /// The apex.
@@ -88,102 +85,104 @@ pub struct ZoneInfo {
     pub steered: usize,
 }
 
-/// A pool, as status shows it. A pool used under two zones with different default monitors is compiled twice.
+/// A pool, for the status. A pool that is used in two zones with different default monitors is compiled twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolInfo {
     /// The pool.
     pub name: PoolName,
-    /// Its members, in declared order.
+    /// Clusters of its members, in declared order.
     pub clusters: Vec<ClusterName>,
-    /// TTL of its answers, where a name does not declare its own.
+    /// TTL of its answers, unless a name declares its own.
     pub ttl: Ttl,
-    /// Bounds within which that goes by risk.
+    /// Bounds of the adaptive TTL.
     pub bounds: Option<TtlBounds>,
-    /// Names it answers, in order.
+    /// Names that it answers, sorted.
     pub names: Vec<Name>,
     pub(crate) reuse: PoolReuse,
 }
 
-/// What a pool was compiled to, for the snapshot that is made of this one.
+/// Parts of a compiled pool that the next snapshot reuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PoolReuse {
-    /// The zone's monitor, where it makes another pool of it, and whether the zone hides its internal members.
+    /// Monitor and visibility of the zone, if they make a variant of the pool.
     pub(crate) monitor: Option<MonitorName>,
     pub(crate) hides: bool,
-    /// Its part of the snapshot's id.
+    /// Part of the pool in the id of the snapshot.
     pub(crate) id: u64,
-    /// Where its part of the counters begins.
+    /// Index of the pool's first answer counter.
     pub(crate) counters: u32,
-    /// What [`Node::steered`] says at names with this TTL, and whether it goes by risk.
+    /// Value of [`Node::steered`] for names with this TTL, and true if the TTL is adaptive.
     pub(crate) steered: Vec<(Ttl, bool, u32)>,
 }
 
 impl PoolInfo {
-    /// The largest TTL that the pool answers with.
+    /// Returns the largest TTL that the pool answers with.
     pub fn ttl_max(&self) -> Ttl {
         self.bounds.map_or(self.ttl, |bounds| bounds.long)
     }
 }
 
-/// What is configured, compiled: what the zones' text says, and above it what pools answer.
+/// The compiled configuration: a lower layer with the names of the zone files, and an upper layer with the names of
+/// pools.
 ///
-/// Both are layers of names. A name of the upper one takes the place of the same name of the lower one, whose records it
-/// holds too, so that a change of pools leaves the lower one as it is, however many names that has.
+/// A name in the upper layer replaces the same name in the lower one and holds its records too. So a change of pools
+/// leaves the lower
+/// layer as it is, however many names it has.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(crate) id: u64,
     pub(crate) options: ServerOptions,
     pub(crate) text: Arc<TextLayer>,
-    /// Steered names, and what exists because of them. Its numbers have [`UPPER`] set.
+    /// Steered names, and names that exist because of them. Their numbers have the bit [`UPPER`].
     pub(crate) upper: Layer,
     pub(crate) steered: Box<[Steered]>,
     /// Numbers of the record sets that pools answer with, in the upper layer.
     pub(crate) answers: Box<[u32]>,
     pub(crate) pools: Chunks<SteerPool>,
     pub(crate) pool_infos: Chunks<PoolInfo>,
-    /// Places of pools by the hash of their name.
+    /// Indices of pools by the hash of their name.
     pub(crate) pools_by_name: Table,
-    /// Answer counters of all pools' members.
+    /// Answer counters of the members of all pools.
     pub(crate) counters: Box<[u16]>,
     pub(crate) slots: Arc<Slots>,
-    /// Targets, clusters that are balanced and schedules, by their numbers.
+    /// Numbers of targets, balanced clusters and schedules.
     pub(crate) targets: TargetTable,
     pub(crate) target_uses: TargetUses,
-    /// Placements by shape, for the next snapshot.
+    /// Location rankings by their inputs, for the next snapshot.
     pub(crate) ranking_cache: Arc<RankingCache>,
-    /// The placement of each pool that goes by place.
+    /// Location rankings of each pool that ranks by location.
     pub(crate) placed: Box<[Option<Arc<CompiledRankings>>]>,
-    /// Steered names of each zone.
+    /// Number of steered names in each zone.
     pub(crate) steered_in: Box<[usize]>,
-    /// Names of clusters that pools answer by name, where they are of the upper layer.
+    /// Names of clusters that pools answer with, as far as the upper layer has them.
     pub(crate) cluster_names: Arc<BTreeSet<Name>>,
-    /// Labels of the deepest node: names deeper than that need no look-up of their own.
+    /// Labels of the deepest node. A deeper name needs no lookup of its own.
     pub(crate) labels_max: usize,
-    /// How much there was of what a revision adds to when all was compiled last.
+    /// Sizes at the last full compilation, which bound how much incremental ones may add.
     pub(crate) whole: Sizes,
 }
 
-/// The answer counters there are. They keep their number over reloads.
+/// All answer counters. They keep their numbers over reloads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slots {
-    /// From slot 1 on.
+    /// Slots from slot 1 on.
     pub(crate) list: Vec<Slot>,
     pub(crate) numbers: HashMap<Slot, u16>,
-    /// Pools some of whose members have one.
+    /// Pools with at least one counter.
     pub(crate) pools: HashSet<PoolName>,
 }
 
-/// How much there is of what is written behind the rest when a part is compiled anew; what was there before stays, unused.
+/// Sizes of what an incremental compilation appends to. The parts that it replaces stay in memory, unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// Octets of the upper layer's entries.
+    /// Bytes of the upper layer's entries.
     pub(crate) octets: usize,
-    /// Of everything else that is numbered.
+    /// Counts of all other numbered items.
     pub(crate) numbered: [usize; 7],
 }
 
 impl Sizes {
-    /// Whether so much was added since that compiling all anew is due: a quarter, and some.
+    /// True if incremental compilations have appended more than a quarter plus a margin, so that a full one is due.
     pub(crate) fn have_outgrown(&self, whole: &Self) -> bool {
         let outgrown = |now: usize, then: usize, spare: usize| now > then + then / 4 + spare;
         let numbered = self.numbered.iter().zip(&whole.numbered);
@@ -196,7 +195,7 @@ impl Sizes {
 const OCTETS_SPARE: usize = 1 << 20;
 const NUMBERS_SPARE: usize = 16_384;
 
-/// Names that can be looked up.
+/// Names with a table to look them up.
 #[derive(Debug)]
 pub(crate) struct Layer {
     pub(crate) table: Table,
@@ -204,13 +203,13 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// The number of the node with exactly this name, in any case.
+    /// Returns the number of the node with this name. The case of letters is ignored.
     #[inline]
     pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
         self.find_node(hash, name).map(|(number, _)| number)
     }
 
-    /// The same with the node itself.
+    /// Returns the number of the node with this name, and the node.
     #[inline(always)]
     fn find_node(&self, hash: u64, name: &[u8]) -> Option<(u32, Node<'_>)> {
         let number = self.table.guess(hash)?;
@@ -222,8 +221,9 @@ impl Layer {
         Some((number, self.entries.node(number)))
     }
 
-    /// The number alone, where the first node with the tag of the hash may have another name: one look-up in 2^32. A loop around the
-    /// comparison of names would cost all the others their registers.
+    /// Returns the number alone. Called if the first node with a matching tag has another name, one lookup in 2^32.
+    ///
+    /// It is a function of its own because a loop around the comparison would spill the registers of all other lookups.
     #[cold]
     #[inline(never)]
     fn find_among(&self, hash: u64, name: &[u8]) -> Option<u32> {
@@ -231,92 +231,94 @@ impl Layer {
     }
 }
 
-/// What the text of all zones says.
+/// The compiled text of all zones.
 #[derive(Debug)]
 pub(crate) struct TextLayer {
     pub(crate) layer: Layer,
     pub(crate) extras: Box<[Extra]>,
-    /// Those with fewer labels first.
+    /// Zones with fewer labels come first.
     pub(crate) zones: Box<[Zone]>,
     pub(crate) labels_max: usize,
-    /// Sum of hashes of all records.
+    /// Sum of the hashes of all records.
     pub(crate) id: u64,
 }
 
 /// A zone.
 #[derive(Debug)]
 pub(crate) struct Zone {
-    /// The apex.
+    /// Apex of the zone.
     pub(crate) origin: Name,
     /// Serial of its SOA.
     pub(crate) serial: u32,
-    /// Records of its text.
+    /// Number of records in the zone file.
     pub(crate) records: usize,
     /// Octets of the apex name.
     pub(crate) origin_len: u8,
-    /// Number of the SOA for negative answers, its TTL the smaller of SOA TTL and MINIMUM (RFC 2308 section 5).
+    /// Number of the SOA for negative answers. Its TTL is the smaller of SOA TTL and MINIMUM (RFC 2308 section 5).
     pub(crate) negative: u32,
-    /// Number of the whole answer that denies a name or type in it.
+    /// Number of the whole answer that denies a name or type.
     pub(crate) denial: u32,
-    /// The zone above it that is served here too.
+    /// Parent zone, if this server has it too.
     pub(crate) parent: Option<u16>,
 }
 
-/// How a steered name is answered: a pool, and which record sets its answers stand for.
+/// How a steered name is answered: its pool, and the record sets for the pool's answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steered {
     pub(crate) pool: u32,
     pub(crate) cname: bool,
-    /// Whether its answers are explained to some in the answer itself.
+    /// True if some clients get an explanation in the answer.
     pub(crate) noted: bool,
-    /// Whether `cname` or `noted` holds, so that the short way looks at one of them only.
+    /// True if `cname` or `noted` is, so that the fast path tests one flag.
     pub(crate) special: bool,
-    /// Whether the TTL goes by risk: then the same with the long TTL and with the short one follow.
+    /// True if the TTL is adaptive. Then the same record sets follow with the long TTL, and then with the short one.
     pub(crate) is_adaptive: bool,
-    /// Where the sets of A, of AAAA, of member CNAMEs begin in `answers`.
+    /// Indices in `answers` of the first A set, AAAA set and member CNAME.
     pub(crate) v4: u32,
     pub(crate) v6: u32,
     pub(crate) members: u32,
-    /// Where the fallback CNAME stands in `answers`; [`Steered::NONE`] if there is none.
+    /// Index of the fallback CNAME in `answers`, or [`Steered::NONE`].
     pub(crate) fallback: u32,
-    /// Where the pool's part of `counters` begins.
+    /// Index of the pool's first answer counter.
     pub(crate) counters: u32,
 }
 
 impl Steered {
-    /// No such set.
+    /// Stands for a record set that does not exist.
     pub(crate) const NONE: u32 = u32::MAX;
 }
 
 impl Snapshot {
-    /// Every target that members are judged by, in the order of their index.
+    /// Returns every target of the members, by index.
     pub fn targets(&self) -> &[Target] {
         self.targets.targets()
     }
 
-    /// Schedules of members by their number.
+    /// Returns the schedules of members, by number.
     pub(crate) fn schedules(&self) -> &[Schedule] {
         self.targets.schedules()
     }
 
-    /// Places of the pools of a name among [`Snapshot::pool_infos`]: several where zones make different ones of it, none where no
-    /// name uses it.
+    /// Returns the indices of the pools of a name in [`Snapshot::pool_infos`].
+    ///
+    /// There are several if zones make variants of the pool, and none if no name uses it.
     pub fn indices_of(&self, name: &PoolName) -> impl Iterator<Item = usize> {
         let candidates = self.pools_by_name.candidates(stable_hash(name)).map(|place| place as usize);
         candidates.filter(move |place| self.pool_infos[*place].name == *name)
     }
 
-    /// The place of a pool of this snapshot.
+    /// Returns the index of a pool of this snapshot.
     pub(crate) fn index_of(&self, pool: &SteerPool) -> Option<usize> {
         self.indices_of(pool.name()).find(|place| std::ptr::eq(&raw const self.pools[*place], pool))
     }
 
-    /// Equal ids of snapshot and runtime state give equal answers on every server. A sum of hashes of all that is declared.
+    /// Returns the id, a sum of hashes of everything declared. Equal ids of snapshot and runtime state give equal
+    /// answers on every server.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The zones, those with fewer labels first.
+    /// Returns the zones. Those with fewer labels come first.
     pub fn zones(&self) -> impl Iterator<Item = ZoneInfo> {
         self.text.zones.iter().zip(&self.steered_in).map(|(zone, steered)| ZoneInfo {
             origin: zone.origin.clone(),
@@ -326,43 +328,43 @@ impl Snapshot {
         })
     }
 
-    /// The numbers of the clusters that pools balance.
+    /// Returns the numbers of the clusters that pools balance.
     pub(crate) fn balanced_clusters(&self) -> &ClusterNumbers {
         self.targets.balanced()
     }
 
-    /// The compiled pools; [`Snapshot::pool_infos`] names them in the same order.
+    /// Returns the compiled pools, in the order of [`Snapshot::pool_infos`].
     pub fn steer_pools(&self) -> &Chunks<SteerPool> {
         &self.pools
     }
 
-    /// The same, where any of them remembers who was the last to be up.
+    /// Returns the compiled pools, or `None` if none has the down answer `last-good`.
     pub(crate) fn remembering_pools(&self) -> Option<&Chunks<SteerPool>> {
         let [memory, _] = self.targets.words();
         (memory > 0).then_some(&self.pools)
     }
 
-    /// Whether any pool heeds load: else none is balanced.
+    /// True if a pool balances by load.
     pub fn uses_load(&self) -> bool {
         !self.balanced_clusters().is_empty()
     }
 
-    /// What each compiled pool is called and serves.
+    /// Returns name, members and names of each compiled pool.
     pub fn pool_infos(&self) -> &Chunks<PoolInfo> {
         &self.pool_infos
     }
 
-    /// Answer counters by slot, from slot 1 on: `slots()[0]` is what `Tallies::answers[1]` counts.
+    /// Returns the answer counters from slot 1 on: `Tallies::answers[1]` counts for `slots()[0]`.
     pub fn slots(&self) -> &[Slot] {
         &self.slots.list
     }
 
-    /// Where clients of a pool are told apart by place, if they are.
+    /// Returns the location rankings of a pool, or `None` if it does not rank by location.
     pub(crate) fn placed(&self, pool: &PoolName) -> Option<&CompiledRankings> {
         self.placed.get(self.indices_of(pool).next()?)?.as_deref()
     }
 
-    /// Whether what a query reads is likely not in the processor's cache.
+    /// True if the data that queries read is too large for the processor's cache.
     #[inline]
     pub(crate) fn is_large(&self) -> bool {
         let octets = self.text.layer.entries.octets.len() + self.upper.entries.octets.len();
@@ -380,13 +382,13 @@ impl Snapshot {
         &self.text.zones[usize::from(number)]
     }
 
-    /// A record set that a pool answers with.
+    /// Returns a record set that a pool answers with.
     #[inline(always)]
     pub(crate) fn answer(&self, place: u32) -> RrSet<'_> {
         self.upper.entries.set(self.answers[place as usize])
     }
 
-    /// The node with exactly this name, in any case, and its number.
+    /// Returns the node with this name, in any case, and its number.
     #[inline(always)]
     pub(crate) fn find(&self, hash: u64, name: &[u8]) -> Option<(u32, Node<'_>)> {
         if let Some((number, node)) = self.upper.find_node(hash, name) {
@@ -395,14 +397,14 @@ impl Snapshot {
         self.text.layer.find_node(hash, name)
     }
 
-    /// The node that a name with this hash most likely has, without a look at the name.
+    /// Returns the node that a name with this hash most likely has. Does not compare names.
     #[inline]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
         let upper = || self.upper.table.guess(hash).map(|number| number | UPPER);
         self.text.layer.table.guess(hash).or_else(upper)
     }
 
-    /// The node that a set of the zones' text leads to, where that is known and open.
+    /// Returns the node that an alias in a zone file leads to, if it is known and open.
     #[inline]
     pub(crate) fn target(&self, rest: SetDetails<'_>) -> Option<u32> {
         let target = rest.target()?;

@@ -1,7 +1,9 @@
-//! Names to node numbers: one open-addressing table over all zones.
+//! Hash table from names to node numbers, with open addressing, one for all zones.
 
-/// A hash table of lower-case names. Slots hold a 32-bit tag of the hash and the node's number plus one, so that a probe
-/// touches the name itself only when the tag agrees.
+/// A hash table of lower-case names.
+///
+/// A slot holds 32 bits of the hash as a tag, and the node's number plus one. So a lookup reads a name only if the tag
+/// matches.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     slots: Box<[u64]>,
@@ -9,18 +11,18 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table with room for `count` names. At most half of the slots are used, so probe runs stay short.
+    /// Returns a table with space for `count` names. At most half of the slots are used, so that runs stay short.
     pub(crate) fn with_room(count: usize) -> Self {
         Self { slots: vec![0; (count.max(4) * 2).next_power_of_two()].into(), names: 0 }
     }
 
-    /// Whether it holds no name.
+    /// True if the table holds no names.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.names == 0
     }
 
-    /// Makes room for one more; `hashes` are those of the names it holds, in the order of their numbers.
+    /// Makes space for one more name. `hashes` are the hashes of the names in the table, in the order of their numbers.
     pub(crate) fn make_room(&mut self, hashes: impl Iterator<Item = u64>) {
         let room = self.slots.len() / 2;
         if self.names == room {
@@ -29,7 +31,7 @@ impl Table {
         }
     }
 
-    /// Places a node, with room made where there is none; `hash_of` says the hash of those it holds.
+    /// Inserts a node and grows the table if it is full. `hash_of` returns the hash of a node in the table.
     pub(crate) fn add(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
         if self.names == self.slots.len() / 2 {
             let mut larger = Self::with_room(self.names * 2);
@@ -41,8 +43,9 @@ impl Table {
         self.place(hash, number);
     }
 
-    /// Takes a node out; `hash_of` says the hash of those it holds. Those behind it in its run move up, so that no gap ends a run
-    /// too early.
+    /// Removes a node. `hash_of` returns the hash of a node in the table.
+    ///
+    /// The nodes behind it in its run move up, since a gap would end the run too early.
     pub(crate) fn remove(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
         let mask = self.slots.len() - 1;
         let (sought, mut gap) = (hash & TAG | u64::from(number + 1), hash as usize & mask);
@@ -65,14 +68,14 @@ impl Table {
         self.names -= 1;
     }
 
-    /// Gives every node another number.
+    /// Replaces the number of every node.
     pub(crate) fn renumber(&mut self, numbers: &[u32]) {
         for slot in self.slots.iter_mut().filter(|slot| **slot != 0) {
             *slot = *slot & TAG | u64::from(numbers[*slot as u32 as usize - 1] + 1);
         }
     }
 
-    /// Places a node; the caller has made room.
+    /// Inserts a node. The caller has made space for it.
     pub(crate) fn place(&mut self, hash: u64, number: u32) {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
@@ -83,26 +86,26 @@ impl Table {
         self.names += 1;
     }
 
-    /// The number of the first node whose tag agrees, or of none: most likely the one that [`Table::find`] gives.
+    /// Returns the first node whose tag matches, which most likely is the one that [`Table::find`] returns.
     #[inline(always)]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
         self.candidates(hash).next()
     }
 
-    /// The number of the node with this hash for which `is_it` holds.
+    /// Returns the node with this hash for which `is_it` returns true.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         self.candidates(hash).find(|number| is_it(*number))
     }
 
-    /// The numbers of the nodes whose tag agrees, in the order they are to be looked at.
+    /// Returns the nodes whose tag matches, in the order of the probe sequence.
     #[inline(always)]
     pub(crate) fn candidates(&self, hash: u64) -> Candidates<'_> {
         Candidates { slots: &self.slots, at: hash as usize, hash }
     }
 }
 
-/// Nodes that a hash may be the hash of.
+/// Nodes that may have a given hash.
 pub(crate) struct Candidates<'a> {
     slots: &'a [u64],
     at: usize,
@@ -115,7 +118,7 @@ impl Iterator for Candidates<'_> {
     #[inline(always)]
     fn next(&mut self) -> Option<u32> {
         let mask = self.slots.len() - 1;
-        // Half of the slots are free, so the run ends.
+        // At least half of the slots are free, so the loop ends.
         loop {
             let slot = self.slots[self.at & mask];
             if slot == 0 {
@@ -129,7 +132,7 @@ impl Iterator for Candidates<'_> {
     }
 }
 
-/// The half of a hash that is kept in the slot; the other half chooses the slot.
+/// Upper half of the hash, which is stored in the slot. The lower half selects the slot.
 const TAG: u64 = 0xffff_ffff_0000_0000;
 
 #[cfg(test)]
@@ -152,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_was_added_and_not_taken_out_is_found_in_every_order() {
-        // Few homes, so that runs are long, and some go over the end of the slots.
+        // Few first slots, so that runs are long and some wrap around the end of the table.
         let hash = |number: u32| u64::from(number % 7) * 5 + (u64::from(number % 3) << 40);
         let mut table = Table::with_room(0);
         let mut held = Vec::new();

@@ -1,8 +1,8 @@
-//! Counters of one thread, summed by the reader, and bounded rings: of sampled queries, and of who asked for what is
-//! balanced by load.
+//! Counters of one worker thread, and bounded rings with samples for the query log and for demand.
 //!
-//! One writer a tally: an addition is a relaxed load and a relaxed store, no locked instruction, no line shared between
-//! writers. What adds up: `queries = responses + drops`, those of all reasons; the responses' codes add up to the responses.
+//! Each tally has one writer. An addition is a relaxed load and a relaxed store: no locked instruction, and no cache
+//! line shared between
+//! writers. `queries` is the sum of responses and drops, and the response codes add up to the responses.
 
 mod demand;
 mod ring;
@@ -26,9 +26,9 @@ use demand::DemandSampleRing;
 pub use samples::Sample;
 use samples::Samples;
 
-/// Most answer counters (a cluster in a pool each); what is past them is counted in slot 0, "other".
+/// Maximum number of answer counters (a cluster in a pool each). Further ones are counted in slot 0, "other".
 pub const SLOTS_MAX: usize = 4096;
-/// Response codes counted one by one, BADVERS (16) the last; others do not occur.
+/// Response codes with a counter, up to BADVERS (16). Others do not occur.
 pub const RCODES: usize = 17;
 
 /// One counter, written by one thread.
@@ -42,13 +42,13 @@ impl Counter {
     }
 }
 
-/// Counters of one worker thread: that thread alone writes, anyone may read.
+/// Counters of one worker thread. Only that thread writes, and any thread may read.
 #[derive(Debug)]
 pub struct Tally {
     queries: [Counter; 4],
     rcodes: [Counter; RCODES],
     drops: [Counter; Dropped::ALL.len()],
-    /// Responses by [`AnswerKind`], so that each is counted by one addition.
+    /// Responses by [`AnswerKind`], so that one addition counts all flags.
     kinds: [Counter; AnswerKind::COUNT],
     slots: Box<[Counter]>,
     samples: Samples,
@@ -70,24 +70,24 @@ impl Default for Tally {
     }
 }
 
-/// Why a packet was not answered at all.
+/// Reason why a packet was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// Shorter than the 12 octets of a header.
+    /// It is shorter than a header of 12 octets.
     Short,
-    /// A response: to answer it would make a loop.
+    /// It is a response. Answering it could make a loop.
     Response,
-    /// It came from port 0, which nobody can receive at.
+    /// It came from port 0, which cannot receive.
     PortZero,
-    /// There was no room for an answer: a fault of the transport.
+    /// The transport gave too small a buffer for the response.
     NoRoom,
 }
 
 impl Dropped {
-    /// All of them, in the order they are declared.
+    /// All reasons, in declared order.
     pub const ALL: [Self; 4] = [Self::Short, Self::Response, Self::PortZero, Self::NoRoom];
 
-    /// The word for it in metrics.
+    /// Returns the value of the metric's label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Short => "short",
@@ -97,7 +97,7 @@ impl Dropped {
         }
     }
 
-    /// The first reason that holds for a packet that is dropped, so that the path of those that are answered tells none.
+    /// Returns the first reason that applies. Called for dropped packets only, to keep the code off the other path.
     pub(crate) fn reason(client: &Client, packet: &[u8]) -> Self {
         match packet.get(2) {
             _ if packet.len() < HEADER => Self::Short,
@@ -108,7 +108,7 @@ impl Dropped {
     }
 }
 
-/// What one response was, beside its code.
+/// Flags of a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerKind {
     pub(crate) truncated: bool,
@@ -158,36 +158,38 @@ impl Tally {
         self.slots[usize::from(slot) % SLOTS_MAX].add(1);
     }
 
-    /// Keeps one of every `every` queries for the query log; 0, the default, keeps none.
+    /// Samples one of every `every` queries for the query log. 0, the default, samples none.
     pub fn sample_every(&self, every: u32) {
         self.samples.sample_every(every);
     }
 
-    /// Whether the query now counted is to be sampled.
+    /// True if the current query is to be sampled.
     #[inline]
     pub(crate) fn is_sampled(&self) -> bool {
         self.samples.is_due()
     }
 
-    /// Samples a query: `asked` is its packet up to the end of the question.
+    /// Adds a sample. `question` is the packet up to the end of the question.
     pub(crate) fn sample(&self, client: &Client, subnet: Option<Network>, question: &[u8], rcode: Rcode, now: u64) {
         self.samples.push(client, subnet, question, rcode.0, now);
     }
 
-    /// Takes what was sampled since the last call; one reader at a time. Samples that found the ring full are lost and
-    /// counted in [`Tallies::samples_lost`].
+    /// Calls `each` with the samples since the last call. Only one thread may call it.
+    ///
+    /// Samples that find the ring full are lost and counted in [`Tallies::samples_lost`].
     pub fn take_samples(&self, each: impl FnMut(Sample)) {
         self.samples.drain(each);
     }
 
-    /// Notes who got which member of a pool that balances by load.
+    /// Adds a sample of demand: an answer of a pool that balances by load.
     #[inline]
     pub(crate) fn note_demand(&self, pool: u64, client: ClientNet, member: u8) {
         self.demand_samples.push(pool, client, member);
     }
 
-    /// Takes what was noted since the last call of who asked for pools that balance by load; one reader at a time. What
-    /// found the ring full is lost and counted in [`Tallies::demand_samples_lost`].
+    /// Calls `each` with the demand samples since the last call. Only one thread may call it.
+    ///
+    /// Samples that find the ring full are lost and counted in [`Tallies::demand_samples_lost`].
     pub fn take_demand_samples(&self, each: impl FnMut(DemandSample)) {
         self.demand_samples.drain(each);
     }
@@ -220,14 +222,14 @@ impl Tally {
     }
 }
 
-/// The sum over all workers.
+/// Sum over all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
-    /// Packets taken: UDP over IPv4, UDP over IPv6, TCP over IPv4, TCP over IPv6.
+    /// Received packets: UDP over IPv4, UDP over IPv6, TCP over IPv4, TCP over IPv6.
     pub queries: [u64; 4],
     /// Responses by code.
     pub rcodes: [u64; RCODES],
-    /// Packets not answered at all, in the order of [`Dropped::ALL`].
+    /// Dropped packets, in the order of [`Dropped::ALL`].
     pub drops: [u64; Dropped::ALL.len()],
     /// Responses with TC.
     pub truncated: u64,
@@ -235,17 +237,17 @@ pub struct Tallies {
     pub edns: u64,
     /// Responses that echo a client subnet.
     pub ecs: u64,
-    /// Answers of pools in which no member was live.
+    /// Answers of pools without a live member.
     pub down_answers: u64,
-    /// Answers by slot: see [`crate::Snapshot::slots`]; slot 0 is "other".
+    /// Answers by slot, see [`crate::Snapshot::slots`]. Slot 0 is "other".
     pub answers: Vec<u64>,
-    /// Samples that found the ring full.
+    /// Samples lost because the ring was full.
     pub samples_lost: u64,
-    /// Answers of pools that balance by load that found their ring full.
+    /// Demand samples lost because the ring was full.
     pub demand_samples_lost: u64,
 }
 
-/// A client's address in two words: the family is told by the IPv4-mapped form.
+/// Returns an address as two words, IPv4 in its IPv4-mapped form.
 fn address_words(address: IpAddr) -> [u64; 2] {
     let bits = match address {
         IpAddr::V4(a) => a.to_ipv6_mapped().to_bits(),
@@ -254,7 +256,7 @@ fn address_words(address: IpAddr) -> [u64; 2] {
     [(bits >> 64) as u64, bits as u64]
 }
 
-/// What [`address_words`] was made from.
+/// Returns the address from the two words of [`address_words`].
 fn address_of([high, low]: [u64; 2]) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))).to_canonical()
 }

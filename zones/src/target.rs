@@ -2,11 +2,11 @@
 
 use fairway_model::{Target, stable_hash};
 
-/// The place of a target in [`Snapshot::targets`] and in [`RuntimeState`].
+/// Index of a target in [`Snapshot::targets`](crate::snapshot::Snapshot::targets) and in the runtime state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetIndex(pub u32);
 
-/// What identifies a target, as a number that is equal on every server.
+/// Returns the hash that identifies a target. It is equal on every server.
 pub(crate) fn target_hash(target: &Target) -> u64 {
     stable_hash(target)
 }

@@ -1,10 +1,11 @@
-//! Whole answers in one piece, made when a zone is compiled: denials, referrals with their glue, CNAMEs with what they lead to.
+//! Whole answers, made when a zone is compiled: denials, referrals with their glue, and CNAMEs with their targets.
 //!
 //! ```text
-//! answer  type (2), octets (2), count of patches (2), words to the next (2), counts of records (8), sections, patches (2 each)
+//! answer  type (2), octets (2), number of patches (2), words to the next (2), counts of records (8), sections, patches (2 each)
 //! ```
-//! An answer goes right behind the question. Its pointers stand little-endian and relative to where that ends, so that copying it and
-//! adding that place to each is all there is to do. They go by numbers as sets do, and lie behind all entries: a name that has none pays nothing.
+//! An answer is copied behind the question. Its pointers are little-endian and relative to the end of the question,
+//! which is added to
+//! each. Answers are numbered as sets are. They lie behind all entries, so that a name without one has no cost.
 
 use fairway_model::Rtype;
 
@@ -15,13 +16,13 @@ use crate::wire::Section;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WholeAnswer<'a> {
     head: u64,
-    /// How many records of each section, as they stand in a message's header.
+    /// Records of each section, as in the header of a message.
     pub(crate) counts: u64,
     octets: &'a [u8],
 }
 
 impl<'a> WholeAnswer<'a> {
-    /// Most octets of one. What is larger is put together when it is asked for, which costs less than its copy.
+    /// Maximum octets. A larger answer is composed for each query, since its copy would dominate the cost anyway.
     pub(crate) const OCTETS_MAX: usize = 1_024;
 
     #[inline]
@@ -32,26 +33,26 @@ impl<'a> WholeAnswer<'a> {
         Self { head: head as u64, counts: (head >> 64) as u64, octets }
     }
 
-    /// The type that it answers.
+    /// Returns the type that it answers.
     #[inline]
     pub(crate) fn rtype(self) -> Rtype {
         Rtype(self.head as u16)
     }
 
-    /// Its sections, with pointers that still lack the place where the question ends.
+    /// Returns its sections. Pointers still lack the offset of the question's end.
     #[inline]
     pub(crate) fn sections(self) -> &'a [u8] {
         &self.octets[..self.octet_count()]
     }
 
-    /// Places of those pointers.
+    /// Returns the offsets of those pointers.
     #[inline]
     pub(crate) fn patches(self) -> impl Iterator<Item = usize> {
         let patches = &self.octets[self.octet_count()..][..usize::from((self.head >> 32) as u16) * 2];
         patches.as_chunks::<2>().0.iter().map(|at| usize::from(u16::from_le_bytes(*at)))
     }
 
-    /// Words from this one to the next of the same set; none for the last one.
+    /// Returns the distance in words to the next answer of the same set.
     #[inline]
     pub(crate) fn words_to_next(self) -> Option<u32> {
         let words = (self.head >> 48) as u32;
@@ -70,7 +71,7 @@ impl Entries {
         WholeAnswer::at(&self.octets, number)
     }
 
-    /// The whole answer to this type, of those that follow each other from this number on.
+    /// Returns the whole answer to a type, from the list that begins at `first`.
     #[inline]
     pub(crate) fn whole_answer_to(&self, first: u32, rtype: Rtype) -> Option<WholeAnswer<'_>> {
         let mut number = first;
@@ -85,12 +86,12 @@ impl Entries {
 }
 
 impl EntryWriter {
-    /// Writes a whole answer; gives its number. `last` is the one before it of the same set.
+    /// Writes a whole answer and returns its number. `last` is the previous answer of the same set.
     pub(crate) fn whole_answer(&mut self, draft: &AnswerDraft, last: Option<u32>) -> u32 {
         let number = self.next_number();
         if let Some(last) = last {
             let at = last as usize * WORD + 6;
-            // Less than 2,048 octets lie between the two.
+            // At most 2,048 octets lie between the two.
             self.octets[at..at + 2].copy_from_slice(&((number - last) as u16).to_le_bytes());
         }
         let fields = [draft.rtype.0, draft.octets.len() as u16, draft.patches.len() as u16, 0];
@@ -103,7 +104,7 @@ impl EntryWriter {
     }
 }
 
-/// A [`WholeAnswer`] being made.
+/// Builder of a [`WholeAnswer`].
 pub(crate) struct AnswerDraft {
     rtype: Rtype,
     octets: Vec<u8>,
@@ -114,12 +115,12 @@ pub(crate) struct AnswerDraft {
 }
 
 impl AnswerDraft {
-    /// One of no records yet, to questions of this type in the zone whose apex has so many octets.
+    /// Returns an answer without records to questions of a type.
     pub(crate) fn new(rtype: Rtype, origin_len: usize) -> Self {
         Self { rtype, octets: Vec::new(), patches: Vec::new(), counts: 0, origin_len }
     }
 
-    /// Adds a set whose owner is the question's name, or stands elsewhere; gives where it begins.
+    /// Adds a set and returns its offset. `owner` is `None` if the owner is the name of the question.
     pub(crate) fn add(&mut self, set: RrSet<'_>, owner: Option<AnswerPlace>, section: Section) -> usize {
         let start = self.octets.len();
         self.octets.extend_from_slice(set.records());
@@ -137,12 +138,12 @@ impl AnswerDraft {
         start
     }
 
-    /// Whether it is small enough to be kept.
+    /// True if it is small enough to be stored.
     pub(crate) fn is_kept(&self) -> bool {
         self.octets.len() <= WholeAnswer::OCTETS_MAX
     }
 
-    /// Makes two octets a pointer, but for the place where the question ends.
+    /// Writes a pointer that still lacks the offset of the question's end.
     fn point(&mut self, at: usize, to: AnswerPlace) {
         let pointer = match to {
             AnswerPlace::Within(place) => POINTER.wrapping_add(place as u16),
@@ -153,18 +154,18 @@ impl AnswerDraft {
     }
 }
 
-/// Where a name stands that a [`WholeAnswer`] points to.
+/// Location of a name that a [`WholeAnswer`] points to.
 #[derive(Clone, Copy)]
 pub(crate) enum AnswerPlace {
-    /// In the answer itself.
+    /// Offset in the answer itself.
     Within(usize),
-    /// In the question's name: so many octets before its end.
+    /// Octets before the end of the question's name.
     BeforeNameEnd(usize),
 }
 
-/// What tells a pointer from a label (RFC 1035 section 4.1.4).
+/// First two bits of a compression pointer (RFC 1035 section 4.1.4).
 const POINTER: u16 = 0xc000;
-/// Octets between a question's name and its end.
+/// Octets between the name and the end of the question.
 const TYPE_AND_CLASS: u16 = 4;
-/// Octets of the head of a whole answer.
+/// Octets of a whole answer's head.
 const ANSWER_HEAD: usize = 16;

@@ -4,22 +4,22 @@ use fairway_model::Rtype;
 
 use super::{Alias, Entries, NODE_HEAD, Node, RrSet, UPPER, WORD, whole_words};
 
-/// Entries being written, one behind the other.
+/// Builder of [`Entries`].
 #[derive(Default)]
 pub(crate) struct EntryWriter {
     pub(super) octets: Vec<u8>,
-    /// Patches of the set being written.
+    /// Patches of the current set.
     pub(super) patches: Vec<u16>,
-    /// Where the head of the set being written begins.
+    /// Offset of the current set's head.
     pub(super) set_at: usize,
 }
 
-/// What the head of an entry says.
+/// Fields of an entry's head.
 #[derive(Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) flags: u8,
     pub(crate) zone: u16,
-    /// As [`Node::steered`].
+    /// See [`Node::steered`].
     pub(crate) steered: u32,
 }
 
@@ -29,42 +29,42 @@ impl EntryWriter {
         number.filter(|number| number & UPPER == 0).expect("at most 16 GiB of names and records")
     }
 
-    /// Goes on behind what was written before.
+    /// Returns a writer that appends to a copy of previous entries.
     pub(crate) fn after(before: &Entries) -> Self {
-        // A change adds some entries and sets; more than that is rare, and then all is moved once.
+        // Most changes add a few entries and sets, which fit; others move the copy once.
         let mut octets = Vec::with_capacity(before.octets.len() + CHANGE);
         octets.extend_from_slice(&before.octets);
         Self { octets, ..Self::default() }
     }
 
-    /// Octets written so far.
+    /// Returns the number of bytes written.
     pub(crate) fn octet_count(&self) -> usize {
         self.octets.len()
     }
 
-    /// What was written of an entry.
+    /// Returns an entry.
     pub(crate) fn node(&self, number: u32) -> Node<'_> {
         Node::at(&self.octets, number)
     }
 
-    /// Says what steers an entry: as [`Node::steered`].
+    /// Sets [`Node::steered`] of an entry.
     pub(crate) fn steer(&mut self, entry: u32, steered: u32) {
         let at = entry as usize * WORD + 8;
         self.octets[at..at + 4].copy_from_slice(&steered.to_le_bytes());
     }
 
-    /// Takes the link of an entry back.
+    /// Removes the link of an entry.
     pub(crate) fn unlink(&mut self, entry: u32) {
         let at = entry as usize * WORD + 12;
         self.octets[at..at + 4].fill(0);
     }
 
-    /// Makes room for so many octets more.
+    /// Reserves space for more bytes.
     pub(crate) fn reserve(&mut self, octets: usize) {
         self.octets.reserve(octets);
     }
 
-    /// Begins an entry; its sets follow. Gives its number.
+    /// Begins an entry, whose sets follow, and returns its number.
     pub(crate) fn begin_entry(&mut self, name: &[u8], head: Head) -> u32 {
         let number = self.next_number();
         let [z0, z1] = head.zone.to_le_bytes();
@@ -77,27 +77,27 @@ impl EntryWriter {
         number
     }
 
-    /// Gives an entry that has no set yet those of another layer's.
+    /// Copies the sets of a node of another layer to an entry that has none.
     pub(crate) fn copy_sets(&mut self, entry: u32, from: Node<'_>) {
         self.octets.extend_from_slice(from.set_octets());
         let at = entry as usize * WORD + 4;
         self.octets[at..at + 2].copy_from_slice(&from.set_count().to_le_bytes());
     }
 
-    /// Counts a set as the entry's own.
+    /// Counts a set as part of an entry.
     pub(crate) fn count_set(&mut self, entry: u32) {
         let at = entry as usize * WORD + 4;
         let count = u16::from_le_bytes([self.octets[at], self.octets[at + 1]]) + 1;
         self.octets[at..at + 2].copy_from_slice(&count.to_le_bytes());
     }
 
-    /// Says what an entry's link leads to: [`Node::wildcard`] or [`Node::occluder`].
+    /// Sets the link of an entry: [`Node::wildcard`] or [`Node::occluder`].
     pub(crate) fn link(&mut self, entry: u32, to: u32) {
         let at = entry as usize * WORD + 12;
         self.octets[at..at + 4].copy_from_slice(&(to + 1).to_le_bytes());
     }
 
-    /// Begins a set; gives its number.
+    /// Begins a set and returns its number.
     pub(crate) fn begin_set(&mut self) -> u32 {
         let number = self.next_number();
         self.set_at = self.octets.len();
@@ -106,34 +106,34 @@ impl EntryWriter {
         number
     }
 
-    /// Adds octets to the records of the set.
+    /// Appends octets to the records of the current set.
     pub(crate) fn extend(&mut self, octets: &[u8]) {
         self.octets.extend_from_slice(octets);
     }
 
-    /// Adds the two octets of a pointer to the zone's apex.
+    /// Appends a pointer to the zone's apex.
     pub(crate) fn point_to_apex(&mut self) {
         self.patches.push(self.record_octets() as u16);
         self.octets.extend_from_slice(&[0, 0]);
     }
 
-    /// Octets of the set's records so far.
+    /// Returns the octets of the current set's records.
     pub(crate) fn record_octets(&self) -> usize {
         self.octets.len() - self.set_at - WORD
     }
 
-    /// Overwrites two octets of the set's records.
+    /// Overwrites two octets of the current set's records.
     pub(crate) fn overwrite(&mut self, at: usize, value: u16) {
         let at = self.set_at + WORD + at;
         self.octets[at..at + 2].copy_from_slice(&value.to_be_bytes());
     }
 
-    /// Takes the set back.
+    /// Removes the current set.
     pub(crate) fn drop_set(&mut self) {
         self.octets.truncate(self.set_at);
     }
 
-    /// Ends a set of so many records, which may lead to a name, and may be given extras later.
+    /// Ends the current set. `extras` reserves space for [`EntryWriter::set_extras`].
     pub(crate) fn end_set(&mut self, rtype: Rtype, count: u16, alias: Option<Alias<'_>>, extras: bool) {
         let length = self.record_octets();
         self.fill_word();
@@ -154,26 +154,26 @@ impl EntryWriter {
         self.octets[self.set_at..self.set_at + WORD].copy_from_slice(&head.to_le_bytes());
     }
 
-    /// Gives a set its extras.
+    /// Sets the extras of a set.
     pub(crate) fn set_extras(&mut self, set: u32, first: u32, count: u16) {
         let at = set as usize * WORD + WORD + self.set(set).details_at();
         self.octets[at + 2..at + 4].copy_from_slice(&count.to_le_bytes());
         self.octets[at + WORD..at + WORD + 4].copy_from_slice(&first.to_le_bytes());
     }
 
-    /// Says which node an alias leads to.
+    /// Sets the node that an alias leads to.
     pub(crate) fn set_target(&mut self, set: u32, target: u32) {
         let at = set as usize * WORD + WORD + self.set(set).details_at() + WORD + 4;
         self.octets[at..at + 4].copy_from_slice(&(target + 1).to_le_bytes());
     }
 
-    /// Says which whole answers were made of a set: the number of the first.
+    /// Sets the first whole answer of a set.
     pub(crate) fn set_answer(&mut self, set: u32, answer: u32) {
         let at = set as usize * WORD + WORD + self.set(set).details_at() + 3 * WORD;
         self.octets[at..at + 4].copy_from_slice(&(answer + 1).to_le_bytes());
     }
 
-    /// The sets of an entry, with their numbers.
+    /// Returns the sets of an entry with their numbers.
     pub(crate) fn sets_of(&self, entry: u32) -> impl Iterator<Item = (u32, RrSet<'_>)> {
         let node = Node::at(&self.octets, entry);
         let mut next = entry + ((NODE_HEAD + whole_words(node.name_len())) / WORD) as u32;
@@ -184,7 +184,7 @@ impl EntryWriter {
         })
     }
 
-    /// What was written of a set.
+    /// Returns a set.
     pub(crate) fn set(&self, number: u32) -> RrSet<'_> {
         RrSet::at(&self.octets, number)
     }
@@ -198,5 +198,5 @@ impl EntryWriter {
     }
 }
 
-/// Octets that a change has room for at once.
+/// Bytes reserved for a change.
 const CHANGE: usize = 64 * 1_024;

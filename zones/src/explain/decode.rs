@@ -1,43 +1,43 @@
-//! Reads a response back, for people. Bounded, and never trusts its input, though it is our own.
+//! Decodes a response for people. Bounded, and safe for any input, though the input is our own.
 
 use fairway_model::{Name, Rtype, Ttl};
 use fairway_zonefile::rdata_text;
 
 use crate::wire::{compressible, u16_at};
 
-/// A record as people read it.
+/// A record in presentation form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedRecord {
-    /// Owner.
+    /// Owner name.
     pub owner: Name,
     /// Type.
     pub rtype: Rtype,
     /// Time to live.
     pub ttl: Ttl,
-    /// Data in presentation form.
+    /// RDATA in presentation form.
     pub rdata: String,
 }
 
-/// A response as people read it.
+/// A response in presentation form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
     /// Mnemonic of the response code.
     pub rcode: &'static str,
-    /// AA.
+    /// AA flag.
     pub authoritative: bool,
-    /// TC.
+    /// TC flag.
     pub truncated: bool,
     /// Answer section.
     pub answer: Vec<ExplainedRecord>,
     /// Authority section.
     pub authority: Vec<ExplainedRecord>,
-    /// Additional section, without OPT.
+    /// Additional section without OPT.
     pub additional: Vec<ExplainedRecord>,
-    /// Scope of the client subnet option, if there is one.
+    /// Scope of the client subnet option.
     pub scope: Option<u8>,
 }
 
-/// Reads a response with one question; none if it is not well-formed.
+/// Decodes a response with one question. Returns `None` if it is malformed.
 pub fn decode(message: &[u8]) -> Option<Decoded> {
     let mut at = 12;
     if u16_at(message, 4)? == 1 {
@@ -71,7 +71,7 @@ pub fn decode(message: &[u8]) -> Option<Decoded> {
     (at == message.len()).then_some(decoded)
 }
 
-/// RDATA with its names written out (only types of RFC 1035 may be compressed).
+/// Returns RDATA with uncompressed names (only types of RFC 1035 may be compressed).
 fn expand(message: &[u8], rtype: Rtype, start: usize, end: usize) -> Option<Vec<u8>> {
     let (prefix, names) = compressible(rtype);
     let mut at = start + prefix;
@@ -85,7 +85,7 @@ fn expand(message: &[u8], rtype: Rtype, start: usize, end: usize) -> Option<Vec<
     Some(rdata)
 }
 
-/// A name, pointers followed, and where it ends. Each pointer must lead further back, so the walk ends.
+/// Returns a name with its pointers followed, and its end. Each pointer must lead back, so the loop ends.
 fn name_at(message: &[u8], start: usize) -> Option<(Name, usize)> {
     let mut wire = Vec::new();
     let (mut at, mut end, mut before) = (start, None, start);
@@ -111,7 +111,7 @@ fn name_at(message: &[u8], start: usize) -> Option<(Name, usize)> {
     }
 }
 
-/// Scope of the client subnet among the options of an OPT record.
+/// Returns the scope of the client subnet from the options of an OPT record.
 fn scope(mut options: &[u8]) -> Option<u8> {
     loop {
         let (code, length) = (u16_at(options, 0)?, usize::from(u16_at(options, 2)?));

@@ -1,4 +1,4 @@
-//! Placements compiled once a shape, and shared by all pools of that shape.
+//! Compiles location rankings once for equal inputs. Pools with equal inputs share them.
 
 use std::{
     collections::HashMap,
@@ -11,37 +11,37 @@ use fairway_model::{ClientLocation, DesiredState, Partition, Pool, Rank, StableH
 use super::{distance::Point, inputs::RankingInputs, rank};
 use crate::steer::{ClassRanks, ClientPartition, LocationRankings};
 
-/// A compiled placement, with what it came from.
+/// Compiled location rankings with their inputs.
 #[derive(Debug)]
 pub(crate) struct CompiledRankings {
-    /// What the decision reads.
+    /// Partition and ranks.
     pub(crate) location: LocationRankings,
-    /// Equal placements have equal ones: part of the snapshot's id.
+    /// Hash, which is part of the snapshot's id.
     pub(crate) digest: u64,
-    /// How many ranks of each row were kept, where there were too many rows.
+    /// Number of ranks kept per class, if there were too many classes for all of them.
     pub(crate) depth: Option<u16>,
-    /// Octets that it takes, about.
+    /// Approximate size in bytes.
     pub(crate) octets: usize,
     pub(super) inputs: RankingInputs,
 }
 
-/// The placements of all pools, by shape.
+/// Location rankings of all pools, by their inputs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RankingCache {
     by_inputs: HashMap<RankingInputs, Arc<CompiledRankings>>,
     octets: usize,
 }
 
-/// All placements together would take more than [`RankingCache::OCTETS_MAX`].
+/// The location rankings of all pools exceed [`RankingCache::OCTETS_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
 impl RankingCache {
-    /// Most octets that all placements of a snapshot take: 1 GiB. Those of one shape count once.
+    /// Maximum bytes of the location rankings of a snapshot: 1 GiB. Shared ones count once.
     pub(crate) const OCTETS_MAX: usize = 1 << 30;
 
-    /// The placement of a pool; none if its policy does not go by place. One that was compiled before, for this snapshot or
-    /// the `previous` one, is taken as it is. Others that share these see nothing of it.
+    /// Returns the location rankings of a pool, or `None` if its policy has none. Reuses those of this snapshot or the
+    /// `previous` one.
     pub(crate) fn of(
         self: &mut Arc<Self>,
         desired: &DesiredState,
@@ -60,21 +60,22 @@ impl RankingCache {
         Ok(Some(placed))
     }
 
-    /// Counts the octets of one more, if there is room.
+    /// Counts bytes, up to the maximum.
     pub(super) fn admit(&mut self, octets: usize) -> Result<(), TooLarge> {
         self.octets = self.octets.saturating_add(octets);
         if self.octets > Self::OCTETS_MAX { Err(TooLarge) } else { Ok(()) }
     }
 
-    /// How many there are.
+    /// Returns the number of different location rankings.
     pub(crate) fn count(&self) -> usize {
         self.by_inputs.len()
     }
 }
 
 impl CompiledRankings {
-    /// Compiles a shape: a row for each way the members stand anywhere. Where there are more ways than a territory has rows,
-    /// members far down the order rank equal, the more of them the fewer ways are left.
+    /// Compiles location rankings, with one class for each different list of ranks.
+    ///
+    /// If there are too many classes, members with high ranks become equal, step by step, until the classes fit.
     pub(super) fn new(inputs: RankingInputs) -> Self {
         Self::with_classes(inputs, CLASSES_MAX)
     }
@@ -104,18 +105,18 @@ impl CompiledRankings {
     }
 }
 
-/// Most rows of a placement: their numbers have 16 bits.
+/// Maximum number of classes, whose numbers have 16 bits.
 pub(super) const CLASSES_MAX: usize = ClientPartition::CLASSES_MAX;
 
-/// How many ranks are told apart, one try after the other.
+/// Ranks that stay different, in the order of the attempts.
 const DEPTHS: [u16; 7] = [ClassRanks::LAST, 16, 8, 4, 2, 1, 0];
 
-/// Sorts places and latencies into rows.
+/// Groups client locations and rows of the latency table into classes.
 struct ClassBuilder<'s> {
     inputs: &'s RankingInputs,
     depth: u16,
     classes_max: usize,
-    /// Where the sites stand, for the ranking by distance.
+    /// Coordinates of the members, for the ranking `nearest`.
     points: Vec<Option<Point>>,
     classes: Vec<Box<[u16]>>,
     numbers: StableMap<Box<[u16]>, u32>,
@@ -127,7 +128,7 @@ impl<'s> ClassBuilder<'s> {
         Self { inputs, depth, classes_max, points, classes: Vec::new(), numbers: StableMap::default() }
     }
 
-    /// The partition into rows, and the rows; none if there are too many.
+    /// Returns the partition into classes and the ranks of each class. `None` if there are too many.
     fn build(mut self) -> Option<(Partition, Vec<Box<[u16]>>)> {
         let inputs = self.inputs;
         let nowhere = ClientLocation::default();
@@ -148,9 +149,9 @@ impl<'s> ClassBuilder<'s> {
         (self.classes.len() <= self.classes_max).then_some((partition, self.classes))
     }
 
-    /// The number of the row for a place and a row of the table of latencies.
+    /// Returns the class for a location and a row of the latency table.
     fn number(&mut self, place: &ClientLocation, latencies: u32) -> u32 {
-        // Once there are too many nothing of it is used.
+        // With too many classes the result is discarded anyway.
         if self.classes.len() > self.classes_max {
             return 0;
         }
@@ -162,7 +163,7 @@ impl<'s> ClassBuilder<'s> {
         })
     }
 
-    /// How the members stand by each ranking, one after the other.
+    /// Returns the ranks of the members, one ranking after the other.
     fn ranks(&self, place: &ClientLocation, latencies: u32) -> Box<[u16]> {
         let RankingInputs { ranks, members, geo, tolerance, latencies: table, .. } = self.inputs;
         let all = ranks.iter().flat_map(|ranking| match ranking {
@@ -178,7 +179,7 @@ impl<'s> ClassBuilder<'s> {
     }
 }
 
-/// A hash of all that a placement says, the same on every machine.
+/// Returns a hash of partition and ranks that is equal on every server.
 fn digest(partition: &Partition, classes: &[Box<[u16]>]) -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| crate::hash::digest(b"placement"));
     let mut hasher = StableHasher::new(*SEED);

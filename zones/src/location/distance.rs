@@ -1,7 +1,8 @@
-//! Distances on earth in whole numbers, so that two machines never disagree about who is nearer.
+//! Great-circle distances in integers, so that all servers agree which member is nearer.
 //!
-//! A point is a vector to the surface of a sphere. The distance between two follows from the chord between them, which stays
-//! exact for neighbours; angles and vectors are turned into each other by CORDIC: shifts, additions and a table.
+//! A point is a vector to the surface of a sphere. The distance follows from the chord between two points, which stays
+//! exact for near
+//! ones. CORDIC converts between angles and vectors with shifts, additions and a table.
 
 use fairway_model::Coordinates;
 
@@ -19,10 +20,11 @@ impl From<Coordinates> for Point {
 }
 
 impl Point {
-    /// The great-circle distance in metres: right to some centimetres nearby, to some metres around the globe.
+    /// Returns the great-circle distance in metres. The error is some centimetres nearby and some metres around the
+    /// globe.
     pub(super) fn metres_to(self, other: Self) -> u64 {
         let squares = self.0.iter().zip(other.0).map(|(a, b)| (a - b).unsigned_abs().pow(2));
-        // Of a diameter of 2^31; rounding may take two opposite points a little past it.
+        // Square of a diameter of 2^31. Rounding may exceed it a little for two opposite points.
         let chord_squared = squares.sum::<u64>().min(1 << 62);
         let (sin, cos) = (chord_squared.isqrt(), ((1 << 62) - chord_squared).isqrt());
         let half = angle(cos.cast_signed() << SPARE, sin.cast_signed() << SPARE);
@@ -30,10 +32,10 @@ impl Point {
     }
 }
 
-/// Sine and cosine, times 2^30, of millionths of a degree from -180 to 180 degrees.
+/// Returns sine and cosine, times 2^30, of an angle in millionths of a degree from -180 to 180 degrees.
 fn sin_cos(micro: i32) -> (i64, i64) {
     let mut rest = i64::from(micro) * PI / 180_000_000;
-    // The method turns by some 99 degrees at most: what points back is mirrored.
+    // CORDIC turns by at most 99 degrees, so the back half is mirrored.
     let back = rest.abs() > PI / 2;
     if back {
         rest = rest.signum() * PI - rest;
@@ -51,7 +53,7 @@ fn sin_cos(micro: i32) -> (i64, i64) {
     (rounded(y), if back { -rounded(x) } else { rounded(x) })
 }
 
-/// The angle of a vector that points forward, in radians times 2^32.
+/// Returns the angle of a vector that points forward, in radians times 2^32.
 fn angle(mut x: i64, mut y: i64) -> i64 {
     let mut angle = 0;
     for (step, turn) in TURNS.iter().enumerate() {
@@ -67,15 +69,15 @@ fn angle(mut x: i64, mut y: i64) -> i64 {
 
 /// Mean radius of the earth in metres (IUGG: 6,371,008.8).
 const EARTH_RADIUS: u64 = 6_371_009;
-/// Bits behind the point of a vector.
+/// Fraction bits of a vector.
 const FRACTION: u32 = 30;
-/// The same while it is turned.
+/// Fraction bits of a vector while it is turned.
 const FINE: u32 = 40;
-/// Bits to spare above a chord of 2^31 that grows by a factor of 1.65 while it is turned.
+/// Spare bits above a chord of 2^31, which grows by a factor of 1.65 while it is turned.
 const SPARE: u32 = 30;
 /// Half a circle in radians times 2^32.
 const PI: i64 = 13_493_037_705;
-/// What the turns below make a vector of length 2^40 of, times 2^40: the product of cos(atan(2^-i)).
+/// Length before the turns that they stretch to 2^40, in the same scale: the product of cos(atan(2^-i)).
 const LENGTH: i64 = 667_681_663_043;
 /// atan(2^-i) in radians times 2^32.
 const TURNS: [i64; 32] = [
@@ -123,7 +125,7 @@ mod tests {
         Coordinates::from_degrees(latitude, longitude).unwrap().into()
     }
 
-    /// The textbook's haversine.
+    /// The haversine formula.
     fn reference((a, b): (f64, f64), (c, d): (f64, f64)) -> f64 {
         let [a, b, c, d] = [a, b, c, d].map(f64::to_radians);
         let h = ((c - a) / 2.0).sin().powi(2) + a.cos() * c.cos() * ((d - b) / 2.0).sin().powi(2);
@@ -155,7 +157,8 @@ mod tests {
         ) {
             let (c, d) = if near { ((a + c).clamp(-90.0, 90.0), (b + d).clamp(-180.0, 180.0)) } else { (c * 90.0, d * 180.0) };
             let (ours, theirs) = (point(a, b).metres_to(point(c, d)) as f64, reference((a, b), (c, d)));
-            // Metres are cut to whole ones, degrees rounded to 11 cm each; opposite points are the hardest for both.
+            // Metres are truncated and degrees rounded to 11 cm each. Opposite points are the hardest case for both
+            // methods.
             let tolerance = if theirs > 19_000_000.0 { 40.0 } else { 1.5 + theirs * 1e-6 };
             prop_assert!((ours - theirs).abs() <= tolerance, "{} {}", ours, theirs);
         }

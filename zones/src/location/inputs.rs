@@ -1,47 +1,48 @@
-//! All that a placement follows from: pools of one shape share one.
+//! Inputs of location rankings. Pools with equal inputs share one compilation.
 
 use std::{ptr, sync::Arc};
 
 use fairway_model::{Bias, ClientMap, Coordinates, DesiredState, Geo, LatencyTable, Member, Pool, Rank};
 
-/// What a placement is made of, and what tells it from others.
+/// Inputs of location rankings.
 #[derive(Clone, Debug)]
 pub(super) struct RankingInputs {
-    /// The rankings by place, in the order of the policy.
+    /// Rankings by location, in the order of the policy.
     pub(super) ranks: Vec<Rank>,
-    /// The members, in declared order.
+    /// Members, in declared order.
     pub(super) members: Vec<MemberLocation>,
-    /// Where `geo` is among the rankings.
+    /// Preferences for the ranking `geo`; else the default.
     pub(super) geo: Geo,
-    /// Where `nearest` is among the rankings: metres.
+    /// Tolerance of the ranking `nearest` in metres; else 0.
     pub(super) tolerance: u32,
-    /// Where one of the two is.
+    /// Map for `geo` and `nearest`.
     pub(super) map: Option<Arc<ClientMap>>,
-    /// Where `latency` is among the rankings.
+    /// Table for the ranking `latency`.
     pub(super) latencies: Option<Arc<LatencyTable>>,
 }
 
-/// A member as rankings by place see it.
+/// Inputs of one member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MemberLocation {
-    /// Where its cluster stands.
+    /// Coordinates of its cluster.
     pub(super) coordinates: Option<Coordinates>,
     pub(super) region: Option<Arc<str>>,
     pub(super) bias: Bias,
-    /// Its cluster's place among those of the table of latencies.
+    /// Index of its cluster in the latency table.
     pub(super) column: Option<usize>,
 }
 
 impl MemberLocation {
-    /// Whether its cluster stands in a region of this name.
+    /// True if its cluster is in this region.
     pub(super) fn is_in(&self, region: &str) -> bool {
         self.region.as_deref() == Some(region)
     }
 }
 
 impl RankingInputs {
-    /// That of a pool; none if its policy does not go by place. A map or table that is not declared says nothing;
-    /// [`DesiredState::violations`] has named it.
+    /// Returns the inputs for a pool, or `None` if its policy does not rank by location.
+    ///
+    /// An undeclared map or table counts as absent, since [`DesiredState::violations`] reports it.
     pub(super) fn of(desired: &DesiredState, pool: &Pool) -> Option<Self> {
         let ranks: Vec<Rank> = pool.policy.location_rankings().collect();
         let uses = |rank: &dyn Fn(&Rank) -> bool| ranks.iter().any(rank);
@@ -50,7 +51,7 @@ impl RankingInputs {
         let map = desired.map_of(pool).filter(|_| geo || nearest).cloned();
         let latencies = desired.latencies_of(pool).filter(|_| latency).cloned();
         let member = |member: &Member| {
-            // One that is not declared has its place all the same: rankings are by the members as declared.
+            // A member with an undeclared cluster keeps its index, since ranks are by declared members.
             let cluster = desired.clusters.get(&member.cluster);
             let location = cluster.and_then(|cluster| cluster.location.as_ref());
             let own_bias = || location.map(|location| location.bias).unwrap_or_default();
@@ -74,7 +75,7 @@ impl RankingInputs {
         })
     }
 
-    /// The parts that are compared; maps and tables are the same only if they are one in memory.
+    /// Returns the parts to compare. Maps and tables are compared by address, since large ones would take long.
     fn parts(&self) -> (&[Rank], &[MemberLocation], &Geo, u32, *const ClientMap, *const LatencyTable) {
         let map = self.map.as_ref().map_or(ptr::null(), Arc::as_ptr);
         let latencies = self.latencies.as_ref().map_or(ptr::null(), Arc::as_ptr);

@@ -1,26 +1,27 @@
-//! What is known of a client's place, for people. Its row and block are the pool's to tell: views may cut them further.
+//! Describes a client's location for people. Class and block are described by the pool, whose views may split them
+//! further.
 
 use std::{fmt, net::IpAddr};
 
 use super::CompiledRankings;
 
-/// Where a client is taken to be, and by what.
+/// Location of a client, with sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocationNote {
-    /// The address that was looked up.
+    /// Address that was looked up.
     pub address: IpAddr,
-    /// What the map says: `country DE, continent EU`; none where the pool uses no map.
+    /// Location in the map, such as `country DE, continent EU`. `None` if the pool uses no map.
     pub place: Option<String>,
-    /// The block of the map's entry and where it comes from: `203.0.113.0/24, database GeoLite2-Country.mmdb`.
+    /// Block and source of the map's entry, such as `203.0.113.0/24, database GeoLite2-Country.mmdb`.
     pub place_from: Option<String>,
-    /// What the table of latencies has for the client, a text a cluster: `eu1 12 ms`; none where the pool uses no table.
+    /// Latencies by cluster, such as `eu1 12 ms`. `None` if the pool uses no latency table.
     pub latencies: Option<String>,
-    /// The preference of `geo` that holds, by its place in the list; none where none does.
+    /// Index of the preference of `geo` that applies.
     pub preference: Option<usize>,
 }
 
 impl CompiledRankings {
-    /// What is known of an address.
+    /// Describes the location of an address.
     pub(crate) fn describe(&self, address: IpAddr) -> LocationNote {
         let entry = self.inputs.map.as_ref().map(|map| map.entry(address));
         let from = entry.as_ref().and_then(|entry| {

@@ -1,4 +1,4 @@
-//! How a pool's members stand for a client of a place: one number a member, the lower the sooner.
+//! Ranks of a pool's members for a client location: one number per member, the lowest first.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use fairway_model::{ClientLocation, Geo, Latency};
 use super::{distance::Point, inputs::MemberLocation};
 use crate::steer::ClassRanks;
 
-/// By distance from the client, as each site's bias has it.
+/// Ranks by distance from the client, changed by the bias of each member.
 ///
-/// A client is where its coordinates are; without them where the sites of its region are, and without those in the middle of
-/// its country. Of whom nothing is known all sites are equally far; sites without a location come last.
+/// Without coordinates, a client is at the members of its region, else at the middle of its country. If its location is
+/// unknown, all
+/// members rank equal. Members without coordinates rank last.
 pub(super) fn nearest(
     place: &ClientLocation,
     members: &[MemberLocation],
@@ -39,8 +40,8 @@ pub(super) fn nearest(
     by_measure(distances.collect(), tolerance.into())
 }
 
-/// By the regions that clients of the place prefer; sites of other regions, or of none, come last, or never where clients of the
-/// place are to get no others.
+/// Ranks by the regions that clients of the location prefer. Other members rank last, or never if only those regions
+/// are allowed.
 pub(super) fn geo(place: &ClientLocation, members: &[MemberLocation], geo: &Geo) -> Vec<u16> {
     let (_, regions) = geo.regions(place);
     if regions.is_empty() {
@@ -54,7 +55,7 @@ pub(super) fn geo(place: &ClientLocation, members: &[MemberLocation], geo: &Geo)
     members.iter().map(rank).collect()
 }
 
-/// By measured latency; sites for which none is known come last, and all are equal where none is known at all.
+/// Ranks by measured latency. Members without a measurement rank last, and all rank equal without any measurement.
 pub(super) fn latency(class: &[Option<Latency>], members: &[MemberLocation], tolerance: Duration) -> Vec<u16> {
     let micros = |member: &MemberLocation| class.get(member.column?)?.map(|Latency(micros)| u64::from(micros));
     let known: Vec<_> = members.iter().map(micros).collect();
@@ -64,7 +65,8 @@ pub(super) fn latency(class: &[Option<Latency>], members: &[MemberLocation], tol
     by_measure(known, u64::try_from(tolerance.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// Ranks from measures: what is at most the tolerance above the least of a rank is of that rank. What has none comes last.
+/// Returns ranks from measures. Measures within the tolerance above the least of a rank have that rank. `None` ranks
+/// last.
 fn by_measure(measures: Vec<Option<u64>>, tolerance: u64) -> Vec<u16> {
     let mut order: Vec<_> = measures.iter().enumerate().filter_map(|(at, measure)| Some(((*measure)?, at))).collect();
     order.sort_unstable();

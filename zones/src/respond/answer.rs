@@ -1,4 +1,8 @@
-//! From a found name to the sections of a response: records, chains of CNAME and DNAME, negative answers.
+//! Slow path: from the result of a lookup to the sections of a response. Handles chains of CNAME and DNAME, and
+//! negative answers.
+//!
+//! Every answer can be written here. [`super::fast_path`] writes the frequent ones with a third to a half of the
+//! instructions.
 
 use fairway_model::{Name, Rtype};
 
@@ -11,48 +15,48 @@ use crate::{
     wire::{Full, HEADER, Rcode, Section, Writer, name_end, name_hash},
 };
 
-/// Most CNAMEs and DNAMEs followed in one answer; what was found until then is kept. Real chains have one or two.
+/// Maximum number of CNAMEs and DNAMEs in an answer. A longer chain is cut there. Real chains have one or two.
 pub(crate) const CHAIN_MAX: usize = 16;
 
-/// One answer being written.
+/// An answer under construction.
 pub(super) struct Answering<'a, 'w, 'o, T> {
     pub(super) from: &'a Response<'a>,
     pub(super) writer: &'w mut Writer<'o>,
     pub(super) trace: &'w mut T,
     pub(super) status: AnswerStatus,
-    /// Left by the step before, unless the chain ended there.
+    /// Link to the next name of the chain, set by the last step.
     link: Option<Link<'a>>,
 }
 
-/// The name an answer is looked for at, at one step of a chain.
+/// One name of a chain.
 pub(super) struct ChainStep<'k> {
-    /// In wire form.
+    /// Name in wire form.
     pub(super) name: &'k [u8],
-    /// Where the name stands in the message, uncompressed at least up to its zone's apex.
+    /// Offset of the name in the message, where it is uncompressed at least up to its zone's apex.
     pub(super) at: usize,
     found: Found,
-    /// DNAMEs already in the answer, and where: a record is written once.
+    /// DNAMEs in the answer with their offsets, since a record is written once.
     dnames: &'k [(u32, usize)],
 }
 
-/// Where a chain goes on.
+/// Next name of a chain.
 #[derive(Clone, Copy)]
 pub(super) enum Link<'a> {
-    /// At the target of a CNAME.
+    /// Target of a CNAME.
     Alias {
         target: Alias<'a>,
-        /// Its node, where that is known already.
+        /// Node of the target, if it is known.
         node: Option<u32>,
-        /// Where that name stands in the message.
+        /// Offset of the target in the message.
         at: usize,
     },
-    /// At a name made by a DNAME.
+    /// Name synthesised from a DNAME.
     Redirect {
-        /// Where that name stands in the message, uncompressed.
+        /// Offset of the name in the message, where it is uncompressed.
         at: usize,
-        /// Its octets.
+        /// Octets of the name.
         length: usize,
-        /// The DNAME, and where it stands.
+        /// Number of the DNAME's node, and offset of the record.
         dname: (u32, usize),
     },
 }
@@ -62,7 +66,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         Self { from, writer, trace, status: AnswerStatus::of(Rcode::NOERROR), link: None }
     }
 
-    /// Writes the answer; one that does not fit is taken back and marked TC.
+    /// Writes the answer. If it does not fit, it is removed and TC is set.
     pub(super) fn run(mut self) -> AnswerStatus {
         let start = self.writer.at();
         if self.follow_chain().is_err() {
@@ -85,7 +89,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         }
     }
 
-    /// One step: what there is at the name, written. Only what most queries need is part of the caller's code.
+    /// Writes the records at one name. Only what most queries need is inlined.
     #[inline(always)]
     fn step(&mut self, step: &ChainStep<'_>) -> Result<(), Full> {
         let snapshot = self.snapshot();
@@ -96,7 +100,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         }
     }
 
-    /// Follows links until the chain ends, comes back to a name it was at, or is too long.
+    /// Follows links until the chain ends, repeats a name, or is too long.
     #[inline(never)]
     fn go_on(&mut self) -> Result<(), Full> {
         let snapshot = self.snapshot();
@@ -115,7 +119,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
                     (&reuse[..length], name_hash(&reuse[..length]), at, None)
                 }
             };
-            // Two names may share a hash, in case at least: then the chain ends early, and the resolver goes on.
+            // Two names may share a hash. Then the chain ends early, and the resolver asks for the rest.
             if visited[..step].contains(&hash) {
                 return Ok(());
             }
@@ -127,13 +131,13 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         Ok(())
     }
 
-    /// Answers where no node of ours stands for the name.
+    /// Answers if the name has no node with authority.
     #[inline(never)]
     fn at_no_node(&mut self, step: &ChainStep<'_>) -> Result<(), Full> {
         let snapshot = self.snapshot();
         match step.found {
             Found::Outside if step.at == HEADER => self.status.rcode = Rcode::REFUSED,
-            // The end of a chain outside of our zones is for the resolver to find.
+            // The resolver asks for the end of a chain outside of our zones.
             Found::Outside => {}
             Found::Cut(number) if self.is_parents_ds(step, number) => return self.at_node(step, snapshot.node(number)),
             Found::Cut(number) => self.from.refer(self.writer, step.at, step.name.len(), snapshot.node(number))?,
@@ -143,13 +147,13 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
                 self.status.rcode = Rcode::NXDOMAIN;
                 self.negative(step, zone as u16)?;
             }
-            // Told apart by the caller.
+            // `step` handles these.
             Found::Exact(number) | Found::Wildcard(number) => return self.at_node(step, snapshot.node(number)),
         }
         Ok(())
     }
 
-    /// DS of a delegated name is the parent's to answer (RFC 4035 section 3.1.4.1).
+    /// True for DS of a delegated name, which the parent zone answers (RFC 4035 section 3.1.4.1).
     fn is_parents_ds(&self, step: &ChainStep<'_>, cut: u32) -> bool {
         self.from.query.rtype == Rtype::DS && self.snapshot().node(cut).name_len() == step.name.len()
     }
@@ -168,7 +172,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         self.from.extras(self.writer, step.at, set, start)
     }
 
-    /// Answers at a node that has nothing of the type asked for.
+    /// Answers at a node without records of the type.
     #[inline(never)]
     fn no_such_set(&mut self, step: &ChainStep<'_>, node: Node<'a>) -> Result<(), Full> {
         let rtype = self.from.query.rtype;
@@ -180,33 +184,33 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         }
         let zone = self.from.denying_zone(node);
         if zone != node.zone() && step.at != HEADER {
-            // The apex to point to may be nowhere in this message: the resolver asks for the end of the chain by itself.
+            // The apex may be nowhere in this message to point to. The resolver asks for the end of the chain.
             return Ok(());
         }
         self.negative(step, zone)
     }
 
-    /// Writes a CNAME and goes on at its target, unless the CNAME itself was asked for.
+    /// Writes a CNAME and continues at its target, unless the question is for the CNAME itself.
     pub(super) fn alias(&mut self, step: &ChainStep<'_>, node: Node<'_>, set: RrSet<'a>) -> Result<(), Full> {
         let start = self.set(step, node, set, Section::Answer)?;
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(());
         }
-        // The target's name begins behind the owner (2), type, class, TTL and length (10).
+        // The target begins behind the owner (2) and type, class, TTL and length (10).
         self.link = set.details().and_then(|rest| {
             Some(Link::Alias { target: rest.alias()?, node: self.snapshot().target(rest), at: start + 12 })
         });
         Ok(())
     }
 
-    /// RFC 6672: the DNAME, a CNAME made from it, and on at the name that gives.
+    /// Writes the DNAME and a CNAME synthesised from it, and continues at the CNAME's target (RFC 6672).
     fn redirect(&mut self, step: &ChainStep<'_>, number: u32) -> Result<(), Full> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         let node = snapshot.node(number);
         let Some(set) = node.set(Rtype::DNAME) else { return Ok(()) };
         let prefix = step.name.len() - node.name_len();
-        // By name: one that stands in both layers has two numbers.
+        // Compared by name, since a node in both layers has two numbers.
         let known = step.dnames.iter().find(|(known, _)| snapshot.node(*known).name() == node.name());
         let start = match known {
             Some((_, start)) => *start,
@@ -220,7 +224,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
             self.status.rcode = Rcode::YXDOMAIN;
             return Ok(());
         }
-        // The labels in front keep the case they were asked in.
+        // The first labels keep the case of the question.
         let length = prefix + target.len();
         let mut reuse = [0; Name::OCTETS_MAX];
         reuse[..prefix].copy_from_slice(&self.writer.written()[step.at..step.at + prefix]);
@@ -233,8 +237,9 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         Ok(())
     }
 
-    /// Writes the CNAME a DNAME stands for; gives the place of its target, which is left uncompressed: a further link may
-    /// cut it anywhere.
+    /// Writes the CNAME synthesised from a DNAME and returns the offset of its target.
+    ///
+    /// The target stays uncompressed, since another DNAME may cut it anywhere.
     fn synthesise(&mut self, owner: usize, ttl: u32, target: &[u8]) -> Result<usize, Full> {
         let [o0, o1] = pointer(owner);
         let [t0, t1, t2, t3] = ttl.to_be_bytes();
@@ -244,7 +249,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         Ok(at)
     }
 
-    /// RFC 8482 section 4.2: one small record in place of everything.
+    /// Answers ANY with one small record (RFC 8482 section 4.2).
     fn any(&mut self, step: &ChainStep<'_>) -> Result<(), Full> {
         let [o0, o1] = pointer(step.at);
         self.writer.copy(&[o0, o1, 0, 13, 0, 1])?;
@@ -254,12 +259,12 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         Ok(())
     }
 
-    /// The SOA of a zone that holds the name of this step, for a negative answer (RFC 2308).
+    /// Writes the SOA of a zone that holds the name of this step, for a negative answer (RFC 2308).
     pub(super) fn negative(&mut self, step: &ChainStep<'_>, zone: u16) -> Result<(), Full> {
         self.from.deny(self.writer, zone, step.at + step.name.len())
     }
 
-    /// Writes a set whose owner is the name of this step; gives the place of its first record.
+    /// Writes a set owned by the name of this step and returns the offset of its first record.
     #[inline]
     pub(super) fn set(
         &mut self,
@@ -276,17 +281,17 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         Ok(start)
     }
 
-    /// Copies a set's records and points their owners to where the name stands; gives the place of the first.
+    /// Copies a set's records with their owner at `owner` and returns the offset of the first one.
     #[inline]
     pub(super) fn copy(&mut self, set: RrSet<'_>, owner: usize, section: Section) -> Result<usize, Full> {
         self.writer.records(set.records(), set.count(), owner, section)
     }
 }
 
-/// A compression pointer (RFC 1035 section 4.1.4) to a place under 0x4000.
+/// Returns a compression pointer to an offset below 0x4000 (RFC 1035 section 4.1.4).
 pub(super) fn pointer(at: usize) -> [u8; 2] {
     (0xc000 | at as u16).to_be_bytes()
 }
 
-// As long as RFC 8482's own example keeps it: nobody gains by asking again soon.
+// TTL from the example of RFC 8482. Nobody gains by asking again soon.
 const ANY_TTL: u32 = 3789;

@@ -6,7 +6,7 @@ use super::{AnswerStatus, Response};
 use crate::wire::{Rcode, Section, Writer};
 
 impl Response<'_> {
-    /// Answers what is configured; everything else in this class is refused.
+    /// Answers the configured names. All others in this class are refused.
     pub(super) fn chaos(&self, writer: &mut Writer<'_>) -> AnswerStatus {
         let identity = &self.serving.snapshot.options.identity;
         let name = self.query.name(self.packet);

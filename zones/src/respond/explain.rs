@@ -1,7 +1,8 @@
-//! `_explain.NAME` TXT: how a steered name is answered to who asks, in a few short texts, for those who are let in.
+//! `_explain.NAME` TXT: a short explanation of how NAME is steered, for networks that may query it.
 //!
-//! Nobody else comes past [`Response::explained`], so that only here an answer allocates. Who asks is told by the source address
-//! of the query; the client that is explained is that of its client subnet, as for any query.
+//! This is the only answer that allocates, and [`Response::steered_to_explain`] admits only those networks, by the
+//! source address. The
+//! explained client is that of the client subnet, as in any query.
 
 use fairway_model::{Network, Rtype};
 
@@ -15,8 +16,11 @@ use crate::{
 };
 
 impl Response<'_> {
-    /// What steers the name that is to be explained: none unless the question is for `_explain` below a steered name, nothing of
-    /// the zone stands there, and who asks may know. Where nobody may, that is one look.
+    /// Returns the steered name to explain, or `None` if the query is not for an explanation.
+    ///
+    /// It is if the question is for `_explain` below a steered name, the zone has no data there, and the source address
+    /// is allowed. If no
+    /// network is allowed, this is one test.
     #[inline]
     pub(super) fn steered_to_explain(&self) -> Option<&Steered> {
         if self.serving.snapshot.options.explain.is_empty() { None } else { self.steered_to_explain_slowly() }
@@ -47,13 +51,13 @@ impl Response<'_> {
         snapshot.steered.get(steered as usize)
     }
 
-    /// Whether explanations are for who asks, by the source address of the query.
+    /// True if the source address of the query may get explanations.
     pub(super) fn may_explain(&self) -> bool {
         let allowed = self.serving.snapshot.options.explain.iter().take(ServerOptions::EXPLAIN_MAX);
         allowed.copied().any(|network: Network| network.contains(self.client.address))
     }
 
-    /// Answers with the explanation: one text a record, in an order that says what matters first.
+    /// Answers with the explanation, one text per record, the most important first.
     #[cold]
     #[inline(never)]
     pub(super) fn explain<T: Trace>(&self, writer: &mut Writer<'_>, steered: &Steered, trace: &mut T) -> AnswerStatus {
@@ -82,7 +86,7 @@ impl Response<'_> {
     }
 }
 
-/// The texts of an explanation: what it was made from, the choice, then members, those that were chosen first.
+/// Returns the texts of an explanation: the ids, the choice, then the members, chosen ones first.
 fn texts(ids: StateIds, explanation: &steer::Explanation) -> Vec<String> {
     let StateIds { snapshot, runtime, epoch } = ids;
     let epoch = epoch.map(|epoch| format!(", shares of epoch {epoch}")).unwrap_or_default();
@@ -111,7 +115,7 @@ fn texts(ids: StateIds, explanation: &steer::Explanation) -> Vec<String> {
     texts
 }
 
-/// `eu1 in: chosen, near 100 %`.
+/// Returns a text such as `eu1 in: chosen, local 100 %`.
 fn member(note: &steer::MemberNote) -> String {
     let side = if note.reason.is_in() { "in" } else { "out" };
     let acceptance_test = note.acceptance_test.map(|acceptance_test| {
@@ -121,7 +125,7 @@ fn member(note: &steer::MemberNote) -> String {
     format!("{} {side}: {}{}", note.cluster, note.why(), acceptance_test.unwrap_or_default())
 }
 
-/// Writes a record with one text: the question's name, TXT, IN, TTL 0.
+/// Writes a TXT record with one text, owned by the question's name, with TTL 0.
 fn write(writer: &mut Writer<'_>, text: &str) -> Result<(), crate::wire::Full> {
     let text = &text.as_bytes()[..text.len().min(TEXT_MAX)];
     let length = text.len() as u8;
@@ -133,11 +137,11 @@ fn write(writer: &mut Writer<'_>, text: &str) -> Result<(), crate::wire::Full> {
     Ok(())
 }
 
-/// The label in front of a steered name.
+/// First label of the queried name.
 const LABEL: &[u8] = b"\x08_explain";
-/// Longest text of a record (RFC 1035 section 3.3).
+/// Maximum length of a text (RFC 1035 section 3.3).
 const TEXT_MAX: usize = 255;
-/// Members that are told of: with the longest texts, 64 records take 17 kB, which TCP holds four times.
+/// Members in an explanation. 64 records with the longest texts take 17 kB, a quarter of a TCP message.
 const MEMBERS_MAX: usize = 60;
 
 #[cfg(test)]

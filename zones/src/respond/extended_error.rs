@@ -1,8 +1,8 @@
-//! Why a steered name is answered as it is, in one line of the answer itself: an extended error (RFC 8914) of code 0, for
-//! those who may ask for explanations and speak EDNS.
+//! An explanation of a steered answer in the response itself: the text of an extended error (RFC 8914) with code 0.
 //!
-//! It is the last thing that is written: where the answer leaves too little room, it is left out. The text has a fixed bound and
-//! is made without allocating.
+//! It goes to clients that may get explanations and use EDNS. It is written last and omitted if it does not fit. The
+//! text has a fixed
+//! maximum and is made without allocation.
 
 use std::fmt::{self, Write};
 
@@ -15,12 +15,12 @@ use crate::{
 };
 
 impl<'a> Response<'a> {
-    /// Whether who asks is told. Where nobody is, this is never asked.
+    /// True if the client gets the explanation. Not called if no network is allowed.
     pub(super) fn is_noted(&self) -> bool {
         self.query.edns.is_some() && self.may_explain()
     }
 
-    /// Writes OPT with the note, as far as there is room for it behind the answer.
+    /// Writes OPT, with the note if it fits.
     #[cold]
     #[inline(never)]
     pub(super) fn noted_opt(&self, writer: &mut Writer<'_>, edns: &'a Edns, status: &AnswerStatus, limit: usize) {
@@ -33,12 +33,13 @@ impl<'a> Response<'a> {
         opt.write(writer, status.rcode);
     }
 
-    /// `snapshot …, runtime …; class 3 of 12, client 203.0.113.0/24, scope 24; pool shop: live members: eu1`
+    /// Returns a text such as `snapshot …, runtime state …; location class 3 of 12, client 203.0.113.0/24, scope 24;
+    /// pool shop: live members: eu1`.
     fn note(&self, status: &AnswerStatus) -> Text {
         let mut text = Text { octets: [0; TEXT_MAX], length: 0 };
         let pool = status.noted.checked_sub(1).and_then(|number| self.serving.snapshot.pools.get(number as usize));
         if let Some(pool) = pool {
-            // What does not fit is cut off: the text is for people.
+            // The text is for people, so it may be cut.
             let _ = self.write_note(&mut text, pool, status.scope);
         }
         text
@@ -83,7 +84,7 @@ impl Text {
 }
 
 impl Write for Text {
-    /// Cuts off what does not fit, at the end of a character, and says so.
+    /// Cuts off what does not fit, at a character boundary, and returns an error then.
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let most = more.floor_char_boundary(TEXT_MAX - self.length);
         self.octets[self.length..self.length + most].copy_from_slice(&more.as_bytes()[..most]);
@@ -92,7 +93,7 @@ impl Write for Text {
     }
 }
 
-/// "Other Error" (RFC 8914 section 4.1): what is told is in the text.
+/// Code "Other Error" (RFC 8914 section 4.1).
 pub(super) const OTHER: u16 = 0;
-/// Holds ids, row, client and scope, the longest name of a pool and those of two clusters.
+/// Fits ids, class, client and scope, the longest pool name and two cluster names.
 const TEXT_MAX: usize = 320;

@@ -1,4 +1,4 @@
-//! Delegations, and the addresses that go with them and with SRV and SVCB.
+//! Delegations, and additional addresses for delegations, SRV and SVCB.
 
 use fairway_model::Rtype;
 
@@ -9,8 +9,9 @@ use crate::{
 };
 
 impl Response<'_> {
-    /// Refers to the servers of a delegated zone: NS in the authority section, glue behind it (RFC 1034 section 4.3.2). The
-    /// name that is at the cut or below it stands at `at` in the message and has so many octets.
+    /// Writes a referral: NS in the authority section and glue (RFC 1034 section 4.3.2).
+    ///
+    /// The name at or below the delegation begins at `at` in the message and has this many octets.
     #[inline]
     pub(super) fn refer(&self, writer: &mut Writer<'_>, at: usize, octets: usize, cut: Node<'_>) -> Result<(), Full> {
         let Some(set) = cut.set(Rtype::NS) else { return Ok(()) };
@@ -21,8 +22,8 @@ impl Response<'_> {
         self.extras(writer, at, set, start)
     }
 
-    /// Adds what belongs with a set that was written at `start`, and whose name stands at `at`. Required glue must fit; the
-    /// rest comes if it does.
+    /// Adds the extras of a set that was written at `start`. Its owner is at `at`. Required glue must fit; the rest is
+    /// optional.
     #[inline]
     pub(super) fn extras(&self, writer: &mut Writer<'_>, at: usize, set: RrSet<'_>, start: usize) -> Result<(), Full> {
         let Some(rest) = set.details() else { return Ok(()) };
@@ -42,5 +43,5 @@ impl Response<'_> {
     }
 }
 
-/// First place a compression pointer cannot reach (14 bits, RFC 1035 section 4.1.4).
+/// First offset that a compression pointer cannot reach (14 bits, RFC 1035 section 4.1.4).
 const POINTER_END: usize = 0x4000;

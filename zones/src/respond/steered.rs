@@ -1,4 +1,4 @@
-//! Steered names: the pool chooses, and what it chose was written when it was compiled.
+//! Steered names: writes the record sets that the pool chooses by number.
 
 use fairway_model::Rtype;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl<'a, T: Trace> Answering<'a, '_, '_, T> {
-    /// Answers from the name's pool; false where the type is not the pool's to answer.
+    /// Answers from the name's pool. Returns false if the pool does not answer the type.
     pub(super) fn steer(&mut self, step: &ChainStep<'_>, node: Node<'a>, steered: &Steered) -> Result<bool, Full> {
         let pool = &self.snapshot().pools[steered.pool as usize];
         let rtype = self.from.query.rtype;
@@ -24,7 +24,7 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
             _ if steered.cname => Kind::Cname,
             Rtype::A => Kind::V4,
             Rtype::AAAA => Kind::V6,
-            // While the name is an alias, it is one for every type (RFC 1034 section 3.6.2).
+            // While the name is a CNAME, it is one for every type (RFC 1034 section 3.6.2).
             _ if steered.fallback != Steered::NONE => Kind::V4,
             _ => return Ok(false),
         };
@@ -72,7 +72,7 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
         Ok(true)
     }
 
-    /// SERVFAIL with nothing in it, so that the resolver asks another server.
+    /// Answers SERVFAIL without records, so that the resolver asks another server.
     fn refuse(&mut self) {
         let AnswerStatus { scope, noted, .. } = self.status;
         self.writer.clear(self.from.query.question_end());
@@ -87,7 +87,7 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
 }
 
 impl Response<'_> {
-    /// What this client is to a pool, and how much of its subnet that depends on.
+    /// Returns the client as the pool groups clients, and the ECS scope.
     #[inline(always)]
     pub(super) fn client_of(&self, pool: &SteerPool) -> (ClientNet, u8) {
         let subnet = self.query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::client);
@@ -96,7 +96,7 @@ impl Response<'_> {
         if subnet.is_none() {
             return (client, 0);
         }
-        // An IPv4-mapped address is told apart as IPv4, and its scope counts the bits before it, too.
+        // An IPv4-mapped address counts as IPv4. Its scope includes the bits before the IPv4 address.
         let mapped = address.is_ipv6() && client.network().address().is_ipv4() && pool.tells_clients_apart();
         (client, client.scope() + if mapped { MAPPED } else { 0 })
     }
@@ -104,5 +104,5 @@ impl Response<'_> {
 
 /// Bits before the IPv4 address in an IPv4-mapped one (RFC 4291 section 2.5.5.2).
 const MAPPED: u8 = 96;
-/// Extended error "No Reachable Authority" (RFC 8914 section 4.23): the nearest there is to "every cluster is down".
+/// Extended error "No Reachable Authority" (RFC 8914 section 4.23), the nearest one to "every cluster is down".
 const NO_REACHABLE_AUTHORITY: u16 = 22;

@@ -1,21 +1,21 @@
-//! Queries signed by TSIG: no key is configured, so none is known (RFC 8945 section 5.2.1).
+//! Queries signed with TSIG. No key is configured, so every key is unknown (RFC 8945 section 5.2.1).
 
 use super::Response;
 use crate::wire::{Record, name_end, u16_at};
 
 impl<'a> Response<'a> {
-    /// The key that the TSIG record at `at` names; none where the record breaks its own form.
+    /// Returns the key of the TSIG record at `at`, or `None` if the record is malformed.
     pub(super) fn unknown_key(&self, at: usize) -> Option<UnknownKey<'a>> {
         UnknownKey::read(self.packet, at, self.query.question_end())
     }
 
-    /// Gives a TSIG record back behind a response of this length, if it was read; the length with it.
+    /// Appends the TSIG record to a response if it is well-formed, and returns the new length.
     pub(super) fn give_back_key(&self, at: usize, out: &mut [u8], length: usize) -> usize {
         self.unknown_key(at).map_or(length, |key| key.append(out, length))
     }
 }
 
-/// The parts of a query's TSIG that come back.
+/// Parts of the query's TSIG record that the response repeats.
 pub(super) struct UnknownKey<'a> {
     owner: &'a [u8],
     algorithm: &'a [u8],
@@ -31,7 +31,7 @@ impl<'a> UnknownKey<'a> {
             return None; // RFC 8945 section 4.2.
         }
         let owner = packet.get(at..record.owner_end)?;
-        // The owner is given back as it stands, so a pointer in it must lead into the question, which is given back too.
+        // The owner is copied, so a pointer in it must lead into the question, which is copied too.
         if pointer_of(owner).is_some_and(|to| to >= question_end) {
             return None;
         }
@@ -44,10 +44,10 @@ impl<'a> UnknownKey<'a> {
         (rest.len() == 16 + mac + other).then_some(Self { owner, algorithm, time: &rest[..8], original_id })
     }
 
-    /// Gives the TSIG record back behind a response of this length, unsigned, its error BADKEY; the length with it.
+    /// Appends the unsigned TSIG record with the error BADKEY, and returns the new length.
     ///
-    /// TSIG comes last, behind OPT. It is no longer than the query's own, so the response is no longer than the query but
-    /// for our OPT.
+    /// TSIG comes last, behind OPT. It is no longer than that of the query, so that apart from our OPT the response is
+    /// no longer than the query.
     fn append(&self, out: &mut [u8], length: usize) -> usize {
         let Some(end) = self.write(&mut out[length..]) else { return length };
         let count = u16_at(out, 10).unwrap_or(0) + 1;
@@ -55,7 +55,7 @@ impl<'a> UnknownKey<'a> {
         length + end
     }
 
-    /// Writes the record; gives its length, or nothing where it does not fit.
+    /// Writes the record and returns its length, or `None` if it does not fit.
     fn write(&self, out: &mut [u8]) -> Option<usize> {
         let rdata = (self.algorithm.len() + 16) as u16;
         let head = [0, 250, 0, 255, 0, 0, 0, 0, (rdata >> 8) as u8, rdata as u8];
@@ -70,7 +70,7 @@ impl<'a> UnknownKey<'a> {
     }
 }
 
-/// Where a compressed name's pointer leads; none for a name without one.
+/// Returns the target of a name's compression pointer, or `None` for a name without one.
 fn pointer_of(name: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Who asked for pools that balance by load, and which member each was given: what demand is estimated from.
+//! Samples of demand: the client and the member of each answer of a pool that balances by load.
 
 use fairway_model::Network;
 
@@ -8,20 +8,20 @@ use crate::steer::ClientNet;
 /// One answer of a pool that balances by load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DemandSample {
-    /// The pool, by its stable key.
+    /// Stable key of the pool.
     pub pool: u64,
-    /// The client, as the pool tells clients apart.
+    /// Client, as the pool groups clients.
     pub client: Network,
-    /// The member it was given, by number: the first one, where an answer names several.
+    /// First member of the answer, by number.
     pub member: u8,
 }
 
-/// Answers that may wait for the reader; at 4,096 a second and more some are lost, whoever asks.
+/// Samples that may wait for the reader. At more than 4,096 per reading interval (a second) some are lost.
 const ENTRIES: usize = 4096;
-/// Pool, address in two words, length and member.
+/// Pool, address in two words, prefix length and member.
 const WORDS: usize = 4;
 
-/// Answers that wait for the reader.
+/// Ring of demand samples.
 #[derive(Debug, Default)]
 pub(super) struct DemandSampleRing(Ring<ENTRIES, WORDS>);
 

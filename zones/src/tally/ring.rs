@@ -1,16 +1,16 @@
-//! A bounded ring of a few words an entry: one thread writes, one reads, neither waits.
+//! A bounded ring of entries of a few words, with one writer and one reader. Neither waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// `ENTRIES` entries of `WORDS` words; a full ring loses entries rather than time.
+/// A ring of `ENTRIES` entries of `WORDS` words. A full ring drops new entries, so that the writer never waits.
 #[derive(Debug)]
 pub(super) struct Ring<const ENTRIES: usize, const WORDS: usize> {
-    /// Entries written, ever; only the writer moves it.
+    /// Entries written in total. Only the writer changes it.
     head: AtomicU64,
-    /// Entries read, ever; only the reader moves it.
+    /// Entries read in total. Only the reader changes it.
     tail: AtomicU64,
     lost: AtomicU64,
-    /// Allocated at start, so that the answer path never is the one to ask for memory.
+    /// Allocated at the start, so that the answer path never allocates.
     words: Box<[AtomicU64]>,
 }
 
@@ -26,16 +26,16 @@ impl<const ENTRIES: usize, const WORDS: usize> Default for Ring<ENTRIES, WORDS> 
 }
 
 impl<const ENTRIES: usize, const WORDS: usize> Ring<ENTRIES, WORDS> {
-    /// Entries that found the ring full.
+    /// Returns the number of entries that found the ring full.
     pub(super) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Writes one entry: as many of `words` as an entry has; words that are not given stay what they were.
+    /// Writes one entry. Words that are not given keep their previous value.
     #[inline]
     pub(super) fn push(&self, words: impl IntoIterator<Item = u64>) {
         let head = self.head.load(Ordering::Relaxed);
-        // Acquire: the reader is done with the entry that is about to be overwritten.
+        // Acquire: the reader has finished with the entry that is overwritten.
         if head.wrapping_sub(self.tail.load(Ordering::Acquire)) >= ENTRIES as u64 {
             self.lost.store(self.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             return;
@@ -43,11 +43,11 @@ impl<const ENTRIES: usize, const WORDS: usize> Ring<ENTRIES, WORDS> {
         for (word, value) in self.entry(head).iter().zip(words) {
             word.store(value, Ordering::Relaxed);
         }
-        // Release: the words above are seen by whoever sees the new head.
+        // Release: a reader that sees the new head sees these words.
         self.head.store(head.wrapping_add(1), Ordering::Release);
     }
 
-    /// Reads what was written before the call.
+    /// Calls `each` with the entries written before the call.
     pub(super) fn drain(&self, mut each: impl FnMut([u64; WORDS])) {
         let head = self.head.load(Ordering::Acquire);
         let mut tail = self.tail.load(Ordering::Relaxed);

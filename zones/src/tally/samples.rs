@@ -1,4 +1,4 @@
-//! Sampled queries, for the query log.
+//! Samples of queries for the query log.
 
 use std::{
     net::IpAddr,
@@ -13,17 +13,17 @@ use crate::client::{Client, Transport};
 /// One sampled query, for the query log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Seconds since 1970, as coarse as the batch's clock.
+    /// Seconds since 1970, read once per batch.
     pub at: u64,
-    /// Who asked.
+    /// Source address of the query.
     pub client: IpAddr,
-    /// The client subnet of the query (RFC 7871), if it had one.
+    /// Client subnet of the query (RFC 7871).
     pub subnet: Option<Network>,
-    /// How.
+    /// Transport of the query.
     pub transport: Transport,
     /// Response code.
     pub rcode: u16,
-    /// The question as it came: name in wire form, type, class. Cut at 272 octets, so never for a valid one.
+    /// Question in wire form: name, type, class. Cut at 272 octets, which no valid question has.
     pub question: Vec<u8>,
 }
 
@@ -31,11 +31,12 @@ pub struct Sample {
 const ENTRIES: usize = 256;
 /// A head, and 272 octets of question (255 + 4, rounded up).
 const WORDS: usize = HEAD + 34;
-/// Time, address and subnet in two words each, and the rest: octets of the question from bit 32, whether there is a subnet
-/// in bit 31, its length from bit 23, the response code from bit 8, whether it came over a stream in bit 0.
+/// Time, address and subnet in two words each, and one word of fields: octets of the question from bit 32, bit 31 if
+/// there is a subnet,
+/// its length from bit 23, the response code from bit 8, bit 0 for a stream.
 const HEAD: usize = 6;
 
-/// Which queries are sampled, and those that wait for the reader.
+/// Sampling rate, and the ring of samples.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     every: AtomicU32,
@@ -52,7 +53,7 @@ impl Samples {
         self.ring.lost()
     }
 
-    /// Counts one query; true once in `every`.
+    /// Counts one query. True once in `every`.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         let every = self.every.load(Ordering::Relaxed);
