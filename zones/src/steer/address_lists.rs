@@ -1,4 +1,4 @@
-//! The address lists that a pool can answer with, in the order of their numbers.
+//! The address lists of a pool's numbered answers, in the order of their numbers.
 
 use std::net::IpAddr;
 
@@ -11,8 +11,10 @@ use super::{
 };
 
 impl SteerPool {
-    /// Every list of addresses this pool can ever answer in a family; the place in it is the number of a
-    /// [`super::Answer::Set`]. No list is empty, and none has an address twice. At most [`SETS_MAX`] of them.
+    /// Returns every list of addresses that this pool can answer in a family. The index is the number of an
+    /// [`Answer::Set`](super::Answer::Set).
+    ///
+    /// No list is empty or has duplicates. There are at most [`SETS_MAX`](super::SETS_MAX).
     pub fn sets(&self, family: Family) -> Vec<Vec<IpAddr>> {
         let plan = &self.plans[family as usize];
         let mut by_rank: Vec<&Member> =
@@ -40,7 +42,7 @@ impl SteerPool {
     }
 }
 
-/// The ranks of each answer of whole members, in the order of their numbers.
+/// Returns the ranks of the members in each answer with whole members.
 fn rank_lists(plan: &Plan) -> Vec<Vec<usize>> {
     let members = usize::from(plan.members);
     let sizes = 1..=usize::from(plan.answers).min(members);
@@ -69,7 +71,7 @@ impl Iterator for Colex {
     fn next(&mut self) -> Option<Vec<usize>> {
         let given = self.next.take()?;
         let mut after = given.clone();
-        // The first element that can grow without meeting the next one; those before it start again.
+        // Increments the first element that does not reach the next one, and resets those before it.
         let grows = (0..after.len()).find(|&i| after[i] + 1 < *after.get(i + 1).unwrap_or(&self.members));
         if let Some(grows) = grows {
             after[grows] += 1;
@@ -80,7 +82,8 @@ impl Iterator for Colex {
     }
 }
 
-/// The addresses in order, each once: an RRset has no duplicates (RFC 2181 section 5), but two clusters may share one.
+/// Returns the addresses in order, without duplicates: two clusters may share one, but an RRset has none (RFC 2181
+/// section 5).
 fn union(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
     let mut all = Vec::new();
     for address in addresses {

@@ -1,26 +1,26 @@
-//! Values of a decision: what is asked, what is answered, and on which grounds.
+//! Values of a decision: question, answer, reasons.
 
 use std::net::IpAddr;
 
 /// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
-    /// IPv4, type A.
+    /// IPv4, record type A.
     V4,
-    /// IPv6, type AAAA.
+    /// IPv6, record type AAAA.
     V6,
 }
 
 impl Family {
-    /// Both, in the order of their numbers.
+    /// Both families, in the order of their numbers.
     pub const BOTH: [Self; 2] = [Self::V4, Self::V6];
 
-    /// Whether the address is of this family.
+    /// True if the address is of this family.
     pub fn holds(self, address: &IpAddr) -> bool {
         address.is_ipv4() == (self == Self::V4)
     }
 
-    /// The other one.
+    /// Returns the other family.
     pub(super) const fn other(self) -> Self {
         match self {
             Self::V4 => Self::V6,
@@ -29,12 +29,12 @@ impl Family {
     }
 }
 
-/// What is asked of a pool.
+/// Question to a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Addresses of one family, from a pool of mode `address`.
+    /// Addresses of one family, from a pool with mode `address`.
     Addresses(Family),
-    /// The cluster whose name to answer with, from a pool of mode `cname`, whatever type was asked.
+    /// The name of a cluster, from a pool with mode `cname`, for every record type.
     Cname,
 }
 
@@ -45,14 +45,15 @@ impl Kind {
     pub const V6: Self = Self::Addresses(Family::V6);
 }
 
-/// What to answer.
+/// Answer of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The address list of this number: the place in [`SteerPool::sets`] of the family asked.
+    /// Address list with this number, the index in [`SteerPool::sets`](super::SteerPool::sets) of the family.
     Set(u16),
     /// A CNAME to the cluster of this member (mode `cname` only).
     Member(u8),
-    /// Mode `cname` only: the fallback addresses at the name itself, [`SteerPool::fallback_set`] of the family asked.
+    /// Mode `cname` only: the fallback addresses at the name itself, see
+    /// [`SteerPool::fallback_set`](super::SteerPool::fallback_set).
     FallbackAddresses,
     /// A CNAME to the pool's fallback name.
     FallbackCname,
@@ -62,35 +63,35 @@ pub enum Answer {
     Refuse,
 }
 
-/// What an answer rests on.
+/// Reason for the stage of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Basis {
-    /// Members that are up, or whose evidence is stale.
+    /// Members that are up or unknown.
     Live,
-    /// Members never judged: no judged one is live.
+    /// Pending members, since no member is live.
     Pending,
-    /// Too little of the weight is live (`panicThreshold`): verdicts are ignored.
+    /// Too little of the weight is live (`panicThreshold`), so health is ignored.
     Panic,
-    /// Nothing is live or pending: the pool's down answer.
+    /// No member is live or pending: the down answer.
     Down,
     /// Every member is hidden from the client.
     Hidden,
-    /// No member has an address of the family asked, whatever its health.
+    /// No member has an address of the family.
     NoFamily,
 }
 
-/// An answer, and what it is counted by.
+/// An answer with its members, which are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What to answer.
+    /// Answer of the pool.
     pub answer: Answer,
-    /// The members whose addresses or name are in it; none where the answer is not a choice among members.
+    /// Members with addresses or name in the answer. Empty if the answer is not a choice among members.
     pub members: Members,
-    /// What it rests on.
+    /// Stage of the answer.
     pub basis: Basis,
 }
 
-/// Up to 8 members, by number, in order of preference.
+/// Up to 8 members by number, in order of preference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Members {
     list: [u8; 8],
@@ -98,12 +99,12 @@ pub struct Members {
 }
 
 impl Members {
-    /// Their numbers.
+    /// Returns the numbers.
     pub fn as_slice(&self) -> &[u8] {
         &self.list[..usize::from(self.count).min(self.list.len())]
     }
 
-    /// Appends a member; past the eighth nothing happens, since no answer names more.
+    /// Appends a member. Ignores a ninth one, since no answer names more.
     pub(super) fn push(&mut self, number: u8) {
         if let Some(free) = self.list.get_mut(usize::from(self.count)) {
             *free = number;
@@ -113,56 +114,56 @@ impl Members {
 }
 
 impl Choice {
-    /// An answer that is no choice among members.
+    /// Returns an answer that is not a choice among members.
     pub(super) fn without_members(answer: Answer, basis: Basis) -> Self {
         Self { answer, members: Members::default(), basis }
     }
 }
 
-/// What a member is to a stage of the decision.
+/// Result of a stage for one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Candidacy {
     /// May be chosen.
     Candidate,
-    /// May be chosen where no whole member is: only some of its addresses of the family fit.
+    /// May be chosen if no whole member is: only some of its addresses are admitted.
     Partial,
-    /// Fits, but has no fitting address of the family asked.
+    /// Only addresses of the other family are admitted.
     Elsewhere,
-    /// Is not among those that were the last to be up.
+    /// Not a last-good member.
     Excluded,
-    /// Is closed by its schedule.
+    /// Closed by its schedule.
     Closed,
-    /// Does not fit.
+    /// No address is admitted.
     Ineligible,
 }
 
-/// How a client came to its member.
+/// Rule that assigned a client to its member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Assignment {
-    /// Its best group took it.
+    /// Its first group with a candidate accepted it.
     #[default]
     Local,
-    /// A better group had candidates, and did not take it.
+    /// A better group had a candidate that did not accept it.
     Overflow,
-    /// Its demand is held there.
+    /// Its demand is pinned to the cluster.
     Pinned,
-    /// Nobody took it, so it fell to one of all.
+    /// No member accepted it, so it went to one of all candidates.
     Remainder,
 }
 
-/// A member that is asked whether it takes a client.
+/// Test whether a member accepts a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcceptanceTest {
-    /// Whether it is of the client's best group.
+    /// True if the member is in the client's first group with a candidate, so that the local share applies.
     pub near: bool,
-    /// How much it takes, in 65535ths.
+    /// Accepted share in 65535ths.
     pub acceptance: u16,
-    /// What is held against it, 0 to 65534: the client is taken where that is below.
+    /// Draw of client and group, 0 to 65534. The client is accepted if it is below the share.
     pub draw: u16,
 }
 
 impl AcceptanceTest {
-    /// Whether the member takes the client.
+    /// True if the member accepts the client.
     pub fn is_accepted(self) -> bool {
         self.draw < self.acceptance
     }

@@ -1,4 +1,4 @@
-//! The decision: which answer this client gets from this pool under this runtime state.
+//! The decision: the answer of a pool for a client in a runtime state.
 
 use fairway_model::Selection;
 
@@ -21,8 +21,8 @@ use crate::{
 impl SteerPool {
     /// Chooses the answer for a client.
     ///
-    /// `kind` must fit the pool's mode. `client` is what [`SteerPool::client_net`] gives; the draw is read by pools that
-    /// spread per query only.
+    /// `kind` must fit the pool's mode. `client` comes from [`SteerPool::client_net`]. Only pools with `spread: query`
+    /// read the draw.
     pub fn choose<T: Trace>(
         &self,
         kind: Kind,
@@ -40,15 +40,16 @@ impl SteerPool {
         choice
     }
 
-    /// The number of the fallback addresses in a family's [`SteerPool::sets`], if there are any.
+    /// Returns the number of the fallback addresses in [`SteerPool::sets`].
     pub fn fallback_set(&self, family: Family) -> Option<u16> {
         self.plans[family as usize].fallback
     }
 
-    /// Walks the stages until one gives an answer.
+    /// Tries the stages until one gives an answer.
     ///
-    /// A stage is the pool's, not the family's: where it has members in the other family only, this family has no data,
-    /// and clients use the one that works.
+    /// A stage is chosen for the pool and not for the family. If its members have the other family only, this family
+    /// has no data, and
+    /// clients use the other one.
     fn decide<T: Trace>(
         &self,
         request: ChoiceRequest<'_>,
@@ -72,7 +73,7 @@ impl SteerPool {
         choice.unwrap_or_else(|| self.down_answer(request, filter, runtime, trace))
     }
 
-    /// Chooses among the members whose standing is admitted; none where no member's is, in either family.
+    /// Chooses among the members with an admitted eligibility. `None` if there is none in either family.
     pub(super) fn stage<T: Trace>(
         &self,
         request: ChoiceRequest<'_>,
@@ -98,7 +99,7 @@ impl SteerPool {
                 true => self.choose_by_load::<8, T>(&stage, &request, trace),
             };
         }
-        // Four copies of one loop, so that each keeps its few variables in registers.
+        // Four instances of one loop, so that each keeps its few variables in registers.
         match (self.chooses, several) {
             (Selection::First, false) => self.pick::<1, T>(&stage, failover::score, trace),
             (Selection::First, true) => self.pick::<8, T>(&stage, failover::score, trace),
@@ -107,7 +108,7 @@ impl SteerPool {
         }
     }
 
-    /// What stands for the client in the decision; nothing where every client gets the same.
+    /// Returns the hash of the client or the draw, or 0 if every client gets the same answer.
     pub(super) fn seed(&self, client: ClientNet, draw: Draw) -> u64 {
         match self.chooses {
             Selection::First if !self.load => 0,
@@ -115,21 +116,23 @@ impl SteerPool {
         }
     }
 
-    /// Whether the pool never has an answer of this kind, whatever the health: no member has the family.
+    /// True if the pool never has an answer of this kind, since no member has the family.
     ///
-    /// A fallback can still be answered when the other family is down; a fallback name even must be, since a CNAME holds
-    /// for every type.
+    /// Fallback addresses may still be answered when the other family is down. A fallback name even must be, since a
+    /// CNAME holds for
+    /// every type.
     fn lacks(&self, kind: Kind) -> bool {
         let Kind::Addresses(family) = kind else { return false };
         let plan = &self.plans[family as usize];
         plan.members == 0 && plan.fallback.is_none() && self.down != Down::FallbackCname
     }
 
-    /// Whether so little of the weight that the client can see is live that the observer is the likelier one to be wrong.
+    /// True if so little of the visible weight is live that the prober is more likely to be wrong than the members to
+    /// be down.
     ///
-    /// Standby members and those that are out by force count on neither side. While nothing of the weight is live there
-    /// is no panic: standby members and the down answer are for that. Nor is there while nobody is down: members that
-    /// were never judged are no evidence.
+    /// Standby members and those that an override takes out do not count. If no weight is live, standby members and the
+    /// down answer apply
+    /// instead. If no member is down, pending members alone are no evidence of a failure.
     fn panics(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>) -> bool {
         let (mut live, mut total, mut any_down) = (0u64, 0u64, false);
         let members = request.class.iter().map(|step| &self.members[usize::from(step.place)]);

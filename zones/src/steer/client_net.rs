@@ -1,4 +1,4 @@
-//! What counts as one client: the block of addresses that always gets the same answer.
+//! The unit that counts as one client: a block of addresses that always gets the same answer.
 
 use std::{fmt, net::IpAddr};
 
@@ -6,8 +6,9 @@ use fairway_model::{Network, mix};
 
 use crate::hash::seed;
 
-/// The block of addresses a client is taken for: its network in the fixed partition that the pool's territory and its
-/// `clientPrefix` make together, or everyone where the pool tells no clients apart.
+/// A block of client addresses, from the pool's client partition and its `clientPrefix`. All addresses if the pool does
+/// not
+/// distinguish clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientNet {
     network: Network,
@@ -15,31 +16,31 @@ pub struct ClientNet {
 }
 
 impl ClientNet {
-    /// The block of `length` leading bits around an address, in a row of the pool's territory.
+    /// Returns the block of `length` leading bits around an address, in a location class.
     #[inline]
     pub(crate) fn new(address: IpAddr, length: u8, class: u16) -> Self {
         Self { network: Network::of(address, length), class }
     }
 
-    /// The block itself.
+    /// Returns the block.
     pub fn network(self) -> Network {
         self.network
     }
 
-    /// How many leading bits of the client's address it is told by: the ECS scope.
+    /// Returns the ECS scope: the length of the block.
     #[inline]
     pub fn scope(self) -> u8 {
         self.network.length()
     }
 
-    /// The row of the pool's territory it is in: its place.
+    /// Returns the location class of the block.
     #[inline]
     pub fn class(self) -> u16 {
         self.class
     }
 
-    /// The part of the decision that depends on the client. The length is not in it: a finer partition leaves the
-    /// first network of each old one where it was.
+    /// Returns the hash of the client. It omits the length, so that in a finer partition the first block keeps its
+    /// hash.
     #[inline]
     pub(super) fn hash(self) -> u64 {
         match self.network.address() {

@@ -1,5 +1,6 @@
-//! What is answered when nothing is live or pending, or nobody may be seen: never NXDOMAIN, and never a member that an
-//! operator took out, that its schedule has closed, or that is hidden from the client.
+//! Answers if no visible member is live or pending. They are never NXDOMAIN, and never name a member that an override
+//! takes out, that
+//! its schedule closes or that is hidden from the client.
 
 use super::{
     answer::{Answer, Basis, Choice, Kind},
@@ -11,7 +12,8 @@ use super::{
 use crate::runtime::RuntimeState;
 
 impl SteerPool {
-    /// The pool's down answer. Where every member is out or closed, `all` and `last-good` have nothing left to answer.
+    /// Returns the pool's down answer. If every member is out or closed, `all` and `last-good` have no member to answer
+    /// with.
     pub(super) fn down_answer<T: Trace>(
         &self,
         request: ChoiceRequest<'_>,
@@ -34,8 +36,9 @@ impl SteerPool {
         }
     }
 
-    /// What is answered in place of members: the fallback, if the pool has one, and no data else. Where members are hidden
-    /// and not down, nothing is broken that another server could do better: that is no reason to refuse.
+    /// Returns the fallback of the pool, or no data.
+    ///
+    /// It is never SERVFAIL if members are hidden and not down, since another server could not do better.
     pub(super) fn fallback_answer(&self, kind: Kind, basis: Basis) -> Choice {
         let answer = match (self.down, kind) {
             (Down::FallbackAddresses, Kind::Addresses(family)) => {
@@ -48,9 +51,11 @@ impl SteerPool {
         Choice::without_members(answer, basis)
     }
 
-    /// Every address of the family at once, of the members that the client may see. That list is made in advance, for as
-    /// many views as are numbered; where there is none for the client's, or an operator took some of it out, it cannot be
-    /// given, and the client gets the member it would get if the others were up.
+    /// Answers with every address of the family, of the members that the client may see.
+    ///
+    /// These lists are written in advance for a bounded number of views. If there is none for the client's view, or if
+    /// an override takes some
+    /// of the addresses out, the client gets the member that it would get if all were up.
     fn all<T: Trace>(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>, trace: &mut T) -> Choice {
         if let Kind::Addresses(family) = request.kind
             && let Some(all) = self.plans[family as usize].everyone(request.place)

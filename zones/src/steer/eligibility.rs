@@ -1,34 +1,34 @@
-//! How targets stand, as sets of bits that one `or` joins: the alphabet of the deciding code.
+//! Eligibility of targets as bit sets, so that several targets are combined with one `or`.
 
 use fairway_model::{Eligibility, Health, HealthStatus, OverrideAction};
 
-/// A set of standings: those seen among some addresses, or those that may be answered.
+/// A set of eligibilities: of some addresses, or those that a stage admits.
 pub(crate) type EligibilitySet = u8;
 
-/// Up, or unknown: counts fully.
+/// Up or unknown.
 pub(crate) const LIVE: EligibilitySet = 1;
-/// Never judged.
+/// Never evaluated.
 pub(crate) const PENDING: EligibilitySet = 2;
 /// Down by its probes.
 pub(crate) const DOWN: EligibilitySet = 4;
-/// Out by force: never answered.
+/// Down or drained by an override: never answered.
 pub(crate) const OUT: EligibilitySet = 8;
-/// Everything an operator did not take out.
+/// Everything but `OUT`.
 pub(crate) const NOT_OUT: EligibilitySet = LIVE | PENDING | DOWN;
 
-/// The standing of one target, as a set of one.
+/// Returns the eligibility of one target.
 #[inline]
 pub(crate) const fn eligibility(health: Health) -> EligibilitySet {
     (NIBBLES >> (4 * health.bits()) & 15) as EligibilitySet
 }
 
-/// Whether the standing of a target is [`LIVE`].
+/// True if a target is [`LIVE`].
 #[inline]
 pub(crate) const fn is_live(health: Health) -> bool {
     LIVES >> health.bits() & 1 == 1
 }
 
-/// One bit for each of the 16 health bytes whose standing is [`LIVE`].
+/// One bit for each of the 16 health bytes, set for those that are [`LIVE`].
 const LIVES: u32 = {
     let (mut lives, mut i) = (0, 0);
     while i < 16 {
@@ -38,7 +38,7 @@ const LIVES: u32 = {
     lives
 };
 
-/// [`Health::eligibility`] for each of the 16 health bytes, four bits each: one shift instead of a tree of branches.
+/// Four bits for each of the 16 health bytes: one shift instead of a tree of branches.
 const NIBBLES: u64 = {
     const STATUSES: [HealthStatus; 4] =
         [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];

@@ -1,6 +1,6 @@
-//! Why a pool answered what it answered: every member in or out, and for which reason.
+//! Explanation of a choice: each member in or out of the answer, with the reason.
 //!
-//! Nothing is decided here. The [`Recorder`] listens to the one decision there is.
+//! Nothing is decided here. The [`Recorder`] observes the decision that answers queries.
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
@@ -17,114 +17,115 @@ use super::{
 };
 use crate::{client::Draw, runtime::RuntimeState, schedules::ScheduleStatus, target::TargetIndex};
 
-/// A decision, as people need to see it.
+/// An explained decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The pool.
     pub pool: PoolName,
     /// Its policy.
     pub policy: Policy,
-    /// What was asked.
+    /// Question to the pool.
     pub kind: Kind,
-    /// What was answered.
+    /// Answer of the pool.
     pub choice: Choice,
-    /// The client's network and its place, as the pool tells clients apart.
+    /// Client as the pool groups clients.
     pub client: ClientNet,
-    /// What stands for the client.
+    /// Input of the hash.
     pub input: HashInput,
-    /// What the choice followed from, in numbers.
+    /// Numbers behind the choice.
     pub proof: Proof,
-    /// How the client came to the member, in a pool that heeds load.
+    /// Rule that assigned the client, in a pool that balances by load.
     pub assignment: Option<Assignment>,
-    /// The tiers that were looked at for the answer, in order; none for a down answer that is no choice among members.
+    /// Tiers of the members that the last stage read, sorted. Empty for a down answer that is not a choice among
+    /// members.
     pub tiers: Vec<u8>,
     /// Every member, in declared order.
     pub members: Vec<MemberNote>,
 }
 
-/// What a choice depends on beside the pool and its health.
+/// Input of a choice apart from the pool and its runtime state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashInput {
-    /// Nothing: every client gets the same.
+    /// Nothing: every client gets the same answer.
     Everyone,
-    /// The client's network; its length is the ECS scope.
+    /// The client's network, whose length is the ECS scope.
     Client(ClientNet),
-    /// The draw of this query.
+    /// The draw of the query.
     Draw(u64),
 }
 
-/// A member in a decision.
+/// A member of an explained decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberNote {
     /// The cluster.
     pub cluster: ClusterName,
-    /// Its weight as declared.
+    /// Declared weight.
     pub weight: Weight,
     /// Its tier.
     pub tier: u8,
-    /// Its group in the order of the client's place, counted from 0; none where it is not in that order.
+    /// Group in the order of the client's location class, from 0. `None` if it is hidden from the client.
     pub group: Option<u8>,
-    /// Whether it is answered only when no member of weight 1 or more can be.
+    /// True if it is answered only if no member of weight 1 or more can be.
     pub standby: bool,
-    /// What it is in the formula.
+    /// Numbers of the member.
     pub terms: Terms,
-    /// How its schedule stands; none for a member that is always open.
+    /// Status of its schedule. `None` for a member that is always open.
     pub schedule: Option<Arc<ScheduleStatus>>,
-    /// What it was to the stage that gave the answer; none where that did not come to it.
+    /// Result of the last stage for it. `None` if the stage did not read it.
     pub candidacy: Option<Candidacy>,
-    /// Whether it takes the client, where it was asked.
+    /// Acceptance test, if there was one.
     pub acceptance_test: Option<AcceptanceTest>,
-    /// Its addresses of both families.
+    /// Addresses of both families.
     pub addresses: Vec<AddressNote>,
-    /// Why it is in the answer, or why not.
+    /// Reason why it is in or out.
     pub reason: Reason,
 }
 
-/// One address of a member.
+/// Address of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressNote {
     /// The address.
     pub address: IpAddr,
-    /// What it is judged by.
+    /// Target that is probed for it.
     pub target: TargetIndex,
-    /// How that stands.
+    /// Health of the target.
     pub health: Health,
 }
 
-/// Why a member is in an answer or not.
+/// Reason why a member is in or out of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// In: chosen.
     Chosen,
-    /// In: everything is down, and all members are answered.
+    /// In: no member is live, and all are answered.
     AnsweredAll,
-    /// Out: could be answered, but this client falls to another.
+    /// Out: another member has a better score for this client.
     NotChosen,
-    /// Out: takes a part only of the clients that fall to it, and not this one.
+    /// Out: it does not accept this client.
     PassedOn,
     /// Out: an earlier member is live.
     Later,
-    /// Out: only some of its addresses can be answered, and a whole member is.
+    /// Out: only some of its addresses are admitted, and a whole member is available.
     PartlyUp,
     /// Out: a lower tier is in use.
     LaterTier,
-    /// Out: standby, and a member of weight 1 or more can be answered.
+    /// Out: standby, and a member of weight 1 or more is available.
     Standby,
-    /// Out: has no address of the family asked.
+    /// Out: it has no address of the family.
     LacksFamily,
-    /// Out: can be answered in the other family only.
+    /// Out: only addresses of the other family are admitted.
     OtherFamily,
-    /// Out: was not among the last to be up.
+    /// Out: not a last-good member.
     NotLastGood,
-    /// Out: never judged.
+    /// Out: never evaluated.
     Pending,
     /// Out: its probes fail.
     Down,
-    /// Out: forced down.
+    /// Out: an override sets it down.
     ForcedDown,
     /// Out: drained.
     Drained,
-    /// Out: the client is in none of the networks it is for, or prefers other regions only.
+    /// Out: no network of the member contains the client, or the client prefers other regions only.
     HiddenFromClient,
     /// Out: internal, and the zone is public.
     Internal,
@@ -133,7 +134,7 @@ pub enum Reason {
 }
 
 impl MemberNote {
-    /// Why it is in the answer, or why not, in words; of a closed member with the moment at which it opens.
+    /// Returns the reason as text. For a closed member it includes the time of opening.
     pub fn why(&self) -> String {
         match (&self.schedule, self.reason) {
             (Some(schedule), Reason::Closed) => schedule.to_string(),
@@ -143,7 +144,7 @@ impl MemberNote {
 }
 
 impl Reason {
-    /// Whether the member is in the answer.
+    /// True if the member is in the answer.
     pub fn is_in(self) -> bool {
         matches!(self, Self::Chosen | Self::AnsweredAll)
     }
@@ -201,7 +202,7 @@ impl fmt::Display for Assignment {
 }
 
 impl SteerPool {
-    /// Chooses, and tells why.
+    /// Chooses and explains the choice.
     pub fn explain(&self, kind: Kind, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Explanation {
         let mut recorder = Recorder::default();
         self.choose(kind, runtime, client, draw, &mut recorder);
@@ -209,20 +210,20 @@ impl SteerPool {
     }
 }
 
-/// Listens to decisions and keeps the last one.
+/// Trace that records the last decision.
 #[derive(Debug, Default)]
 pub struct Recorder {
     explanation: Option<Explanation>,
-    /// The answer that is every address of the family asked.
+    /// The answer with every address of the family.
     everyone: Option<Answer>,
-    /// What the last stage saw of each member, in declared order.
+    /// Candidacy of each member in the last stage, in declared order.
     candidacies: Vec<Option<Candidacy>>,
-    /// Members that the zone of the pool hides, by number.
+    /// Members that the pool's zone hides.
     internal: Option<MemberSet>,
 }
 
 impl Recorder {
-    /// The last decision heard, if there was one.
+    /// Returns the last decision, if there was one.
     pub fn into_explanation(self) -> Option<Explanation> {
         self.explanation
     }
@@ -307,13 +308,13 @@ impl Trace for Recorder {
     }
 }
 
-/// Standby and tier of the last group that was looked at; none where no member was.
+/// Returns standby and tier of the last member that the stage read.
 fn last_looked_at(members: &[MemberNote], candidacies: &[Option<Candidacy>]) -> Option<(bool, u8)> {
     let seen = members.iter().zip(candidacies).filter(|(_, candidacy)| candidacy.is_some());
     seen.map(|(member, _)| (member.standby, member.tier)).max()
 }
 
-/// The members before the decision: what is declared, and how it stands.
+/// Returns the members before the decision, with declaration and health.
 fn member_notes(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> Vec<MemberNote> {
     let mut members: Vec<_> = pool.members.iter().collect();
     members.sort_by_key(|m| m.number);
@@ -379,7 +380,7 @@ fn reason(explanation: &Explanation, number: u8, candidacy: Option<Candidacy>, l
     }
 }
 
-/// Why none of these addresses could be answered.
+/// Returns the reason why none of these addresses is admitted.
 fn state<'a>(addresses: impl Iterator<Item = &'a AddressNote>) -> Reason {
     let (mut seen, mut forced): (EligibilitySet, _) = (0, None);
     for note in addresses {

@@ -1,9 +1,9 @@
-//! Policy `failover`: the first live member by tier, then by declared order. The same for every client.
+//! Policy `failover`: the first live member by tier, then in declared order. The same for every client.
 
 use super::pool::Member;
 use crate::steer::score::Score;
 
-/// Prefers the member that is tried earlier.
+/// Returns the score, which prefers members that are tried earlier.
 pub(super) fn score(place: usize, _member: &Member) -> Score {
     Score { cost: place as u64, weight: 1 }
 }

@@ -1,6 +1,8 @@
-//! The choice most queries need: one live member of a pool whose members are alike, without a walk over stages and tiers.
+//! Fast path of the decision: one live member of a pool whose members are alike, without stages.
 //!
-//! It says nothing that [`SteerPool::choose`] would not say; a law in the tests holds the two against each other.
+//! It never differs from [`SteerPool::choose`], which a property test compares it with. Both exist for speed:
+//! docs/performance.md has the
+//! instructions of the fast and the slow path.
 
 use fairway_model::{AnswerMode, Health, Selection};
 
@@ -20,8 +22,10 @@ use crate::{
 };
 
 impl SteerPool {
-    /// The number of the answer and that of its member, where [`SteerPool::choose`] would answer with one whole live member;
-    /// none where more has to be weighed, or somebody listens.
+    /// Returns the numbers of the answer and its member if [`SteerPool::choose`] would answer with one whole live
+    /// member.
+    ///
+    /// Returns `None` if the slow path has to decide.
     #[inline(always)]
     pub(crate) fn choose_fast(
         &self,
@@ -49,7 +53,7 @@ impl SteerPool {
         best.map(|member| (member.address_sets[family as usize].rank.into(), member.number))
     }
 
-    /// The live member that takes the client, or that the client falls to when nobody does.
+    /// Returns the live member that accepts the client, or that the client goes to if none does.
     #[inline(never)]
     fn best_by_groups(&self, family: Family, health: &[Health], request: &ShareRequest<'_>) -> Option<&Member> {
         let fits = live(family, health);
@@ -58,8 +62,10 @@ impl SteerPool {
         Some(&self.members[usize::from(entry.place)])
     }
 
-    /// The live member that scores best; none where nobody is live, or where one who is not might mean panic. A call of its own,
-    /// as is the one above: what the loop works with stays in registers.
+    /// Returns the live member with the best score. `None` if there is none, or if a member that is not live could
+    /// cause panic.
+    ///
+    /// Not inlined, like the function above, so that the loop keeps its registers.
     #[inline(never)]
     fn best(&self, family: Family, health: &[Health], score: impl Fn(usize, &Member) -> Score) -> Option<&Member> {
         let (mut best, mut winner) = (Score::LAST, None);
@@ -79,21 +85,23 @@ impl SteerPool {
         winner
     }
 
-    /// Reads what a choice reads of the pool itself.
+    /// Loads the memory that a choice reads of the pool itself.
     #[inline]
     pub(crate) fn touch(&self) -> (Selection, usize, u16) {
         (self.chooses, self.members.len(), self.panic_threshold)
     }
 
-    /// Reads what a choice reads of its members.
+    /// Loads the memory that a choice reads of the members.
     #[inline]
     pub(crate) fn touch_members(&self) -> Option<u64> {
         let (first, last) = (self.members.first()?, self.members.last()?);
         Some(first.key ^ last.key)
     }
 
-    /// How choices of a family are made quickly: where its members are alike (each has one target, may be the whole
-    /// answer, and is always open), and no group has to be weighed against the next one.
+    /// Returns the fast path of a family.
+    ///
+    /// There is one if every member has one target, may be the whole answer and is always open, and if no group is
+    /// weighed against the next.
     pub(super) fn fast_path_of(&self, family: Family) -> FastPath {
         let plan = &self.plans[family as usize];
         let one_target = |member: &Member| member.address_sets[family as usize].has_one_target();
@@ -106,7 +114,7 @@ impl SteerPool {
             (false, ..) => FastPath::None,
             (_, Selection::First, false) if self.orders.is_one_class(&self.members) => FastPath::First,
             (_, Selection::Weighted, false) if self.orders.is_one_group(&self.members) => FastPath::Weighted,
-            // Who is live beyond the group that is taken would have to be looked at.
+            // Panic and `minHealthy` depend on members beyond the chosen group.
             _ if self.panic_threshold != 0 => FastPath::None,
             (_, Selection::Weighted, false) if self.min_healthy == 0 => FastPath::Groups,
             (_, Selection::First, _) | (.., true) => FastPath::Groups,
@@ -115,7 +123,7 @@ impl SteerPool {
     }
 }
 
-/// Whether a member is live, and so the whole of it fits: each has one target.
+/// Returns the test for a live member, which is whole since it has one target.
 #[inline(always)]
 fn live(family: Family, health: &[Health]) -> impl Fn(&Member) -> Fit + Copy {
     move |member| {

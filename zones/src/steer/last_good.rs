@@ -1,4 +1,4 @@
-//! Who was the last to be up: what pools with the down answer `last-good` keep in [`RuntimeState`].
+//! Last-good members, which pools with the down answer `last-good` keep in [`RuntimeState`].
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use fairway_model::{ClusterName, mix};
 use super::{answer::Kind, eligibility::LIVE, pick::MemberFilter, pool::SteerPool};
 use crate::{hash, runtime::RuntimeState};
 
-/// Words that hold one bit for each of the 255 members a pool may have.
+/// Words with one bit for each of the 255 members that a pool may have.
 const WORDS_MAX: usize = 4;
 
 impl SteerPool {
-    /// The words of the pool in the memory of [`RuntimeState`], one bit a member by its number; empty unless its down
-    /// answer is `last-good`.
+    /// Returns the range of the pool's words in [`RuntimeState`], one bit per member. Empty unless its down answer is
+    /// `last-good`.
     pub(crate) fn memory(&self) -> Range<usize> {
         let begin = self.memory_begin as usize;
         begin..begin + if self.remembers() { self.members.len().div_ceil(64) } else { 0 }
     }
 
-    /// The members that are live now, one bit each.
+    /// Returns the members that are live, one bit each.
     pub(crate) fn live(&self, runtime: &RuntimeState) -> [u64; WORDS_MAX] {
         let filter = MemberFilter::new(self, runtime, Kind::Cname);
         let mut words = [0; WORDS_MAX];
@@ -28,13 +28,13 @@ impl SteerPool {
         words
     }
 
-    /// The clusters of the members whose bit is set.
+    /// Returns the clusters of the members whose bit is set.
     pub(crate) fn clusters_among(&self, words: &[u64]) -> impl Iterator<Item = &ClusterName> {
         let is_set = |number: usize| words.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1);
         self.clusters().enumerate().filter(move |(number, _)| is_set(*number)).map(|(_, cluster)| cluster)
     }
 
-    /// What the pool's memory adds to the id of runtime state.
+    /// Returns the part of the pool's last-good members in the id of the runtime state.
     pub(crate) fn memory_hash(&self, words: &[u64]) -> u64 {
         let name = hash::text(hash::seed::MEMORY, self.name().as_str());
         words.iter().fold(name, |hash, word| mix(hash ^ word))

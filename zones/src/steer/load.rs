@@ -1,17 +1,20 @@
-//! Pools that heed load: each member takes its share of the clients that come to it, and the others go on.
+//! Pools that balance by load: each member accepts a share of its clients, and the others go to the next member.
 //!
-//! For a client, in the order of its row:
+//! For a client, in the order of its location class:
 //!
-//! 1. Demand that is held goes where it is held, while that member can be answered.
-//! 2. Each group offers the client to the member that it would fall to without load. The member takes it where a draw of
-//!    16 bits, hashed from client and group, is below its acceptance: the *near* one in the first group that has a
-//!    candidate, the *spill* one in all others. Otherwise the next group is asked. Standby members are asked only when no
-//!    other is a candidate.
-//! 3. Nobody took it: it falls to one of all candidates, by weight × near acceptance; where all of that is 0, by weight.
+//! 1. Pinned demand goes to its cluster, if that can be answered.
+//! 2. Each group tests the member that the client would get without load. The member accepts the client if a draw of 16
+//!    bits, hashed from
+//! client and group, is below its accepted share. The *local* share applies in the first group with a candidate, the
+//! *overflow* share in
+//! all others. If it does not accept, the next group is tried. Standby members are tried only if no other member is a
+//! candidate.
+//! 3. If no member accepts, the client goes to one of all candidates by weight × local share, or by weight if all of
+//!    that is 0.
 //!
-//! Of the clients that fall to a member it takes `acceptance / 65535`, whoever else is in its group: the shares of a group
-//! are weight × acceptance over its whole weight. What a changed acceptance moves is that margin of that member, and no
-//! one else's clients. The draw is of the group, so that a client which comes to fall to its neighbour is not drawn anew.
+//! A member accepts `acceptance / 65535` of its clients, whatever other members its group has. So a changed share moves
+//! only clients of
+//! that member, at the margin. The draw belongs to the group: a client that moves within the group is not drawn again.
 
 use fairway_model::{ClusterName, Demand, mix};
 
@@ -37,46 +40,46 @@ use crate::{
     },
 };
 
-/// Where the demand of a client goes.
+/// Destination of a client's demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route<'a> {
-    /// The cluster that is answered first.
+    /// First cluster of the answer.
     pub cluster: &'a ClusterName,
-    /// How the client came to it.
+    /// Rule that assigned the client to it.
     pub assignment: Assignment,
-    /// What stands for the client's demand on the pool.
+    /// Id of the client's demand on the pool.
     pub demand: Demand,
 }
 
-/// What is decided for whom, in a pool that heeds load.
+/// Inputs of a choice in a pool that balances by load.
 #[derive(Clone, Copy)]
 pub(super) struct ShareRequest<'a> {
     pub(super) class: &'a [OrderStep],
-    /// Stands for the client.
+    /// Hash of the client or of the draw.
     pub(super) seed: u64,
-    /// None where everybody takes everything.
+    /// Accepted shares. `None` if no cluster limits its share.
     pub(super) balanced: Option<&'a CompiledShares>,
 }
 
 impl ShareRequest<'_> {
-    /// What is offered to a member of the group that has this key.
+    /// Returns the acceptance test of a member. `group` is the key of the first member of its group.
     #[inline]
     fn test(&self, balanced: &CompiledShares, group: u64, member: &Member, near: bool) -> AcceptanceTest {
         let acceptance = balanced.acceptance(member.cluster);
         let acceptance = if near { acceptance.local } else { acceptance.overflow };
         let hash = mix(mix(self.seed ^ group) ^ seed::OFFER);
-        // 16 bits spread over 0 to 65534, so that an acceptance of 65535 takes everybody.
+        // 16 bits scaled to 0 to 65534, so that a share of 65535 accepts every client.
         AcceptanceTest { near, acceptance, draw: (((hash >> 48) * 65_535) >> 16) as u16 }
     }
 }
 
-/// What a member is to the choice: a candidate, of which a part only, or none.
+/// `None` if a member is no candidate, else true if only some of its addresses are admitted.
 pub(super) type Fit = Option<bool>;
 
 impl SteerPool {
-    /// Where the demand of a client goes: the decision that answers queries, and what balancing needs to know of it.
+    /// Returns the destination of a client's demand, from the same decision that answers queries.
     ///
-    /// None where the answer is no choice among members.
+    /// Returns `None` if the answer is not a choice among members.
     pub fn route(&self, kind: Kind, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Option<Route<'_>> {
         let mut trace = AssignmentTrace::default();
         let choice = self.choose(kind, runtime, client, draw, &mut trace);
@@ -84,7 +87,7 @@ impl SteerPool {
         Some(Route { cluster: self.cluster(*number), assignment: trace.0, demand: self.demand(client, draw) })
     }
 
-    /// What stands for the demand of a client on this pool.
+    /// Returns the id of a client's demand on this pool.
     pub fn demand(&self, client: ClientNet, draw: Draw) -> Demand {
         self.demand_of(weighted::seed(self.spread, client, draw))
     }
@@ -94,7 +97,7 @@ impl SteerPool {
         Demand(mix(seed ^ self.key))
     }
 
-    /// The member that takes the client, and how it came to it; none where nobody does, or nobody fits.
+    /// Returns the member that accepts the client, and the rule. `None` if no member does or is a candidate.
     #[inline(always)]
     pub(super) fn accepting_member<T: Trace>(
         &self,
@@ -133,8 +136,9 @@ impl SteerPool {
         None
     }
 
-    /// The candidate of a group that the client would fall to without load. A call of its own, so that where each member is a group
-    /// the loop over them keeps its registers.
+    /// Returns the candidate of a group that the client would get without load.
+    ///
+    /// Not inlined, so that with one member per group the loop of the caller keeps its registers.
     #[inline(never)]
     fn best_of<T: Trace>(
         &self,
@@ -156,7 +160,7 @@ impl SteerPool {
         best
     }
 
-    /// Whether a member that is not standby is a candidate: then none that is standby is asked.
+    /// True if a member that is not standby is a candidate. Then standby members are not tried.
     #[cold]
     fn has_regular_candidate<T: Trace>(
         &self,
@@ -168,7 +172,7 @@ impl SteerPool {
         members.filter(|member| !member.standby).any(|member| fits(member, trace).is_some())
     }
 
-    /// The member of the cluster that holds the client's demand, if it is a candidate.
+    /// Returns the member of the cluster that the demand is pinned to, if it is a candidate.
     #[cold]
     fn pinned_member<T: Trace>(
         &self,
@@ -193,7 +197,7 @@ impl SteerPool {
         None
     }
 
-    /// One of all candidates, for a client that nobody takes.
+    /// Returns one of all candidates, for a client that no member accepts.
     #[cold]
     pub(super) fn rest(&self, request: &ShareRequest<'_>, fits: impl Fn(&Member) -> Fit) -> Option<RankedCandidate> {
         let seed = mix(request.seed ^ seed::REST);
@@ -218,7 +222,7 @@ impl SteerPool {
         best.map(|(left, place)| RankedCandidate { score: Score::default(), place, part: left.part })
     }
 
-    /// Chooses in a stage of a pool that heeds load; none where nobody fits in either family.
+    /// Chooses in a stage of a pool that balances by load. `None` if there is no candidate in either family.
     #[inline(never)]
     pub(super) fn choose_by_load<const K: usize, T: Trace>(
         &self,
@@ -248,7 +252,7 @@ impl SteerPool {
         self.answer(stage, &picked)
     }
 
-    /// Adds members of the same group that take the client as well, for answers that name several.
+    /// Adds members of the same group that accept the client too, for answers with several members.
     fn join<const K: usize>(
         &self,
         request: &ShareRequest<'_>,
@@ -274,11 +278,11 @@ fn fit(candidacy: Candidacy) -> Fit {
     matches!(candidacy, Candidacy::Candidate | Candidacy::Partial).then_some(candidacy == Candidacy::Partial)
 }
 
-/// How much a candidate is preferred for a client that nobody took.
+/// Score of a candidate for a client that no member accepts.
 struct RemainderScore {
     part: bool,
     cost: u64,
-    /// Weight × near acceptance.
+    /// Weight × local share.
     accepted: u32,
     weight: u16,
 }
@@ -298,7 +302,7 @@ impl RemainderScore {
     }
 }
 
-/// Listens for how a client came to its member.
+/// Trace that keeps the assignment.
 #[derive(Default)]
 struct AssignmentTrace(Assignment);
 

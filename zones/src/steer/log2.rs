@@ -1,14 +1,15 @@
-//! The logarithm of a hash, in integers: what turns equal chances into shares by weight.
+//! Logarithm of a hash in integers, which turns uniform hashes into shares by weight.
 
-/// Binary places of a [`cost`].
+/// Fraction bits of a [`cost`].
 pub(super) const PLACES: u32 = 40;
 
-/// `-log2(u)` of the hash taken as a number `u` between 0 and 1, with [`PLACES`] binary places: at most 64 * 2^40.
+/// Returns `-log2(u)` for the hash as a number `u` between 0 and 1, with [`PLACES`] fraction bits. At most 64 * 2^40.
 ///
-/// For uniform hashes these are exponentially distributed, so that the smallest of `cost / weight` falls on each of
-/// several candidates by exactly its share of the weight. Between two entries of the table a straight line is drawn; it
-/// passes through the exact value 0 at `u = 1`, so the error is at most 1/1000 of the cost also for the smallest costs,
-/// which decide between very unequal weights.
+/// For uniform hashes the results are exponentially distributed. So the smallest `cost / weight` selects each candidate
+/// with exactly its
+/// share of the weight. The table is interpolated linearly and exact at `u = 1`. So the error is at most 1/1000 of the
+/// cost, also for the
+/// smallest costs, which decide between very unequal weights.
 #[inline]
 pub(super) const fn cost(hash: u64) -> u64 {
     // u = hash / 2^64 = 2^-(zeros + 1) * (1 + fraction); an all-zero hash counts as 1.
@@ -17,12 +18,12 @@ pub(super) const fn cost(hash: u64) -> u64 {
     let fraction = hash << zeros << 1;
     let entry = (fraction >> 56) as usize;
     let (high, low) = (TABLE[entry], TABLE[entry + 1]);
-    // A step is under 2^33 and the place between two entries has 31 bits: the product fits.
+    // A step is below 2^33 and the offset has 31 bits, so the product fits.
     let between = fraction >> 25 & 0x7fff_ffff;
     ((zeros as u64) << PLACES) + high - (((high - low) * between) >> 31)
 }
 
-/// `1 - log2(1 + i / 256)` with [`PLACES`] binary places.
+/// `1 - log2(1 + i / 256)` with [`PLACES`] fraction bits.
 static TABLE: [u64; 257] = table();
 
 const fn table() -> [u64; 257] {
@@ -35,7 +36,7 @@ const fn table() -> [u64; 257] {
     table
 }
 
-/// `log2(x / 256)` for 256 <= x < 512, rounded to [`PLACES`] binary places: one binary digit a squaring.
+/// Returns `log2(x / 256)` for 256 <= x < 512, rounded to [`PLACES`] fraction bits, one bit per squaring.
 const fn log2(x: u64) -> u64 {
     let mut square = (x as u128) << 54; // 62 binary places, between 1 and 2
     let mut digits = 0;
@@ -68,11 +69,11 @@ mod tests {
 
     #[test]
     fn a_cost_is_within_a_thousandth_of_the_exact_one() {
-        // From 2^-30 up, below which the last place of the cost is coarser than that.
+        // From 2^-30 up. Below, the last bit of the cost is coarser than the tolerance.
         let near_one = (34..64).map(|bits| u64::MAX - (1 << bits));
         let spread = (0..200_000u64).map(fairway_model::mix);
         for hash in near_one.chain(spread) {
-            // Exact also where the hash is close to 2^64.
+            // Exact also for hashes close to 2^64.
             let exact = -(-((u64::MAX - hash) as f64) / 2f64.powi(64)).ln_1p() / 2f64.ln() * ONE;
             let error = (cost(hash) as f64 - exact).abs();
             assert!(error <= exact / 1000.0 + 4.0, "hash {hash:#x}: {} against {exact}", cost(hash));

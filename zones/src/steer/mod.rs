@@ -1,12 +1,15 @@
-//! How a pool chooses: one file a policy, and why it chose.
+//! How a pool chooses members, with one file per policy, and how a choice is explained.
 //!
-//! [`SteerPool::choose`] is the decision: a pure function of the pool, the runtime state, the client and, for pools that
-//! draw per query, the draw. It works in integers only, allocates nothing, and looks at each member a bounded number of
-//! times. What it returns is the number of an answer that was made when the pool was compiled ([`SteerPool::sets`]).
+//! [`SteerPool::choose`] is the decision: a pure function of the pool, the runtime state, the client and, for pools
+//! with `spread: query`,
+//! the draw. It uses integers only, allocates nothing, and reads each member a bounded number of times. It returns the
+//! number of an
+//! answer that was written when the pool was compiled ([`SteerPool::sets`]).
 //!
-//! The order of reading: [`choose`](SteerPool::choose) walks the stages (live, pending, down), `pick` walks the groups of
-//! one stage in the `order` of the client's row, `load` does so where members take only their share, and `failover` and
-//! `weighted` say which of two candidates is preferred.
+//! Reading order: [`choose`](SteerPool::choose) tries the stages (live, pending, down). `pick` walks the groups of a
+//! stage, in the
+//! `order` of the client's location class; `load` does so for pools that balance by load. `failover` and `weighted`
+//! score candidates.
 
 mod address_lists;
 mod answer;

@@ -1,6 +1,6 @@
-//! The order in which a pool tries its members: one for each row of its territory, by all rankings of its policy.
+//! Order in which a pool tries its members: one per location class, from all rankings of the policy.
 //!
-//! It is laid out when the pool is compiled, as flat lists of small steps; a decision reads one of them from its begin.
+//! The orders are written when the pool is compiled, as flat lists that a decision reads from the start.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use fairway_model::{Pool, Rank, Selection};
 
 use super::{partition::LocationRankings, pool::Member, views::ClassMembers};
 
-/// A member in the order of a row.
+/// A member in the order of a location class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OrderStep {
-    /// Its place in [`super::SteerPool::members`].
+    /// Index in [`super::SteerPool::members`].
     pub(super) place: u8,
-    /// Counts the groups of the row.
+    /// Number of its group in the order.
     pub(super) group: u8,
     marks: u8,
 }
@@ -22,34 +22,34 @@ impl OrderStep {
     const ENDS_GROUP: u8 = 1;
     const NEXT_MAY_HELP: u8 = 2;
 
-    /// The last of its group: here it is decided whether the next group takes part.
+    /// True for the last member of a group, where the walk may stop.
     #[inline]
     pub(super) fn ends_group(self) -> bool {
         self.marks & Self::ENDS_GROUP != 0
     }
 
-    /// Whether the next group may join this one when it is short of weight, and not only replace it.
+    /// True if the next group may join this one when too little of its weight is admitted.
     #[inline]
     pub(super) fn next_may_help(self) -> bool {
         self.marks & Self::NEXT_MAY_HELP != 0
     }
 }
 
-/// The group of a member in a row.
+/// Returns the group of a member, or `u8::MAX` if it is not in the order.
 pub(super) fn group_of(class: &[OrderStep], place: u8) -> u8 {
     class.iter().find(|step| step.place == place).map_or(u8::MAX, |step| step.group)
 }
 
-/// The orders of all rows. Copies share their memory.
+/// The orders of all location classes. Copies share memory.
 #[derive(Clone, Debug)]
 pub(super) struct MemberOrders {
     steps: Arc<[OrderStep]>,
-    /// Where each row begins, and where the last one ends.
+    /// Start of each order, and the end of the last one.
     starts: Arc<[u32]>,
 }
 
 impl MemberOrders {
-    /// Lays out every row, of the members that can be seen in it. `members` are in the order of their places.
+    /// Returns the order of each location class, with the members visible in it. `members` are sorted by index.
     pub(super) fn new(members: &[Member], ranking: &OrderKeys<'_>, classes: &[ClassMembers]) -> Self {
         let (mut steps, mut starts) = (Vec::new(), vec![0]);
         for ClassMembers { base, visible } in classes {
@@ -62,7 +62,7 @@ impl MemberOrders {
         Self { steps: steps.into(), starts: starts.into() }
     }
 
-    /// The order of a row; nobody where there is no such row.
+    /// Returns the order of a location class. Empty for an unknown class.
     #[inline]
     pub(super) fn class(&self, class: u16) -> &[OrderStep] {
         let class = usize::from(class);
@@ -72,33 +72,33 @@ impl MemberOrders {
         }
     }
 
-    /// Whether there is one row, which has all members in one group.
+    /// True if there is one location class, with all members in one group.
     pub(super) fn is_one_group(&self, members: &[Member]) -> bool {
         self.is_one_class(members) && self.steps.iter().all(|step| step.group == 0)
     }
 
-    /// Whether there is one row, which has all members.
+    /// True if there is one location class, with all members.
     pub(super) fn is_one_class(&self, members: &[Member]) -> bool {
         self.starts.len() == 2 && self.steps.len() == members.len()
     }
 }
 
-/// Ranks of a member by each ranking, after whether it is standby; then its number, for equals.
+/// Sort key of a member: standby last, then its ranks, then its number.
 pub(super) type Key = (bool, [u16; RANKINGS], u8);
 
-/// As many rankings as there are; one named twice says nothing the second time.
+/// Number of rankings that exist. A repeated ranking has no effect.
 const RANKINGS: usize = 5;
 
-/// What the order of members follows from.
+/// Inputs of the members' order.
 pub(super) struct OrderKeys<'a> {
     pub(super) pool: &'a Pool,
     pub(super) location: &'a LocationRankings,
-    /// The place in the pool of each member that is compiled, by its number.
+    /// Index in the declared pool of each compiled member, by number.
     pub(super) declared: &'a [usize],
 }
 
 impl OrderKeys<'_> {
-    /// What members of a row are sorted by.
+    /// Returns the sort key of a member in a location class.
     pub(super) fn key(&self, class: u16, member: &Member) -> Key {
         let declared = self.declared[usize::from(member.number)];
         let mut places = self.location.rankings.iter();
@@ -115,14 +115,14 @@ impl OrderKeys<'_> {
         (member.standby, ranks, member.number)
     }
 
-    /// Whether every member is a group of its own: where the first is taken, and either it alone is answered or each is
-    /// asked whether it takes more.
+    /// True if every member is a group of its own: if the first one is the answer, or if each is asked to accept the
+    /// client.
     fn is_single(&self) -> bool {
         self.pool.policy.selection == Selection::First && (self.pool.policy.load || self.pool.answers == 1)
     }
 }
 
-/// The steps of sorted members.
+/// Returns the order of sorted members.
 fn lay_out(keys: &[(Key, u8)], single: bool) -> Vec<OrderStep> {
     let group_of =
         |at: usize| keys.get(at).map(|((standby, ranks, number), _)| (standby, ranks, single.then_some(number)));

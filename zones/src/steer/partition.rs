@@ -1,85 +1,83 @@
-//! Where clients are told apart by place: a fixed partition of the address space, each block of it in a row, and how the
-//! pool's members stand in each row.
+//! Client partition: the blocks of client addresses, the location class of each, and the ranks of members per class.
 //!
-//! Everything here follows from what is configured, never from health or load: so the ECS scopes that are given out never
-//! overlap (RFC 7871 section 7.3.1). What a row means (a country, a map's answer, the distances from a point) is
-//! the business of whoever makes it.
+//! It follows from the configuration alone, never from health or load. So ECS scopes in answers never overlap (RFC 7871
+//! section 7.3.1). The
+//! meaning of a class (a country, an entry of a map, distances) is known only to its creator.
 
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{Network, Partition, PartitionMatch};
 
-/// A fixed partition of the addresses of both families into blocks, each of one row and as large as it can be.
-///
-/// Copies share their memory.
+/// A partition of all IPv4 and IPv6 addresses into blocks as large as possible, each in one location class. Copies
+/// share memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientPartition {
-    /// To the numbers of rows.
+    /// Blocks with the numbers of their classes.
     partition: Arc<Partition>,
-    /// How many rows there are, one at least.
+    /// Number of classes, at least 1.
     classes: u16,
 }
 
 impl ClientPartition {
-    /// Most rows: their numbers have 16 bits.
+    /// Maximum number of classes, whose numbers have 16 bits.
     pub const CLASSES_MAX: usize = u16::MAX as usize;
 
-    /// Everybody in row 0: the whole address space is one block.
+    /// Returns the partition with all addresses in class 0.
     pub fn everywhere() -> Self {
         Self { partition: Arc::new(Partition::uniform(0)), classes: 1 }
     }
 
-    /// The partition into these rows; none if there are more than [`ClientPartition::CLASSES_MAX`].
+    /// Returns the partition into these classes. `None` for more than [`ClientPartition::CLASSES_MAX`].
     pub fn new(partition: Partition) -> Option<Self> {
         let last = partition.values().max().unwrap_or_default();
         let classes = u16::try_from(last).ok().and_then(|last| last.checked_add(1))?;
         Some(Self { partition: Arc::new(partition), classes })
     }
 
-    /// The row of an address and the length of its block: how many of its leading bits tell the row.
+    /// Returns the class of an address and the prefix length of its block.
     #[inline]
     pub fn lookup(&self, address: IpAddr) -> (u16, u8) {
         let PartitionMatch { value, length } = self.partition.find(address);
-        // Its maker held the values to 16 bits.
+        // `new` has checked that values fit 16 bits.
         (value as u16, length)
     }
 
-    /// How many rows it has: every lookup is under it.
+    /// Returns the number of classes. Every lookup is below it.
     pub fn classes(&self) -> u16 {
         self.classes
     }
 
-    /// Whether everybody is in one row, so that nothing has to be looked up.
+    /// True if all addresses are in one class, so that no lookup is needed.
     #[inline]
     pub fn is_everywhere(&self) -> bool {
         self.classes == 1
     }
 
-    /// The numbers of rows.
+    /// Returns blocks and numbers.
     pub(super) fn partition(&self) -> &Partition {
         &self.partition
     }
 
-    /// The blocks and the row of each.
+    /// Returns the blocks with their classes.
     pub fn blocks(&self) -> impl Iterator<Item = (Network, u16)> {
         self.partition.blocks().map(|(network, value)| (network, value as u16))
     }
 }
 
-/// Where a client is, and what of its address told that.
+/// Location class of a client, and the parts of the address that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocationClass {
-    /// The block of the pool's territory that the client is in; none where everybody is in one row.
+    /// Block of the client in the pool's partition. `None` if there is one class.
     pub block: Option<Network>,
-    /// The row of that block.
+    /// Number of the class.
     pub class: u16,
-    /// How many rows there are.
+    /// Number of classes of the pool.
     pub classes: u16,
-    /// Bits of `clientPrefix`; 0 where the choice is none of the client's.
+    /// Bits of `clientPrefix`; 0 if the choice does not depend on the client.
     pub prefix: u8,
 }
 
-/// How members stand in each row of a territory, by one ranking: the lower, the sooner; equal ranks are one group.
+/// Ranks of members in each class, by one ranking. The lowest comes first, and equal ranks are one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassRanks {
     members: usize,
@@ -87,23 +85,23 @@ pub struct ClassRanks {
 }
 
 impl ClassRanks {
-    /// Of a member of which the ranking knows nothing.
+    /// Rank of a member that the ranking knows nothing about.
     pub const LAST: u16 = u16::MAX;
-    /// Of a member that the clients of a row are never answered with: to them it is as if it were not in the pool.
+    /// Rank of a member that clients of the class never get, as if it were not in the pool.
     pub const NEVER: u16 = u16::MAX - 1;
 
-    /// Without a row; each one will have a rank for each of the pool's members.
+    /// Returns ranks without a class. Each class will have one rank per member.
     pub fn new(members: usize) -> Self {
         Self { members, ranks: Vec::new() }
     }
 
-    /// Adds the next row: a rank a member, in declared order. Missing ones are [`ClassRanks::LAST`].
+    /// Adds the ranks of the next class, in declared order. Missing ranks are [`ClassRanks::LAST`].
     pub fn push(&mut self, ranks: &[u16]) {
         let given = ranks.iter().copied().chain(std::iter::repeat(Self::LAST));
         self.ranks.extend(given.take(self.members));
     }
 
-    /// The rank of a member in a row.
+    /// Returns the rank of a member in a class.
     pub fn rank(&self, class: u16, member: usize) -> u16 {
         if member >= self.members {
             return Self::LAST;
@@ -112,23 +110,23 @@ impl ClassRanks {
     }
 }
 
-/// What places say of a pool: the territory its clients are told apart by, and for each ranking of its policy that goes by
-/// place (`geo`, `nearest`, `latency`; in the order of the policy) how the members stand.
+/// The location part of a pool: its client partition, and the ranks by each ranking that uses the location (`geo`,
+/// `nearest`, `latency`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocationRankings {
-    /// Which row a client is in.
+    /// Location class of each client.
     pub partition: ClientPartition,
-    /// One for each ranking by place, by the members as the pool declares them.
+    /// Ranks by each ranking, in the order of the policy. Members are in declared order.
     pub rankings: Vec<ClassRanks>,
 }
 
 impl LocationRankings {
-    /// No place: one row, and nothing to say of members.
+    /// Returns the location part of a pool that does not rank by location.
     pub fn none() -> Self {
         Self { partition: ClientPartition::everywhere(), rankings: Vec::new() }
     }
 
-    /// Whether clients of a row may be answered with a member, by its place among those that the pool declares.
+    /// True if clients of a class may get a member, by its index in the declared pool.
     pub(super) fn admits(&self, class: u16, member: usize) -> bool {
         self.rankings.iter().all(|ranking| ranking.rank(class, member) != ClassRanks::NEVER)
     }

@@ -1,4 +1,4 @@
-//! Walks the groups of one stage and keeps the preferred candidates.
+//! Walks the groups of one stage and keeps the best candidates.
 
 use fairway_model::{Health, Selection};
 
@@ -16,28 +16,28 @@ use crate::{
     target::TargetIndex,
 };
 
-/// What is asked and for whom.
+/// Inputs of a choice: the question and the client.
 #[derive(Clone, Copy)]
 pub(super) struct ChoiceRequest<'a> {
     pub(super) kind: Kind,
-    /// The row of the client's place, by its number.
+    /// Location class of the client.
     pub(super) place: u16,
-    /// In which order members are tried there; those that the client may not see are not in it.
+    /// Members in the order of that class. Members that the client may not see are missing.
     pub(super) class: &'a [OrderStep],
-    /// Stands for the client.
+    /// Hash of the client, or of the draw.
     pub(super) seed: u64,
 }
 
-/// The pool's members as the runtime state shows them.
+/// View of the pool's members in a runtime state.
 pub(super) struct MemberFilter<'a> {
     health: &'a [Health],
     targets: &'a [TargetIndex],
     kind: Kind,
-    /// Members that may take part, by number, one bit each; all where there is none.
+    /// Members that may take part, one bit per number. `None` for all.
     only: Option<&'a [u64]>,
-    /// Members that are closed by their schedules, likewise; empty where the pool heeds none.
+    /// Members that their schedules close, one bit per number. Empty if the pool uses no schedules.
     closed: &'a [u64],
-    /// What members take; none where everybody takes everything.
+    /// Accepted shares of clusters. `None` if no cluster limits its share.
     pub(super) balanced: Option<&'a CompiledShares>,
 }
 
@@ -53,22 +53,22 @@ impl<'a> MemberFilter<'a> {
         }
     }
 
-    /// The same, with only these members taking part.
+    /// Returns the filter that admits only these members.
     pub(super) fn only(&self, members: &'a [u64]) -> Self {
         Self { only: Some(members), ..*self }
     }
 
-    /// The standings of all addresses of a member. One that is closed is out, whatever its health.
+    /// Returns the eligibility of all addresses of a member. A closed member is out.
     pub(super) fn any(&self, member: &Member) -> EligibilitySet {
         if self.is_closed(member) { OUT } else { self.whole(member) }
     }
 
-    /// Whether nothing may bring the member, or an address of its family, into an answer.
+    /// True if the member, or an address of this family, must not be in any answer.
     pub(super) fn is_out(&self, member: &Member, family: Family) -> bool {
         self.is_closed(member) || self.eligibility_of(&member.address_sets[family as usize]) & OUT != 0
     }
 
-    /// Whether its schedule has closed it.
+    /// True if the member's schedule has closed it.
     #[inline]
     fn is_closed(&self, member: &Member) -> bool {
         !self.closed.is_empty() && has(self.closed, member.number)
@@ -79,7 +79,7 @@ impl<'a> MemberFilter<'a> {
         self.eligibility_of(&member.address_sets[0]) | self.eligibility_of(&member.address_sets[1])
     }
 
-    /// The standings of its addresses of one family.
+    /// Returns the eligibility of a member's addresses of one family.
     #[inline]
     fn eligibility_of(&self, set: &AddressSet) -> EligibilitySet {
         if set.has_one_target() {
@@ -88,7 +88,7 @@ impl<'a> MemberFilter<'a> {
         self.spread_targets(set).iter().fold(0, |seen, target| seen | self.eligibility(*target))
     }
 
-    /// What the member offers to the question.
+    /// Returns the eligibility of the addresses that the question is about.
     #[inline]
     fn asked(&self, member: &Member) -> EligibilitySet {
         match self.kind {
@@ -97,7 +97,7 @@ impl<'a> MemberFilter<'a> {
         }
     }
 
-    /// What the member offers to another question only.
+    /// Returns the eligibility of the addresses of the other family.
     fn other(&self, member: &Member) -> EligibilitySet {
         match self.kind {
             Kind::Addresses(family) => self.eligibility_of(&member.address_sets[family.other() as usize]),
@@ -105,7 +105,7 @@ impl<'a> MemberFilter<'a> {
         }
     }
 
-    /// The addresses whose standing is admitted, as a mask.
+    /// Returns the mask of the admitted addresses.
     fn mask(&self, set: &AddressSet, admitted: EligibilitySet) -> u32 {
         if set.has_one_target() {
             return set.all();
@@ -119,13 +119,13 @@ impl<'a> MemberFilter<'a> {
         self.targets.get(begin..begin + set.addresses() as usize).unwrap_or_default()
     }
 
-    /// A target that the runtime state does not know was never judged.
+    /// A target that the runtime state does not know is pending.
     #[inline]
     fn eligibility(&self, target: TargetIndex) -> EligibilitySet {
         self.health.get(target.0 as usize).map_or(PENDING, |health| eligibility(*health))
     }
 
-    /// What a member is that takes no part; none of all others.
+    /// Returns the candidacy of a member that takes no part, or `None` for all others.
     #[cold]
     fn left_out(&self, member: &Member) -> Option<Candidacy> {
         if self.is_closed(member) {
@@ -134,7 +134,8 @@ impl<'a> MemberFilter<'a> {
         (!self.only.is_none_or(|words| has(words, member.number))).then_some(Candidacy::Excluded)
     }
 
-    /// What a member is to this stage. `whole` asks to tell apart those of which only a part may be answered.
+    /// Returns the candidacy of a member in a stage. `whole` distinguishes members of which only some addresses are
+    /// admitted.
     #[inline(always)]
     pub(super) fn candidacy(&self, member: &Member, admitted: EligibilitySet, whole: bool) -> Candidacy {
         if (self.only.is_some() || !self.closed.is_empty())
@@ -150,7 +151,7 @@ impl<'a> MemberFilter<'a> {
     }
 }
 
-/// Whether the bit of a member is set.
+/// True if a member's bit is set.
 fn has(words: &[u64], number: u8) -> bool {
     words.get(usize::from(number / 64)).is_some_and(|word| word >> (number % 64) & 1 == 1)
 }
@@ -158,9 +159,9 @@ fn has(words: &[u64], number: u8) -> bool {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RankedCandidate {
     pub(super) score: Score,
-    /// Its place in [`SteerPool::members`].
+    /// Index in [`SteerPool::members`].
     pub(super) place: u8,
-    /// Only some of its addresses may be answered, and whole members go first.
+    /// True if only some of its addresses are admitted. Whole members come first.
     pub(super) part: bool,
 }
 
@@ -171,14 +172,14 @@ impl RankedCandidate {
     }
 }
 
-/// The preferred candidates of a stage, best first: room for K, used up to what is wanted.
+/// The best candidates of a stage, best first: at most `wanted` of the capacity K.
 pub(super) struct BestCandidates<const K: usize> {
     entries: [RankedCandidate; K],
     count: usize,
     wanted: usize,
-    /// A member fits, but only for another family.
+    /// True if a member has admitted addresses of the other family only.
     pub(super) elsewhere: bool,
-    /// The first and the last group that took part.
+    /// First and last group with a candidate.
     groups: [u8; 2],
     admitted: EligibilitySet,
 }
@@ -193,13 +194,13 @@ impl<const K: usize> BestCandidates<K> {
         &self.entries[..self.count]
     }
 
-    /// Begins with a member that comes first whatever others score, and with its group alone.
+    /// Adds a first member, whatever the others score, and restricts the groups to its group.
     pub(super) fn begin(&mut self, entry: RankedCandidate, group: u8) {
         self.groups = [group; 2];
         self.consider(RankedCandidate { score: Score::FIRST, ..entry });
     }
 
-    /// The place of the first member, and its group.
+    /// Returns the index of the first member and its group.
     pub(super) fn first_and_group(&self) -> (u8, u8) {
         (self.entries().first().map_or(u8::MAX, |entry| entry.place), self.groups[0])
     }
@@ -226,30 +227,30 @@ impl<const K: usize> BestCandidates<K> {
         }
     }
 
-    /// Whether nothing that a policy prefers less can still get in.
+    /// True if no later candidate of policy `failover` can get in.
     fn is_full(&self) -> bool {
         self.count == self.wanted && self.entries().last().is_some_and(|last| !last.part)
     }
 }
 
-/// One stage, to be picked from.
+/// A stage of the decision.
 pub(super) struct Stage<'a> {
     pub(super) filter: &'a MemberFilter<'a>,
-    /// In which order members are tried.
+    /// Members in the order in which they are tried.
     pub(super) class: &'a [OrderStep],
     pub(super) basis: Basis,
-    /// Standings that may be answered.
+    /// Eligibility that may be answered.
     pub(super) admitted: EligibilitySet,
-    /// Clusters to name.
+    /// Number of clusters to name.
     pub(super) wanted: u8,
 }
 
 impl SteerPool {
-    /// Walks the members by group and answers with those that score best among the admitted ones; none where nobody is
-    /// admitted in either family.
+    /// Returns the answer with the best admitted candidates. `None` if no member is admitted in either family.
     ///
-    /// A group is left for the next one when it has no candidate. It is joined by the next when less than `minHealthy` of
-    /// its weight is admitted; that goes by the members as a whole, so that both families come to the same groups.
+    /// The walk stops at the first group with a candidate. It continues if less than `minHealthy` of the group's weight
+    /// is admitted, and then
+    /// the next group joins. Weight counts members of both families, so that both stop at the same group.
     #[inline(never)]
     pub(super) fn pick<const K: usize, T: Trace>(
         &self,
@@ -292,7 +293,7 @@ impl SteerPool {
         self.answer(stage, &picked)
     }
 
-    /// Clusters an answer of this kind names at most.
+    /// Returns how many clusters an answer of this kind names at most.
     pub(super) fn wanted(&self, kind: Kind) -> u8 {
         match kind {
             Kind::Addresses(family) => self.plans[family as usize].answers,
@@ -300,7 +301,7 @@ impl SteerPool {
         }
     }
 
-    /// The answer of a stage from what was picked; none where nobody fits in either family.
+    /// Returns the answer of a stage. `None` if no candidate was found in either family.
     pub(super) fn answer<const K: usize>(&self, stage: &Stage<'_>, picked: &BestCandidates<K>) -> Option<Choice> {
         let basis = stage.basis;
         let Some(first) = picked.entries().first() else {
@@ -315,7 +316,7 @@ impl SteerPool {
         Some(Choice { answer, members, basis })
     }
 
-    /// The number of the picked members' address list; adds the further ones to `members`.
+    /// Returns the number of the candidates' address list and adds the further members to `members`.
     fn set<const K: usize>(
         &self,
         family: Family,

@@ -1,6 +1,6 @@
-//! What a decision followed from, in numbers: enough to make it again by hand, from an explanation alone.
+//! The numbers behind a decision: enough to repeat it by hand from an explanation.
 //!
-//! `docs/policies/README.md` has the formulas; a test computes answers from what is shown by an implementation of its own.
+//! `docs/policies/README.md` has the formulas. A test repeats decisions with an implementation of its own.
 
 use fairway_model::{AcceptedShare, Demand};
 
@@ -10,36 +10,36 @@ use super::{
 };
 use crate::{client::Draw, runtime::RuntimeState, steer::partition::LocationClass};
 
-/// What a decision followed from, beside what is said of each member.
+/// Numbers of a decision that are not of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// Where the client is, as the pool tells places apart.
+    /// Location class of the client.
     pub place: LocationClass,
-    /// Stands for the client, or for the draw of the query; 0 where every client gets the same.
+    /// Hash of the client's network or of the draw; 0 if every client gets the same answer.
     pub seed: u64,
-    /// Stable hash of the pool's name, and of what makes another pool of it in some zones: the zone's monitor and visibility.
+    /// Stable hash of the pool's name, and of the zone's monitor and visibility if they make a variant of the pool.
     pub pool_key: u64,
-    /// Members by their number, group by group in the order of the client's row.
+    /// Members by number, by group, in the order of the client's location class.
     pub groups: Vec<Vec<u8>>,
-    /// What stands for the client's demand, in a pool that heeds load.
+    /// Id of the client's demand, in a pool that balances by load.
     pub demand: Option<Demand>,
-    /// The member that holds that demand, by its number.
+    /// Member that the demand is pinned to, by number.
     pub pinned_to: Option<u8>,
 }
 
-/// What a member is in the formula.
+/// Numbers of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// Stable hash of the names of pool and cluster.
     pub key: u64,
-    /// Its weight as it counts: 1 for standby members, and where all weights are 0.
+    /// Effective weight: 1 for standby members, and if all weights are 0.
     pub share: u16,
-    /// What it takes; none in a pool that does not heed load.
+    /// Accepted share. `None` in a pool that does not balance by load.
     pub acceptance: Option<AcceptedShare>,
 }
 
 impl Proof {
-    /// What follows from pool, runtime state and client before a member is looked at.
+    /// Computes the numbers that do not depend on a member.
     pub(super) fn new(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet, draw: Draw) -> Self {
         let seed = pool.seed(client, draw);
         let mut groups: Vec<Vec<u8>> = Vec::new();

@@ -1,6 +1,6 @@
 //! Scores of candidates.
 
-/// How much a candidate is preferred: the smallest `cost / weight` is.
+/// Score of a candidate. The smallest `cost / weight` wins.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Score {
     /// At most 2^47.
@@ -10,15 +10,16 @@ pub(super) struct Score {
 }
 
 impl Score {
-    /// What nothing beats.
+    /// Score that no other one beats.
     pub(super) const FIRST: Self = Self { cost: 0, weight: 1 };
-    /// What every other one beats.
+    /// Score that every other one beats.
     pub(super) const LAST: Self = Self { cost: 1 << 48, weight: 1 };
 
     #[inline]
     pub(super) fn beats(&self, other: &Self) -> bool {
-        // Fractions compared by cross-multiplication: exact, without a division, and under 2^64. Equals, about one pair
-        // in 2^40, are left in declared order.
+        // Fractions are compared by cross-multiplication: exact, without division, and below 2^64. Equal scores, about
+        // one pair in 2^40, stay
+        // in declared order.
         self.cost * u64::from(other.weight) < other.cost * u64::from(self.weight)
     }
 }

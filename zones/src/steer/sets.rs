@@ -1,15 +1,18 @@
-//! The numbers of a pool's answers: every list of addresses it can ever give, in a fixed order.
+//! Numbers of a pool's answers: every list of addresses that it can give, in a fixed order.
 //!
-//! A choice is a number into this list; nothing is composed for a query. Per family, in this order:
+//! A choice is a number into this list, so that queries compose nothing. The order of one family is:
 //!
-//! 1. whole members. One cluster an answer: each member. Several: every combination of 1 to k members where those are at
-//!    most [`COMBINATIONS_MAX`], by size and then in colexicographic order; else the windows of 1 to k neighbours on the
-//!    ring of members in declared order, by length and then by start.
-//! 2. parts of one member, for when only some of its addresses may be answered: with 2 or 3 addresses every non-empty
-//!    part by its bit mask, with more of them each single address.
-//! 3. every address of every member, if the pool can come to answer it: one list for each set of members that clients of
-//!    some view see, for the first [`EVERYONE_MAX`] sets of two and more.
-//! 4. the fallback addresses, if there are any.
+//! 1. Whole members. With one cluster per answer: each member. With several: every combination of 1 to k members, by
+//!    size and then in
+//! colexicographic order, if there are at most [`COMBINATIONS_MAX`]. Else windows of 1 to k neighbours on the ring of
+//! members in declared
+//! order, by length and then by start.
+//! 2. Some addresses of one member. With 2 or 3 addresses: every non-empty subset, by its bit mask. With more: each
+//!    single address.
+//! 3. Every address of every member, if the pool can answer that: one list for each set of members that some view sees,
+//!    for the first
+//! [`EVERYONE_MAX`] sets of two and more.
+//! 4. The fallback addresses.
 
 use std::sync::Arc;
 
@@ -21,46 +24,46 @@ use super::{
     views::{ClassMembers, MemberSet},
 };
 
-/// Most combinations that are numbered one by one; a pool with more takes windows.
+/// Maximum number of combinations. A pool with more uses windows.
 const COMBINATIONS_MAX: u32 = 64;
 
-/// Most lists of every address; clients whose view is none of these get one member in place of all.
+/// Maximum number of lists with every address. Clients of other views get one member instead.
 pub(super) const EVERYONE_MAX: usize = 16;
 
-/// Most answers of one family a pool can have: 8 windows and 8 parts for each of 255 members, and the down answers.
+/// Maximum number of answers of one family: 8 windows and 8 parts for each of 255 members, and the down answers.
 pub const SETS_MAX: u16 =
     (Pool::ANSWERS_MAX as u16 + Cluster::ADDRESSES_MAX as u16) * Pool::MEMBERS_MAX as u16 + EVERYONE_MAX as u16 + 1;
 
-/// How the answers of one family are numbered.
+/// Numbering of the answers of one family.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// Members that have an address of the family.
+    /// Number of members with an address of the family.
     pub(super) members: u8,
-    /// Clusters an answer names at most: what was asked for, as far as there are so many members.
+    /// Maximum number of clusters in an answer: the declared one, but at most the number of members.
     pub(super) answers: u8,
-    /// Whether windows of the ring are numbered, and not combinations.
+    /// True if windows are numbered, false for combinations.
     pub(super) windows: bool,
-    /// The answers with every address; none where the pool never answers all.
+    /// Answers with every address. `None` if the pool never gives them.
     pub(super) everyone: Option<Arc<Everyone>>,
-    /// The fallback addresses.
+    /// Number of the fallback addresses.
     pub(super) fallback: Option<u16>,
-    /// Places of the members in the order they are tried, by rank; empty unless windows are numbered.
+    /// Indices of the members by rank. Empty unless windows are numbered.
     pub(super) ring: Box<[u8]>,
 }
 
-/// The answers with every address that the clients of a row may get.
+/// Answers with every address that clients of a class may get.
 #[derive(Debug)]
 pub(super) struct Everyone {
-    /// Number of the first one.
+    /// Number of the first answer.
     first: u16,
-    /// Whose addresses each one has, at most [`EVERYONE_MAX`].
+    /// Members of each answer, at most [`EVERYONE_MAX`].
     pub(super) sets: Box<[MemberSet]>,
-    /// Which one a row has, by its place in `sets`; past the end of them for none. Empty where all rows have the first.
+    /// Index in `sets` for each class, past the end for none. Empty if all classes have the first.
     by_row: Box<[u8]>,
 }
 
 impl Everyone {
-    /// Numbers the sets of members that are seen in these rows, of those that have the family. One member is a set already.
+    /// Numbers the sets of visible members that have the family. A single member has a number already.
     fn new(first: u16, classes: &[ClassMembers], has_family: MemberSet) -> Self {
         let mut sets: Vec<MemberSet> = Vec::new();
         let by_row = classes.iter().map(|class| {
@@ -88,15 +91,14 @@ impl Everyone {
 }
 
 impl Plan {
-    /// The number of every address that the clients of a row may get, if that is numbered.
+    /// Returns the answer with every address that clients of a class may get.
     pub(super) fn everyone(&self, class: u16) -> Option<u16> {
         self.everyone.as_ref()?.of(class)
     }
 
-    /// Numbers the answers of a family and tells each member its rank and the number of its first part.
+    /// Numbers the answers of a family, and sets the rank and first part of each member.
     ///
-    /// `members` are in declared order, `classes` tell who is seen where. In mode `cname` only fallback addresses are answers of
-    /// a family.
+    /// `members` are in declared order. In mode `cname` only fallback addresses are answers of a family.
     pub(super) fn new(pool: &Pool, members: &mut [Member], classes: &[ClassMembers], family: Family) -> Self {
         let has = |m: &Member| m.address_sets[family as usize].addresses() > 0 && pool.mode == AnswerMode::Address;
         let ranks = members.iter().filter(|m| has(m)).count();
@@ -123,7 +125,7 @@ impl Plan {
         plan
     }
 
-    /// Lays out the ring of windows, now that the members are in the order they are tried.
+    /// Sets the ring of windows, after the members were sorted.
     pub(super) fn with_ring(mut self, members: &[Member], family: Family) -> Self {
         if self.windows {
             let set = |place: &u8| &members[usize::from(*place)].address_sets[family as usize];
@@ -135,13 +137,13 @@ impl Plan {
         self
     }
 
-    /// How many answers are whole members.
+    /// Returns the number of answers with whole members.
     fn whole_answers(&self) -> u16 {
         let windows = u16::from(self.members) * u16::from(self.answers);
         combinations(self.members, self.answers).filter(|_| !self.windows && self.answers > 1).unwrap_or(windows)
     }
 
-    /// The answer with the members of these ranks, which are distinct and at most [`Plan::answers`]; they get sorted.
+    /// Returns the answer with the members of these ranks, which are distinct and get sorted.
     pub(super) fn combination(&self, ranks: &mut [u8]) -> u16 {
         ranks.sort_unstable();
         let smaller: u32 = (1..ranks.len()).map(|size| binomial(self.members.into(), size as u32)).sum();
@@ -149,14 +151,14 @@ impl Plan {
         (smaller + colex) as u16 // at most COMBINATIONS_MAX
     }
 
-    /// The answer with `length` neighbours on the ring from the member of this rank on.
+    /// Returns the answer with `length` neighbours on the ring, beginning at this rank.
     pub(super) fn window(&self, start: u8, length: u8) -> u16 {
         (u16::from(length) - 1) * u16::from(self.members) + u16::from(start)
     }
 }
 
 impl AddressSet {
-    /// The answer with the addresses of a mask, which has at least one bit set.
+    /// Returns the answer with the addresses of a mask that is not 0.
     pub(super) fn answer(&self, mask: u32) -> u16 {
         match self.addresses() {
             _ if mask == self.all() => self.rank.into(),
@@ -166,7 +168,7 @@ impl AddressSet {
     }
 }
 
-/// The masks of the numbered parts of a member, in order; none where its addresses stand and fall together.
+/// Returns the masks of a member's numbered parts. Empty if one target stands for all addresses.
 pub(super) fn parts(set: &AddressSet) -> impl Iterator<Item = u32> + use<> {
     let (all, small) = (set.all(), set.addresses() <= 3);
     let count = match set.addresses() {
@@ -177,11 +179,11 @@ pub(super) fn parts(set: &AddressSet) -> impl Iterator<Item = u32> + use<> {
     (0..count).map(move |i| if small { i + 1 } else { 1 << i })
 }
 
-/// How many combinations of 1 to `most` out of `members` there are, if at most [`COMBINATIONS_MAX`].
+/// Returns the number of combinations of 1 to `most` members. `None` if it exceeds [`COMBINATIONS_MAX`].
 fn combinations(members: u8, most: u8) -> Option<u16> {
     let mut sum = 0;
     for size in 1..=u32::from(most) {
-        // Stops long before a binomial could overflow: the first, `members` itself, is at most 64 from here on.
+        // Ends long before a binomial overflows, since `members` is at most 64 after the first step.
         sum += binomial(u32::from(members), size);
         if sum > COMBINATIONS_MAX {
             return None;
@@ -190,8 +192,8 @@ fn combinations(members: u8, most: u8) -> Option<u16> {
     u16::try_from(sum).ok()
 }
 
-/// Combinations of `k` out of `n`.
+/// Returns the number of combinations of `k` out of `n`.
 fn binomial(n: u32, k: u32) -> u32 {
-    // Each step's product is a binomial times its divisor, so the division is exact.
+    // Each product is a binomial times its divisor, so the division is exact.
     (0..k).fold(1, |c, i| c * n.saturating_sub(i) / (i + 1))
 }

@@ -1,10 +1,11 @@
-//! Uses of targets and balanced clusters by pools.
+//! Use counts of targets and balanced clusters.
 
 use super::pool::SteerPool;
 use crate::target::TargetIndex;
 
-/// How many members are judged by each target, and are balanced in each cluster. What nobody uses any more must go: it would be
-/// probed, and be part of the id of runtime state.
+/// Number of members with each target and in each balanced cluster. Unused targets are removed, since they would be
+/// probed and be part of
+/// the runtime state's id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TargetUses {
     targets: Vec<u32>,
@@ -12,27 +13,27 @@ pub(crate) struct TargetUses {
 }
 
 impl TargetUses {
-    /// Counts what a pool uses.
+    /// Adds the uses of a pool.
     pub(crate) fn add(&mut self, pool: &SteerPool) {
         self.each(pool, |count| *count += 1);
     }
 
-    /// Takes back what a pool was counted with.
+    /// Subtracts the uses of a pool.
     pub(crate) fn take(&mut self, pool: &SteerPool) {
         self.each(pool, |count| *count -= 1);
     }
 
-    /// Whether a balanced cluster that has a number has no use.
+    /// True if a balanced cluster has no use.
     pub(crate) fn has_idle_cluster(&self) -> bool {
         self.balanced.contains(&0)
     }
 
-    /// The targets that have no use, in order.
+    /// Returns the targets without a use, in order.
     pub(crate) fn idle_targets(&self) -> Vec<TargetIndex> {
         (0..).map(TargetIndex).zip(&self.targets).filter(|(_, count)| **count == 0).map(|(number, _)| number).collect()
     }
 
-    /// Counts for fewer targets from now on; those from there on have no use.
+    /// Keeps the counts of the first targets only.
     pub(crate) fn truncate(&mut self, targets: usize) {
         self.targets.truncate(targets);
     }
@@ -47,7 +48,7 @@ impl TargetUses {
     }
 }
 
-/// The count of a number, which may be the first of its kind.
+/// Returns the count of a number, and adds it if it is new.
 fn slot(counts: &mut Vec<u32>, at: usize) -> &mut u32 {
     if counts.len() <= at {
         counts.resize(at + 1, 0);

@@ -1,4 +1,4 @@
-//! Gives each target a number: equal address and equal monitor are one target, whoever uses it.
+//! Numbers of targets: equal address and equal monitor are one target for all pools.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -9,36 +9,37 @@ use crate::{
     target::TargetIndex,
 };
 
-/// Numbers what pools are judged by while they are compiled.
+/// Numbers of targets, balanced clusters and schedules.
 ///
-/// A copy shares what it holds until something new is numbered: a snapshot keeps it for the one that is made of it.
+/// A copy shares memory until a number is added, so that the next snapshot starts from it at no cost.
 #[derive(Clone, Debug, Default)]
 pub struct TargetTable {
     targets: Arc<Vec<Target>>,
     numbers: Arc<StableMap<Target, TargetIndex>>,
-    /// The same by address and by the monitor's place in memory: most members share their monitor, which takes long to
-    /// hash. The monitor is kept, so that the place stays its own. Only while pools are compiled.
+    /// Numbers by address and the address of the monitor in memory, since hashing a monitor is slow and most members
+    /// share one. The monitor is
+    /// kept, so that its address stays valid. Used during compilation only.
     placed: StableMap<(ProbeAddress, usize), (TargetIndex, Arc<Monitor>)>,
-    /// The addresses of each cluster, which all pools share.
+    /// Addresses of each cluster, shared by all pools.
     addresses: Arc<StableMap<ClusterName, Arc<[IpAddr]>>>,
-    /// Clusters in pools that heed load.
+    /// Numbers of clusters in pools that balance by load.
     balanced: Arc<ClusterNumbers>,
-    /// Words of memory handed out to pools that remember who was the last to be up.
+    /// Words reserved for last-good members.
     memory_words: u32,
-    /// Schedules of members, each once.
+    /// Different schedules, by number.
     schedules: Arc<Vec<Schedule>>,
     schedule_numbers: Arc<StableMap<Schedule, u32>>,
-    /// Words handed out to pools that have members with a schedule.
+    /// Words reserved for closed members.
     closed_words: u32,
 }
 
 impl TargetTable {
-    /// A table without targets.
+    /// Returns an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number of this target, given now if it is new.
+    /// Returns the number of a target, and adds it if it is new.
     pub fn intern(&mut self, address: ProbeAddress, label: &MonitorName, monitor: &Arc<Monitor>) -> TargetIndex {
         let place = (address, Arc::as_ptr(monitor).addr());
         if let Some((number, _)) = self.placed.get(&place) {
@@ -56,7 +57,7 @@ impl TargetTable {
         number
     }
 
-    /// Takes out targets, which are given in order and which nothing uses; the last ones take their numbers.
+    /// Removes unused targets, given in order. The last targets take their numbers.
     pub(crate) fn take_out(&mut self, gone: &[TargetIndex]) {
         let (targets, numbers) = (Arc::make_mut(&mut self.targets), Arc::make_mut(&mut self.numbers));
         for number in gone.iter().rev() {
@@ -69,7 +70,7 @@ impl TargetTable {
         self.placed.clear();
     }
 
-    /// The addresses of a cluster, once for all pools it is in. Clusters of one name are one cluster.
+    /// Returns the addresses of a cluster, shared by all its pools.
     pub(super) fn addresses(&mut self, cluster: &Cluster) -> Arc<[IpAddr]> {
         if let Some(known) = self.addresses.get(&cluster.name) {
             return Arc::clone(known);
@@ -79,7 +80,7 @@ impl TargetTable {
         addresses
     }
 
-    /// The number of a cluster among those that are balanced, given now if it is new. The 65,535 first ones have one.
+    /// Returns the number of a balanced cluster, and adds it if it is new. At most 65,535 clusters get a number.
     pub(super) fn balanced_cluster(&mut self, name: &ClusterName) -> u16 {
         if let Some(number) = self.balanced.get(name) {
             return *number;
@@ -91,32 +92,32 @@ impl TargetTable {
         next
     }
 
-    /// Every target, in the order of its number.
+    /// Returns all targets, by number.
     pub fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    /// The numbers of clusters that are balanced.
+    /// Returns the numbers of balanced clusters.
     pub(crate) fn balanced(&self) -> &ClusterNumbers {
         &self.balanced
     }
 
-    /// Schedules by their number.
+    /// Returns the schedules, by number.
     pub(crate) fn schedules(&self) -> &[Schedule] {
         &self.schedules
     }
 
-    /// Words handed out to pools, as they remember and as they have schedules.
+    /// Returns the words reserved for last-good and for closed members.
     pub(crate) fn words(&self) -> [usize; 2] {
         [self.memory_words as usize, self.closed_words as usize]
     }
 
-    /// What is kept when all pools are compiled.
+    /// Drops what only the compilation needs.
     pub(crate) fn finish(self) -> Self {
         Self { placed: StableMap::default(), ..self }
     }
 
-    /// The number of a schedule, given now if it is new. Equal schedules are one.
+    /// Returns the number of a schedule, and adds it if it is new.
     pub(super) fn schedule(&mut self, schedule: &Schedule) -> u32 {
         if let Some(number) = self.schedule_numbers.get(schedule) {
             return *number;
@@ -127,14 +128,14 @@ impl TargetTable {
         number
     }
 
-    /// Reserves words for closed members in [`crate::RuntimeState`]; returns where they begin.
+    /// Reserves words for closed members in the runtime state and returns the index of the first.
     pub(super) fn reserve_closed(&mut self, words: usize) -> u32 {
         let begin = self.closed_words;
         self.closed_words += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");
         begin
     }
 
-    /// Reserves words of memory in [`crate::RuntimeState`]; returns where they begin.
+    /// Reserves words for last-good members in the runtime state and returns the index of the first.
     pub(super) fn reserve_memory(&mut self, words: usize) -> u32 {
         let begin = self.memory_words;
         self.memory_words += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");

@@ -1,20 +1,20 @@
-//! What makes several pools of one: the zone of the name that it answers for.
+//! Variants of a pool, which depend on the zone of the name that it answers.
 
 use fairway_model::{MonitorName, Pool, Visibility, ZoneSpec, mix};
 
 use crate::hash;
 
-/// What a pool has from the zone of its name. Names whose zones give the same share one compiled pool.
+/// Inputs of a pool from the zone of its name. Names in zones with equal inputs share one compiled pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Variant<'a> {
-    /// The zone's monitor, where members are judged by it.
+    /// Monitor of the zone, if a member uses it.
     pub(crate) monitor: Option<&'a MonitorName>,
-    /// Whether the zone is public, so that it hides members that are internal.
+    /// True if the zone is public and so hides internal members.
     pub(crate) hides: bool,
 }
 
 impl<'a> Variant<'a> {
-    /// Where no zone is given, it is public.
+    /// Returns the variant for a zone. Without a zone, the pool is public.
     pub(crate) fn of(pool: &Pool, zone: Option<&'a ZoneSpec>) -> Self {
         let takes_monitor = pool.monitor.is_none() && pool.members.iter().any(|member| member.monitor.is_none());
         let is_public = zone.is_none_or(|zone| zone.visibility == Visibility::Public);
@@ -24,7 +24,7 @@ impl<'a> Variant<'a> {
         }
     }
 
-    /// Stands for the pool and the variant: that of the pool's name alone, where nothing comes from the zone.
+    /// Returns the key of the variant, which is `pool_key` if nothing comes from the zone.
     pub(super) fn key(self, pool_key: u64) -> u64 {
         let monitor = self.monitor.map_or(0, |monitor| hash::text(hash::seed::POOL, monitor.as_str()));
         let of_zone = monitor ^ u64::from(self.hides);

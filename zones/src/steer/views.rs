@@ -1,10 +1,10 @@
-//! Views: which members a client's network may be answered with, as part of the pool's fixed partition.
+//! Views: the members that clients of some networks may see, as part of the pool's client partition.
 //!
-//! A member that names networks is there for their clients only. The networks of all members cut the address space into
-//! blocks, as few as tell the same members apart, and those are laid over the blocks of the territory: each row of what
-//! comes out is a row of the territory, and the members that can be seen in it. To everybody else a member is as if it were
-//! not in the pool; no stage of a decision, down answers included, ever comes to it. The same holds for members that a place
-//! excludes (`geo` with `only`): the row says so, whoever else may see them.
+//! A member with networks is visible to clients of these networks only. Together they split the address space into
+//! views, as few as
+//! distinguish the visible members, and the views split the location classes. For other clients the member does not
+//! exist, also in down
+//! answers. Members that a location excludes (`geo` with `only`) are hidden likewise.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,32 +15,32 @@ use fairway_model::{Cluster, Network, Partition, Pool, Visibility, ZoneSpec};
 
 use super::partition::{ClientPartition, LocationRankings};
 
-/// Members by number, one bit each.
+/// A set of members, one bit per number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct MemberSet([u64; 4]);
 
 impl MemberSet {
-    /// Nobody.
+    /// The empty set.
     pub(crate) const NONE: Self = Self([0; 4]);
 
-    /// The same and this member.
+    /// Returns the set with a member added.
     pub(super) fn with(mut self, number: u8) -> Self {
         self.0[usize::from(number / 64)] |= 1 << (number % 64);
         self
     }
 
-    /// Whether a member is in it.
+    /// True if the set has a member.
     #[inline]
     pub(super) fn contains(&self, number: u8) -> bool {
         self.0[usize::from(number / 64)] >> (number % 64) & 1 == 1
     }
 
-    /// Those of both.
+    /// Returns the intersection.
     pub(super) fn and(self, other: Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
     }
 
-    /// How many they are.
+    /// Returns the number of members.
     pub(super) fn len(self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
@@ -52,19 +52,19 @@ impl FromIterator<u8> for MemberSet {
     }
 }
 
-/// Which members of a pool are seen by whom, in one zone.
+/// Visible members of a pool for each client, in one zone.
 #[derive(Debug)]
 pub(super) struct VisibleMembers {
-    /// The pool's partition and its rows.
+    /// Client partition by location and views.
     pub(super) refined: RefinedPartition,
-    /// Members that the zone hides from everybody.
+    /// Members that the zone hides from all clients.
     pub(super) internal: MemberSet,
-    /// Whether places had to be given up, since with views they made more rows than can be counted.
+    /// True if locations were dropped, since views and locations made too many classes.
     pub(super) ignores_location: bool,
 }
 
 impl VisibleMembers {
-    /// `declared` are the members that are compiled, by their places in the pool. Where no zone is given, it is public.
+    /// `declared` are the compiled members with their indices in the pool. Without a zone, the pool is public.
     pub(super) fn new(
         pool: &Pool,
         zone: Option<&ZoneSpec>,
@@ -84,13 +84,13 @@ impl VisibleMembers {
         let admitted = AdmittedMembers::new(location, declared);
         let (refined, ignores_location) = match refine(&location.partition, &networks) {
             Some(refined) => (refined.narrow(|class| admitted.of(class)), false),
-            // Who may be answered goes before who is best.
+            // Visibility is kept in favour of ranks.
             None => (admitted.without_ranks(location, &networks), true),
         };
         Self { refined, internal, ignores_location }
     }
 
-    /// The address of a client for each set of members that are seen together.
+    /// Returns the address of one client for each different set of visible members.
     pub(super) fn sample_clients(&self) -> Box<[IpAddr]> {
         let RefinedPartition { partition, classes } = &self.refined;
         let mut unmet: BTreeSet<MemberSet> = classes.iter().map(|class| class.visible).collect();
@@ -102,34 +102,34 @@ impl VisibleMembers {
     }
 }
 
-/// A territory cut finer.
+/// A client partition split by views.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RefinedPartition {
-    /// Which row a client is in.
+    /// Location class of each client.
     pub(super) partition: ClientPartition,
-    /// What each row is.
+    /// Visible members of each class.
     pub(super) classes: Vec<ClassMembers>,
 }
 
 impl RefinedPartition {
-    /// Everybody in one row, which has the members that are for everybody alone.
+    /// Returns the partition with one class, which sees the members without networks.
     fn open_alone(members: &[Option<&[Network]>]) -> Self {
         let visible = open(members);
         Self { partition: ClientPartition::everywhere(), classes: vec![ClassMembers { base: 0, visible }] }
     }
 
-    /// The same, with members hidden that a row of the territory below does not admit.
+    /// Hides the members that the original class does not admit.
     fn narrow(mut self, admitted: impl Fn(u16) -> MemberSet) -> Self {
         self.classes.iter_mut().for_each(|class| class.visible = class.visible.and(admitted(class.base)));
         self
     }
 }
 
-/// The members that each row of a placement admits, by their numbers.
+/// Members that each location class admits.
 struct AdmittedMembers {
-    /// The different sets, and the first row of each.
+    /// Different sets, with the first class of each.
     sets: Vec<(MemberSet, u16)>,
-    /// By row: which of them.
+    /// Index in `sets` for each class.
     classes: Vec<u32>,
 }
 
@@ -155,8 +155,9 @@ impl AdmittedMembers {
         self.sets[self.classes[usize::from(class)] as usize].0
     }
 
-    /// What is left where ranks by place had to be given up: rows by who is admitted, and where even these are too many, one
-    /// that has whom everybody may be answered with.
+    /// Returns the partition without ranks: classes by admitted members only. If even these are too many, one class
+    /// with the members that
+    /// every client may get.
     fn without_ranks(&self, location: &LocationRankings, members: &[Option<&[Network]>]) -> RefinedPartition {
         let coarse = location.partition.partition().map(|class| self.classes[class as usize]);
         let refined = ClientPartition::new(coarse).and_then(|coarse| refine(&coarse, members));
@@ -169,28 +170,29 @@ impl AdmittedMembers {
     }
 }
 
-/// The members that are for everybody.
+/// Returns the members without networks.
 fn open(members: &[Option<&[Network]>]) -> MemberSet {
     let open = (0..=u8::MAX).zip(members).filter(|(_, networks)| networks.is_none());
     open.map(|(number, _)| number).collect()
 }
 
-/// A row of a refined territory.
+/// A class of a split partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ClassMembers {
-    /// The row of the territory that it is part of.
+    /// Class before the split.
     pub(super) base: u16,
-    /// The members that its clients may be answered with.
+    /// Members that its clients may get.
     pub(super) visible: MemberSet,
 }
 
-/// Cuts a territory along the networks of members, by their numbers: none is for everybody, an empty list for nobody.
+/// Splits a partition along the networks of members. A member without a list is visible to all, one with an empty list
+/// to none.
 ///
-/// None where that makes more rows than can be counted in 16 bits.
+/// Returns `None` for more classes than 16 bits can count.
 pub(super) fn refine(partition: &ClientPartition, members: &[Option<&[Network]>]) -> Option<RefinedPartition> {
     let open = open(members);
     if members.iter().all(|networks| networks.is_none_or(<[_]>::is_empty)) {
-        // Nobody is told apart: the territory is what it was.
+        // No view distinguishes clients, so the partition stays as it is.
         let classes = (0..partition.classes()).map(|base| ClassMembers { base, visible: open }).collect();
         return Some(RefinedPartition { partition: partition.clone(), classes });
     }
@@ -212,7 +214,7 @@ pub(super) fn refine(partition: &ClientPartition, members: &[Option<&[Network]>]
     Some(RefinedPartition { partition: ClientPartition::new(partition)?, classes: classes.list })
 }
 
-/// Different things, numbered as they come.
+/// Different values, numbered in the order of their first use.
 struct Numbered<T> {
     list: Vec<T>,
     numbers: BTreeMap<T, u32>,
@@ -252,7 +254,7 @@ mod tests {
         of_blocks(blocks.iter().map(|(network, class)| (network.parse().unwrap(), *class)))
     }
 
-    /// The row of the territory, who is seen, and the length of the block.
+    /// Returns the class before the split, the visible members, and the length of the block.
     fn look(refined: &RefinedPartition, address: &str) -> (u16, Vec<u8>, u8) {
         let (class, length) = refined.partition.lookup(address.parse().unwrap());
         let class = refined.classes[usize::from(class)];
@@ -350,7 +352,7 @@ mod tests {
                     let seen = networks.as_ref().is_none_or(|networks| networks.iter().any(|n| n.contains(address)));
                     prop_assert_eq!(class.visible.contains(number), seen);
                 }
-                // Its sibling is told apart: the block could not be larger.
+                // The sibling block is in another class, so the block could not be larger.
                 if length > 0 {
                     let other = refined.partition.blocks().find(|(network, _)| *network == sibling(address, length));
                     prop_assert!(other.is_none_or(|(_, class)| class != number));

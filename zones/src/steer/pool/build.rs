@@ -1,4 +1,4 @@
-//! Compiles a declared pool for choosing.
+//! Compiles a declared pool.
 
 use std::sync::Arc;
 
@@ -21,10 +21,11 @@ use crate::{
 };
 
 impl SteerPool {
-    /// Compiles a pool. `zone` is that of the name it answers for, whose monitor members without another one take, and
-    /// which hides internal members if it is public; `location` is what places say of its members.
+    /// Compiles a pool for the names of a zone. `location` has its rankings by location.
     ///
-    /// Members whose cluster is not declared are left out; [`DesiredState::violations`] has named them.
+    /// Members without a monitor use the zone's, and a public zone hides internal members. Members with an undeclared
+    /// cluster are omitted,
+    /// since [`DesiredState::violations`] reports them.
     pub fn build(
         desired: &DesiredState,
         pool: &Pool,
@@ -73,7 +74,7 @@ impl SteerPool {
             details: Arc::new(Details { schedules, ..Details::new(pool, &declared, &seen, targets) }),
             members: members.into(),
         };
-        // Which TTL holds is looked up on the long way, so that pools without bounds need not look.
+        // The slow path looks up the adaptive TTL, so that other pools need no test for it.
         if pool.ttl_bounds.is_none() {
             built.fast_path = Family::BOTH.map(|family| built.fast_path_of(family));
         }
@@ -105,7 +106,7 @@ impl Details {
     }
 }
 
-/// The members in declared order, and the targets of those with several addresses in a family.
+/// Returns the members in declared order, and the targets of those with several addresses in a family.
 fn members(
     desired: &DesiredState,
     pool: &Pool,
@@ -129,7 +130,7 @@ fn members(
     (members.collect(), spread)
 }
 
-/// Members that have a schedule, where the policy heeds that: their numbers, and the schedules'.
+/// Returns the numbers of members with a schedule and of their schedules. Empty if the policy ignores schedules.
 fn schedules(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTable) -> Box<[(u8, u32)]> {
     let members = (0..=u8::MAX).zip(declared).filter(|_| pool.policy.schedule);
     let numbered = members.filter_map(|(number, (place, _))| {
@@ -138,7 +139,7 @@ fn schedules(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTa
     numbered.collect()
 }
 
-/// How many leading bits of a client's address the choice hashes, IPv4 first.
+/// Returns how many leading bits of a client's address are hashed, IPv4 first.
 fn hashed_bits(pool: &Pool) -> [u8; 2] {
     let hashes = pool.policy.selection == Selection::Weighted || pool.policy.load;
     if hashes && pool.spread == Spread::Client {

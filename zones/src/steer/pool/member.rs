@@ -1,4 +1,4 @@
-//! A member of a compiled pool, its addresses, and the targets they are probed as.
+//! A member of a compiled pool, with its addresses and their targets.
 
 use std::sync::Arc;
 
@@ -11,61 +11,62 @@ use crate::{
     target::TargetIndex,
 };
 
-/// A member as the deciding loop reads it: half a cache line.
+/// A member as the answer path reads it: half a cache line.
 #[derive(Clone, Debug)]
 pub(in crate::steer) struct Member {
     /// Stable hash of the pool's and the cluster's name.
     pub(in crate::steer) key: u64,
-    /// Its addresses of each family, IPv4 first.
+    /// Addresses of each family, IPv4 first.
     pub(in crate::steer) address_sets: [AddressSet; 2],
-    /// Its share; 1 for standby members and where all weights are 0: they share equally.
+    /// Effective weight: 1 for standby members, and for all members if all weights are 0.
     pub(in crate::steer) weight: u16,
-    /// Its place in declared order.
+    /// Index in declared order.
     pub(in crate::steer) number: u8,
-    /// Its tier as declared.
+    /// Declared tier.
     pub(in crate::steer) tier: u8,
-    /// Its cluster's number among those that are balanced.
+    /// Number of its cluster among the balanced ones.
     pub(in crate::steer) cluster: u16,
-    /// Weight 0 while others have more.
+    /// True if its weight is 0 and another member's is not.
     pub(in crate::steer) standby: bool,
 }
 
-/// The addresses of a member in one family.
+/// Addresses of a member in one family.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::steer) struct AddressSet {
-    /// The target, where one speaks for all addresses; else where their targets begin in [`SteerPool::targets`].
+    /// The target of all addresses, or the index of the first target in
+    /// [`SteerPool::targets`](super::SteerPool::targets).
     pub(in crate::steer) at: u32,
-    /// Number of the first answer with only some of the addresses.
+    /// Number of the first answer with some of the addresses.
     pub(in crate::steer) parts: u16,
-    /// Its place in declared order among the members that have the family.
+    /// Index in declared order among the members that have the family.
     pub(in crate::steer) rank: u8,
-    /// How many addresses it has, 0 to 8, and [`AddressSet::ONE_TARGET`].
+    /// Number of addresses, 0 to 8, and [`AddressSet::ONE_TARGET`].
     count: u8,
 }
 
 impl AddressSet {
-    /// Flag of a count: one target speaks for all addresses.
+    /// Flag in the count: one target stands for all addresses.
     const ONE_TARGET: u8 = 0x80;
 
-    /// How many addresses the member has in this family.
+    /// Returns the number of addresses.
     pub(in crate::steer) const fn addresses(&self) -> u32 {
         (self.count & !Self::ONE_TARGET) as u32
     }
 
-    /// Whether [`AddressSet::at`] is the target itself.
+    /// True if [`AddressSet::at`] is the target.
     pub(in crate::steer) const fn has_one_target(&self) -> bool {
         self.count & Self::ONE_TARGET != 0
     }
 
-    /// All addresses, as a mask.
+    /// Returns the mask of all addresses.
     pub(in crate::steer) const fn all(&self) -> u32 {
         (1 << self.addresses()) - 1
     }
 }
 
-/// What the targets of a member come from.
+/// Inputs of a member's targets.
 pub(super) struct TargetSource<'a> {
-    /// What is probed in place of its addresses.
+    /// Address that is probed in place of its own addresses.
     pub(super) probe: Option<&'a ProbeAddress>,
     pub(super) monitor: (&'a MonitorName, &'a Arc<Monitor>),
     pub(super) targets: &'a mut TargetTable,
@@ -87,7 +88,7 @@ impl Member {
         }
     }
 
-    /// Gives each address its target: that of the member's own probe, else one an address.
+    /// Sets the targets: the member's own probe address, else one target per address.
     pub(super) fn set_targets(&mut self, source: TargetSource<'_>, cluster: &Cluster, spread: &mut Vec<TargetIndex>) {
         let TargetSource { probe, monitor: (label, monitor), targets } = source;
         let mut intern = |address| targets.intern(address, label, monitor);
