@@ -1,15 +1,15 @@
-//! The loop around schedule, probe and judge: its handle, and what it tells.
+//! The loop around schedule, probe and evaluator, and its handle.
 //!
-//! One task owns everything known of all targets (`table`), starts probes and weighs their findings (`round`), and
-//! sends health transitions through a bounded channel without ever waiting for its reader (`outbox`). The handle talks to it by
-//! commands; there is no lock between them.
+//! One task owns the state of all targets (`table`), starts probes and evaluates their results (`task`). It sends health
+//! transitions through a bounded channel and never waits for the reader (`outbox`). The handle sends commands to the task;
+//! there is no lock between them.
 
+mod observation;
 mod outbox;
-mod round;
 mod sockets;
 mod table;
+mod task;
 mod totals;
-mod weigh;
 
 use std::{
     collections::HashMap,
@@ -24,15 +24,16 @@ use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 pub use self::totals::ProbeTotals;
 use self::{
-    round::{Command, Round},
-    table::Entry,
+    table::NewTarget,
+    task::{CheckerCommand, CheckerTask},
 };
-use crate::probe::{self, Workshop};
+use crate::probe::{self, PreparedMonitors};
 
 /// Settings of a checker.
 #[derive(Clone, Debug)]
 pub struct CheckerSettings {
-    /// Largest number of open probe sockets; default 1024, at least 1. Keep it below the process's limit of open files.
+    /// Largest number of open probe sockets; default 1024, at least 1. Keep it below the process's limit of open files. 1024
+    /// sockets allow 256 probes per second even if all of them run into the default timeout of 4 s.
     pub sockets_max: usize,
 }
 
@@ -130,16 +131,16 @@ pub struct Observer {
 
 /// The handle of the checking task. Dropping it ends the task and the running probes.
 pub struct Checker {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<CheckerCommand>,
     /// Number of targets whose status is pending or unknown.
     unevaluated: watch::Receiver<usize>,
     /// Locked while targets change, so that changes do not overlap.
-    workshop: Mutex<Workshop>,
+    monitors: Mutex<PreparedMonitors>,
 }
 
 impl Checker {
     /// Starts the checking task on the current runtime. Transitions are sent to `transitions`. While that channel is full, they
-    /// are merged per target, and the latest status of each is sent as soon as there is room.
+    /// are merged per target, and the latest status of each is sent as soon as there is space.
     ///
     /// The runtime must not be blocked by other tasks: a stall makes probes inconclusive.
     pub fn start(settings: CheckerSettings, transitions: mpsc::Sender<HealthTransition>) -> Self {
@@ -152,10 +153,10 @@ impl Checker {
     /// New targets are probed soon, at 5,000 per second and within their period; targets with a restored status at a random
     /// time within a period. A restored status causes no transition: read it from [`states`](Self::states).
     pub async fn set_targets(&self, targets: Vec<Target>, restored: Vec<(Target, RestoredState)>) {
-        let mut workshop = self.workshop.lock().await;
-        let entries = entries(&mut workshop, targets, restored);
+        let mut monitors = self.monitors.lock().await;
+        let entries = entries(&mut monitors, targets, restored);
         let (done, wait) = oneshot::channel();
-        if self.commands.send(Command::Set(entries, done)).await.is_ok() {
+        if self.commands.send(CheckerCommand::SetTargets(entries, done)).await.is_ok() {
             // An error means that the task ended with its runtime: nothing is checked any more.
             let _ = wait.await;
         }
@@ -178,7 +179,7 @@ impl Checker {
         let mut epoch = None;
         loop {
             let (reply, answer) = oneshot::channel();
-            if self.commands.send(Command::States { from: states.len(), reply }).await.is_err() {
+            if self.commands.send(CheckerCommand::States { from: states.len(), reply }).await.is_err() {
                 return states;
             }
             let Ok(piece) = answer.await else { return states };
@@ -199,14 +200,14 @@ impl Checker {
     /// Returns the state of the probe host and of the checker itself.
     pub async fn observer(&self) -> Observer {
         let (reply, answer) = oneshot::channel();
-        if self.commands.send(Command::Observer(reply)).await.is_err() {
+        if self.commands.send(CheckerCommand::Observer(reply)).await.is_err() {
             return Observer::default();
         }
         answer.await.unwrap_or_default()
     }
 
     /// Starts with a given seed of the jitter and a given probe function.
-    fn start_with<P: round::Probe>(
+    fn start_with<P: task::Probe>(
         settings: &CheckerSettings,
         transitions: mpsc::Sender<HealthTransition>,
         seed: u64,
@@ -214,32 +215,36 @@ impl Checker {
     ) -> Self {
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
         let (left, unevaluated) = watch::channel(0);
-        tokio::spawn(Round::new(settings.sockets_max, transitions, left, seed, probe).run(inbox));
-        Self { commands, unevaluated, workshop: Mutex::new(Workshop::new()) }
+        tokio::spawn(CheckerTask::new(settings.sockets_max, transitions, left, seed, probe).run(inbox));
+        Self { commands, unevaluated, monitors: Mutex::new(PreparedMonitors::new()) }
     }
 }
 
 impl fmt::Debug for Checker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checker").field("unjudged", &*self.unevaluated.borrow()).finish_non_exhaustive()
+        f.debug_struct("Checker").field("unevaluated", &*self.unevaluated.borrow()).finish_non_exhaustive()
     }
 }
 
 /// Adds the prepared monitor and the restored state to each target.
-fn entries(workshop: &mut Workshop, targets: Vec<Target>, restored: Vec<(Target, RestoredState)>) -> Vec<Entry> {
-    let prepared = workshop.prepare(&targets);
+fn entries(
+    monitors: &mut PreparedMonitors,
+    targets: Vec<Target>,
+    restored: Vec<(Target, RestoredState)>,
+) -> Vec<NewTarget> {
+    let prepared = monitors.prepare(&targets);
     let mut known: HashMap<_, _> = restored
         .into_iter()
         .filter_map(|(target, restored)| {
-            let prepared = workshop.find(&target.monitor)?;
+            let prepared = monitors.find(&target.monitor)?;
             Some(((target.address, Arc::as_ptr(prepared)), restored))
         })
         .collect();
-    let join = |(target, work): (Target, Arc<_>)| {
-        let restored = known.remove(&(target.address.clone(), Arc::as_ptr(&work)));
-        Entry { target, work, restored }
+    let entry = |(target, monitor): (Target, Arc<_>)| {
+        let restored = known.remove(&(target.address.clone(), Arc::as_ptr(&monitor)));
+        NewTarget { target, prepared: monitor, restored }
     };
-    targets.into_iter().zip(prepared).map(join).collect()
+    targets.into_iter().zip(prepared).map(entry).collect()
 }
 
 /// Largest number of queued commands; further callers wait.

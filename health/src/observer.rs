@@ -1,7 +1,7 @@
 //! The state of the probe host, which is suspected before a target is. Pure.
 //!
 //! Two questions: was this process stalled while a probe ran ([`LagMeter`]), and does this host reach anything at all
-//! ([`Reach`]). False health transitions cause the largest load spikes, so a probe with an unclear result does not count.
+//! ([`ReachedTargets`]). False health transitions cause the largest load spikes, so a probe with an unclear result does not count.
 //! Only monotonic time is used, so a step of the wall clock has no effect.
 
 use std::time::Duration;
@@ -23,9 +23,10 @@ pub(crate) struct LagMeter {
 }
 
 impl LagMeter {
-    /// Time between two ticks.
+    /// Time between two ticks: short enough to see a stall within the shortest period (50 ms), and 50 wake-ups per second.
     pub(crate) const TICK: Duration = Duration::from_millis(20);
-    /// Lateness below this is normal for timers and schedulers and does not count.
+    /// Lateness below this is normal for timers and schedulers and does not count: tokio's timers round up to 1 ms, and a
+    /// time slice of Linux is some 4 ms.
     const NOISE: Duration = Duration::from_millis(5);
 
     /// Returns a meter that starts now.
@@ -75,12 +76,12 @@ pub(crate) fn tolerance(timeout: Duration) -> Duration {
 /// A host without a route gets "network unreachable" for every target. So it counts as a failure only if another target of
 /// the family was reached after it first occurred. Loopback is not evidence of a network.
 #[derive(Debug)]
-pub(crate) struct Reach<K> {
+pub(crate) struct ReachedTargets<K> {
     /// For IPv4 and IPv6: the last target reached, and the last one other than that.
     last: [[Option<(K, Instant)>; 2]; 2],
 }
 
-impl<K: Copy + PartialEq> Reach<K> {
+impl<K: Copy + PartialEq> ReachedTargets<K> {
     /// Returns the state in which no target was reached.
     pub(crate) const fn new() -> Self {
         Self { last: [[None; 2]; 2] }

@@ -9,15 +9,15 @@ use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
 use fairway_model::SplitMix;
 use tokio::time::Instant;
 
-/// Due times of many targets, named by `K`.
+/// Due times of many targets, which `K` identifies.
 #[derive(Debug)]
-pub(crate) struct Schedule<K> {
+pub(crate) struct ProbeSchedule<K> {
     /// Earliest first.
     due: BinaryHeap<Reverse<(Instant, K)>>,
     jitter: SplitMix,
 }
 
-impl<K: Copy + Ord> Schedule<K> {
+impl<K: Copy + Ord> ProbeSchedule<K> {
     /// Returns an empty schedule whose jitter follows from `seed`.
     pub(crate) const fn new(seed: u64) -> Self {
         Self { due: BinaryHeap::new(), jitter: SplitMix::new(seed) }
@@ -75,11 +75,11 @@ pub(crate) fn confirmation(started: Instant, now: Instant, period: Duration) -> 
     (started + (period / 10).min(CONFIRMATION_MAX)).max(now)
 }
 
-/// Returns when an inconclusive probe is repeated: like a confirmation, with a pause that doubles up to the period, so that
+/// Returns when an inconclusive probe is repeated: like a confirmation, with a pause that doubles with each of `inconclusive` repetitions up to the period, so that
 /// a host without free sockets does not spend its time on retries.
-pub(crate) fn retry(started: Instant, now: Instant, period: Duration, doubts: u8) -> Instant {
+pub(crate) fn retry(started: Instant, now: Instant, period: Duration, inconclusive: u8) -> Instant {
     let first = (period / 10).min(CONFIRMATION_MAX);
-    let pause = first.saturating_mul(1 << u32::from(doubts.saturating_sub(1).min(16))).min(period);
+    let pause = first.saturating_mul(1 << u32::from(inconclusive.saturating_sub(1).min(16))).min(period);
     (started + pause).max(now)
 }
 
@@ -88,9 +88,10 @@ pub(crate) fn first_spread(count: usize, period: Duration) -> Duration {
     FIRST_STEP.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)).min(period)
 }
 
-/// Longest time between the starts of a probe and of its confirmation.
+/// Longest time between the starts of a probe and of its confirmation. Longer than a retransmission of a lost packet
+/// within a data centre, and short against the default period of 10 s.
 const CONFIRMATION_MAX: Duration = Duration::from_millis(200);
-/// Time between two first probes: 10,000 new targets take 2 s.
+/// Time between two first probes. 10,000 new targets take 2 s, which is within the default `health.firstRound` of 5 s.
 const FIRST_STEP: Duration = Duration::from_micros(200);
 
 #[cfg(test)]

@@ -189,7 +189,7 @@ fn held_requests_are_measured_and_a_frozen_gateway_becomes_stale() {
     let load = scene.cluster("tuned")["load"][0].clone();
     assert_eq!(
         (load["permille"].as_u64(), load["failure"].as_str()),
-        (Some(200), Some("no whole answer within 200ms"))
+        (Some(200), Some("no complete response within 200ms"))
     );
     assert_eq!(scene.cluster("idle")["load"][0]["status"], "used");
     scene.gateway("tuned").signal("CONT");
@@ -205,7 +205,7 @@ fn draining_gateway_is_exhausted_until_it_returns() {
     assert_eq!(scene.cluster("tuned")["exhausted"], false);
     scene.gateways[0].1.healthcheck("fail");
     wait_until("it is exhausted", LIMIT, || scene.cluster("tuned")["exhausted"] == true);
-    assert_eq!(scene.cluster("tuned")["warnings"][0], "it drains");
+    assert_eq!(scene.cluster("tuned")["warnings"][0], "draining");
     scene.gateways[0].1.healthcheck("ok");
     wait_until("it is not any more", LIMIT, || scene.cluster("tuned")["exhausted"] == false);
 }

@@ -93,7 +93,7 @@ mod tests {
         let cluster = ClusterState {
             name: "eu1".to_owned(),
             load: vec![signal(None, "used"), failing],
-            warnings: vec!["it drains".to_owned()],
+            warnings: vec!["draining".to_owned()],
             ..ClusterState::default()
         };
         let text = load_table(Palette::PLAIN, &[cluster, ClusterState::default()]);
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(lines[0], ["eu1", "72.5 %", "inFlight", "(pushed)", "12 s", "used"]);
         assert_eq!(
             lines[1],
-            ["eu1", "72.5 %", "inFlight", "gw", "12 s", "unused", "status 503; 1 of 2 answer; it drains"]
+            ["eu1", "72.5 %", "inFlight", "gw", "12 s", "unused", "status 503; 1 of 2 answer; draining"]
         );
         assert_eq!(load_table(Palette::PLAIN, &[ClusterState::default()]), "");
     }

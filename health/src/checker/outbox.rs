@@ -1,7 +1,7 @@
-//! Flips on their way to a reader that may be slow.
+//! Health transitions that wait for a slow reader.
 //!
-//! The channel is bounded, and checking never waits for it. What finds no room waits here, at most one flip a target:
-//! a later one replaces it and keeps where it came from. So nothing is lost that still holds.
+//! The channel is bounded, and checking never waits for it. If it is full, transitions wait here, at most one per target: a
+//! later one replaces the waiting one and keeps its old status. So the reader always gets the latest status of each target.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,33 +12,33 @@ use tokio::sync::mpsc::{Permit, Sender, error::TrySendError};
 
 use super::HealthTransition;
 
-/// Flips of targets, named by `K`.
+/// Transitions of targets, which `K` identifies.
 #[derive(Debug)]
 pub(super) struct Outbox<K> {
     transitions: Sender<HealthTransition>,
-    /// What found no room, at most one a target.
+    /// Transitions that wait, at most one per target.
     waiting: HashMap<K, HealthTransition>,
-    /// Keys of `waiting` in the order they came.
+    /// Keys of `waiting` in order of arrival.
     order: VecDeque<K>,
 }
 
 impl<K: Copy + Eq + Hash> Outbox<K> {
-    /// Returns an empty outbox before a channel.
+    /// Returns an empty outbox for a channel.
     pub(super) fn new(transitions: Sender<HealthTransition>) -> Self {
         Self { transitions, waiting: HashMap::new(), order: VecDeque::new() }
     }
 
-    /// Returns the channel, to wait for room in.
+    /// Returns the channel, to wait for space in it.
     pub(super) fn channel(&self) -> Sender<HealthTransition> {
         self.transitions.clone()
     }
 
-    /// Returns the number of flips waiting.
+    /// Returns the number of waiting transitions.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Sends a flip now, or as soon as there is room.
+    /// Sends a transition now, or as soon as there is space.
     pub(super) fn push(&mut self, key: K, transition: HealthTransition) {
         if let Some(before) = self.waiting.get_mut(&key) {
             *before = HealthTransition { from: before.from, ..transition };
@@ -54,25 +54,25 @@ impl<K: Copy + Eq + Hash> Outbox<K> {
         }
     }
 
-    /// Sends the oldest flip that still says something.
+    /// Sends the oldest waiting transition that still changes the status.
     pub(super) fn send(&mut self, permit: Permit<'_, HealthTransition>) {
         while let Some(key) = self.order.pop_front() {
             match self.waiting.remove(&key) {
                 Some(transition) if transition.from != transition.to => return permit.send(transition),
-                // It went back to what the reader knows, or its target is gone.
+                // The status returned to the one that the reader knows, or the target was removed.
                 _ => {}
             }
         }
     }
 
-    /// Forgets the flips of a target that is not checked any more.
+    /// Removes the transition of a target that is no longer checked.
     pub(super) fn remove(&mut self, key: K) {
         if self.waiting.remove(&key).is_some() {
             self.order.retain(|other| *other != key);
         }
     }
 
-    /// Forgets everything: nobody reads any more.
+    /// Removes all transitions, because the reader is gone.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.order.clear();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_gets_the_latest_verdict_of_every_target() {
+    fn slow_reader_gets_the_latest_status_of_every_target() {
         let (sender, mut reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
         outbox.push(1, transition(HealthStatus::Pending, HealthStatus::Up));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_that_went_back_is_not_told() {
+    fn transition_that_was_reverted_is_not_sent() {
         let (sender, mut reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
         outbox.push(1, transition(HealthStatus::Pending, HealthStatus::Up));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_is_gone_is_not_told_of() {
+    fn transition_of_a_removed_target_is_not_sent() {
         let (sender, mut reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
         outbox.push(1, transition(HealthStatus::Pending, HealthStatus::Up));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_piles_up_when_nobody_reads_any_more() {
+    fn closed_channel_clears_the_outbox() {
         let (sender, reader) = mpsc::channel(1);
         let mut outbox = Outbox::new(sender);
         outbox.push(1, transition(HealthStatus::Pending, HealthStatus::Up));

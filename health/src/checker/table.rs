@@ -1,6 +1,6 @@
-//! The state of all checked targets, one slot each.
+//! The state of all checked targets.
 //!
-//! A slot is found by a [`Key`] that no later slot has, so that a late probe is never counted for another target.
+//! A [`TargetKey`] is never used for another target, so that a late probe is never counted for another target.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,34 +12,34 @@ use fairway_model::{Cause, HealthStatus, Monitor, Observation, ProbeAddress, Tar
 use tokio::{task::AbortHandle, time::Instant};
 
 use super::{HistoryEntry, RestoredState, TargetState, sockets::Lane};
-use crate::{evaluator::Evaluator, observer::Family, probe::Prepared};
+use crate::{evaluator::Evaluator, observer::Family, probe::PreparedMonitor};
 
-/// Largest number of history entries of one target.
+/// Largest number of history entries of one target, which bounds the size of the state file.
 const HISTORY_MAX: usize = 16;
-/// A restored status is used if it is at most this old, or three periods.
-const FRESH: Duration = Duration::from_secs(60);
+/// Largest age of a restored status, or three periods if that is longer: enough for a restart or an upgrade of the host.
+const RESTORED_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// A target to check.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct NewTarget {
     pub(super) target: Target,
-    pub(super) work: Arc<Prepared>,
+    pub(super) prepared: Arc<PreparedMonitor>,
     pub(super) restored: Option<RestoredState>,
 }
 
-/// The key of a slot.
+/// The key of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Key {
+pub(super) struct TargetKey {
     index: u32,
-    /// Number of the slot among those that had this index.
+    /// Number of earlier targets with this index.
     generation: u32,
 }
 
 /// The state of one target.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct CheckedTarget {
     pub(super) target: Target,
-    pub(super) work: Arc<Prepared>,
+    pub(super) prepared: Arc<PreparedMonitor>,
     pub(super) evaluator: Evaluator,
     /// Consecutive inconclusive probes.
     pub(super) inconclusive_streak: u8,
@@ -61,9 +61,9 @@ pub(super) struct Slot {
     history: VecDeque<HistoryEntry>,
 }
 
-impl Slot {
-    fn new(entry: Entry, awake: Duration, wall: SystemTime) -> Self {
-        let Entry { target, work, restored } = entry;
+impl CheckedTarget {
+    fn new(entry: NewTarget, awake: Duration, wall: SystemTime) -> Self {
+        let NewTarget { target, prepared, restored } = entry;
         let mut slot = Self {
             evaluator: Evaluator::new(HealthStatus::Pending),
             inconclusive_streak: 0,
@@ -80,7 +80,7 @@ impl Slot {
             inconclusive: 0,
             history: VecDeque::new(),
             target,
-            work,
+            prepared,
         };
         if let Some(restored) = restored {
             slot.restore(restored, wall);
@@ -89,11 +89,11 @@ impl Slot {
     }
 
     fn restore(&mut self, restored: RestoredState, wall: SystemTime) {
-        let fresh = FRESH.max(self.target.monitor.period.saturating_mul(3));
-        let holds = wall.duration_since(restored.written).is_ok_and(|age| age <= fresh);
+        let age_max = RESTORED_AGE_MAX.max(self.target.monitor.period.saturating_mul(3));
+        let is_recent = wall.duration_since(restored.written).is_ok_and(|age| age <= age_max);
         let skipped = restored.history.len().saturating_sub(HISTORY_MAX);
         self.history = restored.history.into_iter().skip(skipped).collect();
-        if holds || !matches!(restored.status, HealthStatus::Up | HealthStatus::Down) {
+        if is_recent || !matches!(restored.status, HealthStatus::Up | HealthStatus::Down) {
             self.evaluator = Evaluator::new(restored.status);
             self.since = restored.since;
             self.settled = self.evaluator.is_evaluated();
@@ -113,7 +113,7 @@ impl Slot {
         if self.inconclusive_streak > 0 || self.evaluator.is_failing() { Lane::Suspect } else { Lane::Sound }
     }
 
-    /// Returns the address family of whose network an answer is evidence; `None` for loopback and host names.
+    /// Returns the address family for which a response is evidence of a network; `None` for loopback and host names.
     pub(super) fn network(&self) -> Option<Family> {
         let address = match &self.target.address {
             ProbeAddress::Address(address) => *address,
@@ -186,30 +186,35 @@ impl Slot {
     }
 }
 
-/// All slots.
+/// All checked targets.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    slots: Vec<Option<Slot>>,
-    /// Generation of the next slot at each index.
+pub(super) struct TargetTable {
+    slots: Vec<Option<CheckedTarget>>,
+    /// Generation of the next target at each index.
     generations: Vec<u32>,
     free: Vec<u32>,
-    /// Slots by address and by what was prepared for the monitor, which equal monitors share.
-    known: HashMap<(ProbeAddress, usize), Key>,
+    /// Keys by address and address in memory of the prepared monitor, which equal monitors share.
+    known: HashMap<(ProbeAddress, usize), TargetKey>,
     /// Keys in the order that was set.
-    order: Vec<Key>,
+    order: Vec<TargetKey>,
     epoch: u64,
 }
 
-impl Table {
+impl TargetTable {
     /// Replaces the targets; returns the new keys and the removed ones.
-    pub(super) fn set(&mut self, entries: Vec<Entry>, awake: Duration, wall: SystemTime) -> (Vec<Key>, Vec<Key>) {
+    pub(super) fn set(
+        &mut self,
+        entries: Vec<NewTarget>,
+        awake: Duration,
+        wall: SystemTime,
+    ) -> (Vec<TargetKey>, Vec<TargetKey>) {
         let mut before = std::mem::take(&mut self.known);
         let mut added = vec![];
         self.order.clear();
         self.epoch += 1;
         for entry in entries {
-            // The slot keeps the prepared monitor alive, so no other one can have the same address in memory.
-            let name = (entry.target.address.clone(), Arc::as_ptr(&entry.work) as usize);
+            // The target keeps the prepared monitor alive, so no other one can have the same address in memory.
+            let name = (entry.target.address.clone(), Arc::as_ptr(&entry.prepared) as usize);
             if self.known.contains_key(&name) {
                 continue;
             }
@@ -221,7 +226,7 @@ impl Table {
                     key
                 }
                 None => {
-                    let key = self.insert(Slot::new(entry, awake, wall));
+                    let key = self.insert(CheckedTarget::new(entry, awake, wall));
                     added.push(key);
                     key
                 }
@@ -232,20 +237,20 @@ impl Table {
         (added, before.into_values().collect())
     }
 
-    /// Returns the slot of a key, if the target is still checked.
-    pub(super) fn get(&self, key: Key) -> Option<&Slot> {
+    /// Returns the state of a target, if it is still checked.
+    pub(super) fn get(&self, key: TargetKey) -> Option<&CheckedTarget> {
         let generation = self.generations.get(key.index as usize)?;
         self.slots[key.index as usize].as_ref().filter(|_| *generation == key.generation)
     }
 
-    /// Returns the slot of a key, if the target is still checked.
-    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Slot> {
+    /// Returns the state of a target, if it is still checked.
+    pub(super) fn get_mut(&mut self, key: TargetKey) -> Option<&mut CheckedTarget> {
         let generation = self.generations.get(key.index as usize)?;
         self.slots[key.index as usize].as_mut().filter(|_| *generation == key.generation)
     }
 
-    /// Removes a slot.
-    pub(super) fn remove(&mut self, key: Key) -> Option<Slot> {
+    /// Removes a target.
+    pub(super) fn remove(&mut self, key: TargetKey) -> Option<CheckedTarget> {
         self.get(key)?;
         let slot = self.slots[key.index as usize].take();
         self.generations[key.index as usize] = key.generation.wrapping_add(1);
@@ -254,31 +259,31 @@ impl Table {
     }
 
     /// Returns all keys in the order that was set.
-    pub(super) fn keys(&self) -> &[Key] {
+    pub(super) fn keys(&self) -> &[TargetKey] {
         &self.order
     }
 
-    /// Returns all slots in arbitrary order.
-    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = (Key, &mut Slot)> {
+    /// Returns all targets in arbitrary order.
+    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = (TargetKey, &mut CheckedTarget)> {
         let numbered = self.slots.iter_mut().zip(&self.generations).zip(0..);
-        numbered.filter_map(|((slot, &generation), index)| Some((Key { index, generation }, slot.as_mut()?)))
+        numbered.filter_map(|((slot, &generation), index)| Some((TargetKey { index, generation }, slot.as_mut()?)))
     }
 
     /// Returns at most `count` states from a position on, in the order that was set; whether they are the last; and the
     /// epoch, which changes with the targets.
     pub(super) fn states(&self, from: usize, count: usize) -> (Vec<TargetState>, bool, u64) {
         let keys = self.order.get(from..).unwrap_or(&[]);
-        let states = keys.iter().take(count).filter_map(|key| self.get(*key)).map(Slot::state).collect();
+        let states = keys.iter().take(count).filter_map(|key| self.get(*key)).map(CheckedTarget::state).collect();
         (states, keys.len() <= count, self.epoch)
     }
 
-    fn insert(&mut self, slot: Slot) -> Key {
+    fn insert(&mut self, slot: CheckedTarget) -> TargetKey {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.generations.push(0);
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
         });
         self.slots[index as usize] = Some(slot);
-        Key { index, generation: self.generations[index as usize] }
+        TargetKey { index, generation: self.generations[index as usize] }
     }
 }

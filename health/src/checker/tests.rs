@@ -1,6 +1,6 @@
-//! The loop in paused time, over probes that answer as a test says.
+//! The checker in paused time, with a simulated network.
 
-mod doubt;
-mod pace;
+mod inconclusive;
+mod network;
 mod targets;
-mod world;
+mod timing;

@@ -1,4 +1,4 @@
-//! Laws of the judgement.
+//! Tests of the evaluator.
 
 use fairway_model::{Cause, Check};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn fail() -> Observation {
     Observation::Fail(Cause::new("connection refused"))
 }
 
-fn unsure() -> Observation {
+fn inconclusive() -> Observation {
     Observation::Inconclusive(Cause::new("no file descriptor left"))
 }
 
@@ -25,38 +25,38 @@ fn statuses(from: HealthStatus, monitor: &Monitor, outcomes: &[Observation]) -> 
 }
 
 #[test]
-fn a_pass_between_failures_restarts_the_count() {
+fn pass_between_failures_restarts_the_count() {
     let seen = statuses(HealthStatus::Up, &monitor(3, 2), &[fail(), PASS, fail(), fail()]);
     assert_eq!(seen, [None, None, None, Some(HealthStatus::Down)]);
 }
 
 #[test]
-fn a_failure_between_passes_restarts_the_count() {
+fn failure_between_passes_restarts_the_count() {
     let seen = statuses(HealthStatus::Down, &monitor(2, 3), &[PASS, fail(), PASS, PASS]);
     assert_eq!(seen, [None, None, None, Some(HealthStatus::Up)]);
 }
 
 #[test]
-fn a_new_target_is_up_at_its_first_pass() {
+fn new_target_is_up_at_its_first_pass() {
     assert_eq!(statuses(HealthStatus::Pending, &monitor(3, 3), &[PASS]), [Some(HealthStatus::Up)]);
     assert_eq!(statuses(HealthStatus::Pending, &monitor(3, 3), &[fail(), PASS]), [None, Some(HealthStatus::Up)]);
 }
 
 #[test]
-fn a_new_target_is_down_only_after_the_whole_fall_count() {
+fn new_target_is_down_after_the_fall_count() {
     let seen = statuses(HealthStatus::Pending, &monitor(3, 3), &[fail(), fail(), fail()]);
     assert_eq!(seen, [None, None, Some(HealthStatus::Down)]);
 }
 
 #[test]
-fn an_outcome_that_tells_nothing_neither_counts_nor_restarts() {
-    let seen = statuses(HealthStatus::Up, &monitor(3, 2), &[fail(), unsure(), unsure(), fail()]);
+fn inconclusive_observation_neither_counts_nor_restarts() {
+    let seen = statuses(HealthStatus::Up, &monitor(3, 2), &[fail(), inconclusive(), inconclusive(), fail()]);
     assert_eq!(seen, [None, None, None, Some(HealthStatus::Down)]);
-    assert_eq!(statuses(HealthStatus::Up, &monitor(1, 1), &[unsure(), unsure()]), [None, None]);
+    assert_eq!(statuses(HealthStatus::Up, &monitor(1, 1), &[inconclusive(), inconclusive()]), [None, None]);
 }
 
 #[test]
-fn a_count_of_zero_means_one() {
+fn count_of_zero_means_one() {
     assert_eq!(
         statuses(HealthStatus::Up, &monitor(0, 0), &[fail(), PASS]),
         [Some(HealthStatus::Down), Some(HealthStatus::Up)]
@@ -64,7 +64,7 @@ fn a_count_of_zero_means_one() {
 }
 
 #[test]
-fn a_verdict_without_evidence_for_three_periods_and_a_timeout_is_unknown() {
+fn status_expires_after_three_periods_and_a_timeout() {
     let monitor = monitor(2, 2);
     let limit = Duration::from_secs(34);
     for status in [HealthStatus::Up, HealthStatus::Down] {
@@ -77,7 +77,7 @@ fn a_verdict_without_evidence_for_three_periods_and_a_timeout_is_unknown() {
 }
 
 #[test]
-fn an_unknown_target_comes_back_by_the_normal_counts() {
+fn unknown_target_changes_by_the_usual_counts() {
     let monitor = monitor(2, 3);
     assert_eq!(statuses(HealthStatus::Unknown, &monitor, &[PASS, PASS]), [None, Some(HealthStatus::Up)]);
     assert_eq!(
@@ -87,7 +87,7 @@ fn an_unknown_target_comes_back_by_the_normal_counts() {
 }
 
 #[test]
-fn old_counts_do_not_survive_the_loss_of_the_verdict() {
+fn expiry_restarts_the_count() {
     let monitor = monitor(2, 2);
     let mut evaluator = Evaluator::new(HealthStatus::Up);
     evaluator.observe(&fail(), &monitor);
@@ -97,7 +97,7 @@ fn old_counts_do_not_survive_the_loss_of_the_verdict() {
 }
 
 #[test]
-fn failures_are_confirmed_at_once_and_recovery_takes_its_time() {
+fn failure_is_confirmed_at_once_and_recovery_is_not() {
     let monitor = monitor(3, 3);
     let wavers = |from, outcome: Observation| {
         let mut evaluator = Evaluator::new(from);
@@ -113,23 +113,23 @@ fn failures_are_confirmed_at_once_and_recovery_takes_its_time() {
     assert!(
         !wavers(HealthStatus::Up, PASS) && !wavers(HealthStatus::Down, PASS) && !wavers(HealthStatus::Down, fail())
     );
-    assert!(!wavers(HealthStatus::Up, unsure()));
+    assert!(!wavers(HealthStatus::Up, inconclusive()));
 }
 
 #[test]
-fn a_target_that_fails_every_other_probe_never_flips() {
+fn target_that_fails_every_other_probe_keeps_its_status() {
     let monitor = monitor(3, 3);
     let trace: Vec<_> = (0..1_000).map(|step| if step % 2 == 0 { fail() } else { PASS }).collect();
     assert!(statuses(HealthStatus::Up, &monitor, &trace).iter().all(Option::is_none));
 }
 
 fn outcome() -> impl Strategy<Value = Observation> {
-    prop_oneof![Just(PASS), Just(fail()), Just(unsure())]
+    prop_oneof![Just(PASS), Just(fail()), Just(inconclusive())]
 }
 
 proptest! {
     #[test]
-    fn no_verdict_changes_on_less_than_its_count_in_a_row(
+    fn status_changes_exactly_at_its_count(
         rise in 1_u8..6, fall in 1_u8..6, outcomes in proptest::collection::vec(outcome(), 0..200),
     ) {
         let monitor = monitor(rise, fall);
@@ -144,17 +144,17 @@ proptest! {
             match evaluator.observe(outcome, &monitor) {
                 Some(HealthStatus::Up) => prop_assert_eq!(passes, u32::from(rise)),
                 Some(HealthStatus::Down) => prop_assert_eq!(failures, u32::from(fall)),
-                Some(other) => prop_assert!(false, "evidence led to {other}"),
+                Some(other) => prop_assert!(false, "an observation changed the status to {other}"),
                 None => {}
             }
-            // And it does change once the count is reached.
+            // The status has changed once the count is reached.
             prop_assert!(failures < u32::from(fall) || evaluator.status() == HealthStatus::Down);
             prop_assert!(passes < u32::from(rise) || evaluator.status() == HealthStatus::Up);
         }
     }
 
     #[test]
-    fn changes_are_at_least_the_counts_apart(
+    fn transitions_are_at_least_the_counts_apart(
         rise in 1_u8..6, fall in 1_u8..6, outcomes in proptest::collection::vec(outcome(), 0..200),
     ) {
         let changes = statuses(HealthStatus::Up, &monitor(rise, fall), &outcomes).into_iter().flatten().count();
@@ -162,14 +162,14 @@ proptest! {
     }
 
     #[test]
-    fn the_verdict_after_a_trace_does_not_depend_on_what_told_nothing(
+    fn inconclusive_observations_do_not_affect_transitions(
         outcomes in proptest::collection::vec(outcome(), 0..100),
     ) {
         let monitor = monitor(3, 2);
-        let told: Vec<_> = outcomes.iter().filter(|o| !matches!(o, Observation::Inconclusive(_))).cloned().collect();
+        let conclusive: Vec<_> = outcomes.iter().filter(|o| !matches!(o, Observation::Inconclusive(_))).cloned().collect();
         let changes = |outcomes: &[Observation]| -> Vec<HealthStatus> {
             statuses(HealthStatus::Pending, &monitor, outcomes).into_iter().flatten().collect()
         };
-        prop_assert_eq!(changes(&outcomes), changes(&told));
+        prop_assert_eq!(changes(&outcomes), changes(&conclusive));
     }
 }

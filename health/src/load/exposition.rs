@@ -1,32 +1,32 @@
-//! Metrics in Prometheus' text format (version 0.0.4), read as they arrive. Pure.
+//! Parses Prometheus' text format (version 0.0.4) as it arrives. Pure.
 //!
-//! Only the line that is being read is kept, and nothing is allocated a sample: 100 MB cost no more memory than 1 kB.
-//! Which samples matter is the caller's; a text with one malformed line, or one that ends within a line, is refused as a
-//! whole, since what was left out of it is not known. Families, types and help are passed over.
+//! Only the current line is kept, and no sample allocates, so memory does not depend on the size of the text. A text with a
+//! malformed line, or one that ends within a line, is rejected as a whole, because the missing samples are unknown. Comments
+//! with types and help are skipped.
 
 use std::str;
 
-/// Longest line read, a sample with its labels: Istio's are about 1 KiB.
+/// Largest number of bytes of a line, which is a sample with its labels. Those of Istio have about 1 KiB.
 pub const LINE_MAX: usize = 64 << 10;
-/// Most octets of a text, unless the reader says otherwise: 16 MiB is some 100,000 series.
+/// Largest number of bytes of a text: 16 MiB are some 100,000 series.
 pub(super) const TEXT_MAX: usize = 16 << 20;
 
-/// Why a text is refused, and where.
+/// The reason why a text is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpositionError {
-    /// It ends within a line.
-    #[error("metrics end within line {0}, so they were cut")]
+    /// The text ends within this line.
+    #[error("metrics are incomplete; they end within line {0}")]
     Cut(u64),
-    /// A line that is no sample.
+    /// A line that is not a sample.
     #[error("metrics, line {line}: {what}")]
     Line {
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The error.
         what: &'static str,
     },
-    /// It is longer than is read.
-    #[error("metrics over {0} octets; let the gateway show fewer, or ask for a part of them")]
+    /// The text is longer than this limit in bytes.
+    #[error("metrics over {0} bytes; configure the gateway to show fewer, or request a part of them")]
     Long(usize),
 }
 
@@ -37,16 +37,16 @@ pub struct Sample<'a> {
     pub name: &'a str,
     /// Its labels.
     pub labels: Labels<'a>,
-    /// Its value; any number there is, NaN and infinities among them.
+    /// Its value; may be NaN or infinite.
     pub value: f64,
 }
 
-/// Labels of a sample, in the order of the text. Their form is checked.
+/// Labels of a sample in the order of the text; their syntax is valid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Labels<'a>(&'a str);
 
 impl<'a> Labels<'a> {
-    /// Names and values; escapes of values (`\\`, `\"`, `\n`) are left as they stand.
+    /// Returns names and values. Escapes in values (`\\`, `\"`, `\n`) are kept.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -56,52 +56,52 @@ impl<'a> Labels<'a> {
         })
     }
 
-    /// Returns the value of a label; none is as good as an empty one, as in Prometheus.
+    /// Returns the value of a label. A missing label has an empty value, as in Prometheus.
     pub fn value(self, name: &str) -> &'a str {
         self.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    /// Returns true if a label has this value, which is given without escapes.
+    /// Returns true if a label has this value; `value` is without escapes.
     pub fn has(self, name: &str, value: &str) -> bool {
         let found = self.value(name);
         found == value || (found.contains('\\') && unescaped(found) == value)
     }
 }
 
-/// Reads a text piece by piece.
+/// A parser of a text that arrives in pieces.
 #[derive(Debug)]
 pub struct Exposition {
-    /// The begin of a line whose end has not arrived.
+    /// The beginning of a line whose end has not arrived.
     begun: Vec<u8>,
-    /// Lines read.
+    /// Number of complete lines.
     lines: u64,
-    /// Octets that may still come.
+    /// Number of bytes that may still arrive.
     left: usize,
     max: usize,
 }
 
 impl Exposition {
-    /// Reads at most `max` octets.
+    /// Returns a parser of at most `max` bytes.
     pub const fn new(max: usize) -> Self {
         Self { begun: Vec::new(), lines: 0, left: max, max }
     }
 
-    /// Takes the next piece, and gives each sample that is whole with it.
+    /// Parses the next piece and passes each complete sample to `sample`.
     pub fn feed(&mut self, piece: &[u8], sample: &mut impl FnMut(Sample<'_>)) -> Result<(), ExpositionError> {
         let within = piece.len().min(self.left);
         self.left -= within;
-        // What is within the bound comes first, so that the same fault is told however a text is divided.
+        // The part within the limit is parsed first, so that the error does not depend on the pieces.
         self.lines(&piece[..within], sample)?;
         if within < piece.len() { Err(ExpositionError::Long(self.max)) } else { Ok(()) }
     }
 
-    /// Tells that nothing follows.
+    /// Ends the text; an error if its last line is incomplete.
     pub fn finish(self) -> Result<(), ExpositionError> {
         if self.begun.is_empty() { Ok(()) } else { Err(ExpositionError::Cut(self.lines + 1)) }
     }
 
     fn lines(&mut self, mut piece: &[u8], sample: &mut impl FnMut(Sample<'_>)) -> Result<(), ExpositionError> {
-        while let Some(end) = piece.iter().position(|octet| *octet == b'\n') {
+        while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = (&piece[..end], &piece[end + 1..]);
             if self.begun.is_empty() {
                 read(line, self.lines + 1, sample)?;
@@ -128,28 +128,28 @@ impl Exposition {
 const LONG_LINE: &str = "over 64 KiB";
 
 fn read(line: &[u8], number: u64, sample: &mut impl FnMut(Sample<'_>)) -> Result<(), ExpositionError> {
-    let fault = |what| ExpositionError::Line { line: number, what };
+    let error = |what| ExpositionError::Line { line: number, what };
     if line.len() > LINE_MAX {
-        return Err(fault(LONG_LINE));
+        return Err(error(LONG_LINE));
     }
-    let text = str::from_utf8(line).map_err(|_| fault("not UTF-8"))?;
+    let text = str::from_utf8(line).map_err(|_| error("not UTF-8"))?;
     let text = text.trim_matches(BLANK);
     if text.is_empty() || text.starts_with('#') {
         return Ok(());
     }
-    sample(parse(text).map_err(fault)?);
+    sample(parse(text).map_err(error)?);
     Ok(())
 }
 
 const BLANK: [char; 3] = [' ', '\t', '\r'];
 
-/// `name{label="value",…} value timestamp`, where all but name and value may be missing.
+/// Parses `name{label="value",…} value timestamp`; labels and timestamp are optional.
 fn parse(text: &str) -> Result<Sample<'_>, &'static str> {
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
     let end = text.find(|c: char| !word(c)).ok_or("a name without a value")?;
     let (name, rest) = text.split_at(end);
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err("it does not begin with the name of a metric");
+        return Err("the line does not begin with the name of a metric");
     }
     let rest = rest.trim_start_matches(BLANK);
     let (labels, rest) = match rest.strip_prefix('{') {
@@ -157,7 +157,7 @@ fn parse(text: &str) -> Result<Sample<'_>, &'static str> {
         None => ("", rest),
     };
     let mut words = rest.split(BLANK).filter(|word| !word.is_empty());
-    let value = words.next().ok_or("no value")?.parse().map_err(|_| "the value is no number")?;
+    let value = words.next().ok_or("no value")?.parse().map_err(|_| "the value is not a number")?;
     let timestamp = words.next();
     if timestamp.is_some_and(|millis| millis.parse::<i64>().is_err()) || words.next().is_some() {
         return Err("more than a value and a timestamp");
@@ -165,7 +165,7 @@ fn parse(text: &str) -> Result<Sample<'_>, &'static str> {
     Ok(Sample { name, labels: Labels(labels), value })
 }
 
-/// Labels and what follows their closing brace.
+/// Returns the labels and the text after their closing brace.
 fn split_labels(text: &str) -> Result<(&str, &str), &'static str> {
     let mut rest = text;
     while let Some((_, after)) = label(rest)? {
@@ -175,10 +175,10 @@ fn split_labels(text: &str) -> Result<(&str, &str), &'static str> {
     Ok((&text[..text.len() - rest.len()], after))
 }
 
-/// A label of a sample, and what follows it.
+/// A label and the text after it.
 type Label<'a> = ((&'a str, &'a str), &'a str);
 
-/// Returns the label that the text begins with, with a comma behind it where one follows; none if the labels end here.
+/// Parses the first label of a text and the comma after it, if any; `None` at the end of the labels.
 fn label(text: &str) -> Result<Option<Label<'_>>, &'static str> {
     let text = text.trim_start_matches(BLANK);
     if text.is_empty() || text.starts_with('}') {
@@ -188,7 +188,7 @@ fn label(text: &str) -> Result<Option<Label<'_>>, &'static str> {
     let name = name.trim_end_matches(BLANK);
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(word) || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err("the name of a label is none");
+        return Err("the name of a label is invalid");
     }
     let rest = rest.trim_start_matches(BLANK).strip_prefix('"').ok_or("the value of a label is not in quotes")?;
     let end = closing_quote(rest).ok_or("the value of a label does not end")?;
@@ -200,12 +200,12 @@ fn label(text: &str) -> Result<Option<Label<'_>>, &'static str> {
     }
 }
 
-/// Returns where the quoted text ends that begins here.
+/// Returns the index of the closing quote.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut escaped = false;
-    text.bytes().position(|octet| {
-        let ends = octet == b'"' && !escaped;
-        escaped = octet == b'\\' && !escaped;
+    text.bytes().position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
         ends
     })
 }
@@ -214,13 +214,13 @@ fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
-        plain.push(match (letter, letter == '\\') {
-            (_, true) => match letters.next() {
+        plain.push(match letter {
+            '\\' => match letters.next() {
                 Some('n') => '\n',
                 Some(other) => other,
                 None => '\\',
             },
-            (letter, false) => letter,
+            letter => letter,
         });
     }
     plain
@@ -234,7 +234,7 @@ mod tests {
 
     type Found = Result<Vec<(String, Vec<(String, String)>, f64)>, ExpositionError>;
 
-    /// Reads a text in pieces of this size.
+    /// Parses a text in pieces of this size.
     fn found(text: &[u8], piece: usize) -> Found {
         let (mut exposition, mut all) = (Exposition::new(TEXT_MAX), Vec::new());
         let mut keep = |sample: Sample<'_>| {
@@ -247,7 +247,7 @@ mod tests {
         exposition.finish().map(|()| all)
     }
 
-    fn fault(line: &str) -> &'static str {
+    fn error(line: &str) -> &'static str {
         match found(format!("a 1\n{line}\n").as_bytes(), 7) {
             Err(ExpositionError::Line { line: 2, what }) => what,
             other => panic!("{line:?}: {other:?}"),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_read_with_and_without_labels_braces_timestamps_and_blanks() {
+    fn samples_parse_with_and_without_labels_timestamps_and_blanks() {
         let text = b"# HELP a Of a.\n# TYPE a gauge\na 1\na{} 2\n\n a_b{x=\"1\",} 3 1700000000000\r\n\
             h_bucket{le=\"+Inf\", y = \"p,}\\\"q\" } 4e2\nn NaN\ni -Inf\n";
         let all = found(text, 5).unwrap();
@@ -266,38 +266,38 @@ mod tests {
     }
 
     #[test]
-    fn a_label_is_found_by_its_value_without_escapes() {
+    fn label_is_compared_without_escapes() {
         let sample = parse("a{x=\"1\\\\2\\n\\\"\",y=\"\"} 0").unwrap();
         assert!(sample.labels.has("x", "1\\2\n\"") && sample.labels.has("y", "") && sample.labels.has("z", ""));
         assert!(!sample.labels.has("x", "1"));
     }
 
     #[test]
-    fn each_malformed_line_is_refused_with_its_number_and_what_is_wrong() {
-        assert_eq!(fault("a"), "a name without a value");
-        assert_eq!(fault("1a 1"), "it does not begin with the name of a metric");
-        assert_eq!(fault("{} 1"), "it does not begin with the name of a metric");
-        assert_eq!(fault("a{x=\"1\" 1"), "no comma between two labels");
-        assert_eq!(fault("a{x=\"1\""), "the labels do not end");
-        assert_eq!(fault("a{x=1} 1"), "the value of a label is not in quotes");
-        assert_eq!(fault("a{x=\"1\\\"} 1"), "the value of a label does not end");
-        assert_eq!(fault("a{=\"1\"} 1"), "the name of a label is none");
-        assert_eq!(fault("a{x} 1"), "a label without a value");
-        assert_eq!(fault("a{x=\"1\"}"), "no value");
-        assert_eq!(fault("a one"), "the value is no number");
-        assert_eq!(fault("a 1 2 3"), "more than a value and a timestamp");
-        assert_eq!(fault("a 1 soon"), "more than a value and a timestamp");
+    fn malformed_line_is_rejected_with_number_and_error() {
+        assert_eq!(error("a"), "a name without a value");
+        assert_eq!(error("1a 1"), "the line does not begin with the name of a metric");
+        assert_eq!(error("{} 1"), "the line does not begin with the name of a metric");
+        assert_eq!(error("a{x=\"1\" 1"), "no comma between two labels");
+        assert_eq!(error("a{x=\"1\""), "the labels do not end");
+        assert_eq!(error("a{x=1} 1"), "the value of a label is not in quotes");
+        assert_eq!(error("a{x=\"1\\\"} 1"), "the value of a label does not end");
+        assert_eq!(error("a{=\"1\"} 1"), "the name of a label is invalid");
+        assert_eq!(error("a{x} 1"), "a label without a value");
+        assert_eq!(error("a{x=\"1\"}"), "no value");
+        assert_eq!(error("a one"), "the value is not a number");
+        assert_eq!(error("a 1 2 3"), "more than a value and a timestamp");
+        assert_eq!(error("a 1 soon"), "more than a value and a timestamp");
         assert_eq!(found(b"\xff 1\n", 2), Err(ExpositionError::Line { line: 1, what: "not UTF-8" }));
     }
 
     #[test]
-    fn a_text_that_ends_within_a_line_was_cut() {
+    fn text_that_ends_within_a_line_is_rejected() {
         assert_eq!(found(b"a 1\nb 12", 3), Err(ExpositionError::Cut(2)));
         assert_eq!(found(b"", 3), Ok(vec![]));
     }
 
     #[test]
-    fn a_hundred_megabytes_stop_at_the_bound_and_a_line_at_its_own() {
+    fn text_and_line_over_their_limits_are_rejected() {
         let mut exposition = Exposition::new(1 << 20);
         let piece = b"abcdef 1\n".repeat(1000);
         let mut fed = 0;
@@ -321,7 +321,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_a_text_is_divided_makes_no_difference(
+        fn result_does_not_depend_on_the_pieces(
             text in "([a-c_]{1,3}(\\{([xy]=\"[a\\\\\"]{0,3}\",?){0,2}\\})? [0-9.eN+-]{1,4}( [0-9]{1,3})?\n|#.{0,5}\n|.{0,9}\n?){0,6}",
             piece in 1..40_usize,
         ) {

@@ -1,6 +1,6 @@
-//! What the metrics of one gateway tell: signals of load, and signs that it should be asked less, or soon cannot be. Pure.
+//! The metrics of one gateway: signals of load, and warnings that it should get less traffic or will soon fail. Pure.
 //!
-//! Names differ by the tag rules of the gateway's statistics. Requests in flight have four forms, all measured:
+//! Names depend on the tag rules of the gateway's statistics. Requests in flight have four forms, all of them observed:
 //!
 //! ```text
 //! envoy_http_outbound_0_0_0_0_8080_downstream_rq_active{}                           Istio's tags
@@ -8,66 +8,68 @@
 //! envoy_http_downstream_rq_active{envoy_http_conn_manager_prefix="x"}               Envoy's own tags
 //! envoy_http_0_0_0_8080_downstream_rq_active{envoy_http_conn_manager_prefix="o_0"}  Envoy's tags, Istio's prefix
 //! ```
-//! The prefixes `admin`, `agent` and `stats` are left out: they count whoever looks at the gateway, which is us.
+//! The prefixes `admin`, `agent` and `stats` are ignored: they count requests for statistics, including ours.
 
 use std::{
     collections::HashSet,
     hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
 };
 
 use fairway_model::{LoadMetric, LoadSignal};
 
 use super::exposition::Sample;
 
-/// Series that one reading adds up, at most.
+/// Largest number of series that are added in one reading; 512 KiB of hashes.
 pub const SERIES_MAX: usize = 65_536;
-/// Numbers over this are no amounts: 2^53 - 1, up to which a float counts whole.
+/// Largest amount: 2^53 - 1, up to which a float represents every whole number.
 pub const AMOUNT_MAX: f64 = 9_007_199_254_740_991.0;
-/// Days to the end of a certificate from which on it is a warning.
+/// Number of days before the expiry of a certificate from which on there is a warning. cert-manager renews certificates of
+/// 90 days 30 days before, so at 14 days renewal has failed.
 pub(super) const CERTIFICATE_DAYS: u64 = 14;
 
-/// Why the metrics of a gateway tell nothing.
+/// The reason why the metrics of a gateway give no load.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GatewayError {
-    /// A signal whose value is none.
-    #[error("{metric} is {value}, which is no amount")]
+    /// A signal with an invalid value.
+    #[error("{metric} is {value}, which is not an amount")]
     Amount {
-        /// Its metric.
+        /// The metric.
         metric: String,
-        /// What it says.
+        /// Its value.
         value: f64,
     },
-    /// Nothing that is known as a signal of load.
-    #[error("no signal of load among the metrics; let the gateway show one, or declare metric")]
+    /// No known signal of load.
+    #[error("the metrics have no signal of load; configure the gateway to show one, or declare metric")]
     NoSignal,
-    /// More series than are added up.
-    #[error("over {SERIES_MAX} series of load; let the gateway show fewer")]
+    /// More than [`SERIES_MAX`] series of load.
+    #[error("over {SERIES_MAX} series of load; configure the gateway to show fewer")]
     TooMany,
-    /// A series that stands there twice.
-    #[error("a series of {0} stands there twice")]
+    /// A duplicate series.
+    #[error("a series of {0} occurs twice")]
     Twice(String),
 }
 
-/// A sign that a gateway should be asked less, or soon cannot be asked.
+/// A warning that a gateway should get less traffic or will soon fail.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GatewayWarning {
-    /// A certificate that ends in so many days, at most [`CERTIFICATE_DAYS`]. Told, and nothing else.
+    /// A certificate expires in this many days, at most [`CERTIFICATE_DAYS`]. Only reported.
     CertificateEnds(u64),
-    /// It drains (`envoy_server_live` is 0). Its cluster takes no more than it must.
+    /// The gateway drains (`envoy_server_live` is 0). It counts as exhausted.
     Draining,
-    /// So many upstream hosts are ejected as outliers. Told, and nothing else.
+    /// This many upstream hosts are ejected as outliers. Only reported.
     Ejections(u64),
-    /// An overload monitor over its threshold, or an overload action at work. Its cluster takes no more than it must.
+    /// An overload monitor is over its threshold, or an overload action is active. The gateway counts as exhausted.
     Overloaded(String),
 }
 
 impl GatewayWarning {
-    /// Returns true if the gateway is to get no more than it must.
+    /// Returns true if the gateway counts as exhausted.
     pub const fn exhausts(&self) -> bool {
         matches!(self, Self::Draining | Self::Overloaded(_))
     }
 
-    /// Returns one word for metrics.
+    /// Returns the kind as metrics name it.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::CertificateEnds(_) => "certificate",
@@ -81,86 +83,86 @@ impl GatewayWarning {
 impl std::fmt::Display for GatewayWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::CertificateEnds(days) => write!(f, "a certificate ends in {days} days"),
-            Self::Draining => f.write_str("it drains"),
+            Self::CertificateEnds(days) => write!(f, "a certificate expires in {days} days"),
+            Self::Draining => f.write_str("draining"),
             Self::Ejections(count) => write!(f, "{count} upstream hosts ejected"),
             Self::Overloaded(what) => write!(f, "overloaded: {what}"),
         }
     }
 }
 
-/// What one look at a gateway showed.
+/// The metrics of one reading of a gateway.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GatewayMetrics {
     /// Requests in flight.
     pub in_flight: Option<f64>,
     /// Open connections.
     pub connections: Option<f64>,
-    /// Requests that were answered so far.
+    /// Number of requests answered so far.
     pub requests: Option<f64>,
-    /// The declared metric; its growth counts if it is a rate.
+    /// The declared metric; for a rate, the value of the counter.
     pub declared: Option<f64>,
-    /// Seconds since the gateway's process started.
-    pub uptime: Option<f64>,
-    /// What else it tells, in order.
+    /// Time since the process of the gateway started.
+    pub uptime: Option<Duration>,
+    /// Its warnings, sorted.
     pub warnings: Vec<GatewayWarning>,
 }
 
 impl GatewayMetrics {
-    /// Returns true if there is anything that load can be read from.
+    /// Returns true if any signal of load is present.
     pub const fn has_signal(&self) -> bool {
         self.in_flight.is_some() || self.connections.is_some() || self.requests.is_some() || self.declared.is_some()
     }
 }
 
-/// Picks out of the samples of one gateway what tells of its load.
+/// Collects the metrics of one gateway from its samples.
 #[derive(Debug)]
 pub struct GatewayCollector<'a> {
     metric: Option<&'a LoadMetric>,
     overload_at: f64,
-    shown: GatewayMetrics,
+    metrics: GatewayMetrics,
     ejections: f64,
-    /// What was added up: a hash of name and labels each.
+    /// Hash of name and labels of each series that was added.
     series: HashSet<u64>,
-    fault: Option<GatewayError>,
+    error: Option<GatewayError>,
 }
 
 impl<'a> GatewayCollector<'a> {
-    /// Looks for what is known, or for the declared metric in its place.
+    /// Returns a collector of the known metrics, or of the declared metric instead.
     pub fn new(metric: Option<&'a LoadMetric>, overload_at: u8) -> Self {
         Self {
             metric,
             overload_at: overload_at.into(),
-            shown: GatewayMetrics::default(),
+            metrics: GatewayMetrics::default(),
             ejections: 0.0,
             series: HashSet::new(),
-            fault: None,
+            error: None,
         }
     }
 
-    /// Takes one sample.
-    pub fn take(&mut self, sample: Sample<'_>) {
-        if self.fault.is_none()
-            && let Err(fault) = self.add(&sample)
+    /// Adds one sample.
+    pub fn add_sample(&mut self, sample: Sample<'_>) {
+        if self.error.is_none()
+            && let Err(error) = self.add(&sample)
         {
-            self.fault = Some(fault);
+            self.error = Some(error);
         }
     }
 
-    /// What all of them showed.
-    pub fn end(mut self) -> Result<GatewayMetrics, GatewayError> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
+    /// Returns the metrics of all samples.
+    pub fn finish(mut self) -> Result<GatewayMetrics, GatewayError> {
+        if let Some(error) = self.error {
+            return Err(error);
         }
-        if !self.shown.has_signal() {
+        if !self.metrics.has_signal() {
             return Err(GatewayError::NoSignal);
         }
         if self.ejections >= 1.0 {
-            self.shown.warnings.push(GatewayWarning::Ejections(self.ejections as u64));
+            self.metrics.warnings.push(GatewayWarning::Ejections(self.ejections as u64));
         }
-        self.shown.warnings.sort();
-        self.shown.warnings.dedup();
-        Ok(self.shown)
+        self.metrics.warnings.sort();
+        self.metrics.warnings.dedup();
+        Ok(self.metrics)
     }
 
     fn add(&mut self, sample: &Sample<'_>) -> Result<(), GatewayError> {
@@ -178,21 +180,21 @@ impl<'a> GatewayCollector<'a> {
             return Err(GatewayError::Twice(sample.name.to_owned()));
         }
         let sum = match signal {
-            LoadSignal::Declared => &mut self.shown.declared,
-            LoadSignal::InFlight => &mut self.shown.in_flight,
-            LoadSignal::Connections => &mut self.shown.connections,
-            LoadSignal::RequestRate => &mut self.shown.requests,
+            LoadSignal::Declared => &mut self.metrics.declared,
+            LoadSignal::InFlight => &mut self.metrics.in_flight,
+            LoadSignal::Connections => &mut self.metrics.connections,
+            LoadSignal::RequestRate => &mut self.metrics.requests,
         };
         *sum = Some(sum.unwrap_or(0.0) + sample.value);
         Ok(())
     }
 
-    /// Which signal a sample is a part of.
+    /// Returns the signal that a sample is part of.
     fn signal_of(&self, sample: &Sample<'_>) -> Option<LoadSignal> {
         if let Some(metric) = self.metric {
-            let fits = |(name, value): &(String, String)| sample.labels.has(name, value);
-            let is_it = sample.name == metric.name && metric.labels.iter().all(fits);
-            return is_it.then_some(LoadSignal::Declared);
+            let has = |(name, value): &(String, String)| sample.labels.has(name, value);
+            let is_declared = sample.name == metric.name && metric.labels.iter().all(has);
+            return is_declared.then_some(LoadSignal::Declared);
         }
         match sample.name {
             "envoy_server_total_connections" => Some(LoadSignal::Connections),
@@ -201,24 +203,24 @@ impl<'a> GatewayCollector<'a> {
         }
     }
 
-    /// Keeps what a gauge of Envoy's warns of; `name` lacks its `envoy_`. What is no number warns of nothing.
+    /// Adds the warning of an Envoy gauge; `name` is without `envoy_`. NaN gives no warning.
     fn warn(&mut self, name: &str, sample: &Sample<'_>) {
         let value = sample.value;
         if name == "server_uptime" {
-            self.shown.uptime = Some(value).filter(|uptime| *uptime >= 0.0);
+            self.metrics.uptime = Duration::try_from_secs_f64(value).ok();
         } else if name == "server_live" && value == 0.0 {
-            self.shown.warnings.push(GatewayWarning::Draining);
+            self.metrics.warnings.push(GatewayWarning::Draining);
         } else if name == "server_days_until_first_cert_expiring" {
-            // Envoy says the largest number of 32 bits where it has none. A float casts to the nearest number there is.
+            // Without a certificate, Envoy reports the largest number of 32 bits. The cast saturates.
             if value <= CERTIFICATE_DAYS as f64 {
-                self.shown.warnings.push(GatewayWarning::CertificateEnds(value as u64));
+                self.metrics.warnings.push(GatewayWarning::CertificateEnds(value as u64));
             }
         } else if let Some(of) = name.strip_prefix("overload_") {
-            let pressed = of.ends_with("pressure") && value >= self.overload_at;
-            let active = of.ends_with("active") && value >= 1.0;
-            if (pressed || active) && self.shown.warnings.len() < WARNINGS_MAX {
+            let is_over = of.ends_with("pressure") && value >= self.overload_at;
+            let is_active = of.ends_with("active") && value >= 1.0;
+            if (is_over || is_active) && self.metrics.warnings.len() < WARNINGS_MAX {
                 let what: String = of.chars().take(WARNING_LENGTH_MAX).collect();
-                self.shown.warnings.push(GatewayWarning::Overloaded(format!("{what} is {value}")));
+                self.metrics.warnings.push(GatewayWarning::Overloaded(format!("{what} is {value}")));
             }
         } else if name.starts_with("cluster_") && name.ends_with("outlier_detection_ejections_active") && value >= 1.0 {
             self.ejections = (self.ejections + value).min(AMOUNT_MAX);
@@ -226,25 +228,25 @@ impl<'a> GatewayCollector<'a> {
     }
 }
 
-/// Warnings that are kept of one gateway.
+/// Largest number of overload warnings of one gateway. Envoy has fewer monitors and actions.
 const WARNINGS_MAX: usize = 8;
-/// Characters of a metric's name that a warning quotes.
+/// Largest number of characters of a metric's name in a warning.
 const WARNING_LENGTH_MAX: usize = 100;
 
-/// `^envoy_http_(.*_)?downstream_rq_active$`, without what counts those who look at the gateway.
+/// Returns true for `^envoy_http_(.*_)?downstream_rq_active$`, except for listeners that serve statistics.
 fn is_in_flight(name: &str, sample: &Sample<'_>) -> bool {
     let Some(inner) = name.strip_prefix("envoy_http_").and_then(|rest| rest.strip_suffix("downstream_rq_active"))
     else {
         return false;
     };
-    let is_ours = |prefix: &str| ["admin", "agent", "stats"].contains(&prefix.trim_end_matches(['_', ';']));
+    let is_statistics = |prefix: &str| ["admin", "agent", "stats"].contains(&prefix.trim_end_matches(['_', ';']));
     (inner.is_empty() || inner.ends_with('_'))
-        && !is_ours(inner)
-        && !is_ours(sample.labels.value("envoy_http_conn_manager_prefix"))
-        && !is_ours(sample.labels.value("http_conn_manager_prefix"))
+        && !is_statistics(inner)
+        && !is_statistics(sample.labels.value("envoy_http_conn_manager_prefix"))
+        && !is_statistics(sample.labels.value("http_conn_manager_prefix"))
 }
 
-/// The same for two samples of one series, whatever the order of its labels.
+/// Returns a hash that two samples have in common if they are of one series, in any order of labels.
 fn identity(sample: &Sample<'_>) -> u64 {
     let hash = |of: &dyn Fn(&mut DefaultHasher)| {
         let mut hasher = DefaultHasher::new();

@@ -1,30 +1,30 @@
-//! The load of clusters: read from their gateways and from other sources, pushed by operators, and joined on one board.
+//! The load of clusters: read from gateways and other sources, or pushed over the API, and combined in one table.
 //!
 //! ```text
-//! due ──▶ errand (work) ──▶ samples (exposition) ──▶ what a gateway shows (gateway) ──┐
-//!                       └─▶ JSON, PromQL (answers_wire) ───────────────────────────────┴─▶ board ──▶ news
-//! push ────────────────────────────────────────────────────────────────────────────────▶ board
+//! due ──▶ read ──┬─▶ samples (exposition) ──▶ metrics of a gateway (gateway) ──▶ best signal (signals) ──┐
+//!                └─▶ JSON, PromQL (answers_wire) ────────────────────────────────────────────────────────┼─▶ table ──▶ update
+//! push ──────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
-//! `exposition`, `gateway`, `ladder` and `board` are pure: time comes in as an argument. `reader` is the loop around them.
-//! What follows from a load is not decided here.
+//! `exposition`, `gateway`, `signals` and `table` are pure: time is an argument. `reader` is the loop around them. The
+//! balancer decides what follows from a load.
 
 mod answers_wire;
-mod board;
+mod error;
 mod exposition;
-mod failure;
 mod gateway;
-mod ladder;
+mod read;
 mod reader;
+mod signals;
 mod state;
-mod work;
+mod table;
 
-pub use board::{ClusterLoadSettings, LoadAmount, LoadUpdate, PushError, PushedLoad};
+pub use error::ReadError;
 pub use exposition::{Exposition, ExpositionError, LINE_MAX, Labels, Sample};
-pub use failure::ReadError;
 pub use gateway::{AMOUNT_MAX, GatewayCollector, GatewayError, GatewayMetrics, GatewayWarning, SERIES_MAX};
+pub use read::check_load_source;
 pub use reader::{LoadReader, LoadTotals};
 pub use state::{ClusterLoad, LoadStatus, SourceLoad};
-pub use work::check_load_source;
+pub use table::{ClusterLoadSettings, LoadAmount, LoadUpdate, PushError, PushedLoad};
 
 #[cfg(test)]
 mod tests;

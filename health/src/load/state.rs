@@ -1,4 +1,4 @@
-//! What the board holds, as status and metrics show it: every load with its source and age, and which one counts and why.
+//! The load table as status and metrics show it: every load with its source and age, and which one is used.
 
 use std::time::Duration;
 
@@ -6,55 +6,55 @@ use fairway_model::{ClusterName, Load, LoadSignal, LoadSource};
 use tokio::time::Instant;
 
 use super::{
-    board::{Board, Row},
     gateway::GatewayWarning,
+    table::{ClusterRow, LoadTable},
 };
 
-/// The load of one cluster, from all that speak of it; nothing if nobody does.
+/// The loads of one cluster from all its sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterLoad {
     /// The cluster.
     pub cluster: ClusterName,
-    /// What was said, the most trusted first.
+    /// The loads by precedence: a push, then the load source.
     pub sources: Vec<SourceLoad>,
-    /// What its gateways warn of, in order.
+    /// Warnings of its gateways, sorted.
     pub warnings: Vec<GatewayWarning>,
     /// True if all gateways that answered drain or are overloaded.
     pub is_exhausted: bool,
 }
 
-/// What one source says of a cluster.
+/// The load of a cluster from one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLoad {
-    /// The source's name; none for a push.
+    /// The name of the source; `None` for a push.
     pub source: Option<String>,
-    /// The load, and what it was read from; none if there was none yet.
+    /// The load and its signal; `None` if it was never read.
     pub load: Option<(Load, LoadSignal)>,
-    /// Since when that is known.
+    /// Age of the load.
     pub age: Option<Duration>,
-    /// How it counts.
+    /// Use of the load.
     pub status: LoadStatus,
-    /// Why it cannot be read now.
+    /// The reason why the last reading failed.
     pub failure: Option<String>,
-    /// Gateways that answered last, and all of them; none where gateways are not asked.
+    /// Number of gateways that answered the last reading, and of all; `None` for a source with a URL.
     pub gateways: Option<(usize, usize)>,
 }
 
-/// How one word on a load counts.
+/// The use of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadStatus {
-    /// A better one counts: a push that is valid.
+    /// A valid push takes precedence.
     Unused,
-    /// It counts.
+    /// It is used.
     Used,
-    /// It is older than three periods, or its time is over: it is unknown now.
+    /// It is older than three periods, or the push expired.
     Stale,
-    /// There was none yet.
+    /// It was never read.
     Unknown,
 }
 
 impl LoadStatus {
-    /// In one word.
+    /// Returns the name that API and metrics use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unused => "unused",
@@ -65,52 +65,51 @@ impl LoadStatus {
     }
 }
 
-impl Board {
-    /// What is known of every cluster that anybody speaks of, in order of name.
+impl LoadTable {
+    /// Returns the loads of all clusters that have a source, in order of name.
     pub(super) fn states(&self, now: Instant) -> Vec<ClusterLoad> {
         self.rows().map(|row| row.state(now)).filter(|state| !state.sources.is_empty()).collect()
     }
 }
 
-impl Row {
+impl ClusterRow {
     fn state(&self, now: Instant) -> ClusterLoad {
-        let words = self.pushed_word(now).into_iter().chain(self.read_word(now)).collect();
+        let sources = self.pushed_load(now).into_iter().chain(self.read_load(now)).collect();
         ClusterLoad {
-            cluster: self.feed.cluster.clone(),
-            sources: words,
+            cluster: self.settings.cluster.clone(),
+            sources,
             warnings: self.warnings.clone(),
             is_exhausted: self.is_exhausted(),
         }
     }
 
-    fn pushed_word(&self, now: Instant) -> Option<SourceLoad> {
-        let (kept, _) = self.pushed?;
+    fn pushed_load(&self, now: Instant) -> Option<SourceLoad> {
+        let (pushed, _) = self.pushed?;
         Some(SourceLoad {
             source: None,
-            load: Some((kept.load, kept.signal)),
-            age: Some(kept.age(now)),
+            load: Some((pushed.load, pushed.signal)),
+            age: Some(pushed.age(now)),
             status: if self.is_pushed(now) { LoadStatus::Used } else { LoadStatus::Stale },
             failure: None,
             gateways: None,
         })
     }
 
-    fn read_word(&self, now: Instant) -> Option<SourceLoad> {
-        let (name, source) = self.feed.source.as_ref()?;
-        let held = source.period * LoadSource::PERIODS_VALID;
-        let answering = self.gateways.iter().filter(|gateway| gateway.fault.is_none()).count();
+    fn read_load(&self, now: Instant) -> Option<SourceLoad> {
+        let (name, source) = self.settings.source.as_ref()?;
+        let validity = source.period * LoadSource::PERIODS_VALID;
         Some(SourceLoad {
             source: Some(name.to_string()),
-            load: self.read.map(|kept| (kept.load, kept.signal)),
-            age: self.read.map(|kept| kept.age(now)),
+            load: self.read.map(|read| (read.load, read.signal)),
+            age: self.read.map(|read| read.age(now)),
             status: match self.read {
                 None => LoadStatus::Unknown,
-                Some(kept) if kept.age(now) > held => LoadStatus::Stale,
+                Some(read) if read.age(now) > validity => LoadStatus::Stale,
                 Some(_) if self.is_pushed(now) => LoadStatus::Unused,
                 Some(_) => LoadStatus::Used,
             },
-            failure: self.failing.clone(),
-            gateways: source.is_per_gateway().then_some((answering, self.gateways.len())),
+            failure: self.failure.clone(),
+            gateways: source.is_per_gateway().then_some((self.answering(), self.gateways.len())),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What counts as the observer's own fault.
+//! Tests of the state of the probe host.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn millis(count: u64) -> Duration {
 }
 
 #[test]
-fn ticks_in_time_lose_nothing() {
+fn ticks_in_time_are_not_stalls() {
     let start = Instant::now();
     let mut meter = LagMeter::new(start);
     for tick in 1..100 {
@@ -18,7 +18,7 @@ fn ticks_in_time_lose_nothing() {
 }
 
 #[test]
-fn a_stall_counts_before_and_after_the_tick_that_finds_it() {
+fn stall_counts_before_and_after_its_tick() {
     let start = Instant::now();
     let mut meter = LagMeter::new(start);
     let back = start + millis(520);
@@ -29,7 +29,7 @@ fn a_stall_counts_before_and_after_the_tick_that_finds_it() {
 }
 
 #[test]
-fn many_small_stalls_add_up() {
+fn small_stalls_add_up() {
     let start = Instant::now();
     let mut meter = LagMeter::new(start);
     let mut now = start;
@@ -41,7 +41,7 @@ fn many_small_stalls_add_up() {
 }
 
 #[test]
-fn a_stop_of_an_hour_does_not_age_evidence() {
+fn stop_of_an_hour_does_not_age_evidence() {
     let start = Instant::now();
     let mut meter = LagMeter::new(start);
     let before = meter.awake(start + millis(20));
@@ -59,18 +59,18 @@ fn tolerance_follows_the_timeout_within_bounds() {
 }
 
 #[test]
-fn an_unreachable_network_needs_the_word_of_another_target() {
+fn unreachable_target_counts_only_if_another_was_reached() {
     let start = Instant::now();
-    let mut reach = Reach::new();
+    let mut reach = ReachedTargets::new();
     reach.note(Family::V4, 2, start);
     let first_failure = start + millis(1);
     assert!(!reach.other_since(Family::V4, 1, first_failure));
     reach.note(Family::V4, 1, start + millis(2));
-    assert!(!reach.other_since(Family::V4, 1, first_failure), "its own word does not count");
+    assert!(!reach.other_since(Family::V4, 1, first_failure), "the target itself is not evidence");
     reach.note(Family::V6, 2, start + millis(3));
-    assert!(!reach.other_since(Family::V4, 1, first_failure), "nor that of another family");
+    assert!(!reach.other_since(Family::V4, 1, first_failure), "a target of the other family is not evidence");
     reach.note(Family::V4, 2, start + millis(4));
     assert!(reach.other_since(Family::V4, 1, first_failure));
     reach.note(Family::V4, 1, start + millis(5));
-    assert!(reach.other_since(Family::V4, 1, first_failure), "a later word does not hide it");
+    assert!(reach.other_since(Family::V4, 1, first_failure), "a later response of the target itself does not hide it");
 }

@@ -1,16 +1,16 @@
-//! Classifies the errors of probes: whether target or probe host is at fault, with the cause in a few words.
+//! Classifies the errors of probes as failures of the target or of the probe host, with the cause in a few words.
 
 use std::{error::Error, io};
 
 use fairway_model::Cause;
 use rustls::{AlertDescription, CertificateError, InvalidMessage};
 
-/// Why a probe did not pass.
+/// The reason why a probe did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The probe host is at fault: no descriptor, port, memory or permission.
-    Observer(Cause),
-    /// The target answered, but not as the check requires.
+    /// The probe host failed: no file descriptor, port, memory or permission.
+    ProbeHost(Cause),
+    /// The target answered, but the check failed.
     Target(Cause),
     /// No answer.
     Silent(Cause),
@@ -49,13 +49,13 @@ impl Failure {
             innermost = error;
             next = error.source().or_else(|| inner(error));
         }
-        outermost.map_or_else(|| Self::Target(Cause(in_short(&innermost.to_string()))), Self::target)
+        outermost.map_or_else(|| Self::Target(Cause(shortened(&innermost.to_string()))), Self::target)
     }
 }
 
-/// The target sent more than is read; the limit in bytes.
+/// The target sent more than the limit, in bytes.
 #[derive(Debug, thiserror::Error)]
-#[error("answer over {} KiB", .0 / 1024)]
+#[error("response over {} KiB", .0 / 1024)]
 pub(super) struct ReadLimitExceeded(pub(super) usize);
 
 /// Returns the error inside an I/O error, which `source` skips.
@@ -67,19 +67,19 @@ fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
 /// Returns the failure of a socket error; `None` if it only wraps another error.
 fn of_io(error: &io::Error) -> Option<Failure> {
     if let Some(carried) = error.get_ref() {
-        // rustls and the bounded stream speak through here.
+        // rustls and the limited stream report their errors inside an I/O error.
         return match carried.downcast_ref::<rustls::Error>() {
             Some(tls) => Some(Failure::Target(of_tls(tls))),
             None if carried.is::<ReadLimitExceeded>() => Some(Failure::target(carried.to_string())),
             None if error.kind() == io::ErrorKind::UnexpectedEof => Some(closed()),
-            // rustls has no type for it.
+            // rustls has no type for this error.
             None if carried.to_string() == "message buffer full" => {
-                Some(Failure::target("TLS: more handshake messages than are read"))
+                Some(Failure::target("TLS: too many handshake messages"))
             }
             None => None,
         };
     }
-    let observer = |text: &str| Some(Failure::Observer(Cause::new(text)));
+    let observer = |text: &str| Some(Failure::ProbeHost(Cause::new(text)));
     match error.raw_os_error() {
         Some(libc::EMFILE) => return observer("no file descriptor left in this process"),
         Some(libc::ENFILE) => return observer("no file descriptor left on this machine"),
@@ -101,13 +101,13 @@ fn of_io(error: &io::Error) -> Option<Failure> {
         Kind::ConnectionRefused => Some(Failure::target("connection refused")),
         Kind::ConnectionReset | Kind::BrokenPipe | Kind::ConnectionAborted => Some(Failure::target("connection reset")),
         Kind::UnexpectedEof => Some(closed()),
-        _ => Some(Failure::Target(Cause(in_short(&error.to_string())))),
+        _ => Some(Failure::Target(Cause(shortened(&error.to_string())))),
     }
 }
 
 /// Returns the failure of a connection that the target closed too early.
 fn closed() -> Failure {
-    Failure::target("connection closed before the answer")
+    Failure::target("connection closed before the response")
 }
 
 /// Returns the cause of an HTTP error; `None` if the wrapped error is more specific.
@@ -116,9 +116,9 @@ fn of_http(error: &hyper::Error) -> Option<String> {
     let text = if error.is_parse() && error.to_string().contains("too large") {
         "response header over 16 KiB or 100 lines"
     } else if error.is_parse() {
-        "answer is not HTTP"
+        "response is not HTTP"
     } else if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
-        "connection closed before the answer"
+        "connection closed before the response"
     } else {
         return None;
     };
@@ -131,7 +131,7 @@ fn of_http2(error: &h2::Error) -> Option<String> {
     let what = match (error.is_remote(), error.is_go_away()) {
         (true, true) => "target closed the HTTP/2 connection",
         (true, false) => "target reset the HTTP/2 stream",
-        (false, _) => "answer breaks HTTP/2",
+        (false, _) => "response violates HTTP/2",
     };
     Some(format!("{what}: {reason:?}"))
 }
@@ -140,23 +140,23 @@ fn of_http2(error: &h2::Error) -> Option<String> {
 fn of_tls(error: &rustls::Error) -> Cause {
     use rustls::Error as Tls;
     match error {
-        Tls::InvalidCertificate(fault) => of_certificate(fault),
-        Tls::AlertReceived(AlertDescription::CertificateRequired) => Cause::new("target asks for a client certificate"),
+        Tls::InvalidCertificate(error) => of_certificate(error),
+        Tls::AlertReceived(AlertDescription::CertificateRequired) => Cause::new("target requires a client certificate"),
         Tls::AlertReceived(alert) => Cause(format!("TLS alert from the target: {alert:?}")),
         Tls::InvalidMessage(InvalidMessage::CertificatePayloadTooLarge | InvalidMessage::HandshakePayloadTooLarge) => {
-            Cause::new("TLS: handshake message over 64 KiB, such as a chain of certificates")
+            Cause::new("TLS: handshake message over 64 KiB, for example a certificate chain")
         }
-        Tls::InvalidMessage(_) => Cause::new("answer is not TLS"),
+        Tls::InvalidMessage(_) => Cause::new("response is not TLS"),
         Tls::NoApplicationProtocol => Cause::new("target offers no HTTP/2 over TLS"),
-        other => Cause(in_short(&format!("TLS: {other}"))),
+        other => Cause(shortened(&format!("TLS: {other}"))),
     }
 }
 
 /// Returns the cause of a rejected certificate.
-fn of_certificate(fault: &CertificateError) -> Cause {
-    match fault {
+fn of_certificate(error: &CertificateError) -> Cause {
+    match error {
         CertificateError::NotValidForNameContext { expected, .. } => {
-            Cause(in_short(&format!("certificate not valid for name {}", expected.to_str())))
+            Cause(shortened(&format!("certificate not valid for name {}", expected.to_str())))
         }
         CertificateError::NotValidForName => Cause::new("certificate not valid for the name"),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => Cause::new("certificate expired"),
@@ -165,12 +165,12 @@ fn of_certificate(fault: &CertificateError) -> Cause {
         }
         CertificateError::UnknownIssuer => Cause::new("certificate from an unknown authority"),
         CertificateError::Revoked => Cause::new("certificate revoked"),
-        other => Cause(in_short(&format!("certificate: {other}"))),
+        other => Cause(shortened(&format!("certificate: {other}"))),
     }
 }
 
 /// Returns the text as one line of at most 120 characters, because part of it may come from the target.
-pub(super) fn in_short(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     const LENGTH_MAX: usize = 120;
     let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LENGTH_MAX).collect();
     if text.chars().nth(LENGTH_MAX).is_some() {

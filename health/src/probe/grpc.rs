@@ -1,6 +1,6 @@
-//! The grpc.health.v1 request of a probe: `Check` must say SERVING.
+//! The grpc.health.v1 request of a probe: `Check` must return SERVING.
 //!
-//! HTTP/2 runs over the probe's own connection, and every task that it needs ends with the probe.
+//! HTTP/2 runs over the connection of the probe, and each of its tasks ends with the probe.
 
 use std::{
     future::Future,
@@ -19,27 +19,27 @@ use tonic::{Code, Status, body::Body};
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
 
 use super::{
-    Phase, Place,
-    failure::{Failure, in_short},
+    endpoint::{Phase, ProbeEndpoint},
+    failure::{Failure, shortened},
 };
 
-/// Longest header list and longest message read.
+/// Largest header list and largest message that are read, in bytes. A health response has a few bytes.
 const MESSAGE_MAX: usize = 16 * 1024;
 
-/// Everything of a gRPC check but its connection.
+/// The request of a gRPC check.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct GrpcProbe {
     /// `service` of the request.
     pub(super) service: String,
     /// `https` or `http`, for `:scheme`.
     pub(super) scheme: &'static str,
-    /// Name for `:authority`; default the address probed.
+    /// Name for `:authority`; default the probed address.
     pub(super) authority: Option<String>,
 }
 
-impl Plan {
-    /// Sends the request over `stream` and looks at the answer.
-    pub(super) async fn run<S>(&self, stream: S, place: Place<'_>, phase: &mut Phase) -> Result<(), Failure>
+impl GrpcProbe {
+    /// Sends the request over `stream` and checks the response.
+    pub(super) async fn run<S>(&self, stream: S, endpoint: ProbeEndpoint<'_>, phase: &mut Phase) -> Result<(), Failure>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -52,7 +52,7 @@ impl Plan {
             .await
             .map_err(|error| Failure::of(&error))?;
         hyper::rt::Executor::execute(&tasks.spawner(), connection);
-        let origin = self.origin(place)?;
+        let origin = self.origin(endpoint)?;
         let request = HealthCheckRequest { service: self.service.clone() };
         let answer = HealthClient::with_origin(Sender(sender), origin)
             .max_decoding_message_size(MESSAGE_MAX)
@@ -67,41 +67,41 @@ impl Plan {
         }
     }
 
-    fn origin(&self, place: Place<'_>) -> Result<Uri, Failure> {
-        let port = place.address.port();
-        // HTTP/2 leaves no default port out here, as gRPC clients do not.
-        let authority = self.authority.as_ref().map_or_else(|| place.authority(0), |name| format!("{name}:{port}"));
+    fn origin(&self, endpoint: ProbeEndpoint<'_>) -> Result<Uri, Failure> {
+        let port = endpoint.address.port();
+        // The default port is included, as gRPC clients do.
+        let authority = self.authority.as_ref().map_or_else(|| endpoint.authority(0), |name| format!("{name}:{port}"));
         Uri::builder()
             .scheme(self.scheme)
             .authority(authority)
             .path_and_query("/")
             .build()
-            .map_err(|error| Failure::target(in_short(&format!("address cannot be asked by gRPC: {error}"))))
+            .map_err(|error| Failure::target(shortened(&format!("address cannot be used for gRPC: {error}"))))
     }
 }
 
-/// Returns the failure that a gRPC status means: that of the connection beneath it, else its code.
+/// Returns the failure of a gRPC status: that of the connection if one caused it, else its code.
 fn of_status(status: &Status) -> Failure {
-    if let Some(beneath) = std::error::Error::source(status) {
-        return Failure::of(beneath);
+    if let Some(cause) = std::error::Error::source(status) {
+        return Failure::of(cause);
     }
     let code = match status.code() {
-        Code::NotFound => return Failure::target("gRPC health: service not known to the target"),
+        Code::NotFound => return Failure::target("gRPC health: service unknown to the target"),
         Code::Unimplemented => return Failure::target("gRPC health: not offered by the target"),
         code => code,
     };
     match status.message() {
         "" => Failure::target(format!("gRPC {code:?}")),
-        message => Failure::target(in_short(&format!("gRPC {code:?}: {message}"))),
+        message => Failure::target(shortened(&format!("gRPC {code:?}: {message}"))),
     }
 }
 
-/// Owner of the tasks of one HTTP/2 connection; dropped, it ends them, and with them the socket.
+/// Owns the tasks of one HTTP/2 connection. Dropping it ends them and closes the socket.
 #[derive(Default)]
 struct Tasks(Arc<Mutex<JoinSet<()>>>);
 
 impl Tasks {
-    /// What hyper spawns through. It does not own: a task that owned its own set would never end.
+    /// Returns the executor for hyper. It does not own the tasks: a task that owns its own set would never end.
     fn spawner(&self) -> Spawner {
         Spawner(Arc::downgrade(&self.0))
     }
@@ -124,7 +124,7 @@ where
     }
 }
 
-/// hyper's sender as the service that tonic calls.
+/// Adapts hyper's sender to the service that tonic calls.
 struct Sender(http2::SendRequest<Body>);
 
 impl tower::Service<Request<Body>> for Sender {

@@ -1,6 +1,6 @@
-//! The HTTP/1.1 request of a probe, and what its answer must show.
+//! The HTTP/1.1 request of a probe, and the check of its response.
 //!
-//! Redirects are answers like others; nothing is followed. The body is read only where a text in it is wanted.
+//! Redirects are not followed. The body is read only if the check requires a text in it.
 
 use std::pin::pin;
 
@@ -16,61 +16,61 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{
-    Phase, Place,
-    failure::{Failure, in_short},
+    endpoint::{Phase, ProbeEndpoint},
+    failure::{Failure, shortened},
 };
 
-/// Longest response header read.
+/// Largest response header that is read, in bytes: twice the 8 KiB that common servers send at most.
 const HEADER_MAX: usize = 16 * 1024;
-/// Most of a body looked at.
+/// Largest part of a body that is searched, in bytes.
 const BODY_MAX: usize = 64 * 1024;
 
-/// Everything of an HTTP check but its connection.
+/// The request of an HTTP check and the conditions on its response.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct HttpProbe {
     /// `GET` or `HEAD`.
     pub(super) method: Method,
     /// Request target in origin form.
     pub(super) target: Uri,
-    /// Headers sent; with `host` if the check has one.
+    /// Headers of the request, including Host if the check sets it.
     pub(super) headers: HeaderMap,
-    /// Port that an address in `host` leaves out.
+    /// Default port of the scheme, which Host omits.
     pub(super) default_port: u16,
     /// Statuses that pass.
     pub(super) status: StatusSet,
-    /// Text the body must contain.
+    /// Text that the body must contain.
     pub(super) body: Option<String>,
-    /// Header the answer must have, and text it must contain.
+    /// Header that the response must have, and text that it must contain.
     pub(super) response_header: Option<(HeaderName, Option<String>)>,
 }
 
-impl Plan {
-    /// Sends the request over `stream` and looks at the answer.
-    pub(super) async fn run<S>(&self, stream: S, place: Place<'_>, phase: &mut Phase) -> Result<(), Failure>
+impl HttpProbe {
+    /// Sends the request over `stream` and checks the response.
+    pub(super) async fn run<S>(&self, stream: S, endpoint: ProbeEndpoint<'_>, phase: &mut Phase) -> Result<(), Failure>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         *phase = Phase::Response;
-        let answered = async |response: Response<Incoming>| {
+        let handle = async |response: Response<Incoming>| {
             self.check_header(&response)?;
             *phase = Phase::Body;
             self.check_body(response.into_body()).await
         };
-        self.ask(stream, place, answered).await
+        self.send(stream, endpoint, handle).await
     }
 
-    /// Sends the request over `stream`, and lets `answered` have the answer.
-    pub(super) async fn ask<S, E>(
+    /// Sends the request over `stream` and passes the response to `handle`.
+    pub(super) async fn send<S, E>(
         &self,
         stream: S,
-        place: Place<'_>,
-        answered: impl AsyncFnOnce(Response<Incoming>) -> Result<(), E>,
+        endpoint: ProbeEndpoint<'_>,
+        handle: impl AsyncFnOnce(Response<Incoming>) -> Result<(), E>,
     ) -> Result<(), E>
     where
         S: AsyncRead + AsyncWrite + Unpin,
         E: From<Failure>,
     {
-        let request = self.request(place)?;
+        let request = self.request(endpoint)?;
         let (mut sender, connection) = http1::Builder::new()
             .max_buf_size(HEADER_MAX)
             .handshake::<_, Empty<Bytes>>(TokioIo::new(stream))
@@ -79,10 +79,10 @@ impl Plan {
         let mut connection = pin!(connection);
         let mut exchange = pin!(async {
             let response = sender.send_request(request).await.map_err(|error| Failure::of(&error))?;
-            answered(response).await
+            handle(response).await
         });
-        // Both in one task: the connection moves the bytes that the exchange waits for. It may end first, with its last
-        // bytes already handed over.
+        // Both run in one task: the connection transfers the bytes that the exchange waits for. It may end first, after it
+        // has delivered its last bytes.
         let mut open = true;
         loop {
             tokio::select! {
@@ -93,15 +93,15 @@ impl Plan {
         }
     }
 
-    fn request(&self, place: Place<'_>) -> Result<Request<Empty<Bytes>>, Failure> {
+    fn request(&self, endpoint: ProbeEndpoint<'_>) -> Result<Request<Empty<Bytes>>, Failure> {
         let mut request = Request::new(Empty::new());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.target.clone();
         *request.headers_mut() = self.headers.clone();
         if !self.headers.contains_key(HOST) {
-            let authority = place.authority(self.default_port);
+            let authority = endpoint.authority(self.default_port);
             let value = HeaderValue::try_from(authority)
-                .map_err(|_| Failure::Observer(Cause::new("address cannot be sent as Host header")))?;
+                .map_err(|_| Failure::ProbeHost(Cause::new("the address cannot be sent as Host header")))?;
             request.headers_mut().insert(HOST, value);
         }
         Ok(request)
@@ -119,7 +119,7 @@ impl Plan {
         }
         match text {
             Some(text) if !values.any(|value| contains(value.as_bytes(), text.as_bytes())) => {
-                Err(Failure::target(in_short(&format!("header {name} lacks {text:?}"))))
+                Err(Failure::target(shortened(&format!("header {name} lacks {text:?}"))))
             }
             _ => Ok(()),
         }
@@ -128,15 +128,15 @@ impl Plan {
     async fn check_body(&self, mut body: Incoming) -> Result<(), Failure> {
         let Some(text) = self.body.as_deref() else { return Ok(()) };
         let mut seen = Vec::new();
-        // Where the text may still begin: what was searched is not searched again, however small the pieces come.
+        // Index from which the text may still begin, so that small pieces do not cause repeated searches.
         let mut begin = 0;
         while !contains(&seen[begin..], text.as_bytes()) {
             begin = seen.len().saturating_sub(text.len());
             if seen.len() >= BODY_MAX {
-                return Err(Failure::target(in_short(&format!("first 64 KiB of the body lack {text:?}"))));
+                return Err(Failure::target(shortened(&format!("first 64 KiB of the body lack {text:?}"))));
             }
             let Some(frame) = body.frame().await else {
-                return Err(Failure::target(in_short(&format!("body lacks {text:?}"))));
+                return Err(Failure::target(shortened(&format!("body lacks {text:?}"))));
             };
             let frame = frame.map_err(|error| Failure::of(&error))?;
             if let Some(data) = frame.data_ref() {

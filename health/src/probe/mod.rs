@@ -1,165 +1,124 @@
-//! One probe: connect, ask, look at the answer, tell what it showed.
+//! One probe: connects, sends the request, checks the response and returns the result.
 //!
-//! The timeout covers everything, from the resolution of a name to the last byte looked at; each probe is one new TCP
-//! connection, closed by a reset so that neither side keeps it in TIME_WAIT. Whatever a target sends, a probe reads at
-//! most [`READ_MAX`] bytes of it. When probes run, and what follows from them, is not known here. `get` is the same way to a
-//! target for those who want its whole answer.
+//! The timeout covers everything from the resolution of a name to the last byte read. Each probe is one new TCP connection,
+//! closed by a reset so that neither side keeps it in TIME_WAIT. A probe reads at most [`READ_MAX`] bytes, whatever a target
+//! sends. Schedule and evaluation of probes are elsewhere. `get` reads a whole response, for the readers of load.
 
+mod endpoint;
 mod failure;
 pub(crate) mod get;
 mod grpc;
 mod http;
+mod monitor_error;
+mod monitors;
 mod prepare;
 mod resolve;
 mod stream;
 mod tls;
-mod workshop;
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use fairway_model::{Cause, ProbeAddress};
 use tokio::time::{Instant, timeout_at};
 
-use self::failure::Failure;
-pub use self::prepare::{MonitorError, check_monitor};
-pub(crate) use self::{prepare::Prepared, workshop::Workshop};
+#[cfg(test)]
+use self::endpoint::READ_MAX;
+use self::{
+    endpoint::{Phase, ProbeEndpoint},
+    failure::Failure,
+};
+pub use self::{monitor_error::MonitorError, prepare::check_monitor};
+pub(crate) use self::{monitors::PreparedMonitors, prepare::PreparedMonitor, tls::TlsConfigs};
 use crate::observer::Family;
 
-/// Most bytes read from one target in one probe, TLS included: 16 KiB of header, 64 KiB of body, a certificate chain,
-/// and room for framing.
-const READ_MAX: usize = 256 * 1024;
-
-/// What one probe showed, before the observer's own state is weighed in.
+/// The result of one probe, before the state of the probe host is taken into account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum ProbeResult {
     /// The check passed.
     Pass,
     /// The check failed.
     Fail {
-        /// Why.
+        /// The cause.
         cause: Cause,
-        /// True if the target was heard at all: a refusal or a status, not a silence.
+        /// True if the target answered in any way, with a refusal or a status for example.
         reached: bool,
     },
-    /// No route: the target's fault only if this machine reaches others.
+    /// No route. A failure of the target only if the probe host reaches others.
     Unreachable(Family, Cause),
-    /// The observer could not probe.
-    Unsure(Cause),
+    /// The probe host could not run the probe.
+    Inconclusive(Cause),
 }
 
-impl Finding {
-    /// Which of several findings on one target tells: an address that could not be probed might have passed, one
-    /// without a route may be of a family this machine does not have.
-    const fn doubt(&self) -> u8 {
+impl ProbeResult {
+    /// Returns the precedence among the results of several addresses of one target. An address that could not be probed
+    /// might have passed; one without a route may be of a family that the probe host does not have.
+    const fn precedence(&self) -> u8 {
         match self {
             Self::Pass | Self::Unreachable(..) => 0,
             Self::Fail { .. } => 1,
-            Self::Unsure(_) => 2,
+            Self::Inconclusive(_) => 2,
         }
     }
 }
 
-/// Runs one probe of `work` against `address`.
-pub(crate) async fn probe(work: Arc<Prepared>, address: ProbeAddress) -> Finding {
-    let timeout = work.timeout();
+/// Runs one probe against `address`.
+pub(crate) async fn probe(monitor: Arc<PreparedMonitor>, address: ProbeAddress) -> ProbeResult {
+    let timeout = monitor.timeout();
     let deadline = Instant::now() + timeout;
     match address {
-        ProbeAddress::Address(ip) => attempt(&work, SocketAddr::new(ip, work.port()), None, deadline, timeout).await,
-        ProbeAddress::Socket(socket) => attempt(&work, socket, None, deadline, timeout).await,
-        ProbeAddress::Host(host, port) => Box::pin(any_of(&work, &host, port, deadline)).await,
+        ProbeAddress::Address(ip) => {
+            probe_address(&monitor, SocketAddr::new(ip, monitor.port()), None, deadline, timeout).await
+        }
+        ProbeAddress::Socket(socket) => probe_address(&monitor, socket, None, deadline, timeout).await,
+        ProbeAddress::Host(host, port) => Box::pin(probe_host(&monitor, &host, port, deadline)).await,
     }
 }
 
-/// Tries the addresses of a host in order; each gets an even part of the time that is left. One pass is a pass.
-async fn any_of(work: &Prepared, host: &str, port: u16, deadline: Instant) -> Finding {
-    let timeout = work.timeout();
-    let addresses = match timeout_at(deadline, resolve::addresses(work.lookups(), host, port)).await {
+/// Probes the addresses of a host in order until one passes; each gets an equal part of the remaining time.
+async fn probe_host(monitor: &PreparedMonitor, host: &str, port: u16, deadline: Instant) -> ProbeResult {
+    let timeout = monitor.timeout();
+    let addresses = match timeout_at(deadline, resolve::addresses(monitor.lookups(), host, port)).await {
         Ok(Ok(addresses)) => addresses,
-        // A resolver that fails says nothing of the target, and fails for all of them at once.
-        Ok(Err(cause)) => return Finding::Unsure(cause),
-        Err(_) => return Finding::Unsure(Cause(format!("timeout after {timeout:?} resolving {host}"))),
+        // A resolver that fails is not evidence about a target: it fails for all of them.
+        Ok(Err(cause)) => return ProbeResult::Inconclusive(cause),
+        Err(_) => return ProbeResult::Inconclusive(Cause(format!("timeout after {timeout:?} resolving {host}"))),
     };
-    let mut worst: Option<Finding> = None;
+    let mut worst: Option<ProbeResult> = None;
     for (tried, address) in addresses.iter().enumerate() {
         let left = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
         let now = Instant::now();
         let share = deadline.saturating_duration_since(now) / left;
-        let finding = attempt(work, *address, Some(host), now + share, share).await;
-        if finding == Finding::Pass {
-            return finding;
+        let result = probe_address(monitor, *address, Some(host), now + share, share).await;
+        if result == ProbeResult::Pass {
+            return result;
         }
-        if worst.as_ref().is_none_or(|worst| finding.doubt() > worst.doubt()) {
-            worst = Some(finding);
+        if worst.as_ref().is_none_or(|worst| result.precedence() > worst.precedence()) {
+            worst = Some(result);
         }
     }
-    worst.unwrap_or_else(|| Finding::Unsure(Cause(format!("{host} has no address"))))
+    worst.unwrap_or_else(|| ProbeResult::Inconclusive(Cause(format!("{host} has no address"))))
 }
 
-/// Probes one address until `deadline`; `timeout` is what a cause says of it.
-async fn attempt(
-    work: &Prepared,
+/// Probes one address until `deadline`. A timeout is reported as `timeout`.
+async fn probe_address(
+    monitor: &PreparedMonitor,
     address: SocketAddr,
     host: Option<&str>,
     deadline: Instant,
     timeout: Duration,
-) -> Finding {
+) -> ProbeResult {
     let mut phase = Phase::Connect;
-    let place = Place { address, host };
-    match timeout_at(deadline, prepare::run(work, place, &mut phase)).await {
-        Ok(Ok(())) => Finding::Pass,
-        Ok(Err(Failure::Observer(cause))) => Finding::Unsure(cause),
-        Ok(Err(Failure::Target(cause))) => Finding::Fail { cause, reached: true },
-        Ok(Err(Failure::Silent(cause))) => Finding::Fail { cause, reached: false },
-        Ok(Err(Failure::Unreachable(cause))) => Finding::Unreachable(Family::of(address.ip()), cause),
-        Err(_) => Finding::Fail {
+    let endpoint = ProbeEndpoint { address, host };
+    match timeout_at(deadline, prepare::run(monitor, endpoint, &mut phase)).await {
+        Ok(Ok(())) => ProbeResult::Pass,
+        Ok(Err(Failure::ProbeHost(cause))) => ProbeResult::Inconclusive(cause),
+        Ok(Err(Failure::Target(cause))) => ProbeResult::Fail { cause, reached: true },
+        Ok(Err(Failure::Silent(cause))) => ProbeResult::Fail { cause, reached: false },
+        Ok(Err(Failure::Unreachable(cause))) => ProbeResult::Unreachable(Family::of(address.ip()), cause),
+        Err(_) => ProbeResult::Fail {
             cause: Cause(format!("timeout after {timeout:?} {phase}")),
             reached: phase > Phase::Connect,
         },
-    }
-}
-
-/// Where a probe goes: an address, and the name it was found by.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
-    address: SocketAddr,
-    host: Option<&'a str>,
-}
-
-impl Place<'_> {
-    /// What a request says of it: host and port, the port left out where it is the scheme's own (RFC 9110, 4.2.3).
-    fn authority(&self, default_port: u16) -> String {
-        let port = self.address.port();
-        match (self.host, port == default_port) {
-            (Some(host), true) => host.to_owned(),
-            (Some(host), false) => format!("{host}:{port}"),
-            (None, true) if self.address.is_ipv6() => format!("[{}]", self.address.ip()),
-            (None, true) => self.address.ip().to_string(),
-            (None, false) => self.address.to_string(),
-        }
-    }
-}
-
-/// How far a probe came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-enum Phase {
-    /// The TCP handshake.
-    Connect,
-    /// The TLS handshake.
-    Tls,
-    /// The request is out, or on its way.
-    Response,
-    /// The header was fine, the body is looked at.
-    Body,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Connect => "connecting",
-            Self::Tls => "in TLS handshake",
-            Self::Response => "waiting for the response",
-            Self::Body => "reading the body",
-        })
     }
 }
 

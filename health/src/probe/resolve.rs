@@ -1,7 +1,7 @@
-//! Addresses of a probe's host name, by the system's resolver.
+//! Resolves the host name of a probe with the system's resolver.
 //!
-//! The resolver blocks a thread for each lookup, and goes on after a probe has given up on it: a bound keeps a dead
-//! resolver from filling the process with such threads.
+//! The resolver blocks a thread for each look-up and continues after the probe has timed out. The limit keeps a failed
+//! resolver from using all threads of the process.
 
 use std::{
     io,
@@ -12,16 +12,16 @@ use std::{
 use fairway_model::Cause;
 use tokio::sync::Semaphore;
 
-use super::failure::in_short;
+use super::failure::shortened;
 
-/// Most lookups at once.
+/// Largest number of concurrent look-ups: an eighth of the 512 threads that tokio has for blocking calls.
 pub(super) const LOOKUPS_MAX: usize = 64;
-/// Most addresses tried in one probe.
+/// Largest number of addresses that are tried in one probe: the largest number that a cluster has per family.
 const ADDRESSES_MAX: usize = 8;
 
-/// Returns the first addresses of `host`, in the resolver's order.
+/// Returns the first addresses of `host`, in the order of the resolver.
 pub(super) async fn addresses(lookups: &Arc<Semaphore>, host: &str, port: u16) -> Result<Vec<SocketAddr>, Cause> {
-    let failed = |error: &dyn std::fmt::Display| Cause(in_short(&format!("cannot resolve {host}: {error}")));
+    let failed = |error: &dyn std::fmt::Display| Cause(shortened(&format!("cannot resolve {host}: {error}")));
     let permit = Arc::clone(lookups).acquire_owned().await.map_err(|error| failed(&error))?;
     let name = host.to_owned();
     let lookup = tokio::task::spawn_blocking(move || {

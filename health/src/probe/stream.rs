@@ -1,4 +1,4 @@
-//! The TCP connection of a probe: closed by a reset, with a limit of what is read.
+//! The TCP connection of a probe, with a limit of bytes read, closed by a reset.
 
 use std::{
     io,
@@ -14,37 +14,37 @@ use tokio::{
 
 use super::failure::{Failure, ReadLimitExceeded};
 
-/// Opens a connection of which at most `read_max` bytes are read.
+/// Opens a connection from which at most `read_max` bytes are read.
 ///
-/// Closing it resets it: at 1,000 probes a second, connections left to TIME_WAIT would be 60,000 at any time, here or
-/// at the targets.
-pub(super) async fn connect(address: SocketAddr, read_max: usize) -> Result<Bounded, Failure> {
+/// Closing it sends a reset. At 1,000 probes per second, 60 s of TIME_WAIT would keep 60,000 connections, here or at the
+/// targets.
+pub(super) async fn connect(address: SocketAddr, read_max: usize) -> Result<LimitedStream, Failure> {
     let open = async {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_zero_linger()?;
         socket.set_nodelay(true)?;
         let stream = socket.connect(address).await?;
-        // A closed port of this machine may be the very port the kernel picked for the probe: TCP then connects the
-        // socket to itself (RFC 9293, 3.5, simultaneous open).
+        // If the kernel picks the probed port of this machine as the local port, TCP connects the socket to itself
+        // (RFC 9293 section 3.5, simultaneous open).
         if stream.local_addr()? == address {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         Ok(stream)
     };
     let stream = open.await.map_err(|error: io::Error| Failure::of(&error))?;
-    Ok(Bounded { stream, left: read_max, read_max })
+    Ok(LimitedStream { stream, left: read_max, read_max })
 }
 
-/// A connection that fails with [`ReadLimitExceeded`] once its limit of bytes was read.
+/// A connection whose reads fail with [`ReadLimitExceeded`] after a number of bytes.
 #[derive(Debug)]
-pub(super) struct Bounded {
+pub(super) struct LimitedStream {
     stream: TcpStream,
-    /// Bytes that may still be read.
+    /// Number of bytes that may still be read.
     left: usize,
     read_max: usize,
 }
 
-impl AsyncRead for Bounded {
+impl AsyncRead for LimitedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.left == 0 {
             return Poll::Ready(Err(io::Error::other(ReadLimitExceeded(self.read_max))));
@@ -56,7 +56,7 @@ impl AsyncRead for Bounded {
     }
 }
 
-impl AsyncWrite for Bounded {
+impl AsyncWrite for LimitedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }

@@ -1,4 +1,4 @@
-//! Probes against small servers that behave and misbehave, and monitors that cannot be run.
+//! Tests of probes with servers on loopback, and of invalid monitors.
 
 mod authority;
 mod grpc;

@@ -1,4 +1,4 @@
-//! Laws of the schedule.
+//! Tests of the schedule.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 #[test]
 fn intervals_stay_within_ten_percent_and_fill_that_range() {
     let start = Instant::now();
-    let mut schedule = Schedule::new(1);
+    let mut schedule = ProbeSchedule::new(1);
     let mut histogram = [0_u32; 20];
     let mut last = start;
     for _ in 0..20_000 {
@@ -27,10 +27,10 @@ fn intervals_stay_within_ten_percent_and_fill_that_range() {
 }
 
 #[test]
-fn the_seed_decides_the_jitter() {
+fn equal_seeds_give_equal_jitter() {
     let now = Instant::now();
     let first = |seed| {
-        let mut schedule = Schedule::new(seed);
+        let mut schedule = ProbeSchedule::new(seed);
         schedule.spread((), now, PERIOD);
         schedule.next().unwrap()
     };
@@ -39,16 +39,16 @@ fn the_seed_decides_the_jitter() {
 }
 
 #[test]
-fn ten_thousand_first_probes_take_two_seconds_and_few_start_at_once() {
+fn first_probes_are_spread_at_5000_per_second() {
     assert_eq!(first_spread(10_000, PERIOD), Duration::from_secs(2));
     assert_eq!(first_spread(3, PERIOD), Duration::from_micros(600));
     assert_eq!(first_spread(1_000_000, PERIOD), PERIOD);
 }
 
 #[test]
-fn the_earliest_comes_first_and_nothing_before_its_time() {
+fn earliest_key_is_returned_first_and_not_early() {
     let now = Instant::now();
-    let mut schedule = Schedule::new(1);
+    let mut schedule = ProbeSchedule::new(1);
     for key in [30_u64, 10, 20] {
         schedule.at(key, now + Duration::from_secs(key));
     }
@@ -59,25 +59,25 @@ fn the_earliest_comes_first_and_nothing_before_its_time() {
 }
 
 #[test]
-fn a_failure_is_confirmed_at_once_but_not_within_the_same_blip() {
+fn confirmation_follows_a_tenth_of_the_period_later() {
     let start = Instant::now();
     let after = |millis| start + Duration::from_millis(millis);
-    // Refused after 1 ms at a period of 200 ms: a tenth of the period later.
+    // A refusal after 1 ms at a period of 200 ms is confirmed a tenth of the period later.
     assert_eq!(confirmation(start, after(1), Duration::from_millis(200)), after(20));
-    // At 10 s the pause is 200 ms, and after a timeout there is none.
+    // At 10 s the pause is 200 ms; after a timeout there is none.
     assert_eq!(confirmation(start, after(1), PERIOD), after(200));
     assert_eq!(confirmation(start, after(4_000), PERIOD), after(4_000));
 }
 
 #[test]
-fn retries_after_doubt_slow_down_to_the_period() {
+fn retry_pause_doubles_up_to_the_period() {
     let start = Instant::now();
-    let pauses: Vec<_> = [1, 2, 3, 6, 7, 255].map(|doubts| retry(start, start, PERIOD, doubts) - start).into();
+    let pauses: Vec<_> = [1, 2, 3, 6, 7, 255].map(|count| retry(start, start, PERIOD, count) - start).into();
     assert_eq!(pauses, [200, 400, 800, 6_400, 10_000, 10_000].map(Duration::from_millis));
 }
 
 #[test]
-fn after_a_long_absence_targets_keep_their_phase() {
+fn targets_keep_their_phase_after_a_long_stall() {
     let start = Instant::now();
     let now = start + Duration::from_secs(3_600);
     for second in 0..10 {
@@ -91,13 +91,13 @@ fn after_a_long_absence_targets_keep_their_phase() {
 
 proptest! {
     #[test]
-    fn a_next_due_time_is_never_past_and_never_more_than_a_period_and_a_tenth_away(
+    fn next_due_time_is_within_a_period_and_a_tenth(
         seed: u64, period in 50_u64..100_000, late in 0_u64..1_000_000,
     ) {
         let period = Duration::from_millis(period);
         let last = Instant::now();
         let now = last + Duration::from_millis(late);
-        let mut schedule = Schedule::new(seed);
+        let mut schedule = ProbeSchedule::new(seed);
         schedule.regular((), last, now, period);
         let next = schedule.next().unwrap();
         prop_assert!(next >= now);
@@ -105,9 +105,9 @@ proptest! {
     }
 
     #[test]
-    fn every_key_comes_out_once(dues in proptest::collection::vec(0_u64..1_000, 0..50)) {
+    fn every_key_is_returned_once(dues in proptest::collection::vec(0_u64..1_000, 0..50)) {
         let now = Instant::now();
-        let mut schedule = Schedule::new(0);
+        let mut schedule = ProbeSchedule::new(0);
         for (key, due) in dues.iter().enumerate() {
             schedule.at(key, now + Duration::from_millis(*due));
         }

@@ -60,7 +60,7 @@ async fn load_is_in_state_and_metrics_until_its_source_is_removed() {
     let eu1 = cluster(&client, "eu1").await;
     let load = &eu1.load[0];
     assert_eq!((load.source.as_deref(), load.signal.as_deref()), (Some("gw"), Some("inFlight")));
-    assert_eq!((eu1.capacity, eu1.exhausted, eu1.warnings), (Some(100), true, vec!["it drains".to_owned()]));
+    assert_eq!((eu1.capacity, eu1.exhausted, eu1.warnings), (Some(100), true, vec!["draining".to_owned()]));
     assert_eq!(cluster(&client, "us1").await.load, []);
     let metrics = client.metrics().await.unwrap();
     for line in [

@@ -188,7 +188,7 @@ fn exclusive_keys_are_rejected_with_hint() {
             "zones: [{name: a.example, file: a.zone, ns: [b]}, {name: b.example, ns: [x.c], contact: x@y..z}]",
             &[
                 "f.yaml:2:9: zones[0]: file and ns exclude each other; keep file, or ns and contact",
-                "f.yaml:2:89: zones[1].contact: the contact is not a mail address or name: a label is empty; only the root, '.', has none; write it like hostmaster@example.com",
+                "f.yaml:2:89: zones[1].contact: the contact is not a mail address or name: a label is empty; only the root, '.', has no label; write it like hostmaster@example.com",
             ],
         ),
         (

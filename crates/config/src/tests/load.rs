@@ -96,7 +96,7 @@ clusters:
     for part in [
         "load[0].query: query is not valid for type prometheus; remove it; it belongs to type promql",
         "load[0].unit: the signals of a gateway are not in permille",
-        "load[1].path: path \"nowhere\" is no request target",
+        "load[1].path: path \"nowhere\" is not a request target",
         "load[1].pointer: \"load\" is not a JSON pointer; write it like /load",
         "load[2]: key query is missing; add query",
         "load[2]: key url is missing; add url",

@@ -128,11 +128,11 @@ monitors:
 ";
     let expected = [
         "f.yaml:3:36: monitors[0].tls.ca: ca: there is no certificate in it; give at least one certificate in PEM",
-        "f.yaml:4:44: monitors[1].tls.serverName: server name \"a b\" is no DNS name or address; write it like gateway.example",
-        "f.yaml:5:31: monitors[2].path: path \"healthz\" is no request target; write it like /healthz/ready",
-        "f.yaml:6:34: monitors[3].headers: header \"a b\" cannot be sent: a name is letters, digits and hyphens, a value is visible text",
-        "f.yaml:7:45: monitors[4].body: body: an answer to HEAD has none; write method GET, or leave body out",
-        "f.yaml:8:31: monitors[5].host: host \"a@b\" is no host name; write it like shop.example or shop.example:8443",
+        "f.yaml:4:44: monitors[1].tls.serverName: server name \"a b\" is not a DNS name or address; write it like gateway.example",
+        "f.yaml:5:31: monitors[2].path: path \"healthz\" is not a request target; write it like /healthz/ready",
+        "f.yaml:6:34: monitors[3].headers: header \"a b\" cannot be sent; a name has letters, digits and hyphens, a value visible characters",
+        "f.yaml:7:45: monitors[4].body: body: a response to HEAD has no body; write method GET, or remove body",
+        "f.yaml:8:31: monitors[5].host: host \"a@b\" is not a host name; write it like shop.example or shop.example:8443",
     ];
     assert_eq!(errors_of(text), expected);
 }

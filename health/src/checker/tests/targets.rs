@@ -1,17 +1,17 @@
-//! Which targets are checked, what is kept of them, and who is told.
+//! Changes of targets, restored state, and transitions.
 
 use std::time::SystemTime;
 
 use fairway_model::{Cause, Check, HealthStatus, Monitor};
 use tokio::{sync::mpsc, time::sleep};
 
-use super::world::*;
+use super::network::*;
 use crate::{HistoryEntry, RestoredState};
 
 #[tokio::test(start_paused = true)]
-async fn equal_targets_run_once_whatever_their_monitor_is_called() {
-    let world = World::default();
-    let (checker, _flips) = world.open();
+async fn equal_targets_are_probed_once() {
+    let network = Network::default();
+    let (checker, _transitions) = network.open();
     let mut twice = targets(1, &monitor());
     twice.push(fairway_model::Target {
         label: fairway_model::MonitorName::new("other").unwrap(),
@@ -20,25 +20,25 @@ async fn equal_targets_run_once_whatever_their_monitor_is_called() {
     checker.set_targets(twice, vec![]).await;
     sleep(seconds(100)).await;
     assert_eq!(checker.states().await.len(), 1);
-    assert!((10..=12).contains(&world.probes(0)), "{} probes", world.probes(0));
+    assert!((10..=12).contains(&network.probes(0)), "{} probes", network.probes(0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_address_under_two_monitors_is_two_targets() {
-    let (checker, _flips) = World::default().open();
+async fn address_with_two_monitors_is_two_targets() {
+    let (checker, _transitions) = Network::default().open();
     checker.set_targets(vec![target(0, &monitor()), target(0, &fast())], vec![]).await;
     assert_eq!(checker.states().await.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_keeps_the_state_of_those_that_stay_and_ends_the_others() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
-    world.answer(1, Answer::Stuck);
+async fn change_keeps_known_targets_and_ends_removed_ones() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
+    network.answer(1, Behaviour::Stuck);
     checker.set_targets(targets(3, &monitor()), vec![]).await;
     sleep(seconds(35)).await;
     let before = checker.states().await;
-    assert_eq!((before[2].passes >= 4, world.seen().running), (true, 1));
+    assert_eq!((before[2].passes >= 4, network.seen().running), (true, 1));
     drain(&mut transitions);
     checker.set_targets(vec![target(2, &monitor()), target(0, &monitor()), target(7, &monitor())], vec![]).await;
     let after = checker.states().await;
@@ -46,37 +46,37 @@ async fn a_change_keeps_the_state_of_those_that_stay_and_ends_the_others() {
     assert_eq!(after[2].status, HealthStatus::Pending);
     sleep(seconds(1)).await;
     assert_eq!(drain(&mut transitions), [(HealthStatus::Pending, HealthStatus::Up)]);
-    assert_eq!(world.seen().running, 0, "the probe of the target that is gone was ended");
+    assert_eq!(network.seen().running, 0, "the probe of the removed target is ended");
     checker.set_targets(vec![], vec![]).await;
-    let probes = world.seen().probes.len();
+    let probes = network.seen().probes.len();
     sleep(seconds(100)).await;
-    assert_eq!(world.seen().probes.len(), probes);
+    assert_eq!(network.seen().probes.len(), probes);
     assert_eq!(checker.first_round(seconds(1)).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn always_is_up_without_a_probe() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(vec![target(0, &Monitor::new(Check::Always))], vec![]).await;
     assert_eq!(checker.first_round(seconds(1)).await, 0);
     sleep(seconds(600)).await;
     assert_eq!(drain(&mut transitions), [(HealthStatus::Pending, HealthStatus::Up)]);
-    assert_eq!(world.seen().probes.len(), 0);
+    assert_eq!(network.seen().probes.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_checker_ends_its_probes() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
-    world.answer(0, Answer::Stuck);
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
+    network.answer(0, Behaviour::Stuck);
     checker.set_targets(targets(1, &monitor()), vec![]).await;
     sleep(seconds(1)).await;
-    assert_eq!(world.seen().running, 1);
+    assert_eq!(network.seen().running, 1);
     drop(checker);
-    assert!(transitions.recv().await.is_none(), "the task let go of the channel");
+    assert!(transitions.recv().await.is_none(), "the task has closed the channel");
     sleep(seconds(1)).await;
-    assert_eq!(world.seen().running, 0);
+    assert_eq!(network.seen().running, 0);
 }
 
 fn restored(status: HealthStatus, age: u64) -> RestoredState {
@@ -87,9 +87,9 @@ fn restored(status: HealthStatus, age: u64) -> RestoredState {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fresh_record_restores_the_verdict_without_a_flip() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn recent_record_restores_the_status_without_a_transition() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     let record = restored(HealthStatus::Down, 30);
     checker.set_targets(targets(1, &monitor()), vec![(target(0, &monitor()), record.clone())]).await;
     assert_eq!(checker.first_round(seconds(1)).await, 0);
@@ -101,10 +101,10 @@ async fn a_fresh_record_restores_the_verdict_without_a_flip() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_record_restores_its_history_and_unknown() {
-    let (checker, mut transitions) = World::default().open();
+async fn old_record_restores_history_and_unknown() {
+    let (checker, mut transitions) = Network::default().open();
     let long = Monitor { period: seconds(60), ..monitor() };
-    let wished = vec![target(0, &monitor()), target(1, &long), target(2, &monitor())];
+    let all = vec![target(0, &monitor()), target(1, &long), target(2, &monitor())];
     let mut future = restored(HealthStatus::Up, 0);
     future.written += seconds(3_600);
     let known = vec![
@@ -113,26 +113,26 @@ async fn an_old_record_restores_its_history_and_unknown() {
         (target(2, &monitor()), future),
         (target(9, &monitor()), restored(HealthStatus::Up, 1)),
     ];
-    checker.set_targets(wished, known).await;
+    checker.set_targets(all, known).await;
     let states = checker.states().await;
     let statuses: Vec<_> = states.iter().map(|state| state.status).collect();
     assert_eq!(statuses, [HealthStatus::Unknown, HealthStatus::Up, HealthStatus::Unknown]);
     let last = states[0].history.last().unwrap();
     assert_eq!((states[0].history.len(), last.to), (16, HealthStatus::Unknown));
-    // What is unknown is looked at first, and comes back within its rise count, at once.
+    // Unknown targets are probed at once and change to up after the rise count.
     assert_eq!(checker.first_round(seconds(2)).await, 0);
     assert_eq!(drain(&mut transitions), vec![(HealthStatus::Unknown, HealthStatus::Up); 2]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_sleeps_gets_the_latest_of_everyone_and_holds_nothing_up() {
-    let world = World::default();
+async fn slow_reader_gets_the_latest_statuses_and_delays_no_probe() {
+    let network = Network::default();
     let (sender, mut transitions) = mpsc::channel(1);
-    let checker = world.checker(1_024, sender);
+    let checker = network.checker(1_024, sender);
     checker.set_targets(targets(100, &fast()), vec![]).await;
     sleep(seconds(5)).await;
     for number in 0..100 {
-        world.answer(number, Answer::Refuse);
+        network.answer(number, Behaviour::Refuse);
     }
     sleep(seconds(5)).await;
     assert!(checker.states().await.iter().all(|state| state.status == HealthStatus::Down));
@@ -146,27 +146,27 @@ async fn a_reader_that_sleeps_gets_the_latest_of_everyone_and_holds_nothing_up()
 }
 
 #[tokio::test(start_paused = true)]
-async fn states_of_ten_thousand_targets_come_whole_and_in_order() {
-    let (checker, _flips) = World::default().open();
-    let wished = targets(10_000, &monitor());
-    checker.set_targets(wished.clone(), vec![]).await;
+async fn states_of_10000_targets_are_complete_and_in_order() {
+    let (checker, _transitions) = Network::default().open();
+    let all = targets(10_000, &monitor());
+    checker.set_targets(all.clone(), vec![]).await;
     assert_eq!(checker.first_round(seconds(10)).await, 0);
     let states = checker.states().await;
-    assert!(states.iter().map(|state| &state.target).eq(&wished));
+    assert!(states.iter().map(|state| &state.target).eq(&all));
     assert!(states.iter().all(|state| state.status == HealthStatus::Up && state.streak >= 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn states_survive_a_change_of_targets_in_their_middle() {
-    let (checker, _flips) = World::default().open();
+async fn states_are_consistent_during_a_change_of_targets() {
+    let (checker, _transitions) = Network::default().open();
     checker.set_targets(targets(1_000, &monitor()), vec![]).await;
     let (states, ()) = tokio::join!(checker.states(), checker.set_targets(targets(600, &monitor()), vec![]));
     assert!([600, 1_000].contains(&states.len()), "{} states", states.len());
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_handle_can_be_driven_from_another_task() {
-    let (checker, _flips) = World::default().open();
+async fn handle_works_from_another_task() {
+    let (checker, _transitions) = Network::default().open();
     let left = tokio::spawn(async move {
         checker.set_targets(targets(3, &monitor()), vec![]).await;
         checker.first_round(seconds(10)).await + checker.states().await.len()

@@ -1,4 +1,6 @@
-//! What is read out of the metrics of one gateway.
+//! Tests of collecting the metrics of one gateway.
+
+use std::time::Duration;
 
 use fairway_model::LoadMetric;
 
@@ -7,20 +9,20 @@ use crate::load::{
     gateway::{GatewayCollector, GatewayError, GatewayMetrics, GatewayWarning, SERIES_MAX},
 };
 
-/// What a text shows.
-pub(super) fn shown(text: &str) -> Result<GatewayMetrics, GatewayError> {
-    look(text, None)
+/// Returns the metrics of a text.
+fn metrics(text: &str) -> Result<GatewayMetrics, GatewayError> {
+    collect(text, None)
 }
 
-fn look(text: &str, metric: Option<&LoadMetric>) -> Result<GatewayMetrics, GatewayError> {
-    let (mut exposition, mut look) = (Exposition::new(TEXT_MAX), GatewayCollector::new(metric, 95));
-    exposition.feed(text.as_bytes(), &mut |sample| look.take(sample)).expect("the text is sound");
-    exposition.finish().expect("the text is whole");
-    look.end()
+fn collect(text: &str, metric: Option<&LoadMetric>) -> Result<GatewayMetrics, GatewayError> {
+    let (mut exposition, mut collector) = (Exposition::new(TEXT_MAX), GatewayCollector::new(metric, 95));
+    exposition.feed(text.as_bytes(), &mut |sample| collector.add_sample(sample)).expect("the text is valid");
+    exposition.finish().expect("the text is complete");
+    collector.finish()
 }
 
 fn in_flight(text: &str) -> Option<f64> {
-    shown(&format!("envoy_server_total_connections{{}} 1\n{text}\n")).unwrap().in_flight
+    metrics(&format!("envoy_server_total_connections{{}} 1\n{text}\n")).unwrap().in_flight
 }
 
 #[test]
@@ -63,8 +65,11 @@ istio_requests_total{reporter=\"destination\",response_code=\"200\"} 1000
 istio_request_duration_milliseconds_bucket{reporter=\"source\",le=\"+Inf\"} 40
 istio_request_duration_milliseconds_sum{reporter=\"source\"} NaN
 ";
-    let found = shown(text).unwrap();
-    assert_eq!((found.connections, found.requests, found.uptime), (Some(7.0), Some(42.0), Some(12.0)));
+    let found = metrics(text).unwrap();
+    assert_eq!(
+        (found.connections, found.requests, found.uptime),
+        (Some(7.0), Some(42.0), Some(Duration::from_secs(12)))
+    );
     assert_eq!((found.in_flight, found.warnings), (None, vec![]));
 }
 
@@ -73,31 +78,31 @@ fn a_declared_metric_takes_the_place_of_those_that_are_known() {
     let labels = vec![("zone".to_owned(), "a".to_owned())];
     let metric = LoadMetric { name: "work".to_owned(), labels, is_rate: false };
     let text = "envoy_server_total_connections 7\nwork{zone=\"a\",cpu=\"0\"} 2\nwork{zone=\"a\",cpu=\"1\"} 3\nwork{zone=\"b\"} 90\n";
-    let found = look(text, Some(&metric)).unwrap();
+    let found = collect(text, Some(&metric)).unwrap();
     assert_eq!((found.declared, found.connections), (Some(5.0), None));
-    assert_eq!(look("work{zone=\"b\"} 1\n", Some(&metric)), Err(GatewayError::NoSignal));
+    assert_eq!(collect("work{zone=\"b\"} 1\n", Some(&metric)), Err(GatewayError::NoSignal));
 }
 
 #[test]
 fn what_is_no_amount_or_stands_twice_leaves_nothing_of_the_reading() {
     for value in ["NaN", "-1", "1e16", "+Inf", "-Inf"] {
         let text = format!("envoy_http_a_downstream_rq_active 1\nenvoy_server_total_connections {value}\n");
-        let refused = shown(&text).unwrap_err();
+        let refused = metrics(&text).unwrap_err();
         assert!(matches!(&refused, GatewayError::Amount { metric, .. } if metric == "envoy_server_total_connections"));
     }
     let twice =
         "istio_requests_total{reporter=\"source\",a=\"1\"} 1\nistio_requests_total{a=\"1\",reporter=\"source\"} 2\n";
-    assert_eq!(shown(twice), Err(GatewayError::Twice("istio_requests_total".to_owned())));
-    assert_eq!(shown("up 1\n"), Err(GatewayError::NoSignal));
-    assert_eq!(shown(""), Err(GatewayError::NoSignal));
+    assert_eq!(metrics(twice), Err(GatewayError::Twice("istio_requests_total".to_owned())));
+    assert_eq!(metrics("up 1\n"), Err(GatewayError::NoSignal));
+    assert_eq!(metrics(""), Err(GatewayError::NoSignal));
 }
 
 #[test]
 fn more_series_than_are_added_up_are_refused() {
     let row = |n: usize| format!("envoy_http_{n}_downstream_rq_active 1\n");
     let most: String = (0..SERIES_MAX).map(row).collect();
-    assert_eq!(shown(&most).unwrap().in_flight, Some(SERIES_MAX as f64));
-    assert_eq!(shown(&(most + &row(SERIES_MAX))), Err(GatewayError::TooMany));
+    assert_eq!(metrics(&most).unwrap().in_flight, Some(SERIES_MAX as f64));
+    assert_eq!(metrics(&(most + &row(SERIES_MAX))), Err(GatewayError::TooMany));
 }
 
 #[test]
@@ -112,16 +117,16 @@ envoy_overload_envoy_overload_actions_shrink_heap_scale_percent{} 100
 envoy_cluster_outlier_detection_ejections_active{cluster_name=\"a\"} 2
 envoy_cluster_b_outlier_detection_ejections_active{} 1
 ";
-    let warnings = shown(text).unwrap().warnings;
-    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let warnings = metrics(text).unwrap().warnings;
+    let texts: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     let expected = [
-        "a certificate ends in 3 days",
-        "it drains",
+        "a certificate expires in 3 days",
+        "draining",
         "3 upstream hosts ejected",
         "overloaded: envoy_overload_actions_stop_accepting_requests_active is 1",
         "overloaded: envoy_resource_monitors_fixed_heap_pressure is 97",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(texts, expected);
     assert_eq!(warnings.iter().filter(|warning| warning.exhausts()).count(), 3);
 }
 
@@ -131,8 +136,8 @@ fn a_gateway_without_certificate_or_with_one_that_lasts_warns_of_nothing() {
         let text = format!(
             "envoy_server_total_connections 1\nenvoy_server_live 1\nenvoy_server_days_until_first_cert_expiring {days}\n"
         );
-        assert_eq!(shown(&text).unwrap().warnings, [], "{days}");
+        assert_eq!(metrics(&text).unwrap().warnings, [], "{days}");
     }
     let ended = "envoy_server_total_connections 1\nenvoy_server_days_until_first_cert_expiring 0\n";
-    assert_eq!(shown(ended).unwrap().warnings, [GatewayWarning::CertificateEnds(0)]);
+    assert_eq!(metrics(ended).unwrap().warnings, [GatewayWarning::CertificateEnds(0)]);
 }

@@ -1,5 +1,5 @@
-//! Unit tests of load signals.
+//! Tests of the pure parts of load.
 
-mod board;
 mod gateway;
-mod ladder;
+mod signals;
+mod table;

@@ -1,4 +1,4 @@
-//! Certificates of the tests' own making.
+//! Certificate authorities for tests.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -33,17 +33,17 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// Returns the authority's own certificate.
+    /// Returns the certificate of the authority.
     pub(super) fn pem(&self) -> Secret {
         Secret::new(self.0.pem())
     }
 
-    /// Certificate and key for a name or address.
+    /// Returns certificate and key for a name or address.
     pub(super) fn certify(&self, name: &str) -> (Secret, Secret) {
         self.sign(CertificateParams::new(vec![name.to_owned()]).unwrap())
     }
 
-    /// As [`certify`](Self::certify), of long ago.
+    /// Returns an expired certificate with its key.
     pub(super) fn expired(&self, name: &str) -> (Secret, Secret) {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.not_before = date_time_ymd(2020, 1, 1);
@@ -57,14 +57,14 @@ impl Authority {
         (Secret::new(certificate.pem()), Secret::new(key.serialize_pem()))
     }
 
-    /// What a server needs to show a certificate, and to want one of its clients.
-    pub(super) fn server(&self, own: &(Secret, Secret), wants_client: bool, alpn: &[u8]) -> TlsAcceptor {
+    /// Returns the TLS of a server with a certificate, which requires one of its clients if `requires_client`.
+    pub(super) fn server(&self, own: &(Secret, Secret), requires_client: bool, alpn: &[u8]) -> TlsAcceptor {
         let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone()).unwrap();
         let builder =
             ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions().unwrap();
-        let builder = if wants_client {
+        let builder = if requires_client {
             let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build().unwrap();
             builder.with_client_cert_verifier(clients)
         } else {
@@ -78,7 +78,7 @@ impl Authority {
     }
 }
 
-/// Serves 200 over TLS.
+/// Starts a server that returns 200 over TLS.
 pub(super) async fn https(acceptor: TlsAcceptor) -> SocketAddr {
     let answer = |mut stream: TlsStream<TcpStream>| async move {
         let _ = stream.read(&mut [0; 4096]).await;

@@ -1,4 +1,4 @@
-//! gRPC health, against the server that tonic-health offers.
+//! Tests of gRPC checks with the server of tonic-health.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -10,9 +10,9 @@ use tokio::{
 use tonic_health::{ServingStatus, server::health_reporter};
 
 use super::{authority::Authority, servers::*};
-use crate::probe::Finding;
+use crate::probe::ProbeResult;
 
-/// Returns a server whose services are: the whole SERVING, `shop` NOT_SERVING, `till` UNKNOWN.
+/// Starts a server that is SERVING, with the services `shop` NOT_SERVING and `till` UNKNOWN.
 async fn server() -> SocketAddr {
     let (reporter, service) = health_reporter();
     reporter.set_service_status("shop", ServingStatus::NotServing).await;
@@ -31,19 +31,19 @@ fn check(at: SocketAddr, service: &str, tls: Option<TlsCheck>) -> Check {
 #[tokio::test]
 async fn only_serving_passes() {
     let at = server().await;
-    assert_eq!(run(check(at, "", None), at).await, Finding::Pass);
+    assert_eq!(run(check(at, "", None), at).await, ProbeResult::Pass);
     assert_eq!(run(check(at, "shop", None), at).await, fails("gRPC health NOT_SERVING"));
     assert_eq!(run(check(at, "till", None), at).await, fails("gRPC health UNKNOWN"));
-    assert_eq!(run(check(at, "cart", None), at).await, fails("gRPC health: service not known to the target"));
+    assert_eq!(run(check(at, "cart", None), at).await, fails("gRPC health: service unknown to the target"));
 }
 
 #[tokio::test]
-async fn a_server_without_the_health_service_fails() {
+async fn server_without_the_health_service_fails() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let incoming = tonic::transport::server::TcpIncoming::from(listener);
     let (_, other) = health_reporter();
-    // Behind an interceptor that refuses: what an unwilling server looks like.
+    // An interceptor rejects all calls, as a server without the service does.
     let refusing = tonic::service::interceptor::InterceptedService::new(other, |_| {
         Err::<tonic::Request<()>, _>(tonic::Status::unimplemented("no"))
     });
@@ -52,12 +52,12 @@ async fn a_server_without_the_health_service_fails() {
 }
 
 #[tokio::test]
-async fn over_tls_it_asks_for_http2() {
+async fn tls_requires_http2() {
     let own = Authority::new();
     let inner = server().await;
     let tls = TlsCheck { ca: Some(own.pem()), ..TlsCheck::default() };
     for (alpn, expected) in
-        [(&b"h2"[..], Finding::Pass), (&b"http/1.1"[..], fails("TLS alert from the target: NoApplicationProtocol"))]
+        [(&b"h2"[..], ProbeResult::Pass), (&b"http/1.1"[..], fails("TLS alert from the target: NoApplicationProtocol"))]
     {
         let acceptor = own.server(&own.certify("127.0.0.1"), false, alpn);
         let (at, _) = serve(move |stream| {
@@ -75,16 +75,16 @@ async fn over_tls_it_asks_for_http2() {
 }
 
 #[tokio::test]
-async fn what_is_not_grpc_fails_with_a_cause() {
-    let at = deaf().await;
+async fn response_without_grpc_fails_with_a_cause() {
+    let at = closed_port().await;
     assert_eq!(run(check(at, "", None), at).await, fails("connection refused"));
     let at = answering("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
     let found = run(check(at, "", None), at).await;
-    assert!(matches!(&found, Finding::Fail { cause, reached: true } if !cause.0.is_empty()), "{found:?}");
+    assert!(matches!(&found, ProbeResult::Fail { cause, reached: true } if !cause.0.is_empty()), "{found:?}");
 }
 
 #[tokio::test]
-async fn a_silent_server_ends_at_the_timeout_and_keeps_no_socket() {
+async fn silent_server_fails_at_the_timeout_and_releases_its_socket() {
     let (seen, mut ends) = tokio::sync::mpsc::channel(1);
     let (at, _) = serve(move |mut stream| {
         let seen = seen.clone();
@@ -100,8 +100,8 @@ async fn a_silent_server_ends_at_the_timeout_and_keeps_no_socket() {
 }
 
 #[tokio::test]
-async fn endless_frames_end_the_probe() {
-    // SETTINGS, again and again: nine bytes of header, no payload (RFC 9113, 6.5).
+async fn endless_frames_fail() {
+    // SETTINGS frames: nine bytes of header, no payload (RFC 9113 section 6.5).
     let (at, _) = serve(|mut stream| async move {
         use tokio::io::AsyncWriteExt;
         let frames = [0, 0, 0, 4, 0, 0, 0, 0, 0].repeat(1_000);
@@ -109,5 +109,5 @@ async fn endless_frames_end_the_probe() {
     })
     .await;
     let found = run(check(at, "", None), at).await;
-    assert!(matches!(&found, Finding::Fail { reached: true, .. }), "{found:?}");
+    assert!(matches!(&found, ProbeResult::Fail { reached: true, .. }), "{found:?}");
 }

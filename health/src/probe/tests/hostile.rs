@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     Checker, CheckerSettings, TargetState,
-    probe::{Finding, READ_MAX},
+    probe::{ProbeResult, READ_MAX},
 };
 
 /// Most octets that a target gets rid of in one probe: what is read, and what the kernels of both sides hold, of which the
@@ -44,7 +44,7 @@ const SEND_BUFFER: u32 = 16 << 10;
 /// What is said of a handshake that does not end.
 const TIMEOUT: &str = "timeout after 300ms in TLS handshake";
 /// What is said where a probe had enough.
-const TOO_MUCH: &str = "answer over 256 KiB";
+const TOO_MUCH: &str = "response over 256 KiB";
 
 /// A target, and the octets it got rid of.
 struct Pouring {
@@ -173,7 +173,7 @@ async fn hostile_targets_go_down_and_leave_others_of_their_checker_alone() {
     }
     let good = [tls::passing(&own, https_at), grpc::check(grpc::good().await)];
     let checks = good.into_iter().chain(hostile.iter().map(|(check, _)| check.clone()));
-    let (sender, _flips) = mpsc::channel(1_000);
+    let (sender, _transitions) = mpsc::channel(1_000);
     let checker = Checker::start(CheckerSettings::default(), sender);
     checker.set_targets(checks.map(target).collect(), vec![]).await;
     let is_judged = |states: &[TargetState]| {

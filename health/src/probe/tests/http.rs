@@ -1,4 +1,4 @@
-//! HTTP: what is sent, what passes, and targets that mean harm.
+//! Tests of HTTP checks.
 
 use std::sync::{Arc, Mutex, atomic::Ordering};
 
@@ -6,7 +6,7 @@ use fairway_model::{Check, HttpCheck};
 use tokio::io::AsyncWriteExt;
 
 use super::servers::*;
-use crate::probe::Finding;
+use crate::probe::ProbeResult;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\nx-build: v1.2\r\n\r\nok\n";
 
@@ -14,22 +14,22 @@ fn check(check: HttpCheck) -> Check {
     Check::Http(check)
 }
 
-fn wants_body(at: std::net::SocketAddr, text: &str) -> Check {
+fn with_body(at: std::net::SocketAddr, text: &str) -> Check {
     check(HttpCheck { body: Some(text.to_owned()), ..http(at) })
 }
 
 #[tokio::test]
-async fn the_status_decides() {
+async fn status_decides() {
     let at = answering(OK).await;
-    assert_eq!(run(check(http(at)), at).await, Finding::Pass);
+    assert_eq!(run(check(http(at)), at).await, ProbeResult::Pass);
     let at = answering("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n").await;
     assert_eq!(run(check(http(at)), at).await, fails("status 503"));
     let wanted = HttpCheck { status: "503".parse().unwrap(), ..http(at) };
-    assert_eq!(run(check(wanted), at).await, Finding::Pass);
+    assert_eq!(run(check(wanted), at).await, ProbeResult::Pass);
 }
 
 #[tokio::test]
-async fn the_request_is_what_the_monitor_says() {
+async fn request_has_the_settings_of_the_monitor() {
     let requests = Arc::new(Mutex::new(vec![]));
     let seen = Arc::clone(&requests);
     let (at, _) = serve(move |mut stream| {
@@ -41,7 +41,7 @@ async fn the_request_is_what_the_monitor_says() {
         }
     })
     .await;
-    assert_eq!(run(check(http(at)), at).await, Finding::Pass);
+    assert_eq!(run(check(http(at)), at).await, ProbeResult::Pass);
     let own = HttpCheck {
         method: "HEAD".to_owned(),
         path: "/ready?full=1".to_owned(),
@@ -49,7 +49,7 @@ async fn the_request_is_what_the_monitor_says() {
         headers: vec![("x-probe".to_owned(), "a".to_owned()), ("user-agent".to_owned(), "mine".to_owned())],
         ..http(at)
     };
-    assert_eq!(run(check(own), at).await, Finding::Pass);
+    assert_eq!(run(check(own), at).await, ProbeResult::Pass);
     let requests = requests.lock().unwrap();
     let has = |request: usize, line: &str| assert!(requests[request].contains(line), "{line} in {requests:?}");
     has(0, "get /healthz/ready http/1.1\r\n");
@@ -63,55 +63,55 @@ async fn the_request_is_what_the_monitor_says() {
 }
 
 #[tokio::test]
-async fn body_and_header_are_looked_at_where_wanted() {
+async fn required_body_and_header_are_checked() {
     let at = answering(OK).await;
-    assert_eq!(run(wants_body(at, "ok"), at).await, Finding::Pass);
-    assert_eq!(run(wants_body(at, "fine"), at).await, fails("body lacks \"fine\""));
+    assert_eq!(run(with_body(at, "ok"), at).await, ProbeResult::Pass);
+    assert_eq!(run(with_body(at, "fine"), at).await, fails("body lacks \"fine\""));
     let header = |name: &str, text: Option<&str>| {
         let response_header = Some((name.to_owned(), text.map(str::to_owned)));
         run(check(HttpCheck { response_header, ..http(at) }), at)
     };
-    assert_eq!(header("X-Build", None).await, Finding::Pass);
-    assert_eq!(header("x-build", Some("1.2")).await, Finding::Pass);
+    assert_eq!(header("X-Build", None).await, ProbeResult::Pass);
+    assert_eq!(header("x-build", Some("1.2")).await, ProbeResult::Pass);
     assert_eq!(header("x-build", Some("2.0")).await, fails("header x-build lacks \"2.0\""));
     assert_eq!(header("x-other", None).await, fails("response lacks header x-other"));
 }
 
 #[tokio::test]
-async fn a_text_is_found_across_pieces_of_the_body() {
+async fn text_is_found_across_pieces_of_the_body() {
     let pieces: String = "it is ready now".chars().map(|c| format!("1\r\n{c}\r\n")).collect();
     let at = answering(format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{pieces}0\r\n\r\n")).await;
-    assert_eq!(run(wants_body(at, "is ready"), at).await, Finding::Pass);
-    assert_eq!(run(wants_body(at, "is_ready"), at).await, fails("body lacks \"is_ready\""));
+    assert_eq!(run(with_body(at, "is ready"), at).await, ProbeResult::Pass);
+    assert_eq!(run(with_body(at, "is_ready"), at).await, fails("body lacks \"is_ready\""));
 }
 
 #[tokio::test]
-async fn redirects_are_answers_and_not_followed() {
+async fn redirect_is_not_followed() {
     let (at, connections) = serve(|mut stream| async move {
         request(&mut stream).await;
         let answer = "HTTP/1.1 302 Found\r\nlocation: /healthz/ready\r\ncontent-length: 0\r\n\r\n";
         let _ = stream.write_all(answer.as_bytes()).await;
     })
     .await;
-    assert_eq!(run(check(http(at)), at).await, Finding::Pass);
+    assert_eq!(run(check(http(at)), at).await, ProbeResult::Pass);
     let strict = HttpCheck { status: "2xx".parse().unwrap(), ..http(at) };
     assert_eq!(run(check(strict), at).await, fails("status 302"));
     assert_eq!(connections.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]
-async fn silence_ends_at_the_timeout_wherever_it_begins() {
+async fn silence_in_any_phase_ends_at_the_timeout() {
     let at = silent().await;
     assert_eq!(run_short(check(http(at)), at).await, fails("timeout after 300ms waiting for the response"));
     let at = answering("HTTP/1.1 200 OK\r\ncontent-le").await;
     assert_eq!(run_short(check(http(at)), at).await, fails("timeout after 300ms waiting for the response"));
     let at = answering("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
-    assert_eq!(run_short(wants_body(at, "ok"), at).await, fails("timeout after 300ms reading the body"));
-    assert_eq!(run(check(http(at)), at).await, Finding::Pass, "nobody asked for the body");
+    assert_eq!(run_short(with_body(at, "ok"), at).await, fails("timeout after 300ms reading the body"));
+    assert_eq!(run(check(http(at)), at).await, ProbeResult::Pass, "the check requires no body");
 }
 
 #[tokio::test]
-async fn a_byte_now_and_then_does_not_prolong_a_probe() {
+async fn slow_bytes_do_not_prolong_a_probe() {
     let (at, _) = serve(|mut stream| async move {
         request(&mut stream).await;
         for byte in b"HTTP/1.1 200 OK\r\nx: ".iter().chain(std::iter::repeat(&b'y')) {
@@ -126,31 +126,31 @@ async fn a_byte_now_and_then_does_not_prolong_a_probe() {
 }
 
 #[tokio::test]
-async fn endless_headers_end_the_probe() {
+async fn endless_header_fails() {
     let cause = "response header over 16 KiB or 100 lines";
     let at = streaming("HTTP/1.1 200 OK\r\n", "x: y\r\n").await;
     assert_eq!(run(check(http(at)), at).await, fails(cause));
     let at = streaming("HTTP/1.1 200 OK\r\nx: ", "y").await;
     assert_eq!(run(check(http(at)), at).await, fails(cause));
     let at = streaming("", "HTTP/1.1 100 Continue\r\n\r\n").await;
-    assert_eq!(run(check(http(at)), at).await, fails("answer over 256 KiB"));
+    assert_eq!(run(check(http(at)), at).await, fails("response over 256 KiB"));
 }
 
 #[tokio::test]
-async fn endless_bodies_are_read_as_far_as_wanted() {
+async fn endless_body_is_read_up_to_its_limit() {
     let start = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let at = streaming("HTTP/1.1 200 OK\r\n\r\n", "0123456789abcdef").await;
-    assert_eq!(run(check(http(at)), at).await, Finding::Pass);
-    assert_eq!(run(wants_body(at, "f0"), at).await, Finding::Pass);
-    assert_eq!(run(wants_body(at, "ok"), at).await, fails("first 64 KiB of the body lack \"ok\""));
+    assert_eq!(run(check(http(at)), at).await, ProbeResult::Pass);
+    assert_eq!(run(with_body(at, "f0"), at).await, ProbeResult::Pass);
+    assert_eq!(run(with_body(at, "ok"), at).await, fails("first 64 KiB of the body lack \"ok\""));
     let at = streaming(start, "1\r\nz\r\n").await;
-    let found = run(wants_body(at, "ok"), at).await;
-    assert_eq!(found, fails("answer over 256 KiB"));
+    let found = run(with_body(at, "ok"), at).await;
+    assert_eq!(found, fails("response over 256 KiB"));
 }
 
 #[tokio::test]
-async fn hanging_up_too_early_is_told() {
-    let cause = "connection closed before the answer";
+async fn connection_closed_too_early_fails() {
+    let cause = "connection closed before the response";
     let closing = |answer: &'static str| {
         serve(move |mut stream| async move {
             request(&mut stream).await;
@@ -162,9 +162,13 @@ async fn hanging_up_too_early_is_told() {
         assert_eq!(run(check(http(at)), at).await, fails(cause), "{answer:?}");
     }
     let at = closing("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await.0;
-    assert_eq!(run(wants_body(at, "ok"), at).await, fails(cause));
+    assert_eq!(run(with_body(at, "ok"), at).await, fails(cause));
     let at = closing("HTTP/1.0 200 OK\r\n\r\nall is ok").await.0;
-    assert_eq!(run(wants_body(at, "ok"), at).await, Finding::Pass, "until the end is a body too");
+    assert_eq!(
+        run(with_body(at, "ok"), at).await,
+        ProbeResult::Pass,
+        "a body may last until the end of the connection"
+    );
     let (at, _) = serve(|stream| async move {
         stream.set_zero_linger().unwrap();
     })
@@ -173,7 +177,7 @@ async fn hanging_up_too_early_is_told() {
 }
 
 #[tokio::test]
-async fn a_half_closed_connection_is_fine_after_the_answer_only() {
+async fn half_closed_connection_passes_only_after_the_response() {
     let (at, _) = serve(|mut stream| async move {
         request(&mut stream).await;
         let _ = stream.write_all(OK.as_bytes()).await;
@@ -181,19 +185,19 @@ async fn a_half_closed_connection_is_fine_after_the_answer_only() {
         request(&mut stream).await;
     })
     .await;
-    assert_eq!(run(wants_body(at, "ok"), at).await, Finding::Pass);
+    assert_eq!(run(with_body(at, "ok"), at).await, ProbeResult::Pass);
     let (at, _) = serve(|mut stream| async move {
         let _ = stream.shutdown().await;
         request(&mut stream).await;
     })
     .await;
-    assert_eq!(run(check(http(at)), at).await, fails("connection closed before the answer"));
+    assert_eq!(run(check(http(at)), at).await, fails("connection closed before the response"));
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_told() {
+async fn response_without_http_fails_with_its_cause() {
     let at = answering("SSH-2.0-OpenSSH_9.9\r\n").await;
-    assert_eq!(run(check(http(at)), at).await, fails("answer is not HTTP"));
-    let at = deaf().await;
+    assert_eq!(run(check(http(at)), at).await, fails("response is not HTTP"));
+    let at = closed_port().await;
     assert_eq!(run(check(http(at)), at).await, fails("connection refused"));
 }

@@ -1,4 +1,4 @@
-//! Small servers on loopback; they end with the runtime of their test.
+//! Servers on loopback for tests; they end with the runtime of the test.
 
 use std::{
     future::Future,
@@ -16,9 +16,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::probe::{Finding, Workshop, probe};
+use crate::probe::{PreparedMonitors, ProbeResult, probe};
 
-/// Serves every connection with `serve`; returns the address and the count of connections.
+/// Starts a server that passes each connection to `serve`; returns its address and the number of connections.
 pub(crate) async fn serve<S, F>(serve: S) -> (SocketAddr, Arc<AtomicUsize>)
 where
     S: Fn(TcpStream) -> F + Send + 'static,
@@ -37,7 +37,7 @@ where
     (address, count)
 }
 
-/// Reads a request and answers with the same bytes each time, then waits for the other side to go.
+/// Starts a server that returns the same bytes to each request and waits until the client closes.
 pub(crate) async fn answering(answer: impl Into<Vec<u8>>) -> SocketAddr {
     let answer: Arc<[u8]> = answer.into().into();
     serve(move |mut stream| {
@@ -52,7 +52,7 @@ pub(crate) async fn answering(answer: impl Into<Vec<u8>>) -> SocketAddr {
     .0
 }
 
-/// Reads a request and then writes `start` and, for ever, `again`.
+/// Starts a server that writes `start` and then `again` without end.
 pub(crate) async fn streaming(start: &'static str, again: &'static str) -> SocketAddr {
     serve(move |mut stream| async move {
         request(&mut stream).await;
@@ -66,7 +66,7 @@ pub(crate) async fn streaming(start: &'static str, again: &'static str) -> Socke
     .0
 }
 
-/// Accepts and says nothing for as long as the other side stays.
+/// Starts a server that accepts connections and sends nothing.
 pub(crate) async fn silent() -> SocketAddr {
     serve(|mut stream| async move {
         let mut sink = [0; 1024];
@@ -76,8 +76,8 @@ pub(crate) async fn silent() -> SocketAddr {
     .0
 }
 
-/// Returns an address that nobody listens on.
-pub(crate) async fn deaf() -> SocketAddr {
+/// Returns an address without a listener.
+pub(crate) async fn closed_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
@@ -94,7 +94,7 @@ pub(crate) async fn request(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&seen).into_owned()
 }
 
-/// `GET /healthz/ready` of the address probed.
+/// Returns the check `GET /healthz/ready`.
 pub(super) fn http(at: SocketAddr) -> HttpCheck {
     HttpCheck {
         port: at.port(),
@@ -109,24 +109,24 @@ pub(super) fn http(at: SocketAddr) -> HttpCheck {
     }
 }
 
-/// Probes a loopback address; what passes has 20 s to do so.
-pub(super) async fn run(check: Check, at: SocketAddr) -> Finding {
+/// Probes a loopback address with a timeout of 20 s.
+pub(super) async fn run(check: Check, at: SocketAddr) -> ProbeResult {
     run_at(check, ProbeAddress::Address(at.ip()), Duration::from_secs(20)).await
 }
 
-/// As [`run`], for targets that will not answer: 300 ms.
-pub(super) async fn run_short(check: Check, at: SocketAddr) -> Finding {
+/// Probes a loopback address that does not answer, with a timeout of 300 ms.
+pub(super) async fn run_short(check: Check, at: SocketAddr) -> ProbeResult {
     run_at(check, ProbeAddress::Address(at.ip()), Duration::from_millis(300)).await
 }
 
-pub(super) async fn run_at(check: Check, address: ProbeAddress, timeout: Duration) -> Finding {
-    let monitor = Arc::new(Monitor { timeout, period: timeout, ..Monitor::new(check) });
-    let target = Target { address, monitor, label: MonitorName::new("m").unwrap() };
-    let work = Workshop::new().prepare(std::slice::from_ref(&target)).remove(0);
-    probe(work, target.address).await
+pub(super) async fn run_at(check: Check, address: ProbeAddress, timeout: Duration) -> ProbeResult {
+    let settings = Arc::new(Monitor { timeout, period: timeout, ..Monitor::new(check) });
+    let target = Target { address, monitor: settings, label: MonitorName::new("m").unwrap() };
+    let monitor = PreparedMonitors::new().prepare(std::slice::from_ref(&target)).remove(0);
+    probe(monitor, target.address).await
 }
 
-/// Returns a failure of a target that was heard.
-pub(super) fn fails(cause: &str) -> Finding {
-    Finding::Fail { cause: Cause::new(cause), reached: true }
+/// Returns a failure of a target that was reached.
+pub(super) fn fails(cause: &str) -> ProbeResult {
+    ProbeResult::Fail { cause: Cause::new(cause), reached: true }
 }

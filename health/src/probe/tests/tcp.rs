@@ -1,4 +1,4 @@
-//! TCP, names, and what errors of the system mean.
+//! Tests of TCP, names, and errors of the system.
 
 use std::{io, time::Duration};
 
@@ -6,25 +6,25 @@ use fairway_model::{Cause, Check, ProbeAddress};
 use tokio::io::AsyncReadExt;
 
 use super::servers::*;
-use crate::probe::{Failure, Finding};
+use crate::probe::{Failure, ProbeResult};
 
 #[tokio::test]
-async fn an_open_port_passes_and_a_closed_one_refuses() {
+async fn open_port_passes_and_closed_port_fails() {
     let at = silent().await;
-    assert_eq!(run(Check::Tcp { port: at.port() }, at).await, Finding::Pass);
-    let at = deaf().await;
+    assert_eq!(run(Check::Tcp { port: at.port() }, at).await, ProbeResult::Pass);
+    let at = closed_port().await;
     assert_eq!(run(Check::Tcp { port: at.port() }, at).await, fails("connection refused"));
 }
 
 #[tokio::test]
-async fn a_socket_address_has_a_port_of_its_own() {
+async fn socket_address_overrides_the_port() {
     let at = silent().await;
     let found = run_at(Check::Tcp { port: 1 }, ProbeAddress::Socket(at), Duration::from_secs(20)).await;
-    assert_eq!(found, Finding::Pass);
+    assert_eq!(found, ProbeResult::Pass);
 }
 
 #[tokio::test]
-async fn a_probe_leaves_no_connection_behind() {
+async fn probe_closes_its_connection_by_a_reset() {
     let (seen, mut ends) = tokio::sync::mpsc::channel(1);
     let (at, _) = serve(move |mut stream| {
         let seen = seen.clone();
@@ -33,39 +33,38 @@ async fn a_probe_leaves_no_connection_behind() {
         }
     })
     .await;
-    assert_eq!(run(Check::Tcp { port: at.port() }, at).await, Finding::Pass);
+    assert_eq!(run(Check::Tcp { port: at.port() }, at).await, ProbeResult::Pass);
     assert_eq!(ends.recv().await, Some(Err(io::ErrorKind::ConnectionReset)));
 }
 
 #[tokio::test]
-async fn a_host_is_resolved_and_any_address_of_it_may_pass() {
+async fn host_passes_if_any_of_its_addresses_does() {
     let at = silent().await;
     let host = ProbeAddress::Host("localhost".to_owned(), at.port());
-    assert_eq!(run_at(Check::Tcp { port: 1 }, host, Duration::from_secs(20)).await, Finding::Pass);
-    let at = deaf().await;
+    assert_eq!(run_at(Check::Tcp { port: 1 }, host, Duration::from_secs(20)).await, ProbeResult::Pass);
+    let at = closed_port().await;
     let host = ProbeAddress::Host("localhost".to_owned(), at.port());
     let found = run_at(Check::Tcp { port: 1 }, host, Duration::from_secs(20)).await;
     assert_eq!(found, fails("connection refused"));
 }
 
 #[tokio::test]
-async fn a_name_that_does_not_resolve_is_no_evidence() {
+async fn unresolved_name_is_inconclusive() {
     let host = ProbeAddress::Host("gateway.invalid".to_owned(), 80);
     let found = run_at(Check::Tcp { port: 1 }, host, Duration::from_secs(2)).await;
-    assert!(matches!(&found, Finding::Unsure(cause) if cause.0.contains("gateway.invalid")), "{found:?}");
+    assert!(matches!(&found, ProbeResult::Inconclusive(cause) if cause.0.contains("gateway.invalid")), "{found:?}");
 }
 
 #[tokio::test]
 async fn always_passes_without_a_connection() {
-    let at = deaf().await;
-    let probed = Finding::Pass;
-    assert_ne!(run(Check::Tcp { port: at.port() }, at).await, probed);
-    assert_eq!(run(Check::Always, at).await, probed);
+    let at = closed_port().await;
+    assert_ne!(run(Check::Tcp { port: at.port() }, at).await, ProbeResult::Pass);
+    assert_eq!(run(Check::Always, at).await, ProbeResult::Pass);
 }
 
 #[test]
-fn what_this_machine_lacks_is_not_the_targets_fault() {
-    let own = [
+fn error_of_the_probe_host_is_not_a_failure_of_the_target() {
+    let errors = [
         libc::EMFILE,
         libc::ENFILE,
         libc::ENOBUFS,
@@ -77,17 +76,17 @@ fn what_this_machine_lacks_is_not_the_targets_fault() {
         libc::EACCES,
         libc::EAFNOSUPPORT,
     ];
-    for number in own {
+    for number in errors {
         let error = io::Error::from_raw_os_error(number);
-        assert!(matches!(Failure::of(&error), Failure::Observer(_)), "{error}");
-        // However deep it is wrapped.
+        assert!(matches!(Failure::of(&error), Failure::ProbeHost(_)), "{error}");
+        // At any depth of wrapping.
         let wrapped = io::Error::other(io::Error::other(error));
-        assert!(matches!(Failure::of(&wrapped), Failure::Observer(_)), "{wrapped}");
+        assert!(matches!(Failure::of(&wrapped), Failure::ProbeHost(_)), "{wrapped}");
     }
 }
 
 #[test]
-fn silence_refusal_and_missing_routes_are_told_apart() {
+fn socket_errors_are_classified() {
     let of = |number| Failure::of(&io::Error::from_raw_os_error(number));
     assert_eq!(of(libc::ECONNREFUSED), Failure::target("connection refused"));
     assert_eq!(of(libc::ECONNRESET), Failure::target("connection reset"));
@@ -98,14 +97,14 @@ fn silence_refusal_and_missing_routes_are_told_apart() {
 }
 
 #[test]
-fn a_plain_probe_is_small() {
+fn future_of_a_plain_probe_is_small() {
     let target = fairway_model::Target {
         address: ProbeAddress::Address([192, 0, 2, 1].into()),
         monitor: fairway_model::Monitor::default().into(),
         label: fairway_model::MonitorName::new("m").unwrap(),
     };
-    let work = crate::probe::Workshop::new().prepare(std::slice::from_ref(&target)).remove(0);
-    // A thousand run at once; those over TLS and gRPC pay for themselves.
-    let size = size_of_val(&crate::probe::probe(work, target.address));
+    let monitor = crate::probe::PreparedMonitors::new().prepare(std::slice::from_ref(&target)).remove(0);
+    // A thousand run at once; those with TLS and gRPC allocate on their own.
+    let size = size_of_val(&crate::probe::probe(monitor, target.address));
     assert!(size <= 4_096, "{size} bytes");
 }

@@ -1,4 +1,4 @@
-//! HTTPS: who is believed, and what is said of who is not.
+//! Tests of TLS.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use super::{
     authority::{Authority, https},
     servers::*,
 };
-use crate::probe::Finding;
+use crate::probe::ProbeResult;
 
 const HTTP: &[u8] = b"http/1.1";
 
@@ -21,11 +21,11 @@ fn trusting(authority: &Authority, name: Option<&str>) -> TlsCheck {
 }
 
 #[tokio::test]
-async fn a_certificate_of_the_own_authority_passes_for_its_name() {
+async fn certificate_of_a_trusted_authority_passes_for_its_name() {
     let own = Authority::new();
     let at = https(own.server(&own.certify("gateway.example"), false, HTTP)).await;
     let name = Some("gateway.example");
-    assert_eq!(run(over(trusting(&own, name), at), at).await, Finding::Pass);
+    assert_eq!(run(over(trusting(&own, name), at), at).await, ProbeResult::Pass);
     let wrong = run(over(trusting(&own, Some("other.example")), at), at).await;
     assert_eq!(wrong, fails("certificate not valid for name other.example"));
     let unnamed = run(over(trusting(&own, None), at), at).await;
@@ -33,69 +33,69 @@ async fn a_certificate_of_the_own_authority_passes_for_its_name() {
 }
 
 #[tokio::test]
-async fn the_name_is_the_hosts_where_none_is_given() {
+async fn server_name_defaults_to_the_host_header() {
     let own = Authority::new();
     let at = https(own.server(&own.certify("gateway.example"), false, HTTP)).await;
     let tls = Some(trusting(&own, None));
     let check = HttpCheck { host: Some("gateway.example:8443".to_owned()), tls, ..http(at) };
-    assert_eq!(run(Check::Http(check), at).await, Finding::Pass);
+    assert_eq!(run(Check::Http(check), at).await, ProbeResult::Pass);
 }
 
 #[tokio::test]
-async fn the_name_is_the_address_or_the_probed_host_where_there_is_no_other() {
+async fn server_name_defaults_to_the_probed_address_or_host() {
     let own = Authority::new();
     let at = https(own.server(&own.certify("127.0.0.1"), false, HTTP)).await;
-    assert_eq!(run(over(trusting(&own, None), at), at).await, Finding::Pass);
+    assert_eq!(run(over(trusting(&own, None), at), at).await, ProbeResult::Pass);
     let at = https(own.server(&own.certify("localhost"), false, HTTP)).await;
     let host = ProbeAddress::Host("localhost".to_owned(), at.port());
     let found = run_at(over(trusting(&own, None), at), host, std::time::Duration::from_secs(20)).await;
-    assert_eq!(found, Finding::Pass);
+    assert_eq!(found, ProbeResult::Pass);
 }
 
 #[tokio::test]
-async fn a_foreign_authority_is_not_believed_unless_nobody_asks() {
+async fn unknown_authority_fails_unless_verification_is_off() {
     let (own, foreign) = (Authority::new(), Authority::named("foreign"));
     let at = https(foreign.server(&foreign.certify("127.0.0.1"), false, HTTP)).await;
     let found = run(over(trusting(&own, None), at), at).await;
     assert_eq!(found, fails("certificate from an unknown authority"));
     let unverified = TlsCheck { verify: false, ..TlsCheck::default() };
-    assert_eq!(run(over(unverified, at), at).await, Finding::Pass);
+    assert_eq!(run(over(unverified, at), at).await, ProbeResult::Pass);
 }
 
 #[tokio::test]
-async fn an_expired_certificate_fails() {
+async fn expired_certificate_fails() {
     let own = Authority::new();
     let at = https(own.server(&own.expired("127.0.0.1"), false, HTTP)).await;
     assert_eq!(run(over(trusting(&own, None), at), at).await, fails("certificate expired"));
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_shown_where_it_is_wanted() {
+async fn client_certificate_is_sent_if_required() {
     let own = Authority::new();
     let at = https(own.server(&own.certify("127.0.0.1"), true, HTTP)).await;
     let found = run(over(trusting(&own, None), at), at).await;
-    assert_eq!(found, fails("target asks for a client certificate"));
+    assert_eq!(found, fails("target requires a client certificate"));
     let client = Some(own.certify("fairway.example"));
     let tls = TlsCheck { client, ..trusting(&own, None) };
-    assert_eq!(run(over(tls, at), at).await, Finding::Pass);
+    assert_eq!(run(over(tls, at), at).await, ProbeResult::Pass);
 }
 
 #[tokio::test]
-async fn the_systems_anchors_do_not_believe_an_authority_of_a_test() {
+async fn system_roots_reject_an_authority_of_a_test() {
     let own = Authority::new();
     let at = https(own.server(&own.certify("127.0.0.1"), false, HTTP)).await;
     match run(over(TlsCheck::default(), at), at).await {
-        // A machine without any trust anchors cannot tell, and says so.
-        Finding::Unsure(cause) => assert!(cause.0.contains("no trust anchors on this machine"), "{cause}"),
+        // Without trust anchors on this machine the probe is inconclusive.
+        ProbeResult::Inconclusive(cause) => assert!(cause.0.contains("no trust anchors on this machine"), "{cause}"),
         found => assert_eq!(found, fails("certificate from an unknown authority")),
     }
 }
 
 #[tokio::test]
-async fn what_is_not_tls_is_told() {
+async fn response_without_tls_fails_with_its_cause() {
     let own = Authority::new();
     let at = answering("HTTP/1.1 400 Bad Request\r\n\r\n").await;
-    // The ClientHello has no end of header; the server answers when the probe says something.
+    // A ClientHello has no end of header, so this server responds to the first bytes.
     let (plain, _) = serve(|mut stream| async move {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let _ = stream.read(&mut [0; 4096]).await;
@@ -103,7 +103,7 @@ async fn what_is_not_tls_is_told() {
         let _ = stream.read(&mut [0; 64]).await;
     })
     .await;
-    assert_eq!(run(over(trusting(&own, None), plain), plain).await, fails("answer is not TLS"));
+    assert_eq!(run(over(trusting(&own, None), plain), plain).await, fails("response is not TLS"));
     let found = run_short(over(trusting(&own, None), at), at).await;
     assert_eq!(found, fails("timeout after 300ms in TLS handshake"));
 }

@@ -24,8 +24,8 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 /// What is said where the library has enough, and of a frame that is too long.
-const CALM: &str = "answer breaks HTTP/2: ENHANCE_YOUR_CALM";
-const FRAME_SIZE: &str = "answer breaks HTTP/2: FRAME_SIZE_ERROR";
+const CALM: &str = "response violates HTTP/2: ENHANCE_YOUR_CALM";
+const FRAME_SIZE: &str = "response violates HTTP/2: FRAME_SIZE_ERROR";
 
 /// Returns a frame: length, type, flags, stream, payload.
 fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
@@ -98,7 +98,7 @@ fn table() -> Vec<(&'static str, Vec<u8>, Vec<u8>, &'static str)> {
             "promises",
             settings(),
             frame(PUSH_PROMISE, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]),
-            "answer breaks HTTP/2: PROTOCOL_ERROR",
+            "response violates HTTP/2: PROTOCOL_ERROR",
         ),
         (
             "a frame of 16 MiB",
@@ -145,7 +145,7 @@ async fn an_answer_that_ends_wrongly_is_no_pass() {
     let open = head(&[], END_HEADERS);
     let right = [open.clone(), data(0), trailers("0")].concat();
     let pouring = Pouring::raw(&right, &[]).await;
-    assert_eq!(run(check(pouring.at), pouring.at).await, Finding::Pass, "else what follows shows nothing");
+    assert_eq!(run(check(pouring.at), pouring.at).await, ProbeResult::Pass, "else what follows shows nothing");
     let table = [
         (
             "no message and no trailers",

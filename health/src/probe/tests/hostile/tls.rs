@@ -23,7 +23,7 @@ const HUGE_HELLO: &[u8] = &[22, 3, 3, 0, 4, 2, 0xff, 0xff, 0xff];
 const MORE_HELLO: &[u8] = &[22, 3, 3, 0, 8, 3, 3, 3, 3, 3, 3, 3, 3];
 
 /// What is said of a message of the handshake that is too long.
-const CHAIN: &str = "TLS: handshake message over 64 KiB, such as a chain of certificates";
+const CHAIN: &str = "TLS: handshake message over 64 KiB, for example a certificate chain";
 
 /// What is poured instead of a handshake: at first, and then for ever.
 pub(super) const FLOODS: [(&[u8], &[u8]); 9] = [
@@ -53,7 +53,7 @@ pub(super) fn passing(authority: &Authority, at: SocketAddr) -> Check {
 #[tokio::test]
 async fn what_is_poured_instead_of_a_handshake_ends_the_probe() {
     let own = Authority::new();
-    let no_tls = "answer is not TLS";
+    let no_tls = "response is not TLS";
     let causes = [
         TIMEOUT,
         no_tls,
@@ -109,7 +109,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 async fn a_chain_of_certificates_is_bounded() {
     let own = Authority::new();
     let short = Pouring::over_tls(showing(&own, 3, 0), OK, b"").await;
-    assert_eq!(run(check(&own, short.at), short.at).await, Finding::Pass);
+    assert_eq!(run(check(&own, short.at), short.at).await, ProbeResult::Pass);
     // 100 are some 50 KiB, 10,000 some 5 MB.
     let foreign = Authority::named("foreign");
     let table = [(&foreign, 100, "certificate from an unknown authority"), (&own, 10_000, CHAIN)];
@@ -138,5 +138,5 @@ async fn what_is_poured_behind_a_handshake_ends_the_probe() {
     }
     // Tickets of sessions nobody asked for, 1 MB of them.
     let pouring = Pouring::over_tls(showing(&own, 0, 10_000), OK, b"").await;
-    pouring.fails(check(&own, pouring.at), "TLS: more handshake messages than are read").await;
+    pouring.fails(check(&own, pouring.at), "TLS: too many handshake messages").await;
 }

@@ -1,4 +1,4 @@
-//! A network whose answers a test decides.
+//! A simulated network in which a test decides how targets behave.
 
 use std::{
     collections::HashMap,
@@ -17,28 +17,28 @@ use tokio::{
 use crate::{
     Checker, CheckerSettings, HealthTransition, TargetState,
     observer::Family,
-    probe::{Finding, Prepared},
+    probe::{PreparedMonitor, ProbeResult},
 };
 
-/// What a target does when it is probed.
+/// The behaviour of a target that is probed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Answer {
+pub(super) enum Behaviour {
     Pass,
     Refuse,
-    /// Silence until the timeout.
+    /// No response until the timeout.
     Hang,
-    /// Silence beyond any timeout, as if the probe's own timer never fired.
+    /// No end at all, as if the timer of the probe never fired.
     Stuck,
     NoDescriptor,
     NoRoute,
     Panic,
-    /// Pass and failure by turns.
+    /// Pass and failure in turn.
     Flap,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    answers: HashMap<IpAddr, Answer>,
+pub(super) struct NetworkState {
+    behaviours: HashMap<IpAddr, Behaviour>,
     /// Starts of probes.
     pub(super) probes: Vec<(Instant, IpAddr)>,
     counts: HashMap<IpAddr, usize>,
@@ -48,16 +48,16 @@ pub(super) struct Seen {
 
 /// The network, and a checker of it.
 #[derive(Clone, Default)]
-pub(super) struct World(Arc<Mutex<Seen>>);
+pub(super) struct Network(Arc<Mutex<NetworkState>>);
 
-impl World {
-    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
+impl Network {
+    pub(super) fn seen(&self) -> MutexGuard<'_, NetworkState> {
         self.0.lock().unwrap()
     }
 
-    /// From now on the target answers so.
-    pub(super) fn answer(&self, number: u32, answer: Answer) {
-        self.seen().answers.insert(address(number), answer);
+    /// Sets the behaviour of a target.
+    pub(super) fn answer(&self, number: u32, behaviour: Behaviour) {
+        self.seen().behaviours.insert(address(number), behaviour);
     }
 
     pub(super) fn probes(&self, number: u32) -> usize {
@@ -65,59 +65,59 @@ impl World {
     }
 
     pub(super) fn checker(&self, sockets_max: usize, transitions: mpsc::Sender<HealthTransition>) -> Checker {
-        let world = self.clone();
+        let network = self.clone();
         Checker::start_with(&CheckerSettings { sockets_max }, transitions, 1, move |work, at| {
-            world.clone().probe(work, at)
+            network.clone().probe(work, at)
         })
     }
 
-    /// Returns a checker with room for everything.
+    /// Returns a checker with enough sockets and a large channel.
     pub(super) fn open(&self) -> (Checker, Receiver<HealthTransition>) {
         let (sender, transitions) = mpsc::channel(100_000);
         (self.checker(1_024, sender), transitions)
     }
 
-    async fn probe(self, work: Arc<Prepared>, at: ProbeAddress) -> Finding {
+    async fn probe(self, work: Arc<PreparedMonitor>, at: ProbeAddress) -> ProbeResult {
         let ProbeAddress::Address(ip) = at else { panic!("tests probe addresses") };
-        let running = Running::new(&self, ip);
-        let answer = running.0.seen().answers.get(&ip).copied().unwrap_or(Answer::Pass);
+        let running = RunningProbe::new(&self, ip);
+        let answer = running.0.seen().behaviours.get(&ip).copied().unwrap_or(Behaviour::Pass);
         let turn = running.0.seen().counts[&ip];
         match answer {
-            Answer::Pass => Finding::Pass,
-            Answer::Refuse => refusal(),
-            Answer::Flap if turn.is_multiple_of(2) => refusal(),
-            Answer::Flap => Finding::Pass,
-            Answer::Hang => {
+            Behaviour::Pass => ProbeResult::Pass,
+            Behaviour::Refuse => refusal(),
+            Behaviour::Flap if turn.is_multiple_of(2) => refusal(),
+            Behaviour::Flap => ProbeResult::Pass,
+            Behaviour::Hang => {
                 sleep(work.timeout()).await;
-                Finding::Fail { cause: Cause::new("timeout"), reached: false }
+                ProbeResult::Fail { cause: Cause::new("timeout"), reached: false }
             }
-            Answer::Stuck => pending().await,
-            Answer::NoDescriptor => Finding::Unsure(Cause::new("no file descriptor left")),
-            Answer::NoRoute => Finding::Unreachable(Family::V4, Cause::new("network unreachable")),
-            Answer::Panic => panic!("a probe that panics, as this test wants"),
+            Behaviour::Stuck => pending().await,
+            Behaviour::NoDescriptor => ProbeResult::Inconclusive(Cause::new("no file descriptor left")),
+            Behaviour::NoRoute => ProbeResult::Unreachable(Family::V4, Cause::new("network unreachable")),
+            Behaviour::Panic => panic!("the test wants this probe to panic"),
         }
     }
 }
 
-fn refusal() -> Finding {
-    Finding::Fail { cause: Cause::new("connection refused"), reached: true }
+fn refusal() -> ProbeResult {
+    ProbeResult::Fail { cause: Cause::new("connection refused"), reached: true }
 }
 
 /// Counts a probe for as long as it runs.
-struct Running(World);
+struct RunningProbe(Network);
 
-impl Running {
-    fn new(world: &World, ip: IpAddr) -> Self {
-        let mut seen = world.seen();
+impl RunningProbe {
+    fn new(network: &Network, ip: IpAddr) -> Self {
+        let mut seen = network.seen();
         seen.probes.push((Instant::now(), ip));
         *seen.counts.entry(ip).or_default() += 1;
         seen.running += 1;
         seen.most_running = seen.most_running.max(seen.running);
-        Self(world.clone())
+        Self(network.clone())
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProbe {
     fn drop(&mut self) {
         self.0.seen().running -= 1;
     }
@@ -151,7 +151,7 @@ pub(super) fn targets(count: u32, monitor: &Monitor) -> Vec<Target> {
     (0..count).map(|number| Target { monitor: Arc::clone(&shared), ..target(number, monitor) }).collect()
 }
 
-/// Returns the flips that are there by now.
+/// Returns the transitions received so far.
 pub(super) fn drain(transitions: &mut Receiver<HealthTransition>) -> Vec<(HealthStatus, HealthStatus)> {
     std::iter::from_fn(|| transitions.try_recv().ok()).map(|transition| (transition.from, transition.to)).collect()
 }

@@ -1,4 +1,4 @@
-//! Why a reading gave no load, in words and in kinds.
+//! Errors of reading load, and their kinds for metrics.
 
 use std::time::Duration;
 
@@ -6,40 +6,40 @@ use fairway_model::Cause;
 
 use super::{exposition::ExpositionError, gateway::GatewayError};
 
-/// Why one place could not be read.
+/// The reason why a gateway or another source could not be read.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReadError {
-    /// No connection, no TLS, or no HTTP over it.
+    /// No connection, no TLS, or no HTTP response.
     #[error("{0}")]
     Connect(Cause),
-    /// An answer that is not what it should be.
+    /// An invalid response.
     #[error("{0}")]
     Content(String),
-    /// Nothing, or not all of it, in time.
-    #[error("no whole answer within {0:?}")]
+    /// No complete response before the timeout.
+    #[error("no complete response within {0:?}")]
     Late(Duration),
-    /// Metrics that tell nothing.
+    /// Metrics without a usable load.
     #[error(transparent)]
     Metrics(#[from] GatewayError),
-    /// The observer's own fault: no descriptor, no resolver, held up.
+    /// A failure of the probe host: no file descriptor, no resolver, or stalled.
     #[error("{0}")]
     Observer(Cause),
-    /// Another status than 200.
-    #[error("status {0}, where 200 is wanted")]
+    /// A status other than 200.
+    #[error("status {0}, expected 200")]
     Status(u16),
-    /// Metrics that are malformed, cut or too long.
+    /// Metrics that are malformed, incomplete or too long.
     #[error(transparent)]
     Text(#[from] ExpositionError),
 }
 
 impl ReadError {
-    /// The kinds, for metrics.
+    /// The kinds of errors, as metrics name them.
     pub const REASONS: [&str; 5] = ["connect", "content", "observer", "status", "timeout"];
 
-    /// The place of the observer's own faults among the kinds.
+    /// Index of failures of the probe host in [`REASONS`](Self::REASONS).
     pub const OBSERVER: usize = 2;
 
-    /// Returns its place among the kinds.
+    /// Returns the index of its kind in [`REASONS`](Self::REASONS).
     pub const fn reason(&self) -> usize {
         match self {
             Self::Connect(_) => 0,

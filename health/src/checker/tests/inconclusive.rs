@@ -1,29 +1,29 @@
-//! The observer doubts itself before it doubts a target.
+//! Probes are inconclusive if the probe host itself may have failed.
 
 use std::{sync::mpsc::channel, time::Duration};
 
 use fairway_model::HealthStatus;
 use tokio::time::{advance, sleep};
 
-use super::world::*;
+use super::network::*;
 
 #[tokio::test(start_paused = true)]
-async fn probes_that_ran_while_the_process_was_stopped_do_not_count() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn probe_during_a_stop_of_the_process_is_inconclusive() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(50, &fast()), vec![]).await;
     sleep(seconds(2)).await;
     assert_eq!(drain(&mut transitions).len(), 50);
     for round in 0..20 {
-        // All of them hang for as long as the process is stopped, and answer again when it is back.
+        // All targets hang while the process is stopped, and answer when it continues.
         for number in 0..50 {
-            world.answer(number, Answer::Hang);
+            network.answer(number, Behaviour::Hang);
         }
         sleep(millis(130)).await;
-        assert!(world.seen().running > 10, "round {round}");
+        assert!(network.seen().running > 10, "round {round}");
         advance(seconds(3)).await;
         for number in 0..50 {
-            world.answer(number, Answer::Pass);
+            network.answer(number, Behaviour::Pass);
         }
         sleep(seconds(1)).await;
     }
@@ -35,42 +35,42 @@ async fn probes_that_ran_while_the_process_was_stopped_do_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_death_right_after_a_stop_is_seen_all_the_same() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn failure_after_a_stop_is_detected() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(1, &fast()), vec![]).await;
     sleep(seconds(2)).await;
     drain(&mut transitions);
-    world.answer(0, Answer::Hang);
+    network.answer(0, Behaviour::Hang);
     advance(seconds(3)).await;
     let transition = tokio::time::timeout(seconds(2), transitions.recv()).await.unwrap().unwrap();
     assert_eq!(transition.to, HealthStatus::Down);
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_hour_of_stop_verdicts_hold_and_probes_do_not_come_all_at_once() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn stop_of_an_hour_keeps_statuses_and_spreads_probes() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(1_000, &monitor()), vec![]).await;
     sleep(seconds(60)).await;
     assert_eq!(drain(&mut transitions).len(), 1_000);
     advance(seconds(3_600)).await;
-    let before = world.seen().probes.len();
+    let before = network.seen().probes.len();
     sleep(seconds(1)).await;
-    let first_second = world.seen().probes.len() - before;
+    let first_second = network.seen().probes.len() - before;
     assert!((50..200).contains(&first_second), "{first_second} probes in the first second");
     sleep(seconds(10)).await;
     assert_eq!(drain(&mut transitions), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runtime_that_is_never_in_time_leaves_verdicts_alone_and_then_lets_them_go() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn constantly_late_runtime_never_changes_a_status_to_down() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(1, &fast()), vec![]).await;
     sleep(seconds(2)).await;
     drain(&mut transitions);
-    world.answer(0, Answer::Hang);
+    network.answer(0, Behaviour::Hang);
     for _ in 0..200 {
         advance(millis(100)).await;
         sleep(millis(1)).await;
@@ -80,12 +80,12 @@ async fn a_runtime_that_is_never_in_time_leaves_verdicts_alone_and_then_lets_the
 }
 
 #[tokio::test]
-async fn a_blocked_runtime_is_measured() {
-    let (checker, _flips) = World::default().open();
+async fn blocked_runtime_is_measured_as_a_stall() {
+    let (checker, _transitions) = Network::default().open();
     checker.observer().await;
     sleep(millis(40)).await;
     let before = checker.observer().await;
-    // Holds the runtime's only thread, as a careless task would.
+    // Blocks the runtime's only thread.
     let (_never, nothing) = channel::<()>();
     let _ = nothing.recv_timeout(millis(150));
     sleep(millis(40)).await;
@@ -95,40 +95,40 @@ async fn a_blocked_runtime_is_measured() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_descriptors_nobody_is_down() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn missing_file_descriptors_make_no_target_down() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(10, &monitor()), vec![]).await;
     sleep(seconds(20)).await;
     assert_eq!(drain(&mut transitions).len(), 10);
     for number in 0..10 {
-        world.answer(number, Answer::NoDescriptor);
+        network.answer(number, Behaviour::NoDescriptor);
     }
-    let before = world.seen().probes.len();
+    let before = network.seen().probes.len();
     sleep(seconds(22)).await;
     assert_eq!(drain(&mut transitions), [], "within three periods and a timeout");
-    let tried = world.seen().probes.len() - before;
+    let tried = network.seen().probes.len() - before;
     assert!(tried < 10 * 12, "retries slow down: {tried}");
     sleep(seconds(30)).await;
     assert_eq!(drain(&mut transitions), vec![(HealthStatus::Up, HealthStatus::Unknown); 10]);
     let cause = state(&checker).await.history.pop().unwrap().cause.to_string();
     assert!(cause.starts_with("no evidence for 3") && cause.ends_with("no file descriptor left"), "{cause}");
     for number in 0..10 {
-        world.answer(number, Answer::Pass);
+        network.answer(number, Behaviour::Pass);
     }
     sleep(seconds(12)).await;
     assert_eq!(drain(&mut transitions), vec![(HealthStatus::Unknown, HealthStatus::Up); 10]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_without_a_route_holds_nobody_down() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn probe_host_without_a_route_makes_no_target_down() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(5, &monitor()), vec![]).await;
     sleep(seconds(20)).await;
     drain(&mut transitions);
     for number in 0..5 {
-        world.answer(number, Answer::NoRoute);
+        network.answer(number, Behaviour::NoRoute);
     }
     sleep(seconds(300)).await;
     let seen = drain(&mut transitions);
@@ -138,23 +138,23 @@ async fn a_machine_without_a_route_holds_nobody_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_network_that_only_one_target_lost_is_that_targets_death() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn missing_route_to_one_target_only_makes_it_down() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(5, &monitor()), vec![]).await;
     sleep(seconds(20)).await;
     drain(&mut transitions);
-    world.answer(3, Answer::NoRoute);
+    network.answer(3, Behaviour::NoRoute);
     let transition = tokio::time::timeout(seconds(30), transitions.recv()).await.unwrap().unwrap();
     assert_eq!((transition.from, transition.to), (HealthStatus::Up, HealthStatus::Down));
     assert_eq!(transition.target.address.to_string(), address(3).to_string());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_panics_is_no_evidence_and_disturbs_nobody() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
-    world.answer(0, Answer::Panic);
+async fn probe_that_panics_is_inconclusive() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
+    network.answer(0, Behaviour::Panic);
     checker.set_targets(targets(2, &monitor()), vec![]).await;
     sleep(seconds(30)).await;
     assert_eq!(drain(&mut transitions), [(HealthStatus::Pending, HealthStatus::Up)]);
@@ -164,11 +164,11 @@ async fn a_probe_that_panics_is_no_evidence_and_disturbs_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_verdict_reaches_the_channel_in_the_turn_of_its_probe() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn transition_is_sent_as_soon_as_the_probe_ends() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(1, &monitor()), vec![]).await;
     transitions.recv().await.unwrap();
-    let since = world.seen().probes[0].0.elapsed();
+    let since = network.seen().probes[0].0.elapsed();
     assert!(since <= Duration::from_millis(1), "{since:?}");
 }

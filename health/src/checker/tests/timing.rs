@@ -1,61 +1,61 @@
-//! When probes run, and how soon a verdict follows.
+//! Times of probes, and times until a transition.
 
 use std::collections::HashMap;
 
 use fairway_model::HealthStatus;
 use tokio::time::{Instant, sleep};
 
-use super::world::*;
+use super::network::*;
 
-/// From a death at a given moment of a running check to its flip.
-async fn time_to_down(answer: Answer, after: u64) -> std::time::Duration {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+/// Returns the time from a failure, `after` ms after a probe may be due, to the transition to down.
+async fn time_to_down(answer: Behaviour, after: u64) -> std::time::Duration {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(1, &fast()), vec![]).await;
     sleep(seconds(2) + millis(after)).await;
     assert_eq!(drain(&mut transitions), [(HealthStatus::Pending, HealthStatus::Up)]);
-    let death = Instant::now();
-    world.answer(0, answer);
+    let failed = Instant::now();
+    network.answer(0, answer);
     let transition = transitions.recv().await.unwrap();
     assert_eq!(transition.to, HealthStatus::Down);
-    death.elapsed()
+    failed.elapsed()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusing_target_is_down_within_250_ms() {
+async fn refusing_target_is_down_within_250_ms() {
     for after in (0..220).step_by(11) {
-        let took = time_to_down(Answer::Refuse, after).await;
-        assert!(took <= millis(250), "{took:?} for a death at {after} ms");
+        let took = time_to_down(Behaviour::Refuse, after).await;
+        assert!(took <= millis(250), "down after {took:?} for a failure at {after} ms");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hanging_target_is_down_within_650_ms() {
+async fn hanging_target_is_down_within_650_ms() {
     for after in (0..220).step_by(11) {
-        let took = time_to_down(Answer::Hang, after).await;
-        assert!(took <= millis(650), "{took:?} for a death at {after} ms");
+        let took = time_to_down(Behaviour::Hang, after).await;
+        assert!(took <= millis(650), "down after {took:?} for a failure at {after} ms");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_the_default_monitor_a_refusal_is_confirmed_within_half_a_second() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn default_monitor_confirms_a_refusal_within_410_ms() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(1, &monitor()), vec![]).await;
     assert_eq!(transitions.recv().await.unwrap().to, HealthStatus::Up);
-    world.answer(0, Answer::Refuse);
-    let first = world.probes(0);
+    network.answer(0, Behaviour::Refuse);
+    let first = network.probes(0);
     assert_eq!(transitions.recv().await.unwrap().to, HealthStatus::Down);
-    let seen = world.seen();
+    let seen = network.seen();
     assert_eq!(seen.probes.len(), first + 3);
     assert!(seen.probes[first].0.elapsed() <= millis(410));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_target_is_judged_at_once_either_way() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
-    world.answer(1, Answer::Refuse);
+async fn new_target_is_evaluated_at_once() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
+    network.answer(1, Behaviour::Refuse);
     let start = Instant::now();
     checker.set_targets(targets(2, &monitor()), vec![]).await;
     assert_eq!(checker.first_round(seconds(10)).await, 0);
@@ -65,11 +65,11 @@ async fn a_new_target_is_judged_at_once_either_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_round_ends_at_its_limit() {
-    let world = World::default();
-    let (checker, _flips) = world.open();
-    world.answer(1, Answer::Hang);
-    world.answer(2, Answer::NoDescriptor);
+async fn first_round_ends_at_its_limit() {
+    let network = Network::default();
+    let (checker, _transitions) = network.open();
+    network.answer(1, Behaviour::Hang);
+    network.answer(2, Behaviour::NoDescriptor);
     checker.set_targets(targets(3, &monitor()), vec![]).await;
     let start = Instant::now();
     assert_eq!(checker.first_round(seconds(5)).await, 2);
@@ -77,28 +77,28 @@ async fn the_first_round_ends_at_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn recovery_takes_rise_passes_a_period_apart() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
-    world.answer(0, Answer::Refuse);
+async fn recovery_takes_rise_passes_one_period_apart() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
+    network.answer(0, Behaviour::Refuse);
     checker.set_targets(targets(1, &monitor()), vec![]).await;
     assert_eq!(transitions.recv().await.unwrap().to, HealthStatus::Down);
-    world.answer(0, Answer::Pass);
-    let before = world.probes(0);
+    network.answer(0, Behaviour::Pass);
+    let before = network.probes(0);
     let transition = transitions.recv().await.unwrap();
     assert_eq!((transition.to, transition.cause.to_string()), (HealthStatus::Up, "passes in a row: 3".to_owned()));
-    assert_eq!(world.probes(0), before + 3);
-    let apart = Instant::now() - world.seen().probes[before].0;
+    assert_eq!(network.probes(0), before + 3);
+    let apart = Instant::now() - network.seen().probes[before].0;
     assert!(apart >= seconds(18) && apart <= seconds(22), "{apart:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flapping_target_keeps_its_verdict() {
-    let world = World::default();
-    let (checker, mut transitions) = world.open();
+async fn target_that_alternates_keeps_its_status() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
     checker.set_targets(targets(1, &monitor()), vec![]).await;
     sleep(seconds(15)).await;
-    world.answer(0, Answer::Flap);
+    network.answer(0, Behaviour::Flap);
     sleep(seconds(1_200)).await;
     assert_eq!(drain(&mut transitions), [(HealthStatus::Pending, HealthStatus::Up)]);
     let state = state(&checker).await;
@@ -107,19 +107,19 @@ async fn a_flapping_target_keeps_its_verdict() {
 
 #[tokio::test(start_paused = true)]
 async fn probes_keep_their_period_and_spread_over_it() {
-    let world = World::default();
-    let (checker, _flips) = world.open();
+    let network = Network::default();
+    let (checker, _transitions) = network.open();
     checker.set_targets(targets(200, &monitor()), vec![]).await;
     sleep(seconds(600)).await;
-    let seen = world.seen();
+    let seen = network.seen();
     let mut last = HashMap::new();
     let mut intervals = vec![];
-    for (at, whose) in &seen.probes {
-        if let Some(before) = last.insert(whose, *at) {
+    for (at, target) in &seen.probes {
+        if let Some(before) = last.insert(target, *at) {
             intervals.push(*at - before);
         }
     }
-    // The second probe comes anywhere within a period, the others at ±10 % (and timers round up to 1 ms).
+    // The second probe is anywhere within a period, later ones at ±10 % (timers round up to 1 ms).
     let regular = intervals.iter().skip(200).all(|gap| *gap >= millis(8_998) && *gap <= millis(11_002));
     assert!(regular, "{:?}", intervals.iter().skip(200).minmax());
     assert!((11_500..12_700).contains(&seen.probes.len()), "{} probes", seen.probes.len());
@@ -127,32 +127,32 @@ async fn probes_keep_their_period_and_spread_over_it() {
         let from = seen.probes[0].0 + seconds(second);
         seen.probes.iter().filter(|(at, _)| *at >= from && *at < from + seconds(1)).count()
     });
-    // 20 a second on average; the first round has them all.
+    // 20 per second on average; the first second has all first probes.
     assert!(busiest.skip(1).all(|count| count < 50));
 }
 
 #[tokio::test(start_paused = true)]
-async fn sockets_stay_bounded_and_everyone_gets_a_turn() {
-    let world = World::default();
-    let (sender, _flips) = tokio::sync::mpsc::channel(1_000);
-    let checker = world.checker(10, sender);
+async fn limit_of_sockets_holds_and_every_target_is_probed() {
+    let network = Network::default();
+    let (sender, _transitions) = tokio::sync::mpsc::channel(1_000);
+    let checker = network.checker(10, sender);
     for number in 0..100 {
-        world.answer(number, Answer::Hang);
+        network.answer(number, Behaviour::Hang);
     }
     checker.set_targets(targets(200, &monitor()), vec![]).await;
     sleep(seconds(2)).await;
     let observer = checker.observer().await;
-    // Half of the sockets stay for those that do not hang, once they are known.
+    // Half of the sockets are reserved for targets that passed.
     assert!((5..=10).contains(&observer.probes_running), "{observer:?}");
     assert!(observer.probes_waiting > 50, "{observer:?}");
     sleep(seconds(300)).await;
-    assert_eq!(world.seen().most_running, 10);
+    assert_eq!(network.seen().most_running, 10);
     let states = checker.states().await;
     assert!(states.iter().all(|state| state.passes + state.failures > 0));
     assert!(states[100..].iter().all(|state| state.status == HealthStatus::Up));
 }
 
-/// Shortest and longest, to show when an assertion fails.
+/// Smallest and largest item, for the message of an assertion.
 trait MinMax: Iterator<Item: Ord + Copy> + Sized {
     fn minmax(self) -> Option<(Self::Item, Self::Item)> {
         self.map(|item| (item, item)).reduce(|(low, high), (item, _)| (low.min(item), high.max(item)))

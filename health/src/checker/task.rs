@@ -1,4 +1,4 @@
-//! The checking task: starts due probes, evaluates their findings and sends transitions.
+//! The checking task: starts due probes, evaluates their results and sends transitions.
 
 use std::{
     collections::HashMap,
@@ -16,42 +16,42 @@ use tokio::{
 
 use super::{
     HealthTransition, Observer, ProbeTotals, TargetState,
+    observation::{ProbeReport, observe_report},
     outbox::Outbox,
     sockets::{Lane, Sockets},
-    table::{Entry, Key, Slot, Table},
-    weigh::{Report, weigh},
+    table::{CheckedTarget, NewTarget, TargetKey, TargetTable},
 };
 use crate::{
-    observer::{LagMeter, Reach},
-    probe::{Finding, Prepared},
-    schedule::{self, Schedule},
+    observer::{LagMeter, ReachedTargets},
+    probe::{PreparedMonitor, ProbeResult},
+    schedule::{self, ProbeSchedule},
 };
 
-/// A probe function of a prepared monitor and an address.
-pub(super) trait Probe: Fn(Arc<Prepared>, ProbeAddress) -> Self::Found + Send + 'static {
+/// A function that probes an address with a prepared monitor; tests replace it.
+pub(super) trait Probe: Fn(Arc<PreparedMonitor>, ProbeAddress) -> Self::Running + Send + 'static {
     /// The running probe.
-    type Found: Future<Output = Finding> + Send + 'static;
+    type Running: Future<Output = ProbeResult> + Send + 'static;
 }
 
 impl<P, F> Probe for P
 where
-    P: Fn(Arc<Prepared>, ProbeAddress) -> F + Send + 'static,
-    F: Future<Output = Finding> + Send + 'static,
+    P: Fn(Arc<PreparedMonitor>, ProbeAddress) -> F + Send + 'static,
+    F: Future<Output = ProbeResult> + Send + 'static,
 {
-    type Found = F;
+    type Running = F;
 }
 
 /// A command from the handle.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum CheckerCommand {
     /// Replaces the targets.
-    Set(Vec<Entry>, oneshot::Sender<()>),
+    SetTargets(Vec<NewTarget>, oneshot::Sender<()>),
     /// Returns the states from a position on.
     States {
         /// Position in the order that was set.
         from: usize,
-        /// Receives one piece of them.
-        reply: oneshot::Sender<Piece>,
+        /// Receives one page of them.
+        reply: oneshot::Sender<StatesPage>,
     },
     /// Returns the state of the checker itself.
     Observer(oneshot::Sender<Observer>),
@@ -59,7 +59,7 @@ pub(super) enum Command {
 
 /// Consecutive states of targets.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct StatesPage {
     /// Number of the set of targets.
     pub(super) epoch: u64,
     /// The states.
@@ -68,29 +68,29 @@ pub(super) struct Piece {
     pub(super) last: bool,
 }
 
-/// Largest number of states in one piece: about 100 µs of work.
-const PIECE: usize = 256;
+/// Largest number of states in one page: about 100 µs of work, during which no probe starts.
+const STATES_PER_PAGE: usize = 256;
 
 /// The state of the checking task.
-pub(super) struct Round<P> {
-    table: Table,
-    schedule: Schedule<Key>,
+pub(super) struct CheckerTask<P> {
+    table: TargetTable,
+    schedule: ProbeSchedule<TargetKey>,
     probe: P,
-    sockets: Sockets<Key>,
-    running: JoinSet<Report>,
+    sockets: Sockets<TargetKey>,
+    running: JoinSet<ProbeReport>,
     /// Target and socket lane of each running probe.
-    whose: HashMap<Id, (Key, Lane)>,
-    outbox: Outbox<Key>,
+    probes: HashMap<Id, (TargetKey, Lane)>,
+    outbox: Outbox<TargetKey>,
     unevaluated: watch::Sender<usize>,
     meter: Arc<Mutex<LagMeter>>,
     totals: ProbeTotals,
-    reach: Reach<Key>,
+    reach: ReachedTargets<TargetKey>,
     /// The next time at which stale statuses are expired.
     next_expiry: Instant,
     expiry_period: Duration,
 }
 
-impl<P: Probe> Round<P> {
+impl<P: Probe> CheckerTask<P> {
     pub(super) fn new(
         sockets_max: usize,
         transitions: mpsc::Sender<HealthTransition>,
@@ -100,24 +100,24 @@ impl<P: Probe> Round<P> {
     ) -> Self {
         let now = Instant::now();
         Self {
-            table: Table::default(),
-            schedule: Schedule::new(seed),
+            table: TargetTable::default(),
+            schedule: ProbeSchedule::new(seed),
             probe,
             sockets: Sockets::new(sockets_max),
             running: JoinSet::new(),
-            whose: HashMap::new(),
+            probes: HashMap::new(),
             outbox: Outbox::new(transitions),
             unevaluated,
             meter: Arc::new(Mutex::new(LagMeter::new(now))),
             totals: ProbeTotals::default(),
-            reach: Reach::new(),
+            reach: ReachedTargets::new(),
             next_expiry: now + EXPIRY_MAX,
             expiry_period: EXPIRY_MAX,
         }
     }
 
     /// Runs until the handle is dropped.
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<CheckerCommand>) {
         let mut ticker = JoinSet::new();
         ticker.spawn(tick(Arc::clone(&self.meter)));
         let transitions = self.outbox.channel();
@@ -144,18 +144,18 @@ impl<P: Probe> Round<P> {
         }
     }
 
-    fn execute(&mut self, command: Command) {
+    fn execute(&mut self, command: CheckerCommand) {
         match command {
-            Command::Set(entries, done) => {
+            CheckerCommand::SetTargets(entries, done) => {
                 self.set(entries);
                 // The receiver may be gone; the change is in effect all the same.
                 let _ = done.send(());
             }
-            Command::States { from, reply } => {
-                let (states, last, epoch) = self.table.states(from, PIECE);
-                let _ = reply.send(Piece { epoch, states, last });
+            CheckerCommand::States { from, reply } => {
+                let (states, last, epoch) = self.table.states(from, STATES_PER_PAGE);
+                let _ = reply.send(StatesPage { epoch, states, last });
             }
-            Command::Observer(reply) => {
+            CheckerCommand::Observer(reply) => {
                 let meter = lock(&self.meter);
                 let (stalled_for, stalls) = (meter.stalled_for(Instant::now()), meter.stalls());
                 drop(meter);
@@ -171,7 +171,7 @@ impl<P: Probe> Round<P> {
         }
     }
 
-    fn set(&mut self, entries: Vec<Entry>) {
+    fn set(&mut self, entries: Vec<NewTarget>) {
         let now = Instant::now();
         let awake = lock(&self.meter).awake(now);
         let (added, gone) = self.table.set(entries, awake, SystemTime::now());
@@ -188,7 +188,7 @@ impl<P: Probe> Round<P> {
         for key in &added {
             let Some(slot) = self.table.get(*key) else { continue };
             let period = slot.monitor().period;
-            let over = match (slot.work.is_always(), slot.settled) {
+            let over = match (slot.prepared.is_always(), slot.settled) {
                 (true, _) => Duration::ZERO,
                 (false, true) => period,
                 (false, false) => schedule::first_spread(added.len(), period),
@@ -212,9 +212,14 @@ impl<P: Probe> Round<P> {
             let Some(slot) = self.table.get(key) else { continue };
             if let Some(next) = schedule::missed(due, now, slot.monitor().period) {
                 self.schedule.at(key, next);
-            } else if slot.work.is_always() {
-                let report =
-                    Report { due, started: now, ended: now, stalled_for: Duration::ZERO, finding: Finding::Pass };
+            } else if slot.prepared.is_always() {
+                let report = ProbeReport {
+                    due,
+                    started: now,
+                    ended: now,
+                    stalled_for: Duration::ZERO,
+                    result: ProbeResult::Pass,
+                };
                 self.finish(key, report);
             } else {
                 self.sockets.queue(slot.lane(), due, key);
@@ -225,33 +230,33 @@ impl<P: Probe> Round<P> {
         }
     }
 
-    fn start(&mut self, lane: Lane, due: Instant, key: Key, started: Instant) {
+    fn start(&mut self, lane: Lane, due: Instant, key: TargetKey, started: Instant) {
         let Some(slot) = self.table.get_mut(key) else { return self.sockets.release(lane) };
-        let found = (self.probe)(Arc::clone(&slot.work), slot.target.address.clone());
+        let probe = (self.probe)(Arc::clone(&slot.prepared), slot.target.address.clone());
         let meter = Arc::clone(&self.meter);
         let before = lock(&meter).stalled_for(started);
-        let probe = self.running.spawn(async move {
-            let finding = found.await;
+        let running = self.running.spawn(async move {
+            let result = probe.await;
             let ended = Instant::now();
             let stalled_for = lock(&meter).stalled_for(ended).saturating_sub(before);
-            Report { due, started, ended, stalled_for, finding }
+            ProbeReport { due, started, ended, stalled_for, result }
         });
-        self.whose.insert(probe.id(), (key, lane));
-        slot.probe = Some(probe);
+        self.probes.insert(running.id(), (key, lane));
+        slot.probe = Some(running);
     }
 
     /// Finishes a probe that ended, and all others that have ended meanwhile.
-    fn finish_all(&mut self, ended: Result<(Id, Report), JoinError>) {
+    fn finish_all(&mut self, ended: Result<(Id, ProbeReport), JoinError>) {
         let mut next = Some(ended);
         while let Some(ended) = next {
             let (id, report) = match ended {
                 Ok((id, report)) => (id, Some(report)),
                 Err(error) => (error.id(), None),
             };
-            if let Some((key, lane)) = self.whose.remove(&id) {
+            if let Some((key, lane)) = self.probes.remove(&id) {
                 self.sockets.release(lane);
                 // Without a report, the probe was aborted with its target, or its task panicked.
-                let report = report.unwrap_or_else(|| Report::broken(Instant::now()));
+                let report = report.unwrap_or_else(|| ProbeReport::broken(Instant::now()));
                 self.finish(key, report);
             }
             next = self.running.try_join_next_with_id();
@@ -259,13 +264,13 @@ impl<P: Probe> Round<P> {
     }
 
     /// Evaluates a report and schedules the next probe.
-    fn finish(&mut self, key: Key, report: Report) {
+    fn finish(&mut self, key: TargetKey, report: ProbeReport) {
         let awake = lock(&self.meter).awake(report.ended);
         let Some(slot) = self.table.get_mut(key) else { return };
         slot.probe = None;
-        let Report { due, started, ended, .. } = report;
-        let outcome = weigh(slot, key, &mut self.reach, report);
-        if !slot.work.is_always() {
+        let ProbeReport { due, started, ended, .. } = report;
+        let outcome = observe_report(slot, key, &mut self.reach, report);
+        if !slot.prepared.is_always() {
             self.totals.note(&outcome, ended - started);
         }
         let before = slot.evaluator.status();
@@ -289,18 +294,18 @@ impl<P: Probe> Round<P> {
     fn expire_all(&mut self, now: Instant) {
         self.next_expiry = now + self.expiry_period;
         let awake = lock(&self.meter).awake(now);
-        let expire = |(key, slot): (Key, &mut Slot)| {
+        let expire = |(key, slot): (TargetKey, &mut CheckedTarget)| {
             let before = slot.evaluator.status();
             slot.expire(awake).map(|(to, cause)| (key, before, to, cause))
         };
-        let lost: Vec<_> = self.table.slots_mut().filter_map(expire).collect();
-        for (key, before, to, cause) in lost {
+        let expired: Vec<_> = self.table.slots_mut().filter_map(expire).collect();
+        for (key, before, to, cause) in expired {
             self.transition(key, before, to, cause);
         }
     }
 
     /// Records a transition and sends it.
-    fn transition(&mut self, key: Key, from: HealthStatus, to: HealthStatus, cause: Cause) {
+    fn transition(&mut self, key: TargetKey, from: HealthStatus, to: HealthStatus, cause: Cause) {
         let Some(slot) = self.table.get_mut(key) else { return };
         let at = SystemTime::now();
         slot.changed(to, cause.clone(), at);
@@ -322,8 +327,8 @@ async fn tick(meter: Arc<Mutex<LagMeter>>) {
         sleep_until(Instant::now() + LagMeter::TICK).await;
         let now = Instant::now();
         let Some(late) = lock(&meter).tick(now) else { continue };
-        let quiet = logged.is_some_and(|logged| now - logged < STALL_LOG_PAUSE);
-        if late >= STALL_LOGGED && !quiet {
+        let is_quiet = logged.is_some_and(|logged| now - logged < STALL_LOG_PAUSE);
+        if late >= STALL_LOGGED && !is_quiet {
             logged = Some(now);
             tracing::warn!(duration = ?late, "process stalled; probes that failed meanwhile do not count");
         }
@@ -335,9 +340,10 @@ fn lock(meter: &Mutex<LagMeter>) -> std::sync::MutexGuard<'_, LagMeter> {
     meter.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bounds of the time between two expiries of stale statuses, which is otherwise the shortest period of a monitor.
+/// Bounds of the time between two expiries of stale statuses, which is otherwise the shortest period of a monitor. An expiry
+/// visits all targets: 10 times per second at most, and at least once per second so that a status expires in time.
 const EXPIRY_MIN: Duration = Duration::from_millis(100);
 const EXPIRY_MAX: Duration = Duration::from_secs(1);
-/// A stall of this length or more is logged, at most once per [`STALL_LOG_PAUSE`].
+/// Shortest stall that is logged: the shortest period that the manual shows. Logged at most once per [`STALL_LOG_PAUSE`].
 const STALL_LOGGED: Duration = Duration::from_millis(200);
 const STALL_LOG_PAUSE: Duration = Duration::from_secs(10);

@@ -1,0 +1,244 @@
+//! One reading of a load source: sends the requests and parses the responses to metrics of gateways or values of clusters.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use fairway_model::{
+    Cause, Check, ClusterName, HttpCheck, LoadEndpoint, LoadQuery, LoadSource, Monitor, ProbeAddress, StatusSet,
+};
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+
+use super::{
+    answers_wire::{self, JSON_MAX},
+    error::ReadError,
+    exposition::{Exposition, TEXT_MAX},
+    gateway::{GatewayCollector, GatewayMetrics},
+};
+use crate::probe::{
+    MonitorError, TlsConfigs, check_monitor,
+    get::{BodyReceiver, GetError, HttpGet},
+};
+
+/// A reading with a schedule of its own: the gateways of a cluster, or one URL.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ReadJob {
+    /// The load source.
+    pub(super) source: Arc<LoadSource>,
+    /// The clusters that it reads.
+    pub(super) scope: ReadScope,
+}
+
+/// The clusters of a reading.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum ReadScope {
+    /// All clusters of a source, which its response names.
+    AllClusters,
+    /// One cluster, by its gateways; a source with a URL does not use them.
+    Cluster(ClusterName, Vec<ProbeAddress>),
+}
+
+/// The result of a reading.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ReadResult {
+    /// The metrics of each gateway.
+    Gateways(Vec<Result<GatewayMetrics, ReadError>>),
+    /// The value of each cluster that the response names.
+    Clusters(Result<BTreeMap<String, f64>, ReadError>),
+}
+
+/// Limits that all readings share.
+#[derive(Debug)]
+pub(super) struct ReadLimits {
+    /// Limit of open connections.
+    connections: Arc<Semaphore>,
+    /// Limit of concurrent look-ups of host names.
+    lookups: Arc<Semaphore>,
+}
+
+impl ReadLimits {
+    pub(super) fn new() -> Self {
+        Self { connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)), lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
+    }
+}
+
+/// Largest number of open connections of readings; others wait, and may run into their timeout. A quarter of the default
+/// number of probe sockets, because a reading is rarer and larger than a probe.
+const CONNECTIONS_MAX: usize = 256;
+/// Largest number of concurrent look-ups of host names, each of which blocks a thread; a quarter of those of probes.
+const LOOKUPS_MAX: usize = 16;
+
+/// A job with its prepared request.
+#[derive(Debug)]
+pub(super) struct PreparedRead {
+    job: ReadJob,
+    /// The address of a source with a URL.
+    url: Option<ProbeAddress>,
+    get: Result<HttpGet, MonitorError>,
+    connections: Arc<Semaphore>,
+}
+
+impl PreparedRead {
+    pub(super) fn new(job: ReadJob, limits: &ReadLimits, configs: &mut TlsConfigs) -> Self {
+        let (check, url) = check(&job);
+        let read_max = if matches!(job.source.query, LoadQuery::Prometheus { .. }) { TEXT_MAX } else { JSON_MAX };
+        // Twice the limit of the text, which the parser enforces: the rest is for chunks and TLS.
+        let get = HttpGet::new(&check, 2 * read_max, &limits.lookups, configs);
+        Self { job, url, get, connections: Arc::clone(&limits.connections) }
+    }
+
+    /// Performs the reading. All gateways are read at the same time, each within the whole timeout.
+    pub(super) async fn run(self: Arc<Self>) -> ReadResult {
+        let gateways = match &self.job.scope {
+            ReadScope::AllClusters => return ReadResult::Clusters(self.read_clusters().await),
+            ReadScope::Cluster(_, gateways) => gateways.clone(),
+        };
+        let addresses = self.url.clone().map_or(gateways, |url| vec![url]);
+        let mut results: Vec<_> = addresses.iter().map(|_| Err(internal_error())).collect();
+        let mut tasks = JoinSet::new();
+        for (index, address) in addresses.into_iter().enumerate() {
+            let read = Arc::clone(&self);
+            tasks.spawn(async move { (index, read.read_gateway(&address).await) });
+        }
+        while let Some(ended) = tasks.join_next().await {
+            if let Ok((index, result)) = ended {
+                results[index] = result;
+            }
+        }
+        ReadResult::Gateways(results)
+    }
+
+    async fn read_gateway(&self, address: &ProbeAddress) -> Result<GatewayMetrics, ReadError> {
+        match &self.job.source.query {
+            LoadQuery::Prometheus { metric, overload_at, .. } => {
+                let mut exposition = Exposition::new(TEXT_MAX);
+                let mut collector = GatewayCollector::new(metric.as_ref(), *overload_at);
+                let mut error = None;
+                let mut parse = |piece: &[u8]| {
+                    error = exposition.feed(piece, &mut |sample| collector.add_sample(sample)).err();
+                    error.is_none()
+                };
+                let outcome = self.request(address, &mut parse).await;
+                if let Some(error) = error {
+                    return Err(error.into());
+                }
+                outcome?;
+                exposition.finish()?;
+                Ok(collector.finish()?)
+            }
+            LoadQuery::Json { pointer, .. } => {
+                let pointer = match &self.job.scope {
+                    ReadScope::Cluster(cluster, _) => pointer.replace(CLUSTER, cluster.as_str()),
+                    ReadScope::AllClusters => pointer.clone(),
+                };
+                let number = answers_wire::number_at(&self.text(address).await?, &pointer)?;
+                Ok(GatewayMetrics { declared: Some(number), ..GatewayMetrics::default() })
+            }
+            LoadQuery::Promql { .. } => Err(internal_error()),
+        }
+    }
+
+    async fn read_clusters(&self) -> Result<BTreeMap<String, f64>, ReadError> {
+        let (LoadQuery::Promql { label, .. }, Some(url)) = (&self.job.source.query, &self.url) else {
+            return Err(internal_error());
+        };
+        answers_wire::vector(&self.text(url).await?, label)
+    }
+
+    /// Returns the whole response, of at most [`JSON_MAX`] bytes.
+    async fn text(&self, address: &ProbeAddress) -> Result<Vec<u8>, ReadError> {
+        let mut text = Vec::new();
+        let mut append = |piece: &[u8]| {
+            let fits = text.len() + piece.len() <= JSON_MAX;
+            if fits {
+                text.extend_from_slice(piece);
+            }
+            fits
+        };
+        self.request(address, &mut append).await?;
+        Ok(text)
+    }
+
+    async fn request(&self, address: &ProbeAddress, receiver: &mut BodyReceiver<'_>) -> Result<(), ReadError> {
+        let get = self.get.as_ref().map_err(|error| ReadError::Observer(Cause(error.to_string())))?;
+        let _permit = self.connections.acquire().await.map_err(|_| internal_error())?;
+        let limit = self.job.source.timeout;
+        timeout(limit, get.send(address, receiver)).await.map_err(|_| ReadError::Late(limit))?.map_err(read_error)
+    }
+}
+
+/// Placeholder of the cluster's name in a path and in a pointer.
+const CLUSTER: &str = "{cluster}";
+
+/// Returns the error of a panicked task or of a job without a matching query.
+fn internal_error() -> ReadError {
+    ReadError::Observer(Cause::new("internal error of the load reader; please report it"))
+}
+
+fn read_error(error: GetError) -> ReadError {
+    match error {
+        GetError::ProbeHost(cause) => ReadError::Observer(cause),
+        GetError::Target(cause) => ReadError::Connect(cause),
+        GetError::Status(status) => ReadError::Status(status),
+        GetError::Encoded => ReadError::Content("the response is compressed, but no encoding was accepted".to_owned()),
+        GetError::TooLong => ReadError::Content(format!("response over {} MiB", JSON_MAX >> 20)),
+    }
+}
+
+/// Returns the request of a job, and the address of its URL if it has one.
+fn check(job: &ReadJob) -> (HttpCheck, Option<ProbeAddress>) {
+    let source = &job.source;
+    let cluster = match &job.scope {
+        // A plus in a query string means a space.
+        ReadScope::Cluster(cluster, _) => cluster.as_str().replace('+', "%2B"),
+        ReadScope::AllClusters => String::new(),
+    };
+    let accept = if matches!(source.query, LoadQuery::Prometheus { .. }) { TEXT } else { JSON };
+    let ((path, url), port) = match &source.query {
+        LoadQuery::Prometheus { endpoint, .. } | LoadQuery::Json { endpoint, .. } => match endpoint {
+            LoadEndpoint::Gateways { port, path } => ((path.clone(), None), *port),
+            LoadEndpoint::Url(url) => ((url.path.replace(CLUSTER, &cluster), Some(url)), 0),
+        },
+        LoadQuery::Promql { url, query, .. } => {
+            let path = format!("{}/api/v1/query?query={}", url.path.trim_end_matches('/'), fairway_http::encode(query));
+            ((path, Some(url)), 0)
+        }
+    };
+    let user_agent = concat!("fairway/", env!("CARGO_PKG_VERSION"), " (load)");
+    let mut headers = vec![("accept".to_owned(), accept.to_owned()), ("user-agent".to_owned(), user_agent.to_owned())];
+    if let Some(token) = &source.token {
+        headers.push(("authorization".to_owned(), format!("Bearer {}", token.expose())));
+    }
+    let tls = match url {
+        Some(url) => url.https.then(|| source.tls.clone().unwrap_or_default()),
+        None => source.tls.clone(),
+    };
+    let check = HttpCheck {
+        port,
+        path: if path.is_empty() { "/".to_owned() } else { path },
+        method: "GET".to_owned(),
+        host: None,
+        headers,
+        status: StatusSet::default(),
+        body: None,
+        response_header: None,
+        tls,
+    };
+    (check, url.map(|url| url.address.clone()))
+}
+
+const TEXT: &str = "text/plain;version=0.0.4";
+const JSON: &str = "application/json";
+
+/// Returns an error if a load source is invalid, without connecting to it.
+///
+/// The system's trust anchors are not read, so that a configuration can be checked on another machine.
+pub fn check_load_source(source: &LoadSource) -> Result<(), MonitorError> {
+    let scope = match source.query {
+        LoadQuery::Promql { .. } => ReadScope::AllClusters,
+        _ => {
+            ReadScope::Cluster(ClusterName::new("any").map_err(|error| MonitorError::Path(error.to_string()))?, vec![])
+        }
+    };
+    let (check, _) = check(&ReadJob { source: Arc::new(source.clone()), scope });
+    let check = HttpCheck { port: check.port.max(1), ..check };
+    check_monitor(&Monitor::new(Check::Http(check)))
+}

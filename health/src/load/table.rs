@@ -1,0 +1,400 @@
+//! The latest loads of each cluster by source, and which of them is used. Pure: time is an argument.
+//!
+//! ```text
+//! a valid push ─ before ─ the reading from the cluster's source, for three periods ─ before ─ unknown
+//! ```
+//! A load that is not used is kept and shown. A gateway that does not answer counts with its last values for three periods;
+//! then it counts as removed, as long as another one answers. A cluster changes to a worse signal only if the better one was
+//! missing for that long, because numbers of different signals are not comparable.
+
+use std::{collections::BTreeMap, num::NonZeroU64, sync::Arc, time::Duration};
+
+use fairway_model::{
+    Cluster, ClusterName, DesiredState, Load, LoadReport, LoadSignal, LoadSource, LoadSourceName, LoadUnit,
+    ProbeAddress, closest,
+};
+use tokio::time::Instant;
+
+use super::{
+    error::ReadError,
+    gateway::{GatewayMetrics, GatewayWarning},
+    signals::{self, GatewaySignals},
+};
+
+/// A load report that is used, as the balancer receives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadUpdate {
+    /// The report. Its sequence number counts the reports of this cluster from all sources.
+    pub report: LoadReport,
+    /// Time until the next report is expected; for a push, a third of its validity. The load is unknown after three
+    /// periods without a report.
+    pub period: Duration,
+    /// True if all gateways that answered drain or are overloaded. The cluster should then get as little as possible,
+    /// whatever its load. Its health does not change: the cluster may be answered and does not count towards panic.
+    pub is_exhausted: bool,
+}
+
+/// The load settings of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterLoadSettings {
+    /// The cluster.
+    pub cluster: ClusterName,
+    /// Its capacity, if declared.
+    pub capacity: Option<NonZeroU64>,
+    /// Its load source; `None` if its load is only pushed.
+    pub source: Option<(LoadSourceName, Arc<LoadSource>)>,
+    /// Its gateways, for a source that reads each gateway.
+    pub gateways: Vec<ProbeAddress>,
+}
+
+impl ClusterLoadSettings {
+    /// Returns the settings of all clusters, in order of name.
+    pub fn all(desired: &DesiredState) -> Vec<Self> {
+        desired.clusters.values().map(|cluster| Self::of(desired, cluster)).collect()
+    }
+
+    fn of(desired: &DesiredState, cluster: &Cluster) -> Self {
+        let declared = desired.cluster_load_sources.get(&cluster.name);
+        let source = declared.and_then(|declared| desired.load_sources.get_key_value(&declared.source));
+        let named = declared.map(|declared| declared.gateways.clone()).filter(|gateways| !gateways.is_empty());
+        // Only one address family: the other one leads to the same gateways, which would count twice.
+        let has_v4 = cluster.addresses.iter().any(|address| address.is_ipv4());
+        let own = cluster.addresses.iter().filter(|address| address.is_ipv4() == has_v4);
+        Self {
+            cluster: cluster.name.clone(),
+            capacity: cluster.capacity.and_then(NonZeroU64::new),
+            source: source.map(|(name, source)| (name.clone(), Arc::clone(source))),
+            gateways: named.unwrap_or_else(|| own.map(|address| ProbeAddress::Address(*address)).collect()),
+        }
+    }
+}
+
+/// A load that is pushed over the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PushedLoad {
+    /// The amount.
+    pub amount: LoadAmount,
+    /// Sequence number among the pushes of this cluster. A push whose number is not above that of the last valid one is
+    /// rejected. `None` skips this check.
+    pub sequence: Option<u64>,
+    /// Time for which the load is valid.
+    pub valid_for: Duration,
+}
+
+/// The amount of a cluster's capacity that is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadAmount {
+    /// Permille of the capacity.
+    Permille(u32),
+    /// A number in the unit of the capacity.
+    Used(u64),
+}
+
+/// The reason why a push is rejected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// The amount is in the unit of a capacity that is not declared.
+    #[error("cluster {0} has no capacity, so `used` has no meaning; declare its capacity, or push `load` in permille")]
+    NoCapacity(ClusterName),
+    /// The sequence number is not above the last one.
+    #[error(
+        "sequence {given} is not above {last}, that of the valid push; increase it, or wait until that push expires"
+    )]
+    Sequence {
+        /// The number of the rejected push.
+        given: u64,
+        /// The number of the last valid push.
+        last: u64,
+    },
+    /// The reading task has ended.
+    #[error("fairway is stopping; push again when it runs")]
+    Stopped,
+    /// The cluster does not exist.
+    #[error("cluster {0} is not declared; {1}")]
+    Unknown(String, String),
+}
+
+/// The effect of a reading or a push.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct TableUpdate {
+    /// The report for the balancer, if the load is used.
+    pub(super) load: Option<LoadUpdate>,
+    /// Changes to log.
+    pub(super) events: Vec<LoadEvent>,
+}
+
+/// A change in the readings of a cluster, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LoadEvent {
+    /// The number of gateways that answer changed.
+    AnsweringGateways {
+        /// Gateways that answer.
+        answering: usize,
+        /// All gateways.
+        total: usize,
+    },
+    /// Load was read for the first time, after a failure, or by another signal.
+    Succeeded(LoadSignal, Load),
+    /// Load can no longer be read, for this reason.
+    Failed(String),
+    /// The warnings changed to these.
+    WarningsChanged(Vec<GatewayWarning>),
+}
+
+/// The loads of all clusters.
+#[derive(Debug, Default)]
+pub(super) struct LoadTable {
+    rows: BTreeMap<ClusterName, ClusterRow>,
+}
+
+/// The loads of one cluster.
+#[derive(Debug)]
+pub(super) struct ClusterRow {
+    pub(super) settings: ClusterLoadSettings,
+    pub(super) gateways: Vec<GatewayState>,
+    /// The last load read.
+    pub(super) read: Option<TimedLoad>,
+    /// The last push.
+    pub(super) pushed: Option<(TimedLoad, PushedLoad)>,
+    /// The reason why the last reading gave no load.
+    pub(super) failure: Option<String>,
+    pub(super) warnings: Vec<GatewayWarning>,
+    /// Number of reports so far.
+    reports: u64,
+}
+
+/// The state of one gateway of a cluster, or of the one URL of its source.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GatewayState {
+    /// The last metrics, with the time of the request.
+    last: Option<(GatewayMetrics, Instant)>,
+    /// The signals in these metrics and those before.
+    signals: GatewaySignals,
+    /// The reason why the last reading failed.
+    failure: Option<String>,
+}
+
+/// A load with its signal and the time of its measurement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimedLoad {
+    pub(super) load: Load,
+    pub(super) signal: LoadSignal,
+    pub(super) at: Instant,
+}
+
+impl TimedLoad {
+    pub(super) fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.at)
+    }
+}
+
+impl LoadTable {
+    /// Replaces the settings of all clusters. Clusters with the same settings keep their loads.
+    pub(super) fn set(&mut self, all: Vec<ClusterLoadSettings>) {
+        let mut before = std::mem::take(&mut self.rows);
+        for settings in all {
+            let row = match before.remove(&settings.cluster) {
+                Some(row) if row.settings == settings => row,
+                // The push stays, although its permille may refer to an earlier capacity. The count of reports goes on.
+                Some(row) => ClusterRow { reports: row.reports, pushed: row.pushed, ..ClusterRow::new(settings) },
+                None => ClusterRow::new(settings),
+            };
+            self.rows.insert(row.settings.cluster.clone(), row);
+        }
+    }
+
+    /// Records the results of a reading that began at `at`: one per gateway in their order, or one for a source with a URL.
+    /// The caller drops readings during which this process was stalled.
+    pub(super) fn record(
+        &mut self,
+        cluster: &ClusterName,
+        results: Vec<Result<GatewayMetrics, ReadError>>,
+        at: Instant,
+        now: Instant,
+    ) -> TableUpdate {
+        self.rows.get_mut(cluster).map(|row| row.record(results, at, now)).unwrap_or_default()
+    }
+
+    /// Returns the clusters that are read from a source.
+    pub(super) fn clusters_of<'a>(&'a self, source: &'a LoadSourceName) -> impl Iterator<Item = &'a ClusterName> {
+        let is_of_source =
+            move |row: &&ClusterRow| row.settings.source.as_ref().is_some_and(|(name, _)| name == source);
+        self.rows.values().filter(is_of_source).map(|row| &row.settings.cluster)
+    }
+
+    /// Records a push; an error changes nothing.
+    pub(super) fn push(&mut self, cluster: &str, push: PushedLoad, now: Instant) -> Result<TableUpdate, PushError> {
+        let Some(row) = self.rows.get_mut(cluster) else {
+            let hint = match closest(cluster, self.rows.keys().map(ClusterName::as_str)) {
+                Some(near) => format!("did you mean {near}?"),
+                None => "`fairway status` lists clusters".to_owned(),
+            };
+            return Err(PushError::Unknown(cluster.to_owned(), hint));
+        };
+        row.push(push, now)
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = &ClusterRow> {
+        self.rows.values()
+    }
+}
+
+impl ClusterRow {
+    fn new(settings: ClusterLoadSettings) -> Self {
+        let count = match &settings.source {
+            Some((_, source)) if source.is_per_gateway() => settings.gateways.len(),
+            _ => usize::from(settings.source.is_some()),
+        };
+        let gateways = vec![GatewayState::default(); count];
+        Self { settings, gateways, read: None, pushed: None, failure: None, warnings: vec![], reports: 0 }
+    }
+
+    fn record(&mut self, results: Vec<Result<GatewayMetrics, ReadError>>, at: Instant, now: Instant) -> TableUpdate {
+        let Some((_, source)) = self.settings.source.clone() else { return TableUpdate::default() };
+        let mut events = Vec::new();
+        let before = self.answering();
+        for (gateway, result) in self.gateways.iter_mut().zip(results) {
+            gateway.record(result, at, source.metric().is_some_and(|metric| metric.is_rate));
+        }
+        let (answering, total) = (self.answering(), self.gateways.len());
+        if answering != before && answering > 0 && total > 1 {
+            events.push(LoadEvent::AnsweringGateways { answering, total });
+        }
+        self.update_warnings(&mut events);
+        let mut load = None;
+        match self.current_load(&source, now) {
+            Ok(Some((signal, current))) => {
+                if self.failure.take().is_some() || self.read.is_none_or(|before| before.signal != signal) {
+                    events.push(LoadEvent::Succeeded(signal, current));
+                }
+                let read = TimedLoad { load: current, signal, at };
+                self.read = Some(read);
+                if !self.is_pushed(now) {
+                    load = Some(self.report(read, source.period));
+                }
+            }
+            // A counter was read for the first time, which is neither a load nor a failure.
+            Ok(None) => {}
+            Err(reason) => {
+                if self.failure.is_none() {
+                    events.push(LoadEvent::Failed(reason.clone()));
+                }
+                self.failure = Some(reason);
+            }
+        }
+        TableUpdate { load, events }
+    }
+
+    /// Returns the number of gateways that answered the last reading.
+    pub(super) fn answering(&self) -> usize {
+        self.gateways.iter().filter(|gateway| gateway.failure.is_none()).count()
+    }
+
+    /// Returns the load by the best signal; `None` if a counter must be read once more.
+    fn current_load(&self, source: &LoadSource, now: Instant) -> Result<Option<(LoadSignal, Load)>, String> {
+        if self.answering() == 0 {
+            return Err(self.gateways.iter().find_map(|gateway| gateway.failure.clone()).unwrap_or_default());
+        }
+        let validity = source.period * LoadSource::PERIODS_VALID;
+        let recent = self.gateways.iter().filter(|gateway| gateway.is_recent(validity, now));
+        let gateways: Vec<GatewaySignals> = recent.map(|gateway| gateway.signals).collect();
+        let Some((signal, amount)) = signals::best_signal(&gateways, source.signal(), source.unit) else {
+            if gateways.iter().any(GatewaySignals::has_new_counter) {
+                return Ok(None);
+            }
+            return Err("no signal is shown by all gateways".to_owned());
+        };
+        if let Some(better) = self.read.filter(|read| read.signal < signal && read.age(now) <= validity) {
+            return Err(format!("signal {} is missing, and {signal} is not comparable", better.signal));
+        }
+        let load = match (source.unit, self.settings.capacity) {
+            (LoadUnit::Capacity, Some(capacity)) => Load::of(amount, capacity),
+            (LoadUnit::Capacity, None) => return Err("its capacity is not declared".to_owned()),
+            (LoadUnit::Permille, _) => permille(amount),
+        };
+        Ok(Some((signal, load)))
+    }
+
+    fn update_warnings(&mut self, events: &mut Vec<LoadEvent>) {
+        let answering = self.gateways.iter().filter(|gateway| gateway.failure.is_none());
+        let metrics = answering.filter_map(|gateway| gateway.last.as_ref());
+        let mut warnings: Vec<GatewayWarning> = metrics.flat_map(|(metrics, _)| metrics.warnings.clone()).collect();
+        warnings.sort();
+        warnings.dedup();
+        // Only the kinds are compared: a pressure that changes by one per cent is not worth a log line.
+        let kinds = |warnings: &[GatewayWarning]| {
+            let mut kinds: Vec<_> = warnings.iter().map(GatewayWarning::kind).collect();
+            kinds.dedup();
+            kinds
+        };
+        if kinds(&warnings) != kinds(&self.warnings) {
+            events.push(LoadEvent::WarningsChanged(warnings.clone()));
+        }
+        self.warnings = warnings;
+    }
+
+    fn push(&mut self, push: PushedLoad, now: Instant) -> Result<TableUpdate, PushError> {
+        let last = self.pushed.filter(|_| self.is_pushed(now)).and_then(|(_, last)| last.sequence);
+        if let (Some(given), Some(last)) = (push.sequence, last)
+            && given <= last
+        {
+            return Err(PushError::Sequence { given, last });
+        }
+        let load = match (push.amount, self.settings.capacity) {
+            (LoadAmount::Permille(load), _) => permille(load.into()),
+            (LoadAmount::Used(used), Some(capacity)) => Load::of(used, capacity),
+            (LoadAmount::Used(_), None) => return Err(PushError::NoCapacity(self.settings.cluster.clone())),
+        };
+        let events = if self.is_pushed(now) { vec![] } else { vec![LoadEvent::Succeeded(LoadSignal::Declared, load)] };
+        let pushed = TimedLoad { load, signal: LoadSignal::Declared, at: now };
+        self.pushed = Some((pushed, push));
+        let report = self.report(pushed, push.valid_for / LoadSource::PERIODS_VALID);
+        Ok(TableUpdate { load: Some(report), events })
+    }
+
+    /// Returns true if a push is valid.
+    pub(super) fn is_pushed(&self, now: Instant) -> bool {
+        self.pushed.is_some_and(|(pushed, push)| pushed.age(now) < push.valid_for)
+    }
+
+    /// Returns true if all gateways that answered are exhausted.
+    pub(super) fn is_exhausted(&self) -> bool {
+        let answered = self.gateways.iter().filter(|gateway| gateway.failure.is_none());
+        let mut metrics = answered.filter_map(|gateway| gateway.last.as_ref()).peekable();
+        metrics.peek().is_some() && metrics.all(|(metrics, _)| metrics.warnings.iter().any(GatewayWarning::exhausts))
+    }
+
+    fn report(&mut self, load: TimedLoad, period: Duration) -> LoadUpdate {
+        self.reports += 1;
+        let report = LoadReport {
+            cluster: self.settings.cluster.clone(),
+            load: load.load,
+            signal: load.signal,
+            sequence: self.reports,
+            at: load.at.into_std(),
+        };
+        LoadUpdate { report, period, is_exhausted: self.is_exhausted() }
+    }
+}
+
+impl GatewayState {
+    fn record(&mut self, result: Result<GatewayMetrics, ReadError>, at: Instant, is_rate: bool) {
+        match result {
+            Ok(metrics) => {
+                let before = self.last.as_ref().map(|(metrics, then)| (metrics, *then));
+                self.signals = GatewaySignals::new((&metrics, at), before, is_rate);
+                self.last = Some((metrics, at));
+                self.failure = None;
+            }
+            Err(error) => self.failure = Some(error.to_string()),
+        }
+    }
+
+    fn is_recent(&self, validity: Duration, now: Instant) -> bool {
+        self.last.as_ref().is_some_and(|(_, at)| now.saturating_duration_since(*at) <= validity)
+    }
+}
+
+fn permille(amount: u64) -> Load {
+    Load(u32::try_from(amount).map_or(Load::MAX.0, |amount| amount.min(Load::MAX.0)))
+}
