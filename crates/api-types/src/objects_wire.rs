@@ -69,6 +69,14 @@ pub struct Condition {
     pub message: String,
 }
 
+impl Condition {
+    /// Returns a condition with the status `True` if it holds, else `False`.
+    pub fn new(kind: &str, holds: bool, reason: &str, message: String) -> Self {
+        let status = if holds { "True" } else { "False" };
+        Self { kind: kind.to_owned(), status: status.to_owned(), reason: reason.to_owned(), message }
+    }
+}
+
 /// `GET /v1/pools` and the like: a page of objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

@@ -3,13 +3,14 @@
 use fairway_api_types::explain_wire::{
     Acceptance, AcceptanceTest, AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
 };
-use fairway_model::{Eligibility, OverrideAction};
+use fairway_model::OverrideAction;
 use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
     steer::{self, AddressNote, Answer, Assignment, Basis, HashInput, MemberNote},
 };
 
 use crate::explain_words::{candidacy, hex, percent, policy_steps, scope_reason};
+use crate::render::eligibility_word;
 
 /// Returns the body of an explanation. `cause` returns why a target's last probe failed, if known; `measured` is false if nothing was probed
 /// and health is assumed.
@@ -154,16 +155,9 @@ fn location(pool: &steer::Explanation) -> ClientLocation {
 }
 
 fn address_health(note: &AddressNote, cause: Option<String>) -> AddressHealth {
-    let eligibility = match note.health.eligibility() {
-        Eligibility::Up => "up",
-        Eligibility::Unknown => "unknown",
-        Eligibility::Pending => "pending",
-        Eligibility::Down => "down",
-        Eligibility::Out => "out",
-    };
     AddressHealth {
         address: note.address.to_string(),
-        eligibility: eligibility.to_owned(),
+        eligibility: eligibility_word(note.health.eligibility()).to_owned(),
         status: note.health.status().to_string(),
         override_action: note.health.override_action().as_ref().map(OverrideAction::to_string),
         cause,

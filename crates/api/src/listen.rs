@@ -39,8 +39,8 @@ use fairway_control::Control;
 /// The listeners of the API.
 pub struct Api {
     auth: Auth,
-    /// Routers of the HTTP listener and of the control socket. They are made before DNS is served, since that takes some time: whoever
-    /// gets an answer over DNS also finds the control socket.
+    /// Routers of the HTTP listener and of the control socket. They are made before DNS is served, since that takes some time: once DNS
+    /// is served, the control socket is there too.
     http: Router,
     socket: Router,
     /// True once the listeners have to end; also when the sender is dropped.

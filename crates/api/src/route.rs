@@ -251,7 +251,7 @@ impl Route {
     }
 }
 
-/// Limits bodies, and tells the extractor [`RequestBody`](crate::state::RequestBody) the limit for its error.
+/// Limits bodies, and passes the limit to the extractor [`RequestBody`](crate::state::RequestBody) for its error.
 pub(crate) fn limited(handler: MethodRouter<AppState>, limit: BodyLimit) -> MethodRouter<AppState> {
     handler.layer::<_, Infallible>(Extension(limit)).layer(DefaultBodyLimit::max(limit.0))
 }

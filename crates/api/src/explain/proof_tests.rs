@@ -1,5 +1,5 @@
-//! The answer can be made again from the explanation alone: from its JSON, by the formulas of `docs/policies/README.md`, in an
-//! implementation that shares nothing with the one that answers. It computes with floating point and walks lists of names.
+//! Computes answers from the JSON of their explanations, by the formulas of `docs/policies/README.md`. This implementation shares no code with
+//! the answering one: it uses floating point and lists of names.
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
@@ -17,14 +17,14 @@ use serde_json::Value;
 
 use super::pool_choice;
 
-/// When windows of members open and close.
+/// Time when windows of members open or close.
 const NOON: u64 = 1_000_000;
-/// Pools that are made up, and clients each.
+/// Number of random pools, and of random clients of each.
 const POOLS: u64 = 400;
 const CLIENTS: u64 = 5;
 
 #[test]
-fn every_answer_follows_from_its_explanation_alone() {
+fn explanation_is_enough_to_compute_the_answer() {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     for number in 0..POOLS {
         let mut dice = SplitMix::new(number);
@@ -41,39 +41,40 @@ fn every_answer_follows_from_its_explanation_alone() {
             *seen.entry("\"closed\"".to_owned()).or_default() += closed(&pool);
         }
     }
-    for wanted in ["local", "overflow", "pinned", "remainder", "live", "pending", "down", "closed"] {
-        let count = seen.get(&format!("{wanted:?}")).copied().unwrap_or_default();
-        assert!(count >= 20, "{wanted} was seen {count} times only: {seen:?}");
+    for expected in ["local", "overflow", "pinned", "remainder", "live", "pending", "down", "closed"] {
+        let count = seen.get(&format!("{expected:?}")).copied().unwrap_or_default();
+        assert!(count >= 20, "{expected} was seen only {count} times: {seen:?}");
     }
 }
 
-/// How many members are told to be closed. Each is told why, and no other word of its own outweighs that.
+/// Returns the number of closed members. The reason of each must be its schedule, unless it lacks the address family.
 fn closed(pool: &Value) -> u32 {
     let closed = |member: &&Value| member["schedule"].as_str().is_some_and(|schedule| schedule.starts_with("closed: "));
     let members = pool["members"].as_array().unwrap();
     for member in members {
-        let (is_closed, sight) = (closed(&member), member["candidacy"].as_str());
-        assert_eq!(is_closed, sight.map_or(is_closed, |sight| sight == "closed"), "{member}");
-        assert!(!is_closed || member["in"] == false && said(member).is_none(), "{member}");
+        let (is_closed, candidacy) = (closed(&member), member["candidacy"].as_str());
+        assert_eq!(is_closed, candidacy.map_or(is_closed, |candidacy| candidacy == "closed"), "{member}");
+        assert!(!is_closed || member["in"] == false && candidate(member).is_none(), "{member}");
         let lacks_family = member["reason"] == "has no address of this family";
         assert!(!is_closed || lacks_family || member["reason"] == member["schedule"], "{member}");
     }
     members.iter().filter(closed).count() as u32
 }
 
-/// What the explanation says of a member, as the formulas need it.
-struct Said<'a> {
+/// A member of an explanation, as the formulas use it.
+struct Candidate<'a> {
     cluster: &'a str,
     standby: bool,
-    /// Whole members go before those of which a part can be answered.
-    part: bool,
+    /// True if only some addresses are eligible: such members come after the others.
+    is_partial: bool,
     key: u64,
-    share: f64,
-    near: f64,
-    spill: f64,
+    weight: f64,
+    /// Accepted shares, in 65535ths.
+    local: f64,
+    overflow: f64,
 }
 
-/// The first cluster of the answer, by the formulas; none where the answer names none.
+/// Returns the first cluster of the answer by the formulas; none if the answer has none.
 fn first_of(pool: &Value) -> Option<String> {
     let text = |value: &'_ Value| value.as_str().unwrap().to_owned();
     if pool["result"] != "members" || pool["chosen"].as_array().unwrap().is_empty() {
@@ -85,72 +86,81 @@ fn first_of(pool: &Value) -> Option<String> {
     {
         assert_eq!(seed, client_seed(network), "{pool}");
     }
-    let candidates: Vec<Said<'_>> = pool["members"].as_array().unwrap().iter().filter_map(said).collect();
+    let candidates: Vec<Candidate<'_>> = pool["members"].as_array().unwrap().iter().filter_map(candidate).collect();
     let groups: Vec<Vec<&str>> = pool["groups"].as_array().unwrap().iter().map(clusters).collect();
     let policy = text(&pool["policy"]);
     let chosen = if policy.contains("load") {
         by_load(pool, seed, &groups, &candidates)
     } else if policy.ends_with("failover") {
         let order = groups.concat();
-        candidates.iter().min_by_key(|said| (said.part, order.iter().position(|name| *name == said.cluster)))
+        candidates
+            .iter()
+            .min_by_key(|candidate| (candidate.is_partial, order.iter().position(|name| *name == candidate.cluster)))
     } else {
-        best(candidates.iter(), seed, |said| said.share)
+        best(candidates.iter(), seed, |candidate| candidate.weight)
     };
-    chosen.map(|said| said.cluster.to_owned())
+    chosen.map(|candidate| candidate.cluster.to_owned())
 }
 
-/// A pool that heeds load: what is held, then group by group, then one of all.
-fn by_load<'a>(pool: &Value, seed: u64, groups: &[Vec<&str>], candidates: &'a [Said<'a>]) -> Option<&'a Said<'a>> {
-    let all_standby = candidates.iter().all(|said| said.standby);
-    let in_play = || candidates.iter().filter(|said| all_standby || !said.standby);
-    if let Some(holder) = in_play().find(|said| pool["pinnedTo"] == said.cluster) {
+/// Chooses by load: the pinned cluster, then group by group, then one of all.
+fn by_load<'a>(
+    pool: &Value,
+    seed: u64,
+    groups: &[Vec<&str>],
+    candidates: &'a [Candidate<'a>],
+) -> Option<&'a Candidate<'a>> {
+    let all_standby = candidates.iter().all(|candidate| candidate.standby);
+    let in_play = || candidates.iter().filter(|candidate| all_standby || !candidate.standby);
+    if let Some(holder) = in_play().find(|candidate| pool["pinnedTo"] == candidate.cluster) {
         return Some(holder);
     }
     let key = |cluster: &str| {
         let members = pool["members"].as_array().unwrap();
         hex(&members.iter().find(|member| member["cluster"] == cluster).unwrap()["key"])
     };
-    let mut near = true;
+    let mut is_first = true;
     for group in groups {
-        let Some(said) = best(in_play().filter(|said| group.contains(&said.cluster)), seed, |said| said.share) else {
+        let Some(candidate) =
+            best(in_play().filter(|candidate| group.contains(&candidate.cluster)), seed, |candidate| candidate.weight)
+        else {
             continue;
         };
         let hash = mix(mix(seed ^ key(group[0])) ^ 0x66_61_69_72_77_61_79_0b);
         let draw = ((hash >> 48) as f64 * 65_535.0 / 65_536.0).floor();
-        if draw < if near { said.near } else { said.spill } {
-            return Some(said);
+        if draw < if is_first { candidate.local } else { candidate.overflow } {
+            return Some(candidate);
         }
-        near = false;
+        is_first = false;
     }
     let seed = mix(seed ^ 0x66_61_69_72_77_61_79_0c);
-    let whole = candidates.iter().any(|said| !said.part && (all_standby || !said.standby));
-    let left = || in_play().filter(|said| said.part != whole);
-    let takes_any = left().any(|said| said.near > 0.0);
-    best(left(), seed, |said| if takes_any { said.share * said.near } else { said.share })
+    let whole = candidates.iter().any(|candidate| !candidate.is_partial && (all_standby || !candidate.standby));
+    let left = || in_play().filter(|candidate| candidate.is_partial != whole);
+    let takes_any = left().any(|candidate| candidate.local > 0.0);
+    best(left(), seed, |candidate| if takes_any { candidate.weight * candidate.local } else { candidate.weight })
 }
 
-/// Weighted rendezvous: the smallest cost by weight; whole members go before others.
+/// Chooses by weighted rendezvous hash: the smallest cost by weight; partial members come last.
 fn best<'a>(
-    said: impl Iterator<Item = &'a Said<'a>>,
+    candidates: impl Iterator<Item = &'a Candidate<'a>>,
     seed: u64,
-    weight: impl Fn(&Said<'_>) -> f64,
-) -> Option<&'a Said<'a>> {
-    let score = |said: &Said<'_>| (said.part, cost(mix(seed ^ said.key)) / weight(said));
-    said.map(|said| (score(said), said)).min_by(|a, b| a.0.partial_cmp(&b.0).unwrap()).map(|(_, said)| said)
+    weight: impl Fn(&Candidate<'_>) -> f64,
+) -> Option<&'a Candidate<'a>> {
+    let score = |candidate: &Candidate<'_>| (candidate.is_partial, cost(mix(seed ^ candidate.key)) / weight(candidate));
+    candidates.min_by(|a, b| score(a).partial_cmp(&score(b)).unwrap())
 }
 
-fn said(member: &Value) -> Option<Said<'_>> {
-    let sight = member["candidacy"].as_str()?;
+fn candidate(member: &Value) -> Option<Candidate<'_>> {
+    let candidacy = member["candidacy"].as_str()?;
     let number = |value: &Value| value.as_f64().unwrap();
     let accepts = |part: &str| member["acceptance"].get(part).map_or(65_535.0, number);
-    matches!(sight, "candidate" | "partial").then(|| Said {
+    matches!(candidacy, "candidate" | "partial").then(|| Candidate {
         cluster: member["cluster"].as_str().unwrap(),
         standby: member["standby"].as_bool().unwrap(),
-        part: sight == "partial",
+        is_partial: candidacy == "partial",
         key: hex(&member["key"]),
-        share: number(&member["effectiveWeight"]),
-        near: accepts("local"),
-        spill: accepts("overflow"),
+        weight: number(&member["effectiveWeight"]),
+        local: accepts("local"),
+        overflow: accepts("overflow"),
     })
 }
 
@@ -162,7 +172,7 @@ fn hex(value: &Value) -> u64 {
     u64::from_str_radix(value.as_str().unwrap(), 16).unwrap()
 }
 
-/// What stands for a client network.
+/// Returns the seed of a client network.
 fn client_seed(network: &str) -> u64 {
     match network.split_once('/').unwrap().0.parse().unwrap() {
         IpAddr::V4(address) => mix(0x66_61_69_72_77_61_79_04 ^ u64::from(u32::from(address))),
@@ -179,7 +189,7 @@ fn mix(hash: u64) -> u64 {
     hash ^ hash >> 27
 }
 
-/// `-log2` of the hash as a number between 0 and 1, by straight lines between 256 points an octave.
+/// Returns `-log2` of the hash as a number between 0 and 1, by linear interpolation between 256 points per octave.
 fn cost(hash: u64) -> f64 {
     let hash = hash | 1;
     let zeros = hash.leading_zeros();
@@ -189,7 +199,7 @@ fn cost(hash: u64) -> f64 {
     f64::from(zeros) + point(low) + (point(high) - point(low)) * (fraction - low)
 }
 
-/// A pool that is made up, under runtime state that is, too.
+/// A random pool with a random runtime state.
 struct Scene {
     snapshot: Snapshot,
     steer: SteerPool,
@@ -231,7 +241,7 @@ impl Scene {
         Self { snapshot: snapshot(desired), steer, health, shares }
     }
 
-    /// The explanation for some client, and the cluster that the decision itself puts first.
+    /// Returns the explanation for a random client, and the first cluster of the real answer.
     fn ask(&mut self, dice: &mut SplitMix) -> (String, Option<String>) {
         let address = if dice.below(4) == 0 {
             IpAddr::from(u128::from(dice.bits()).wrapping_mul(0x1_0000_0001).to_be_bytes())
@@ -259,9 +269,9 @@ impl Scene {
     }
 }
 
-/// Mostly up.
+/// Returns a random status, mostly up.
 fn health(dice: &mut SplitMix) -> Health {
-    let verdicts = [
+    let statuses = [
         HealthStatus::Up,
         HealthStatus::Up,
         HealthStatus::Up,
@@ -269,7 +279,7 @@ fn health(dice: &mut SplitMix) -> Health {
         HealthStatus::Pending,
         HealthStatus::Unknown,
     ];
-    Health::new(verdicts[dice.below(6) as usize], None)
+    Health::new(statuses[dice.below(6) as usize], None)
 }
 
 fn desired(dice: &mut SplitMix) -> DesiredState {
@@ -319,7 +329,7 @@ fn desired(dice: &mut SplitMix) -> DesiredState {
     }
 }
 
-/// Targets and clusters in the order of the pool, whose places are said beside it.
+/// Returns the snapshot of a pool. Rankings by location are left to its placement.
 fn snapshot(mut desired: DesiredState) -> Snapshot {
     let zone = b"$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
     let (zone, _) = read_zone(&name("a.test"), "a.zone", zone, &mut |_| Err("none".into()));

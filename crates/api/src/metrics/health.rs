@@ -13,6 +13,7 @@ use fairway_zones::{
 };
 
 use super::Sheet;
+use crate::render::eligibility_word;
 use fairway_control::Published;
 
 /// Writes the metrics of health.
@@ -100,13 +101,11 @@ fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) 
             let eligibility = |number: TargetIndex| view.runtime.health(number).eligibility();
             let best = sites.filter_map(|site| configured.uses.targets(&pool.name, &site).map(eligibility).min()).min();
             let best = best.unwrap_or(Eligibility::Pending);
-            ELIGIBILITIES
-                .iter()
-                .zip(&mut counts)
-                .filter(|((of, _), _)| *of == best)
-                .for_each(|(_, count)| *count += 1.0);
+            if let Some(at) = ELIGIBILITIES.iter().position(|eligibility| *eligibility == best) {
+                counts[at] += 1.0;
+            }
         }
-        let counted = ELIGIBILITIES.into_iter().zip(counts).map(|((_, word), count)| (word, count));
+        let counted = ELIGIBILITIES.map(eligibility_word).into_iter().zip(counts);
         counted.chain([("closed", closed)]).map(|(word, count)| ([pool.name.as_str(), word], count))
     });
     sheet.gauges(
@@ -139,13 +138,8 @@ fn panics(pool: &SteerPool, runtime: &RuntimeState) -> bool {
     pool.sample_clients().any(|client| kinds.iter().any(|kind| basis(kind, client) == Basis::Panic))
 }
 
-const ELIGIBILITIES: [(Eligibility, &str); 5] = [
-    (Eligibility::Up, "up"),
-    (Eligibility::Unknown, "unknown"),
-    (Eligibility::Pending, "pending"),
-    (Eligibility::Down, "down"),
-    (Eligibility::Out, "out"),
-];
+const ELIGIBILITIES: [Eligibility; 5] =
+    [Eligibility::Up, Eligibility::Unknown, Eligibility::Pending, Eligibility::Down, Eligibility::Out];
 
 /// Returns a status as a number. Better statuses have higher numbers, so that `min` and `max` over targets are meaningful.
 const fn code(status: HealthStatus) -> f64 {

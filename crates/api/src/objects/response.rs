@@ -74,12 +74,6 @@ fn conditions(object: &Object, configured: &Configured, served: u64) -> Vec<Cond
     let errors = configured.not_served.get(&object.key);
     let errors = errors.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
     let conflict = configured.merged.conflicts.get(&object.key);
-    let condition = |kind: &str, holds: bool, reason: &str, message: Option<&String>| Condition {
-        kind: kind.to_owned(),
-        status: if holds { "True" } else { "False" }.to_owned(),
-        reason: reason.to_owned(),
-        message: message.cloned().unwrap_or_default(),
-    };
     // The members of a shadowed pool are merged with those of the pool that shadows it, so it is still used.
     let is_shadowed = conflict.is_some() && object.key.kind() != Kind::Pool;
     let (is_served, reason) = match served >= object.revision {
@@ -90,10 +84,11 @@ fn conditions(object: &Object, configured: &Configured, served: u64) -> Vec<Cond
     };
     let accepted = if errors.is_none() { "Valid" } else { "Invalid" };
     let conflict_reason = if conflict.is_some() { "Shadowed" } else { "NoConflict" };
+    let is_conflict = conflict.is_some();
     vec![
-        condition("Accepted", errors.is_none(), accepted, errors.as_ref()),
-        condition("Conflict", conflict.is_some(), conflict_reason, conflict),
-        condition("Served", is_served, reason, None),
+        Condition::new("Accepted", errors.is_none(), accepted, errors.unwrap_or_default()),
+        Condition::new("Conflict", is_conflict, conflict_reason, conflict.cloned().unwrap_or_default()),
+        Condition::new("Served", is_served, reason, String::new()),
     ]
 }
 

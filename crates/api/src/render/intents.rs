@@ -16,7 +16,7 @@ use fairway_model::{
 };
 use fairway_store::objects::{Key, Kind, Object};
 
-use super::state::word;
+use super::{eligibility_word, percent};
 
 /// Returns the status of each intent, in their order.
 pub(crate) fn intent_statuses(control: &Control, intents: &[(Object, Intent)]) -> Vec<IntentStatus> {
@@ -53,8 +53,8 @@ impl Renderer<'_> {
         }
         if !matches!(key.kind(), Kind::Inbound | Kind::Compound) {
             status.conditions = vec![match error {
-                None => condition("Accepted", true, "Kept", String::new()),
-                Some(error) => condition("Accepted", false, "Invalid", error),
+                None => Condition::new("Accepted", true, "Stored", String::new()),
+                Some(error) => Condition::new("Accepted", false, "Invalid", error),
             }];
             return status;
         }
@@ -94,9 +94,9 @@ impl Renderer<'_> {
         let publisher = publisher_of(&self.current.published.configured, key, record);
         let error = error.or_else(|| publisher.as_ref()?.as_ref().err().map(ToString::to_string));
         let accepted = match (&error, &publisher) {
-            (Some(error), _) => condition("Accepted", false, "Invalid", error.clone()),
-            (None, Some(_)) => condition("Accepted", true, "Valid", String::new()),
-            (None, None) => condition("Accepted", true, "Kept", String::new()),
+            (Some(error), _) => Condition::new("Accepted", false, "Invalid", error.clone()),
+            (None, Some(_)) => Condition::new("Accepted", true, "Valid", String::new()),
+            (None, None) => Condition::new("Accepted", true, "Stored", String::new()),
         };
         let published = match publisher {
             None => {
@@ -104,10 +104,10 @@ impl Renderer<'_> {
                 let what = format!(
                     "only external-dns supports {provider}: fairway publish flags {record} prints its command line"
                 );
-                condition("Published", false, "Rendered", what)
+                Condition::new("Published", false, "Rendered", what)
             }
             Some(Ok(to)) if error.is_none() => self.published(&to.name),
-            Some(_) => condition("Published", false, "NotRun", String::new()),
+            Some(_) => Condition::new("Published", false, "NotRun", String::new()),
         };
         vec![accepted, published]
     }
@@ -118,9 +118,9 @@ impl Renderer<'_> {
         let Some(publisher) = publishers.all().find(|publisher| publisher.setup().name == name) else {
             return if publishers.declared.len() >= DECLARED_MAX {
                 let what = format!("the limit of {DECLARED_MAX} records that publish is reached");
-                condition("Published", false, "TooMany", what)
+                Condition::new("Published", false, "TooMany", what)
             } else {
-                condition("Published", false, "Starting", String::new())
+                Condition::new("Published", false, "Starting", String::new())
             };
         };
         let status = publisher.status();
@@ -130,9 +130,9 @@ impl Renderer<'_> {
             "failing" => (false, "Failing"),
             _ => (false, "Starting"),
         };
-        let refused = status.conditions.values().filter(|standing| standing.condition.words().0 == "refused").count();
+        let refused = status.conditions.values().filter(|set| set.condition.words().0 == "refused").count();
         let of_some = (refused > 0).then(|| format!("{refused} record sets were refused: see fairway publish status"));
-        condition("Published", holds, reason, status.error.clone().or(of_some).unwrap_or_default())
+        Condition::new("Published", holds, reason, status.error.clone().or(of_some).unwrap_or_default())
     }
 
     fn members(&self, pool: &Pool, intent: &Intent) -> Vec<IntentMember> {
@@ -153,7 +153,7 @@ impl Renderer<'_> {
                     source: weight_source(intent, &member.cluster, cluster).to_owned(),
                 },
                 tier: member.tier.number(),
-                share: all.map(|all| (f64::from(member.weight.0) / f64::from(all) * 1_000.0).round() / 10.0),
+                share: all.map(|all| percent(f64::from(member.weight.0) / f64::from(all))),
             }
         };
         pool.members.iter().map(member).collect()
@@ -179,23 +179,23 @@ impl Renderer<'_> {
         });
         let best = targets.map(|target| self.current.runtime.health(target).eligibility()).min();
         let best = best.unwrap_or(Eligibility::Pending);
-        (matches!(best, Eligibility::Up | Eligibility::Unknown), word(best))
+        (matches!(best, Eligibility::Up | Eligibility::Unknown), eligibility_word(best))
     }
 }
 
 fn accepted(intent: &Intent, claim: Claim, error: Option<&str>) -> Condition {
     match (claim, error) {
-        (Claim::Held, _) => condition("Accepted", true, "Valid", String::new()),
-        (Claim::Joined, _) => condition("Accepted", true, "JoinedAnother", String::new()),
-        (Claim::None, _) if !is_external(intent) => condition("Accepted", true, "NotExternal", String::new()),
-        (Claim::None, Some(error)) => condition("Accepted", false, "Invalid", error.to_owned()),
-        (Claim::None, None) => condition("Accepted", true, "Pending", String::new()),
+        (Claim::Held, _) => Condition::new("Accepted", true, "Valid", String::new()),
+        (Claim::Joined, _) => Condition::new("Accepted", true, "JoinedAnother", String::new()),
+        (Claim::None, _) if !is_external(intent) => Condition::new("Accepted", true, "NotExternal", String::new()),
+        (Claim::None, Some(error)) => Condition::new("Accepted", false, "Invalid", error.to_owned()),
+        (Claim::None, None) => Condition::new("Accepted", true, "Pending", String::new()),
     }
 }
 
 fn conflict(claim: Claim, error: Option<&str>, others: &[&Key]) -> Condition {
     match (claim, others) {
-        (Claim::Joined, _) => condition("Conflict", true, "Shadowed", error.unwrap_or_default().to_owned()),
+        (Claim::Joined, _) => Condition::new("Conflict", true, "Shadowed", error.unwrap_or_default().to_owned()),
         (Claim::Held, [_, ..]) => {
             let mut names = others.iter().take(NAMED_MAX).map(|key| key.as_str()).collect::<Vec<_>>().join(", ");
             if others.len() > NAMED_MAX {
@@ -204,9 +204,9 @@ fn conflict(claim: Claim, error: Option<&str>, others: &[&Key]) -> Condition {
             let what = format!(
                 "{names} claim the name too: this intent is the oldest, so its fields are used, and the members of the others are added"
             );
-            condition("Conflict", true, "Holds", what)
+            Condition::new("Conflict", true, "Holds", what)
         }
-        _ => condition("Conflict", false, "None", String::new()),
+        _ => Condition::new("Conflict", false, "NoConflict", String::new()),
     }
 }
 
@@ -218,12 +218,7 @@ fn ready(intent: &Intent, claim: Claim, is_served: bool, is_up: bool) -> Conditi
         _ if !is_up => (false, "NoMemberUp"),
         _ => (true, "Served"),
     };
-    condition("Ready", holds, reason, String::new())
-}
-
-fn condition(kind: &str, holds: bool, reason: &str, message: String) -> Condition {
-    let status = if holds { "True" } else { "False" };
-    Condition { kind: kind.to_owned(), status: status.to_owned(), reason: reason.to_owned(), message }
+    Condition::new("Ready", holds, reason, String::new())
 }
 
 fn is_external(intent: &Intent) -> bool {

@@ -11,8 +11,26 @@ mod reload;
 pub(crate) mod shares;
 mod state;
 
+use fairway_model::Eligibility;
+
 pub use self::state::state;
 pub(crate) use self::{
     contributions::contributions, intents::intent_statuses, load::load_state, objects::export,
     overrides::override_state, reload::reload_report,
 };
+
+/// Returns the word for an eligibility.
+pub(crate) const fn eligibility_word(eligibility: Eligibility) -> &'static str {
+    match eligibility {
+        Eligibility::Up => "up",
+        Eligibility::Unknown => "unknown",
+        Eligibility::Pending => "pending",
+        Eligibility::Down => "down",
+        Eligibility::Out => "out",
+    }
+}
+
+/// Returns a ratio as percent, rounded to one decimal.
+pub(crate) fn percent(ratio: f64) -> f64 {
+    (1000.0 * ratio).round() / 10.0
+}

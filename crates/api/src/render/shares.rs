@@ -35,7 +35,7 @@ pub(crate) fn shares(pool: &Pool, answered: &Answered, arrived: &HashMap<Cluster
     let loads: Option<Vec<f64>> = pool.members.iter().map(|member| arrived.get(&member.cluster).copied()).collect();
     let loads = loads.and_then(|loads| parts(&loads));
     let (weights, answers) = (parts(&weights), parts(&answers));
-    let percent = |parts: &Option<Vec<f64>>, at: usize| parts.as_ref().map(|parts| (1000.0 * parts[at]).round() / 10.0);
+    let percent = |parts: &Option<Vec<f64>>, at: usize| parts.as_ref().map(|parts| super::percent(parts[at]));
     let share = |at| ShareState {
         declared: percent(&weights, at),
         answered: percent(&answers, at),

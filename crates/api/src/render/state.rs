@@ -23,7 +23,7 @@ use fairway_model::{
 };
 use fairway_zones::{ServingState, TargetIndex};
 
-use super::{load::add_loads, override_state, reload_report, shares::add_shares};
+use super::{eligibility_word, load::add_loads, override_state, percent, reload_report, shares::add_shares};
 
 /// Returns everything that `/v1/state` shows. The control task is not asked, since it may be busy.
 pub async fn state(control: &Control) -> Result<State, ControlError> {
@@ -110,7 +110,7 @@ fn balance(shared: &Shared, serving: &ServingState) -> Option<BalanceState> {
 
 /// Adds the declared bounds of load to clusters, which are in order of their names.
 fn add_load_bounds(clusters: &mut [ClusterState], desired: &DesiredState) {
-    let percent = |part: Permille| f64::from(part.thousandths()) / 10.0;
+    let percent = |part: Permille| percent(f64::from(part.thousandths()) / 1000.0);
     for (state, cluster) in clusters.iter_mut().zip(desired.clusters.values()).filter(|(_, c)| c.capacity.is_some()) {
         let bounds = desired.load_bounds.get(&cluster.name).copied().unwrap_or_default();
         state.target = Some(percent(bounds.target()));
@@ -125,7 +125,7 @@ fn add_drains(clusters: &mut [ClusterState], drains: &Drains) {
             clusters[at].drain = Some(DrainState {
                 since: format!("{:.3}", drain.since),
                 over: format!("{:.3}", drain.over),
-                left: drain.left.map(|left| (1000.0 * left).round() / 10.0),
+                left: drain.left.map(percent),
             });
         }
     }
@@ -134,7 +134,7 @@ fn add_drains(clusters: &mut [ClusterState], drains: &Drains) {
 /// Adds the accepted shares to clusters.
 fn add_accepted_shares(clusters: &mut [ClusterState], serving: &ServingState) {
     let shares = serving.runtime.shares();
-    let percent = |part: u16| (f64::from(part) / f64::from(u16::MAX) * 1000.0).round() / 10.0;
+    let percent = |part: u16| percent(f64::from(part) / f64::from(u16::MAX));
     for cluster in clusters {
         let accepted = shares.and_then(|shares| shares.accepted.iter().find(|(name, _)| name.as_str() == cluster.name));
         let accepted = accepted.map_or(AcceptedShare::ALL, |(_, accepted)| *accepted);
@@ -143,7 +143,7 @@ fn add_accepted_shares(clusters: &mut [ClusterState], serving: &ServingState) {
     }
 }
 
-/// What pools, zones and targets are rendered from.
+/// The data that pools, zones and targets are rendered from.
 struct Renderer<'a> {
     serving: &'a ServingState,
     published: &'a Published,
@@ -226,7 +226,7 @@ impl Renderer<'_> {
                 lease_weight: f64::from(origin.lease_weight.thousandths()) / 1000.0,
             }),
             tier: member.tier.number(),
-            eligibility: if is_closed { "closed" } else { word(best) }.to_owned(),
+            eligibility: if is_closed { "closed" } else { eligibility_word(best) }.to_owned(),
             schedule: schedule.map(ToString::to_string),
             share: ShareState::default(),
             addresses: shown.into_iter().map(|(_, state)| state).collect(),
@@ -244,7 +244,7 @@ impl Renderer<'_> {
         };
         let state = AddressState {
             address: address.1.to_string(),
-            eligibility: word(health.eligibility()).to_owned(),
+            eligibility: eligibility_word(health.eligibility()).to_owned(),
             reason,
             targets: targets.iter().map(|target| target.0 as usize).collect(),
         };
@@ -260,7 +260,7 @@ impl Renderer<'_> {
         let since = state.map(|state| Timestamp::from(state.since));
         match (health.status(), since) {
             (HealthStatus::Pending, _) => {
-                cause.map_or_else(|| "never judged".to_owned(), |cause| format!("never judged: {cause}"))
+                cause.map_or_else(|| "not evaluated yet".to_owned(), |cause| format!("not evaluated yet: {cause}"))
             }
             (status, Some(since)) => match cause {
                 Some(cause) => format!("{status} since {since}: {cause}"),
@@ -309,8 +309,8 @@ impl Renderer<'_> {
 /// Returns the action of an override with its reason and expiry. An address may be overridden because it shares a target with another one.
 fn override_reason(action: OverrideAction, overrides: &OverrideTable, address: &ClusterAddress) -> String {
     match overrides.matching(address) {
-        Some(spec) => format!("forced {action} until {}: {}", spec.expires, spec.reason),
-        None => format!("forced {action}, since its target is shared with an address that is"),
+        Some(spec) => format!("override {action} until {}: {}", spec.expires, spec.reason),
+        None => format!("override {action} of another address with the same target"),
     }
 }
 
@@ -322,16 +322,5 @@ fn cluster(cluster: &Cluster) -> ClusterState {
         capacity: cluster.capacity,
         region: cluster.location.as_ref().and_then(|location| location.region.clone()),
         ..ClusterState::default()
-    }
-}
-
-/// Returns the word for an eligibility.
-pub(super) const fn word(eligibility: Eligibility) -> &'static str {
-    match eligibility {
-        Eligibility::Up => "up",
-        Eligibility::Unknown => "unknown",
-        Eligibility::Pending => "pending",
-        Eligibility::Down => "down",
-        Eligibility::Out => "out",
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::response::sse;
 use fairway_model::Timestamp;
 
+use crate::render::percent;
 use fairway_api_types::{
     state_wire::Body,
     watch_wire::{PoolMovedState, ReloadEvent, ShareMoved, TransitionEvent},
@@ -61,7 +62,6 @@ pub(super) fn transition_event(applied: &AppliedTransition, impact: &TransitionI
 }
 
 fn pool_moved(moved: &PoolImpact) -> PoolMovedState {
-    let percent = |part: f64| (1000.0 * part).round() / 10.0;
     let share = |share: &ShareChange| ShareMoved {
         cluster: share.cluster.to_string(),
         before: percent(share.before),

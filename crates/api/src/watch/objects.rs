@@ -120,7 +120,7 @@ async fn feed(watched: &Watched, state: &AppState, mut after: u64, out: &Events)
                             send(out, message).await?;
                         }
                     }
-                    // The watch is too far behind, or the store has ended: the next watch tells which.
+                    // The watch is too far behind, or the store has ended: the next watch returns which.
                     None => break,
                 },
                 // With an id, so that a client that reconnects does not get changes of other kinds again.
