@@ -1,5 +1,5 @@
-//! The parts of the answer path, one by one: `cargo bench -p fairway-bench`. What it leaves out: sockets, and any claim
-//! about another machine; the tripwire and `bench/run` are for those.
+//! The parts of the answer path without sockets: `cargo bench -p fairway-bench`. For figures that are comparable between machines, use the
+//! tripwire and `bench/run`.
 
 use std::hint::black_box;
 
@@ -12,10 +12,10 @@ fn main() {
     divan::main();
 }
 
-/// Queries a round: enough to leave the clock behind, few enough to stay in the nearest cache.
+/// Queries per round: enough that reading the clock does not matter, few enough to stay in the L1 cache.
 const QUERIES: usize = 256;
 
-/// Scattered over the names, so that neighbours in memory are not asked in turn.
+/// Returns queries scattered over the names, so that successive ones are not neighbours in memory.
 fn packets(kind: Kind, names: usize) -> Vec<Vec<u8>> {
     (0..QUERIES).map(|i| packet(kind, i * 7919 % names)).collect()
 }
@@ -57,7 +57,9 @@ fn answer(bencher: Bencher<'_, '_>, kind: &Kind) {
     let (serving, tally, mut out) = (serving(10_000), Tally::default(), vec![0; 2048]);
     let packets = packets(*kind, 10_000);
     let mut queries = parsed(&packets);
-    packets.iter().zip(&mut queries).for_each(|(packet, query)| find(&serving.snapshot, packet, query));
+    for (packet, query) in packets.iter().zip(&mut queries) {
+        find(&serving.snapshot, packet, query);
+    }
     bencher.counter(ItemsCount::new(QUERIES)).bench_local(|| {
         for (packet, query) in packets.iter().zip(&queries) {
             black_box(write(
@@ -71,7 +73,7 @@ fn answer(bencher: Bencher<'_, '_>, kind: &Kind) {
     });
 }
 
-/// The choice of a member: policy, members, and number of clusters in one answer.
+/// The choice of a member, with policy, number of members, and number of clusters in an answer.
 #[divan::bench(args = [
     (Policy::FAILOVER, 3, 1), (Policy::WEIGHTED, 1, 1), (Policy::WEIGHTED, 3, 1), (Policy::WEIGHTED, 16, 1),
     (Policy::WEIGHTED, 255, 1), (Policy::WEIGHTED, 16, 2),

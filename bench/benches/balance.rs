@@ -1,7 +1,7 @@
-//! One step of load control at its bounds: 200 clusters and 4,096 clients that are known one by one.
+//! One step of balancing at its bounds: 200 clusters and 4,096 demands that are counted one by one.
 //!
-//! `cargo bench -p fairway-bench --features steering --bench balance`. Where a client is answered is a look-up here; in the server it
-//! is a decision of the answering code, so its steps take longer.
+//! `cargo bench -p fairway-bench --features steering --bench balance`. The cluster of a demand is a look-up here. In the server
+//! the answering code chooses it, so steps take longer there.
 
 use std::{
     collections::BTreeMap,
@@ -39,7 +39,7 @@ fn settings() -> Settings {
     }
 }
 
-/// A balancer that has heard of every client and of every cluster's load for some periods.
+/// Returns a balancer that has received demands and load reports for some periods, with the cluster of each demand.
 fn balancer(start: Instant) -> (Balancer, BTreeMap<Demand, usize>, Instant) {
     let mut balancer = Balancer::new(settings(), start, None);
     let homes: BTreeMap<_, _> = (0..DEMANDS).map(|n| (Demand(n as u64), n * 31 % CLUSTERS)).collect();

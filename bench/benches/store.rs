@@ -1,7 +1,7 @@
-//! The object store on this machine's disk: `cargo bench -p fairway-bench --features store --bench store`. The disk's own flushes
-//! are measured beside it: a store cannot acknowledge faster than they allow, only more at once.
+//! The object store on this machine's disk: `cargo bench -p fairway-bench --features store --bench store`. Flushes of the disk
+//! are measured as well: they limit how fast a store can acknowledge a write, but not how many writes at once.
 //!
-//! Files lie in the working folder, since a temporary folder may be memory.
+//! The files are in the working folder, since a temporary folder may be in memory.
 
 use std::{fs::File, io::Write, path::Path, sync::Arc};
 
@@ -16,7 +16,7 @@ fn main() {
 }
 
 const WRITERS: usize = 64;
-/// Writes of each writer a round.
+/// Writes per writer and round.
 const EACH: usize = 50;
 const OBJECTS: usize = 100_000;
 
@@ -38,7 +38,7 @@ fn batch(changes: Vec<Change>) -> Batch {
     Batch { changes, by, at: Timestamp::from_secs(1) }
 }
 
-/// 1 kB that nobody wrote before.
+/// Returns a value of 1 kB that is different for each number.
 fn value(number: usize) -> Vec<u8> {
     [&number.to_be_bytes()[..], &[b'x'; 1_016]].concat()
 }
@@ -82,7 +82,7 @@ fn durable_writes_of_64_writers(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 9, sample_size = 1)]
 fn start_with_100_000_objects(bencher: Bencher<'_, '_>) {
     let (folder, runtime) = (folder(), runtime());
-    filled(folder.path(), &runtime);
+    fill(folder.path(), &runtime);
     bencher.counter(ItemsCount::new(OBJECTS)).bench_local(|| {
         let store = LocalStore::open(folder.path()).expect("it opens");
         let listing = runtime.block_on(store.list(&Prefix::everything(), None, usize::MAX)).expect("it is read");
@@ -90,7 +90,8 @@ fn start_with_100_000_objects(bencher: Bencher<'_, '_>) {
     });
 }
 
-fn filled(folder: &Path, runtime: &Runtime) {
+/// Writes the objects.
+fn fill(folder: &Path, runtime: &Runtime) {
     let store = LocalStore::open(folder).expect("a store");
     for part in 0..OBJECTS / 5_000 {
         let numbers = part * 5_000..(part + 1) * 5_000;

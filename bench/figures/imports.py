@@ -1,4 +1,4 @@
-"""Which files of a crate import which, and the circles among them."""
+"""Imports between the files of a crate, and their circles."""
 import re
 
 from .rust import MODULE, module_file, own_folder
@@ -8,7 +8,7 @@ INLINE_PATH = re.compile(r"\b(?:crate|super|self)(?:\s*::\s*\w+)+")
 
 
 def use_paths(tree, prefix=()):
-    """The paths of a `use` tree, each with the name that it brings in; `*` stands for all names."""
+    """Returns the paths of a `use` tree, each with the imported name; `*` stands for all names."""
     head, brace, rest = tree.partition("{")
     segments = prefix + tuple(s.strip() for s in head.split("::") if s.strip())
     if not brace:
@@ -29,7 +29,7 @@ def use_paths(tree, prefix=()):
 
 
 class Crate:
-    """The modules of a crate: path of names -> file, and what each brings in by `use`."""
+    """The modules of a crate: a path of names -> file, and the imports of each."""
 
     def __init__(self, sources, root):
         self.files, self.uses = {}, {}
@@ -47,7 +47,7 @@ class Crate:
                 self.add(sources, module + (found[1],), file)
 
     def resolve(self, module, path, depth=0):
-        """The module that defines what a path in a module names, re-exports followed; None for other crates."""
+        """Returns the module that defines the item of a path, through re-exports; None for other crates."""
         first, *rest = path
         if first == "crate":
             at = ()
@@ -69,7 +69,7 @@ class Crate:
         return at
 
     def reexported(self, module, names, depth):
-        """The module behind a name that a module itself has by `use`."""
+        """Returns the module of a name that a module re-exports."""
         if depth > 8:
             return None
         for path, name in self.uses[module]:
@@ -78,7 +78,7 @@ class Crate:
         return None
 
     def arrows(self):
-        """Imports from file to file, without those between a module and those inside it."""
+        """Returns the imports from file to file, without those between a module and its submodules."""
         found = {}
         for module, uses in self.uses.items():
             for path, _ in uses:
@@ -92,7 +92,7 @@ class Crate:
 
 
 def circles(arrows):
-    """Strongly connected components of at least two files, the largest first (Tarjan)."""
+    """Returns the strongly connected components of at least two files, the largest first (Tarjan)."""
     number, low, stack, on_stack, found = {}, {}, [], set(), []
 
     def visit(node):

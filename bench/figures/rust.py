@@ -9,12 +9,12 @@ BLOCK_EDGE = re.compile(r"/\*|\*/")
 
 
 def blank(text):
-    """The text with every character but its line ends replaced by a space, so that positions and lines stay."""
+    """Replaces every character except line ends by a space, so that positions and lines stay."""
     return re.sub(r"[^\n]", " ", text)
 
 
 def mask(text, literals=True):
-    """The text with its comments blanked, and with the insides of its literals blanked unless `literals` is false."""
+    """Blanks the comments of a text, and the insides of its literals unless `literals` is false."""
     parts, at = [], 0
     while found := LITERAL.search(text, at):
         begin, end = found.span()
@@ -36,7 +36,7 @@ def mask(text, literals=True):
 
 
 def item_end(masked, at):
-    """The position after the item that begins at `at`: after its closing brace, or after its semicolon."""
+    """Returns the position after the item that begins at `at`: after its closing brace or its semicolon."""
     depth = 0
     for found in re.finditer(r"[{}()\[\];]", masked[at:]):
         sign = found[0]
@@ -53,12 +53,14 @@ def item_end(masked, at):
 
 ATTRIBUTE = re.compile(r"#!?\[")
 TEST_ATTRIBUTE = re.compile(r"#\[cfg\((?:test|all\(test\b|any\(test\b)")
-MODULE = re.compile(r"\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*([;{])")
+# Begins with a word, not with blanks: blanked comments are long runs of blanks, in which a search would be quadratic.
+MODULE = re.compile(r"\b(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*([;{])")
+BLANKS = re.compile(r"\s*")
 PATH = re.compile(r'#\[path\s*=\s*"([^"]+)"\]')
 
 
 def skip_attributes(masked, at):
-    """The position of the item that the attributes at `at` belong to."""
+    """Returns the position of the item that the attributes at `at` belong to."""
     while found := re.compile(r"\s*(?=#\[)").match(masked, at):
         at, depth = found.end() + 2, 1
         while depth:
@@ -68,12 +70,12 @@ def skip_attributes(masked, at):
 
 
 def test_items(text, masked):
-    """Of each item that is compiled for tests alone: its begin, its end, and the module file that it declares (name and path), if any."""
+    """Yields begin and end of each item that is compiled for tests only, and the module file that it declares (name and path), if any."""
     at = 0
     while found := TEST_ATTRIBUTE.search(masked, at):
         item = skip_attributes(masked, found.start())
         end = item_end(masked, item)
-        module = MODULE.match(masked, item)
+        module = MODULE.match(masked, BLANKS.match(masked, item).end())
         path = PATH.search(text, found.start(), item)
         declared = (module[1], path and path[1]) if module and module[2] == ";" else None
         yield found.start(), end, declared
@@ -81,7 +83,7 @@ def test_items(text, masked):
 
 
 class Source:
-    """One file: its text, the same with comments and literals blanked, and with items for tests blanked as well."""
+    """A file: its text, also with comments and literals blanked, and with test items blanked."""
 
     def __init__(self, path, text):
         self.path, self.text, self.masked = path, text, mask(text)
@@ -91,7 +93,7 @@ class Source:
             bare = bare[:begin] + blank(bare[begin:end]) + bare[end:]
             if declared:
                 self.test_modules.append(declared)
-        # `shipped` is what the product is compiled from, `bare` the same without comments and literals.
+        # `shipped` is the text without test items, `bare` also without comments and literals.
         self.shipped, self.bare = shipped, bare
         self.test_lines = sum(text.count("\n", b, e) + 1 for b, e, _ in test_items(text, self.masked))
 
@@ -104,7 +106,7 @@ class Source:
         return sum(1 for line in mask(self.shipped, literals=False).splitlines() if line.strip())
 
     def functions(self):
-        """Name, first line and number of lines of each function with a body."""
+        """Yields name, first line and number of lines of each function with a body."""
         for found in re.finditer(r"\bfn\s+(\w+)", self.bare):
             end = item_end(self.bare, found.start())
             if self.bare[end - 1] == "}":
@@ -113,19 +115,19 @@ class Source:
 
 
 def module_file(files, folder, name, path=None):
-    """The file of a module that is declared in `folder`."""
+    """Returns the file of a module that is declared in `folder`."""
     choices = [path] if path else [f"{name}.rs", f"{name}/mod.rs"]
     return next((f for f in (os.path.normpath(f"{folder}/{c}") for c in choices) if f in files), None)
 
 
 def own_folder(path):
-    """The folder in which the modules that a file declares are looked for."""
+    """Returns the folder with the modules that a file declares."""
     folder, name = os.path.split(path)
     return folder if name in ("mod.rs", "lib.rs", "main.rs") else f"{folder}/{name[:-3]}"
 
 
 def without_tests(sources):
-    """The files that the product is compiled from: what tests alone declare is left out, with all that it declares."""
+    """Returns the files that the product is compiled from, without files that only tests declare."""
     tests = {p for p in sources if re.search(r"(^|/)(tests|fuzz|integration)/|(^|/)(tests|\w+_tests)\.rs$", p)}
     waiting = list(sources)
     for path in waiting:

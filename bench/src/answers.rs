@@ -1,4 +1,4 @@
-//! The answer path without sockets: a serving state of static and steered names, and one packet of each kind of answer.
+//! The answer path without sockets: a serving state with static and steered names, and a query for each kind of answer.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -16,34 +16,34 @@ use fairway_zones::{Client, RuntimeState, ServerOptions, ServingState, Snapshot,
 
 use crate::question;
 
-/// A kind of answer.
+/// Kind of answer.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Kind {
     /// An A record.
     Hit,
-    /// The same with EDNS.
+    /// An A record, for a query with EDNS.
     HitEdns,
-    /// No such name.
+    /// NXDOMAIN.
     Nxdomain,
-    /// No such type.
+    /// NODATA.
     Nodata,
-    /// A name that a wildcard stands for.
+    /// An A record of a wildcard.
     Wildcard,
     /// A CNAME and its target.
     Cname,
-    /// Three CNAMEs in a row and the last one's target.
+    /// Three CNAMEs and the target of the last one.
     Chain,
     /// A delegation with glue.
     Referral,
     /// A weighted pool of three members.
     Weighted,
-    /// The same with a client subnet.
+    /// The same for a query with a client subnet.
     WeightedEcs,
-    /// A pool of three by nearness, load and stickiness: the nearest member takes part of its clients, the others go on.
+    /// A pool of three members with the policy `[nearest, load, weighted]`: the nearest member accepts a part of its clients.
     Nearest,
-    /// The same with a client subnet.
+    /// The same for a query with a client subnet.
     NearestEcs,
-    /// A name outside of every zone.
+    /// REFUSED, for a name outside all zones.
     Refused,
 }
 
@@ -51,7 +51,7 @@ pub enum Kind {
 pub const CLIENT: Client =
     Client { address: IpAddr::V4(Ipv4Addr::new(198, 51, 100, 7)), port: 4242, transport: Transport::Udp };
 
-/// The query that gets this kind of answer, at one of the names.
+/// Returns a query for this kind of answer. `number` selects one of the names.
 pub fn packet(kind: Kind, number: usize) -> Vec<u8> {
     let (name, rtype) = match kind {
         Kind::Hit | Kind::HitEdns => (format!("n{number:07}.bench.test"), 1),
@@ -97,11 +97,11 @@ pub fn workload(names: usize) -> (DesiredState, ZoneData) {
 /// Compiles the workload.
 pub fn compiled(desired: &DesiredState, zone: &ZoneData) -> Snapshot {
     let zones = std::slice::from_ref(zone);
-    let (snapshot, _) = compile(desired, zones, &ServerOptions::default(), None).expect("the workload is sound");
+    let (snapshot, _) = compile(desired, zones, &ServerOptions::default(), None).expect("the workload is valid");
     snapshot
 }
 
-/// The compiled workload with every target up.
+/// Returns the compiled workload with every target up.
 pub fn serving(names: usize) -> ServingState {
     let (desired, zone) = workload(names);
     all_up(compiled(&desired, &zone))
@@ -133,7 +133,7 @@ pub fn with_pool(policy: Policy, members: u8, answers: u8) -> ServingState {
     all_up(compiled(&desired, &zone))
 }
 
-/// The serving state that has this kind of answer.
+/// Returns a serving state that gives this kind of answer.
 pub fn state_for(kind: Kind, names: usize) -> ServingState {
     match kind {
         Kind::Nearest | Kind::NearestEcs => nearest_state(names),
@@ -146,15 +146,16 @@ fn all_up(snapshot: Snapshot) -> ServingState {
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
 
-/// The workload with pools by nearness over a map of 65,536 networks, and with shares as balancing leaves them: each cluster
-/// takes three quarters of the clients that are near to it, and half of those that others pass on.
+/// Returns the workload with pools that rank by distance, a map of 65,536 networks, and shares as balancing sets them: each cluster
+/// accepts three quarters of its local clients, and half of the overflow.
 fn nearest_state(names: usize) -> ServingState {
     let (mut desired, zone) = workload(names);
     let point = |i: u32| f64::from(i % 3) * 40.0;
-    let place =
+    let location =
         |i: u32| ClientLocation { coordinates: Coordinates::from_degrees(50.0, point(i)), ..ClientLocation::default() };
-    // Neighbours differ, so that none of them are one block.
-    let networks: Vec<_> = (0..1 << 16).map(|i| (Network::of(Ipv4Addr::from(i << 16).into(), 16), place(i))).collect();
+    // Neighbouring networks differ, so that no two of them form one block.
+    let networks: Vec<_> =
+        (0..1 << 16).map(|i| (Network::of(Ipv4Addr::from(i << 16).into(), 16), location(i))).collect();
     let map = ClientMap::new(MapName::new("world").expect("a valid name"), MapLayer::of_networks(&networks));
     desired.maps.insert(map.name().clone(), Arc::new(map));
     for (number, cluster) in (0..).zip(desired.clusters.values_mut()) {
@@ -168,13 +169,14 @@ fn nearest_state(names: usize) -> ServingState {
         pool.policy = Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED };
     }
     let ServingState { snapshot, runtime } = all_up(compiled(&desired, &zone));
-    let taken = AcceptedShare { local: 49_152, overflow: 32_768 };
-    let acceptance = desired.clusters.keys().map(|name| (name.clone(), taken)).collect();
+    let accepted = AcceptedShare { local: 49_152, overflow: 32_768 };
+    let acceptance = desired.clusters.keys().map(|name| (name.clone(), accepted)).collect();
     let shares = Shares { accepted: acceptance, ..Shares::default() };
     let runtime = runtime.with_shares(&snapshot, &Arc::new(shares));
     ServingState { snapshot, runtime: Arc::new(runtime) }
 }
 
+/// Returns names with weighted pools of three clusters.
 fn desired(origin: &Name, names: usize) -> DesiredState {
     let mut desired =
         DesiredState { zones: [(origin.clone(), ZoneSpec::new(origin.clone()))].into(), ..DesiredState::default() };

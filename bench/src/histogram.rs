@@ -1,6 +1,6 @@
-//! A log-linear histogram: 32 steps a power of two, about 3 % wide.
+//! A log-linear histogram with 32 buckets per power of two, each about 3 % wide.
 
-/// Counts of durations in nanoseconds.
+/// Histogram of durations in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     buckets: Vec<u64>,
@@ -14,7 +14,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one duration.
+    /// Counts a duration.
     #[inline]
     pub fn add(&mut self, ns: u64) {
         let ns = ns.max(STEPS as u64);
@@ -23,7 +23,7 @@ impl Histogram {
         self.count += 1;
     }
 
-    /// Upper edge of the bucket that holds the quantile, in nanoseconds; 0 if nothing was counted.
+    /// Returns the upper edge of the bucket with the quantile, in nanoseconds; 0 if nothing was counted.
     pub fn quantile(&self, quantile: f64) -> u64 {
         let wanted = ((self.count as f64 * quantile).ceil() as u64).max(1);
         let mut seen = 0;
@@ -35,6 +35,7 @@ impl Histogram {
     }
 }
 
+/// Buckets per power of two.
 const STEPS: usize = 32;
 
 #[cfg(test)]
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_within_a_step() {
+    fn quantile_is_exact_to_one_bucket() {
         let mut histogram = Histogram::default();
         (1..=1000u64).for_each(|i| histogram.add(i * 1000));
         for (quantile, exact) in [(0.5, 500_000.0), (0.99, 990_000.0), (1.0, 1_000_000.0)] {

@@ -1,4 +1,4 @@
-//! Parts the measuring programs share: clocks, batches of datagrams, a histogram, the query file.
+//! Shared parts of the measuring programs: clocks, batches of datagrams, a histogram, the query file.
 //!
 //! Nothing here is shipped. System calls without a safe wrapper are in `sys`, the only file of this crate with `unsafe`.
 
@@ -13,18 +13,18 @@ pub use histogram::Histogram;
 pub use queries::{Check, Queries, QueryForm};
 pub use sys::{Batch, Segments, cpu_ns_of, monotonic_ns, pin_to, process_cpu_ns, ticks_of};
 
-/// A loopback address of its own for each number, below 127.0.1.0's neighbours that the shared targets use.
+/// Returns a distinct loopback address for each number. None of them is in 127.0.1.0/24, which the shared targets use.
 pub fn own_address(number: u64) -> Ipv4Addr {
     let [.., a, b, c] = (number + 1).to_be_bytes();
     Ipv4Addr::new(127, 2 + (a & 127), b, c)
 }
 
-/// An address of its own for each number, and one of 20,000 ports; they stay below those that the kernel gives out.
+/// Returns a distinct loopback address for each number, with one of 20,000 ports. The ports are below the kernel's ephemeral range.
 pub fn distinct_target(number: u64) -> SocketAddrV4 {
     SocketAddrV4::new(own_address(number), 10_000 + (number % 20_000) as u16)
 }
 
-/// A question in wire form: ID 0, one question, class IN, no EDNS.
+/// Returns a query in wire form: ID 0, one question, class IN, no EDNS.
 pub fn question(name: &str, rtype: u16) -> Vec<u8> {
     let mut packet = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.trim_end_matches('.').split('.') {

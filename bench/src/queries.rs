@@ -1,27 +1,27 @@
-//! The query file: `name TYPE` a line, as dnsperf reads it, turned into packets.
+//! The query file: one `name TYPE` per line, as in dnsperf. It is turned into packets.
 //!
-//! A name whose first label starts with `nx` must get NXDOMAIN; every other NOERROR, and type A at least one answer.
+//! A name whose first label starts with `nx` must get NXDOMAIN, every other name NOERROR, and a query for type A at least one answer.
 
 use std::{fs, io, net::Ipv4Addr};
 
 /// Options of every query of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueryForm {
-    /// Percent of the queries that carry an OPT record with payload size 1232.
+    /// Percentage of the queries with an OPT record, with payload size 1,232.
     pub edns_percent: u32,
-    /// Every query carries a client subnet (/24), a different one each.
+    /// True if every query has a client subnet (/24), each a different one.
     pub ecs: bool,
 }
 
 /// Checks that an answer must pass.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
-    /// The question only: for the limit responder.
+    /// True to check the question only, for the limit responder.
     pub echo: bool,
-    /// Networks that an address must lie in, and its length; none for any. An address for `n` and a number must then end
-    /// in that number too, as the workload's zone has it.
+    /// Networks that an address must be in, with their prefix lengths; empty for any. If not empty, the address of a name `n` with a number
+    /// must also end in that number, as in the zone of the workload.
     pub allow: Vec<(Ipv4Addr, u8)>,
-    /// The client subnet must come back with a scope.
+    /// True if the response must have the client subnet with a scope.
     pub ecs: bool,
 }
 
@@ -36,16 +36,16 @@ impl Check {
     }
 }
 
-/// One query's packet and what its answer must be.
+/// A query's packet and its expected answer.
 #[derive(Debug)]
 struct Query {
     start: u32,
     len: u16,
-    /// Octets of the question, name to class.
+    /// Octets of the question, from name to class.
     question_len: u16,
     must_not_exist: bool,
     must_have_answer: bool,
-    /// Of a name `n` and its number.
+    /// Number in a name `n` with a number.
     number: Option<u32>,
 }
 
@@ -75,7 +75,7 @@ impl Queries {
         let start = self.wire.len();
         self.wire.extend_from_slice(&crate::question(name, rtype));
         let question_len = (self.wire.len() - start - 12) as u16;
-        // A fixed scatter over the lines, so that every run asks the same.
+        // Knuth's multiplicative hash (2^32 divided by the golden ratio), so that every run sends the same queries.
         let scatter = line.wrapping_mul(2_654_435_761);
         if form.ecs {
             let [a, b, c, _] = scatter.to_be_bytes();
@@ -92,46 +92,45 @@ impl Queries {
         self.queries.push(Query { start: start as u32, len, question_len, must_not_exist, must_have_answer, number });
     }
 
-    /// Number of queries.
+    /// Returns the number of queries.
     pub fn len(&self) -> usize {
         self.queries.len()
     }
 
-    /// True if there is none; never after [`Queries::read`].
+    /// True if there are no queries; never after [`Queries::read`].
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty()
     }
 
-    /// The packet of one query, its ID zero.
+    /// Returns the packet of a query with ID 0.
     #[inline]
     pub fn packet(&self, number: usize) -> &[u8] {
         let query = &self.queries[number];
         &self.wire[query.start as usize..][..usize::from(query.len)]
     }
 
-    /// True if `reply` answers the query correctly: same question, right code, an answer where one is due, and what
-    /// `check` asks for.
+    /// True if a reply is correct: same question, expected response code, an answer if one is expected, and all checks pass.
     #[inline]
     pub fn is_right(&self, number: usize, reply: &[u8], check: &Check) -> bool {
         let query = &self.queries[number];
         let packet = self.packet(number);
-        let asked = &packet[12..12 + usize::from(query.question_len)];
+        let question = &packet[12..12 + usize::from(query.question_len)];
         let Some(head) = reply.first_chunk::<12>() else { return false };
-        let same = reply.get(12..12 + asked.len()).is_some_and(|q| q.eq_ignore_ascii_case(asked));
+        let same = reply.get(12..12 + question.len()).is_some_and(|q| q.eq_ignore_ascii_case(question));
         if head[2] & 0x80 == 0 || !same {
             return false;
         }
         let (rcode, answers) = (head[3] & 15, u16::from_be_bytes([head[6], head[7]]));
-        let fits =
+        let is_expected =
             if query.must_not_exist { rcode == 3 } else { rcode == 0 && (!query.must_have_answer || answers > 0) };
-        let address_fits = check.allow.is_empty()
+        let address_matches = check.allow.is_empty()
             || !query.must_have_answer
-            || first_address(&reply[12 + asked.len()..]).is_some_and(|a| check.allows(a, query.number));
-        (check.echo || fits && address_fits) && (!check.ecs || has_scope(reply, packet))
+            || first_address(&reply[12 + question.len()..]).is_some_and(|a| check.allows(a, query.number));
+        (check.echo || is_expected && address_matches) && (!check.ecs || has_scope(reply, packet))
     }
 }
 
-/// The address of the first record, if that is an A record.
+/// Returns the address of the first record; `None` if that is not an A record.
 fn first_address(records: &[u8]) -> Option<[u8; 4]> {
     let mut at = 0;
     loop {
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_another_generation_or_name_is_wrong() {
+    fn address_of_another_network_or_name_is_wrong() {
         let queries = one("n0000258.bench.test A", false);
         let check = Check { allow: vec![([10, 0, 0, 0].into(), 8)], ..Check::default() };
         for (address, right) in [([10, 0, 1, 2], true), ([11, 0, 1, 2], false), ([10, 0, 1, 3], false)] {
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_client_subnet_is_wrong() {
+    fn missing_client_subnet_is_wrong() {
         let queries = one("s0000001.bench.test A", true);
         let check = Check { ecs: true, ..Check::default() };
         let mut reply = reply(&queries, [127, 0, 1, 1]);
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_answer_is_wrong() {
+    fn missing_answer_is_wrong() {
         let queries = one("n0000001.bench.test A", false);
         let mut reply = queries.packet(0).to_vec();
         reply[2] |= 0x80;

@@ -1,7 +1,7 @@
-//! System calls that have no safe wrapper: clocks of other processes, batches of datagrams, UDP segmentation.
+//! System calls without a safe wrapper: clocks of other processes, batches of datagrams, UDP segmentation.
 #![allow(
     unsafe_code,
-    reason = "recvmmsg, sendmmsg, UDP_SEGMENT and clocks of processes have no safe form; a comment a block"
+    reason = "recvmmsg, sendmmsg, UDP_SEGMENT and clocks of processes have no safe wrapper; each block has a safety comment"
 )]
 
 use std::{
@@ -11,23 +11,23 @@ use std::{
     ptr,
 };
 
-/// CLOCK_MONOTONIC, in nanoseconds.
+/// Returns CLOCK_MONOTONIC in nanoseconds.
 #[inline]
 pub fn monotonic_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC).unwrap_or(0)
 }
 
-/// CPU time of this process, in nanoseconds.
+/// Returns the CPU time of this process in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }
 
-/// CPU time of another process, all its threads, user and system, in nanoseconds: from the scheduler's clock, not ticks.
+/// Returns the CPU time of another process in nanoseconds: user and system time of all threads, from the scheduler's clock instead of ticks.
 pub fn cpu_ns_of(pid: i32) -> Option<u64> {
     clock(!pid << 3 | 2) // CPUCLOCK_SCHED of a process, see clock_getcpuclockid(3)
 }
 
-/// User and system time of a process in ticks.
+/// Returns user and system time of a process in ticks.
 pub fn ticks_of(pid: i32) -> Option<(u64, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat[stat.rfind(')')? + 2..].split(' ').collect();
@@ -41,7 +41,7 @@ fn clock(id: libc::clockid_t) -> Option<u64> {
         .then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Keeps this thread on one core; a core that is not there is no error, the kernel then keeps the old set.
+/// Pins this thread to a core. Does nothing if there is no such core.
 pub fn pin_to(core: usize) {
     // SAFETY: an all-zero cpu_set_t is the empty set; CPU_SET bounds-checks by the type's size; the size passed is its own.
     unsafe {
@@ -51,18 +51,18 @@ pub fn pin_to(core: usize) {
     }
 }
 
-/// Datagrams received, and sent back, with one system call each.
+/// A batch of datagrams, received and sent back with one system call each.
 pub struct Batch {
     slots: Vec<u8>,
     slot_len: usize,
-    /// Behind boxes that are never moved or resized: `headers` points into the other three.
+    /// In boxes that are never moved or resized, since `headers` points into the other three.
     iovecs: Box<[libc::iovec]>,
     _peers: Box<[libc::sockaddr_in]>,
     headers: Box<[libc::mmsghdr]>,
 }
 
 impl Batch {
-    /// Room for `count` datagrams of `slot_len` octets.
+    /// Returns a batch for `count` datagrams of `slot_len` bytes.
     pub fn new(count: usize, slot_len: usize) -> Self {
         let mut slots = vec![0u8; count * slot_len];
         // SAFETY: all-zero is a valid sockaddr_in and a valid (empty) mmsghdr.
@@ -83,7 +83,7 @@ impl Batch {
         Self { slots, slot_len, iovecs, _peers: peers, headers }
     }
 
-    /// Receives up to `max` datagrams; blocks for the first one if `wait`. Gives how many came; 0 for none.
+    /// Receives up to `max` datagrams; blocks for the first one if `wait`. Returns their number.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, max: usize, wait: bool) -> usize {
         let max = max.min(self.headers.len());
         for iovec in &mut self.iovecs[..max] {
@@ -97,7 +97,7 @@ impl Batch {
         usize::try_from(got).unwrap_or(0)
     }
 
-    /// The slot of one datagram, and how many of its octets came.
+    /// Returns the slot of a datagram, and the number of its received bytes.
     #[inline]
     pub fn slot(&mut self, number: usize) -> (&mut [u8], usize) {
         let len = self.headers[number].msg_len as usize;
@@ -110,7 +110,7 @@ impl Batch {
         self.iovecs[number].iov_len = len.min(self.slot_len);
     }
 
-    /// Sends the first `count` slots to where they came from. What the kernel does not take is lost.
+    /// Sends the first `count` slots back to their senders. Datagrams that the kernel does not accept are lost.
     pub fn reply(&mut self, socket: BorrowedFd<'_>, count: usize) {
         let mut sent = 0;
         while sent < count.min(self.headers.len()) {
@@ -123,35 +123,35 @@ impl Batch {
     }
 }
 
-/// Queries of equal length, sent on a connected socket with one UDP_SEGMENT call: cheap for the sender, the same for the
-/// receiver.
+/// Queries of equal length that are sent on a connected socket with one UDP_SEGMENT call. This is cheap for the sender, and makes no
+/// difference for the receiver.
 #[derive(Debug, Default)]
 pub struct Segments {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     each: usize,
 }
 
 impl Segments {
-    /// Most segments of one call (kernel: UDP_MAX_SEGMENTS is 64 or more).
+    /// Largest number of segments per call: UDP_MAX_SEGMENTS of the kernel is at least 64.
     pub const MAX: usize = 64;
 
-    /// Starts over, for packets of this length.
+    /// Clears the queries. The next ones have this length.
     pub fn start(&mut self, each: usize) {
-        self.octets.clear();
+        self.bytes.clear();
         self.each = each;
     }
 
-    /// Adds a packet and gives it back to be changed.
+    /// Adds a packet. Returns it for changes.
     pub fn push(&mut self, packet: &[u8]) -> &mut [u8] {
-        debug_assert_eq!(packet.len(), self.each, "segments are of one length");
-        let start = self.octets.len();
-        self.octets.extend_from_slice(packet);
-        &mut self.octets[start..]
+        debug_assert_eq!(packet.len(), self.each, "all segments must have the same length");
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(packet);
+        &mut self.bytes[start..]
     }
 
-    /// Sends what was pushed.
+    /// Sends the added packets.
     pub fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        let mut iovec = libc::iovec { iov_base: self.octets.as_mut_ptr().cast(), iov_len: self.octets.len() };
+        let mut iovec = libc::iovec { iov_base: self.bytes.as_mut_ptr().cast(), iov_len: self.bytes.len() };
         let mut control = [0u64; 4]; // aligned, and larger than CMSG_SPACE(2) = 24
         // SAFETY: `message` points to `iovec` and `control`, both alive over the call; the one control message is written
         // within `control`, whose length is set to CMSG_SPACE(2), so CMSG_FIRSTHDR is not null.
@@ -159,7 +159,7 @@ impl Segments {
             let mut message: libc::msghdr = zeroed();
             message.msg_iov = &raw mut iovec;
             message.msg_iovlen = 1;
-            if self.octets.len() > self.each {
+            if self.bytes.len() > self.each {
                 message.msg_control = control.as_mut_ptr().cast();
                 message.msg_controllen = libc::CMSG_SPACE(2) as _;
                 let head = libc::CMSG_FIRSTHDR(&raw const message);

@@ -1,10 +1,10 @@
-//! Load generator: one thread, one core, every answer matched and checked.
+//! Load generator with one thread. It matches and checks every answer, and prints one JSON object.
 //!
-//! Closed loop (default): `--socks` connected sockets with `--window` queries outstanding on each; as many new queries
-//! leave as answers came. Open loop (`--rate`): queries leave on a schedule, and latency counts from the scheduled instant.
-//! The generator looks at its sockets without a pause. Where it could not, because something else had its core, the server is not
-//! blamed: queries under way then are not timed, those due then count from its end, and a long one shifts the schedule. Prints one
-//! JSON object.
+//! Closed loop (default): `--socks` connected sockets with `--window` outstanding queries each; every answer triggers a new query. Open
+//! loop (`--rate`): queries are sent on a schedule, and latency counts from the scheduled time.
+//!
+//! The generator polls its sockets without a pause. If something else interrupts it, that does not count against the server: outstanding
+//! queries are not timed, queries that were due are timed from the end of the interruption, and a long one shifts the schedule.
 
 use std::{
     io,
@@ -18,46 +18,46 @@ use fairway_bench::{
 };
 use fairway_model::SplitMix;
 
-/// Asks a DNS server questions from a file, as fast as it answers or at a fixed rate.
+/// Sends queries from a file to a DNS server, as fast as it answers or at a fixed rate.
 #[derive(Parser)]
 struct Options {
-    /// Server to ask.
+    /// Address of the server.
     #[arg(long, default_value = "127.0.0.1:5300")]
     server: SocketAddr,
-    /// Query file: `name TYPE` a line.
+    /// Query file with one `name TYPE` per line.
     #[arg(long)]
     file: String,
-    /// Sockets, each with a port of its own.
+    /// Number of sockets, each with its own port.
     #[arg(long, default_value_t = 16)]
     socks: usize,
-    /// Queries outstanding on each socket (closed loop).
+    /// Outstanding queries per socket (closed loop).
     #[arg(long, default_value_t = 8)]
     window: usize,
-    /// Queries a second (open loop); 0 for the closed loop.
+    /// Queries per second (open loop); 0 for the closed loop.
     #[arg(long, default_value_t = 0.0)]
     rate: f64,
-    /// Seconds measured.
+    /// Seconds to measure.
     #[arg(long, default_value_t = 1.0)]
     dur: f64,
-    /// Seconds before that.
+    /// Seconds of warm-up before the measurement.
     #[arg(long, default_value_t = 0.15)]
     warm: f64,
-    /// Ends after so many answers; 0 for never.
+    /// Number of answers after which the run ends; 0 for no limit.
     #[arg(long, default_value_t = 0)]
     count: u64,
     /// Seconds after which a query counts as lost.
     #[arg(long, default_value_t = 0.25)]
     timeout: f64,
-    /// Percent of the queries with EDNS.
+    /// Percentage of the queries with EDNS.
     #[arg(long, default_value_t = 50)]
     edns: u32,
-    /// A client subnet in every query.
+    /// Adds a client subnet to every query.
     #[arg(long)]
     ecs: bool,
     /// Checks the question only: for the limit responder.
     #[arg(long)]
     echo: bool,
-    /// Network that every address in an answer must lie in, as ADDRESS/LENGTH; may be repeated.
+    /// Network that every address in an answer must be in, as ADDRESS/LENGTH; may be repeated.
     #[arg(long, value_parser = network)]
     allow: Vec<(Ipv4Addr, u8)>,
     /// Position in the file to start at; by default taken from the clock.
@@ -80,10 +80,10 @@ fn main() -> io::Result<()> {
 
 fn network(text: &str) -> Result<(Ipv4Addr, u8), String> {
     let parts = text.split_once('/').and_then(|(net, len)| Some((net.parse().ok()?, len.parse().ok()?)));
-    parts.filter(|(_, len)| *len <= 32).ok_or_else(|| format!("{text:?} is no network; write 10.0.0.0/8"))
+    parts.filter(|(_, len)| *len <= 32).ok_or_else(|| format!("{text:?} is not a network; write it like 10.0.0.0/8"))
 }
 
-/// Counts up to an instant.
+/// Counts since the start, at some time.
 #[derive(Clone, Default)]
 struct Count {
     at_ns: u64,
@@ -98,7 +98,7 @@ struct Count {
     own_cpu_ns: u64,
 }
 
-/// A query under way.
+/// Slot for an outstanding query.
 #[derive(Clone, Copy, Default)]
 struct Slot {
     query: u32,
@@ -115,7 +115,7 @@ struct Port {
     batch: Batch,
 }
 
-/// Queries of one length, with a cursor: a segmented send takes packets of one length.
+/// Queries of one length, since a segmented send needs packets of equal length.
 struct Group {
     len: usize,
     queries: Vec<u32>,
@@ -128,22 +128,24 @@ struct Generator<'a> {
     queries: &'a Queries,
     ports: Vec<Port>,
     groups: Vec<Group>,
-    /// Groups take turns in proportion to their size: the turn walks over the file's own order.
+    /// Position in the file. The query there selects the group, so that groups are used in proportion to their size.
     turn: usize,
     next_port: usize,
     segments: Segments,
     count: Count,
     latency: Histogram,
-    /// When the loop came round last, and when it did after its last hold-up.
+    /// Time of the last round of the loop.
     round_ns: u64,
+    /// End of the last interruption.
     resumed_ns: u64,
 }
 
-/// Queries of one batch, and IDs: six bits of generation over ten of slot.
+/// Queries per batch.
 const BATCH: usize = 32;
+/// Slots per socket: an ID has ten bits for the slot, below six bits for its generation.
 const SLOTS_MAX: usize = 1024;
-/// A round that takes longer was interrupted: it takes some 20 µs.
-const HELD_UP_NS: u64 = 100_000;
+/// A longer round was interrupted. A round takes about 20 µs.
+const INTERRUPTED_NS: u64 = 100_000;
 
 impl<'a> Generator<'a> {
     fn new(options: &'a Options, queries: &'a Queries) -> io::Result<Self> {
@@ -179,42 +181,45 @@ impl<'a> Generator<'a> {
         })
     }
 
-    /// Warms up, measures, and gives the counts at both ends of the measured time.
+    /// Warms up and measures. Returns the counts at the start and at the end of the measurement.
     fn run(&mut self) -> io::Result<(Count, Count)> {
         let begin = monotonic_ns();
         let timeout = ns(self.options.timeout);
-        let (mut before, mut scan) = (None, begin + timeout);
+        let mut before = None;
+        let mut next_timeout = begin + timeout;
         let mut schedule = Schedule { base: begin, issued: 0, rate: self.options.rate };
         loop {
             let now = monotonic_ns();
-            if schedule.rate > 0.0 && now.saturating_sub(self.round_ns) > HELD_UP_NS {
+            if schedule.rate > 0.0 && now.saturating_sub(self.round_ns) > INTERRUPTED_NS {
                 self.resume(now);
             }
             self.round_ns = now;
             if before.is_none() && now >= begin + ns(self.options.warm) {
                 self.latency = Histogram::default();
                 schedule = Schedule { base: now, issued: 0, rate: self.options.rate };
-                before = Some(self.counted(now));
+                before = Some(self.count_at(now));
             }
             let done = self.options.count > 0 && self.count.right + self.count.wrong >= self.options.count;
             if let Some(count) = before.as_ref().filter(|b| done || now >= b.at_ns + ns(self.options.dur)) {
-                return Ok((count.clone(), self.counted(now)));
+                return Ok((count.clone(), self.count_at(now)));
             }
-            if now >= scan {
-                scan = now + timeout;
+            if now >= next_timeout {
+                next_timeout = now + timeout;
                 self.give_up(now, timeout);
             }
             self.exchange(now, &mut schedule)?;
         }
     }
 
-    /// Something else had the core until now: when the answers to what is under way arrived, nobody saw.
+    /// Handles the end of an interruption. The arrival of answers during it is unknown, so outstanding queries are not timed.
     fn resume(&mut self, now: u64) {
         self.resumed_ns = now;
-        let under_way = self.ports.iter_mut().flat_map(|port| &mut port.slots).filter(|slot| slot.used);
-        under_way.for_each(|slot| slot.is_timed = false);
+        for slot in self.ports.iter_mut().flat_map(|port| &mut port.slots) {
+            slot.is_timed = false;
+        }
     }
 
+    /// Receives answers and sends queries on all sockets.
     fn exchange(&mut self, now: u64, schedule: &mut Schedule) -> io::Result<()> {
         for port in 0..self.ports.len() {
             if schedule.rate == 0.0 {
@@ -229,30 +234,30 @@ impl<'a> Generator<'a> {
         }
         let due = schedule.due(monotonic_ns(), &mut self.count.skipped);
         while schedule.issued < due {
-            let wanted = ((due - schedule.issued) as usize).min(BATCH);
+            let count = ((due - schedule.issued) as usize).min(BATCH);
             let port = self.next_port;
             self.next_port = (port + 1) % self.ports.len();
             let first = schedule.issued;
             let (schedule_at, resumed) = (*schedule, self.resumed_ns);
-            let sent = self.send(port, wanted, |i| schedule_at.instant(first + i as u64 + 1).max(resumed))?;
-            self.count.skipped += (wanted - sent) as u64;
-            schedule.issued += wanted as u64;
+            let sent = self.send(port, count, |i| schedule_at.instant(first + i as u64 + 1).max(resumed))?;
+            self.count.skipped += (count - sent) as u64;
+            schedule.issued += count as u64;
         }
         Ok(())
     }
 
-    /// Sends up to `wanted` queries on free slots, each timed from `since(i)`.
-    fn send(&mut self, port: usize, wanted: usize, since: impl Fn(usize) -> u64) -> io::Result<usize> {
+    /// Sends up to `count` queries in free slots; the i-th is timed from `since(i)`. Returns their number.
+    fn send(&mut self, port: usize, count: usize, since: impl Fn(usize) -> u64) -> io::Result<usize> {
         let port = &mut self.ports[port];
-        let wanted = wanted.min(port.free.len()).min(Segments::MAX);
-        if wanted == 0 {
+        let count = count.min(port.free.len()).min(Segments::MAX);
+        if count == 0 {
             return Ok(0);
         }
         self.turn = (self.turn + 1) % self.queries.len();
         let len = self.queries.packet(self.turn).len();
         let group = self.groups.iter_mut().find(|g| g.len == len).expect("every length has its group");
         self.segments.start(len);
-        for i in 0..wanted {
+        for i in 0..count {
             let Some(slot_number) = port.free.pop() else { break };
             let query = group.queries[group.cursor];
             group.cursor = (group.cursor + 1) % group.queries.len();
@@ -268,10 +273,12 @@ impl<'a> Generator<'a> {
             packet[..2].copy_from_slice(&(slot.generation << 10 | slot_number).to_be_bytes());
         }
         match self.segments.send(port.socket.as_fd()) {
-            // Nobody listens yet, or the buffer is full: the queries count as lost in time.
-            Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock) => Ok(wanted),
-            Err(e) => Err(e),
-            Ok(()) => Ok(wanted),
+            // The server does not listen yet, or the buffer is full. The queries count as lost after the timeout.
+            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock) => {
+                Ok(count)
+            }
+            Err(error) => Err(error),
+            Ok(()) => Ok(count),
         }
     }
 
@@ -290,9 +297,10 @@ impl<'a> Generator<'a> {
             };
             slot.used = false;
             port.free.push(id & 0x3ff);
-            match slot.is_timed {
-                true => self.latency.add(now.saturating_sub(slot.since_ns)),
-                false => self.count.untimed += 1,
+            if slot.is_timed {
+                self.latency.add(now.saturating_sub(slot.since_ns));
+            } else {
+                self.count.untimed += 1;
             }
             if self.queries.is_right(slot.query as usize, reply, &self.check) {
                 self.count.right += 1;
@@ -303,6 +311,7 @@ impl<'a> Generator<'a> {
         got
     }
 
+    /// Frees the slots of queries without an answer within the timeout, and counts them as lost.
     fn give_up(&mut self, now: u64, timeout: u64) {
         for port in &mut self.ports {
             for (number, slot) in (0u16..).zip(&mut port.slots) {
@@ -315,7 +324,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn counted(&self, now: u64) -> Count {
+    fn count_at(&self, now: u64) -> Count {
         let ticks = self.options.pids.iter().filter_map(|pid| ticks_of(*pid));
         Count {
             at_ns: now,
@@ -337,7 +346,7 @@ impl Port {
     }
 }
 
-/// When queries of the open loop are due.
+/// Schedule of the open loop.
 #[derive(Clone, Copy)]
 struct Schedule {
     base: u64,
@@ -350,7 +359,8 @@ impl Schedule {
         self.base + (number as f64 * 1e9 / self.rate) as u64
     }
 
-    /// Returns the number of queries due by now. After a hold-up of more than 2 ms the schedule moves: the server is not blamed.
+    /// Returns the number of queries due by now. After a delay of more than 2 ms the schedule shifts, since the
+    /// generator caused the delay.
     fn due(&mut self, now: u64, skipped: &mut u64) -> u64 {
         let due = (now.saturating_sub(self.base) as f64 * self.rate / 1e9) as u64;
         let late = (self.rate * 0.002) as u64 + 64;

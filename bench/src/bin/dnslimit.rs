@@ -1,5 +1,5 @@
-//! The limit: what a socket server reaches if it does no DNS work at all. Receives, sets QR, appends one constant A record,
-//! sends; the same system calls as the server: recvmmsg and sendmmsg, batches of 32, blocking.
+//! The limit responder: the performance of a socket server without DNS work. It receives, sets QR, appends a constant A record and sends,
+//! with the same system calls as the server: recvmmsg and sendmmsg, batches of 32, blocking.
 
 use std::{net::SocketAddr, os::fd::AsFd};
 
@@ -7,13 +7,13 @@ use clap::Parser;
 use fairway_bench::Batch;
 use socket2::{Domain, Socket, Type};
 
-/// Answers every query with the same record, without looking at it.
+/// Answers every query with the same record, without parsing it.
 #[derive(Parser)]
 struct Options {
     /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1:5300")]
     listen: SocketAddr,
-    /// Puts the source length of a client subnet into its scope, which takes the last octets of every query for one (/24).
+    /// Sets the scope of the client subnet to its source length. Every query must end with a client subnet (/24).
     #[arg(long)]
     ecs: bool,
 }
@@ -35,7 +35,7 @@ fn main() -> std::io::Result<()> {
     }
 }
 
-/// Turns the query in `slot[..len]` into a reply in place and gives the reply's length.
+/// Turns the query in `slot[..len]` into a reply in place. Returns the length of the reply.
 fn reply(slot: &mut [u8], len: usize, ecs: bool) -> usize {
     if !(17..=400).contains(&len) {
         return len;
@@ -47,7 +47,7 @@ fn reply(slot: &mut [u8], len: usize, ecs: bool) -> usize {
         end += usize::from(slot[end]) + 1;
     }
     let end = (end + 5).min(len);
-    // What follows the question is the OPT record: it moves behind the answer.
+    // The OPT record follows the question. It moves behind the answer.
     slot.copy_within(end..len, end + RECORD.len());
     slot[end..end + RECORD.len()].copy_from_slice(&RECORD);
     let len = len + RECORD.len();

@@ -1,5 +1,5 @@
-//! The answer path alone: no socket, one thread. Prints nanoseconds a query of each kind; under callgrind, the difference of
-//! two runs with different `--count` gives user instructions of `respond`.
+//! The answer path without sockets, in one thread. Prints the nanoseconds per query of each kind. Under callgrind, the difference of two
+//! runs with different `--count` gives the user instructions of `respond`.
 
 use std::hint::black_box;
 
@@ -10,16 +10,16 @@ use fairway_bench::{
 };
 use fairway_zones::{Draw, Now, Outcome, Query, Request, ServingState, Tally, find, read, respond, write};
 
-/// Answers queries of one kind, or of every kind in turn.
+/// Answers queries of one kind, or of every kind one after the other.
 #[derive(Parser)]
 struct Options {
-    /// Which kind; all of them by default.
+    /// Kind of answer; default all.
     #[arg(long)]
     kind: Option<Kind>,
-    /// Queries of each kind.
+    /// Number of queries of each kind.
     #[arg(long, default_value_t = 1_000_000)]
     count: usize,
-    /// Names of the zone.
+    /// Number of names in the zone.
     #[arg(long, default_value_t = 10_000)]
     names: usize,
 }
@@ -39,14 +39,14 @@ fn main() {
     }
 }
 
-/// Checks that the answer is of the kind that is counted.
+/// Asserts that the answer is of the measured kind.
 fn check(serving: &ServingState, kind: Kind, packet: &[u8]) {
     let mut out = vec![0; 2048];
     let outcome =
         respond(serving, &Request { client: &CLIENT, packet, now: Now(0), draw: Draw(0) }, &Tally::default(), &mut out);
     assert!(matches!(outcome, Outcome::Reply(12..)), "{kind:?}: no reply");
     let (rcode, answers, authority) = (out[3] & 15, out[7], out[9]);
-    let meant = match kind {
+    let expected = match kind {
         Kind::Hit | Kind::HitEdns | Kind::Wildcard | Kind::Weighted | Kind::WeightedEcs => (0, 1, 0),
         Kind::Nearest | Kind::NearestEcs => (0, 1, 0),
         Kind::Nxdomain => (3, 0, 1),
@@ -56,12 +56,12 @@ fn check(serving: &ServingState, kind: Kind, packet: &[u8]) {
         Kind::Referral => (0, 0, 1),
         Kind::Refused => (5, 0, 0),
     };
-    assert_eq!((rcode, answers, authority), meant, "{kind:?}: rcode, answers, authority");
+    assert_eq!((rcode, answers, authority), expected, "{kind:?}: rcode, answers, authority");
 }
 
 fn run(serving: &ServingState, packets: &[Vec<u8>], count: usize) {
     let (tally, mut out) = (Tally::default(), vec![0; 2048]);
-    // As a transport does it: the query of one packet is read over that of the last.
+    // As in a transport, one query is reused for all packets.
     let mut query = Query::default();
     for packet in packets.iter().cycle().take(count) {
         let packet = black_box(packet);

@@ -1,7 +1,8 @@
-//! Health targets: small HTTP servers that answer 200 on every path. With `--fail`, the probe of failover times as well:
-//! takes 127.0.1.1 down again and again, asks the server all the while, and says when the last wrong answer left.
-//! Otherwise lines on standard input change what is answered: `refuse`, `hang`, `error`, `up` for 127.0.1.1; `alternate`,
-//! `steady` with `--all-loopback`.
+//! Health targets: small HTTP servers that answer 200 on every path.
+//!
+//! With `--fail` it measures failover times as well: takes 127.0.1.1 down repeatedly, queries the server meanwhile, and reports when the
+//! last wrong answer was sent. Otherwise lines on standard input change the responses: `refuse`, `hang`, `error` and `up` for 127.0.1.1,
+//! `alternate` and `steady` with `--all-loopback`.
 
 use std::{
     collections::HashMap,
@@ -23,7 +24,7 @@ use tokio::{
     sync::watch,
 };
 
-/// Serves health targets on 127.0.1.1 to .3 (or on every loopback address), until ended.
+/// Serves health targets on 127.0.1.1 to .3, or on every loopback address.
 #[derive(Parser)]
 struct Options {
     /// Port of the health page.
@@ -32,16 +33,16 @@ struct Options {
     /// One listener for all of 127.0.0.0/8 instead of three (bound to 0.0.0.0, answers loopback clients only).
     #[arg(long)]
     all_loopback: bool,
-    /// So many listeners, each on an address and a port of its own, instead of three.
+    /// Number of listeners on distinct addresses and ports, instead of three.
     #[arg(long, default_value_t = 0)]
     distinct: u64,
-    /// Number of the first of them: a process may hold only so many sockets.
+    /// Number of the first of these listeners, to split them over processes: a process has a limit of open sockets.
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// Measures failover of this kind, then ends.
+    /// Measures failover with this kind of failure, then ends.
     #[arg(long)]
     fail: Option<How>,
-    /// The server that must stop answering with 127.0.1.1.
+    /// Address of the server, which must stop answering with 127.0.1.1.
     #[arg(long, default_value = "127.0.0.1:5300")]
     server: SocketAddr,
     /// The steered name.
@@ -50,7 +51,7 @@ struct Options {
     /// Number of repetitions.
     #[arg(long, default_value_t = 20)]
     reps: u32,
-    /// Seconds watched after each change.
+    /// Seconds to watch after each change.
     #[arg(long, default_value_t = 3.0)]
     settle: f64,
 }
@@ -60,16 +61,16 @@ struct Options {
 enum How {
     /// The port is closed.
     Refuse,
-    /// Connections are accepted by the kernel and never answered.
+    /// The kernel accepts connections, but requests are not answered.
     Hang,
     /// Requests are answered with 503. Times count from the first such answer.
     Error,
 }
 
-/// When the first 503 since the last change left; 0 for not yet.
+/// Time at which the first 503 since the last change was sent; 0 before that.
 static ERROR_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Seconds a server has to start.
+/// Longest time for the start of a server, in seconds.
 const START_MAX: f64 = 60.0;
 
 /// Current failure of a target; `None` if it is healthy.
@@ -84,22 +85,22 @@ async fn main() -> io::Result<()> {
     if options.distinct > 0 {
         return distinct(options.first..options.first + options.distinct).await;
     }
-    // The first is the one that dies; the others' states are kept, since a channel without its sender ends.
+    // Only the first target fails. The other sender is kept, since a channel without a sender is closed.
     let (state, seen) = watch::channel(None);
-    let (_healthy, stays) = watch::channel(None);
+    let (_healthy, always_up) = watch::channel(None);
     for last in 1..=3 {
-        let seen = if last == 1 { seen.clone() } else { stays.clone() };
+        let seen = if last == 1 { seen.clone() } else { always_up.clone() };
         let listener = bind(last, options.port)?;
         tokio::spawn(serve(listener, last, options.port, seen));
     }
     match options.fail {
         Some(how) => measure(&options, how, &state).await,
-        None => obey(state).await,
+        None => follow_input(state).await,
     }
 }
 
-/// Does what standard input says; its end changes nothing.
-async fn obey(state: watch::Sender<State>) -> io::Result<()> {
+/// Changes the state by lines of standard input. The end of the input changes nothing.
+async fn follow_input(state: watch::Sender<State>) -> io::Result<()> {
     on_lines(move |line| _ = state.send_replace(How::from_str(line, true).ok()));
     std::future::pending().await
 }
@@ -107,14 +108,14 @@ async fn obey(state: watch::Sender<State>) -> io::Result<()> {
 fn on_lines(act: impl Fn(&str) + Send + 'static) {
     std::thread::spawn(move || {
         io::stdin().lines().map_while(Result::ok).for_each(|line| act(line.trim()));
-        // What `act` holds stays: a channel without its sender ends.
+        // Keeps the sender in `act`: a channel without a sender is closed.
         loop {
             std::thread::park();
         }
     });
 }
 
-/// Answers for every address. While it alternates, each address answers 200 and 503 in turn.
+/// Serves every loopback address. While it alternates, each address answers 200 and 503 in turn.
 async fn all_loopback(port: u16) -> io::Result<()> {
     let alternates = Arc::new(AtomicBool::new(false));
     let shared = Arc::clone(&alternates);
@@ -134,12 +135,12 @@ async fn all_loopback(port: u16) -> io::Result<()> {
     }
 }
 
-/// The addresses and ports are those of the workload `fairway-checks`.
+/// Serves the addresses and ports of the workload `fairway-checks`.
 async fn distinct(numbers: Range<u64>) -> io::Result<()> {
     for number in numbers {
         let address = fairway_bench::distinct_target(number);
         let bound = TcpListener::bind(address).await;
-        let listener = bound.map_err(|fault| io::Error::other(format!("{address}: {fault}")))?;
+        let listener = bound.map_err(|error| io::Error::other(format!("{address}: {error}")))?;
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(answer(stream, OK));
@@ -193,15 +194,16 @@ async fn answer(mut stream: TcpStream, status: &str) {
     }
 }
 
-/// Changes the first target, and gives the milliseconds to the last answer with it (going) or the first (coming back).
+/// Changes the first target repeatedly. Prints the milliseconds to the last answer with it after a failure, and to the first one after the
+/// recovery.
 async fn measure(options: &Options, how: How, state: &watch::Sender<State>) -> io::Result<()> {
     let socket = UdpSocket::bind("127.0.0.1:0").await?;
     socket.connect(options.server).await?;
-    // tokio's clock ticks in milliseconds: what is expected to be faster is asked without a pause.
+    // tokio's timer has a resolution of a millisecond, which is too coarse for this failure.
     let pause = if how == How::Error { Duration::ZERO } else { Duration::from_micros(500) };
-    let mut asker = Asker { socket, packet: question(&options.name, 1), id: 0, pause };
-    // The server may be starting still.
-    if asker.watch(monotonic_ns(), START_MAX, false).await.is_none() {
+    let mut client = Client { socket, packet: question(&options.name, 1), id: 0, pause };
+    // The server may still be starting.
+    if client.watch(monotonic_ns(), START_MAX, false).await.is_none() {
         return Err(io::Error::other(format!(
             "{} does not answer {} with 127.0.1.1 within {START_MAX} s",
             options.server, options.name
@@ -209,12 +211,12 @@ async fn measure(options: &Options, how: How, state: &watch::Sender<State>) -> i
     }
     let (mut gone, mut back) = (Vec::new(), Vec::new());
     for round in 0..options.reps {
-        // The phase against the checker's clock differs each time.
+        // A different phase relative to the probes each time.
         tokio::time::sleep(Duration::from_millis(137 * u64::from(round * 7 % 16))).await;
         let t0 = monotonic_ns();
         ERROR_NS.store(0, Ordering::Relaxed);
         state.send_replace(Some(how));
-        let last = asker.watch(t0, options.settle, true).await;
+        let last = client.watch(t0, options.settle, true).await;
         let since = if how == How::Error { ERROR_NS.load(Ordering::Relaxed) } else { t0 };
         if since == 0 {
             return Err(io::Error::other("the failing target was not probed; give it more time (--settle)"));
@@ -222,7 +224,7 @@ async fn measure(options: &Options, how: How, state: &watch::Sender<State>) -> i
         gone.push(last.unwrap_or(t0).saturating_sub(since) as f64 / 1e6);
         let t0 = monotonic_ns();
         state.send_replace(None);
-        if let Some(first) = asker.watch(t0, options.settle * 3.0, false).await {
+        if let Some(first) = client.watch(t0, options.settle * 3.0, false).await {
             back.push((first - t0) as f64 / 1e6);
         }
     }
@@ -233,21 +235,21 @@ async fn measure(options: &Options, how: How, state: &watch::Sender<State>) -> i
     Ok(())
 }
 
-struct Asker {
+struct Client {
     socket: UdpSocket,
     packet: Vec<u8>,
     id: u16,
     pause: Duration,
 }
 
-impl Asker {
-    /// Asks every `pause` for so many seconds: the instant of the last answer with 127.0.1.1, or of the first.
+impl Client {
+    /// Queries every `pause` for some seconds. Returns the time of the last answer with 127.0.1.1 if `last`, else of the first.
     async fn watch(&mut self, since: u64, seconds: f64, last: bool) -> Option<u64> {
         let mut found = None;
         while monotonic_ns() - since < (seconds * 1e9) as u64 {
-            let asked = monotonic_ns();
+            let sent = monotonic_ns();
             if self.has_first_target().await {
-                found = Some(asked);
+                found = Some(sent);
                 if !last {
                     break;
                 }
@@ -264,7 +266,7 @@ impl Asker {
     async fn has_first_target(&mut self) -> bool {
         self.id = self.id.wrapping_add(1);
         self.packet[..2].copy_from_slice(&self.id.to_be_bytes());
-        // Refused while nobody listens: no answer, like any other silence.
+        // An error means that the server does not listen, which counts as no answer.
         let _ = self.socket.send(&self.packet).await;
         let mut reply = [0; 2048];
         let within = Duration::from_millis(100);

@@ -1,5 +1,5 @@
-//! Waits until a server answers a name with an address; prints the milliseconds since `--since`, and the longest time
-//! without any answer after the first one.
+//! Waits until a server answers a name with an address. Prints the milliseconds since `--since`, and the longest time without an answer
+//! after the first one.
 
 use std::{
     io,
@@ -14,22 +14,22 @@ use fairway_bench::{monotonic_ns, question};
 /// Waits for an answer.
 #[derive(Parser)]
 struct Options {
-    /// Prints the clock, for `--since`, and ends.
+    /// Prints the time for `--since`, and ends.
     #[arg(long)]
     clock: bool,
-    /// Server to ask.
+    /// Address of the server.
     #[arg(long, default_value = "127.0.0.1:5300")]
     server: SocketAddr,
-    /// Name to ask for.
+    /// Name to query.
     #[arg(long, default_value = "n0000001.bench.test")]
     name: String,
-    /// Address the answer must hold; none for any A record.
+    /// Expected address; default any.
     #[arg(long)]
     addr: Option<Ipv4Addr>,
-    /// Nanoseconds of CLOCK_MONOTONIC to count from; default now.
+    /// Start of the measured time, in nanoseconds of CLOCK_MONOTONIC; default now.
     #[arg(long)]
     since: Option<u64>,
-    /// Gives up after so many seconds.
+    /// Seconds until it gives up.
     #[arg(long, default_value_t = 60.0)]
     timeout: f64,
 }
@@ -51,8 +51,8 @@ fn main() -> io::Result<ExitCode> {
             let now = monotonic_ns();
             gap = last.map_or(0, |l| now - l).max(gap);
             last = Some(now);
-            let is_it = |w: &[u8]| w[..2] == [0, 4] && options.addr.is_none_or(|a| w[2..] == a.octets());
-            if reply[3] & 15 == 0 && reply[question_len..].windows(6).any(is_it) {
+            let is_expected = |w: &[u8]| w[..2] == [0, 4] && options.addr.is_none_or(|a| w[2..] == a.octets());
+            if reply[3] & 15 == 0 && reply[question_len..].windows(6).any(is_expected) {
                 println!("{:.2} {:.2}", (now - start) as f64 / 1e6, gap as f64 / 1e6);
                 return Ok(ExitCode::SUCCESS);
             }
@@ -62,7 +62,7 @@ fn main() -> io::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// One question, one answer to it or none within 20 ms. A socket of its own, since a refused one stays in error.
+/// Sends a query, and waits 20 ms for the answer. Uses a new socket each time, since a refused connection leaves an error on the socket.
 fn ask(server: SocketAddr, packet: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let socket = UdpSocket::bind(if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" })?;
     socket.set_read_timeout(Some(Duration::from_millis(20)))?;
@@ -72,7 +72,7 @@ fn ask(server: SocketAddr, packet: &[u8]) -> io::Result<Option<Vec<u8>>> {
     match socket.recv(&mut reply) {
         Ok(len) if len >= packet.len() && reply[..2] == packet[..2] => Ok(Some(reply[..len].to_vec())),
         _ => {
-            // Refused at once, as long as nobody listens: a millisecond until the next try.
+            // The query is refused at once while the server does not listen. So there is a pause before the next try.
             std::thread::park_timeout(Duration::from_millis(1));
             Ok(None)
         }

@@ -1,6 +1,6 @@
-//! Writes the workload: a master file, query files, and each server's own form of the same steered names.
+//! Writes the workload: a zone file, query files, and the configuration of the same steered names for each server.
 //!
-//! Steered: N names s0000000…, each a weighted pool (70/20/10) of the same three targets 127.0.1.1, .2 and .3.
+//! There are N steered names s0000000…, each with a weighted pool (70/20/10) of the same three targets 127.0.1.1, .2 and .3.
 
 use std::{
     fmt::Write as _,
@@ -13,7 +13,7 @@ use fairway_bench::{distinct_target, own_address};
 /// Prints one part of the workload.
 #[derive(Parser)]
 struct Options {
-    /// Which part.
+    /// The part.
     what: What,
     /// Number of names.
     #[arg(long, default_value_t = 10_000)]
@@ -24,31 +24,31 @@ struct Options {
     /// Port of the targets' HTTP health page.
     #[arg(long, default_value_t = 8181)]
     port: u16,
-    /// First letter of the names asked for: n (static) or s (steered).
+    /// First letter of the names in queries: n (static) or s (steered).
     #[arg(long, default_value = "n")]
     prefix: String,
-    /// Queries to write.
+    /// Number of queries.
     #[arg(long, default_value_t = 200_000)]
     queries: u64,
-    /// Address that Fairway listens on, for its configuration.
+    /// Address of the DNS listener in Fairway's configuration.
     #[arg(long, default_value = "127.0.0.1:5300")]
     listen: String,
-    /// Period and timeout of health checks, in fairway's configuration.
+    /// Period and timeout of probes in Fairway's configuration.
     #[arg(long, default_value = "2s")]
     period: String,
-    /// First octet of the static names' addresses: two zones that differ in it are two generations.
+    /// First octet of the addresses of static names. Zones with different values are distinguishable.
     #[arg(long, default_value_t = 10)]
     first_octet: u8,
-    /// Failures that turn a target down, in fairway's configuration.
+    /// Number of failures until a target is down, in Fairway's configuration.
     #[arg(long, default_value_t = 2)]
     fall: u8,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum What {
-    /// Master file: N names with one A record each.
+    /// Zone file of N names with one A record each.
     Zone,
-    /// 94 % existing A, 5 % names that do not exist, 1 % TXT or ANY.
+    /// Queries: 94 % existing A records, 5 % names that do not exist, 1 % TXT or ANY.
     Queries,
     /// Fairway's configuration of the steered names, health-checked.
     Fairway,
@@ -56,21 +56,21 @@ enum What {
     FairwayAlways,
     /// Fairway's configuration with N distinct HTTP targets, 127.x.y.z.
     FairwayTargets,
-    /// Fairway's configuration of N pools of three, each member with an address and a port of its own.
+    /// Fairway's configuration of N pools of three members, each with a distinct address and port.
     FairwayChecks,
-    /// Zone with gdnsd's dynamic records.
+    /// Zone file with gdnsd's dynamic records.
     GdnsdZone,
-    /// gdnsd's resources.
+    /// Resources of gdnsd.
     GdnsdPools,
-    /// gdnsd resources with N distinct HTTP targets.
+    /// Resources of gdnsd with N distinct HTTP targets.
     GdnsdTargets,
-    /// Zone with PowerDNS' Lua records.
+    /// Zone file with PowerDNS' Lua records.
     Pdns,
-    /// Zone with PowerDNS' Lua records, N distinct HTTP targets.
+    /// Zone file with PowerDNS' Lua records and N distinct HTTP targets.
     PdnsTargets,
-    /// Knot's mod-geoip in mode weighted: no health checks in this peer.
+    /// Configuration of Knot's mod-geoip in mode weighted, which has no health checks.
     Knot,
-    /// The steered names as plain records, for servers whose module overlays them.
+    /// Zone file with the steered names as plain records, for servers whose module overlays them.
     Overlaid,
 }
 
@@ -122,7 +122,7 @@ fn head(o: &Options, out: &mut String) -> std::fmt::Result {
     )
 }
 
-/// A fixed sequence, so that every run asks the same.
+/// Writes a fixed sequence of queries (xorshift64), so that every run sends the same.
 fn queries(o: &Options, out: &mut String) -> std::fmt::Result {
     let mut state = 0x1234_5678_9abc_def1u64;
     let mut next = || {
@@ -198,7 +198,7 @@ fn fairway_checks(o: &Options, out: &mut String) -> std::fmt::Result {
     (0..o.names).try_for_each(|i| writeln!(out, "- {{ name: s{i:07}.{}, pool: p{i} }}", o.origin))
 }
 
-/// A check of a target begins when its name is first asked for.
+/// Writes PowerDNS records with distinct targets. PowerDNS starts to check a target at the first query for its name.
 fn pdns_targets(o: &Options, out: &mut String) -> std::fmt::Result {
     head(o, out)?;
     (0..o.names).try_for_each(|i| {
@@ -207,7 +207,7 @@ fn pdns_targets(o: &Options, out: &mut String) -> std::fmt::Result {
     })
 }
 
-/// Weights by repetition: PowerDNS' health-checking selectors take none.
+/// Writes PowerDNS records. Weights are expressed by repetition, since PowerDNS' selectors with health checks have no weights.
 fn pdns(o: &Options, out: &mut String) -> std::fmt::Result {
     head(o, out)?;
     let share = |i| {
