@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(calm.ttl, AdaptiveTtl::Calm);
         let risky = next(calm, Some(Risk::Down), 400);
         assert_eq!(risky, TtlState { ttl: AdaptiveTtl::Risky(Risk::Down), calm_since: after(400) });
-        // A member that flaps keeps the TTL short: each risk begins the calm anew.
+        // A member that flaps keeps the TTL short: each risk restarts the calm.
         let recent = next(risky, None, 489);
         assert_eq!(recent.ttl, AdaptiveTtl::Risky(Risk::Recent));
         assert_eq!(next(recent, Some(Risk::Down), 489).calm_since, after(489));

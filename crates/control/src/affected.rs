@@ -26,12 +26,12 @@ pub(crate) enum Affected {
     /// Everything: there is no last state, or something changed that any object may refer to.
     All,
     /// These parts alone.
-    Part(Box<Part>),
+    Part(Box<AffectedParts>),
 }
 
 /// Some parts of the desired state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct AffectedParts {
     /// Declared objects that changed, and those that the last state rejected: what changed may make them valid.
     keys: BTreeSet<Key>,
     /// Inbound and compound intents to evaluate again.
@@ -47,11 +47,11 @@ pub(crate) struct Part {
 impl Affected {
     /// Returns what the difference between the last state and these sources may affect.
     pub(crate) fn between(previous: Option<&Previous>, files: &Files, objects: &Declared) -> Self {
-        let part = previous.and_then(|previous| Part::between(&previous.configured, files, objects));
+        let part = previous.and_then(|previous| AffectedParts::between(&previous.configured, files, objects));
         part.map_or(Self::All, |part| Self::Part(Box::new(part)))
     }
 
-    /// Returns the part of a desired state that is affected.
+    /// Returns the affected parts of a desired state.
     pub(crate) fn of(&self, desired: &DesiredState) -> DesiredState {
         match self {
             Self::All => desired.clone(),
@@ -59,7 +59,7 @@ impl Affected {
         }
     }
 
-    /// Returns the last state, with what is affected replaced.
+    /// Returns the last state with the affected parts replaced.
     pub(crate) fn replaced(&self, before: Option<&Arc<DesiredState>>, with: DesiredState) -> Arc<DesiredState> {
         match (self, before) {
             (Self::Part(part), Some(before)) => Arc::new(part.replaced(before, with)),
@@ -68,7 +68,7 @@ impl Affected {
     }
 
     /// Returns the parts, unless everything is affected.
-    pub(crate) fn part(&self) -> Option<&Part> {
+    pub(crate) fn part(&self) -> Option<&AffectedParts> {
         match self {
             Self::All => None,
             Self::Part(part) => Some(part),
@@ -76,7 +76,7 @@ impl Affected {
     }
 }
 
-impl Part {
+impl AffectedParts {
     /// Returns `None` if something changed that any object may refer to: a cluster (but for its services), a monitor, a
     /// zone, a map; or so much that merging everything costs less.
     fn between(before: &Configured, files: &Files, objects: &Declared) -> Option<Self> {
@@ -93,14 +93,14 @@ impl Part {
         part.add_rejected_names(before.rejected.names.keys());
         let all =
             before.merged.desired.pools.len() + before.merged.desired.names.len() + before.merged.desired.records.len();
-        (part.len() <= PART_SPARE + all / 4).then_some(part)
+        (part.len() <= SEPARATE_MAX + all / 4).then_some(part)
     }
 
     /// Adds what depends on an object. Returns false if that is not known, so that everything is affected.
     pub(crate) fn add(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
         if key.kind() == Kind::Cluster {
             let Some((was, is)) = objects.other_services(&before.objects, key) else { return false };
-            // Of a cluster that files declare too, the files' services count.
+            // If the files declare the cluster too, their services are used.
             if !files.desired.clusters.contains_key(&was.name) {
                 self.intents.extend(objects.moved_intents(was, is));
             }
@@ -108,17 +108,17 @@ impl Part {
         } else if !before.objects.is_local_at(key) || !objects.is_local_at(key) {
             return false;
         }
-        for own in [before.objects.element(key), objects.element(key)].into_iter().flatten() {
-            self.touched.pools.extend(own.pools.keys().cloned());
-            self.touched.names.extend(own.names.keys().cloned());
-            self.touched.records.extend(own.records.keys().map(|(name, _)| name.clone()));
+        for element in [before.objects.element(key), objects.element(key)].into_iter().flatten() {
+            self.touched.pools.extend(element.pools.keys().cloned());
+            self.touched.names.extend(element.names.keys().cloned());
+            self.touched.records.extend(element.records.keys().map(|(name, _)| name.clone()));
         }
         self.intents.extend(exposed(key));
         self.keys.insert(key.clone());
         key.kind() != Kind::Contribution || objects.add_changed_texts(&before.objects, key, &mut self.texts)
     }
 
-    /// Adds what depends on an object that is rejected, or was. Returns false as [`Part::add`] does.
+    /// Adds what depends on an object that is rejected, or was. Returns false as [`AffectedParts::add`] does.
     pub(crate) fn add_rejected(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
         // Any object may refer to these.
         let is_referred_to = matches!(key.kind(), Kind::Cluster | Kind::Monitor);
@@ -130,8 +130,8 @@ impl Part {
         self.texts.extend(names.map(|name| plain_name(&name.to_string())));
     }
 
-    /// Adds what depends on what is affected already, until nothing more does.
-    pub(crate) fn close(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
+    /// Adds everything that depends on affected parts.
+    pub(crate) fn add_dependents(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
         let before = &*previous.configured;
         let versions = [&*before.objects, objects];
         loop {
@@ -141,7 +141,7 @@ impl Part {
             for pool in self.touched.pools.iter().filter(|pool| !known.contains(pool.as_str())) {
                 self.intents.extend(versions.into_iter().filter_map(|of| of.intent_called(pool.as_str())));
             }
-            // Of intents that claim the same name, one is answered; the members of the others join it.
+            // Of several intents with the same name one is served, with the members of all.
             let of_texts: Vec<Name> = self.texts.iter().filter_map(|text| text.parse().ok()).collect();
             for name in self.touched.names.iter().chain(&of_texts) {
                 self.intents.extend(versions.iter().flat_map(|of| of.claimants(name)).cloned());
@@ -152,7 +152,7 @@ impl Part {
                 self.monitors.extend(MonitorName::new(&object_name(key)).ok());
             }
             if !before.merged.contributed.is_empty() {
-                self.add_joining_texts(previous, files, objects);
+                self.add_contributed_names(previous, files, objects);
             }
             if self.len() == size {
                 return;
@@ -160,21 +160,20 @@ impl Part {
         }
     }
 
-    /// Adds the contributions to affected names, and to the other names of their pools: whether a contribution joins a declared
-    /// pool depends on which names the pool answers.
-    fn add_joining_texts(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
+    /// Adds the contributions to affected names and to the other names of their pools. A contribution is merged into a declared pool
+    /// depending on the names that the pool answers.
+    fn add_contributed_names(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
         let before = &*previous.configured;
         let of_name = |name| [before.merged.desired.names.get(name), files.desired.names.get(name), objects.name(name)];
         let of_names = self.touched.names.iter().flat_map(of_name).flatten().map(|steered| &steered.pool);
         let pools: BTreeSet<&PoolName> = of_names.chain(&self.touched.pools).collect();
         let answered = pools.into_iter().flat_map(|pool| names_of(&previous.snapshot, pool)).chain(&self.touched.names);
-        let joining = answered.filter(|name| before.merged.contributed.merged_names().of_name(name).is_some());
-        let texts: Vec<String> = joining.map(|name| plain_name(&name.to_string())).collect();
+        let contributed = answered.filter(|name| before.merged.contributed.merged_names().of_name(name).is_some());
+        let texts: Vec<String> = contributed.map(|name| plain_name(&name.to_string())).collect();
         self.texts.extend(texts);
     }
 
-    /// Adds what merged contributions changed. Returns false if a cluster or monitor of theirs is another one now, which
-    /// concerns all who use it.
+    /// Adds what changed in the merged contributions. Returns false if a contributed cluster or monitor changed, which affects all its users.
     pub(crate) fn add_contributed(&mut self, was: &Contributed, is: &Contributed) -> bool {
         for name in self.texts.iter().filter_map(|text| text.parse::<Name>().ok()) {
             let steered = [was, is].map(|of| of.merged_names().desired().names.get(&name));
@@ -190,9 +189,9 @@ impl Part {
         if is.clusters.iter().any(|(name, cluster)| was.clusters.get(name).is_some_and(|before| before != cluster)) {
             return false;
         }
-        let come = is.clusters.keys().filter(|name| !was.clusters.contains_key(*name));
-        let gone = was.clusters.keys().filter(|name| !is.clusters.contains_key(*name));
-        self.clusters.extend(come.chain(gone).cloned());
+        let added = is.clusters.keys().filter(|name| !was.clusters.contains_key(*name));
+        let removed = was.clusters.keys().filter(|name| !is.clusters.contains_key(*name));
+        self.clusters.extend(added.chain(removed).cloned());
         let mut monitors = is.monitors.differences(&was.monitors, PartialEq::eq).into_iter();
         monitors.all(|(name, now, then)| {
             self.monitors.insert(name.clone());
@@ -214,13 +213,13 @@ impl Part {
 
     fn of(&self, desired: &DesiredState) -> DesiredState {
         DesiredState {
-            pools: picked(&desired.pools, &self.touched.pools),
-            names: picked(&desired.names, &self.touched.names),
+            pools: selected(&desired.pools, &self.touched.pools),
+            names: selected(&desired.names, &self.touched.names),
             records: self.records_of(desired).map(|set| (set.key(), set.clone())).collect(),
-            monitors: picked(&desired.monitors, &self.monitors),
-            clusters: picked_few(&desired.clusters, &self.clusters),
-            cluster_load_sources: picked_few(&desired.cluster_load_sources, &self.clusters),
-            load_bounds: picked_few(&desired.load_bounds, &self.clusters),
+            monitors: selected(&desired.monitors, &self.monitors),
+            clusters: selected_few(&desired.clusters, &self.clusters),
+            cluster_load_sources: selected_few(&desired.cluster_load_sources, &self.clusters),
+            load_bounds: selected_few(&desired.load_bounds, &self.clusters),
             ..DesiredState::default()
         }
     }
@@ -293,11 +292,11 @@ fn changed<'a, K: Ord, V: PartialEq>(
     now.differences(then, V::eq).into_iter().map(|(key, ..)| key)
 }
 
-fn picked<K: Ord + Clone, V: Clone>(from: &SharedMap<K, V>, keys: &BTreeSet<K>) -> SharedMap<K, V> {
+fn selected<K: Ord + Clone, V: Clone>(from: &SharedMap<K, V>, keys: &BTreeSet<K>) -> SharedMap<K, V> {
     keys.iter().filter_map(|key| Some((key.clone(), from.get(key)?.clone()))).collect()
 }
 
-fn picked_few<K: Ord + Clone, V: Clone>(from: &BTreeMap<K, V>, keys: &BTreeSet<K>) -> BTreeMap<K, V> {
+fn selected_few<K: Ord + Clone, V: Clone>(from: &BTreeMap<K, V>, keys: &BTreeSet<K>) -> BTreeMap<K, V> {
     keys.iter().filter_map(|key| Some((key.clone(), from.get(key)?.clone()))).collect()
 }
 
@@ -308,4 +307,4 @@ pub(crate) fn names_of<'s>(snapshot: &'s Snapshot, pool: &PoolName) -> Vec<&'s N
 
 /// Affected parts that are always merged separately. Above that, and above a quarter of everything that is served, merging everything costs
 /// less than the search for each part.
-const PART_SPARE: usize = 1_000;
+const SEPARATE_MAX: usize = 1_000;

@@ -10,7 +10,7 @@
 //! ```text
 //!             ┌── idle ◄──────────── step_ended ─────────────┐
 //!  reports ──►│ demand, health ──── begin_due_step ──► a step, on a separate thread
-//!             └── what comes meanwhile waits
+//!             └── reports during a step wait
 //! ```
 
 mod clusters;
@@ -251,7 +251,7 @@ impl Balance {
     /// Returns the runtime state with the shares in force, or `None` if it has them already.
     pub(crate) fn with_shares(&self, snapshot: &Snapshot, runtime: &RuntimeState) -> Option<RuntimeState> {
         let shares = match (&self.role, &self.running) {
-            // Shares of an earlier configuration restrict nobody.
+            // Shares of an earlier configuration are void.
             (_, None) => Shares::default(),
             (Role::Follows(shares, _), Some(running)) => running.clusters.without_unavailable(shares),
             (_, Some(running)) => running.clusters.without_unavailable(&running.decided),
@@ -309,7 +309,7 @@ impl Running {
         };
     }
 
-    /// Takes the result of a step. If its thread failed, balancing begins anew.
+    /// Takes the result of a step. If its thread failed, balancing starts over.
     fn end_step(&mut self, learnt: Option<Learnt>) {
         let now = Instant::now();
         let mut learnt = learnt.unwrap_or_else(|| {

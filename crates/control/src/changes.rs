@@ -39,12 +39,14 @@ fn shared<K: Ord, V: PartialEq>(kind: &str, before: &SharedMap<K, V>, after: &Sh
 
 fn counts(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
     let (mut added, mut changed, mut removed) = (0u32, 0u32, 0u32);
-    changes.for_each(|change| match change {
-        Change::Added => added += 1,
-        Change::Changed => changed += 1,
-        Change::None => {}
-        Change::Removed => removed += 1,
-    });
+    for change in changes {
+        match change {
+            Change::Added => added += 1,
+            Change::Changed => changed += 1,
+            Change::None => {}
+            Change::Removed => removed += 1,
+        }
+    }
     (added + changed + removed > 0).then(|| format!("{kind}: {added} added, {changed} changed, {removed} removed"))
 }
 

@@ -30,7 +30,7 @@ pub struct Configured {
     pub objects: Arc<Declared>,
     /// Files, objects and contributions, merged.
     pub merged: MergedState,
-    /// Objects and names that were left out of the merge. Each reload tries them again.
+    /// Objects and names that were excluded from the merge. Each reload tries them again.
     pub rejected: Rejected,
     /// Declared objects that are not served, with the reasons: rejected ones, and intents without a cluster.
     pub not_served: ObjectErrors,
@@ -44,7 +44,7 @@ pub struct Configured {
     pub compile_warnings: Vec<Diagnostic>,
 }
 
-/// Objects and names that are left out since they are invalid together with the others.
+/// Objects and names that are excluded since they are invalid together with the others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rejected {
     /// Declared objects, with the reasons.
@@ -60,8 +60,8 @@ pub struct MergedState {
     pub declared: Arc<DesiredState>,
     /// The same with what webhook clients contribute.
     pub desired: Arc<DesiredState>,
-    /// Its names that the files do not steer.
-    pub beside: SharedSet<Name>,
+    /// Names of it that the files do not steer.
+    pub not_in_files: SharedSet<Name>,
     /// Objects that the files declare differently, with what is in force.
     pub conflicts: BTreeMap<Key, String>,
     /// What webhook clients contribute.

@@ -71,7 +71,7 @@ impl Declared {
     /// Returns all objects of a store that were parsed in parts, in the order of their keys.
     pub fn of_parts(revision: u64, parts: impl IntoIterator<Item = ParsedObjects>) -> Self {
         let (objects, claims): (Vec<_>, Vec<_>) = parts.into_iter().map(|part| (part.objects, part.claims)).unzip();
-        let claims = claims.into_iter().flatten().collect();
+        let claims = claims.into_iter().flatten().map(|claim| (claim, ())).collect();
         Self { revision, objects: objects.into_iter().flatten().collect(), claims, lease_weights: Arc::default() }
     }
 
@@ -112,7 +112,7 @@ impl Declared {
                 self.claims.remove(&before);
             }
             if let Some(claim) = claim {
-                self.claims.insert(claim);
+                self.claims.insert(claim, ());
             }
         }
     }

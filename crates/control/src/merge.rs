@@ -5,7 +5,7 @@
 //! declared objects ─┴── declared ──┬───────────────────────┬── desired
 //! webhook rows ────────────────────┴── contributed names ──┘
 //! ```
-//! What is not affected ([`Affected`]) is taken from the last state.
+//! Parts that are not affected ([`Affected`]) are taken from the last state.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -23,7 +23,7 @@ use super::{
 /// Everything that contributes to the desired state.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'a> {
-    /// The last state, and its snapshot; `None` at the start.
+    /// The last state with its snapshot; `None` at the start.
     pub(crate) previous: Option<&'a Previous>,
     pub(crate) files: &'a Files,
     pub(crate) objects: &'a Declared,
@@ -38,7 +38,7 @@ impl Sources<'_> {
     /// Returns `None` if everything turns out to be affected.
     pub(crate) fn merge(&self, affected: &mut Affected, rejected: &mut Rejected) -> Option<MergedState> {
         if let (Affected::Part(part), Some(previous)) = (&mut *affected, self.previous) {
-            part.close(previous, self.files, self.objects);
+            part.add_dependents(previous, self.files, self.objects);
         }
         let before = self.previous.filter(|_| affected.part().is_some()).map(|previous| &previous.configured.merged);
         let of = |source, desired| Contribution::of(source, self.owner, desired);
@@ -74,7 +74,7 @@ impl Sources<'_> {
             let merged = merge([of(SourceKind::Config, affected.of(&declared)), of_clients]).desired;
             affected.replaced(before.map(|before| &before.desired), merged)
         };
-        state.beside = self.names_beside(affected, state.beside, &desired);
+        state.not_in_files = self.names_not_in_files(affected, state.not_in_files, &desired);
         Some(MergedState { declared, desired, contributed, clusters, ..state })
     }
 
@@ -116,21 +116,21 @@ impl Sources<'_> {
         Some(Arc::new(contributed))
     }
 
-    fn names_beside(&self, affected: &Affected, before: SharedSet<Name>, desired: &DesiredState) -> SharedSet<Name> {
+    fn names_not_in_files(&self, affected: &Affected, before: SharedSet<Name>, desired: &DesiredState) -> SharedSet<Name> {
         let of_files = &self.files.desired.names;
         let Some(part) = affected.part() else {
-            let beside = desired.names.keys().filter(|name| !of_files.contains_key(*name));
-            return beside.map(|name| (name.clone(), ())).collect();
+            let not_in_files = desired.names.keys().filter(|name| !of_files.contains_key(*name));
+            return not_in_files.map(|name| (name.clone(), ())).collect();
         };
-        let mut beside = before;
+        let mut not_in_files = before;
         for name in &part.touched.names {
             if desired.names.contains_key(name) && !of_files.contains_key(name) {
-                beside.insert(name.clone(), ());
+                not_in_files.insert(name.clone(), ());
             } else {
-                beside.remove(name);
+                not_in_files.remove(name);
             }
         }
-        beside
+        not_in_files
     }
 }
 

@@ -200,8 +200,8 @@ impl Control {
         let result = result.await;
         match &result {
             Ok(result) => {
-                work.count("fairway.try.left_out", result.not_served.len());
-                work.count("fairway.try.faults", result.errors.len());
+                work.count("fairway.try.rejected", result.not_served.len());
+                work.count("fairway.try.errors", result.errors.len());
             }
             Err(error) => work.fail(error.to_string()),
         }

@@ -104,7 +104,7 @@ impl Reader {
         let before = previous.map(|previous| {
             let Configured { files, merged, .. } = &*previous.configured;
             let (zones, maps) = (&files.kept, &files.kept_maps);
-            PreviousLoad { zones, maps, names: &merged.desired.names, not_in_files: &merged.beside }
+            PreviousLoad { zones, maps, names: &merged.desired.names, not_in_files: &merged.not_in_files }
         });
         if let (fingerprint, Some(outcome)) = self.attempt(before, previous, now) {
             return (fingerprint, outcome);

@@ -178,7 +178,7 @@ impl Actor {
         let serving = self.inputs.reload(reload, now);
         let (feeds, revision) = (ClusterLoadSettings::all(&configured.merged.desired), configured.objects.revision);
         let (id, generation) = (serving.snapshot.id(), previous.published.generation + 1);
-        // Health transitions that came meanwhile wait in the channel. They name their target, so its new index is found.
+        // Health transitions during the reload wait in the channel. They name their target, so its new index is found.
         let published = Published {
             configured: Arc::new(configured),
             generation,

@@ -15,7 +15,7 @@ use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
 
 use super::{adaptive_ttl::AdaptiveTtls, balance::Balance, lifecycle::Moment};
 
-/// A reason to derive the runtime state anew.
+/// A reason to derive the runtime state again.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
     /// Targets whose health status changed.
@@ -64,7 +64,7 @@ impl RuntimeInputs {
             Event::Second => before.at(snapshot, now.wall),
             Event::Demand | Event::Shares => None,
         };
-        // A cluster that came or went changes the shares of the others at once, not only after the next report.
+        // A cluster that becomes available or unavailable changes the shares of the others at once, not only after the next report.
         is_share_due |= self.balance.update_availability(snapshot, next.as_ref().unwrap_or(before), now.monotonic);
         if is_share_due {
             next = self.balance.with_shares(snapshot, next.as_ref().unwrap_or(before)).or(next);

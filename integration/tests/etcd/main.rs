@@ -414,7 +414,7 @@ fn servers_decide_alone_while_a_full_etcd_grants_no_lease() {
     let reason = |server: &Fairway| state(server)["balance"]["reason"].as_str().unwrap_or_default().to_owned();
     for server in &servers {
         wait_until("it is served", LIMIT, || resolve(server.dns, NAME).is_some_and(|reply| reply.rcode == 0));
-        wait_until("nobody leads", LIMIT, || reason(server).contains("nobody holds the lease"));
+        wait_until("nobody leads", LIMIT, || reason(server).contains("no server holds the lease"));
     }
     etcd.fill();
     let refused = etcd.gateway("/v3/lease/grant", &json!({"TTL": "6"})).expect_err("it is full");

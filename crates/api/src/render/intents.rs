@@ -8,7 +8,7 @@ use fairway_control::{
     publishing::{DECLARED_MAX, publisher_of},
 };
 use fairway_intents::{
-    Answered, EffectiveWeight, IntentMember, IntentStatus, answered_name, is_of_intent, object_name, weight_source,
+    Answered, EffectiveWeight, IntentMember, IntentStatus, answered_name, object_name, weight_source,
 };
 use fairway_model::{
     ClusterName, Eligibility, Member, Pool, PoolName,
@@ -61,6 +61,8 @@ impl Renderer<'_> {
         let desired = &configured.merged.desired;
         let name = answered_name(intent);
         let holder = name.as_ref().and_then(|name| desired.names.get(name));
+        let claimants: Vec<&Key> = name.iter().flat_map(|name| configured.objects.claimants(name)).collect();
+        let is_of_intent = |pool: &PoolName| claimants.iter().any(|key| object_name(key) == pool.as_str());
         let claim = match holder {
             Some(holder) if holder.pool.as_str() == object_name(key) => Claim::Held,
             Some(holder) if is_external(intent) && is_of_intent(&holder.pool) => Claim::Joined,
@@ -77,8 +79,7 @@ impl Renderer<'_> {
                 since: format!("{:.3}", object.changed.max(self.shared.lifecycle.started)),
             });
         }
-        let claimants = name.iter().flat_map(|name| configured.objects.claimants(name));
-        let mut others: Vec<&Key> = claimants.filter(|other| *other != key).collect();
+        let mut others: Vec<&Key> = claimants.into_iter().filter(|other| *other != key).collect();
         others.sort();
         let is_up = status.members.iter().any(|member| member.eligible);
         status.conditions = vec![

@@ -57,7 +57,7 @@ impl Role {
     }
 }
 
-const NO_LEADER: &str = "nobody holds the lease; a server that hears of load takes it";
+const NO_LEADER: &str = "no server holds the lease; the first one with a load report takes it";
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! What balancing has learnt, and the step that decides from it. At the bound of demands a step takes a tenth of a second, so it runs on
+//! Knowledge of balancing, and the step that decides from it. At the bound of demands a step takes a tenth of a second, so it runs on
 //! a separate thread.
 
 use std::{
@@ -52,11 +52,11 @@ impl BalanceStep {
         let Self { learnt: Learnt { mut balancer, clients }, numbers, state, now } = self;
         let ServingState { snapshot, runtime } = state;
         let mut routed = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
-            let tried = runtime.with_shares(&snapshot, &Arc::new(shares.clone()));
+            let alternative = runtime.with_shares(&snapshot, &Arc::new(shares.clone()));
             let route = |demand: &Demand| {
                 let (key, client) = clients.get(demand)?;
                 let pool = numbers.pool(*key, &snapshot)?;
-                let route = pool.route(pool.answerable_kind(), &tried, *client, Draw(0))?;
+                let route = pool.route(pool.answerable_kind(), &alternative, *client, Draw(0))?;
                 numbers.clusters.get(route.cluster).copied()
             };
             demands.iter().map(route).collect()

@@ -34,7 +34,7 @@ pub(crate) struct MergeContext<'a> {
     pub(crate) steered: &'a dyn Fn(&Name) -> Option<DeclaredName<'a>>,
     /// Policy for names that several owners contribute to.
     pub(crate) shared: SharedNamePolicy,
-    /// Names that are left out.
+    /// Names that are excluded.
     pub(crate) rejected: &'a RejectedNames,
 }
 

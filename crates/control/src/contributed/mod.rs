@@ -41,7 +41,7 @@ pub use self::{
     read::ReadRow,
 };
 
-/// Names that are left out of the answers, with the reasons.
+/// Names that are excluded from the answers, with the reasons.
 pub type RejectedNames = BTreeMap<Name, String>;
 
 /// Merged contributions. Each name is merged alone, so that a change costs in proportion to what it touches.

@@ -8,7 +8,7 @@ use std::{
 use fairway_config::ObjectError;
 use fairway_intents::{Clusters, Elements, StoredIntent, is_of_intent, object_name, runs, wishes};
 use fairway_model::{
-    Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SharedMap, SteeredName, Subject, Timestamp,
+    Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SharedSet, SteeredName, Subject, Timestamp,
     intent::{DnsUpdateRecord, Intent},
 };
 use fairway_store::objects::{Key, Kind, Prefix};
@@ -24,56 +24,18 @@ use super::{
 pub(super) struct Claim {
     name: Name,
     since: Timestamp,
-    key: Key,
+    /// `None` in the lower bound of a search, which is before all claims of its name.
+    key: Option<Key>,
 }
 
 /// All claims by name, the oldest first.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Claims(SharedMap<Name, Arc<[(Timestamp, Key)]>>);
-
-impl Claims {
-    pub(crate) fn insert(&mut self, claim: Claim) {
-        let mut of_name = self.0.get(&claim.name).map(|claims| claims.to_vec()).unwrap_or_default();
-        let new = (claim.since, claim.key);
-        if let Err(at) = of_name.binary_search(&new) {
-            of_name.insert(at, new);
-        }
-        self.0.insert(claim.name, of_name.into());
-    }
-
-    pub(crate) fn remove(&mut self, claim: &Claim) {
-        let Some(of_name) = self.0.get(&claim.name) else { return };
-        let others: Vec<_> = of_name.iter().filter(|(_, key)| *key != claim.key).cloned().collect();
-        if others.is_empty() {
-            self.0.remove(&claim.name);
-        } else {
-            self.0.insert(claim.name.clone(), others.into());
-        }
-    }
-
-    /// Returns the intents that claim a name, the oldest first.
-    pub(crate) fn of(&self, name: &Name) -> impl Iterator<Item = &Key> {
-        self.0.get(name).into_iter().flat_map(|claims| claims.iter().map(|(_, key)| key))
-    }
-}
-
-impl FromIterator<Claim> for Claims {
-    fn from_iter<T: IntoIterator<Item = Claim>>(claims: T) -> Self {
-        let mut claims: Vec<Claim> = claims.into_iter().collect();
-        claims.sort_unstable();
-        let of_name = |claims: &[Claim]| {
-            let all = claims.iter().map(|claim| (claim.since, claim.key.clone()));
-            (claims[0].name.clone(), all.collect())
-        };
-        Self(claims.chunk_by(|a, b| a.name == b.name).map(of_name).collect())
-    }
-}
+pub(super) type Claims = SharedSet<Claim>;
 
 impl DeclaredObject {
     /// Returns the claim of an intent.
     pub(super) fn claim(&self) -> Option<Claim> {
         let intent = self.intent().filter(|intent| is_exposed(&intent.key))?;
-        Some(Claim { name: intent.answered.clone()?, since: intent.created, key: intent.key.clone() })
+        Some(Claim { name: intent.answered.clone()?, since: intent.created, key: Some(intent.key.clone()) })
     }
 }
 
@@ -90,7 +52,10 @@ impl Declared {
 
     /// Returns the intents that claim a name, the oldest first.
     pub fn claimants(&self, name: &Name) -> impl Iterator<Item = &Key> {
-        self.claims.of(name)
+        let first = Claim { name: name.clone(), since: Timestamp::from_secs(0), key: None };
+        let name = name.clone();
+        let claims = self.claims.after(&first).map(|(claim, ())| claim);
+        claims.take_while(move |claim| claim.name == name).filter_map(|claim| claim.key.as_ref())
     }
 
     fn stored(&self, key: &Key) -> Option<&StoredIntent> {
@@ -118,10 +83,11 @@ impl Declared {
     ) -> impl Iterator<Item = (Name, Option<&'a SteeredName>)> + use<'a> {
         let all = self.under(Kind::Compound, &[project]).chain(self.under(Kind::Inbound, &[project]));
         all.filter_map(move |object| {
-            let Claim { name, key, .. } = object.claim()?;
+            let name = object.claim()?.name;
+            let key = &object.object.key;
             match desired.names.get(&name) {
                 None => Some((name, None)),
-                Some(steered) => (steered.pool.as_str() == object_name(&key)).then_some((name, Some(steered))),
+                Some(steered) => (steered.pool.as_str() == object_name(key)).then_some((name, Some(steered))),
             }
         })
     }

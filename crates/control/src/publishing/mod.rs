@@ -1,7 +1,7 @@
 //! Publishing: derives the wanted record sets of each destination from what is served. Each publisher has a task.
 //!
 //! The serving state is checked twice a second. A change that does not concern publishing costs a comparison of ids. Publishers follow the
-//! configuration and the DNS update records: one whose section or record changed starts anew, the others go on.
+//! configuration and the DNS update records: one whose section or record changed is restarted, the others go on.
 
 mod destinations;
 mod members;

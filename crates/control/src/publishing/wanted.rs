@@ -40,11 +40,11 @@ pub(super) fn wanted(to: &PublishTo, sources: Sources<'_>, published: &mut Publi
             }
         }
         Steered::OfProject { project, within, without } => {
-            let lies = |name: &Name, domains: &[Name]| domains.iter().any(|domain| name.is_within(domain));
-            let is_meant =
-                |name: &Name| is_within(name) && (within.is_empty() || lies(name, within)) && !lies(name, without);
+            let is_in = |name: &Name, domains: &[Name]| domains.iter().any(|domain| name.is_within(domain));
+            let is_selected =
+                |name: &Name| is_within(name) && (within.is_empty() || is_in(name, within)) && !is_in(name, without);
             let names = sources.configured.objects.names_of(project, desired);
-            for (name, steered) in names.filter(|(name, _)| is_meant(name)) {
+            for (name, steered) in names.filter(|(name, _)| is_selected(name)) {
                 match steered {
                     Some(steered) => add_addresses(&mut wanted, &name, steered, sources, published),
                     // An intent that is not served now may be served later.
@@ -95,16 +95,16 @@ fn add_addresses(
     let ttl = ttl_of(steered, &sources.configured.merged.desired);
     let before = wanted.sets.len();
     match (sources.weights, pool) {
-        (Some(how), Some(pool)) => {
+        (Some(form), Some(pool)) => {
             let weights: Vec<_> =
                 members.iter().map(|(member, _)| member_weight(pool, member, sources.state)).collect();
-            let weights = published.weights(name, &weights, how.max(), sources.now);
+            let weights = published.weights(name, &weights, form.max(), sources.now);
             for ((member, addresses), weight) in members.iter().zip(weights) {
                 let sets = address_sets(name, ttl, &limited(addresses.iter().copied()));
                 wanted.sets.extend(sets.into_iter().map(|set| ProviderRecordSet {
                     set,
                     set_identifier: member.cluster.to_string(),
-                    properties: [(how.field().to_owned(), weight.to_string())].into(),
+                    properties: [(form.field().to_owned(), weight.to_string())].into(),
                 }));
             }
         }

@@ -53,7 +53,7 @@ publish: {{ providers: [{{ name: p, file: p.zone, zones: [gslb.example, example.
         let declared = Arc::new(ArcSwap::from_pointee(declared));
         let reader = Reader { declared, ..Reader::new(Source::Path(file), Arc::new(|_| None)) };
         let reading = reader.read_here(ReloadScope::Files, None, Timestamp::from_secs(1));
-        let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|faults| panic!("{faults:#?}"));
+        let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|errors| panic!("{errors:#?}"));
         let runtime = RuntimeState::new(&snapshot, |_| Health::new(HealthStatus::Up, None));
         let state = ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) };
         Self { configured, state, weights: PublishedWeights::default() }
@@ -108,7 +108,7 @@ fn addresses_that_are_up_are_published_in_both_families() {
     assert_eq!(scene.wanted_text(), (vec![both.to_owned(), six.to_owned()], vec![]));
     scene.set_status(&["eu1"], HealthStatus::Down);
     assert_eq!(scene.wanted_text().0, ["shop.gslb.example. 20 A 203.0.113.20"]);
-    // A target whose evidence is stale stays.
+    // A target of unknown status stays published.
     scene.set_status(&["eu1"], HealthStatus::Unknown);
     assert_eq!(scene.wanted_text().0, [both, six]);
 }

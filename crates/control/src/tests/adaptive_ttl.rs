@@ -39,5 +39,5 @@ async fn pool_that_loses_its_bounds_forgets_its_risk() {
     control.remove_override(&id).await.unwrap();
     scene.write(&bound);
     assert!(control.reload().await.unwrap().is_accepted());
-    assert_eq!(ttl(), AdaptiveTtl::Declared, "the TTL begins anew, not with a recent risk");
+    assert_eq!(ttl(), AdaptiveTtl::Declared, "the TTL starts over, without a recent risk");
 }

@@ -455,7 +455,7 @@ fn differences(ours: &MergedState, theirs: &MergedState) -> Vec<&'static str> {
         ("monitors", ours.desired.monitors == theirs.desired.monitors),
         ("clusters", ours.desired.clusters == theirs.desired.clusters),
         ("desired", ours.desired == theirs.desired),
-        ("beside", ours.beside == theirs.beside),
+        ("not_in_files", ours.not_in_files == theirs.not_in_files),
         ("conflicts", ours.conflicts == theirs.conflicts),
         ("contributed", ours.contributed == theirs.contributed),
         ("declared clusters", ours.clusters == theirs.clusters),

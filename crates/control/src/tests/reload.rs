@@ -11,7 +11,7 @@ async fn rejected_reload_keeps_the_previous_configuration() {
     let before = control.shared.serving.load().snapshot.id();
     scene.write(&silent().replace("cluster: us1", "cluster: us9"));
     let report = control.reload().await.unwrap();
-    assert!(!report.is_accepted() && report.errors.iter().any(|fault| fault.contains("us9")), "{report:?}");
+    assert!(!report.is_accepted() && report.errors.iter().any(|error| error.contains("us9")), "{report:?}");
     assert_eq!(control.shared.serving.load().snapshot.id(), before);
     let published = control.shared.serving.published();
     assert!(published.stale && published.generation == 1);
