@@ -71,8 +71,8 @@ async fn invalid_table_is_rejected_and_the_previous_one_stays_in_use() {
     let cut = &FIRST[..FIRST.len() - 1];
     for (table, text, status, part) in [
         ("rtt", "", 400, "the table has no network"),
-        ("rtt", cut, 400, "the text ends without a line break"),
-        ("rtt", "network,eu1\n192.0.2.0/24,-1\n", 400, "table:2: \"-1\" is no latency"),
+        ("rtt", cut, 400, "the table does not end with a line break"),
+        ("rtt", "network,eu1\n192.0.2.0/24,-1\n", 400, "table:2: \"-1\" is not a latency"),
         ("other", FIRST, 404, "no table of latencies is called other"),
         ("no name", FIRST, 404, "no table of latencies is called no name"),
         ("fixed", FIRST, 409, "table fixed is read from its file"),
