@@ -116,7 +116,12 @@ impl Sources<'_> {
         Some(Arc::new(contributed))
     }
 
-    fn names_not_in_files(&self, affected: &Affected, before: SharedSet<Name>, desired: &DesiredState) -> SharedSet<Name> {
+    fn names_not_in_files(
+        &self,
+        affected: &Affected,
+        before: SharedSet<Name>,
+        desired: &DesiredState,
+    ) -> SharedSet<Name> {
         let of_files = &self.files.desired.names;
         let Some(part) = affected.part() else {
             let not_in_files = desired.names.keys().filter(|name| !of_files.contains_key(*name));
