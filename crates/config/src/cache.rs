@@ -15,7 +15,7 @@ pub struct ZoneCache {
     pub(super) files: Fingerprint,
     pub(super) warnings: Vec<Diagnostic>,
     /// True if all files were old enough, so that the next change is certain to show.
-    pub(super) settled: bool,
+    pub(super) is_settled: bool,
 }
 
 /// Origin of a zone's records.
@@ -63,6 +63,6 @@ impl PreviousLoad<'_> {
         let same = || before().eq(names.keys());
         let more = || self.zones.warnings.is_empty() && before().all(|name| names.contains_key(name));
         let zones = self.zones;
-        zones.settled && zones.origins == origins && (same() || more()) && zones.files.is_current()
+        zones.is_settled && zones.origins == origins && (same() || more()) && zones.files.is_current()
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 /// Returns the data folder by environment and user: FAIRWAY_DATA_DIR, the first of STATE_DIRECTORY (systemd,
-/// `StateDirectory=`),
-/// /var/lib/fairway for root, otherwise `fairway` in the XDG state folder. `None` if there is not even a home folder.
+/// `StateDirectory=`), /var/lib/fairway for root, otherwise `fairway` in the XDG state folder. `None` if there is not
+/// even a home folder.
 ///
 /// The command line takes precedence over it, and `dataDir` of a configuration over all but FAIRWAY_DATA_DIR.
 pub fn data_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {

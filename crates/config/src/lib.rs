@@ -48,7 +48,7 @@ mod tests;
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::SystemTime};
 
-use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Override, OverrideAction, Timestamp};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Override, OverrideAction, OverrideScope, Timestamp};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ServerOptions, compile};
 
@@ -115,8 +115,8 @@ pub struct Loaded {
 /// An override as declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideSpec {
-    /// Scope in the syntax of [`fairway_model::OverrideScope`]; valid syntax.
-    pub pattern: String,
+    /// Clusters and addresses that it applies to.
+    pub scope: OverrideScope,
     /// Health status that it sets.
     pub action: OverrideAction,
     /// Reason, for people who find it later.
@@ -144,8 +144,8 @@ pub fn load(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Result<Loa
     attempt(source, env, None).outcome
 }
 
-/// Loads a configuration as [`load`] does, and returns the files even if it is rejected. Zones and maps that did not change since the
-/// previous load are not read again.
+/// Loads a configuration as [`load`] does, and returns the files even if it is rejected. Zones and maps that did not
+/// change since the previous load are not read again.
 pub fn attempt(source: &Source, env: &dyn Fn(&str) -> Option<String>, previous: Option<PreviousLoad<'_>>) -> Attempt {
     attempt::attempt(source, env, previous)
 }
@@ -177,18 +177,11 @@ fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTi
 
 /// Returns the declared overrides that have not expired, and the errors of the others. An expired one is a warning.
 pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, Vec<Diagnostic>) {
-    let (mut valid, mut diagnostics) = (Vec::new(), Vec::new());
-    for OverrideSpec { pattern, action, reason, until, location } in declared {
-        let scope = match pattern.parse::<fairway_model::OverrideScope>() {
-            Ok(scope) => scope,
-            Err(error) => {
-                let hint = "an override applies to clusters and their addresses";
-                diagnostics.push(Diagnostic::error(location.clone(), error.to_string(), hint));
-                continue;
-            }
-        };
-        match Override::new(scope, *action, reason, (*until).into(), now) {
-            Ok(valid_one) if valid_one.is_active(now) => valid.push(valid_one),
+    let mut valid = Vec::new();
+    let mut diagnostics = Vec::new();
+    for OverrideSpec { scope, action, reason, until, location } in declared {
+        match Override::new(scope.clone(), *action, reason, (*until).into(), now) {
+            Ok(active) if active.is_active(now) => valid.push(active),
             Ok(expired) => {
                 let what = format!("the override of {} expired at {}", expired.scope, expired.expires);
                 diagnostics.push(Diagnostic::warning(location.clone(), what, "remove it"));

@@ -19,12 +19,11 @@ pub(super) struct Load {
     /// Name of the source.
     pub(super) name: As<LoadSourceName>,
     /// Type: metrics of each gateway (`prometheus`), a number in a JSON document (`json`), or one query of a Prometheus
-    /// server for many
-    /// clusters (`promql`).
+    /// server for many clusters (`promql`).
     #[serde(rename = "type")]
     pub(super) kind: LoadType,
-    /// URL to ask instead of the gateways. `{cluster}` in its path is replaced by the name of the cluster.
-    /// promql: URL of the server; required.
+    /// URL to ask instead of the gateways. `{cluster}` in its path is replaced by the name of the cluster. promql: URL
+    /// of the server; required.
     pub(super) url: Option<As<LoadUrl>>,
     /// prometheus, json: port of the gateways. Default: 15090 for prometheus; required for json without `url`.
     pub(super) port: Option<Int<u16, 1, 65_535>>,

@@ -72,8 +72,8 @@ impl MapCache {
     /// Marks all files as unchanged for long enough.
     #[cfg(test)]
     pub(super) fn settle(&mut self) {
-        self.maps.iter_mut().for_each(|cached| cached.settled = true);
-        self.latencies.iter_mut().for_each(|cached| cached.settled = true);
+        self.maps.iter_mut().for_each(|cached| cached.is_settled = true);
+        self.latencies.iter_mut().for_each(|cached| cached.is_settled = true);
     }
 
     /// Returns the declared map, which is read only if it may have changed. Returns the errors of all its databases.
@@ -85,7 +85,7 @@ impl MapCache {
     ) -> Result<Arc<ClientMap>, Vec<FileError>> {
         let previous = previous.map_or(&[][..], |previous| &previous.maps);
         self.maps.push(Cached::reuse_or_read(declared, previous, files, read_map)?);
-        Ok(self.maps.last().map(|cached| Arc::clone(&cached.made)).expect("one was pushed"))
+        Ok(self.maps.last().map(|cached| Arc::clone(&cached.value)).expect("one was pushed"))
     }
 
     /// Returns the declared table, which is read only if it may have changed.
@@ -97,7 +97,7 @@ impl MapCache {
     ) -> Result<Arc<LatencyTable>, Vec<FileError>> {
         let previous = previous.map_or(&[][..], |previous| &previous.latencies);
         self.latencies.push(Cached::reuse_or_read(declared, previous, files, read_table)?);
-        Ok(self.latencies.last().map(|cached| Arc::clone(&cached.made)).expect("one was pushed"))
+        Ok(self.latencies.last().map(|cached| Arc::clone(&cached.value)).expect("one was pushed"))
     }
 }
 
@@ -107,14 +107,14 @@ struct Cached<S, T> {
     declared: S,
     files: Fingerprint,
     /// True if all files were old enough, so that the next change is certain to show.
-    settled: bool,
-    made: Arc<T>,
+    is_settled: bool,
+    value: Arc<T>,
 }
 
 impl<S: Clone, T> Clone for Cached<S, T> {
     fn clone(&self) -> Self {
-        let Self { declared, files, settled, made } = self;
-        Self { declared: declared.clone(), files: files.clone(), settled: *settled, made: Arc::clone(made) }
+        let Self { declared, files, is_settled, value } = self;
+        Self { declared: declared.clone(), files: files.clone(), is_settled: *is_settled, value: Arc::clone(value) }
     }
 }
 
@@ -126,18 +126,19 @@ impl<S: Clone + PartialEq, T> Cached<S, T> {
         files: &mut Files,
         read: impl FnOnce(&S, &mut Files) -> Result<T, Vec<FileError>>,
     ) -> Result<Self, Vec<FileError>> {
-        let known =
-            previous.iter().find(|cached| cached.settled && cached.declared == declared && cached.files.is_current());
+        let known = previous
+            .iter()
+            .find(|cached| cached.is_settled && cached.declared == declared && cached.files.is_current());
         if let Some(known) = known {
             files.fingerprint.join(&known.files);
             return Ok(known.clone());
         }
         let others = mem::take(&mut files.fingerprint);
-        let made = read(&declared, files);
+        let value = read(&declared, files);
         let own = mem::replace(&mut files.fingerprint, others);
         files.fingerprint.join(&own);
-        let settled = own.is_settled(SystemTime::now());
-        Ok(Self { declared, settled, files: own, made: Arc::new(made?) })
+        let is_settled = own.is_settled(SystemTime::now());
+        Ok(Self { declared, is_settled, files: own, value: Arc::new(value?) })
     }
 }
 

@@ -10,7 +10,7 @@ use fairway_model::{Diagnostic, FileLocation, Secret};
 use hyper::header::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 
-use super::{TraceProtocol, TraceSettings, context::LoadContext, values::TextValue};
+use super::{TraceProtocol, TraceSettings, context::LoadContext, values::TextValue, values_wire::per_million};
 
 /// Values of the variables.
 #[derive(Debug, Default)]
@@ -132,12 +132,6 @@ fn ratio(context: &mut LoadContext<'_>) -> Option<u32> {
             None
         }
     }
-}
-
-/// Converts a fraction to millionths.
-pub(super) fn per_million(ratio: f64) -> u32 {
-    // From 0 to 1, so the cast fits.
-    (ratio * 1e6).round() as u32
 }
 
 /// Parses `KEY=VALUE,KEY=VALUE` with percent-encoded values (W3C Baggage).

@@ -96,8 +96,7 @@ pub(super) enum PublishPolicy {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Registry {
     /// Kind of registry: TXT records next to the published ones, as ExternalDNS writes them (`txt`); notes in the data
-    /// folder of this
-    /// server (`store`); or none (`none`), and then nothing is ever deleted.
+    /// folder of this server (`store`); or none (`none`), and then nothing is ever deleted.
     #[serde(rename = "type")]
     #[schemars(extend("default" = "txt"))]
     pub(super) kind: Option<RegistryKind>,
@@ -108,8 +107,7 @@ pub(super) struct Registry {
     /// Suffix of the first label of their names, instead of a prefix.
     pub(super) suffix: Option<Text<1, 100>>,
     /// Encryption key of TXT records (AES-256-GCM): 32 octets or their base64, as for `--txt-encrypt-aes-key` of
-    /// ExternalDNS.
-    /// Unencrypted records are read as well. Default: no encryption.
+    /// ExternalDNS. Unencrypted records are read as well. Default: no encryption.
     pub(super) key: Option<Reference>,
     /// Replacement for a first label `*` in their names. Default: `*` itself.
     pub(super) wildcard: Option<Text<1, 50>>,
@@ -176,8 +174,7 @@ pub(super) struct Delegation {
     /// Name servers. Default: those of the zone as served, with their addresses.
     pub(super) servers: Option<List<NameServer, 1, 16>>,
     /// DS records, as `TAG ALGORITHM DIGEST-TYPE DIGEST`. Default: the CDS records of the zone (RFC 7344) if `servers`
-    /// is not given
-    /// either; otherwise none, for an unsigned zone.
+    /// is not given either; otherwise none, for an unsigned zone.
     #[serde(default)]
     pub(super) ds: Vec<Text<1, 512>>,
     /// TTL of all its records.

@@ -17,8 +17,7 @@ use super::{
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Traces {
     /// URL of the collector, `http` or `https`, without user and password. Over HTTP, `/v1/traces` is added if it has
-    /// no path. Default:
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    /// no path. Default: `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub(super) endpoint: Option<As<Url>>,
     /// Protocol of the collector: OTLP over HTTP, usually on port 4318, or over gRPC, usually on port 4317.
     #[schemars(extend("default" = "http/protobuf"))]

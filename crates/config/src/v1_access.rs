@@ -26,8 +26,7 @@ pub(super) struct Access {
     #[serde(default)]
     pub(super) issuers: Vec<Issuer>,
     /// Roles in addition to the built-in ones: `admin` (every verb), `editor` (observe, read, write, delete),
-    /// `operator` (observe, read,
-    /// force, operate, report), `viewer` (observe, read).
+    /// `operator` (observe, read, force, operate, report), `viewer` (observe, read).
     #[serde(default)]
     pub(super) roles: Vec<Role>,
     /// Roles granted to identities. Access without a grant is denied.

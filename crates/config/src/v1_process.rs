@@ -23,8 +23,7 @@ pub(super) struct Listen {
     #[schemars(extend("default" = ["[::]:53"]))]
     pub(super) dns: Option<List<As<SocketAddr>, 1, 64>>,
     /// Address and port of the HTTP listener (page, API, health, metrics), or `off`. An address that other machines can
-    /// reach requires
-    /// `access` with TLS.
+    /// reach requires `access` with TLS.
     #[schemars(extend("default" = "127.0.0.1:8053"))]
     pub(super) http: Option<As<HttpAddress>>,
 }
@@ -70,8 +69,7 @@ pub(super) struct Identity {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Explain {
     /// Networks from which TXT queries for `_explain.NAME` are answered with an explanation of how NAME is steered. The
-    /// source
-    /// address of the query counts. Default: none.
+    /// source address of the query counts. Default: none.
     pub(super) networks: Option<List<As<Network>, 1, 64>>,
 }
 
@@ -122,8 +120,7 @@ pub(super) struct Health {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Ready {
     /// URL that receives a POST when the server is ready, and another one when it begins to stop: `http` or `https`,
-    /// without user and
-    /// password. Default: none.
+    /// without user and password. Default: none.
     pub(super) callback: Option<As<Url>>,
 }
 

@@ -16,7 +16,6 @@ use serde::{
     de::{Error, Visitor},
 };
 
-use super::webhook_wire::Lease;
 use super::{
     bounds_wire::{Float, Int, List, Text},
     values::{InvalidValue, TextValue},
@@ -80,19 +79,6 @@ impl TextValue for HttpAddress {
     }
 }
 
-impl TextValue for Lease {
-    const FORMAT: &'static str = "duration-or-off";
-    const EXPECTED: &'static str = "a time with its unit, or off";
-    const EXAMPLE: &'static str = "5m or off";
-
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
-        match text {
-            "off" => Ok(Self(None)),
-            _ => TextValue::parse(text).map(|time| Self(Some(time))),
-        }
-    }
-}
-
 /// Prefix length of a client network for IPv4, with its slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PrefixLength(pub(super) u8);
@@ -149,10 +135,16 @@ impl Fraction {
     /// Returns it in millionths, rounded.
     pub(super) fn per_million(&self) -> u32 {
         match self {
-            Self::Number(Float(number)) => super::otel::per_million(*number),
+            Self::Number(Float(number)) => per_million(*number),
             Self::Percentage(As(permille)) => u32::from(permille.thousandths()) * 1_000,
         }
     }
+}
+
+/// Converts a fraction to millionths.
+pub(super) fn per_million(ratio: f64) -> u32 {
+    // From 0 to 1, so the cast fits.
+    (ratio * 1e6).round() as u32
 }
 
 /// Answer if no member can be answered.

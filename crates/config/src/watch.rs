@@ -17,8 +17,7 @@ pub struct Fingerprint {
 }
 
 /// Result of `stat` for one file. It includes the change time of the inode, because tools that preserve the
-/// modification time cannot
-/// preserve that one.
+/// modification time cannot preserve that one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -65,8 +64,7 @@ impl Fingerprint {
     }
 
     /// True if each file exists and is older than one tick of the coarsest file system clock, which is two seconds: two
-    /// changes within one
-    /// tick look the same.
+    /// changes within one tick look the same.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
         self.stamps.values().all(|stamp| stamp.is_some_and(|stamp| stamp.changed.0.max(stamp.modified.0) < now - TICK))

@@ -5,7 +5,10 @@ use std::{net::SocketAddr, time::Duration};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::values_wire::{As, HttpAddress, Reference};
+use super::{
+    values::{InvalidValue, TextValue},
+    values_wire::{As, HttpAddress, Reference},
+};
 use fairway_access::TokenHash;
 
 /// Webhook for ExternalDNS. Default: none.
@@ -56,3 +59,16 @@ pub(super) enum OnShared {
 /// A duration, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease(pub(super) Option<Duration>);
+
+impl TextValue for Lease {
+    const FORMAT: &'static str = "duration-or-off";
+    const EXPECTED: &'static str = "a time with its unit, or off";
+    const EXAMPLE: &'static str = "5m or off";
+
+    fn parse(text: &str) -> Result<Self, InvalidValue> {
+        match text {
+            "off" => Ok(Self(None)),
+            _ => TextValue::parse(text).map(|time| Self(Some(time))),
+        }
+    }
+}

@@ -230,7 +230,7 @@ pub(super) fn overrides(
             converter.warn(format_args!("{pointer}/match"), what, "fix it, or remove the override");
         }
         overrides.push(OverrideSpec {
-            pattern: scope.to_string(),
+            scope,
             action: match wire.action {
                 v1::Action::Drain => OverrideAction::Drain,
                 v1::Action::Down => OverrideAction::Down,

@@ -62,8 +62,8 @@ pub(super) fn zones(
     let files = mem::replace(&mut converter.files().fingerprint, others);
     converter.files().fingerprint.join(&files);
     let warnings = converter.context.diagnostics.get(diagnostics..).unwrap_or_default().to_vec();
-    let settled = files.is_settled(SystemTime::now());
-    (Some(zones), ZoneCache { origins, files, warnings, settled })
+    let is_settled = files.is_settled(SystemTime::now());
+    (Some(zones), ZoneCache { origins, files, warnings, is_settled })
 }
 
 /// Source of the records of a zone.

@@ -114,7 +114,7 @@ fn database_over_the_network_limit_is_rejected() {
 struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn said(&self, databases: &[&str]) -> DeclaredMap {
+    fn declared(&self, databases: &[&str]) -> DeclaredMap {
         let databases = databases.iter().map(|file| self.0.path().join(file)).collect();
         DeclaredMap { name: MapName::new("m").unwrap(), networks: Vec::new(), databases }
     }
@@ -128,15 +128,15 @@ impl Folder {
         databases: &[&str],
         before: Option<&MapCache>,
     ) -> (Result<Arc<ClientMap>, Vec<String>>, MapCache, Files) {
-        let (mut kept, mut files) = (MapCache::default(), Files::default());
-        let map = kept.map(self.said(databases), before, &mut files).map_err(|errors| {
+        let (mut cache, mut files) = (MapCache::default(), Files::default());
+        let map = cache.map(self.declared(databases), before, &mut files).map_err(|errors| {
             let text = |error: &FileError| match error {
                 FileError::Whole(number, why) => format!("{number} {}", why.what),
                 FileError::Line(error) => error.to_string(),
             };
             errors.iter().map(text).collect()
         });
-        (map, kept, files)
+        (map, cache, files)
     }
 }
 
@@ -145,17 +145,17 @@ fn map_with_unchanged_files_is_not_read_again() {
     let folder = Folder(tempfile::tempdir().unwrap());
     folder.write("a", Mmdb::new(&networks()).octets());
     folder.write("b", Mmdb::new(&networks()).octets());
-    let (first, mut kept, _) = folder.read(&["a"], None);
+    let (first, mut cache, _) = folder.read(&["a"], None);
     let first = first.unwrap();
-    let again = |kept: &MapCache, databases: &[&str]| folder.read(databases, Some(kept)).0.unwrap();
-    assert!(!Arc::ptr_eq(&first, &again(&kept, &["a"])), "a file written just now may change without showing it");
-    kept.maps[0].settled = true;
-    let (second, _, files) = folder.read(&["a"], Some(&kept));
+    let again = |cache: &MapCache, databases: &[&str]| folder.read(databases, Some(cache)).0.unwrap();
+    assert!(!Arc::ptr_eq(&first, &again(&cache, &["a"])), "a file written just now may change without showing it");
+    cache.maps[0].is_settled = true;
+    let (second, _, files) = folder.read(&["a"], Some(&cache));
     assert!(Arc::ptr_eq(&first, &second.unwrap()));
     assert_eq!(files.fingerprint.files().collect::<Vec<_>>(), [folder.0.path().join("a").as_path() as &Path]);
-    assert!(!Arc::ptr_eq(&first, &again(&kept, &["b"])));
+    assert!(!Arc::ptr_eq(&first, &again(&cache, &["b"])));
     folder.write("a", Mmdb::new(&networks()[..1]).octets());
-    assert!(!Arc::ptr_eq(&first, &again(&kept, &["a"])));
+    assert!(!Arc::ptr_eq(&first, &again(&cache, &["a"])));
 }
 
 #[test]

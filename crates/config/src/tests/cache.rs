@@ -38,7 +38,7 @@ names: [{names}]
 fn read_before() -> (Folder, Loaded) {
     let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("b.zone", ZONE), ("more", "\n")]);
     let mut loaded = folder.load("f.yaml").unwrap();
-    loaded.zone_cache.settled = true;
+    loaded.zone_cache.is_settled = true;
     (folder, loaded)
 }
 
@@ -90,7 +90,7 @@ fn zone_is_read_again_if_it_may_have_changed() {
         assert!(!read_after(&folder, &before, &Parts::START).zones_unchanged, "{file}");
     }
     let (folder, mut before) = read_before();
-    before.zone_cache.settled = false;
+    before.zone_cache.is_settled = false;
     assert!(!read_after(&folder, &before, &Parts::START).zones_unchanged);
 }
 
@@ -99,7 +99,7 @@ fn warnings_of_cached_zones_are_repeated_until_a_name_resolves_them() {
     let (folder, _) = read_before();
     folder.write("more", "mx MX 10 mail\n");
     let mut before = folder.load("f.yaml").unwrap();
-    before.zone_cache.settled = true;
+    before.zone_cache.is_settled = true;
     assert_eq!(before.warnings.len(), 1, "{:?}", before.warnings);
     let after = read_after(&folder, &before, &Parts { weight: 3, ..Parts::START });
     assert!(after.zones_unchanged);
@@ -112,7 +112,7 @@ fn warnings_of_cached_zones_are_repeated_until_a_name_resolves_them() {
 #[test]
 fn file_written_just_now_is_not_cached() {
     let folder = Folder::new(&[("f.yaml", &Parts::START.text()), ("a.zone", ZONE), ("more", "\n")]);
-    assert!(!folder.load("f.yaml").unwrap().zone_cache.settled);
+    assert!(!folder.load("f.yaml").unwrap().zone_cache.is_settled);
     let none = SharedMap::new();
     assert!(
         !PreviousLoad {

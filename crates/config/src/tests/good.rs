@@ -116,7 +116,7 @@ fn pools_monitors_and_overrides_are_converted() {
     assert_eq!((&off.check, &tcp.check), (&Check::Always, &Check::Tcp { port: 443 }));
     let said = &loaded.overrides[0];
     assert_eq!(
-        (said.pattern.as_str(), said.action, said.reason.as_str()),
+        (said.scope.to_string().as_str(), said.action, said.reason.as_str()),
         ("eu*", OverrideAction::Drain, "disks are swapped")
     );
     assert_eq!(said.location.line, 56);
