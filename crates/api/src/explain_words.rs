@@ -42,8 +42,8 @@ pub(crate) fn policy_steps(policy: &Policy) -> Vec<String> {
 }
 
 /// Returns the candidacy of a member as one word.
-pub(crate) fn candidacy(sight: Candidacy) -> &'static str {
-    match sight {
+pub(crate) fn candidacy(of_stage: Candidacy) -> &'static str {
+    match of_stage {
         Candidacy::Candidate => "candidate",
         Candidacy::Partial => "partial",
         Candidacy::Elsewhere => "elsewhere",

@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
 };
 use fairway_model::{ProviderRecordSet, RecordSetKey, Timestamp};
-use fairway_providers::publish::{Condition, Draft, Outcome, Publisher, SetStanding};
+use fairway_providers::publish::{Condition, Draft, Outcome, Publisher};
 use fairway_zonefile::rdata_text;
 
 use crate::{
@@ -108,13 +108,15 @@ fn publisher_state(publisher: &Publisher) -> PublisherState {
         foreign: status.foreign,
         changed: status.counts.changed,
         drifted: status.counts.drifted,
-        records: status.conditions.iter().map(|(key, status)| record_since(key, status)).collect(),
+        records: status
+            .conditions
+            .iter()
+            .map(|(key, set)| {
+                let since = Some(Timestamp::from(set.since).to_string());
+                PublishedRecord { since, ..record(key, &set.condition) }
+            })
+            .collect(),
     }
-}
-
-fn record_since(key: &RecordSetKey, status: &SetStanding) -> PublishedRecord {
-    let since = Some(Timestamp::from(status.since).to_string());
-    PublishedRecord { since, ..record(key, &status.condition) }
 }
 
 fn record(key: &RecordSetKey, condition: &Condition) -> PublishedRecord {
