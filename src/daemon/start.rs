@@ -13,6 +13,7 @@ use fairway_zones::{Sample, Snapshot, Transport, give_back_memory};
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::watch,
+    task::JoinHandle,
 };
 
 use crate::daemon::{
@@ -117,13 +118,9 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
 
     let parts = Parts { reader, folder: folder.clone(), clock: Arc::clone(&clock), logs: logs.clone(), fingerprint };
     let (control, actor, fingerprint) = parts.start(configured, snapshot, saved, hook.traces.clone()).await;
-    let store_tasks = objects.map(|objects| control.set_objects(objects));
+    let store_task = objects.and_then(|objects| control.set_objects(objects));
     let actor = tokio::spawn(actor.run());
-    let mut tasks = first_tasks(&control, fingerprint);
-    tasks.0.extend(store_tasks.flatten());
-    if signals {
-        tasks.0.push(signals::listen(&control).map_err(StartError::Threads)?);
-    }
+    let mut tasks = first_tasks(&control, fingerprint, store_task, signals)?;
     // Both cells are empty until here, so setting them cannot fail.
     let _ = control.shared.lifecycle.listeners.set(listeners);
     let _ = control.shared.declarations.webhook.set(hook.webhook.parts());
@@ -222,10 +219,21 @@ async fn serve_all(
     Ok(Answering { api, server, query_log })
 }
 
-/// Starts the tasks that watch files and that publish.
-fn first_tasks(control: &Control, fingerprint: watch::Receiver<Fingerprint>) -> Tasks {
+/// Starts the tasks that watch files, publish and handle signals; adds that of the store.
+fn first_tasks(
+    control: &Control,
+    fingerprint: watch::Receiver<Fingerprint>,
+    store_task: Option<JoinHandle<()>>,
+    handles_signals: bool,
+) -> Result<Tasks, StartError> {
     let files = watch_files(fingerprint, control.commands.clone());
-    Tasks(vec![tokio::spawn(files), tokio::spawn(publishing::follow(Arc::clone(&control.shared)))])
+    let publishing = publishing::follow(Arc::clone(&control.shared));
+    let mut tasks = vec![tokio::spawn(files), tokio::spawn(publishing)];
+    tasks.extend(store_task);
+    if handles_signals {
+        tasks.push(signals::listen(control).map_err(StartError::Threads)?);
+    }
+    Ok(Tasks(tasks))
 }
 
 /// Loads the configuration for the first time. It runs on this thread, since nothing else has to be done, and since allocating on the main
