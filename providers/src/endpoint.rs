@@ -1,8 +1,7 @@
 //! Record sets as endpoints of ExternalDNS, and back.
 //!
-//! ExternalDNS writes names in targets without a final dot but in SRV and NAPTR (`NewEndpointWithTTL`, and the CRD source insists on
-//! it), and TXT with its quotes. What it left of a set that cannot be read stands as a set without records. Labels are not carried:
-//! they are what a client keeps for itself.
+//! ExternalDNS writes names in targets without a final dot, except in SRV and NAPTR (`NewEndpointWithTTL`; the CRD source requires it), and
+//! TXT with quotes. A set that cannot be parsed becomes a set without records. Labels are not converted: they belong to the client.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use fairway_zonefile::{rdata_from_text, rdata_text};
 
 use crate::{Changes, Endpoint, Property};
 
-/// A set as an endpoint.
+/// Returns a set as an endpoint.
 pub(crate) fn endpoint(set: &ProviderRecordSet) -> Endpoint {
     let rtype = set.set.rtype;
     let property = |(name, value): (&String, &String)| Property { name: name.clone(), value: value.clone() };
@@ -33,19 +32,21 @@ pub(crate) fn endpoint(set: &ProviderRecordSet) -> Endpoint {
     }
 }
 
-/// Endpoints as sets; those of one key as one.
+/// Returns endpoints as sets. Endpoints with the same key become one set.
 pub(crate) fn sets(endpoints: Vec<Endpoint>) -> Vec<ProviderRecordSet> {
     let mut sets: BTreeMap<RecordSetKey, ProviderRecordSet> = BTreeMap::new();
     for set in endpoints.into_iter().filter_map(set) {
         match sets.get_mut(&set.key()) {
             Some(there) => there.set.rdatas.extend(set.set.rdatas),
-            None => drop(sets.insert(set.key(), set)),
+            None => {
+                sets.insert(set.key(), set);
+            }
         }
     }
     sets.into_values().collect()
 }
 
-/// Changes as an ExternalDNS sends them.
+/// Returns changes in the form of ExternalDNS.
 pub(crate) fn changes(changes: &SetChanges) -> Changes {
     let all = |sets: &[ProviderRecordSet]| sets.iter().map(endpoint).collect();
     Changes {
@@ -56,10 +57,10 @@ pub(crate) fn changes(changes: &SetChanges) -> Changes {
     }
 }
 
-/// A set; none where not even its name or type can be read.
+/// Returns an endpoint as a set, or `None` if its name or type is invalid.
 fn set(endpoint: Endpoint) -> Option<ProviderRecordSet> {
     let rtype: Rtype = endpoint.record_type.parse().ok()?;
-    // 0 is a TTL that is not said.
+    // 0 means that no TTL is given.
     let ttl = u32::try_from(endpoint.record_ttl).ok().and_then(|ttl| Ttl::from_secs(ttl).ok()).unwrap_or(Ttl::MAX);
     let rdatas = endpoint.targets.iter().map(|target| rdata(rtype, target)).collect::<Option<Vec<_>>>();
     let properties = endpoint.provider_specific.into_iter().filter(|property| !property.name.is_empty());
@@ -82,9 +83,9 @@ fn undotted(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_owned()
 }
 
-/// Types whose targets end in a name without its dot.
+/// Types whose targets end with a name without a final dot.
 const UNDOTTED: &[Rtype] = &[Rtype::CNAME, Rtype::NS, Rtype::PTR, Rtype::DNAME, Rtype::MX];
-/// Types that ExternalDNS knows.
+/// Types that ExternalDNS supports.
 pub(crate) const TYPES: &[Rtype] = &[
     Rtype::A,
     Rtype::AAAA,
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_comes_back_with_its_identifier_and_fields() {
+    fn set_is_converted_with_identifier_and_fields() {
         let set =
             RecordSet::new("a.x.".parse().unwrap(), Rtype::CNAME, Ttl::STEERED, [Box::from(&b"\x01b\x01y\x00"[..])]);
         let properties = BTreeMap::from([("aws/weight".to_owned(), "5".to_owned())]);
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_of_one_key_are_one_set_and_what_cannot_be_read_is_there_all_the_same() {
+    fn endpoints_of_one_key_are_one_set_and_invalid_targets_give_an_empty_set() {
         let endpoint = |name: &str, rtype: &str, target: &str| Endpoint {
             dns_name: name.to_owned(),
             record_type: rtype.to_owned(),

@@ -1,20 +1,20 @@
-//! What ExternalDNS says over its webhook: endpoints, changes, the filter of domains (contract version 1).
+//! Bodies of ExternalDNS' webhook: endpoints, changes, domain filter (version 1).
 //!
 //! Source: `endpoint/endpoint.go`, `plan/plan.go` and `endpoint/domain_filter.go` of kubernetes-sigs/external-dns. Go writes an empty
-//! list as `null` or leaves it out, so both are read; keys that are not known are passed over.
+//! list as `null` or omits it, so both are accepted. Unknown keys are ignored.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 
-/// The media type of every body. The client compares it octet by octet, so nothing stands after the `;` but the version.
+/// Media type of every body. The client compares it byte by byte, so it must not have further parameters.
 pub const MEDIA_TYPE: &str = "application/external.dns.webhook+json;version=1";
 
 /// Records of one name, type and set identifier.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Endpoint {
-    /// The owner, without its final dot.
+    /// Owner name, without the final dot.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub dns_name: String,
     /// RDATA of each record as text; that of TXT with the quotes.
@@ -23,118 +23,118 @@ pub struct Endpoint {
     /// `A`, `AAAA`, `CNAME`, `TXT`, `SRV`, `NS`, `PTR`, `MX`, `NAPTR`, `DNAME`.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub record_type: String,
-    /// Tells endpoints of one name and type apart; empty where there is but one.
+    /// Distinguishes endpoints of one name and type; empty if there is only one.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub set_identifier: String,
-    /// In seconds; 0: not said.
+    /// TTL in seconds; 0 if not given.
     #[serde(rename = "recordTTL", deserialize_with = "or_default", skip_serializing_if = "is_zero")]
     pub record_ttl: i64,
-    /// What the client keeps about it: `owner`, `resource`, `ownedRecord`.
+    /// Labels of the client: `owner`, `resource`, `ownedRecord`.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What annotations say to the provider, in any order.
+    /// Provider-specific fields from annotations, in any order.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub provider_specific: Vec<Property>,
 }
 
-/// One thing that an annotation says to the provider: `webhook-foo: x` comes as `webhook/foo` with `x`.
+/// A provider-specific field: the annotation `webhook-foo: x` becomes `webhook/foo` with `x`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Property {
-    /// What it is about. The client sends an empty one at times.
+    /// Name; the client sometimes sends an empty one.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What is said.
+    /// Value.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub value: String,
 }
 
-/// What a client wants changed; all of it, or nothing.
+/// Changes of a client, which are applied completely or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Changes {
-    /// Endpoints that are new.
+    /// New endpoints.
     #[serde(alias = "Create", deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub create: Vec<Endpoint>,
-    /// What is there of those that change, in the order of `update_new`.
+    /// Old state of changed endpoints, in the order of `update_new`.
     #[serde(alias = "UpdateOld", deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub update_old: Vec<Endpoint>,
-    /// What they are from now on.
+    /// New state of changed endpoints.
     #[serde(alias = "UpdateNew", deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub update_new: Vec<Endpoint>,
-    /// Endpoints that go.
+    /// Deleted endpoints.
     #[serde(alias = "Delete", deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub delete: Vec<Endpoint>,
 }
 
-/// Which names a provider takes. Lists or regular expressions, never both; nothing at all takes every name.
+/// Names that a provider accepts, as lists or as regular expressions, never both. An empty filter accepts every name.
 ///
-/// A domain with a leading dot stands for its subdomains alone, one without for itself and them.
+/// A domain with a leading dot means its subdomains only; without, also itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DomainFilter {
-    /// Domains that are taken; empty: all.
+    /// Accepted domains; empty for all.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<String>,
-    /// Domains of those that are not.
+    /// Rejected domains.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// What a name must match (Go's syntax).
+    /// Regular expression that a name must match (Go syntax).
     #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub regex_include: String,
-    /// What it must not.
+    /// Regular expression that a name must not match (Go syntax).
     #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub regex_exclude: String,
 }
 
-/// The key by which plans tell endpoints of one type apart: the name in lower case without its final dot, type, set identifier.
+/// Key of an endpoint: name in lower case without the final dot, type, set identifier.
 pub type RowKey = (String, String, String);
 
 impl Endpoint {
-    /// Its key.
+    /// Returns the key.
     pub fn key(&self) -> RowKey {
         (plain_name(&self.dns_name), self.record_type.to_ascii_uppercase(), self.set_identifier.clone())
     }
 
-    /// What a property says, if it is there.
+    /// Returns the value of a provider-specific field.
     pub fn property(&self, name: &str) -> Option<&str> {
         self.provider_specific.iter().find(|property| property.name == name).map(|property| &*property.value)
     }
 }
 
 impl Changes {
-    /// Whether nothing is to change.
+    /// Returns true if there are no changes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many endpoints are created, changed or deleted.
+    /// Returns the number of created, changed and deleted endpoints.
     pub fn len(&self) -> usize {
         self.create.len() + self.update_new.len() + self.delete.len()
     }
 }
 
-/// A name as plans compare it: in lower case, without its final dot.
+/// Returns a name in lower case, without its final dot.
 pub fn plain_name(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// What has a JSON form.
+/// Conversion from and to JSON.
 pub trait Json: Sized {
-    /// Reads it; what is wrong, with line and column.
-    fn from_json(octets: &[u8]) -> Result<Self, String>;
+    /// Parses JSON. The error has line and column.
+    fn from_json(json: &[u8]) -> Result<Self, String>;
 
-    /// Writes it.
+    /// Returns JSON.
     fn to_json(&self) -> Vec<u8>;
 }
 
 impl<T: Serialize + DeserializeOwned> Json for T {
-    fn from_json(octets: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(octets).map_err(|error| error.to_string())
+    fn from_json(json: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(json).map_err(|error| error.to_string())
     }
 
     fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("texts, numbers and lists have a JSON form")
+        serde_json::to_vec(self).expect("strings, numbers and lists can be written as JSON")
     }
 }
 
@@ -142,7 +142,7 @@ fn is_zero(ttl: &i64) -> bool {
     *ttl == 0
 }
 
-/// `null` as what is left out.
+/// Treats `null` like a missing key.
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_go_leaves_out_writes_as_null_or_adds_is_read() {
+    fn null_missing_and_unknown_keys_are_accepted() {
         let read: Changes = serde_json::from_str(
             r#"{"create":[{"dnsName":"a.example","targets":null,"labels":null,"providerSpecific":[{}],"later":1}],"delete":null}"#,
         )
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_written_as_it_was_read() {
+    fn endpoint_round_trips() {
         let text = r#"{"dnsName":"a-www.example","targets":["\"heritage=external-dns\""],"recordType":"TXT","setIdentifier":"eu","recordTTL":60,"labels":{"ownedRecord":"www.example"},"providerSpecific":[{"name":"webhook/gslb-weight","value":"5"}]}"#;
         let read: Endpoint = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn case_and_the_final_dot_make_no_other_key() {
+    fn key_ignores_case_and_final_dot() {
         let row = |name: &str, rtype: &str| Endpoint {
             dns_name: name.to_owned(),
             record_type: rtype.to_owned(),

@@ -1,8 +1,7 @@
-//! A zone file: what is published stands below a line of ours, what stands above it is the operator's and stays.
+//! A zone file. Published records are below a marker line; the text above it belongs to the operator and stays.
 //!
-//! The file is replaced whole, so that whoever reads it sees the old text or the new one. A serial above the line that is marked with
-//! the comment `; serial` is raised with each change. What reads the file then is the operator's to tell (`rndc reload`, or a server
-//! that watches it).
+//! The file is replaced atomically. A serial above the marker with the comment `; serial` is incremented with each change. The operator
+//! makes the server read the file (`rndc reload`, or a server that watches it).
 
 use std::{collections::BTreeMap, fs, io, path::PathBuf, time::Duration};
 
@@ -16,7 +15,7 @@ use crate::publish::{Limits, Provider, ProviderError};
 /// A zone file that is published to.
 #[derive(Clone, Debug)]
 pub struct ZoneFile {
-    /// Its path. Where there is none yet, it is made, and the folder that it lies in.
+    /// Path of the file, which is created with its folder if it does not exist.
     pub path: PathBuf,
 }
 
@@ -28,12 +27,12 @@ impl Provider for ZoneFile {
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         let file = self.clone();
-        beside(move || file.content().and_then(|text| Ok(sets(split(&text).1)?.into_values().collect()))).await
+        blocking(move || file.content().and_then(|text| Ok(sets(split(&text).1)?.into_values().collect()))).await
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
         let (file, changes) = (self.clone(), changes.clone());
-        beside(move || file.change(&changes)).await
+        blocking(move || file.change(&changes)).await
     }
 }
 
@@ -53,7 +52,7 @@ impl ZoneFile {
         for set in changes.create.iter().chain(changes.update.iter().map(|update| &update.to)) {
             sets.insert(set.key(), set.clone());
         }
-        let mut next = raised(above);
+        let mut next = with_next_serial(above);
         if !next.is_empty() && !next.ends_with('\n') {
             next.push('\n');
         }
@@ -70,17 +69,19 @@ impl ZoneFile {
     }
 }
 
-async fn beside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, ProviderError> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, ProviderError> {
     let done = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)));
     done.map_err(|error| ProviderError::Unavailable(error.to_string()))
 }
 
-/// What is the operator's, and what is ours.
+/// Splits the text into the operator's part and the published part.
 fn split(text: &str) -> (&str, &str) {
     text.split_once(LINE).unwrap_or((text, ""))
 }
 
-/// The records below our line: one a line, as we write them.
+/// Parses the published part: one record per line, in the form in which it is written.
 fn sets(text: &str) -> io::Result<BTreeMap<RecordSetKey, ProviderRecordSet>> {
     let mut records: BTreeMap<(Name, Rtype), Lines> = BTreeMap::new();
     for (place, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -95,17 +96,21 @@ fn sets(text: &str) -> io::Result<BTreeMap<RecordSetKey, ProviderRecordSet>> {
                 rdata_from_text(rtype, fields.next()?.as_bytes(), &Name::root()).ok()?,
             ))
         };
-        let fault =
-            || format!("line {} below the line of Fairway is not as it was written; take it out or above", place + 1);
-        let (name, ttl, rtype, rdata): (Name, Ttl, Rtype, _) = read().ok_or_else(|| io::Error::other(fault()))?;
+        let error = || {
+            format!(
+                "line {} below the marker line was not written by Fairway; remove it, or move it above the marker",
+                place + 1
+            )
+        };
+        let (name, ttl, rtype, rdata): (Name, Ttl, Rtype, _) = read().ok_or_else(|| io::Error::other(error()))?;
         records.entry((name, rtype)).or_insert((ttl, Vec::new())).1.push(rdata);
     }
     let set = |((name, rtype), (ttl, rdatas))| ProviderRecordSet::plain(RecordSet::new(name, rtype, ttl, rdatas));
     Ok(records.into_iter().map(set).map(|set: ProviderRecordSet| (set.key(), set)).collect())
 }
 
-/// The operator's text with its marked serial raised (RFC 1982: by one).
-fn raised(text: &str) -> String {
+/// Returns the operator's text with its marked serial incremented (RFC 1982).
+fn with_next_serial(text: &str) -> String {
     let Some(mark) = text.find("; serial") else { return text.to_owned() };
     let before = text[..mark].trim_end();
     let start = before.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |place| place + 1);
@@ -115,12 +120,12 @@ fn raised(text: &str) -> String {
     }
 }
 
-/// What the lines of one set say.
+/// TTL and RDATA of one set.
 type Lines = (Ttl, Vec<Box<[u8]>>);
 
-/// Parts the operator's text from ours.
+/// The marker line. Files of earlier versions have it, so it must not change.
 const LINE: &str = "; ---- below this line Fairway writes; it keeps what stands above ----\n";
-/// Longest file.
+/// Most bytes of the file.
 const FILE_MAX: u64 = 256 << 20;
 
 #[cfg(test)]
@@ -133,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_stands_above_the_line_stays_but_for_its_serial() {
+    async fn text_above_the_marker_changes_only_in_its_serial() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.zone");
         let above = "$ORIGIN x.\n@ 60 SOA ns h (\n  41 ; serial\n  1 1 1 1 )\n@ NS ns.y.\nwww A 192.0.2.9 ; by hand";
@@ -150,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_of_somebody_else_below_ours_is_an_error_and_not_empty() {
+    async fn foreign_line_below_the_marker_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.zone");
         fs::write(&path, format!("{LINE}www A 192.0.2.9\n")).unwrap();
@@ -160,9 +165,9 @@ mod tests {
     }
 
     #[test]
-    fn the_serial_wraps_and_is_left_where_it_is_not_marked() {
-        assert_eq!(raised("4294967295 ; serial"), "0 ; serial");
-        assert_eq!(raised("x ; serial"), "x ; serial");
-        assert_eq!(raised("7"), "7");
+    fn serial_wraps_and_unmarked_number_stays() {
+        assert_eq!(with_next_serial("4294967295 ; serial"), "0 ; serial");
+        assert_eq!(with_next_serial("x ; serial"), "x ; serial");
+        assert_eq!(with_next_serial("7"), "7");
     }
 }

@@ -20,7 +20,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// An API below `url`. Each call sends the header `secret`, name and value, and takes at most `timeout`.
+    /// Creates an API below `url`. Each call sends the header `secret` (name and value) and takes at most `timeout`.
     pub fn new(url: Url, tls: Tls, secret: Option<(&'static str, Secret)>, timeout: Duration) -> Self {
         let client = Client::new(Options { tls, shows_path: true, ..Options::new(timeout, BODY_MAX) });
         Self { url, client, secret }

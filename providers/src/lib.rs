@@ -1,7 +1,6 @@
-//! Records in and out: what ExternalDNS instances contribute comes in, and what is to be published goes out to other DNS servers.
+//! The webhook through which ExternalDNS contributes records, and the publishing of records to other DNS servers.
 //!
-//! It knows `model` alone. Where it needs what the daemon has (the store, what is steered), it defines a trait, and the daemon
-//! implements it.
+//! Where it needs the store or the serving state, it defines a trait, and the crate control implements it.
 #![forbid(unsafe_code)]
 
 pub mod dnsendpoint;

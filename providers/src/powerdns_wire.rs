@@ -13,10 +13,10 @@ use crate::{
     publish::{Limits, Provider, ProviderError, Scope},
 };
 
-/// A PowerDNS with its API.
+/// A PowerDNS server.
 #[derive(Clone, Debug)]
 pub struct PowerDns {
-    /// The API; its secret goes as `X-API-Key`.
+    /// The API; its secret is sent as `X-API-Key`.
     pub api: Api,
     /// Its zones that are published to.
     pub zones: Vec<Name>,
@@ -68,11 +68,10 @@ impl Provider for PowerDns {
             if answer.status() != 200 {
                 return Err(ProviderError::Unavailable(format!("{zone}: {}", answer.excerpt())));
             }
-            let read: Zone = serde_json::from_slice(answer.body()).map_err(|error| {
-                ProviderError::Unavailable(format!("{zone}: the answer is not understood: {error}"))
-            })?;
+            let read: Zone = serde_json::from_slice(answer.body())
+                .map_err(|error| ProviderError::Unavailable(format!("{zone}: the response is malformed: {error}")))?;
             for set in read.rrsets {
-                let what = format!("{zone}: {} {} is no record set", set.name, set.rtype);
+                let what = format!("{zone}: {} {} is not a record set", set.name, set.rtype);
                 sets.push(ProviderRecordSet::plain(read_set(set).ok_or(ProviderError::Unavailable(what))?));
             }
         }
@@ -84,7 +83,7 @@ impl Provider for PowerDns {
         for zone in &self.zones {
             let is_there = |set: &&ProviderRecordSet| scope.zone_of(&set.set.name) == Some(zone);
             let puts = changes.create.iter().chain(changes.update.iter().map(|update| &update.to)).filter(is_there);
-            // A deletion first, so that an alias can take the place of addresses.
+            // Deletions first, so that a CNAME can replace addresses.
             let mut rrsets: Vec<_> = changes.delete.iter().filter(is_there).map(deletion).collect();
             rrsets.extend(puts.map(replacement));
             if rrsets.is_empty() {
@@ -102,20 +101,21 @@ impl Provider for PowerDns {
     }
 }
 
-/// A name of a zone in a path: what is not plain is written as `=XX` (PowerDNS' own escape).
+/// Returns the path of a zone. Special characters are written as `=XX`, PowerDNS' own escape.
 fn path(zone: &Name) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let escaped = zone.to_string().chars().fold(String::new(), |mut escaped, c| {
-        match plain(c) {
-            true => escaped.push(c),
-            false => escaped.push_str(&format!("={:02X}", u32::from(c))),
+        if plain(c) {
+            escaped.push(c);
+        } else {
+            escaped.push_str(&format!("={:02X}", u32::from(c)));
         }
         escaped
     });
     format!("/api/v1/servers/localhost/zones/{escaped}")
 }
 
-/// A set with all that can be put into wire form, or else with none of it: it is there all the same.
+/// Returns a set. If one of its records cannot be parsed, the set has no records, but still exists.
 fn read_set(set: RrSet) -> Option<RecordSet> {
     let (name, rtype): (Name, Rtype) = (set.name.parse().ok()?, set.rtype.parse().ok()?);
     let rdatas = set.records.iter().map(|record| rdata_from_text(rtype, record.content.as_bytes(), &Name::root()).ok());
@@ -129,11 +129,11 @@ fn deletion(set: &ProviderRecordSet) -> RrSet {
 }
 
 fn replacement(set: &ProviderRecordSet) -> RrSet {
-    let content = |octets: &[u8]| Content { content: rdata_text(set.set.rtype, octets), disabled: false };
+    let content = |rdata: &[u8]| Content { content: rdata_text(set.set.rtype, rdata), disabled: false };
     RrSet {
         ttl: set.set.ttl.secs(),
         changetype: Some("REPLACE".to_owned()),
-        records: set.set.rdatas.iter().map(|octets| content(octets)).collect(),
+        records: set.set.rdatas.iter().map(|rdata| content(rdata)).collect(),
         ..deletion(set)
     }
 }
@@ -143,14 +143,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zones_are_named_in_paths_as_powerdns_wants_them() {
+    fn zone_is_escaped_in_the_path() {
         let path = |zone: &str| path(&zone.parse().unwrap());
         assert_eq!(path("example.com"), "/api/v1/servers/localhost/zones/example.com.");
         assert_eq!(path("0/26.2.0.192.in-addr.arpa"), "/api/v1/servers/localhost/zones/0=2F26.2.0.192.in-addr.arpa.");
     }
 
     #[test]
-    fn a_set_that_is_not_understood_is_there_without_records() {
+    fn unparsable_set_has_no_records() {
         let set = |rtype: &str, content: &str| RrSet {
             name: "a.x.".to_owned(),
             rtype: rtype.to_owned(),
@@ -158,7 +158,7 @@ mod tests {
             changetype: None,
             records: vec![Content { content: content.to_owned(), disabled: false }],
         };
-        assert!(read_set(set("CAA", "nothing that is known")).unwrap().rdatas.is_empty());
+        assert!(read_set(set("CAA", "unknown")).unwrap().rdatas.is_empty());
         assert_eq!(read_set(set("MX", "10 mail.y.")).unwrap().rdatas.len(), 1);
         assert!(read_set(set("NOTYPE", "")).is_none());
     }

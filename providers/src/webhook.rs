@@ -1,16 +1,16 @@
-//! Any provider that speaks the webhook of ExternalDNS, with Fairway as its client.
+//! Client of ExternalDNS' webhook: publishes through any webhook provider.
 //!
 //! ```text
-//! GET  /                  media type, exactly, and the domains that it takes     200   at each read
-//! GET  /records           all that it holds                                      200
-//! POST /adjustendpoints   what is wanted, as it will keep it                     200   before each plan
-//! POST /records           changes                                                204
+//! GET  /                  media type and domain filter                200   at each read
+//! GET  /records           all record sets                             200
+//! POST /adjustendpoints   wanted sets in the provider's form          200   before each plan
+//! POST /records           changes                                     204
 //! ```
-//! A status of 500 and more, 401, 403, 404, 408 and 429 may pass, and a call that is cut off or late may: they are tried again. Any other is
-//! about what was sent: then the batch is halved until the name at fault stands alone. No status ends anything.
+//! Status 401, 403, 404, 408, 429 and 500 or more are retried, as are broken and late calls. Any other status is about the request: then the
+//! batch is halved until the rejected name is alone. No status ends the publisher.
 //!
-//! Source: `provider/webhook/webhook.go` of ExternalDNS 0.21. Left out: its cache and its retries at start (each sync negotiates anew), and
-//! filters by regular expressions, which are Go's: such a provider is asked what it will keep all the same, and drops the rest itself.
+//! Source: `provider/webhook/webhook.go` of ExternalDNS 0.21. Not implemented: its cache, its retries at the start (each sync negotiates
+//! again), and filters by Go's regular expressions: such a provider omits names from `/adjustendpoints` itself.
 
 use std::time::Duration;
 
@@ -28,11 +28,11 @@ use crate::{
 /// A provider behind a webhook.
 #[derive(Clone, Debug)]
 pub struct Webhook {
-    /// Where it is; its secret goes as `Authorization`.
+    /// The API; its secret is sent as `Authorization`.
     pub api: Api,
-    /// Its zones that are published to: what it shows of others is not looked at.
+    /// Zones that are published to; records of other zones are ignored.
     pub zones: Vec<Name>,
-    /// How it is told weights; none if it knows no set identifiers.
+    /// Field for weights; `None` if it supports no set identifiers.
     pub weights: Option<Weights>,
     /// Longest time of a call.
     pub timeout: Duration,
@@ -58,15 +58,15 @@ impl Provider for Webhook {
             return Ok(wanted);
         }
         let filter = self.negotiate().await?;
-        // What it cannot be told in is refused by the plan, for its own reason.
+        // The plan rejects sets of other types, with its own reason.
         let (mut wanted, other): (Vec<_>, Vec<_>) =
             wanted.into_iter().partition(|set| endpoint::TYPES.contains(&set.set.rtype));
-        wanted.retain(|set| takes(&filter, &set.set.name));
+        wanted.retain(|set| accepts(&filter, &set.set.name));
         let asked: Vec<_> = wanted.iter().map(endpoint::endpoint).collect();
         let answer = self.ask(Method::POST, "/adjustendpoints", &[CONTENT, ACCEPT], asked.to_json()).await?;
         let adjusted: Option<Vec<Endpoint>> = body(&answer, "/adjustendpoints")?;
         let mut sets = endpoint::sets(adjusted.unwrap_or_default());
-        // One without records would hold its name.
+        // A set without records would hold its name.
         sets.retain(|set| !set.set.rdatas.is_empty());
         sets.extend(other);
         Ok(sets)
@@ -84,12 +84,12 @@ impl Provider for Webhook {
 }
 
 impl Webhook {
-    /// The domains that it takes; an error where it is no webhook of this version.
+    /// Returns the domain filter, or an error if the server is not a webhook of this version.
     async fn negotiate(&self) -> Result<DomainFilter, ProviderError> {
         let answer = self.ask(Method::GET, "/", &[ACCEPT], Vec::new()).await?;
         if answer.content_type() != Some(MEDIA_TYPE) {
-            let said = answer.content_type().unwrap_or("none");
-            let what = format!("/: its media type is {said:.100}, and has to be {MEDIA_TYPE}");
+            let found = answer.content_type().unwrap_or("none");
+            let what = format!("/: the media type is {found:.100}, expected {MEDIA_TYPE}");
             return Err(ProviderError::Unavailable(what));
         }
         body(&answer, "/")
@@ -103,22 +103,22 @@ impl Webhook {
         body: Vec<u8>,
     ) -> Result<Answer, ProviderError> {
         let answer = self.api.send(method, path, headers, body).await?;
-        // Nothing can be left out of what is asked here: no status is about one record.
+        // These calls are not about single records, so no status is a rejection of one.
         if answer.status() == 200 { Ok(answer) } else { Err(unexpected(path, &answer, "200")) }
     }
 }
 
 fn unexpected(path: &str, answer: &Answer, wanted: &str) -> ProviderError {
-    ProviderError::Unavailable(format!("{path}: not status {wanted}: {}", answer.excerpt()))
+    ProviderError::Unavailable(format!("{path}: expected status {wanted}, got {}", answer.excerpt()))
 }
 
 fn body<T: Json>(answer: &Answer, path: &str) -> Result<T, ProviderError> {
     T::from_json(answer.body())
-        .map_err(|error| ProviderError::Unavailable(format!("{path}: the answer is not understood: {error}")))
+        .map_err(|error| ProviderError::Unavailable(format!("{path}: the response is malformed: {error}")))
 }
 
-/// Whether a filter's lists take a name.
-fn takes(filter: &DomainFilter, name: &Name) -> bool {
+/// Returns true if the lists of a filter accept a name.
+fn accepts(filter: &DomainFilter, name: &Name) -> bool {
     let name = plain_name(&name.to_string());
     let is_in = |domain: &String| {
         let domain = plain_name(domain);
@@ -127,12 +127,12 @@ fn takes(filter: &DomainFilter, name: &Name) -> bool {
             None => name.strip_suffix(&domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')),
         }
     };
-    let said = |domains: &[String]| domains.iter().any(|domain| !domain.is_empty());
-    (!said(&filter.include) || filter.include.iter().any(is_in))
+    let is_given = |domains: &[String]| domains.iter().any(|domain| !domain.is_empty());
+    (!is_given(&filter.include) || filter.include.iter().any(is_in))
         && !filter.exclude.iter().any(|d| !d.is_empty() && is_in(d))
 }
 
-/// Sets of a call.
+/// Most sets of a call.
 const BATCH_MAX: usize = 1_000;
 const ACCEPT: (&str, &str) = ("accept", MEDIA_TYPE);
 const CONTENT: (&str, &str) = ("content-type", MEDIA_TYPE);
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn domains_are_read_as_external_dns_reads_them() {
+    fn domain_filter_matches_as_in_external_dns() {
         let list = |domains: &[&str]| domains.iter().map(|domain| (*domain).to_owned()).collect();
         let filter = DomainFilter {
             include: list(&["a.example", ".B.example."]),
@@ -158,10 +158,10 @@ mod tests {
             ("x.no.a.example.", false),
             ("c.example.", false),
         ] {
-            assert_eq!(takes(&filter, &name.parse().unwrap()), taken, "{name}");
+            assert_eq!(accepts(&filter, &name.parse().unwrap()), taken, "{name}");
         }
-        assert!(takes(&DomainFilter::default(), &"a.example.".parse().unwrap()));
-        assert!(takes(
+        assert!(accepts(&DomainFilter::default(), &"a.example.".parse().unwrap()));
+        assert!(accepts(
             &DomainFilter { include: list(&[""]), ..DomainFilter::default() },
             &"a.example.".parse().unwrap()
         ));

@@ -10,7 +10,7 @@ use axum::{
     http::StatusCode,
 };
 use fairway_model::{Name, RecordSetKey, Timestamp};
-use fairway_providers::publish::{HandedOver, Handover, Publisher, Step, TakeError};
+use fairway_providers::publish::{Handover, HandoverOutcome, Publisher, Step, TakeError};
 
 use crate::{
     problem::{ApiError, bad_request, problem},
@@ -28,8 +28,8 @@ pub(crate) async fn take(
     let handover = parse(&order).map_err(bad_request)?;
     let publisher = publisher(&state, &provider)?;
     let outcome = if order.dry_run {
-        let handed = publisher.draft_hand_over(&handover).await;
-        handed.map(|handed| HandedOver { handed, ..HandedOver::default() })
+        let planned = publisher.draft_hand_over(&handover).await;
+        planned.map(|plan| HandoverOutcome { plan, ..HandoverOutcome::default() })
     } else {
         publisher.hand_over(handover.clone()).await
     };
@@ -80,7 +80,7 @@ fn parse(order: &TakeOrder) -> Result<Handover, String> {
     })
 }
 
-fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &HandedOver) -> TakeReport {
+fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &HandoverOutcome) -> TakeReport {
     let done = match handover.step {
         Step::Announce => "announced",
         Step::Finish => "taken",
@@ -94,13 +94,13 @@ fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &Hand
         reason: reason.to_owned(),
         ..PublishedRecord::default()
     };
-    let sets = outcome.handed.sets.iter().map(|key| match (outcome.refused.get(&key.name), &outcome.broken) {
+    let sets = outcome.plan.sets.iter().map(|key| match (outcome.refused.get(&key.name), &outcome.broken) {
         (Some(why), _) => record(key, "refused", why),
         // The provider failed on the way; the next sync shows which sets were changed.
         (None, Some(_)) => record(key, "waiting", ""),
         (None, None) => record(key, done, ""),
     });
-    let left = outcome.handed.left.iter().map(|(key, why)| record(key, "left", why));
+    let left = outcome.plan.skipped.iter().map(|(key, why)| record(key, "left", why));
     TakeReport {
         provider: provider.to_owned(),
         dry_run: order.dry_run,

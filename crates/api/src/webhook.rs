@@ -14,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use fairway_providers::webhook_server::{Calls, Ledger, Refused, router};
+use fairway_providers::webhook_server::{Calls, EndpointStore, WebhookError, router};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -68,7 +68,7 @@ impl Webhook {
         let is_local = settings.listen.ip().to_canonical().is_loopback();
         let access = CallAccess { ledger: Arc::clone(&self.ledger), first: Arc::new(settings.clone()) };
         let for_calls = access.clone();
-        let ledger = Arc::clone(&self.ledger) as Arc<dyn Ledger>;
+        let ledger = Arc::clone(&self.ledger) as Arc<dyn EndpointStore>;
         let check = Arc::new(move |token: Option<&str>| for_calls.check(token));
         let router = router(ledger, Arc::clone(&self.calls), check, is_local);
         let router = router.layer(middleware::from_fn_with_state(traces.clone(), traced));
@@ -135,8 +135,8 @@ impl CallAccess {
     }
 
     /// Returns true if a call with this token is allowed.
-    fn check(&self, token: Option<&str>) -> Result<bool, Refused> {
-        let now = self.settings().ok_or_else(|| Refused::Busy(NOT_CONFIGURED.to_owned()))?;
+    fn check(&self, token: Option<&str>) -> Result<bool, WebhookError> {
+        let now = self.settings().ok_or_else(|| WebhookError::Busy(NOT_CONFIGURED.to_owned()))?;
         Ok(now.token.is_none_or(|hash| token.is_some_and(|token| TokenHash::of(token) == hash)))
     }
 }

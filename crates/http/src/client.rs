@@ -1,4 +1,4 @@
-//! The client: one call, one answer, both bounded in time and size.
+//! The HTTP client. Calls have a time limit, and response bodies a size limit.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -14,22 +14,22 @@ use crate::{
     tls::Tls,
 };
 
-/// How a client connects and what it accepts.
+/// Options of a client.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Longest time for a whole call, from resolving the name to the last byte of the body.
+    /// Time limit of a whole call, from resolving the name to the last byte of the body.
     pub timeout: Duration,
-    /// Most bytes of an answer's body.
+    /// Most bytes of a response body.
     pub body_max: usize,
     /// TLS of `https` URLs.
     pub tls: Tls,
     /// True if errors may show the path of a URL; some receivers take a secret path instead of a password.
     pub shows_path: bool,
-    /// The way to the server.
+    /// Route to the server.
     pub route: Route,
 }
 
-/// The way to a server.
+/// Route to a server.
 #[derive(Clone, Debug)]
 pub enum Route {
     /// TCP to the URL's host, or to a proxy.
@@ -47,21 +47,21 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     options: Options,
     rules: Result<Option<Rules>, SetupError>,
-    /// For calls without TLS: these need no trust anchors, which a machine may lack.
+    /// For calls without TLS, which need no trust anchors: a machine may have none.
     plain: OnceCell<Connectors>,
     secure: OnceCell<Connectors>,
-    /// Replaces what the system's resolver says, in tests.
+    /// Fixed addresses of host names, for tests.
     addresses: Vec<(String, Vec<SocketAddr>)>,
 }
 
-/// The library's clients: it decides about proxies, too, but not as we do.
+/// The library's clients. There are two because the library's proxy rules differ from ours, so we select the client.
 #[derive(Debug)]
 struct Connectors {
     direct: reqwest::Client,
     proxied: reqwest::Client,
 }
 
-/// A call.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The method.
@@ -74,7 +74,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The status.
@@ -87,35 +87,33 @@ pub struct Response {
 }
 
 impl Options {
-    /// Options with these bounds, the system's trust anchors, and the proxies of the environment.
+    /// Returns options with these limits, the system's trust anchors, and the proxies of the environment.
     pub fn new(timeout: Duration, body_max: usize) -> Self {
         Self { timeout, body_max, tls: Tls::default(), shows_path: false, route: Route::Network(Proxies::from_env()) }
     }
 
     fn connect_timeout(&self) -> Duration {
-        // A fifth is left for the answer, so that a connection that does not come about is reported as such.
+        // A fifth remains for the response, so that a failed connection is reported as such.
         (self.timeout * 4 / 5).min(CONNECT_MAX)
     }
 }
 
 impl Client {
-    /// Makes a client. It reads trust anchors and connects when it is first needed; an error of these is an error of the call, and the
-    /// next call tries again.
+    /// Creates a client. Trust anchors are read at the first call; their error is an error of the call, and the next call tries again.
     pub fn new(options: Options) -> Self {
         Self::with_addresses(options, Vec::new())
     }
 
-    /// As `new`, with fixed addresses for some host names.
+    /// Creates a client with fixed addresses for some host names.
     pub(crate) fn with_addresses(options: Options, addresses: Vec<(String, Vec<SocketAddr>)>) -> Self {
         let rules = match &options.route {
             Route::Network(proxies) => proxies.rules(),
             Route::UnixSocket(_) => Ok(None),
         };
-        let (plain, secure) = (OnceCell::new(), OnceCell::new());
-        Self(Arc::new(Inner { options, rules, plain, secure, addresses }))
+        Self(Arc::new(Inner { options, rules, plain: OnceCell::new(), secure: OnceCell::new(), addresses }))
     }
 
-    /// Sends a request and returns the answer, whatever its status.
+    /// Sends a request and returns the response with any status.
     pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
         let (mut response, attempt) = self.start(request).await?;
         let max = self.0.options.body_max;
@@ -123,7 +121,8 @@ impl Client {
         if response.content_length().is_some_and(|length| length > max as u64) {
             return Err(too_large());
         }
-        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.failed(&attempt, &error))? {
             if body.len() + chunk.len() > max {
@@ -134,12 +133,12 @@ impl Client {
         Ok(Response { status, headers, body, attempt })
     }
 
-    /// Sends a request and returns the status; the body of the answer is not read.
+    /// Sends a request and returns the status; the body is not read.
     pub async fn send_for_status(&self, request: Request) -> Result<StatusCode, HttpError> {
         self.start(request).await.map(|(response, _)| response.status())
     }
 
-    /// Sends a request and returns the head of the answer, and what errors call the attempt.
+    /// Sends a request. Returns the head of the response, and the description of the attempt for errors.
     async fn start(&self, request: Request) -> Result<(reqwest::Response, String), HttpError> {
         let Request { method, url, headers, body } = request;
         let Inner { options, rules, .. } = &*self.0;
@@ -173,7 +172,7 @@ impl Client {
         }
         if url.is_https() || proxy.is_some_and(|proxy| proxy.starts_with("https:")) {
             let inner = Arc::clone(&self.0);
-            // Not on a thread of the runtime: the system's trust anchors are some hundred files.
+            // On a blocking thread: the system's trust anchors are some hundred files.
             let make = || async {
                 let made = tokio::task::spawn_blocking(move || inner.make(inner.options.tls.config()?));
                 made.await.map_err(|error| SetupError::Library(error.to_string()))?
@@ -220,12 +219,12 @@ impl Inner {
 }
 
 impl Request {
-    /// A request without headers and body.
+    /// Returns a request without headers and body.
     pub fn new(method: Method, url: Url) -> Self {
         Self { method, url, headers: HeaderMap::new(), body: Vec::new() }
     }
 
-    /// A GET.
+    /// Returns a GET request.
     pub fn get(url: Url) -> Self {
         Self::new(Method::GET, url)
     }
@@ -248,13 +247,13 @@ impl Response {
         Err(HttpError { attempt: self.attempt, failure })
     }
 
-    /// The beginning of the body, for an error.
+    /// Returns the beginning of the body, for errors.
     pub fn excerpt(&self) -> String {
         String::from_utf8_lossy(&self.body[..self.body.len().min(EXCERPT_MAX)]).trim().to_owned()
     }
 }
 
-/// TLS that trusts nobody, for calls that do not use it: without a configuration the library looks for one of its own.
+/// Returns TLS settings without trust anchors, for calls without TLS. Without any settings the library would load its own.
 fn no_trust() -> Result<ClientConfig, SetupError> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -262,12 +261,12 @@ fn no_trust() -> Result<ClientConfig, SetupError> {
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
-/// How long a connection stays open without a call. Shorter than most servers wait (nginx 75 s, Go and Envoy minutes), so that few
-/// calls meet a connection that the server is just closing.
+/// Time after which an idle connection is closed. Shorter than on most servers (nginx 75 s, Go and Envoy minutes), so that few calls use a
+/// connection that the server is closing.
 const IDLE: Duration = Duration::from_secs(20);
-/// Most open connections to a host without a call.
+/// Most idle connections per host.
 const IDLE_MAX: usize = 4;
-/// Longest time for a connection, whatever the whole call may take.
+/// Longest time for connecting, for any time limit of the call.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// Most bytes of a body that an error shows.
 const EXCERPT_MAX: usize = 300;

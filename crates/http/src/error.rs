@@ -1,30 +1,30 @@
-//! Errors of calls and of making a client.
+//! Errors of calls and of setting up a client.
 
 use std::{error::Error, io, iter, time::Duration};
 
 use crate::{StatusCode, tls::TlsError};
 
-/// A call that failed: the attempt, what went wrong, and what to do.
+/// The error of a call: the attempt, the failure, and what to do.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{attempt}: {failure}")]
 pub struct HttpError {
     /// Method, scheme, host and port; the path if [`crate::Options::shows_path`]; the proxy or the socket that was used.
     pub attempt: String,
-    /// What went wrong.
+    /// The failure.
     pub failure: Failure,
 }
 
-/// What went wrong with a call.
+/// The failure of a call.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The answer's body is longer than the caller allows.
-    #[error("the body of the answer is over {max} bytes")]
+    /// The body of the response is over the limit.
+    #[error("the body of the response is over {max} bytes")]
     BodyTooLarge {
         /// Most bytes allowed.
         max: usize,
     },
-    /// The connection broke, or the peer does not speak HTTP.
+    /// The connection broke, or the server does not use HTTP.
     #[error("no complete HTTP answer: {0}; check that an HTTP server listens there")]
     Broken(String),
     /// No connection to the server, or to the proxy in front of it.
@@ -39,7 +39,7 @@ pub enum Failure {
     /// The client cannot be set up; nothing was sent.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// A status that is not a success.
+    /// The status is not 2xx.
     #[error("status {status}{}", after_colon(excerpt))]
     Status {
         /// The status.
@@ -47,22 +47,22 @@ pub enum Failure {
         /// The beginning of the body.
         excerpt: String,
     },
-    /// Connected, but no complete answer in time.
+    /// No complete response in time after connecting.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// No TLS with the server: mostly a certificate of an unknown authority.
+    /// The TLS handshake failed, usually because of an unknown CA.
     #[error("TLS failed: {0}; check the server's certificate and the configured CA")]
     Tls(String),
 }
 
-/// A client that cannot be made.
+/// The error of setting up a client.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The HTTP library does not accept its options.
+    /// The HTTP library rejected its options.
     #[error("cannot set up the HTTP client: {0}")]
     Library(String),
-    /// A proxy of the environment is not a URL. It is not shown: it may hold a password.
+    /// A proxy of the environment is not a URL. It is not shown, because it may contain a password.
     #[error("{variable} is not the URL of an HTTP proxy; write it like http://proxy.example:3128")]
     Proxy {
         /// The variable.
@@ -74,7 +74,7 @@ pub enum SetupError {
 }
 
 impl Failure {
-    /// Classifies an error of the library. `connect` and `total` are the times that were allowed.
+    /// Classifies an error of the library. `connect` and `total` are the time limits.
     pub(crate) fn of(error: &reqwest::Error, connect: Duration, total: Duration) -> Self {
         if let Some(tls) = causes(error).find_map(tls_error) {
             return Self::Tls(tls.to_string());
@@ -82,7 +82,7 @@ impl Failure {
         if error.is_timeout() {
             return if error.is_connect() { Self::ConnectTimeout(connect) } else { Self::Timeout(total) };
         }
-        // The innermost error has the system's words; those around it only say that something failed.
+        // The innermost error has the cause; the outer ones only state that something failed.
         let why = causes(error).last().map_or_else(|| error.to_string(), ToString::to_string);
         if error.is_dns() {
             Self::Resolve(why)
@@ -98,7 +98,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     iter::successors(error.source(), |error: &&'a (dyn Error + 'static)| (*error).source())
 }
 
-/// The error of rustls, if it is one, perhaps within errors of `io`, whose `source` leaves out what they wrap.
+/// Returns the error of rustls, if there is one. Errors of `io` may wrap it without returning it as their `source`.
 fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     error.downcast_ref().or_else(|| tls_error(error.downcast_ref::<io::Error>()?.get_ref()?))
 }

@@ -126,7 +126,7 @@ async fn silent_server_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn unix_socket_is_spoken_to() {
+async fn unix_socket_is_used() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("control.sock");
     let listener = UnixListener::bind(&path).unwrap();

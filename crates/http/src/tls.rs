@@ -12,41 +12,41 @@ use rustls::{
     },
 };
 
-/// Why a PEM text cannot be used. No message shows the text: it may be a private key.
+/// The reason why a PEM text is invalid. No message shows the text, which may be a private key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PemError {
     /// A malformed BEGIN line.
-    #[error("its BEGIN line is malformed")]
+    #[error("malformed BEGIN line")]
     Begin,
     /// No END line.
-    #[error("its END line is missing, or its line breaks are lost")]
+    #[error("no END line, or no line breaks")]
     End,
     /// A certificate that cannot be a trust anchor.
     #[error("certificate rejected as trust anchor: {0}")]
     Anchor(String),
-    /// Not one certificate.
-    #[error("there is no certificate in it")]
+    /// No certificate.
+    #[error("no certificate in the text")]
     NoCertificate,
     /// No private key.
-    #[error("there is no private key in it")]
+    #[error("no private key in the text")]
     NoKey,
     /// Anything else, mostly invalid base64.
     #[error("{0}")]
     Other(String),
 }
 
-/// Why there is no TLS configuration.
+/// The part of the TLS settings that is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// The CA, a PEM text.
+    /// The CA.
     #[error("CA: {0}")]
     Ca(#[source] PemError),
-    /// Our own certificate, a PEM text.
+    /// Our own certificate.
     #[error("client certificate: {0}")]
     Certificate(#[source] PemError),
-    /// Our own key, a PEM text.
+    /// Our own key.
     #[error("client key: {0}")]
     Key(#[source] PemError),
     /// Our own certificate and key do not belong together, or the key's algorithm is not supported.
@@ -55,7 +55,7 @@ pub enum TlsError {
     /// This machine has no trust anchors.
     #[error(transparent)]
     NoSystemRoots(#[from] NoSystemRoots),
-    /// The TLS library refuses its own defaults.
+    /// The TLS library rejected its default protocol versions.
     #[error("cannot set up TLS: {0}")]
     Library(String),
 }
@@ -70,7 +70,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads the PEM texts, and the system's trust anchors where they are needed.
+    /// Builds the configuration. Reads the system's trust anchors if `ca` is `None`.
     pub fn config(&self) -> Result<ClientConfig, TlsError> {
         let identity = self.identity.as_ref().map(|(certificate, key)| (certificate, key));
         client_config(self.ca.as_ref(), identity)
@@ -82,8 +82,8 @@ impl Tls {
 #[error("no trust anchors on this machine ({0}); install its package of CA certificates, or configure a CA")]
 pub struct NoSystemRoots(pub String);
 
-/// The TLS configuration of an HTTP client: servers are checked against `ca`, or against the system's trust anchors without one;
-/// `identity` is our own certificate and key, in PEM.
+/// Builds the TLS configuration of an HTTP client. Servers are verified with `ca`, or with the system's trust anchors; `identity` is our own
+/// certificate and key. All are PEM.
 pub fn client_config(ca: Option<&Secret>, identity: Option<(&Secret, &Secret)>) -> Result<ClientConfig, TlsError> {
     let roots = match ca {
         Some(ca) => Arc::new(trust_anchors(ca.expose()).map_err(TlsError::Ca)?),
@@ -99,8 +99,8 @@ pub fn client_config(ca: Option<&Secret>, identity: Option<(&Secret, &Secret)>) 
     builder.with_client_auth_cert(chain, key).map_err(|error| TlsError::Pair(error.to_string()))
 }
 
-/// The system's trust anchors, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Read once: a program sees changes of them
-/// after its next start.
+/// Returns the system's trust anchors, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. They are read once per process, so changes need a
+/// restart.
 pub fn system_roots() -> Result<Arc<RootCertStore>, NoSystemRoots> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if let Some(roots) = ROOTS.get() {
@@ -116,7 +116,7 @@ pub fn system_roots() -> Result<Arc<RootCertStore>, NoSystemRoots> {
     Ok(Arc::clone(ROOTS.get_or_init(|| Arc::new(roots))))
 }
 
-/// The trust anchors of a PEM text, at least one.
+/// Parses trust anchors, at least one.
 pub fn trust_anchors(pem: &str) -> Result<RootCertStore, PemError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(pem)? {
@@ -125,13 +125,13 @@ pub fn trust_anchors(pem: &str) -> Result<RootCertStore, PemError> {
     Ok(roots)
 }
 
-/// The certificates of a PEM text, at least one.
+/// Parses certificates, at least one.
 pub fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, PemError> {
     let found = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>()?;
     if found.is_empty() { Err(PemError::NoCertificate) } else { Ok(found) }
 }
 
-/// The private key of a PEM text.
+/// Parses a private key.
 pub fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, PemError> {
     PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| match error {
         pem::Error::NoItemsFound => PemError::NoKey,
@@ -139,7 +139,7 @@ pub fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, PemError> {
     })
 }
 
-/// The library's own words show the line at fault, which is the whole secret where its line breaks were lost.
+/// Texts of the library are not used, since they show the invalid line: the whole secret if its line breaks were lost.
 impl From<pem::Error> for PemError {
     fn from(error: pem::Error) -> Self {
         match error {
@@ -169,9 +169,9 @@ mod tests {
         let (bad, ca) = (Secret::new("bad"), rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap());
         let (certificate, key) = (Secret::new(ca.cert.pem()), Secret::new(ca.signing_key.serialize_pem()));
         let error = |ca, identity| client_config(ca, identity).unwrap_err().to_string();
-        assert_eq!(error(Some(&bad), None), "CA: there is no certificate in it");
-        assert_eq!(error(Some(&certificate), Some((&bad, &key))), "client certificate: there is no certificate in it");
-        assert_eq!(error(Some(&certificate), Some((&certificate, &bad))), "client key: there is no private key in it");
+        assert_eq!(error(Some(&bad), None), "CA: no certificate in the text");
+        assert_eq!(error(Some(&certificate), Some((&bad, &key))), "client certificate: no certificate in the text");
+        assert_eq!(error(Some(&certificate), Some((&certificate, &bad))), "client key: no private key in the text");
         assert!(client_config(Some(&certificate), Some((&certificate, &key))).is_ok());
     }
 }

@@ -124,7 +124,7 @@ fn served_addresses_are_published_and_follow_health() {
 
     let status = fairway.command(&["publish", "status"]);
     let text = String::from_utf8_lossy(&status.stdout).into_owned();
-    assert!(text.contains("www.pub.example.") && text.contains("other records would stand"), "{text}");
+    assert!(text.contains("www.pub.example.") && text.contains("CNAME and other records"), "{text}");
     let (code, state) = http_get(fairway.http, "/v1/publishing").expect("it answers");
     assert!(code == 200 && state.contains("\"standing\":\"ok\""), "{state}");
 

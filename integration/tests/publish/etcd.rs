@@ -204,7 +204,7 @@ async fn record_set_changed_since_the_read_is_not_overwritten() {
         [create("203.0.113.2"), Changes { delete: vec![set("race", Rtype::A, &["203.0.113.9"])], ..Changes::default() }]
     {
         let error = provider.apply(&changes).await.expect_err("it is not what was read");
-        assert!(matches!(&error, ProviderError::Refused(why) if why.contains("as they were read")), "{error}");
+        assert!(matches!(&error, ProviderError::Refused(why) if why.contains("since they were read")), "{error}");
     }
     // A key that ExternalDNS writes next to ours stays, also when ours is deleted.
     let theirs = "/skydns/example/pub/race/0badcafe";

@@ -156,7 +156,7 @@ publish:
         for name in &self.left {
             assert!(address(self.at, name).is_empty(), "{name} was left to external-dns, which deletes it");
         }
-        assert!(self.take(&["--step", "finish"]).contains("too short a time ago"));
+        assert!(self.take(&["--step", "finish"]).contains("announced too recently"));
         let finished = || self.take(&["--step", "finish", "--after", "1s"]).contains(&format!("done: {many}"));
         wait_until("a second has passed since it was announced", LIMIT, finished);
         wait_until("they are made ours", LIMIT, || self.is_ours());

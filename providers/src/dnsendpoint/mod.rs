@@ -1,14 +1,14 @@
-//! Kubernetes objects (`externaldns.k8s.io/v1alpha1`, DNSEndpoint) in a folder: what ExternalDNS then reads with `--source=crd`.
+//! Kubernetes objects (`externaldns.k8s.io/v1alpha1`, DNSEndpoint) as files in a folder. ExternalDNS reads them with `--source=crd`.
 //!
 //! ```text
 //! FOLDER/fairway-NAME-all.json              all names, while they fit into one object
 //! FOLDER/fairway-NAME-0.json … -f.json      then a sixteenth each, by the first digit of a hash of the name; and so on
 //! ```
-//! So an object's name follows from what is in it, and a change of one name touches one file. A file is replaced whole; files that are
-//! needed no more go last, so that a name may stand in two for a moment and never in none. Files without our labels are nobody's business.
+//! So a change of one name changes one file. Files are replaced atomically, and obsolete ones are removed last: a name may be in two files
+//! for a moment, but never in none. Files without our labels are ignored.
 //!
-//! Left out: writing to an API server; `kubectl apply --prune`, or whatever watches the folder, does. Who owns a record at the provider
-//! behind it is ExternalDNS' matter: it has a registry of its own.
+//! Fairway does not write to an API server; `kubectl apply --prune` or a controller that watches the folder does. ExternalDNS keeps the
+//! registry of the provider behind it.
 
 mod object_wire;
 
@@ -34,13 +34,13 @@ use crate::{
 /// A folder of objects.
 #[derive(Clone, Debug)]
 pub struct DnsEndpoints {
-    /// The folder. Where there is none yet, it is made.
+    /// The folder, which is created if it does not exist.
     pub folder: PathBuf,
-    /// Tells our objects from those of other publishers: in their names and their label `app.kubernetes.io/instance`.
+    /// Name of the publisher, in the names of objects and their label `app.kubernetes.io/instance`.
     pub name: String,
     /// Their namespace.
     pub namespace: String,
-    /// How the provider behind ExternalDNS is told weights; none if it knows no set identifiers.
+    /// Field for weights of the provider behind ExternalDNS; `None` if it supports no set identifiers.
     pub weights: Option<Weights>,
 }
 
@@ -53,26 +53,26 @@ impl Provider for DnsEndpoints {
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         let all = self.clone();
-        beside(move || Ok(all.sets()?.into_values().collect())).await
+        blocking(move || Ok(all.sets()?.into_values().collect())).await
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
         let (all, changes) = (self.clone(), changes.clone());
-        beside(move || all.change(changes)).await
+        blocking(move || all.change(changes)).await
     }
 }
 
 impl DnsEndpoints {
     fn sets(&self) -> Result<BTreeMap<RecordSetKey, ProviderRecordSet>, ProviderError> {
         let mut endpoints = Vec::new();
-        for (file, path) in self.files().map_err(|error| away(&self.folder, &error))? {
-            let object = fs::read(&path).map_err(|error| away(&path, &error))?;
+        for (file, path) in self.files().map_err(|error| error_at(&self.folder, &error))? {
+            let object = fs::read(&path).map_err(|error| error_at(&path, &error))?;
             let object = Object::from_json(&object).ok().filter(|object| object.is_of(&self.about(&file)));
-            let what = "it is not as it was written; take it away, and it is written anew";
-            let object = object.ok_or_else(|| away(&path, &what))?;
+            let what = "the file was changed by others; remove it, and Fairway writes it again";
+            let object = object.ok_or_else(|| error_at(&path, &what))?;
             endpoints.extend(object.into_endpoints());
         }
-        // A crash may leave a name in two files; the same stands in both.
+        // A crash may leave a name in two files, with the same contents.
         endpoints.sort_by_key(Endpoint::key);
         endpoints.dedup_by_key(|endpoint| endpoint.key());
         Ok(endpoint::sets(endpoints).into_iter().map(|set| (set.key(), set)).collect())
@@ -80,14 +80,17 @@ impl DnsEndpoints {
 
     fn change(&self, changes: Changes) -> Result<(), ProviderError> {
         let mut sets = self.sets()?;
-        changes.delete.iter().for_each(|set| drop(sets.remove(&set.key())));
-        let puts = changes.create.into_iter().chain(changes.update.into_iter().map(|update| update.to));
-        puts.for_each(|set| drop(sets.insert(set.key(), set)));
+        for set in &changes.delete {
+            sets.remove(&set.key());
+        }
+        for set in changes.create.into_iter().chain(changes.update.into_iter().map(|update| update.to)) {
+            sets.insert(set.key(), set);
+        }
         let objects = self.objects(sets.into_values())?;
-        self.write(&objects).map_err(|error| away(&self.folder, &error))
+        self.write(&objects).map_err(|error| error_at(&self.folder, &error))
     }
 
-    /// Writes what differs, then takes away what is needed no more.
+    /// Writes changed files, then removes obsolete ones.
     fn write(&self, objects: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         for (file, text) in objects {
@@ -106,7 +109,7 @@ impl DnsEndpoints {
         fairway_files::sync_folder(&self.folder)
     }
 
-    /// Files of objects of ours, by their names.
+    /// Returns the paths of our files, by file name.
     fn files(&self) -> io::Result<BTreeMap<String, PathBuf>> {
         let head = self.head();
         let entries = match fs::read_dir(&self.folder) {
@@ -119,7 +122,7 @@ impl DnsEndpoints {
             let Ok(file) = entry.file_name().into_string() else { continue };
             let part = file.strip_prefix(&head).and_then(|rest| rest.strip_suffix(TAIL));
             let is_part =
-                |part: &str| part == ALL || !part.is_empty() && part.bytes().all(|octet| DIGITS.contains(&octet));
+                |part: &str| part == ALL || !part.is_empty() && part.bytes().all(|byte| DIGITS.contains(&byte));
             if part.is_some_and(is_part) {
                 files.insert(file, entry.path());
             }
@@ -127,7 +130,7 @@ impl DnsEndpoints {
         Ok(files)
     }
 
-    /// The objects of sets, by the names of their files.
+    /// Returns the objects of sets, by file name.
     fn objects(
         &self,
         sets: impl Iterator<Item = ProviderRecordSet>,
@@ -138,8 +141,8 @@ impl DnsEndpoints {
             names.entry(endpoint.dns_name.clone()).or_default().push(endpoint);
         }
         let hashed = names.into_iter().map(|(name, endpoints)| {
-            let octets = endpoints.to_json().len();
-            (hash_of(&name), octets, endpoints)
+            let bytes = endpoints.to_json().len();
+            (hash_of(&name), bytes, endpoints)
         });
         let mut parts = BTreeMap::new();
         divide(String::new(), hashed.collect(), &mut parts)?;
@@ -163,21 +166,21 @@ impl DnsEndpoints {
     }
 }
 
-/// Parts that fit into an object each; a name is never parted.
+/// Divides names into parts that fit into one object each. A name is never split.
 fn divide(part: String, names: Vec<Hashed>, parts: &mut BTreeMap<String, Vec<Endpoint>>) -> Result<(), ProviderError> {
-    let octets: usize = names.iter().map(|(_, octets, _)| octets).sum();
-    if octets <= OBJECT_MAX {
+    let bytes: usize = names.iter().map(|(_, bytes, _)| bytes).sum();
+    if bytes <= OBJECT_MAX {
         parts.insert(part, names.into_iter().flat_map(|(_, _, endpoints)| endpoints).collect());
         return Ok(());
     }
-    if let [(_, octets, endpoints)] = &names[..] {
+    if let [(_, bytes, endpoints)] = &names[..] {
         let name = endpoints.first().map_or("", |endpoint| &endpoint.dns_name);
-        let what = format!("{name}: its records take {octets} octets, and an object holds {OBJECT_MAX}");
+        let what = format!("{name}: its records take {bytes} bytes, at most {OBJECT_MAX} fit into an object");
         return Err(ProviderError::Refused(what));
     }
     let mut next: BTreeMap<char, Vec<Hashed>> = BTreeMap::new();
     for hashed in names {
-        // Two names with one hash of 64 digits would be a wonder.
+        // Hashes have 64 digits, so the parts become small before the digits end.
         let digit = hashed.0.chars().nth(part.len()).unwrap_or('0');
         next.entry(digit).or_default().push(hashed);
     }
@@ -188,23 +191,23 @@ fn hash_of(name: &str) -> String {
     HEXLOWER.encode(digest(&SHA256, name.as_bytes()).as_ref())
 }
 
-fn away(path: &Path, what: &dyn std::fmt::Display) -> ProviderError {
+fn error_at(path: &Path, what: &dyn std::fmt::Display) -> ProviderError {
     ProviderError::Unavailable(format!("{}: {what}", path.display()))
 }
 
-async fn beside<T: Send + 'static>(
+async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ProviderError> + Send + 'static,
 ) -> Result<T, ProviderError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(ProviderError::Unavailable(error.to_string())))
 }
 
-/// The hash of a name, how long its endpoints are, and these.
+/// Hash of a name, bytes of its endpoints, endpoints.
 type Hashed = (String, usize, Vec<Endpoint>);
 
-/// Most octets of the endpoints of an object: etcd takes 1.5 MiB a request, in which an API server writes what it manages, too.
+/// Most bytes of the endpoints of an object. etcd accepts requests of 1.5 MiB, which include the managed fields of the API server.
 const OBJECT_MAX: usize = 1_000_000;
-/// The part that holds all names.
+/// Name of the part with all names.
 const ALL: &str = "all";
 const TAIL: &str = ".json";
 const DIGITS: &[u8] = b"0123456789abcdef";
@@ -235,10 +238,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sets_are_objects_with_our_labels_and_go_when_nothing_is_left() {
+    async fn object_has_our_labels_and_is_removed_when_empty() {
         let folder_ = tempfile::tempdir().unwrap();
         let (path, all) = (folder_.path(), folder(folder_.path()));
-        fs::write(path.join("fairway-other-all.json"), "somebody else's").unwrap();
+        fs::write(path.join("fairway-other-all.json"), "of another program").unwrap();
         let sets = vec![set("a.x.", 2, "eu"), set("a.x.", 1, "us")];
         all.apply(&Changes { create: sets.clone(), ..Changes::default() }).await.unwrap();
         assert_eq!(all.read().await.unwrap(), sets);
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_outgrows_an_object_is_divided_and_joined_again() {
+    async fn large_object_is_divided_and_joined_again() {
         let folder_ = tempfile::tempdir().unwrap();
         let (path, all) = (folder_.path(), folder(folder_.path()));
         let sets: Vec<_> = (0..40).map(|n| set(&format!("n{n}.x."), 5_000, "")).collect();
@@ -276,14 +279,14 @@ mod tests {
             .zip(&parts)
             .zip(before)
             .filter(|((now, was), at)| now == *was && modified(now) != *at);
-        assert!(touched.count() <= 1, "one name lies in one file");
+        assert!(touched.count() <= 1, "expected that one name changes one file");
         assert_eq!(all.read().await.unwrap().len(), 39);
         all.apply(&Changes { delete: sets[1..].to_vec(), ..Changes::default() }).await.unwrap();
         assert_eq!(files(path), ["fairway-corp-1-all.json"]);
     }
 
     #[tokio::test]
-    async fn a_name_that_no_object_holds_is_refused_and_a_file_that_was_edited_is_an_error() {
+    async fn too_large_name_is_rejected_and_edited_file_is_an_error() {
         let folder_ = tempfile::tempdir().unwrap();
         let all = folder(folder_.path());
         let large =
@@ -291,6 +294,6 @@ mod tests {
         let error = all.apply(&large).await.unwrap_err();
         assert!(matches!(&error, ProviderError::Refused(why) if why.contains("large.x")), "{error}");
         fs::write(folder_.path().join("fairway-corp-1-all.json"), "{}").unwrap();
-        assert!(matches!(all.read().await, Err(ProviderError::Unavailable(why)) if why.contains("take it away")));
+        assert!(matches!(all.read().await, Err(ProviderError::Unavailable(why)) if why.contains("remove it")));
     }
 }

@@ -1,4 +1,4 @@
-//! A DNSEndpoint as JSON, which is YAML, too.
+//! A DNSEndpoint as JSON, which is valid YAML.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Endpoint;
 
-/// What an object is about beside its endpoints.
+/// Identity of an object.
 pub(super) struct About {
     pub(super) name: String,
     pub(super) namespace: String,
@@ -48,7 +48,7 @@ impl Object {
         }
     }
 
-    /// Whether it is one of ours of this name; its namespace may be one that was configured before.
+    /// Returns true if it is our object of this name, in any namespace: the configured one may have changed.
     pub(super) fn is_of(&self, about: &About) -> bool {
         let Self { api_version, kind, metadata, .. } = Self::new(about, Vec::new());
         let same = (&api_version, &kind, &metadata.name, &metadata.labels);
@@ -59,9 +59,9 @@ impl Object {
         self.spec.endpoints
     }
 
-    /// A line a field, so that differences can be read.
+    /// Returns the object as JSON with one field per line, which is readable in a diff.
     pub(super) fn to_text(&self) -> Vec<u8> {
-        let mut text = serde_json::to_vec_pretty(self).expect("texts, numbers and lists have a JSON form");
+        let mut text = serde_json::to_vec_pretty(self).expect("strings, numbers and lists can be written as JSON");
         text.push(b'\n');
         text
     }

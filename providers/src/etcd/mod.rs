@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! /skydns/com/example/shop/fairway-a-0f3c…  {"host":"203.0.113.10","ttl":30,"targetstrip":1,"group":"shop.example.com",…}
-//!         └─ name, reversed ─┘ └─ type, and a hash of the record: a key a record
+//!         └─ name, reversed ─┘ └─ type and hash of the record: one key per record
 //! ```
-//! Keys whose last part is of this form are ours; every other key is read and never written. What others have beside ours at one name
-//! is a set of its own (set identifier [`BESIDE`]), so that neither hides the other. A change is one transaction: it reads what stands at
-//! the keys, compares that with what the change was planned on, and writes only if nothing was created or changed there meanwhile.
+//! Keys whose last part has this form are ours; other keys are read and never written. Records of others at the name of an owned set form a
+//! set of their own (set identifier [`FOREIGN`]), so that neither hides the other. A change is one transaction: it compares the keys with the
+//! state that the change was planned on, and writes only if no key was created or changed in the meantime.
 //!
 //! Sources: `plugin/etcd` and `plugin/backend_lookup.go` of CoreDNS 1.15, `provider/coredns` of ExternalDNS 0.21. ExternalDNS puts `owner`
-//! into values with `--coredns-strictly-owned` and then looks at nothing else; we leave that field out, so that it takes nothing of ours for
-//! its own. Otherwise it goes by TXT records, and so does [`Ownership::Txt`](crate::publish::Ownership).
+//! into values with `--coredns-strictly-owned` and then ignores TXT records; our values lack that field, so that it never takes them for its
+//! own. Otherwise it uses TXT records, as [`Ownership::Txt`](crate::publish::Ownership) does.
 //!
-//! Left out: what CoreDNS cannot serve out of etcd (wildcards, NS, DS), what it makes aliases of where addresses are asked for (MX), and
-//! the zone's own name, whose addresses it looks for below `apex.dns`.
+//! Not supported: types that CoreDNS cannot serve from etcd (wildcards, NS, DS) or answers as aliases (MX), and the zone's own name, whose
+//! addresses CoreDNS reads below `apex.dns`.
 
 mod key;
 mod service_wire;
@@ -42,11 +42,11 @@ pub struct Etcd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kv {
     key: String,
-    /// Empty if the value is not UTF-8: no JSON is empty, so that it counts as a value that cannot be read.
+    /// Empty if the value is not UTF-8. No JSON is empty, so it counts as unreadable.
     value: String,
 }
 
-/// One set, before and after.
+/// The change of one set.
 struct Edit<'a> {
     name: &'a Name,
     rtype: Rtype,
@@ -64,7 +64,9 @@ impl Provider for Etcd {
         let mut found: BTreeMap<String, Kv> = BTreeMap::new();
         for zone in &self.zones {
             let below = key::below(&self.prefix, zone).ok_or_else(|| unfit(zone))?;
-            self.all_below(&below).await?.into_iter().for_each(|kv| drop(found.insert(kv.key.clone(), kv)));
+            for kv in self.all_below(&below).await? {
+                found.insert(kv.key.clone(), kv);
+            }
         }
         Ok(self.sets(found.into_values()))
     }
@@ -81,14 +83,16 @@ impl Provider for Etcd {
                 continue;
             }
             if !self.is_as_read(edit, &have) {
-                let what = format!("{} {}: its keys are not as they were read", edit.name, edit.rtype);
+                let what = format!("{} {}: its keys have changed since they were read", edit.name, edit.rtype);
                 return Err(ProviderError::Refused(what));
             }
             transaction.if_unchanged_since(prefix, revision);
-            have.keys().filter(|key| !want.contains_key(*key)).for_each(|key| transaction.delete(key.as_str()));
-            want.iter()
-                .filter(|(key, value)| have.get(*key) != Some(value))
-                .for_each(|(k, v)| transaction.put(k.as_str(), v.as_str()));
+            for key in have.keys().filter(|key| !want.contains_key(*key)) {
+                transaction.delete(key.as_str());
+            }
+            for (key, value) in want.iter().filter(|(key, value)| have.get(*key) != Some(value)) {
+                transaction.put(key.as_str(), value.as_str());
+            }
         }
         if transaction.operations() == 0 {
             return Ok(());
@@ -97,17 +101,17 @@ impl Provider for Etcd {
             let names: BTreeSet<_> = edits.iter().map(|edit| edit.name.to_string()).collect();
             let names = names.into_iter().take(3).collect::<Vec<_>>().join(", ");
             let what =
-                format!("{names}: more than {OPERATIONS_MAX} keys change, which is more than etcd takes at once");
+                format!("{names}: more than {OPERATIONS_MAX} keys change, the limit of etcd for one transaction");
             return Err(ProviderError::Refused(what));
         }
         match self.client.txn(transaction).await? {
             TxnOutcome { succeeded: true, .. } => Ok(()),
-            // The publisher reads again and finds out.
+            // The publisher reads again and finds the result.
             TxnOutcome { is_retry: true, .. } => {
                 let what = "etcd did not answer, and a second attempt found the keys changed, perhaps by the first one";
                 Err(ProviderError::Unavailable(what.to_owned()))
             }
-            TxnOutcome { .. } => Err(ProviderError::Refused("somebody else changed its keys meanwhile".to_owned())),
+            TxnOutcome { .. } => Err(ProviderError::Refused("another client changed its keys".to_owned())),
         }
     }
 }
@@ -123,7 +127,7 @@ impl Kv {
 impl From<Error> for ProviderError {
     fn from(error: Error) -> Self {
         match error {
-            // About what was sent, so that the publisher looks for the set that is refused.
+            // The error is about the request, so the publisher looks for the rejected set.
             Error::Refused { .. } => Self::Refused(error.to_string()),
             _ => Self::Unavailable(error.to_string()),
         }
@@ -171,7 +175,7 @@ impl Etcd {
         Ok((outcome.revision, outcome.ranges.into_iter().map(read).collect()))
     }
 
-    /// What was found, as sets.
+    /// Returns record sets of the keys that were read.
     fn sets(&self, found: impl Iterator<Item = Kv>) -> Vec<ProviderRecordSet> {
         let mut sets: BTreeMap<(bool, RecordSetKey), Vec<Record>> = BTreeMap::new();
         for kv in found {
@@ -184,30 +188,32 @@ impl Etcd {
         }
         let ours: BTreeSet<_> = sets.keys().filter(|(is_ours, _)| *is_ours).map(|(_, key)| key.clone()).collect();
         let set = |((is_ours, key), records): ((bool, RecordSetKey), Vec<Record>)| {
-            let beside = if !is_ours && ours.contains(&key) { BESIDE } else { "" };
-            ProviderRecordSet { set_identifier: beside.to_owned(), ..service_wire::joined(key, records) }
+            let identifier = if !is_ours && ours.contains(&key) { FOREIGN } else { "" };
+            ProviderRecordSet { set_identifier: identifier.to_owned(), ..service_wire::joined(key, records) }
         };
         sets.into_iter().map(set).collect()
     }
 
-    /// What the keys of a set of ours begin with.
+    /// Returns the prefix of the keys of a set.
     fn prefix_of(&self, edit: &Edit<'_>) -> Result<String, ProviderError> {
         if self.zones.contains(edit.name) {
             let what = format!(
-                "{}: CoreDNS looks for what the zone's own name has below apex.dns: publish that name",
+                "{}: CoreDNS reads the records of the zone's own name below apex.dns; publish that name",
                 edit.name
             );
             return Err(ProviderError::Refused(what));
         }
         if edit.rtype == Rtype::SRV && !edit.name.labels().next().is_some_and(|label| label.starts_with(b"_")) {
-            let what =
-                format!("{}: CoreDNS makes an alias of an SRV whose name does not begin with an underscore", edit.name);
+            let what = format!(
+                "{}: CoreDNS answers an SRV as an alias if its name does not begin with an underscore",
+                edit.name
+            );
             return Err(ProviderError::Refused(what));
         }
         key::of_set(&self.prefix, edit.name, edit.rtype).ok_or_else(|| unfit(edit.name))
     }
 
-    /// The keys and values that a set is to have.
+    /// Returns the wanted keys and values of a set.
     fn records_of(&self, edit: &Edit<'_>) -> Result<BTreeMap<String, String>, ProviderError> {
         let Some(to) = edit.to else { return Ok(BTreeMap::new()) };
         let prefix = self.prefix_of(edit)?;
@@ -219,7 +225,7 @@ impl Etcd {
         to.set.rdatas.iter().map(|rdata| record(rdata)).collect()
     }
 
-    /// Whether what stands there is what the change was planned on.
+    /// Returns true if the keys are in the state that the change was planned on.
     fn is_as_read(&self, edit: &Edit<'_>, have: &BTreeMap<String, String>) -> bool {
         let kvs = have.iter().map(|(key, value)| Kv { key: key.clone(), value: value.clone() });
         let there = self.sets(kvs);
@@ -229,7 +235,7 @@ impl Etcd {
                 let [was, is] = [from, &there.set].map(|set| set.rdatas.iter().collect::<BTreeSet<_>>());
                 was == is && from.ttl == there.set.ttl
             }
-            // Somebody took them away: there is nothing to be overwritten.
+            // Another client removed the keys: nothing is overwritten.
             (Some(_), []) => true,
             _ => false,
         }
@@ -241,7 +247,7 @@ fn edits(changes: &Changes) -> Vec<Edit<'_>> {
     let updates = changes.update.iter().map(|update| (Some(&update.from), Some(&update.to)));
     let deletes = changes.delete.iter().map(|from| (Some(from), None));
     let all = creates.chain(updates).chain(deletes);
-    // What stands beside ours is not ours to write.
+    // Sets of others are never written.
     all.filter_map(|(from, to): (Option<&ProviderRecordSet>, Option<&ProviderRecordSet>)| {
         let set = to.or(from).filter(|set| set.set_identifier.is_empty())?;
         Some(Edit { name: &set.set.name, rtype: set.set.rtype, from: from.map(|set| &set.set), to })
@@ -250,19 +256,19 @@ fn edits(changes: &Changes) -> Vec<Edit<'_>> {
 }
 
 fn unfit(name: &Name) -> ProviderError {
-    let what = "a key of etcd that CoreDNS finds has labels of letters, digits, '-' and '_' alone, and no wildcard";
+    let what = "CoreDNS finds only names with labels of letters, digits, '-' and '_' in etcd, and no wildcards";
     ProviderError::Refused(format!("{name}: {what}"))
 }
 
-/// The set identifier of what others have at the name and type of a set of ours.
-pub const BESIDE: &str = "beside";
-/// Types that CoreDNS serves out of etcd as they are.
+/// Set identifier of records of others at the name and type of an owned set.
+pub const FOREIGN: &str = "foreign";
+/// Types that CoreDNS serves from etcd unchanged.
 const TYPES: &[Rtype] = &[Rtype::A, Rtype::AAAA, Rtype::CNAME, Rtype::SRV, Rtype::TXT];
-/// Sets of a transaction.
+/// Most sets of a transaction: 32 sets of up to four records stay within [`OPERATIONS_MAX`].
 const BATCH_MAX: usize = 32;
 /// Most operations of a transaction: etcd's own default (`--max-txn-ops`).
 const OPERATIONS_MAX: usize = 128;
-/// Keys of a page. A value has a few hundred bytes, so that a page has a few MB.
+/// Keys per page. A value has a few hundred bytes, so a page has a few MB.
 const PAGE: i64 = 5_000;
 
 #[cfg(test)]

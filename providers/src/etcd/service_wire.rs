@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::key::{Key, name_of};
 
-/// A record. Fields that are not here are left to who wrote them.
+/// A value. Other fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Service {
@@ -26,16 +26,16 @@ struct Service {
     text: String,
     #[serde(skip_serializing_if = "is_false")]
     mail: bool,
-    /// In seconds; 0: CoreDNS' own, 300.
+    /// TTL in seconds; 0 for CoreDNS' default of 300.
     #[serde(skip_serializing_if = "is_zero")]
     ttl: i64,
-    /// How many labels at the end of the key are not of the name.
+    /// Number of labels at the end of the key that are not part of the name.
     #[serde(skip_serializing_if = "is_zero")]
     targetstrip: i64,
-    /// Keeps names below this one out of its answers.
+    /// Excludes names below this one from the answers for it.
     #[serde(skip_serializing_if = "String::is_empty")]
     group: String,
-    /// Ours alone: the data as zone text has it, since what CoreDNS reads says less (strings of a TXT, weight 0).
+    /// Our own field: RDATA as zone file text, since CoreDNS' fields lose information (strings of a TXT, weight 0).
     #[serde(skip_serializing_if = "String::is_empty")]
     data: String,
 }
@@ -48,7 +48,7 @@ pub(super) struct Record {
     group: String,
 }
 
-/// What a key and its value say: records with name and type; none of them where something stands there that is not understood.
+/// Returns the records of a key with name and type. A record is `None` if the value cannot be parsed.
 pub(super) fn read(key: &Key, value: &str) -> Vec<(Name, Rtype, Option<Record>)> {
     let service = serde_json::from_str::<Service>(value).ok();
     match key {
@@ -63,7 +63,7 @@ pub(super) fn read(key: &Key, value: &str) -> Vec<(Name, Rtype, Option<Record>)>
             };
             let records = service.as_ref().map_or_else(Vec::new, foreign);
             if records.is_empty() {
-                // CoreDNS fails for the name as a whole.
+                // CoreDNS fails for all types of the name.
                 return [Rtype::A, Rtype::AAAA, Rtype::TXT].map(|rtype| (name.clone(), rtype, None)).into();
             }
             records.into_iter().map(|(rtype, record)| (name.clone(), rtype, Some(record))).collect()
@@ -71,7 +71,7 @@ pub(super) fn read(key: &Key, value: &str) -> Vec<(Name, Rtype, Option<Record>)>
     }
 }
 
-/// Records of one key as a set. Where one is not understood, or they differ in what they share, it has none: then it is written anew.
+/// Joins records into a set. If one cannot be parsed or their TTLs or groups differ, the set has no records, so that it is written again.
 pub(super) fn joined(key: RecordSetKey, records: Vec<Record>) -> ProviderRecordSet {
     let first = records.first().cloned();
     let is_one = records.windows(2).all(|two| two[0].ttl == two[1].ttl && two[0].group == two[1].group);
@@ -85,7 +85,7 @@ pub(super) fn joined(key: RecordSetKey, records: Vec<Record>) -> ProviderRecordS
     ProviderRecordSet { set, set_identifier: key.set_identifier, properties }
 }
 
-/// The value of a record of ours; what CoreDNS could not serve of it.
+/// Returns the value of an owned record, or the reason why CoreDNS could not serve it.
 pub(super) fn write(set: &ProviderRecordSet, rdata: &[u8]) -> Result<String, String> {
     let group = set.properties.get(GROUP).cloned().unwrap_or_else(|| host_of(&set.set.name));
     let service = service(set.set.rtype, rdata, set.set.ttl, group)?;
@@ -95,9 +95,9 @@ pub(super) fn write(set: &ProviderRecordSet, rdata: &[u8]) -> Result<String, Str
 fn service(rtype: Rtype, rdata: &[u8], ttl: Ttl, group: String) -> Result<Service, String> {
     let mut service =
         Service { ttl: i64::from(ttl.secs()), group, data: rdata_text(rtype, rdata), ..Service::default() };
-    // CoreDNS takes it off the target of an SRV, too.
+    // CoreDNS would remove labels from the target of an SRV as well.
     service.targetstrip = i64::from(rtype != Rtype::SRV);
-    let malformed = || "its data is malformed".to_owned();
+    let malformed = || "its RDATA is malformed".to_owned();
     match rtype {
         Rtype::A => service.host = <[u8; 4]>::try_from(rdata).map(IpAddr::from).map_err(|_| malformed())?.to_string(),
         Rtype::AAAA => {
@@ -111,18 +111,18 @@ fn service(rtype: Rtype, rdata: &[u8], ttl: Ttl, group: String) -> Result<Servic
             service.host = host_of(&Name::from_wire(target).map_err(|_| malformed())?);
         }
         Rtype::TXT => service.text = escaped(rdata).ok_or_else(malformed)?,
-        _ => return Err("CoreDNS serves no records of this type out of etcd".to_owned()),
+        _ => return Err("CoreDNS serves no records of this type from etcd".to_owned()),
     }
     if service.text.is_empty() && service.host.is_empty() {
         return Err("CoreDNS serves no empty records".to_owned());
     }
-    if is_cut_amid(&service.text) {
-        return Err("CoreDNS cuts its text every 255 octets, and here amid an escape; shorten it".to_owned());
+    if is_split_in_escape(&service.text) {
+        return Err("CoreDNS splits the text every 255 bytes, here within an escape sequence; shorten it".to_owned());
     }
     Ok(service)
 }
 
-/// A record of ours: by the text that we keep, where that is still what CoreDNS reads.
+/// Returns an owned record from our own field, if it still agrees with CoreDNS' fields.
 fn own(name: &Name, rtype: Rtype, found: Service) -> Option<Record> {
     let rdata = rdata_from_text(rtype, found.data.as_bytes(), &Name::root()).ok()?;
     let ttl = Ttl::from_secs(u32::try_from(found.ttl).ok()?).ok()?;
@@ -131,7 +131,7 @@ fn own(name: &Name, rtype: Rtype, found: Service) -> Option<Record> {
     (meant == found).then_some(Record { rdata, ttl, group })
 }
 
-/// What CoreDNS serves of somebody else's value.
+/// Returns the records that CoreDNS serves from a value of another client.
 fn foreign(service: &Service) -> Vec<(Rtype, Record)> {
     let ttl = u32::try_from(service.ttl).ok().and_then(|ttl| Ttl::from_secs(ttl).ok()).unwrap_or(Ttl::STEERED);
     let record = |rdata: Box<[u8]>| Record { rdata, ttl, group: service.group.clone() };
@@ -160,13 +160,13 @@ fn foreign(service: &Service) -> Vec<(Rtype, Record)> {
     records
 }
 
-/// A name in lower case without its final dot.
+/// Returns a name in lower case without its final dot.
 fn host_of(name: &Name) -> String {
     let text = name.to_lowercase().to_string();
     text.strip_suffix('.').unwrap_or(&text).to_owned()
 }
 
-/// The strings of a TXT as one, with the escapes that CoreDNS takes off again.
+/// Returns the strings of a TXT record concatenated, with the escape sequences that CoreDNS removes.
 fn escaped(rdata: &[u8]) -> Option<String> {
     let (mut text, mut rest) = (String::new(), rdata);
     while let Some((length, tail)) = rest.split_first() {
@@ -183,8 +183,8 @@ fn escaped(rdata: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// Whether the text is cut into strings within an escape.
-fn is_cut_amid(text: &str) -> bool {
+/// Returns true if the split into strings would cut an escape sequence.
+fn is_split_in_escape(text: &str) -> bool {
     let (mut at, octets) = (0, text.as_bytes());
     while at < octets.len() {
         let length = match (octets[at], octets.get(at + 1)) {
@@ -200,7 +200,7 @@ fn is_cut_amid(text: &str) -> bool {
     false
 }
 
-/// A text as strings of a TXT, its escapes taken off.
+/// Returns the strings of a TXT record from escaped text.
 fn unescaped(text: &str) -> Box<[u8]> {
     let (mut octets, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((first, tail)) = rest.split_first() {
@@ -225,7 +225,7 @@ fn is_false(flag: &bool) -> bool {
 
 /// The field in which ExternalDNS carries a group.
 const GROUP: &str = "coredns/group";
-/// What CoreDNS takes for a priority that is not said.
+/// Default priority of CoreDNS.
 const PRIORITY: i64 = 10;
-/// Octets of a string of a TXT record, by which CoreDNS cuts.
+/// Bytes of a TXT string, after which CoreDNS splits.
 const STRING_MAX: usize = 255;

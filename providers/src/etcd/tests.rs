@@ -33,7 +33,7 @@ fn written(set: &ProviderRecordSet) -> Vec<Kv> {
 }
 
 #[test]
-fn a_record_is_written_as_coredns_reads_it_and_read_back() {
+fn record_is_written_for_coredns_and_read_back() {
     let addresses = set("Shop.X.", Rtype::A, &[&[192, 0, 2, 1], &[192, 0, 2, 2]]);
     let kvs = written(&addresses);
     assert!(kvs[0].key.starts_with("/skydns/x/shop/fairway-a-"), "{}", kvs[0].key);
@@ -54,7 +54,7 @@ fn a_record_is_written_as_coredns_reads_it_and_read_back() {
 }
 
 #[test]
-fn what_others_have_is_read_and_told_from_ours() {
+fn foreign_records_are_read_and_distinguished() {
     let ours = set("shop.x.", Rtype::A, &[&[192, 0, 2, 1]]);
     let theirs = [
         kv("/skydns/x/shop/0a0b0c0d", r#"{"host":"192.0.2.9","ttl":30,"targetstrip":1}"#),
@@ -68,7 +68,7 @@ fn what_others_have_is_read_and_told_from_ours() {
     let shown: BTreeSet<_> = sets.iter().map(shown).collect();
     let expected = [
         "shop.x. A 1",
-        "shop.x. A (beside) 1",
+        "shop.x. A (foreign) 1",
         "www.x. A 1",
         "www.x. TXT 1",
         "mx.x. MX 1",
@@ -77,12 +77,12 @@ fn what_others_have_is_read_and_told_from_ours() {
         "broken.x. TXT 0",
     ];
     assert_eq!(shown, expected.map(str::to_owned).into());
-    let beside = sets.into_iter().find(|set| set.set_identifier == BESIDE).unwrap();
-    assert!(edits(&Changes { delete: vec![beside], ..Changes::default() }).is_empty(), "it is not ours to delete");
+    let foreign = sets.into_iter().find(|set| set.set_identifier == FOREIGN).unwrap();
+    assert!(edits(&Changes { delete: vec![foreign], ..Changes::default() }).is_empty(), "it is not ours to delete");
 }
 
 #[test]
-fn a_value_of_ours_that_somebody_edited_is_written_anew() {
+fn edited_owned_value_is_written_again() {
     let set = set("shop.x.", Rtype::A, &[&[192, 0, 2, 1]]);
     let mut kvs = written(&set);
     kvs[0].value = kvs[0].value.replace(r#""host":"192.0.2.1""#, r#""host":"192.0.2.66""#);
@@ -94,7 +94,7 @@ fn a_value_of_ours_that_somebody_edited_is_written_anew() {
 }
 
 #[test]
-fn what_coredns_could_not_serve_is_refused_with_its_reason() {
+fn unservable_record_is_rejected_with_a_reason() {
     for (set, part) in [
         (set("x.", Rtype::A, &[&[192, 0, 2, 1]]), "apex.dns"),
         (set("*.x.", Rtype::A, &[&[192, 0, 2, 1]]), "wildcard"),
@@ -102,7 +102,7 @@ fn what_coredns_could_not_serve_is_refused_with_its_reason() {
         (set("a/b.x.", Rtype::A, &[&[192, 0, 2, 1]]), "labels"),
         (set("sip.x.", Rtype::SRV, &[b"\0\0\0\0\0\0\x01y\0"]), "underscore"),
         (set("t.x.", Rtype::TXT, &[b"\0"]), "empty"),
-        (set("t.x.", Rtype::TXT, &[&[&[255][..], &[b'a'; 254], b"\\"].concat()]), "amid an escape"),
+        (set("t.x.", Rtype::TXT, &[&[&[255][..], &[b'a'; 254], b"\\"].concat()]), "within an escape"),
         (set("n.x.", Rtype::NS, &[b"\x01y\0"]), "this type"),
     ] {
         let edit = Edit { name: &set.set.name, rtype: set.set.rtype, from: None, to: Some(&set) };

@@ -1,31 +1,32 @@
-//! How the TXT record that says whose a record is is named, as ExternalDNS names it (`registry/mapper`).
+//! Names of registry TXT records, as ExternalDNS builds them (`registry/mapper`).
 
 use fairway_model::{Name, NameError, Rtype};
 
 use crate::endpoint::TYPES;
 
-/// The names of registry TXT records: `a-www.example.com` for the addresses of `www.example.com`, unless told otherwise.
+/// Prefix and suffix of registry names. The default name for the addresses of `www.example.com` is `a-www.example.com`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Affix {
     prefix: String,
     suffix: String,
-    /// Stands for a first label `*`; empty to leave it.
+    /// Replacement of a first label `*`; empty to keep it.
     wildcard: String,
 }
 
-/// Why an affix cannot be used.
+/// The reason why an affix is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AffixError {
-    /// Both were given.
+    /// A prefix and a suffix.
     #[error("a registry has a prefix or a suffix, not both (as in ExternalDNS)")]
     Both,
-    /// It makes no names.
-    #[error("no name can be made with it: {0}")]
+    /// Its names are not domain names.
+    #[error("invalid registry name: {0}")]
     Name(#[from] NameError),
 }
 
 impl Affix {
-    /// A prefix or a suffix of the first label, in which `%{record_type}` stands for the type and dots part labels; and what stands for `*`.
+    /// Creates an affix from a prefix or a suffix of the first label, and the replacement of `*`. `%{record_type}` is replaced by the type;
+    /// dots separate labels.
     pub fn new(prefix: &str, suffix: &str, wildcard: &str) -> Result<Self, AffixError> {
         if !prefix.is_empty() && !suffix.is_empty() {
             return Err(AffixError::Both);
@@ -38,19 +39,19 @@ impl Affix {
         Ok(affix)
     }
 
-    /// The name of the TXT record for the set of this name and type.
+    /// Returns the name of the registry record of a set.
     pub fn companion(&self, name: &Name, rtype: Rtype) -> Result<Name, NameError> {
         self.shape(&rtype.to_string().to_ascii_lowercase()).around(name, &self.wildcard)
     }
 
-    /// The name that was used up to ExternalDNS 0.17, which says no type.
+    /// Returns the name without a type, which ExternalDNS used up to 0.17.
     pub(super) fn companion_without_type(&self, name: &Name) -> Result<Name, NameError> {
         let [prefix, suffix] = [&self.prefix, &self.suffix].map(|affix| affix.replace(TYPE, ""));
         Shape::new(&prefix, &suffix).around(name, &self.wildcard)
     }
 
-    /// The sets that a TXT record of this name may speak of.
-    pub(super) fn spoken_of(&self, companion: &Name) -> Vec<(Name, Rtype)> {
+    /// Returns the sets whose registry record may have this name.
+    pub(super) fn sets_of(&self, companion: &Name) -> Vec<(Name, Rtype)> {
         let named = |rtype: Rtype| {
             let name = self.shape(&rtype.to_string().to_ascii_lowercase()).inside(companion, &self.wildcard)?;
             (self.companion(&name, rtype).ok()? == *companion).then_some((name, rtype))
@@ -65,7 +66,7 @@ impl Affix {
     }
 }
 
-/// What stands around the first label of a name: whole labels, and parts of the label itself.
+/// The additions to the first label of a name: whole labels, and parts of the label itself.
 struct Shape {
     above: Vec<String>,
     head: String,
@@ -104,9 +105,9 @@ impl Shape {
     }
 }
 
-/// What stands for the type in an affix.
+/// Placeholder of the type in an affix.
 const TYPE: &str = "%{record_type}";
-/// Types that we write beside those that ExternalDNS knows.
+/// Types that Fairway writes in addition to those of ExternalDNS.
 const OURS: &[Rtype] = &[Rtype::DS, Rtype::CAA, Rtype::SVCB, Rtype::HTTPS, Rtype::TLSA];
 
 #[cfg(test)]
@@ -130,26 +131,26 @@ mod tests {
         ] {
             let affix = Affix::new(prefix, suffix, "").unwrap();
             assert_eq!(affix.companion(&name(of), Rtype::A).unwrap().to_string(), format!("{is}."));
-            assert!(affix.spoken_of(&name(is)).contains(&(name(of), Rtype::A)), "{prefix}{suffix}");
+            assert!(affix.sets_of(&name(is)).contains(&(name(of), Rtype::A)), "{prefix}{suffix}");
         }
     }
 
     #[test]
-    fn a_wildcard_can_be_replaced_and_is_found_again() {
+    fn wildcard_is_replaced_and_restored() {
         let affix = Affix::new("", "", "any").unwrap();
         assert_eq!(affix.companion(&name("*.x."), Rtype::CNAME).unwrap(), name("cname-any.x."));
-        assert_eq!(affix.spoken_of(&name("cname-any.x.")), [(name("*.x."), Rtype::CNAME)]);
+        assert_eq!(affix.sets_of(&name("cname-any.x.")), [(name("*.x."), Rtype::CNAME)]);
     }
 
     #[test]
-    fn both_affixes_and_those_that_make_no_name_are_refused() {
+    fn invalid_affix_is_rejected() {
         assert_eq!(Affix::new("a", "b", ""), Err(AffixError::Both));
         assert!(matches!(Affix::new("a..b", "", ""), Err(AffixError::Name(_))));
         assert!(matches!(Affix::new(&"p".repeat(62), "", ""), Err(AffixError::Name(_))));
     }
 
     #[test]
-    fn a_name_that_gets_too_long_is_an_error_and_the_root_has_no_companion() {
+    fn too_long_name_and_root_have_no_registry_name() {
         let long = name(&format!("{}.x.", "a".repeat(62)));
         assert_eq!(Affix::default().companion(&long, Rtype::A), Err(NameError::Label(64)));
         assert!(Affix::default().companion(&Name::root(), Rtype::NS).is_err());

@@ -1,4 +1,4 @@
-//! Carrying units out in batches, so that one that is refused is found and left out.
+//! Applies units in batches. A rejected unit is found by halving and left out.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use super::{
     registry::Unit,
 };
 
-/// What became of units.
+/// Result of applying units.
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// How many sets were changed, the registry's counted.
+    /// Number of changed sets, including registry records.
     pub sets: usize,
-    /// Units that the provider refused by themselves.
+    /// Units that the provider rejected on their own.
     pub refused: Vec<(Name, ProviderError)>,
-    /// Why it was stopped early; what was left is for the next sync.
+    /// Error that ended it early; the next sync does the rest.
     pub broken: Option<ProviderError>,
-    /// Calls that were made.
+    /// Number of calls.
     pub calls: usize,
 }
 
-/// Carries units out. A batch that is refused is halved until the units at fault stand alone; at any other failure it ends.
+/// Applies units. A rejected batch is halved until the rejected units are alone; any other error ends it.
 ///
-/// `gap` is waited before each call: the rate limit.
+/// `gap` is the pause before each call, which limits the rate.
 pub async fn apply(provider: &dyn Provider, units: &[Unit], gap: Duration) -> Applied {
     let limits = provider.limits();
     let mut applied = Applied::default();
-    // A stack, the first batch on top.
+    // A stack with the first batch on top.
     let mut left: Vec<&[Unit]> = batches(units, limits.batch_max);
     left.reverse();
     while let Some(batch) = left.pop() {
@@ -41,8 +41,7 @@ pub async fn apply(provider: &dyn Provider, units: &[Unit], gap: Duration) -> Ap
             Err(ProviderError::Refused(why)) if batch.len() == 1 => {
                 applied.refused.push((batch[0].name.clone(), ProviderError::Refused(why)));
                 if applied.refused.len() >= REFUSED_MAX {
-                    let what =
-                        format!("{REFUSED_MAX} names were refused in a row of batches; the rest is left for later");
+                    let what = format!("the provider rejected {REFUSED_MAX} names; the next sync tries the rest");
                     applied.broken = Some(ProviderError::Unavailable(what));
                     break;
                 }
@@ -65,7 +64,7 @@ async fn call(provider: &dyn Provider, limits: Limits, changes: &Changes) -> Res
     tokio::time::timeout(limits.timeout, provider.apply(changes)).await.unwrap_or_else(late)
 }
 
-/// Runs of units with at most `most` sets each, a unit at least.
+/// Splits units into batches of at most `most` sets, and at least one unit.
 fn batches(units: &[Unit], most: usize) -> Vec<&[Unit]> {
     let mut batches = Vec::new();
     let (mut start, mut sets) = (0, 0);
@@ -82,7 +81,7 @@ fn batches(units: &[Unit], most: usize) -> Vec<&[Unit]> {
     batches
 }
 
-/// Most names that are found at fault in one sync: each costs a few calls.
+/// Most rejected names per sync. Finding one among 1,000 sets costs about 10 calls.
 const REFUSED_MAX: usize = 64;
 
 #[cfg(test)]
@@ -90,7 +89,7 @@ mod tests {
     use fairway_model::{ProviderRecordSet, RecordSet, Rtype, Ttl};
 
     use super::*;
-    use crate::publish::memory::{Fault, Memory};
+    use crate::publish::memory::{Failure, Memory};
 
     fn units(count: u8) -> Vec<Unit> {
         let set = |last: u8| {
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_that_are_refused_block_no_others() {
+    async fn rejected_names_do_not_block_others() {
         let memory = Memory::default();
         memory.refuse(["n3.x.", "n77.x."].map(|name| name.parse().unwrap()));
         let applied = apply(&memory, &units(100), Duration::ZERO).await;
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_refuses_everything_is_not_asked_for_ever() {
+    async fn provider_that_rejects_everything_is_called_a_bounded_number_of_times() {
         let memory = Memory::default();
         memory.refuse(units(200).into_iter().map(|unit| unit.name));
         let applied = apply(&memory, &units(200), Duration::ZERO).await;
@@ -126,24 +125,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_that_is_no_refusal_ends_it() {
+    async fn other_error_ends_the_sync() {
         let memory = Memory::with_batches_of(10);
-        memory.fail_after(2, Fault::Unavailable);
+        memory.fail_after(2, Failure::Unavailable);
         let applied = apply(&memory, &units(100), Duration::ZERO).await;
         assert_eq!((applied.sets, applied.calls), (20, 3));
         assert!(matches!(applied.broken, Some(ProviderError::Unavailable(_))));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_provider_that_hangs_is_left_after_its_time() {
+    async fn call_ends_after_its_timeout() {
         let memory = Memory::default();
-        memory.fail_after(0, Fault::Hang);
+        memory.fail_after(0, Failure::Hang);
         let applied = apply(&memory, &units(1), Duration::ZERO).await;
         assert_eq!(applied.broken, Some(ProviderError::Late(Duration::from_secs(10))));
     }
 
     #[test]
-    fn batches_hold_the_bound_and_part_no_unit() {
+    fn batch_has_at_most_the_limit_and_whole_units() {
         let all = units(25);
         assert_eq!(batches(&all, 10).iter().map(|batch| batch.len()).collect::<Vec<_>>(), [10, 10, 5]);
         assert_eq!(batches(&all, 0).len(), 25);

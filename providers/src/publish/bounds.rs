@@ -1,15 +1,15 @@
-//! How much one sync may delete: an accident upstream must not empty a zone.
+//! Bounds on the deletions of one sync, so that an accident upstream cannot empty a zone.
 
 use std::collections::HashSet;
 
 use fairway_model::{Changes, ProviderRecordSet};
 
-/// The most that one sync deletes. Over it, it deletes nothing: what is deleted bit by bit is deleted all the same.
+/// Most deletions of one sync. A sync that exceeds them deletes nothing: deleting in steps would empty the zone as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most sets; default 100.
+    /// Most deleted sets; default 100.
     pub deletions_max: usize,
-    /// Most of what we own, in percent; default 30. One set may always go.
+    /// Most deleted sets in percent of the owned ones; default 30. One deletion is always allowed.
     pub deletions_percent: u8,
 }
 
@@ -19,26 +19,26 @@ impl Default for Bounds {
     }
 }
 
-/// Deletions that were not carried out.
+/// Deletions that exceed the bounds and were not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{wanted} of {owned} record sets would be deleted, and {allowed} is the most at once; nothing is deleted. If it is meant: \
-     fairway publish apply PROVIDER --deletions {wanted}"
+    "{wanted} of {owned} record sets would be deleted, but at most {allowed} are allowed per sync; nothing was deleted. To delete \
+     them, run fairway publish apply PROVIDER --deletions {wanted}"
 )]
 pub struct RefusedDeletions {
-    /// How many there would have been.
+    /// Number of planned deletions.
     pub wanted: usize,
-    /// How many may be.
+    /// Number of allowed deletions.
     pub allowed: usize,
-    /// How many sets we own there.
+    /// Number of owned sets.
     pub owned: usize,
 }
 
 impl Bounds {
-    /// Takes all deletions out of `changes` where they are too many of the `owned` sets, unless an operator `granted` as many.
+    /// Removes all deletions from `changes` if they exceed the bounds and the number that an operator granted.
     ///
     /// A set whose name gets another set in the same step (an address that becomes an alias) is replaced, not deleted.
-    pub fn hold(self, changes: &mut Changes, owned: usize, granted: usize) -> Option<RefusedDeletions> {
+    pub fn limit_deletions(self, changes: &mut Changes, owned: usize, granted: usize) -> Option<RefusedDeletions> {
         let names: HashSet<_> = changes.create.iter().map(|new| new.set.name.clone()).collect();
         let is_replaced = |set: &ProviderRecordSet| names.contains(&set.set.name);
         let wanted = changes.delete.iter().filter(|set| !is_replaced(set)).count();
@@ -68,32 +68,32 @@ mod tests {
     }
 
     #[test]
-    fn the_last_allowed_deletion_passes_and_one_more_refuses_them_all() {
+    fn one_deletion_over_the_bound_rejects_all() {
         let bounds = Bounds { deletions_max: 10, deletions_percent: 30 };
         for (owned, most) in [(1, 1), (3, 1), (4, 2), (20, 6), (1000, 10)] {
             let mut changes = deletions(most);
-            assert_eq!(bounds.hold(&mut changes, owned, 0), None, "{owned}");
+            assert_eq!(bounds.limit_deletions(&mut changes, owned, 0), None, "{owned}");
             assert_eq!(changes.delete.len(), most);
             let mut changes = deletions(most + 1);
             let refused = RefusedDeletions { wanted: most + 1, allowed: most, owned };
-            assert_eq!(bounds.hold(&mut changes, owned, 0), Some(refused));
+            assert_eq!(bounds.limit_deletions(&mut changes, owned, 0), Some(refused));
             assert!(changes.is_empty());
         }
     }
 
     #[test]
-    fn an_operator_can_grant_more_for_once() {
+    fn operator_can_grant_more_deletions() {
         let mut changes = deletions(50);
-        assert_eq!(Bounds::default().hold(&mut changes, 50, 50), None);
+        assert_eq!(Bounds::default().limit_deletions(&mut changes, 50, 50), None);
         assert_eq!(changes.delete.len(), 50);
-        assert!(Bounds::default().hold(&mut changes, 50, 49).is_some());
+        assert!(Bounds::default().limit_deletions(&mut changes, 50, 49).is_some());
     }
 
     #[test]
-    fn what_is_replaced_at_its_name_is_not_deleted() {
+    fn replaced_set_does_not_count_as_deleted() {
         let mut changes = deletions(3);
         changes.create = (0..3).map(|i| set(&format!("n{i}.x."), Rtype::CNAME)).collect();
-        assert_eq!(Bounds { deletions_max: 0, deletions_percent: 0 }.hold(&mut changes, 3, 0), None);
+        assert_eq!(Bounds { deletions_max: 0, deletions_percent: 0 }.limit_deletions(&mut changes, 3, 0), None);
         assert_eq!(changes.delete.len(), 3);
     }
 }

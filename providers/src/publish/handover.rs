@@ -1,12 +1,12 @@
-//! Taking record sets over from another owner, in two steps that never leave a name without records: only registry records are written.
+//! Taking record sets over from another owner in two steps. Only registry records are written, so no name is ever without records.
 //!
 //! ```text
-//!  of A ──announce──► of us, from A ──finish──► of us: the next sync makes it what is wanted
+//!  owner A ──announce──► owner us, from A ──finish──► owner us: the next sync writes the wanted records
 //!                          │
-//!                          └──abort──► of A, as before
+//!                          └──abort──► owner A, as before
 //! ```
-//! While it is announced, A leaves the set alone, since its registry record names another owner, and we leave it alone, since it says that
-//! it is on its way. Whoever read it before may still write once more: so a set is finished only some time after it was announced.
+//! After the announcement neither side changes the set: A because the registry record names another owner, Fairway because the record says
+//! that a handover is in progress. A may still write once if it read before, so a set is finished only some time after its announcement.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,62 +24,65 @@ use super::{
 /// A step of a handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Says in the registry who takes over from whom.
+    /// Writes the handover to the registry.
     Announce,
-    /// Makes what was announced ours.
+    /// Completes announced handovers.
     Finish,
-    /// Gives back what was announced.
+    /// Reverts announced handovers.
     Abort,
 }
 
-/// Sets that are taken over.
+/// A handover of sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handover {
-    /// Whose they are.
+    /// Previous owner.
     pub from: String,
-    /// Their names; empty: all that are wanted here.
+    /// Names of the sets; empty for all that are wanted here.
     pub names: BTreeSet<Name>,
-    /// What is done.
+    /// The step.
     pub step: Step,
-    /// How long ago a set must have been announced to be finished: longer than the other owner takes from reading to writing.
+    /// Shortest time from announcement to completion; must exceed the time that the other owner takes from reading to writing.
     pub after: Duration,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// Why nothing can be taken over at a provider.
+/// The reason why a handover is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandoverError {
-    /// There are no registry records to say it in.
-    #[error(
-        "its registry is not of the type txt: no record there says whose a set is, so there is nobody to take it from"
-    )]
+    /// The registry is not of type txt.
+    #[error("a handover needs a registry of type txt: with others the provider has no record of owners")]
     NoRegistry,
-    /// From ourselves.
-    #[error("{0:?} is who we are there already")]
+    /// The other owner has our own id.
+    #[error("{0:?} is already this server's owner id")]
     Ourselves(String),
 }
 
-/// What a step does, before it is done.
+/// The plan of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Handed {
-    /// What is written.
+pub struct HandoverPlan {
+    /// Changes of registry records.
     pub units: Vec<Unit>,
-    /// The sets that it is about.
+    /// Sets that are plan over.
     pub sets: Vec<RecordSetKey>,
-    /// Sets of that owner that are left alone, and why.
-    pub left: Vec<(RecordSetKey, &'static str)>,
+    /// Sets of that owner that are skipped, with the reason.
+    pub skipped: Vec<(RecordSetKey, &'static str)>,
 }
 
 impl Ownership {
-    /// What a step has to write. Only sets at names that are wanted here are announced: others would be deleted once they are ours.
-    pub fn hand_over(&self, handover: &Handover, current: &Current, wanted: &Wanted) -> Result<Handed, HandoverError> {
+    /// Plans a step. Only sets at names that are wanted here are announced: others would be deleted once they are owned.
+    pub fn hand_over(
+        &self,
+        handover: &Handover,
+        current: &Current,
+        wanted: &Wanted,
+    ) -> Result<HandoverPlan, HandoverError> {
         let Self::Txt { owner: us, .. } = self else { return Err(HandoverError::NoRegistry) };
         if *us == handover.from {
             return Err(HandoverError::Ourselves(us.clone()));
         }
         let names: BTreeSet<_> = wanted.sets.iter().map(|set| &set.set.name).chain(&wanted.held).collect();
-        let mut handed = Handed::default();
+        let mut plan = HandoverPlan::default();
         let mut units: BTreeMap<Name, Changes> = BTreeMap::new();
         for (key, there) in &current.sets {
             let is_meant = match (&there.owner, handover.step) {
@@ -91,38 +94,39 @@ impl Ownership {
                 continue;
             }
             if handover.step == Step::Announce && !names.contains(&key.name) {
-                handed
-                    .left
-                    .push((key.clone(), "nothing is wanted at this name here: once it were ours, it would be deleted"));
+                plan.skipped.push((
+                    key.clone(),
+                    "no record set is wanted at this name: after the handover it would be deleted",
+                ));
                 continue;
             }
-            match self.turned(key, handover, us, current) {
+            match self.registry_changes(key, handover, us, current) {
                 Ok(changes) => {
                     units.entry(key.name.clone()).or_default().extend(changes);
-                    handed.sets.push(key.clone());
+                    plan.sets.push(key.clone());
                 }
-                Err(why) => handed.left.push((key.clone(), why)),
+                Err(why) => plan.skipped.push((key.clone(), why)),
             }
         }
-        handed.units = units.into_iter().map(|(name, changes)| Unit { name, changes }).collect();
-        Ok(handed)
+        plan.units = units.into_iter().map(|(name, changes)| Unit { name, changes }).collect();
+        Ok(plan)
     }
 
-    /// What is to be written beside one set.
-    fn turned(
+    /// Returns the changes of the registry record of one set.
+    fn registry_changes(
         &self,
         key: &RecordSetKey,
         handover: &Handover,
         us: &str,
         current: &Current,
     ) -> Result<Changes, &'static str> {
-        let Self::Txt { affix, key: seal, .. } = self else { return Err("there is no registry") };
-        let place = self.companion_key(key).ok_or("its registry record would have no name")?;
+        let Self::Txt { affix, key: seal, .. } = self else { return Err("the registry is not of type txt") };
+        let place = self.companion_key(key).ok_or("its registry record has no valid name")?;
         let Handover { from, step, after, now, .. } = handover;
         let rdata = |mark: &Mark| mark.rdata(seal.as_ref(), &place.name);
         let mut changes = Changes::default();
         let Some(there) = current.texts.get(&place) else {
-            // It is claimed by a record without a type, as up to ExternalDNS 0.17: one with a type is heeded before it.
+            // The claim is a record without a type, as up to ExternalDNS 0.17. A record with a type takes precedence.
             let mark = Mark { from: Some((from.clone(), *now)), ..Mark::of(us) };
             let set = RecordSet::new(place.name.clone(), Rtype::TXT, text_ttl(), [rdata(&mark)]);
             let set_identifier = place.set_identifier.clone();
@@ -136,9 +140,7 @@ impl Ownership {
                     (mark.owner, mark.from) = (us.to_owned(), Some((from.clone(), *now)));
                 }
                 (Step::Finish, Some((_, at))) if mark.owner == us && now.since(*at) < *after => {
-                    return Err(
-                        "it was announced too short a time ago: the other owner may still write what it read before",
-                    );
+                    return Err("it was announced too recently: the other owner may still write what it read before");
                 }
                 (Step::Finish, Some(_)) if mark.owner == us => mark.from = None,
                 (Step::Abort, Some(_)) if mark.owner == us => (mark.owner, mark.from) = (from.clone(), None),

@@ -58,7 +58,7 @@ impl Zone {
         }
     }
 
-    fn hand(&mut self, step: Step, now: u64) -> Handed {
+    fn hand(&mut self, step: Step, now: u64) -> HandoverPlan {
         let handover = Handover {
             from: "them".to_owned(),
             names: BTreeSet::new(),
@@ -66,11 +66,11 @@ impl Zone {
             after: Duration::from_secs(120),
             now: Timestamp::from_secs(now),
         };
-        let handed = us().hand_over(&handover, &self.current(&us()), &wish()).unwrap();
+        let plan = us().hand_over(&handover, &self.current(&us()), &wanted_state()).unwrap();
         let before = self.records();
-        self.apply(&handed.units);
+        self.apply(&plan.units);
         assert_eq!(self.records(), before, "no step touches what clients ask for");
-        handed
+        plan
     }
 
     fn records(&self) -> Vec<ProviderRecordSet> {
@@ -87,20 +87,20 @@ impl Zone {
     }
 }
 
-fn wish() -> Wanted {
+fn wanted_state() -> Wanted {
     Wanted { sets: vec![address("a.x.", 1), address("b.x.", 1)], held: BTreeSet::new() }
 }
 
 #[test]
-fn a_set_goes_over_in_two_steps_and_is_ours_only_after_the_second() {
+fn set_is_owned_only_after_the_second_step() {
     let mut zone = Zone::usual();
     let announced = zone.hand(Step::Announce, NOW);
     assert_eq!(announced.sets, [address("a.x.", 9).key()]);
-    assert_eq!(announced.left.iter().map(|(key, _)| key.name.clone()).collect::<Vec<_>>(), [name("c.x.")]);
+    assert_eq!(announced.skipped.iter().map(|(key, _)| key.name.clone()).collect::<Vec<_>>(), [name("c.x.")]);
     // In between neither touches it, whatever they want.
     assert_eq!(zone.owner(&us(), "a.x."), Owner::Coming("them".to_owned()));
     assert_eq!(zone.owner(&of("them"), "a.x."), Owner::Other("us".to_owned()));
-    for (who, wanted) in [(us(), wish()), (us(), Wanted::default()), (of("them"), Wanted::default())] {
+    for (who, wanted) in [(us(), wanted_state()), (us(), Wanted::default()), (of("them"), Wanted::default())] {
         let changes = zone.plan(&who, &wanted).changes;
         let touched = changes.delete.iter().chain(changes.update.iter().map(|update| &update.from));
         assert!(!touched.map(|set| &set.set.name).any(|of| *of == name("a.x.")), "{changes:?}");
@@ -110,13 +110,13 @@ fn a_set_goes_over_in_two_steps_and_is_ours_only_after_the_second() {
     assert_eq!(zone.hand(Step::Finish, NOW + 120).sets, [address("a.x.", 9).key()]);
     assert_eq!(zone.owner(&us(), "a.x."), Owner::Us);
     // From here on it is one of ours: it is updated in place.
-    let changes = zone.plan(&us(), &wish()).changes;
+    let changes = zone.plan(&us(), &wanted_state()).changes;
     assert_eq!(changes.update, [Update { from: address("a.x.", 9), to: address("a.x.", 1) }]);
     assert!(changes.delete.is_empty());
 }
 
 #[test]
-fn what_is_aborted_is_as_it_was_to_the_octet() {
+fn aborted_handover_restores_every_byte() {
     let before = Zone::usual();
     let mut zone = before.clone();
     zone.hand(Step::Announce, NOW);
@@ -126,7 +126,7 @@ fn what_is_aborted_is_as_it_was_to_the_octet() {
 }
 
 #[test]
-fn steps_that_come_twice_or_out_of_turn_change_nothing() {
+fn repeated_or_early_step_changes_nothing() {
     let mut zone = Zone::usual();
     let before = zone.clone();
     for step in [Step::Finish, Step::Abort] {
@@ -146,7 +146,7 @@ fn steps_that_come_twice_or_out_of_turn_change_nothing() {
 }
 
 #[test]
-fn a_registry_record_without_a_type_is_overruled_and_comes_back() {
+fn registry_record_without_a_type_is_superseded_and_restored() {
     let before = Zone::of([address("a.x.", 9), text("a.x.", "them")]);
     let mut zone = before.clone();
     assert_eq!(zone.hand(Step::Announce, NOW).sets.len(), 1);
@@ -159,7 +159,7 @@ fn a_registry_record_without_a_type_is_overruled_and_comes_back() {
 }
 
 #[test]
-fn only_named_sets_go_where_names_are_given() {
+fn only_named_sets_are_handed_over() {
     let zone = Zone::usual();
     let handover = Handover {
         from: "them".to_owned(),
@@ -168,12 +168,12 @@ fn only_named_sets_go_where_names_are_given() {
         after: Duration::ZERO,
         now: Timestamp::from_secs(NOW),
     };
-    let handed = us().hand_over(&handover, &zone.current(&us()), &wish()).unwrap();
-    assert_eq!(handed, Handed::default());
+    let plan = us().hand_over(&handover, &zone.current(&us()), &wanted_state()).unwrap();
+    assert_eq!(plan, HandoverPlan::default());
 }
 
 #[test]
-fn without_a_registry_or_from_ourselves_nothing_is_taken_over() {
+fn handover_needs_a_registry_and_another_owner() {
     let mut handover = Handover {
         from: "us".to_owned(),
         names: BTreeSet::new(),
@@ -182,8 +182,8 @@ fn without_a_registry_or_from_ourselves_nothing_is_taken_over() {
         now: Timestamp::from_secs(NOW),
     };
     let current = Current::default();
-    let told = |handover: &Handover, who: &Ownership| who.hand_over(handover, &current, &wish());
-    assert_eq!(told(&handover, &us()), Err(HandoverError::Ourselves("us".to_owned())));
+    let result = |handover: &Handover, who: &Ownership| who.hand_over(handover, &current, &wanted_state());
+    assert_eq!(result(&handover, &us()), Err(HandoverError::Ourselves("us".to_owned())));
     handover.from = "them".to_owned();
-    assert_eq!(told(&handover, &Ownership::Store), Err(HandoverError::NoRegistry));
+    assert_eq!(result(&handover, &Ownership::Store), Err(HandoverError::NoRegistry));
 }

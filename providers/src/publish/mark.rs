@@ -1,10 +1,10 @@
-//! What a TXT record of a registry says, plain or sealed, as ExternalDNS writes and reads it (`endpoint/labels.go`, `endpoint/crypto.go`).
+//! The text of a registry TXT record, plain or encrypted, as ExternalDNS writes it (`endpoint/labels.go`, `endpoint/crypto.go`).
 //!
 //! ```text
 //!  "heritage=external-dns,external-dns/owner=us,external-dns/resource=service/shop/web,fairway/at=1700000000,fairway/from=them"
 //! ```
-//! Sealed, the text is compressed with gzip and encrypted with AES-256-GCM, its nonce in front, all of it in base64. ExternalDNS passes
-//! over what begins with `fairway/`; `from` and `at` stand there while a set is on its way from one owner to another.
+//! An encrypted text is compressed with gzip, encrypted with AES-256-GCM behind its nonce, and encoded in base64. ExternalDNS ignores labels
+//! that begin with `fairway/`; `from` and `at` are present while a set is handed over from one owner to another.
 
 use std::{
     collections::BTreeMap,
@@ -19,38 +19,38 @@ use ring::{
     hmac,
 };
 
-/// The key that registry records are sealed with: 32 octets, as `--txt-encrypt-aes-key` of ExternalDNS.
+/// The key that encrypts registry records: 32 bytes, as `--txt-encrypt-aes-key` of ExternalDNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealKey(Secret);
 
-/// Why a text is no such key.
+/// The text is not a key of 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a key of a registry has 32 octets, or is the base64 of 32")]
+#[error("a registry key has 32 bytes, or is the base64 of 32 bytes")]
 pub struct NoSealKey;
 
 impl SealKey {
-    /// From 32 octets, or their base64.
+    /// Creates a key from 32 bytes, or their base64.
     pub fn new(secret: Secret) -> Result<Self, NoSealKey> {
         let key = Self(secret);
-        key.octets().map_or(Err(NoSealKey), |_| Ok(key.clone()))
+        key.bytes().map_or(Err(NoSealKey), |_| Ok(key.clone()))
     }
 
-    fn octets(&self) -> Option<[u8; 32]> {
+    fn bytes(&self) -> Option<[u8; 32]> {
         let text = self.0.expose().trim_end_matches(['\r', '\n']).as_bytes();
         text.try_into().ok().or_else(|| BASE64.decode(text).ok()?.try_into().ok())
     }
 
     fn cipher(&self) -> Option<LessSafeKey> {
-        Some(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &self.octets()?).ok()?))
+        Some(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &self.bytes()?).ok()?))
     }
 
-    /// The same text at the same name is always sealed alike: a registry record that says what it said is not written again. The nonce
-    /// follows from both, so that no other text has it (as in RFC 5297).
+    /// Encrypts a text. The result depends only on text and name, so that an unchanged registry record is not written again. The nonce is
+    /// derived from both, so that no two texts share one (as in RFC 5297).
     fn seal(&self, text: &str, at: &Name) -> Option<String> {
         let mut zipped = GzEncoder::new(Vec::new(), Compression::best());
         zipped.write_all(text.as_bytes()).ok()?;
         let mut data = zipped.finish().ok()?;
-        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.octets()?));
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.bytes()?));
         context.update(b"nonce of a registry record");
         context.update(at.to_lowercase().as_wire());
         context.update(text.as_bytes());
@@ -67,30 +67,30 @@ impl SealKey {
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let zipped = self.cipher()?.open_in_place(nonce, Aad::empty(), sealed).ok()?;
         let mut text = String::new();
-        // What is zipped may be anything: a bound keeps a small record from filling the memory.
+        // A small compressed text can expand without limit.
         GzDecoder::new(&*zipped).take(TEXT_MAX).read_to_string(&mut text).ok()?;
         Some(text)
     }
 }
 
-/// What a registry record says.
+/// A registry record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Whose the set is; empty if it does not say.
+    /// Owner of the set; empty if it is not given.
     pub(super) owner: String,
-    /// From whom it is being taken over, and since when.
+    /// Previous owner, and start of the handover.
     pub(super) from: Option<(String, Timestamp)>,
-    /// What else ExternalDNS keeps there (`resource`), with its keys.
+    /// Other labels of ExternalDNS (`resource`), by their keys.
     pub(super) labels: BTreeMap<String, String>,
 }
 
 impl Mark {
-    /// Says that a set is of this owner.
+    /// Returns the record of an owner.
     pub(super) fn of(owner: &str) -> Self {
         Self { owner: owner.to_owned(), ..Self::default() }
     }
 
-    /// What this RDATA says; none if it is no registry record, or sealed with another key.
+    /// Parses RDATA. Returns `None` if it is not a registry record, or is encrypted with another key.
     pub(super) fn read(rdata: &[u8], key: Option<&SealKey>) -> Option<Self> {
         let text = strings(rdata)?;
         let text = text.trim_matches('"');
@@ -115,7 +115,7 @@ impl Mark {
         is_heritage.then_some(mark)
     }
 
-    /// The RDATA that says it, at this name.
+    /// Returns the RDATA of the record at a name.
     pub(super) fn rdata(&self, key: Option<&SealKey>, at: &Name) -> Box<[u8]> {
         let plain = self.text();
         let text = key.and_then(|key| key.seal(&plain, at)).unwrap_or(plain);
@@ -135,7 +135,7 @@ impl Mark {
     }
 }
 
-/// The strings of a TXT record in one piece.
+/// Returns the strings of a TXT record, concatenated.
 fn strings(rdata: &[u8]) -> Option<String> {
     let mut text = Vec::new();
     let mut rest = rdata;
@@ -151,7 +151,7 @@ const HERITAGE: &str = "external-dns";
 const OWNER: &str = "external-dns/owner";
 const FROM: &str = "fairway/from";
 const AT: &str = "fairway/at";
-/// Longest text of a sealed record, unpacked.
+/// Most bytes of an encrypted record's text.
 const TEXT_MAX: u64 = 65_536;
 
 #[cfg(test)]
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_what_external_dns_writes() {
+    fn text_is_that_of_external_dns() {
         let text = b"\x2fheritage=external-dns,external-dns/owner=us-eu1";
         assert_eq!(*Mark::of("us-eu1").rdata(None, &Name::root()), text[..]);
         assert_eq!(Mark::read(text, None), Some(Mark::of("us-eu1")));
     }
 
     #[test]
-    fn texts_of_other_versions_are_read_and_other_texts_are_not_the_registrys() {
+    fn text_of_another_version_is_parsed_and_other_text_is_not() {
         let of = |text: &str| Mark::read(&rdata(text), None).map(|mark| mark.owner);
         let whole = "heritage=external-dns,external-dns/owner=a,external-dns/resource=service/x/y";
         assert_eq!(of(whole).as_deref(), Some("a"));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_to_say_is_said_again_as_it_was() {
+    fn unknown_labels_are_kept() {
         let text = "heritage=external-dns,external-dns/owner=a,external-dns/resource=service/x/y";
         let mut mark = Mark::read(&rdata(text), None).unwrap();
         assert_eq!(*mark.rdata(None, &Name::root()), rdata(text));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn sealed_texts_are_opened_by_their_key_alone_and_always_alike() {
+    fn encrypted_text_is_deterministic_and_needs_its_key() {
         let (www, mail): (Name, Name) = ("a-www.x.".parse().unwrap(), "a-mail.x.".parse().unwrap());
         let sealed = Mark::of("us").rdata(Some(&key()), &www);
         assert_eq!(Mark::read(&sealed, Some(&key())), Some(Mark::of("us")));
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(Mark::of("us").rdata(Some(&key()), &www), sealed);
         assert_ne!(Mark::of("us").rdata(Some(&key()), &mail), sealed);
         assert!(!String::from_utf8_lossy(&sealed).contains("heritage"));
-        // A plain text is read though there is a key, as ExternalDNS does.
+        // ExternalDNS reads plain text even with a key.
         assert_eq!(Mark::read(&Mark::of("us").rdata(None, &www), Some(&key())), Some(Mark::of("us")));
         for cut in 0..sealed.len() - 1 {
             assert_eq!(Mark::read(&rdata(&String::from_utf8_lossy(&sealed[1..=cut])), Some(&key())), None);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_the_real_external_dns_sealed_is_opened() {
+    fn record_of_the_real_external_dns_is_decrypted() {
         // Written by 0.21.0 with --txt-encrypt-enabled and this key at a-ewcu.example.com.
         let row = "LrEhCZ2McH1xAXc0sSj0ngi+KyLwr2ueF+UZuV+h/1IIigufRyaa/0WkzzTThsepy9QLyYqTHjoRlliI6KlWmez9k6cNnEKUmKTIzzvLPRYDlx4t5WAoteBOxtY=";
         let mark = Mark::read(&rdata(row), Some(&key())).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_have_32_octets_or_their_base64() {
+    fn key_has_32_bytes_or_their_base64() {
         assert!(SealKey::new(Secret::new(BASE64.encode(&[7; 32]))).is_ok());
         for text in ["", "short", &BASE64.encode(&[7; 31])] {
             assert_eq!(SealKey::new(Secret::new(text)), Err(NoSealKey));

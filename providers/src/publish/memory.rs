@@ -1,4 +1,4 @@
-//! A provider in memory with faults that can be ordered: what tests publish to where the real ones would be too kind.
+//! A provider in memory whose failures tests control.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,18 +18,18 @@ pub(super) struct Memory {
     batch_max: Option<usize>,
 }
 
-/// What a provider does wrong.
+/// A failure of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// It answers that it cannot.
+pub(super) enum Failure {
+    /// Each call returns an error.
     Unavailable,
     /// It never answers.
     Hang,
-    /// It carries out the first half of a batch and breaks off.
+    /// It applies the first half of a batch and returns an error.
     Half,
-    /// It says that it carried everything out, and did nothing.
+    /// It reports success and applies nothing.
     Lie,
-    /// It reads as if nothing were there.
+    /// It reads no sets.
     ReadsEmpty,
 }
 
@@ -38,13 +38,13 @@ struct State {
     sets: BTreeMap<RecordSetKey, ProviderRecordSet>,
     refused: BTreeSet<Name>,
     dropped: BTreeSet<Name>,
-    /// After so many good calls of `apply`, this.
-    fault: Option<(usize, Fault)>,
+    /// Number of successful calls of `apply` before the failure.
+    failure: Option<(usize, Failure)>,
     applies: usize,
 }
 
 impl Memory {
-    /// One that takes so many sets a call.
+    /// Returns a provider with this limit of a batch.
     pub(super) fn with_batches_of(sets: usize) -> Self {
         Self { batch_max: Some(sets), ..Self::default() }
     }
@@ -53,54 +53,54 @@ impl Memory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is there.
+    /// Returns all sets.
     pub(super) fn sets(&self) -> Vec<ProviderRecordSet> {
         self.state().sets.values().cloned().collect()
     }
 
-    /// Puts a set there, as somebody else would.
+    /// Adds a set, as another client would.
     pub(super) fn put(&self, set: ProviderRecordSet) {
         self.state().sets.insert(set.key(), set);
     }
 
-    /// Takes a set away, as somebody else would.
+    /// Removes a set, as another client would.
     pub(super) fn take(&self, key: &RecordSetKey) {
         self.state().sets.remove(key);
     }
 
-    /// Refuses batches with these names.
+    /// Rejects batches with these names.
     pub(super) fn refuse(&self, names: impl IntoIterator<Item = Name>) {
         self.state().refused = names.into_iter().collect();
     }
 
-    /// Leaves these names out where it is asked what it will keep.
-    pub(super) fn leave_out(&self, names: impl IntoIterator<Item = Name>) {
+    /// Omits these names in `adjust`.
+    pub(super) fn omit(&self, names: impl IntoIterator<Item = Name>) {
         self.state().dropped = names.into_iter().collect();
     }
 
-    /// After so many more good calls of `apply`, each is faulty; reads, too, for faults of reading.
-    pub(super) fn fail_after(&self, applies: usize, fault: Fault) {
-        self.state().fault = Some((applies, fault));
+    /// Fails after a number of successful calls of `apply`. Failures of reading apply to reads.
+    pub(super) fn fail_after(&self, applies: usize, failure: Failure) {
+        self.state().failure = Some((applies, failure));
     }
 
-    /// Does as it is told again.
-    pub(super) fn heal(&self) {
-        self.state().fault = None;
+    /// Ends the failure.
+    pub(super) fn recover(&self) {
+        self.state().failure = None;
     }
 
-    /// How often `apply` was called.
+    /// Returns the number of calls of `apply`.
     pub(super) fn applies(&self) -> usize {
         self.state().applies
     }
 
-    /// The fault that is due now; counts the call.
-    fn due(&self) -> Option<Fault> {
+    /// Counts a call and returns its failure.
+    fn due(&self) -> Option<Failure> {
         let mut state = self.state();
         state.applies += 1;
-        let (left, fault) = state.fault.as_mut()?;
+        let (left, failure) = state.failure.as_mut()?;
         let is_due = *left == 0;
         *left = left.saturating_sub(1);
-        is_due.then_some(*fault)
+        is_due.then_some(*failure)
     }
 }
 
@@ -112,10 +112,10 @@ impl Provider for Memory {
     }
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
-        let fault = self.state().fault;
-        match fault {
-            Some((0, Fault::ReadsEmpty)) => Ok(Vec::new()),
-            Some((0, Fault::Hang)) => std::future::pending().await,
+        let failure = self.state().failure;
+        match failure {
+            Some((0, Failure::ReadsEmpty)) => Ok(Vec::new()),
+            Some((0, Failure::Hang)) => std::future::pending().await,
             _ => Ok(self.sets()),
         }
     }
@@ -126,19 +126,19 @@ impl Provider for Memory {
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
-        let fault = self.due();
-        match fault {
-            Some(Fault::Hang) => std::future::pending().await,
-            Some(Fault::Unavailable) => return Err(ProviderError::Unavailable("status 500".to_owned())),
-            Some(Fault::Lie) => return Ok(()),
-            Some(Fault::Half | Fault::ReadsEmpty) | None => {}
+        let failure = self.due();
+        match failure {
+            Some(Failure::Hang) => std::future::pending().await,
+            Some(Failure::Unavailable) => return Err(ProviderError::Unavailable("status 500".to_owned())),
+            Some(Failure::Lie) => return Ok(()),
+            Some(Failure::Half | Failure::ReadsEmpty) | None => {}
         }
         let mut state = self.state();
         let puts = changes.create.iter().chain(changes.update.iter().map(|update| &update.to));
         if let Some(set) = puts.clone().find(|set| state.refused.contains(&set.set.name)) {
-            return Err(ProviderError::Refused(format!("{} is not to my taste", set.set.name)));
+            return Err(ProviderError::Refused(format!("{} is rejected", set.set.name)));
         }
-        let half = fault.map(|_| changes.len() / 2).filter(|_| fault == Some(Fault::Half));
+        let half = failure.map(|_| changes.len() / 2).filter(|_| failure == Some(Failure::Half));
         let most = half.unwrap_or(usize::MAX);
         for set in changes.delete.iter().take(most) {
             state.sets.remove(&set.key());

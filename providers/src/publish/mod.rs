@@ -1,12 +1,12 @@
-//! Publishing: what is wanted at a DNS provider is compared with what is there, and the difference carried out.
+//! Publishing: compares the wanted record sets with those at a provider, and applies the difference.
 //!
 //! ```text
 //!  wanted ─┐
-//!          ├─► plan ─► policy ─► bounds ─► registry: units ─► apply, in batches; what is refused is found and left out
+//!          ├─► plan ─► policy ─► bounds ─► registry: units ─► apply, in batches; a rejected set is found by halving
 //!  read ───┘    ▲
-//!               └── registry: whose is what
+//!               └── registry: the owner of each set
 //! ```
-//! Everything up to the units is pure. A set that is not ours is never in a plan.
+//! Everything before `apply` is pure. A plan never contains a set of another owner.
 
 mod affix;
 mod apply;
@@ -27,7 +27,7 @@ mod sync;
 pub use affix::{Affix, AffixError};
 pub use apply::{Applied, apply};
 pub use bounds::{Bounds, RefusedDeletions};
-pub use handover::{Handed, Handover, HandoverError, Step};
+pub use handover::{Handover, HandoverError, HandoverPlan, Step};
 pub use mark::{NoSealKey, SealKey};
 pub use notes_wire::Notes;
 pub use pacing::Pacing;
@@ -35,7 +35,7 @@ pub use plan::{Obstacle, Plan, Scope, Wanted, plan};
 pub use policy::Policy;
 pub use provider::{Limits, Provider, ProviderError, Weights};
 pub use publisher::{
-    Condition, Counts, HandedOver, Publisher, Setup, Standing as SetStanding, Status, TakeError, Wishes,
+    Condition, Counts, HandoverOutcome, Publisher, SetCondition, Setup, Status, TakeError, WantedUpdates,
 };
-pub use registry::{Claims, Current, Owner, Ownership, Standing, Unit};
+pub use registry::{Claims, Current, CurrentSet, Owner, Ownership, Unit};
 pub use sync::{Draft, Outcome, Rules};

@@ -1,4 +1,4 @@
-//! The file in which a publisher notes what it is about to write.
+//! The file with a publisher's notes about the sets that it writes.
 
 use std::{fs, io, path::PathBuf};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::registry::Claims;
 
-/// Where notes are kept; in memory alone, where there is no data folder.
+/// The file of the notes. Without a data folder they are in memory only.
 #[derive(Clone, Debug, Default)]
 pub struct Notes(Option<PathBuf>);
 
@@ -24,12 +24,12 @@ struct Note {
 }
 
 impl Notes {
-    /// Notes in this file, data in it as text.
+    /// Returns notes in this file.
     pub fn at(path: PathBuf) -> Self {
         Self(Some(path))
     }
 
-    /// What was noted; nothing where that cannot be read, with a line in the log. Then TXT records say whose sets are.
+    /// Reads the notes. An unreadable file is logged and counts as empty; then only registry records hold the owners.
     pub(super) fn read(&self) -> Claims {
         let Some(path) = &self.0 else { return Claims::new() };
         let text = match fs::read(path) {
@@ -49,7 +49,7 @@ impl Notes {
         }
     }
 
-    /// Replaces them; when this returns, they survive a power cut.
+    /// Replaces the notes durably.
     pub(super) fn write(&self, claims: &Claims) -> io::Result<()> {
         let Some(path) = &self.0 else { return Ok(()) };
         fs::create_dir_all(fairway_files::folder_of(path))?;
@@ -63,7 +63,7 @@ fn note(key: &RecordSetKey, rdatas: &[Box<[u8]>]) -> Note {
         name: key.name.to_string(),
         rtype: key.rtype.to_string(),
         set_identifier: key.set_identifier.clone(),
-        records: rdatas.iter().map(|octets| rdata_text(key.rtype, octets)).collect(),
+        records: rdatas.iter().map(|rdata| rdata_text(key.rtype, rdata)).collect(),
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_come_back_and_broken_ones_are_none() {
+    fn notes_are_read_back_and_malformed_ones_are_empty() {
         let folder = tempfile::tempdir().unwrap();
         let notes = Notes::at(folder.path().join("publish/bind.json"));
         assert!(notes.read().is_empty());

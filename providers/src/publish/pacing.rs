@@ -1,8 +1,8 @@
-//! When a provider is asked next: soon after a change, again after a failure, and now and then without a reason.
+//! Times of syncs: soon after a change, after a failure with back-off, and periodically.
 
 use std::time::Duration;
 
-/// How often and how fast a provider is asked.
+/// Rate of syncs and calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {
     /// Longest time between two syncs, by which drift is found; default 600 s.
@@ -18,8 +18,8 @@ impl Default for Pacing {
 }
 
 impl Pacing {
-    /// How long to wait after a sync that failed so many times in a row, in a way that time may mend: 1 s, doubled up to a minute, and
-    /// after ten times only as often as a resync. `chance` in 0..1000 makes it up to a quarter less, so that servers do not come together.
+    /// Returns the pause after a number of failures in a row: 1 s, doubled up to a minute, and after ten failures the resync period. `chance`
+    /// in 0..1000 shortens it by up to a quarter, so that servers do not call at the same time.
     pub fn after_failure(&self, failures: u32, chance: u16) -> Duration {
         let whole = if failures > FAST_MAX {
             self.resync
@@ -31,9 +31,9 @@ impl Pacing {
     }
 }
 
-/// Failures in a row after which there is no hurry any more.
+/// Failures in a row after which the pause is the resync period.
 const FAST_MAX: u32 = 10;
-/// Longest pause of the fast tries.
+/// Longest pause of the back-off.
 const SLOWEST_FAST: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -41,14 +41,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tries_get_rarer_up_to_a_minute_and_then_to_a_resync() {
+    fn pause_doubles_up_to_a_minute_and_then_is_the_resync_period() {
         let pacing = Pacing::default();
         let secs: Vec<_> = (1..=12).map(|failures| pacing.after_failure(failures, 0).as_secs()).collect();
         assert_eq!(secs, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 600, 600]);
     }
 
     #[test]
-    fn chance_takes_a_quarter_at_most() {
+    fn chance_shortens_the_pause_by_at_most_a_quarter() {
         let pacing = Pacing::default();
         assert!(pacing.after_failure(8, 999) >= Duration::from_secs(45));
         assert!(pacing.after_failure(8, u16::MAX) < Duration::from_secs(46));

@@ -1,10 +1,10 @@
-//! The difference between what is wanted and what is there.
+//! The plan: the difference between wanted and current sets.
 //!
 //! ```text
-//!            | not there | ours, alike | ours, different | somebody else's
-//!  wanted    | create    | keep        | update          | obstacle
-//!  held      |           | keep        | keep            |
-//!  otherwise |           | delete      | delete          | never touched
+//!            | missing | owned, equal | owned, different | of another owner
+//!  wanted    | create  | keep         | update           | obstacle
+//!  held      |         | keep         | keep             |
+//!  otherwise |         | delete       | delete           | never changed
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -13,87 +13,85 @@ use fairway_model::{Changes, Name, ProviderRecordSet, RecordSetKey, Rtype, Updat
 
 use super::registry::{Current, Owner, Ownership};
 
-/// What is to stand at a provider.
+/// The wanted state of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The sets; one without records holds its name.
+    /// Wanted sets; a set without records holds its name.
     pub sets: Vec<ProviderRecordSet>,
-    /// Names that are wanted and have no records at the moment: what stands there stays. An answer that may be wrong is better than none.
+    /// Names that are wanted but have no records now: existing sets stay, since a possibly wrong answer is better than none.
     pub held: BTreeSet<Name>,
 }
 
-/// Where a publisher may write, and what.
+/// Zones and types that a publisher may write.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// The zones there. A name belongs to the longest that it is within.
+    /// Zones of the provider. A name belongs to the longest matching one.
     pub zones: &'a [Name],
-    /// Types that the provider can write; none for all.
+    /// Types that the provider can write; `None` for all.
     pub types: Option<&'a [Rtype]>,
-    /// Whether several sets of one name and type are told apart.
+    /// True if the provider supports set identifiers.
     pub set_identifiers: bool,
 }
 
 impl Scope<'_> {
-    /// The zone that a name belongs to.
+    /// Returns the zone of a name.
     pub fn zone_of(&self, name: &Name) -> Option<&Name> {
         self.zones.iter().filter(|zone| name.is_within(zone)).max_by_key(|zone| zone.label_count())
     }
 }
 
-/// Why a wanted set is not published.
+/// The reason why a wanted set cannot be published.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// No zone of the provider holds it.
-    #[error("it is in no zone of this provider; add the zone to its `zones`, or publish the name elsewhere")]
+    /// The name is in no zone of the provider.
+    #[error("the name is in no zone of this provider; add the zone to its `zones`, or publish the name elsewhere")]
     OutsideZones,
-    /// The zone's own.
-    #[error(
-        "SOA, the NS of the zone itself, and what signs it belong to the server of the zone; they are never published"
-    )]
+    /// The set belongs to the server of the zone.
+    #[error("SOA, the zone's own NS and DNSSEC records belong to the server of the zone; they are never published")]
     OfTheZone,
-    /// The provider cannot write it.
+    /// The provider does not support the type.
     #[error("this provider cannot write records of this type")]
     Type,
-    /// The provider leaves it out where it is asked what it will keep.
-    #[error("this provider says that it will not keep it: compare the domains and the types that it is set up for")]
+    /// The provider omitted it from the sets that it will keep.
+    #[error("this provider will not keep it; check the domains and types that the provider is configured for")]
     Dropped,
-    /// The provider knows no set identifiers.
-    #[error("this provider knows no set identifiers and no weights; publish the name as addresses")]
+    /// The provider does not support set identifiers.
+    #[error("this provider supports no set identifiers and no weights; publish the name as addresses")]
     SetIdentifier,
     /// Two sets with one key.
-    #[error("it is wanted twice, with different records; the first is published")]
+    #[error("it is declared twice with different records; the first is published")]
     Twice,
-    /// An alias beside other records (RFC 2181 section 10.1).
-    #[error("an alias (CNAME) and other records would stand at one name; publish it under another name")]
+    /// A CNAME at a name with other records (RFC 2181 section 10.1).
+    #[error("the name would have a CNAME and other records; publish it under another name")]
     Alias,
-    /// A set that is not ours stands there.
-    #[error("a record set that nobody claims is there already; delete it there, and it is published")]
+    /// The provider has a set without an owner.
+    #[error("the provider already has this record set, without an owner; delete it there, and it is published")]
     Unclaimed,
-    /// A set of another owner stands there.
+    /// The provider has a set of another owner.
     #[error(
-        "it belongs to the owner {0:?}; it is published once that one has let go of it, or `fairway publish take` has taken it over"
+        "it belongs to the owner {0:?}; it is published once that owner removes it, or `fairway publish take` takes it over"
     )]
     OfOther(String),
-    /// A set stands there that is being taken over.
+    /// A handover of the set is in progress.
     #[error(
-        "it is being taken over from the owner {0:?}; `fairway publish take --from {0} --step finish` (or `abort`) ends that"
+        "a handover from the owner {0:?} is in progress; end it with `fairway publish take --from {0} --step finish` (or `abort`)"
     )]
     Coming(String),
-    /// The place of the registry's TXT record is taken.
-    #[error("other TXT records stand where its registry record would have to; give the registry a prefix or a suffix")]
+    /// Other records have the name of its registry record.
+    #[error("other records have the name of its registry record; give the registry a prefix or a suffix")]
     CompanionTaken,
-    /// A registry's TXT record stands there, or will.
-    #[error("the registry's own TXT record of another name stands there; give the registry a prefix or a suffix")]
+    /// The set has the name of a registry record.
+    #[error("the registry record of another name has this name; give the registry a prefix or a suffix")]
     Registry,
-    /// The registry's TXT record would lie outside the zone, or be no name.
+    /// The name of its registry record is outside the zone or invalid.
     #[error(
-        "its registry record would lie outside the zone or be too long; give the registry the prefix \"%{{record_type}}.\""
+        "the name of its registry record is outside the zone or too long; give the registry the prefix \"%{{record_type}}.\""
     )]
     CompanionOutside,
 }
 
 impl Obstacle {
-    /// It in a word.
+    /// Returns the reason as a label of metrics.
     pub fn word(&self) -> &'static str {
         match self {
             Self::OutsideZones => "outside_zones",
@@ -111,18 +109,18 @@ impl Obstacle {
     }
 }
 
-/// What is to be done, and what cannot be.
+/// Changes, and sets that cannot be published.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// To be carried out, without what the registry adds.
+    /// Changes without registry records.
     pub changes: Changes,
-    /// Sets of ours that are as they are wanted, or held.
+    /// Owned sets that are as wanted, or held.
     pub kept: Vec<RecordSetKey>,
     /// Wanted sets that cannot be published.
     pub refused: Vec<(RecordSetKey, Obstacle)>,
 }
 
-/// Compares.
+/// Returns the plan.
 pub fn plan(wanted: &Wanted, current: &Current, scope: Scope<'_>, ownership: &Ownership) -> Plan {
     let mut plan = Plan::default();
     let mut taken: BTreeMap<RecordSetKey, &ProviderRecordSet> = BTreeMap::new();
@@ -151,7 +149,7 @@ pub fn plan(wanted: &Wanted, current: &Current, scope: Scope<'_>, ownership: &Ow
             Some(there) => plan.changes.update.push(Update { from: there.set.clone(), to: (*set).clone() }),
         }
     }
-    // A set that cannot be published as it is wanted is not one that is wanted no more.
+    // A set that cannot be updated is still wanted, so it must not be deleted.
     let refused: BTreeSet<_> = plan.refused.iter().map(|(key, _)| key.clone()).collect();
     for (key, there) in current.sets.iter().filter(|(key, there)| there.owner == Owner::Us && !taken.contains_key(key))
     {
@@ -164,7 +162,7 @@ pub fn plan(wanted: &Wanted, current: &Current, scope: Scope<'_>, ownership: &Ow
     plan
 }
 
-/// What is at each name once all is done: what is wanted with its registry records, and what others have.
+/// The types at each name after the sync: wanted sets, their registry records, and sets of other owners.
 struct At {
     types: HashMap<Name, BTreeSet<Rtype>>,
     companions: HashSet<RecordSetKey>,
@@ -187,7 +185,7 @@ impl At {
         self.types.get(name).is_some_and(|types| types.contains(&Rtype::CNAME))
     }
 
-    fn has_alias_beside_others(&self, name: &Name) -> bool {
+    fn has_alias_and_others(&self, name: &Name) -> bool {
         self.has_alias(name) && self.types.get(name).is_some_and(|types| types.len() > 1)
     }
 }
@@ -209,7 +207,7 @@ fn obstacle(
     if !set.set_identifier.is_empty() && !scope.set_identifiers {
         return Some(Obstacle::SetIdentifier);
     }
-    if at.has_alias_beside_others(name) {
+    if at.has_alias_and_others(name) {
         return Some(Obstacle::Alias);
     }
     if at.companions.contains(&key) || current.is_registry(&key) {
@@ -235,14 +233,14 @@ fn obstacle(
     }
 }
 
-/// Whether a set is as it is wanted. TTL 0 is what providers say that keep none; fields that are not wanted are theirs to add.
+/// Returns true if a set is as wanted. TTL 0 means that the provider keeps no TTL; a provider may add fields of its own.
 fn is_alike(wanted: &ProviderRecordSet, there: &ProviderRecordSet) -> bool {
     let is_ttl_alike = there.set.ttl.secs() == 0 || wanted.set.ttl == there.set.ttl;
     let fields = |(name, value)| there.properties.get(name) == Some(value);
     is_ttl_alike && wanted.properties.iter().all(fields) && folded(wanted) == folded(there)
 }
 
-/// The records with names in lower case, sorted: case is kept by some and lowered by others.
+/// Returns the records sorted, with names in lower case, since some providers change the case.
 fn folded(set: &ProviderRecordSet) -> BTreeSet<Vec<u8>> {
     let name_at = match set.set.rtype {
         Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::DNAME => 0,
@@ -252,14 +250,16 @@ fn folded(set: &ProviderRecordSet) -> BTreeSet<Vec<u8>> {
     };
     let fold = |rdata: &[u8]| {
         let mut rdata = rdata.to_vec();
-        // Length octets are at most 63 and so never letters.
-        rdata.get_mut(name_at..).into_iter().for_each(<[u8]>::make_ascii_lowercase);
+        // Length bytes of labels are at most 63 and so never letters.
+        if let Some(name) = rdata.get_mut(name_at..) {
+            name.make_ascii_lowercase();
+        }
         rdata
     };
     set.set.rdatas.iter().map(|rdata| fold(rdata)).collect()
 }
 
-/// Types that the server of a zone keeps itself.
+/// Types that the server of a zone maintains.
 const OF_THE_ZONE: &[Rtype] = &[
     Rtype::SOA,
     Rtype::RRSIG,

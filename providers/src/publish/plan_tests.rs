@@ -28,7 +28,7 @@ fn scope(zones: &[Name]) -> Scope<'_> {
     Scope { zones, types: None, set_identifiers: false }
 }
 
-/// A provider that does what it is told.
+/// A provider without failures.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Zone(BTreeMap<RecordSetKey, ProviderRecordSet>);
 
@@ -70,7 +70,7 @@ fn wanted(sets: impl IntoIterator<Item = ProviderRecordSet>) -> Wanted {
 }
 
 #[test]
-fn what_is_wanted_is_created_updated_kept_and_deleted() {
+fn plan_creates_updates_keeps_and_deletes() {
     let mut zone = Zone::default();
     let first = wanted([address("a.x.", 1), address("b.x.", 1), address("c.x.", 1)]);
     zone.sync(&first);
@@ -83,7 +83,7 @@ fn what_is_wanted_is_created_updated_kept_and_deleted() {
 }
 
 #[test]
-fn each_obstacle_is_named() {
+fn each_obstacle_is_reported() {
     let zones = [name("x.")];
     let them = "heritage=external-dns,external-dns/owner=them";
     let text = |of: &str, text: &str| set(of, Rtype::TXT, &[&[text.len() as u8], text.as_bytes()].concat());
@@ -123,7 +123,7 @@ fn each_obstacle_is_named() {
 }
 
 #[test]
-fn one_bad_set_leaves_the_others_their_place() {
+fn obstacle_of_one_set_does_not_block_others() {
     let wanted =
         wanted([address("a.x.", 1), address("www.y.", 1), address("b.x.", 1), address("b.x.", 2), alias("a.x.")]);
     let plan = Zone::default().plan(&wanted);
@@ -133,13 +133,13 @@ fn one_bad_set_leaves_the_others_their_place() {
 }
 
 #[test]
-fn a_held_name_keeps_what_stands_there() {
+fn held_name_keeps_its_sets() {
     let mut zone = Zone::default();
     zone.sync(&wanted([address("a.x.", 1), address("b.x.", 1)]));
     let before = zone.clone();
     let held = Wanted { sets: vec![address("b.x.", 1)], held: BTreeSet::from([name("A.x.")]) };
     assert!(zone.units(&held).is_empty());
-    // A set without records is no wish for an empty answer.
+    // A set without records does not ask for an empty answer.
     let mut empty = address("a.x.", 1);
     empty.set.rdatas.clear();
     zone.sync(&wanted([empty, address("b.x.", 1)]));
@@ -147,7 +147,7 @@ fn a_held_name_keeps_what_stands_there() {
 }
 
 #[test]
-fn a_set_that_became_an_obstacle_is_not_deleted_for_it() {
+fn set_with_an_obstacle_is_not_deleted() {
     let mut zone = Zone::default();
     zone.sync(&wanted([address("a.x.", 1)]));
     let both = wanted([address("a.x.", 1), alias("a.x.")]);
@@ -155,7 +155,7 @@ fn a_set_that_became_an_obstacle_is_not_deleted_for_it() {
 }
 
 #[test]
-fn an_address_becomes_an_alias_in_one_unit() {
+fn address_is_replaced_by_a_cname_in_one_unit() {
     let mut zone = Zone::default();
     zone.sync(&wanted([address("a.x.", 1)]));
     let units = zone.units(&wanted([alias("a.x.")]));
@@ -165,7 +165,7 @@ fn an_address_becomes_an_alias_in_one_unit() {
 }
 
 #[test]
-fn case_of_names_missing_ttls_and_added_fields_are_no_difference() {
+fn case_missing_ttl_and_added_fields_are_no_difference() {
     let want = alias("a.x.");
     let mut there = set("A.X.", Rtype::CNAME, b"\x01T\x01X\x00");
     there.set.ttl = Ttl::from_secs(0).unwrap();
@@ -177,14 +177,14 @@ fn case_of_names_missing_ttls_and_added_fields_are_no_difference() {
 }
 
 #[test]
-fn the_longest_zone_holds_a_name() {
+fn name_belongs_to_the_longest_zone() {
     let zones = [name("x."), name("sub.x.")];
     assert_eq!(scope(&zones).zone_of(&name("a.sub.x.")), Some(&zones[1]));
     assert_eq!(scope(&zones).zone_of(&name("a.y.")), None);
 }
 
 #[test]
-fn without_knowledge_of_owners_nothing_is_deleted() {
+fn nothing_is_deleted_without_a_registry() {
     let zones = [name("x.")];
     let read = vec![address("a.x.", 9), address("b.x.", 9)];
     let want = wanted([address("a.x.", 1)]);
@@ -194,7 +194,7 @@ fn without_knowledge_of_owners_nothing_is_deleted() {
 }
 
 #[test]
-fn policies_are_filters() {
+fn policy_filters_changes() {
     let mut zone = Zone::default();
     zone.sync(&wanted([address("a.x.", 1), address("b.x.", 1)]));
     let plan = zone.plan(&wanted([address("b.x.", 2), address("c.x.", 1)]));
@@ -206,7 +206,7 @@ fn policies_are_filters() {
     assert_eq!(counts, [(1, 1, 1), (1, 1, 0), (1, 0, 0)]);
 }
 
-/// A few names, so that wishes and foreign records meet.
+/// A few names, so that wanted and foreign records collide.
 fn any_set() -> impl Strategy<Value = ProviderRecordSet> {
     let owner =
         prop_oneof!["[a-d]\\.x\\.", "(a|cname|aaaa)-[a-d]\\.x\\.", Just("x.".to_owned()), Just("y.".to_owned())];
@@ -227,33 +227,33 @@ fn any_foreign() -> impl Strategy<Value = ProviderRecordSet> {
 }
 
 proptest! {
-    /// After a sync there is nothing left to do, whatever was wanted and whatever was there; after a second one, where a name
-    /// was that of a registry record until then.
+    /// After two syncs the plan is empty, for any wanted state and any records of others. The first sync is not always enough: a name may
+    /// have been that of a registry record.
     #[test]
-    fn a_plan_that_was_carried_out_leaves_an_empty_one(
+    fn applied_plan_leaves_an_empty_plan(
         foreign in prop::collection::vec(any_foreign(), 0..6),
-        wishes in prop::collection::vec(prop::collection::vec(any_set(), 0..8), 1..5),
+        states in prop::collection::vec(prop::collection::vec(any_set(), 0..8), 1..5),
     ) {
         let mut zone = Zone::of(foreign);
-        for wish in wishes {
-            let wish = wanted(wish);
-            zone.sync(&wish);
-            zone.sync(&wish);
-            let again = zone.units(&wish);
+        for sets in states {
+            let state = wanted(sets);
+            zone.sync(&state);
+            zone.sync(&state);
+            let again = zone.units(&state);
             prop_assert!(again.is_empty(), "{again:?}");
         }
     }
 
-    /// Whatever is wanted in whatever order, sets of others stay as they were; with no wish left, they alone are there.
+    /// Sets of others stay for any sequence of wanted states; once nothing is wanted, only they remain.
     #[test]
     fn foreign_sets_survive_any_sequence(
         foreign in prop::collection::vec(any_foreign(), 0..6),
-        wishes in prop::collection::vec(prop::collection::vec(any_set(), 0..8), 1..5),
+        states in prop::collection::vec(prop::collection::vec(any_set(), 0..8), 1..5),
     ) {
         let before = Zone::of(foreign);
         let mut zone = before.clone();
-        for wish in wishes {
-            zone.sync(&wanted(wish));
+        for sets in states {
+            zone.sync(&wanted(sets));
             for (key, set) in &before.0 {
                 prop_assert_eq!(zone.0.get(key), Some(set));
             }
@@ -262,23 +262,23 @@ proptest! {
         prop_assert_eq!(zone, before);
     }
 
-    /// A change that broke off anywhere, or came twice, is put right by the next sync.
+    /// The next sync repairs a change that was interrupted or applied twice.
     #[test]
-    fn broken_and_replayed_batches_end_where_whole_ones_do(
-        wishes in prop::collection::vec(prop::collection::vec(any_set(), 0..8), 2..4),
+    fn interrupted_and_repeated_batches_converge(
+        states in prop::collection::vec(prop::collection::vec(any_set(), 0..8), 2..4),
         cut in 0..12usize,
     ) {
         let [mut whole, mut broken] = [Zone::default(), Zone::default()];
-        for wish in wishes {
-            let wish = wanted(wish);
-            whole.sync(&wish);
-            let units = broken.units(&wish);
+        for sets in states {
+            let state = wanted(sets);
+            whole.sync(&state);
+            let units = broken.units(&state);
             for unit in units.iter().take(cut).chain(units.iter().take(cut)) {
                 broken.apply(&unit.changes);
             }
-            broken.sync(&wish);
-            broken.sync(&wish);
-            whole.sync(&wish);
+            broken.sync(&state);
+            broken.sync(&state);
+            whole.sync(&state);
             prop_assert_eq!(&broken, &whole);
         }
     }

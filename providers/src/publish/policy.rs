@@ -1,21 +1,21 @@
-//! What a publisher may do: a filter over the plan, of which the plan knows nothing.
+//! Policies: filters of a plan.
 
 use fairway_model::Changes;
 
-/// Which changes are carried out.
+/// Allowed kinds of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// All: what is wanted no more is deleted.
+    /// All changes, including deletions.
     #[default]
     Sync,
-    /// Nothing is deleted.
+    /// No deletions.
     UpsertOnly,
-    /// Nothing that is there is touched.
+    /// No deletions and no updates.
     CreateOnly,
 }
 
 impl Policy {
-    /// Drops what the policy forbids.
+    /// Removes changes that the policy forbids.
     pub fn filter(self, changes: &mut Changes) {
         if self != Self::Sync {
             changes.delete.clear();

@@ -1,56 +1,56 @@
-//! What a DNS provider must do to be published to: a trait of four methods.
+//! The trait of a DNS provider.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use fairway_model::{Changes, ProviderRecordSet, Rtype};
 
-/// A place that records can be published to.
+/// A DNS provider.
 ///
-/// A call may hang or fail at any point; whoever calls bounds its time and reads again afterwards.
+/// A call may hang or fail at any point. The caller limits its time, and reads again after a failure.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// What it can take; the same at each call.
+    /// Returns the limits, which never change.
     fn limits(&self) -> Limits;
 
-    /// All record sets of its zones, those of others too. A zone that cannot be read whole is an error, never a part of it.
+    /// Reads all record sets of its zones, including those of other owners. A zone that cannot be read completely is an error.
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError>;
 
-    /// Wanted sets as it will keep them; one that is left out is not published. What comes out stays as it is when it is adjusted again.
+    /// Returns the wanted sets in the form in which the provider keeps them; a set that it omits is not published. Idempotent.
     async fn adjust(&self, wanted: Vec<ProviderRecordSet>) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         Ok(wanted)
     }
 
-    /// Carries changes out, at most [`Limits::batch_max`] sets. On an error, all of them, some or none may have been.
+    /// Applies changes of at most [`Limits::batch_max`] sets. After an error all, some or none of them may have been applied.
     ///
-    /// It may come again with what is done already.
+    /// Changes that are already applied may be applied again.
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError>;
 }
 
-/// What a provider can take.
+/// Limits of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most sets of one call of [`Provider::apply`]. Sets that belong together are never parted, also where they are more.
+    /// Most sets of one [`Provider::apply`]. Sets of one unit are never split, even if they are more.
     pub batch_max: usize,
-    /// Types that it can write; none for all.
+    /// Types that it can write; `None` for all.
     pub types: Option<&'static [Rtype]>,
-    /// How it weights sets of one name and type, which it then tells apart by set identifiers; none where a name has one set a type.
+    /// The field for weights of sets with set identifiers; `None` if a name has only one set per type.
     pub weights: Option<Weights>,
     /// Longest time of a call.
     pub timeout: Duration,
 }
 
-/// How a provider is told the weight of a set, among the fields that ExternalDNS carries beside it (`providerSpecific`).
+/// The field for the weight of a set, one of ExternalDNS' provider-specific fields (`providerSpecific`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weights {
-    /// `aws/weight`, 0 to 255: Amazon Route 53, and providers that took its field over.
+    /// `aws/weight`, 0 to 255: Amazon Route 53, and providers that adopted its field.
     Aws,
     /// `webhook/gslb-weight`, 0 to 65,535: another Fairway.
     Fairway,
 }
 
 impl Weights {
-    /// The name of the field.
+    /// Returns the name of the field.
     pub fn field(self) -> &'static str {
         match self {
             Self::Aws => "aws/weight",
@@ -58,7 +58,7 @@ impl Weights {
         }
     }
 
-    /// The heaviest weight.
+    /// Returns the largest weight.
     pub fn max(self) -> u16 {
         match self {
             Self::Aws => 255,
@@ -67,16 +67,16 @@ impl Weights {
     }
 }
 
-/// Why a call failed.
+/// The error of a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
-    /// It understood and said no: trying the same again is of no use before something is changed.
-    #[error("refused: {0}")]
+    /// The provider rejected the request; the same request will fail again.
+    #[error("rejected: {0}")]
     Refused(String),
-    /// It did not answer as it should; trying again may help.
+    /// The provider is not reachable or not working; a retry may succeed.
     #[error("{0}")]
     Unavailable(String),
-    /// Nothing came back in time.
+    /// No answer in time.
     #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),
 }

@@ -1,4 +1,4 @@
-//! The task of one provider: it alone waits where its provider hangs.
+//! The task of one provider. A provider that hangs blocks only its own task.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,48 +14,48 @@ use tokio::{
 
 use super::{
     apply::apply,
-    handover::{Handed, Handover, HandoverError},
+    handover::{Handover, HandoverError, HandoverPlan},
     notes_wire::Notes,
     pacing::Pacing,
     plan::{Obstacle, Wanted},
     provider::{Limits, Provider, ProviderError},
     registry::{Claims, Ownership},
-    sync::{Draft, Outcome, Rules, carry_out, claimed, settled},
+    sync::{Draft, Outcome, Rules, apply_draft, claimed, settled},
 };
 
-/// What is wanted, as it changes; none until it is known.
-pub type Wishes = watch::Receiver<Option<Arc<Wanted>>>;
+/// The wanted state and its changes; `None` until the first round of probes has ended.
+pub type WantedUpdates = watch::Receiver<Option<Arc<Wanted>>>;
 
-/// How a publisher is set up.
+/// Settings of a publisher.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Its name in the configuration.
     pub name: String,
-    /// What it may do.
+    /// Rules of publishing.
     pub rules: Rules,
-    /// How often it does.
+    /// Rate of syncs and calls.
     pub pacing: Pacing,
-    /// Whether it carries out by itself what it finds; else an operator tells it to.
+    /// True if it applies changes itself; otherwise an operator does with `fairway publish apply`.
     pub auto: bool,
 }
 
-/// How it stands with a wanted set.
+/// Condition of a record set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// It was there at the last reading, or was written after it.
+    /// The provider had it at the last sync, or it was written then.
     Published,
-    /// It is to be written, and was not yet.
+    /// It will be written.
     Waiting,
     /// It cannot be published.
     Hindered(Obstacle),
-    /// The provider refused it; in its words.
+    /// The provider rejected it, with its reason.
     Refused(String),
-    /// It is wanted no more and stands there still.
+    /// It is no longer wanted, and not deleted yet.
     Leaving,
 }
 
 impl Condition {
-    /// It in a word, and why in another: one of few, where it is refused.
+    /// Returns the condition and its reason as labels of metrics.
     pub fn words(&self) -> (&'static str, &'static str) {
         match self {
             Self::Published => ("published", ""),
@@ -67,33 +67,33 @@ impl Condition {
     }
 }
 
-/// How a provider stands.
+/// Status of a publisher.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// When the last sync ended.
+    /// End of the last sync.
     pub synced_at: Option<SystemTime>,
-    /// When the last one that ended well did.
+    /// End of the last successful sync.
     pub succeeded_at: Option<SystemTime>,
-    /// Since when what is wanted is not there; none where all of it is.
+    /// Time since when the provider differs from the wanted state; `None` if it does not.
     pub behind_since: Option<SystemTime>,
-    /// When the next sync is due, unless what is wanted changes before; none before the first one.
+    /// Time of the next sync unless the wanted state changes before; `None` before the first one.
     pub due_at: Option<SystemTime>,
-    /// Why the last sync failed, or what it held back.
+    /// Error of the last sync, or the deletions that it did not apply.
     pub error: Option<String>,
     /// Failures in a row.
     pub failures: u32,
-    /// Sets of ours there, and of others.
+    /// Number of owned sets.
     pub owned: usize,
-    /// Sets of others in its zones.
+    /// Number of sets of other owners in its zones.
     pub foreign: usize,
-    /// Counts since the start: syncs, failed ones, sets changed, deletions held back, sets that differed without a new wish.
+    /// Counts since the start.
     pub counts: Counts,
-    /// How it stands with each set.
-    pub conditions: BTreeMap<RecordSetKey, Standing>,
+    /// Condition of each set.
+    pub conditions: BTreeMap<RecordSetKey, SetCondition>,
 }
 
 impl Status {
-    /// How it stands in a word: `starting`, `failing`, `behind` or `ok`.
+    /// Returns the status in a word: `starting`, `failing`, `behind` or `ok`.
     pub fn word(&self) -> &'static str {
         match (self.synced_at, self.failures, self.behind_since) {
             (None, ..) => "starting",
@@ -104,62 +104,62 @@ impl Status {
     }
 }
 
-/// How it stands with a set, and since when.
+/// Condition of a set, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// How it stands.
+pub struct SetCondition {
+    /// The condition.
     pub condition: Condition,
-    /// Since when it has; for a set that is published, since its records are these.
+    /// Time since when it holds; for a published set the time of its last change.
     pub since: SystemTime,
 }
 
-/// What is counted since the start.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Syncs that ended.
+    /// Ended syncs.
     pub syncs: u64,
-    /// Those that failed.
+    /// Failed syncs.
     pub failed: u64,
-    /// Record sets that were written or deleted, the registry's counted.
+    /// Record sets that were written or deleted, including registry records.
     pub changed: u64,
-    /// Deletions that were held back.
+    /// Deletions that exceeded the bounds.
     pub deletions_refused: u64,
-    /// Record sets that were not as they had been left.
+    /// Record sets that others changed.
     pub drifted: u64,
 }
 
-/// What an operator asks for.
+/// An order of an operator.
 #[derive(Debug)]
 enum Order {
-    /// A sync now, that may delete so many sets.
+    /// A sync with this number of granted deletions.
     Sync { deletions: usize, reply: oneshot::Sender<Result<Outcome, ProviderError>> },
     /// A step of a handover, between two syncs.
-    HandOver { handover: Handover, reply: oneshot::Sender<Result<HandedOver, TakeError>> },
+    HandOver { handover: Handover, reply: oneshot::Sender<Result<HandoverOutcome, TakeError>> },
 }
 
-/// What became of a step of a handover.
+/// Result of a step of a handover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HandedOver {
-    /// What was to be done.
-    pub handed: Handed,
-    /// Names that the provider refused, and why.
+pub struct HandoverOutcome {
+    /// The plan.
+    pub plan: HandoverPlan,
+    /// Names that the provider rejected, with its reason.
     pub refused: BTreeMap<Name, String>,
-    /// Why it ended early; the same step again does the rest.
+    /// Error that ended it early; repeating the step does the rest.
     pub broken: Option<ProviderError>,
 }
 
-/// Why a step of a handover was not taken.
+/// The reason why a step of a handover failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TakeError {
-    /// It cannot be.
+    /// The step is impossible.
     #[error(transparent)]
     Impossible(#[from] HandoverError),
-    /// The provider did not do its part.
+    /// The provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
 
-/// What others hold of a publisher.
+/// Handle of a publisher; clones share it.
 #[derive(Clone)]
 pub struct Publisher {
     inner: Arc<Inner>,
@@ -170,7 +170,7 @@ pub struct Publisher {
 struct Inner {
     setup: Setup,
     provider: Box<dyn Provider>,
-    wishes: Wishes,
+    wanted: WantedUpdates,
     claims: Mutex<Claims>,
 }
 
@@ -181,62 +181,62 @@ impl std::fmt::Debug for Publisher {
 }
 
 impl Publisher {
-    /// A publisher and its task, which ends when the wishes do. `notes` are kept where they survive a restart.
+    /// Returns a publisher and its task, which ends when the sender of `wanted` is dropped.
     pub fn new(
         setup: Setup,
         provider: Box<dyn Provider>,
-        wishes: Wishes,
+        wanted: WantedUpdates,
         notes: Notes,
     ) -> (Self, impl Future<Output = ()> + Send) {
         let claims = Mutex::new(notes.read());
-        let inner = Arc::new(Inner { setup, provider, wishes: wishes.clone(), claims });
+        let inner = Arc::new(Inner { setup, provider, wanted: wanted.clone(), claims });
         let (orders, orders_in) = mpsc::channel(ORDERS_MAX);
         let (status_out, status) = watch::channel(Arc::new(Status::default()));
         let wait = inner.setup.pacing.resync;
         let own = Arc::clone(&inner);
-        let task = Task { inner: own, wishes, orders: orders_in, status: status_out, notes, last: None, wait };
+        let task = Task { inner: own, wanted, orders: orders_in, status: status_out, notes, last: None, wait };
         (Self { inner, orders, status }, task.run())
     }
 
-    /// How it is set up.
+    /// Returns the settings.
     pub fn setup(&self) -> &Setup {
         &self.inner.setup
     }
 
-    /// What its provider can take.
+    /// Returns the limits of the provider.
     pub fn limits(&self) -> Limits {
         self.inner.provider.limits()
     }
 
-    /// How it stands.
+    /// Returns the status.
     pub fn status(&self) -> Arc<Status> {
         Arc::clone(&self.status.borrow())
     }
 
-    /// What a sync would do now. Nothing is changed, and nobody is waited for but the provider.
+    /// Plans a sync without applying it.
     pub async fn draft(&self, deletions: usize) -> Result<Draft, ProviderError> {
         let wanted = self.inner.wanted().ok_or_else(not_known)?;
         let claims = self.inner.claims();
         self.inner.setup.rules.draft(&*self.inner.provider, &wanted, &claims, deletions).await
     }
 
-    /// Has it sync now, and waits for it. It may delete `deletions` sets, whatever the bounds say.
+    /// Syncs now and waits for the result. `deletions` are allowed beyond the bounds.
     pub async fn apply(&self, deletions: usize) -> Result<Outcome, ProviderError> {
         let (reply, outcome) = oneshot::channel();
-        let ended = || ProviderError::Unavailable("the publisher ends".to_owned());
+        let ended = || ProviderError::Unavailable("the publisher is stopping".to_owned());
         self.orders.send(Order::Sync { deletions, reply }).await.map_err(|_| ended())?;
         outcome.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// What a step of a handover would write now. Nothing is changed.
-    pub async fn draft_hand_over(&self, handover: &Handover) -> Result<Handed, TakeError> {
-        self.inner.handed(handover).await
+    /// Plans a step of a handover without applying it.
+    pub async fn draft_hand_over(&self, handover: &Handover) -> Result<HandoverPlan, TakeError> {
+        self.inner.plan_hand_over(handover).await
     }
 
-    /// Takes a step of a handover, between two syncs, and waits for it.
-    pub async fn hand_over(&self, handover: Handover) -> Result<HandedOver, TakeError> {
+    /// Applies a step of a handover between two syncs, and waits for the result.
+    pub async fn hand_over(&self, handover: Handover) -> Result<HandoverOutcome, TakeError> {
         let (reply, outcome) = oneshot::channel();
-        let ended = || ProviderError::Unavailable("the publisher ends".to_owned());
+        let ended = || ProviderError::Unavailable("the publisher is stopping".to_owned());
         self.orders.send(Order::HandOver { handover, reply }).await.map_err(|_| ended())?;
         outcome.await.unwrap_or_else(|_| Err(ended().into()))
     }
@@ -244,10 +244,10 @@ impl Publisher {
 
 impl Inner {
     fn wanted(&self) -> Option<Arc<Wanted>> {
-        self.wishes.borrow().clone()
+        self.wanted.borrow().clone()
     }
 
-    async fn handed(&self, handover: &Handover) -> Result<Handed, TakeError> {
+    async fn plan_hand_over(&self, handover: &Handover) -> Result<HandoverPlan, TakeError> {
         let wanted = self.wanted().ok_or_else(not_known)?;
         let rules = &self.setup.rules;
         let current = rules.read(&*self.provider, &wanted, &self.claims()).await?;
@@ -260,18 +260,25 @@ impl Inner {
 }
 
 fn not_known() -> ProviderError {
-    ProviderError::Unavailable("what is wanted is not known yet: the first round of probes runs".to_owned())
+    ProviderError::Unavailable("the wanted records are not known before the first round of probes has ended".to_owned())
+}
+
+/// True changes, or a plan for the status only.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Apply,
+    PlanOnly,
 }
 
 struct Task {
     inner: Arc<Inner>,
-    wishes: Wishes,
+    wanted: WantedUpdates,
     orders: mpsc::Receiver<Order>,
     status: watch::Sender<Arc<Status>>,
     notes: Notes,
-    /// What was wanted when all of it was last seen to be there.
+    /// The wanted state of the last sync that found or made everything as wanted.
     last: Option<Arc<Wanted>>,
-    /// How long after the last sync the next one is due.
+    /// Pause after the last sync.
     wait: Duration,
 }
 
@@ -279,56 +286,57 @@ impl Task {
     async fn run(mut self) {
         let mut due = Instant::now();
         loop {
-            let is_known = self.wishes.borrow().is_some();
+            let is_known = self.wanted.borrow().is_some();
             tokio::select! {
                 biased;
-                changed = self.wishes.changed() => {
+                changed = self.wanted.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    // Who fails is not asked more often because more changes.
+                    // Changes must not shorten the back-off of a failing provider.
                     if self.status.borrow().failures == 0 {
                         due = due.min(Instant::now() + SETTLE);
                     }
                 }
                 order = self.orders.recv() => {
                     let Some(order) = order else { return };
-                    due = self.obey(order).await;
+                    due = self.carry_out(order).await;
                 }
                 () = sleep_until(due), if is_known => {
-                    // What became of it is in the status.
-                    let _ = self.sync(0, self.inner.setup.auto).await;
+                    // The result is in the status.
+                    let mode = if self.inner.setup.auto { Mode::Apply } else { Mode::PlanOnly };
+                    let _ = self.sync(0, mode).await;
                     due = Instant::now() + self.wait;
                 }
             }
         }
     }
 
-    /// Does as an operator says; tells when it is due next. Whoever asked may be gone.
-    async fn obey(&mut self, order: Order) -> Instant {
+    /// Carries out an order and returns the time of the next sync. The caller may be gone, so a failed reply is ignored.
+    async fn carry_out(&mut self, order: Order) -> Instant {
         match order {
             Order::Sync { deletions, reply } => {
-                let outcome = self.sync(deletions, true).await;
+                let outcome = self.sync(deletions, Mode::Apply).await;
                 let due = Instant::now() + self.wait;
                 let _ = reply.send(outcome);
                 due
             }
             Order::HandOver { handover, reply } => {
                 let _ = reply.send(self.hand_over(&handover).await);
-                // What is ours now is made what is wanted.
+                // The sets that are owned now may differ from the wanted ones.
                 Instant::now() + SETTLE
             }
         }
     }
 
-    async fn hand_over(&self, handover: &Handover) -> Result<HandedOver, TakeError> {
-        let handed = self.inner.handed(handover).await?;
-        let applied = apply(&*self.inner.provider, &handed.units, self.inner.setup.pacing.call_gap).await;
+    async fn hand_over(&self, handover: &Handover) -> Result<HandoverOutcome, TakeError> {
+        let plan = self.inner.plan_hand_over(handover).await?;
+        let applied = apply(&*self.inner.provider, &plan.units, self.inner.setup.pacing.call_gap).await;
         let refused = applied.refused.into_iter().map(|(name, error)| (name, error.to_string())).collect();
-        Ok(HandedOver { handed, refused, broken: applied.broken })
+        Ok(HandoverOutcome { plan, refused, broken: applied.broken })
     }
 
-    /// How long after a sync that left this status the next one is due.
+    /// Returns the pause after a sync with this status.
     fn pause(&self, status: &Status) -> Duration {
         let pacing = &self.inner.setup.pacing;
         match status.failures {
@@ -338,50 +346,47 @@ impl Task {
         }
     }
 
-    async fn sync(&mut self, deletions: usize, carries_out: bool) -> Result<Outcome, ProviderError> {
-        let wanted = self.wishes.borrow_and_update().clone().ok_or_else(not_known)?;
-        let result = self.attempt(&wanted, deletions, carries_out).await;
-        self.tell(&wanted, &result);
+    async fn sync(&mut self, deletions: usize, mode: Mode) -> Result<Outcome, ProviderError> {
+        let wanted = self.wanted.borrow_and_update().clone().ok_or_else(not_known)?;
+        let result = self.attempt(&wanted, deletions, mode).await;
+        self.report(&wanted, &result);
         result
     }
 
-    async fn attempt(
-        &mut self,
-        wanted: &Arc<Wanted>,
-        deletions: usize,
-        carries_out: bool,
-    ) -> Result<Outcome, ProviderError> {
+    async fn attempt(&mut self, wanted: &Arc<Wanted>, deletions: usize, mode: Mode) -> Result<Outcome, ProviderError> {
         let inner = Arc::clone(&self.inner);
         let rules = &inner.setup.rules;
         let claims = inner.claims();
         let draft = rules.draft(&*inner.provider, wanted, &claims, deletions).await?;
-        if !carries_out || draft.units.is_empty() {
+        if mode == Mode::PlanOnly || draft.units.is_empty() {
             return Ok(Outcome { draft, ..Outcome::default() });
         }
-        self.keep(claimed(&claims, &draft))?;
+        self.save(claimed(&claims, &draft))?;
         let gap = inner.setup.pacing.call_gap;
-        let outcome = carry_out(&*inner.provider, draft, gap).await;
-        self.keep(settled(&inner.claims(), &outcome, &rules.ownership))?;
+        let outcome = apply_draft(&*inner.provider, draft, gap).await;
+        self.save(settled(&inner.claims(), &outcome, &rules.ownership))?;
         Ok(outcome)
     }
 
-    /// Notes what is about to be written. Where the notes alone say whose a set is, nothing is written without them.
-    fn keep(&self, claims: Claims) -> Result<(), ProviderError> {
-        let mut kept = self.inner.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        if *kept == claims {
+    /// Saves the notes. With the registry `store` an error stops the sync, since only the notes hold the owners.
+    fn save(&self, claims: Claims) -> Result<(), ProviderError> {
+        let mut saved = self.inner.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        if *saved == claims {
             return Ok(());
         }
         if let Err(error) = self.notes.write(&claims) {
             if self.inner.setup.rules.ownership == Ownership::Store {
-                return Err(ProviderError::Unavailable(format!("what is ours there cannot be noted: {error}")));
+                return Err(ProviderError::Unavailable(format!(
+                    "cannot save the notes about owned record sets: {error}"
+                )));
             }
             tracing::warn!(provider = self.inner.setup.name, %error, "publisher state not written");
         }
-        *kept = claims;
+        *saved = claims;
         Ok(())
     }
 
-    fn tell(&mut self, wanted: &Arc<Wanted>, result: &Result<Outcome, ProviderError>) {
+    fn report(&mut self, wanted: &Arc<Wanted>, result: &Result<Outcome, ProviderError>) {
         let now = SystemTime::now();
         let name = &*self.inner.setup.name;
         let mut status = Status::clone(&self.status.borrow());
@@ -391,8 +396,8 @@ impl Task {
         let failure = match result {
             Err(error) => Some(error.clone()),
             Ok(outcome) => {
-                let unasked = self.last.as_ref().is_some_and(|last| last == wanted);
-                if unasked && !outcome.draft.changes.is_empty() {
+                let is_drift = self.last.as_ref().is_some_and(|last| last == wanted);
+                if is_drift && !outcome.draft.changes.is_empty() {
                     status.counts.drifted += outcome.draft.changes.len() as u64;
                     tracing::warn!(
                         provider = name,
@@ -400,17 +405,17 @@ impl Task {
                         "published records had been changed by others"
                     );
                 }
-                read(&mut status, outcome, self.inner.setup.auto, now);
+                update(&mut status, outcome, self.inner.setup.auto, now);
                 if outcome.changed > 0 {
                     tracing::info!(provider = name, changed = outcome.changed, owned = status.owned, "published");
                 }
                 outcome.broken.clone()
             }
         };
-        let is_whole =
-            result.as_ref().is_ok_and(|outcome| is_whole(outcome, self.inner.setup.auto)) && failure.is_none();
-        self.last = is_whole.then(|| Arc::clone(wanted));
-        status.behind_since = if is_whole { None } else { status.behind_since.or(Some(now)) };
+        let is_complete =
+            result.as_ref().is_ok_and(|outcome| is_complete(outcome, self.inner.setup.auto)) && failure.is_none();
+        self.last = is_complete.then(|| Arc::clone(wanted));
+        status.behind_since = if is_complete { None } else { status.behind_since.or(Some(now)) };
         match failure {
             Some(error) => {
                 status.failures += 1;
@@ -434,19 +439,20 @@ impl Task {
     }
 }
 
-/// Whether all that is wanted is there, as far as it can be.
-fn is_whole(outcome: &Outcome, auto: bool) -> bool {
+/// Returns true if the provider is as wanted, except for sets that cannot be published.
+fn is_complete(outcome: &Outcome, auto: bool) -> bool {
     let carried_out = auto || outcome.changed > 0 || outcome.draft.units.is_empty();
     carried_out && outcome.broken.is_none() && outcome.refused.is_empty() && outcome.draft.deletions.is_none()
 }
 
-/// Takes a sync into the status.
-fn read(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
+/// Updates the status with the result of a sync.
+fn update(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
     let draft = &outcome.draft;
     let carried_out = auto || outcome.changed > 0;
     status.counts.changed += outcome.changed as u64;
     status.foreign = draft.foreign;
-    let (created, deleted) = (draft.changes.create.len(), draft.changes.delete.len());
+    let created = draft.changes.create.len();
+    let deleted = draft.changes.delete.len();
     status.owned = if carried_out { (draft.owned + created).saturating_sub(deleted) } else { draft.owned };
     let mut conditions: BTreeMap<RecordSetKey, Condition> = BTreeMap::new();
     conditions.extend(draft.kept.iter().map(|key| (key.clone(), Condition::Published)));
@@ -466,29 +472,29 @@ fn read(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
     let updates = draft.changes.update.iter().map(|update| update.to.key());
     let fresh: BTreeSet<_> = updates.filter(|_| carried_out).collect();
     let before = std::mem::take(&mut status.conditions);
-    let standing = |(key, condition): (RecordSetKey, Condition)| {
+    let with_time = |(key, condition): (RecordSetKey, Condition)| {
         let same = before.get(&key).filter(|before| before.condition == condition && !fresh.contains(&key));
         let since = same.map_or(now, |before| before.since);
-        (key, Standing { condition, since })
+        (key, SetCondition { condition, since })
     };
-    status.conditions = conditions.into_iter().map(standing).collect();
+    status.conditions = conditions.into_iter().map(with_time).collect();
     status.error = draft.deletions.map(|refused| refused.to_string());
     if let Some(refused) = draft.deletions {
         status.counts.deletions_refused += refused.wanted as u64;
     }
 }
 
-/// A number below 1000 that is another one for each process and call.
+/// Returns a random number below 1,000.
 fn chance() -> u16 {
     use std::hash::{BuildHasher, Hasher};
     (std::hash::RandomState::new().build_hasher().finish() % 1_000) as u16
 }
 
-/// How long changes of what is wanted are gathered: a cluster that dies changes many names at once.
+/// Time in which changes of the wanted state are gathered: a failing cluster changes many names at once.
 const SETTLE: Duration = Duration::from_millis(200);
-/// How soon it is looked again where something was refused or held back.
+/// Pause after a sync with rejected sets or deletions.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// Most orders that wait.
+/// Most waiting orders.
 const ORDERS_MAX: usize = 16;
 
 #[cfg(test)]

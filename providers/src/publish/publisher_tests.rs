@@ -5,7 +5,7 @@ use fairway_model::{ProviderRecordSet, RecordSet, Rtype, Timestamp, Ttl};
 use super::*;
 use crate::publish::{
     Affix, Bounds, Policy, Step,
-    memory::{Fault, Memory},
+    memory::{Failure, Memory},
 };
 
 struct Shared(Arc<Memory>);
@@ -34,20 +34,20 @@ fn address(of: &str, last: u8) -> ProviderRecordSet {
     ProviderRecordSet::plain(RecordSet::new(of.parse().unwrap(), Rtype::A, Ttl::STEERED, [rdata]))
 }
 
-fn wish(count: u8) -> Option<Arc<Wanted>> {
+fn wanted_sets(count: u8) -> Option<Arc<Wanted>> {
     let sets = (0..count).map(|i| address(&format!("n{i}.x."), i)).collect();
     Some(Arc::new(Wanted { sets, held: BTreeSet::new() }))
 }
 
 struct Stage {
     memory: Arc<Memory>,
-    wishes: watch::Sender<Option<Arc<Wanted>>>,
+    wanted: watch::Sender<Option<Arc<Wanted>>>,
     publisher: Publisher,
 }
 
 fn stage(auto: bool) -> Stage {
     let memory = Arc::new(Memory::default());
-    let (wishes, wishes_in) = watch::channel(None);
+    let (wanted, updates) = watch::channel(None);
     let rules = Rules {
         zones: vec!["x.".parse().unwrap()],
         policy: Policy::Sync,
@@ -55,9 +55,9 @@ fn stage(auto: bool) -> Stage {
         bounds: Bounds::default(),
     };
     let setup = Setup { name: "p".to_owned(), rules, pacing: Pacing::default(), auto };
-    let (publisher, task) = Publisher::new(setup, Box::new(Shared(Arc::clone(&memory))), wishes_in, Notes::default());
+    let (publisher, task) = Publisher::new(setup, Box::new(Shared(Arc::clone(&memory))), updates, Notes::default());
     tokio::spawn(task);
-    Stage { memory, wishes, publisher }
+    Stage { memory, wanted, publisher }
 }
 
 impl Stage {
@@ -73,29 +73,29 @@ impl Stage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_provider_will_not_keep_is_told_once_and_not_deleted() {
+async fn omitted_set_is_reported_and_not_deleted() {
     let stage = stage(true);
-    stage.wishes.send_replace(wish(3));
+    stage.wanted.send_replace(wanted_sets(3));
     stage.published(3).await;
     let dropped: Name = "n1.x.".parse().unwrap();
-    stage.memory.leave_out([dropped.clone(), "n3.x.".parse().unwrap()]);
+    stage.memory.omit([dropped.clone(), "n3.x.".parse().unwrap()]);
     let before = stage.memory.applies();
-    stage.wishes.send_replace(wish(4));
+    stage.wanted.send_replace(wanted_sets(4));
     stage
         .until("a condition", |status| {
             status.conditions.values().any(|c| c.condition == Condition::Hindered(Obstacle::Dropped))
         })
         .await;
     stage.published(3).await;
-    assert!(stage.memory.sets().iter().any(|set| set.set.name == dropped), "what stands there stays");
+    assert!(stage.memory.sets().iter().any(|set| set.set.name == dropped), "expected the existing set to stay");
     assert_eq!(stage.memory.applies(), before, "nothing is tried for it");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_what_is_wanted_is_there_within_a_second() {
+async fn change_is_published_within_a_second() {
     let stage = stage(true);
     let begun = Instant::now();
-    stage.wishes.send_replace(wish(3));
+    stage.wanted.send_replace(wanted_sets(3));
     stage.published(3).await;
     assert!(begun.elapsed() < Duration::from_secs(1));
     // Each with its registry record.
@@ -103,21 +103,21 @@ async fn a_change_of_what_is_wanted_is_there_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_half_applied_batch_is_repaired_by_the_next_try() {
+async fn half_applied_batch_is_completed_by_the_next_sync() {
     let stage = stage(true);
-    stage.memory.fail_after(0, Fault::Half);
-    stage.wishes.send_replace(wish(5));
+    stage.memory.fail_after(0, Failure::Half);
+    stage.wanted.send_replace(wanted_sets(5));
     stage.until("failed", |status| status.failures == 1).await;
     assert_eq!(stage.memory.sets().len(), 5);
-    stage.memory.heal();
+    stage.memory.recover();
     stage.published(5).await;
     assert_eq!(stage.memory.sets().len(), 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn drift_is_found_and_repaired_by_a_resync() {
+async fn drift_is_repaired_by_a_resync() {
     let stage = stage(true);
-    stage.wishes.send_replace(wish(3));
+    stage.wanted.send_replace(wanted_sets(3));
     stage.published(3).await;
     stage.memory.take(&address("n1.x.", 1).key());
     stage.memory.put(address("n2.x.", 99));
@@ -128,12 +128,12 @@ async fn drift_is_found_and_repaired_by_a_resync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_that_lost_most_names_deletes_nothing_until_it_is_meant() {
+async fn too_many_deletions_wait_for_an_operator() {
     let stage = stage(true);
-    stage.wishes.send_replace(wish(10));
+    stage.wanted.send_replace(wanted_sets(10));
     stage.published(10).await;
-    stage.wishes.send_replace(wish(2));
-    stage.until("held back", |status| status.counts.deletions_refused == 8).await;
+    stage.wanted.send_replace(wanted_sets(2));
+    stage.until("rejected deletions", |status| status.counts.deletions_refused == 8).await;
     assert!(stage.publisher.status().error.as_ref().is_some_and(|error| error.contains("--deletions 8")));
     assert_eq!(stage.memory.sets().len(), 20);
     assert_eq!(stage.publisher.draft(8).await.unwrap().changes.delete.len(), 8);
@@ -142,33 +142,33 @@ async fn a_wish_that_lost_most_names_deletes_nothing_until_it_is_meant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_lies_on_reading_loses_nothing() {
+async fn empty_read_deletes_nothing() {
     let stage = stage(true);
-    stage.wishes.send_replace(wish(4));
+    stage.wanted.send_replace(wanted_sets(4));
     stage.published(4).await;
-    stage.memory.fail_after(0, Fault::ReadsEmpty);
-    stage.wishes.send_replace(wish(3));
+    stage.memory.fail_after(0, Failure::ReadsEmpty);
+    stage.wanted.send_replace(wanted_sets(3));
     stage.until("two syncs", |status| status.counts.syncs >= 2).await;
     assert_eq!(stage.memory.sets().len(), 8, "nothing was deleted on an empty reading");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_says_that_it_wrote_and_did_not_is_found_out_by_the_next_reading() {
+async fn false_success_is_found_by_the_next_sync() {
     let stage = stage(true);
-    stage.memory.fail_after(0, Fault::Lie);
-    stage.wishes.send_replace(wish(3));
+    stage.memory.fail_after(0, Failure::Lie);
+    stage.wanted.send_replace(wanted_sets(3));
     stage.published(3).await;
     assert!(stage.memory.sets().is_empty());
     stage.until("found out", |status| status.counts.drifted == 3).await;
-    stage.memory.heal();
+    stage.memory.recover();
     stage.until("found out again", |status| status.counts.drifted == 6).await;
     assert_eq!(stage.memory.sets().len(), 6, "each with its registry record");
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_auto_it_is_an_operator_who_publishes() {
+async fn without_auto_an_operator_publishes() {
     let stage = stage(false);
-    stage.wishes.send_replace(wish(2));
+    stage.wanted.send_replace(wanted_sets(2));
     stage.until("looked", |status| status.counts.syncs == 1).await;
     assert!(stage.memory.sets().is_empty());
     assert!(stage.publisher.status().conditions.values().all(|one| one.condition == Condition::Waiting));
@@ -177,11 +177,11 @@ async fn without_auto_it_is_an_operator_who_publishes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_hangs_delays_no_other_one() {
+async fn hanging_provider_does_not_delay_others() {
     let (hanging, good) = (stage(true), stage(true));
-    hanging.memory.fail_after(0, Fault::Hang);
+    hanging.memory.fail_after(0, Failure::Hang);
     for stage in [&hanging, &good] {
-        stage.wishes.send_replace(wish(3));
+        stage.wanted.send_replace(wanted_sets(3));
     }
     let begun = Instant::now();
     good.published(3).await;
@@ -190,7 +190,7 @@ async fn a_provider_that_hangs_delays_no_other_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_read_or_written_before_it_is_known_what_is_wanted() {
+async fn nothing_happens_before_the_wanted_state_is_known() {
     let stage = stage(true);
     assert!(stage.publisher.apply(0).await.is_err() && stage.publisher.draft(0).await.is_err());
     assert_eq!(stage.memory.applies(), 0);
@@ -212,10 +212,10 @@ fn theirs(memory: &Memory, count: u8) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sets_of_another_owner_are_taken_over_and_then_made_what_is_wanted() {
+async fn sets_of_another_owner_are_taken_over_and_then_updated() {
     let stage = stage(true);
     theirs(&stage.memory, 3);
-    stage.wishes.send_replace(wish(3));
+    stage.wanted.send_replace(wanted_sets(3));
     stage.until("refused", |status| status.conditions.len() == 3).await;
     assert_eq!(stage.publisher.status().owned, 0);
     let step = |step| Handover {
@@ -238,18 +238,18 @@ async fn sets_of_another_owner_are_taken_over_and_then_made_what_is_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_tells_since_when_and_when_it_is_looked_again() {
+async fn status_has_times_of_conditions_and_of_the_next_sync() {
     let stage = stage(true);
-    stage.wishes.send_replace(wish(2));
+    stage.wanted.send_replace(wanted_sets(2));
     stage.published(2).await;
     let first = stage.publisher.status();
     stage.until("the next look", |status| status.counts.syncs > first.counts.syncs).await;
     let second = stage.publisher.status();
     assert_eq!(first.conditions, second.conditions, "what stands as it stood stands since then");
-    stage.until("it is told", |status| status.due_at.is_some()).await;
+    stage.until("it is status", |status| status.due_at.is_some()).await;
     // One that is refused is refused since the first time.
     theirs(&stage.memory, 3);
-    stage.wishes.send_replace(wish(3));
+    stage.wanted.send_replace(wanted_sets(3));
     stage.until("refused", |status| status.conditions.len() == 3).await;
     let refused = stage.publisher.status().conditions[&address("n2.x.", 2).key()].clone();
     assert!(
@@ -259,7 +259,7 @@ async fn a_status_tells_since_when_and_when_it_is_looked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn weighted_sets_stand_side_by_side_and_only_the_weight_that_changed_is_written() {
+async fn only_the_changed_weight_is_written() {
     let stage = stage(true);
     let weighted = |of: [(&str, u8, &str); 2]| {
         let set = |(cluster, last, weight): (&str, u8, &str)| ProviderRecordSet {
@@ -269,9 +269,9 @@ async fn weighted_sets_stand_side_by_side_and_only_the_weight_that_changed_is_wr
         };
         Some(Arc::new(Wanted { sets: of.map(set).to_vec(), held: BTreeSet::new() }))
     };
-    stage.wishes.send_replace(weighted([("eu1", 1, "60"), ("us1", 2, "40")]));
+    stage.wanted.send_replace(weighted([("eu1", 1, "60"), ("us1", 2, "40")]));
     stage.published(2).await;
-    // Each has its registry record, told apart by the same set identifier.
+    // Each has its registry record, status apart by the same set identifier.
     let sets = stage.memory.sets();
     let count = |rtype, cluster: &str| {
         sets.iter().filter(|set| set.set.rtype == rtype && set.set_identifier == cluster).count()
@@ -280,7 +280,7 @@ async fn weighted_sets_stand_side_by_side_and_only_the_weight_that_changed_is_wr
         assert_eq!((count(Rtype::A, cluster), count(Rtype::TXT, cluster)), (1, 1), "{sets:?}");
     }
     let written = stage.publisher.status().counts.changed;
-    stage.wishes.send_replace(weighted([("eu1", 1, "60"), ("us1", 2, "20")]));
+    stage.wanted.send_replace(weighted([("eu1", 1, "60"), ("us1", 2, "20")]));
     stage.until("the weight is there", |status| status.counts.changed == written + 1).await;
     let weight = stage.memory.sets().into_iter().find(|set| set.set_identifier == "us1" && set.set.rtype == Rtype::A);
     assert_eq!(weight.unwrap().properties["aws/weight"], "20");

@@ -1,7 +1,7 @@
-//! Whose a record set is: the TXT registry of ExternalDNS, Fairway's own notes, or nobody's knowledge.
+//! Owners of record sets: the TXT registry of ExternalDNS, Fairway's own notes, or none.
 //!
-//! Beside each set that is ours stands a TXT record with our owner id (`registry/txt`, `endpoint/labels.go` of ExternalDNS), which every
-//! ExternalDNS heeds, and we heed theirs. A set under a record that is sealed with another key is nobody's, and left alone.
+//! Each owned set has a registry TXT record with our owner id (`registry/txt`, `endpoint/labels.go` of ExternalDNS). Every ExternalDNS honours
+//! it, as Fairway honours theirs. A set whose registry record is encrypted with another key counts as unowned and is never changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,93 +12,94 @@ use super::{
     mark::{Mark, SealKey},
 };
 
-/// How it is known whose a set is.
+/// The registry of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// By TXT records at the provider.
+    /// TXT records at the provider.
     Txt {
-        /// How they are named.
+        /// Their names.
         affix: Affix,
-        /// Our id in them.
+        /// Our owner id.
         owner: String,
-        /// What they are sealed with; none: they are plain. Plain ones are read all the same.
+        /// Key for encryption; `None` for plain text. Plain records are read in both cases.
         key: Option<SealKey>,
     },
-    /// By what this server noted that it wrote.
+    /// Notes of this server about the sets that it wrote.
     Store,
-    /// All that is read there is ours: the provider shows nothing else.
+    /// The provider shows only owned sets.
     Whole,
-    /// It is not known: what is wanted is taken for ours, and nothing is deleted.
+    /// No registry: wanted sets count as owned, and nothing is deleted.
     Unknown,
 }
 
-/// Whose a set is.
+/// Owner of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Ours.
+    /// This server.
     Us,
-    /// Of whoever goes by this id.
+    /// The owner with this id.
     Other(String),
-    /// On its way from this owner to us: neither touches it until that is finished.
+    /// A handover from this owner to this server is in progress; neither changes the set until it is finished.
     Coming(String),
-    /// Of nobody that says so: of a person, or of another program.
+    /// No owner in the registry: a person or another program.
     Nobody,
 }
 
-/// A set at the provider.
+/// A set at the provider, and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// As it was read.
+pub struct CurrentSet {
+    /// The set as it was read.
     pub set: ProviderRecordSet,
-    /// Whose it is.
+    /// Its owner.
     pub owner: Owner,
 }
 
-/// What this server wrote, or was about to: noted before each change, so that a change that broke off is known for what it is.
+/// Notes about the sets that this server wrote or was about to write. They are made before each change, so that an interrupted change is
+/// recognised.
 ///
-/// With TXT records, a note counts only for a set that has none and is exactly what was to be written: whoever put another one there
-/// meanwhile keeps it.
+/// With a TXT registry, a note counts only for a set without a registry record whose records are exactly the noted ones. A set that another
+/// client created in the meantime keeps its records.
 pub type Claims = BTreeMap<RecordSetKey, Vec<Box<[u8]>>>;
 
-/// What was read, and whose it is.
+/// The sets that were read, with their owners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Current {
-    /// All sets but the registry's.
-    pub sets: BTreeMap<RecordSetKey, Standing>,
-    /// All TXT sets, the registry's among them.
+    /// All sets except registry records.
+    pub sets: BTreeMap<RecordSetKey, CurrentSet>,
+    /// All TXT sets, including registry records.
     pub(super) texts: BTreeMap<RecordSetKey, ProviderRecordSet>,
-    /// Registry records of ours that speak of no set: the rest of a change that broke off.
+    /// Our registry records without a set: the rest of an interrupted change.
     orphans: Vec<RecordSetKey>,
 }
 
 impl Current {
-    /// Whether a registry record stands at this key.
+    /// Returns true if the set is a registry record.
     pub(super) fn is_registry(&self, key: &RecordSetKey) -> bool {
         self.texts.contains_key(key) && !self.sets.contains_key(key)
     }
 
-    /// How many sets are ours.
+    /// Returns the number of owned sets.
     pub fn owned(&self) -> usize {
-        self.sets.values().filter(|standing| standing.owner == Owner::Us).count()
+        self.sets.values().filter(|set| set.owner == Owner::Us).count()
     }
 
-    /// Leaves registry records that speak of nothing where they are, for a policy that deletes nothing.
+    /// Keeps registry records without a set, for a policy without deletions.
     pub fn keep_orphans(&mut self) {
         self.orphans.clear();
     }
 }
 
-/// What must be carried out together: a name's sets with the registry records that speak of them.
+/// Changes that must be applied together: the sets of a name and their registry records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// The name.
     pub name: Name,
-    /// What is to be done.
+    /// The changes.
     pub changes: Changes,
 }
 
 impl Ownership {
-    /// Sorts what was read. `wanted` matters only where it is not known whose a set is.
+    /// Finds the owners of the sets that were read. `wanted` is used only without a registry.
     pub fn sort(&self, read: Vec<ProviderRecordSet>, claims: &Claims, wanted: &BTreeSet<RecordSetKey>) -> Current {
         let mut current = Current::default();
         for set in read.iter().filter(|set| set.set.rtype == Rtype::TXT) {
@@ -117,7 +118,7 @@ impl Ownership {
                 Self::Whole => Owner::Us,
                 Self::Store | Self::Unknown => Owner::Nobody,
             };
-            current.sets.insert(key, Standing { set, owner });
+            current.sets.insert(key, CurrentSet { set, owner });
         }
         if let Self::Txt { affix, .. } = self {
             current.orphans = self.orphans(&current, affix);
@@ -125,20 +126,20 @@ impl Ownership {
         current
     }
 
-    /// What a TXT record says as one of the registry; none where it is no such record, or there is no registry.
+    /// Parses a registry record. Returns `None` if it is another TXT record, or the registry is not of type txt.
     pub(super) fn mark(&self, rdata: &[u8]) -> Option<Mark> {
         let Self::Txt { key, .. } = self else { return None };
         Mark::read(rdata, key.as_ref())
     }
 
-    /// The key of the registry record of a set; none where there is no registry, or no name for it.
+    /// Returns the key of a set's registry record. Returns `None` if the registry is not of type txt, or the name would be invalid.
     pub(super) fn companion_key(&self, key: &RecordSetKey) -> Option<RecordSetKey> {
         let Self::Txt { affix, .. } = self else { return None };
         let name = affix.companion(&key.name, key.rtype).ok()?;
         Some(RecordSetKey { name, rtype: Rtype::TXT, set_identifier: key.set_identifier.clone() })
     }
 
-    /// What stands where the registry record of `key` would have to, if that keeps us from writing it.
+    /// Returns the owner of other TXT records at the name of a set's registry record, which keep it from being written.
     pub(super) fn companion_taken(&self, key: &RecordSetKey, current: &Current) -> Option<Owner> {
         let Self::Txt { owner, .. } = self else { return None };
         let text = current.texts.get(&self.companion_key(key)?)?;
@@ -149,8 +150,7 @@ impl Ownership {
         marks.find(|mark| mark.owner != *owner).map(|mark| Owner::Other(mark.owner))
     }
 
-    /// Adds to changes what the registry needs, and orders them by name. `kept` are sets of ours that stay: where their registry
-    /// record is missing, it is written.
+    /// Adds registry records to changes, and groups them by name. Missing registry records of `kept` sets are written too.
     pub fn units(&self, changes: Changes, kept: &[RecordSetKey], current: &Current) -> Vec<Unit> {
         let mut units: BTreeMap<Name, Changes> = BTreeMap::new();
         for key in kept {
@@ -203,7 +203,7 @@ impl Ownership {
         }
     }
 
-    /// Takes our owner id away.
+    /// Removes our owner id from a registry record.
     fn release(&self, key: &RecordSetKey, current: &Current, units: &mut BTreeMap<Name, Changes>) {
         let Some(place) = self.companion_key(key) else { return };
         let Some(there) = current.texts.get(&place) else { return };
@@ -229,19 +229,19 @@ impl Ownership {
         texts: &BTreeMap<RecordSetKey, ProviderRecordSet>,
         claims: &Claims,
     ) -> Owner {
-        let said = |name: Name| {
+        let mark_at = |name: Name| {
             let key = RecordSetKey { name, rtype: Rtype::TXT, set_identifier: set.set_identifier.clone() };
             let text = texts.get(&key)?;
             let marks: Vec<_> = text.set.rdatas.iter().filter_map(|rdata| self.mark(rdata)).collect();
-            // Where two claim it, it is the other's: nothing of his is touched.
+            // If two owners claim a set, the other one has it: its records must not change.
             marks.iter().find(|mark| mark.owner != *us).or_else(|| marks.first()).cloned()
         };
-        let typed = affix.companion(&set.set.name, set.set.rtype).ok().and_then(said);
-        // The name without a type may also be a typed one of another name: it protects what others have, and makes nothing ours.
+        let typed = affix.companion(&set.set.name, set.set.rtype).ok().and_then(mark_at);
+        // A name without a type may also be a typed name for another set. It protects sets of others, and never makes a set ours.
         // ExternalDNS never wrote it for AAAA.
         let untyped = || {
             let name = affix.companion_without_type(&set.set.name).ok().filter(|_| set.set.rtype != Rtype::AAAA)?;
-            said(name).filter(|mark| mark.owner != *us)
+            mark_at(name).filter(|mark| mark.owner != *us)
         };
         match typed.or_else(untyped) {
             Some(Mark { owner, from: Some((from, _)), .. }) if owner == *us => Owner::Coming(from),
@@ -252,12 +252,12 @@ impl Ownership {
         }
     }
 
-    /// The sets that our registry records speak of and that are not there.
+    /// Returns the sets of our registry records that do not exist.
     fn orphans(&self, current: &Current, affix: &Affix) -> Vec<RecordSetKey> {
         let ours = current.texts.values().filter(|text| text.set.rdatas.iter().any(|rdata| self.is_ours(rdata)));
         let mut orphans = Vec::new();
         for text in ours {
-            let keys = affix.spoken_of(&text.set.name).into_iter();
+            let keys = affix.sets_of(&text.set.name).into_iter();
             let keys =
                 keys.map(|(name, rtype)| RecordSetKey { name, rtype, set_identifier: text.set_identifier.clone() });
             let keys: Vec<_> = keys.collect();
@@ -269,7 +269,7 @@ impl Ownership {
     }
 }
 
-/// TTL of the registry's records: nobody but publishers reads them.
+/// Returns the TTL of registry records, which only publishers read.
 pub(super) fn text_ttl() -> Ttl {
     Ttl::from_secs(300).unwrap_or(Ttl::STEERED)
 }

@@ -24,7 +24,7 @@ fn owner(read: Vec<ProviderRecordSet>, of: &ProviderRecordSet) -> Owner {
 const ADDRESS: &[&[u8]] = &[&[192, 0, 2, 1]];
 
 #[test]
-fn whose_a_set_is_follows_from_the_text_beside_it() {
+fn owner_follows_from_the_registry_record() {
     let www = set("www.x.", Rtype::A, ADDRESS);
     assert_eq!(owner(vec![www.clone()], &www), Owner::Nobody);
     let said = |who: &str| txt("a-www.x.", &format!("heritage=external-dns,external-dns/owner={who}"));
@@ -38,7 +38,7 @@ fn whose_a_set_is_follows_from_the_text_beside_it() {
 }
 
 #[test]
-fn our_text_for_one_name_makes_another_name_not_ours() {
+fn registry_record_of_one_name_does_not_claim_another() {
     // It is the name of AAAA records of b.x., and would be that of aaaa-b.x. without a type.
     let read =
         vec![set("aaaa-b.x.", Rtype::A, ADDRESS), txt("aaaa-b.x.", "heritage=external-dns,external-dns/owner=us")];
@@ -46,7 +46,7 @@ fn our_text_for_one_name_makes_another_name_not_ours() {
 }
 
 #[test]
-fn where_two_owners_claim_a_set_it_is_not_ours() {
+fn set_with_two_owners_is_not_owned() {
     let www = set("www.x.", Rtype::A, ADDRESS);
     let [us, them] =
         ["us", "them"].map(|who| txt("a-www.x.", &format!("heritage=external-dns,external-dns/owner={who}")));
@@ -55,14 +55,14 @@ fn where_two_owners_claim_a_set_it_is_not_ours() {
 }
 
 #[test]
-fn registry_records_are_no_data_and_other_texts_are() {
+fn registry_records_are_no_data_and_other_txt_records_are() {
     let read = vec![txt("a-www.x.", "heritage=external-dns,external-dns/owner=us"), txt("x.", "v=spf1 -all")];
     let current = ours().sort(read, &Claims::new(), &BTreeSet::new());
     assert_eq!(current.sets.keys().map(|key| key.name.clone()).collect::<Vec<_>>(), [name("x.")]);
 }
 
 #[test]
-fn a_note_counts_for_exactly_what_was_to_be_written() {
+fn note_counts_only_for_the_noted_records() {
     let www = set("www.x.", Rtype::A, ADDRESS);
     let claims = Claims::from([(www.key(), www.set.rdatas.clone())]);
     let sorted = ours().sort(vec![www.clone()], &claims, &BTreeSet::new());
@@ -76,7 +76,7 @@ fn a_note_counts_for_exactly_what_was_to_be_written() {
 }
 
 #[test]
-fn a_text_of_ours_that_speaks_of_nothing_is_taken_away() {
+fn registry_record_without_a_set_is_removed() {
     let read = vec![txt("a-gone.x.", "heritage=external-dns,external-dns/owner=us")];
     let sorted = ours().sort(read, &Claims::new(), &BTreeSet::new());
     let units = ours().units(Changes::default(), &[], &sorted);
@@ -87,7 +87,7 @@ fn a_text_of_ours_that_speaks_of_nothing_is_taken_away() {
 }
 
 #[test]
-fn strings_of_others_beside_ours_stay() {
+fn strings_of_others_in_a_registry_record_stay() {
     let www = set("www.x.", Rtype::A, ADDRESS);
     let mixed = set("a-www.x.", Rtype::TXT, &[&Mark::of("us").rdata(None, &Name::root()), b"\x05other"]);
     let sorted = ours().sort(vec![www.clone(), mixed], &Claims::new(), &BTreeSet::new());

@@ -1,4 +1,4 @@
-//! One sync: read, compare, hold back, note, carry out.
+//! One sync: read, plan, apply policy and bounds, note, apply.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,53 +16,53 @@ use super::{
     registry::{Claims, Current, Owner, Ownership, Unit},
 };
 
-/// How a provider is published to.
+/// Rules of publishing to a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Zones that may be written to.
     pub zones: Vec<Name>,
-    /// What may be done.
+    /// Allowed kinds of changes.
     pub policy: Policy,
-    /// How it is known whose a set is.
+    /// Registry that holds the owner of each set.
     pub ownership: Ownership,
-    /// How much may be deleted at once.
+    /// Most deletions of one sync.
     pub bounds: Bounds,
 }
 
-/// What a sync would do.
+/// The plan of a sync, and what it is based on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// The changes of wanted sets, as policy and bounds leave them.
+    /// Changes of wanted sets that policy and bounds allow.
     pub changes: Changes,
-    /// All that is carried out, the registry's records among it.
+    /// All changes, including registry records.
     pub units: Vec<Unit>,
-    /// Sets of ours that stay.
+    /// Owned sets that do not change.
     pub kept: Vec<RecordSetKey>,
-    /// Wanted sets that cannot be published.
+    /// Wanted sets that cannot be published, with the reason.
     pub refused: Vec<(RecordSetKey, Obstacle)>,
-    /// Deletions that were held back.
+    /// Deletions that exceed the bounds and are not applied.
     pub deletions: Option<RefusedDeletions>,
-    /// How many sets of the zones are ours, and how many are of others.
+    /// Number of owned sets in the zones.
     pub owned: usize,
-    /// Sets of others, never touched.
+    /// Number of sets of other owners, which are never changed.
     pub foreign: usize,
 }
 
-/// What became of a sync.
+/// Result of a sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// What was to be done.
+    /// The plan.
     pub draft: Draft,
-    /// Sets that were changed, the registry's counted.
+    /// Number of changed sets, including registry records.
     pub changed: usize,
-    /// Names that the provider refused, and why.
+    /// Names that the provider rejected, with its reason.
     pub refused: BTreeMap<Name, String>,
-    /// Why it ended early.
+    /// Error that ended the sync early.
     pub broken: Option<ProviderError>,
 }
 
 impl Rules {
-    /// Reads and compares; changes nothing. Up to `granted` deletions are let through whatever the bounds say.
+    /// Reads and plans; changes nothing. `granted` deletions are allowed beyond the bounds.
     pub async fn draft(
         &self,
         provider: &dyn Provider,
@@ -84,7 +84,7 @@ impl Rules {
         Ok(self.drafted(plan, &current, granted))
     }
 
-    /// What stands there, and whose it is.
+    /// Reads the sets of the provider and their owners.
     pub(super) async fn read(
         &self,
         provider: &dyn Provider,
@@ -102,14 +102,14 @@ impl Rules {
         let Plan { mut changes, kept, refused } = plan;
         self.policy.filter(&mut changes);
         let owned = current.owned();
-        let deletions = self.bounds.hold(&mut changes, owned, granted);
+        let deletions = self.bounds.limit_deletions(&mut changes, owned, granted);
         let units = self.ownership.units(changes.clone(), &kept, current);
         let foreign = current.sets.values().filter(|there| there.owner != Owner::Us).count();
         Draft { changes, units, kept, refused, deletions, owned, foreign }
     }
 }
 
-/// What is wanted as the provider will keep it, and what it leaves out; that is held: what stands there of it stays.
+/// Returns the wanted sets as the provider keeps them, and those that it omits. The names of omitted sets are held, so existing sets stay.
 async fn adjusted(
     provider: &dyn Provider,
     wanted: &Wanted,
@@ -121,9 +121,9 @@ async fn adjusted(
     let without_ttl: BTreeSet<_> =
         sets.iter().filter(|set| set.set.ttl.secs() == 0).map(ProviderRecordSet::key).collect();
     let mut sets = provider.adjust(sets).await?;
-    // What it adds by itself is not ours to write.
+    // Sets that the provider adds are not published.
     sets.retain(|set| dropped.remove(&set.key()));
-    // A TTL that it takes out is its own to choose.
+    // A provider that removes the TTL chooses it: the current one counts as unchanged.
     for set in sets.iter_mut().filter(|set| set.set.ttl.secs() == 0 && !without_ttl.contains(&set.key())) {
         set.set.ttl = current.sets.get(&set.key()).map_or(set.set.ttl, |there| there.set.set.ttl);
     }
@@ -133,14 +133,14 @@ async fn adjusted(
     Ok((Wanted { sets, held }, dropped))
 }
 
-/// Carries a draft out, with this gap before each call.
-pub(super) async fn carry_out(provider: &dyn Provider, draft: Draft, gap: Duration) -> Outcome {
+/// Applies a draft, with this gap before each call.
+pub(super) async fn apply_draft(provider: &dyn Provider, draft: Draft, gap: Duration) -> Outcome {
     let applied = apply(provider, &draft.units, gap).await;
     let refused = applied.refused.into_iter().map(|(name, error)| (name, error.to_string())).collect();
     Outcome { draft, changed: applied.sets, refused, broken: applied.broken }
 }
 
-/// The notes once a draft is under way: with all that it creates.
+/// Returns the notes before a draft is applied: they include all sets that it writes.
 pub(super) fn claimed(claims: &Claims, draft: &Draft) -> Claims {
     let mut claims = claims.clone();
     let puts = draft.changes.create.iter().chain(draft.changes.update.iter().map(|update| &update.to));
@@ -148,18 +148,20 @@ pub(super) fn claimed(claims: &Claims, draft: &Draft) -> Claims {
     claims
 }
 
-/// The notes after a draft was carried out whole: without what it deleted, and, where TXT records speak, without what they speak of.
+/// Returns the notes after a draft: without deleted sets, and without sets whose TXT records were read.
 pub(super) fn settled(claims: &Claims, outcome: &Outcome, ownership: &Ownership) -> Claims {
     if outcome.broken.is_some() || !outcome.refused.is_empty() {
         return claims.clone();
     }
     if matches!(ownership, Ownership::Txt { .. }) {
-        // Seen with their TXT records by this sync's reading; what it wrote itself is seen by the next one.
+        // This sync has read the TXT records of older sets; those that it wrote are read by the next sync.
         let written = &outcome.draft.changes;
         let fresh: BTreeSet<_> = written.create.iter().map(ProviderRecordSet::key).collect();
         return claims.iter().filter(|(key, _)| fresh.contains(key)).map(|(k, r)| (k.clone(), r.clone())).collect();
     }
     let mut claims = claims.clone();
-    outcome.draft.changes.delete.iter().for_each(|set| drop(claims.remove(&set.key())));
+    for set in &outcome.draft.changes.delete {
+        claims.remove(&set.key());
+    }
     claims
 }

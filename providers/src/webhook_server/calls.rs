@@ -1,4 +1,4 @@
-//! What was called, counted; whoever shows metrics reads it.
+//! Counts of calls, for metrics.
 
 use std::{
     collections::BTreeMap,
@@ -20,14 +20,14 @@ pub enum Call {
     Apply,
     /// `GET /`.
     Negotiate,
-    /// None that there is.
+    /// An unknown path or method.
     Other,
     /// `GET /records`.
     Records,
 }
 
 impl Call {
-    /// One word for it.
+    /// Returns the label of metrics.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Adjust => "adjust",
@@ -38,7 +38,7 @@ impl Call {
         }
     }
 
-    /// Its path below that of a client; none for what is no call.
+    /// Returns the path below that of a client; `None` for unknown calls.
     pub const fn route(self) -> Option<&'static str> {
         match self {
             Self::Adjust => Some("/adjustendpoints"),
@@ -49,27 +49,27 @@ impl Call {
     }
 }
 
-/// Calls since the start.
+/// Counts since the start.
 #[derive(Debug, Default)]
 pub struct Calls {
     ended: Mutex<BTreeMap<(Call, u16), Totals>>,
-    /// Octets of the last answer to `GET /records`.
+    /// Bytes of the last response to `GET /records`.
     answered: AtomicU64,
-    /// Endpoints that were created, changed or deleted.
+    /// Created, changed and deleted endpoints.
     changed: AtomicU64,
 }
 
-/// How many calls of one kind ended with one status.
+/// Calls of one kind with one status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// How many.
+    /// Number of calls.
     pub count: u64,
-    /// How long they took together.
+    /// Their total time.
     pub took: Duration,
 }
 
 impl Calls {
-    /// Counts a call that ended with a status.
+    /// Counts a call.
     pub(super) fn end(&self, call: Call, status: u16, took: Duration) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = ended.entry((call, status)).or_default();
@@ -77,30 +77,30 @@ impl Calls {
         totals.took += took;
     }
 
-    pub(super) fn answer(&self, octets: usize) {
-        self.answered.store(octets as u64, Relaxed);
+    pub(super) fn answer(&self, bytes: usize) {
+        self.answered.store(bytes as u64, Relaxed);
     }
 
     pub(super) fn change(&self, endpoints: usize) {
         self.changed.fetch_add(endpoints as u64, Relaxed);
     }
 
-    /// Calls by kind and status.
+    /// Returns the counts by kind and status.
     pub fn ended(&self) -> BTreeMap<(Call, u16), Totals> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Octets of the last answer to `GET /records`.
+    /// Returns the bytes of the last response to `GET /records`.
     pub fn answered(&self) -> u64 {
         self.answered.load(Relaxed)
     }
 
-    /// Whether that comes near to what the client reads.
+    /// Returns true if the last response was near the limit of the client.
     pub fn is_large(&self) -> bool {
         self.answered() > ANSWER_LARGE as u64
     }
 
-    /// Endpoints that clients wanted to be created, changed or deleted, in calls that were taken.
+    /// Returns the number of endpoints that clients created, changed or deleted.
     pub fn changed(&self) -> u64 {
         self.changed.load(Relaxed)
     }

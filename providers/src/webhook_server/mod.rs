@@ -1,17 +1,16 @@
-//! The webhook that ExternalDNS speaks to, with Fairway as its provider.
+//! Server of ExternalDNS' webhook: Fairway as a webhook provider.
 //!
 //! ```text
 //! GET  /                  negotiate: media type and domains       200
-//! GET  /records           what this client contributes            200
-//! POST /adjustendpoints   endpoints as they will be kept          200
-//! POST /records           changes: all of them or none            204, once they are durable
+//! GET  /records           endpoints of this client                200
+//! POST /adjustendpoints   endpoints in the form that is stored    200
+//! POST /records           changes, all of them or none            204, once they are durable
 //! ```
-//! The same four stand below `/owners/NAME`, for a client of that name alone. Where the endpoints are kept is not known here: see
-//! [`Ledger`].
+//! The same routes exist below `/owners/NAME`, for the client of that name. [`EndpointStore`] stores the endpoints.
 //!
-//! Source: `provider/webhook/webhook.go` and `provider/webhook/api/httpapi.go` of kubernetes-sigs/external-dns. The client ends its
-//! process for good at a refused connection, a call that takes too long and every 4xx, and tries again at 500 to 510: whatever may
-//! pass is 503, every call ends within [`CALL_MAX`], and each has a connection of its own, so that none is cut off by an end.
+//! Source: `provider/webhook/webhook.go` and `provider/webhook/api/httpapi.go` of kubernetes-sigs/external-dns. The client's process exits
+//! after a refused connection, a slow call and every 4xx; it retries after 500 to 510. So temporary errors are 503, every call ends within
+//! [`CALL_MAX`], and each call has its own connection, which a shutdown does not break.
 
 mod adjust;
 mod calls;
@@ -28,36 +27,36 @@ pub use self::{
     adjust::{ENDPOINT_MAX, adjusted},
     calls::{Call, Calls, Totals},
     edits::{Edits, edits},
-    routes::{Bearer, router},
+    routes::{TokenCheck, router},
 };
 use crate::{Changes, Endpoint};
 
-/// Keeps what clients contribute. Every method may be called by many tasks at once.
+/// Storage of clients' endpoints. Methods may be called concurrently.
 #[async_trait]
-pub trait Ledger: Send + Sync + 'static {
-    /// The domains that are taken.
-    fn domains(&self) -> Result<Vec<String>, Refused>;
+pub trait EndpointStore: Send + Sync + 'static {
+    /// Returns the accepted domains.
+    fn domains(&self) -> Result<Vec<String>, WebhookError>;
 
-    /// What was kept of a client, as it was adjusted.
-    async fn endpoints(&self, scope: &Scope) -> Result<Vec<Endpoint>, Refused>;
+    /// Returns the endpoints of a client, as they were adjusted.
+    async fn endpoints(&self, scope: &Scope) -> Result<Vec<Endpoint>, WebhookError>;
 
-    /// Makes all changes, or none; returns once they are durable. Changes that were made before change nothing.
-    async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), Refused>;
+    /// Applies all changes or none, and returns once they are durable. Idempotent.
+    async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), WebhookError>;
 }
 
-/// Which client speaks.
+/// A client.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Whoever comes without a base path: their endpoints tell whose they are.
+    /// Clients without a base path. Labels of their endpoints contain the owner.
     Root,
-    /// The one at `/owners/NAME`.
+    /// The client at `/owners/NAME`.
     Owner(Arc<str>),
 }
 
 impl Scope {
-    /// The client of this name: 1 to 63 letters, digits, `-`, `_`, `.`.
+    /// Returns the client of a name of 1 to 63 letters, digits, `-`, `_`, `.`.
     pub fn owner(name: &str) -> Option<Self> {
-        let plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         ((1..=63).contains(&name.len()) && name.bytes().all(plain)).then(|| Self::Owner(name.into()))
     }
 }
@@ -77,20 +76,20 @@ impl fmt::Debug for Scope {
     }
 }
 
-/// Why a ledger did not do what it was asked to.
+/// The reason why the store rejected a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// It cannot now; the same call may be taken later.
+pub enum WebhookError {
+    /// The call may succeed later.
     #[error("{0}; try again")]
     Busy(String),
-    /// It never will: there is no room for so much.
+    /// The endpoints exceed a limit.
     #[error("{0}")]
     Large(String),
 }
 
-/// Longest time that a call takes; the client waits 15 s in all, and ends its process after.
+/// Longest time of a call. The client waits 15 s in all, and exits after that.
 pub const CALL_MAX: Duration = Duration::from_millis(4_500);
-/// Most octets of a body, as the client's own bound is (`--webhook-provider-max-body-size`).
+/// Most bytes of a body, the client's own limit (`--webhook-provider-max-body-size`).
 pub const BODY_MAX: usize = 32 << 20;
-/// From here on an answer comes near to what the client reads.
+/// Bytes of a response from which it is near the client's limit, [`BODY_MAX`].
 pub const ANSWER_LARGE: usize = 30 << 20;

@@ -23,7 +23,7 @@ use crate::{Json, MEDIA_TYPE, Property, RowKey};
 
 type Kept = BTreeMap<(Scope, RowKey), Endpoint>;
 
-/// A ledger in memory, which can be told to be busy.
+/// An endpoint store in memory that can be busy.
 #[derive(Default)]
 struct Memory {
     kept: Mutex<Kept>,
@@ -31,26 +31,26 @@ struct Memory {
 }
 
 impl Memory {
-    fn ask(&self) -> Result<MutexGuard<'_, Kept>, Refused> {
+    fn ask(&self) -> Result<MutexGuard<'_, Kept>, WebhookError> {
         match *self.is_busy.lock().unwrap_or_else(PoisonError::into_inner) {
-            true => Err(Refused::Busy("it is starting".to_owned())),
+            true => Err(WebhookError::Busy("it is starting".to_owned())),
             false => Ok(self.kept.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 }
 
 #[async_trait]
-impl Ledger for Memory {
-    fn domains(&self) -> Result<Vec<String>, Refused> {
+impl EndpointStore for Memory {
+    fn domains(&self) -> Result<Vec<String>, WebhookError> {
         self.ask().map(|_| vec!["gslb.example".to_owned()])
     }
 
-    async fn endpoints(&self, scope: &Scope) -> Result<Vec<Endpoint>, Refused> {
+    async fn endpoints(&self, scope: &Scope) -> Result<Vec<Endpoint>, WebhookError> {
         let kept = self.ask()?;
         Ok(kept.iter().filter(|((of, _), _)| of == scope).map(|(_, endpoint)| endpoint.clone()).collect())
     }
 
-    async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), Refused> {
+    async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), WebhookError> {
         let mut kept = self.ask()?;
         for (key, endpoint) in edits(changes) {
             match endpoint {
@@ -70,7 +70,8 @@ struct Fixture {
 
 fn fixture() -> Fixture {
     let (memory, calls) = (Arc::<Memory>::default(), Arc::<Calls>::default());
-    let router = router(Arc::clone(&memory) as Arc<dyn Ledger>, Arc::clone(&calls), Arc::new(|_| Ok(true)), true);
+    let router =
+        router(Arc::clone(&memory) as Arc<dyn EndpointStore>, Arc::clone(&calls), Arc::new(|_| Ok(true)), true);
     Fixture { memory, calls, router }
 }
 
@@ -105,7 +106,7 @@ fn endpoint(name: &str, rtype: &str, targets: &[&str]) -> Endpoint {
 const CREATE: &str = r#"{"create":[{"dnsName":"a.gslb.example","recordType":"A","targets":["192.0.2.1"]}]}"#;
 
 #[tokio::test]
-async fn each_call_of_the_contract_is_answered_with_its_code() {
+async fn each_call_has_its_status() {
     let fixture = fixture();
     for (method, path, body, code) in [
         ("GET", "/", "", 200),
@@ -137,7 +138,7 @@ async fn each_call_of_the_contract_is_answered_with_its_code() {
 }
 
 #[tokio::test]
-async fn the_negotiated_type_is_that_of_the_contract_to_the_octet() {
+async fn media_type_is_exact() {
     let request = Request::builder().uri("/").body(Body::empty()).unwrap();
     let (status, body, head) = fixture().send(request).await;
     assert_eq!((status.as_u16(), head.headers()[header::CONTENT_TYPE].as_bytes()), (200, MEDIA_TYPE.as_bytes()));
@@ -146,7 +147,7 @@ async fn the_negotiated_type_is_that_of_the_contract_to_the_octet() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_503_with_a_reason() {
+async fn temporary_error_is_503_with_a_reason() {
     let fixture = fixture();
     *fixture.memory.is_busy.lock().unwrap() = true;
     for (method, path, body) in [("GET", "/", ""), ("GET", "/records", ""), ("POST", "/records", CREATE)] {
@@ -168,7 +169,7 @@ impl HttpBody for Endless {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_end_is_503_within_five_seconds() {
+async fn endless_body_is_503_within_five_seconds() {
     let body = Body::new(Endless);
     let begun = tokio::time::Instant::now();
     assert_eq!(fixture().status("POST", "/records", body).await, 503);
@@ -176,7 +177,7 @@ async fn a_body_that_does_not_end_is_503_within_five_seconds() {
 }
 
 #[tokio::test]
-async fn a_body_at_the_bound_is_read_and_one_over_it_is_413() {
+async fn body_over_the_limit_is_413() {
     let fixture = fixture();
     let padded = |octets: usize| [CREATE.as_bytes(), &vec![b' '; octets - CREATE.len()]].concat();
     assert_eq!(fixture.status("POST", "/records", padded(BODY_MAX)).await, 204);
@@ -185,7 +186,7 @@ async fn a_body_at_the_bound_is_read_and_one_over_it_is_413() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_cut_anywhere_changes_nothing() {
+async fn truncated_body_changes_nothing() {
     let fixture = fixture();
     for end in 0..CREATE.len() {
         assert_eq!(fixture.status("POST", "/records", &CREATE[..end]).await, 400, "{}", &CREATE[..end]);
@@ -194,7 +195,7 @@ async fn a_body_that_is_cut_anywhere_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_too_large_is_left_out_when_adjusted_and_refused_when_applied() {
+async fn too_large_endpoint_is_omitted_by_adjust_and_rejected_by_apply() {
     let fixture = fixture();
     let large = endpoint("a.gslb.example", "TXT", &[&"x".repeat(ENDPOINT_MAX)]);
     let small = endpoint("b.gslb.example", "TXT", &["x"]);
@@ -205,7 +206,7 @@ async fn an_endpoint_that_is_too_large_is_left_out_when_adjusted_and_refused_whe
 }
 
 #[tokio::test]
-async fn ten_thousand_targets_of_one_name_come_back_as_they_were() {
+async fn ten_thousand_targets_round_trip() {
     let fixture = fixture();
     let targets: Vec<String> = (0..10_000u32).map(|n| std::net::Ipv4Addr::from(n).to_string()).collect();
     let row = Endpoint { targets, ..endpoint("a.gslb.example", "A", &[]) };
@@ -215,7 +216,7 @@ async fn ten_thousand_targets_of_one_name_come_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn a_browser_page_under_another_name_or_with_another_type_reaches_nothing() {
+async fn browser_page_under_another_host_or_type_is_rejected() {
     let fixture = fixture();
     for (host, code) in [("evil.example:8888", 403), ("127.0.0.1:8888", 200), ("localhost", 200), ("[::1]:8888", 200)] {
         let request = Request::builder().uri("/records").header(header::HOST, host).body(Body::empty()).unwrap();
@@ -226,9 +227,9 @@ async fn a_browser_page_under_another_name_or_with_another_type_reaches_nothing(
 }
 
 #[tokio::test]
-async fn with_a_token_each_call_shows_it() {
-    let bearer: Bearer = Arc::new(|token| Ok(token == Some("right")));
-    let router = router(Arc::<Memory>::default(), Arc::default(), bearer, false);
+async fn each_call_needs_the_token() {
+    let check_token: TokenCheck = Arc::new(|token| Ok(token == Some("right")));
+    let router = router(Arc::<Memory>::default(), Arc::default(), check_token, false);
     let fixture = Fixture { router, ..fixture() };
     for (shown, code) in [
         (None, 401),
@@ -246,7 +247,7 @@ async fn with_a_token_each_call_shows_it() {
 }
 
 #[tokio::test]
-async fn a_client_sees_its_own_endpoints_only() {
+async fn client_sees_only_its_own_endpoints() {
     let fixture = fixture();
     assert_eq!(fixture.status("POST", "/owners/a/records", CREATE).await, 204);
     assert_eq!(fixture.call("GET", "/owners/b/records", "").await.1, b"[]");
@@ -254,8 +255,8 @@ async fn a_client_sees_its_own_endpoints_only() {
     assert_ne!(fixture.call("GET", "/owners/a/records", "").await.1, b"[]");
 }
 
-/// What the client's plan comes to, told anew after `plan/plan.go`: by name and set identifier, compared by targets in any case and
-/// order, by a TTL that is wished for, and by the set of properties.
+/// Returns the plan of the client, as in `plan/plan.go`: sets are matched by name and set identifier, and compared by targets in any case and
+/// order, by a given TTL, and by provider-specific fields.
 fn plan(current: &[Endpoint], desired: &[Endpoint]) -> Changes {
     let mut changes = Changes::default();
     let of = |list: &[Endpoint]| list.iter().map(|row| (row.key(), row.clone())).collect::<BTreeMap<_, _>>();
@@ -319,7 +320,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_second_loop_over_what_was_applied_changes_nothing(
+    fn second_reconciliation_changes_nothing(
         mine in proptest::collection::vec(any_endpoint(), 0..8),
         theirs in proptest::collection::vec(any_endpoint(), 0..8),
     ) {
@@ -337,7 +338,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_adjusted_twice_is_as_what_is_adjusted_once(rows in proptest::collection::vec(any_endpoint(), 0..8)) {
+    fn adjusting_is_idempotent(rows in proptest::collection::vec(any_endpoint(), 0..8)) {
         let once = adjusted(rows);
         prop_assert_eq!(adjusted(once.clone()), once);
     }

@@ -99,7 +99,7 @@ fn access_errors_are_reported_together_with_locations() {
     );
     let errors = folder("off", &text).load("f.yaml").unwrap_err();
     for wanted in [
-        ("f.yaml:4:", "access.tls.key: there is no private key in it"),
+        ("f.yaml:4:", "access.tls.key: no private key in the text"),
         ("f.yaml:7:", "ci is already declared in access.tokens[0]"),
         ("f.yaml:7:", "access.tokens[0] has the same hash"),
         ("f.yaml:9:", "keys cannot be discovered"),

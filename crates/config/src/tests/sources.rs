@@ -87,10 +87,10 @@ monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}
     let table = [
         (KEY, None),
         ("", Some("the environment variable \"KEY\" is not set or empty")),
-        (&one_line, Some("client key: its END line is missing, or its line breaks are lost")),
-        (&fused, Some("client key: its BEGIN line is malformed")),
-        (cut, Some("client key: its END line is missing")),
-        (CERTIFICATE, Some("client key: there is no private key in it")),
+        (&one_line, Some("client key: no END line, or no line breaks")),
+        (&fused, Some("client key: malformed BEGIN line")),
+        (cut, Some("client key: no END line")),
+        (CERTIFICATE, Some("client key: no private key in the text")),
     ];
     for (key, error) in table {
         let attempt = attempt(
@@ -127,7 +127,7 @@ monitors:
 - {name: f, type: http, host: \"a@b\"}
 ";
     let expected = [
-        "f.yaml:3:36: monitors[0].tls.ca: ca: there is no certificate in it; give at least one certificate in PEM",
+        "f.yaml:3:36: monitors[0].tls.ca: ca: no certificate in the text; give at least one certificate in PEM",
         "f.yaml:4:44: monitors[1].tls.serverName: server name \"a b\" is not a DNS name or address; write it like gateway.example",
         "f.yaml:5:31: monitors[2].path: path \"healthz\" is not a request target; write it like /healthz/ready",
         "f.yaml:6:34: monitors[3].headers: header \"a b\" cannot be sent; a name has letters, digits and hyphens, a value visible characters",

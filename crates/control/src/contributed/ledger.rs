@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use fairway_model::{Permille, Timestamp};
 use fairway_providers::{
     Changes, Endpoint,
-    webhook_server::{Edits, Ledger, Refused, Scope, edits},
+    webhook_server::{Edits, EndpointStore, Scope, WebhookError, edits},
 };
 use tokio::sync::Notify;
 
@@ -127,16 +127,16 @@ impl ContributionLedger {
     }
 
     /// Returns the control handle, unless the server starts or stops.
-    fn control(&self) -> Result<&Control, Refused> {
-        let control = self.control.get().ok_or_else(|| Refused::Busy("the server is starting".to_owned()))?;
+    fn control(&self) -> Result<&Control, WebhookError> {
+        let control = self.control.get().ok_or_else(|| WebhookError::Busy("the server is starting".to_owned()))?;
         match control.readiness() {
-            Readiness::Draining => Err(Refused::Busy("the server is stopping".to_owned())),
+            Readiness::Draining => Err(WebhookError::Busy("the server is stopping".to_owned())),
             Readiness::Starting | Readiness::Ready => Ok(control),
         }
     }
 
-    fn objects(&self) -> Result<&Objects, Refused> {
-        self.control()?.objects().map_err(|error| Refused::Busy(error.to_string()))
+    fn objects(&self) -> Result<&Objects, WebhookError> {
+        self.control()?.objects().map_err(|error| WebhookError::Busy(error.to_string()))
     }
 
     /// Returns the configuration in force, once there is one.
@@ -145,17 +145,17 @@ impl ContributionLedger {
     }
 
     /// Returns the declared objects, including all changes that this server committed.
-    async fn declared(&self, objects: &Objects) -> Result<Arc<Declared>, Refused> {
+    async fn declared(&self, objects: &Objects) -> Result<Arc<Declared>, WebhookError> {
         if !objects.received(self.committed.load(Relaxed), EVENT_WAIT_MAX).await {
-            return Err(Refused::Busy("the last change was not returned by the store yet".to_owned()));
+            return Err(WebhookError::Busy("the last change was not returned by the store yet".to_owned()));
         }
         Ok(objects.declared())
     }
 }
 
 #[async_trait]
-impl Ledger for ContributionLedger {
-    fn domains(&self) -> Result<Vec<String>, Refused> {
+impl EndpointStore for ContributionLedger {
+    fn domains(&self) -> Result<Vec<String>, WebhookError> {
         let published = self.control()?.shared().serving.published();
         let zones = published.configured.merged.desired.zones.keys().map(|zone| zone.to_string());
         let domains: Vec<_> = zones.map(|zone| zone.trim_end_matches('.').to_owned()).collect();
@@ -163,13 +163,13 @@ impl Ledger for ContributionLedger {
         Ok(if domains.is_empty() { vec!["invalid".to_owned()] } else { domains })
     }
 
-    async fn endpoints(&self, scope: &Scope) -> Result<Vec<Endpoint>, Refused> {
+    async fn endpoints(&self, scope: &Scope) -> Result<Vec<Endpoint>, WebhookError> {
         let declared = self.declared(self.objects()?).await?;
         self.note_call(scope, &declared);
         Ok(declared.rows_of(scope).map(|row| row.row.endpoint.clone()).collect())
     }
 
-    async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), Refused> {
+    async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), WebhookError> {
         let by = Author::new(format!("external-dns {scope}"), "");
         self.commit(scope, edits(changes), by).await?;
         self.note_call(scope, &self.objects()?.declared());
@@ -179,7 +179,7 @@ impl Ledger for ContributionLedger {
 
 impl ContributionLedger {
     /// Commits all edits, or none. Returns once they are durable and, if that takes less than two seconds, in the answers.
-    pub async fn commit(&self, scope: &Scope, edits: Edits, by: Author) -> Result<(), Refused> {
+    pub async fn commit(&self, scope: &Scope, edits: Edits, by: Author) -> Result<(), WebhookError> {
         let objects = self.objects()?;
         if edits.is_empty() {
             return Ok(());
@@ -203,11 +203,11 @@ impl ContributionLedger {
                 Err(StoreError::Conflict { found, .. }) => {
                     _ = objects.received(found.unwrap_or_default(), EVENT_WAIT_MAX).await
                 }
-                Err(StoreError::Refused(what)) => return Err(Refused::Large(what)),
-                Err(error) => return Err(Refused::Busy(error.to_string())),
+                Err(StoreError::Refused(what)) => return Err(WebhookError::Large(what)),
+                Err(error) => return Err(WebhookError::Busy(error.to_string())),
             }
         }
-        Err(Refused::Busy("other servers change the same endpoints".to_owned()))
+        Err(WebhookError::Busy("other servers change the same endpoints".to_owned()))
     }
 }
 
@@ -244,9 +244,9 @@ impl ContributionLedger {
     }
 }
 
-fn no_store(refused: Refused) -> ControlError {
+fn no_store(refused: WebhookError) -> ControlError {
     match refused {
-        Refused::Busy(what) | Refused::Large(what) => ControlError::NoStore(what),
+        WebhookError::Busy(what) | WebhookError::Large(what) => ControlError::NoStore(what),
     }
 }
 
@@ -262,7 +262,7 @@ fn now() -> u64 {
 }
 
 /// Returns the changes of objects that make the edits.
-fn changed_parts(declared: &Declared, scope: &Scope, edits: &Edits, now: u64) -> Result<Vec<Change>, Refused> {
+fn changed_parts(declared: &Declared, scope: &Scope, edits: &Edits, now: u64) -> Result<Vec<Change>, WebhookError> {
     let mut parts: BTreeMap<Key, Vec<_>> = BTreeMap::new();
     for edit in edits {
         parts.entry(part_key(scope, &edit.0.0)).or_default().push(edit);
@@ -291,7 +291,7 @@ fn changed_parts(declared: &Declared, scope: &Scope, edits: &Edits, now: u64) ->
     let grown = declared.bytes_of(scope) + changes.iter().flat_map(|change| &change.value).map(Vec::len).sum::<usize>();
     if grown > BYTES_MAX {
         let what = format!("{scope} would have {grown} bytes of endpoints; the limit is {BYTES_MAX}");
-        return Err(Refused::Large(what));
+        return Err(WebhookError::Large(what));
     }
     Ok(changes)
 }
