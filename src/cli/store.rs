@@ -58,7 +58,9 @@ fn history(out: Out, args: StoreHistoryArgs) -> anyhow::Result<()> {
     };
     match &entry.value {
         // Intents hold private keys, which are never shown.
-        Some(value) => Ok(out.bytes(&fairway_intents::shown(key.kind(), value).unwrap_or_else(|| value.to_vec()))?),
+        Some(value) => {
+            Ok(out.bytes(&fairway_intents::public_value(key.kind(), value).unwrap_or_else(|| value.to_vec()))?)
+        }
         None => bail!("{key}: deleted at revision {revision}; give an earlier revision"),
     }
 }

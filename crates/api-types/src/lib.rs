@@ -7,6 +7,7 @@ pub mod client;
 pub mod contributions_wire;
 pub mod endpoints;
 pub mod explain_wire;
+pub mod intent_status_wire;
 pub mod intents_wire;
 pub mod latency_wire;
 pub mod load_wire;

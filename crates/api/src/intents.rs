@@ -75,7 +75,7 @@ async fn history(State(state): State<AppState>, uri: Uri) -> Result<Json<Vec<His
     if entries.is_empty() {
         return Err(not_found());
     }
-    Ok(Json(history_entries(entries, |value| fairway_intents::shown(key.kind(), value))))
+    Ok(Json(history_entries(entries, |value| fairway_intents::public_value(key.kind(), value))))
 }
 
 /// Handles a request about one intent, or about a collection below a path of ONAP or EMCO.

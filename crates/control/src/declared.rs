@@ -44,7 +44,7 @@ pub type ObjectErrors = SharedMap<Key, Vec<ObjectError>>;
 /// Keys of objects that a merge is limited to.
 #[derive(Debug)]
 pub(crate) struct ObjectSelection<'a> {
-    /// Elements of a configuration.
+    /// Exposed of a configuration.
     pub elements: BTreeSet<Key>,
     /// Intents.
     pub intents: &'a BTreeSet<Key>,

@@ -1,72 +1,67 @@
-//! Bodies of every kind: what comes in, what is kept, what is shown.
+//! Bodies of every kind: parsing, the stored form and the public form.
 //!
 //! ```text
-//! octets ─► Json ─► keys to fields ─► values ─► Intent ─► canonical, with secrets     (kept)
-//!                                                     └─► canonical, without secrets  (shown; can be sent again)
+//! bytes ─► Json ─► keys to fields ─► values ─► Intent ─► canonical, with secrets     (stored)
+//!                                                    └─► canonical, without secrets  (public; can be sent again)
 //! ```
 
 use fairway_model::intent::{Intent, Project, TrafficGroup};
 use serde_json::Value;
 
 use super::{
-    certificates::{self, Keys},
+    certificates::{self, SecretForm},
     common,
-    fault::{Fault, Refused},
+    error::{BodyError, InvalidBody},
     fields::{Body, Notes, Table},
     groups, inbound,
     json_wire::Json,
     others,
-    paths::{KEY_FORM, Place},
-    relations::is_named_otherwise,
+    paths::{IntentPath, KEY_FORM},
     updates,
 };
-use fairway_api_types::problem_wire::FieldError;
 use fairway_store::objects::{Key, Kind, Object};
 
-/// Reads a body of a kind. `before` is the object it takes the place of, whose secrets it may keep.
-pub fn read(kind: Kind, octets: &[u8], before: Option<&Intent>) -> Result<Intent, Refused> {
-    let json = Json::read(octets)?;
+/// Parses a body of a kind. `before` is the object that it replaces, whose secrets it may keep.
+pub fn read(kind: Kind, bytes: &[u8], before: Option<&Intent>) -> Result<Intent, InvalidBody> {
+    let json = Json::read(bytes)?;
     read_sorted(kind, &json, Body::sort(table(kind), &json), before)
 }
 
-/// Reads what the store keeps.
-pub fn read_kept(kind: Kind, octets: &[u8]) -> Result<Intent, Refused> {
-    let json = Json::read(octets)?;
-    read_sorted(kind, &json, Body::sort(table(kind), &json).kept(), None)
+/// Parses a stored value.
+pub fn read_stored(kind: Kind, bytes: &[u8]) -> Result<Intent, InvalidBody> {
+    let json = Json::read(bytes)?;
+    read_sorted(kind, &json, Body::sort(table(kind), &json).stored(), None)
 }
 
-fn read_sorted(kind: Kind, json: &Json, mut body: Body<'_>, before: Option<&Intent>) -> Result<Intent, Refused> {
-    let nameless = matches!(json, Json::Map(_)) && body.hits("metadata.name").next().is_none();
+fn read_sorted(kind: Kind, json: &Json, mut body: Body<'_>, before: Option<&Intent>) -> Result<Intent, InvalidBody> {
+    let nameless = matches!(json, Json::Map(_)) && body.found("metadata.name").next().is_none();
     let intent = of_kind(kind, &mut body, before);
-    let faults = body.into_faults();
+    let errors = body.into_errors();
     match intent {
-        Some(intent) if faults.is_empty() => Ok(intent),
-        _ => Err(Refused { faults, nameless }),
+        Some(intent) if errors.is_empty() => Ok(intent),
+        _ => Err(InvalidBody { errors, nameless }),
     }
 }
 
-/// The key of an intent and the text that is to be kept, or all that is wrong with it. `before` knows what is there, whose secrets it may
-/// keep.
-pub fn sound<'a>(
+/// Validates an intent. Returns its key and the value to store, or all errors. `before` returns the object that it replaces, whose secrets it
+/// may keep.
+pub fn validate<'a>(
     key: &str,
     intent: &Value,
     before: impl Fn(&Key) -> Option<&'a Intent>,
-) -> Result<(Key, Vec<u8>), Vec<FieldError>> {
-    let flaw = |pointer: &str, detail: String| vec![FieldError { pointer: pointer.to_owned(), detail }];
-    let what = || format!("{key:?} is no key of an intent; {KEY_FORM}");
-    let place = Place::of_key(key).map_err(|_| flaw("/key", what()))?;
+) -> Result<(Key, Vec<u8>), Vec<BodyError>> {
+    let what = || format!("{key:?} is not the key of an intent; {KEY_FORM}");
+    let place = IntentPath::of_key(key).map_err(|_| vec![BodyError::new("/key", what())])?;
     let own = place.key(None);
-    let read = read(place.kind, intent.to_string().as_bytes(), before(&own)).map_err(|refused| {
-        let within = refused.within("/intent").faults.into_iter();
-        within.map(|Fault { pointer, detail }| FieldError { pointer, detail }).collect::<Vec<_>>()
-    })?;
-    match is_named_otherwise(&place, &read) {
-        Some(detail) => Err(flaw("/intent/metadata/name", detail)),
-        None => Ok((own, to_keep(&read))),
+    let read = read(place.kind, intent.to_string().as_bytes(), before(&own))
+        .map_err(|invalid| invalid.within("/intent").errors)?;
+    match place.name_mismatch(&read) {
+        Some(detail) => Err(vec![BodyError::new("/intent/metadata/name", detail)]),
+        None => Ok((own, to_stored(&read))),
     }
 }
 
-/// What the reader of a kind asks its fields to be.
+/// Returns the constraints of the fields of a kind, for its JSON Schema.
 pub(super) fn notes(kind: Kind) -> Notes {
     let name = Json::map([("metadata", Json::map([("name", "a".into())]))]);
     let mut body = Body::sort(table(kind), &name).noting();
@@ -91,7 +86,7 @@ fn of_kind(kind: Kind, body: &mut Body<'_>, before: Option<&Intent>) -> Option<I
         Kind::TrafficGroup => common::metadata(body).map(|metadata| Intent::TrafficGroup(TrafficGroup { metadata })),
         Kind::TrafficSet => groups::traffic_set(body).map(Intent::TrafficSet),
         _ => {
-            body.fault("", format!("a {} is no object of the intent API; see /v1", kind.word()));
+            body.error("", format!("a {} is not an object of the intent API; see /v1", kind.word()));
             None
         }
     }
@@ -114,24 +109,22 @@ pub(super) fn table(kind: Kind) -> &'static Table {
     }
 }
 
-/// The canonical text that the store keeps, without what says nothing. It holds secrets: nobody is shown it.
-pub fn to_keep(intent: &Intent) -> Vec<u8> {
-    write(intent, Keys::Kept).pruned().to_text()
+/// Returns the canonical text to store, without empty fields. It has secrets and must not be shown.
+pub fn to_stored(intent: &Intent) -> Vec<u8> {
+    write(intent, SecretForm::Plain).pruned().to_text()
 }
 
-/// The canonical form that anybody may be shown.
-pub fn to_show(intent: &Intent) -> Json {
-    write(intent, Keys::Shown)
+/// Returns the canonical form without secrets.
+pub fn to_public(intent: &Intent) -> Json {
+    write(intent, SecretForm::Hashed)
 }
 
-/// What may be shown of a kept text; `None` if it is not one of this kind.
-///
-/// For whatever shows the octets of a store (history, watch, plans): what is kept has secrets in it.
-pub fn shown(kind: Kind, kept: &[u8]) -> Option<Vec<u8>> {
-    read_kept(kind, kept).ok().map(|intent| to_show(&intent).to_text())
+/// Returns a stored value without its secrets; `None` if it is not of this kind. History, watches and plans show stored values.
+pub fn public_value(kind: Kind, stored: &[u8]) -> Option<Vec<u8>> {
+    read_stored(kind, stored).ok().map(|intent| to_public(&intent).to_text())
 }
 
-fn write(intent: &Intent, keys: Keys) -> Json {
+fn write(intent: &Intent, form: SecretForm) -> Json {
     let spec = match intent {
         Intent::AccessPoint(point) => others::write_access_point(point),
         Intent::Client(client) => others::write_client(client),
@@ -139,10 +132,10 @@ fn write(intent: &Intent, keys: Keys) -> Json {
         Intent::Compound(compound) => others::write_compound(compound),
         Intent::Controller(controller) => groups::write_controller(controller),
         Intent::DeploymentGroup(group) => groups::write_deployment_group(group),
-        Intent::DnsUpdateRecord(record) => updates::write(record, keys),
-        Intent::Inbound(of) => inbound::write(of, certificates::write(&of.certificates, keys)),
+        Intent::DnsUpdateRecord(record) => updates::write(record, form),
+        Intent::Inbound(of) => inbound::write(of, certificates::write(&of.certificates, form)),
         Intent::Outbound(outbound) => others::write_outbound(outbound),
-        Intent::OutboundServer(server) => others::write_outbound_server(server, keys),
+        Intent::OutboundServer(server) => others::write_outbound_server(server, form),
         Intent::Project(_) | Intent::TrafficGroup(_) => {
             return Json::map([("metadata", common::write_metadata(intent.metadata()))]);
         }
@@ -151,12 +144,12 @@ fn write(intent: &Intent, keys: Keys) -> Json {
     Json::map([("metadata", common::write_metadata(intent.metadata())), ("spec", spec)])
 }
 
-/// What an object says that is an intent; none where that cannot be read.
-pub fn understood(object: &Object) -> Option<Intent> {
-    read_kept(object.key.kind(), &object.value).ok()
+/// Returns the intent of a stored object; `None` if it cannot be parsed.
+pub fn parse_stored(object: &Object) -> Option<Intent> {
+    read_stored(object.key.kind(), &object.value).ok()
 }
 
-/// A kept text that cannot be read: the store holds what this version did not write.
-pub fn unreadable(refused: &Refused) -> Fault {
-    Fault::new("", format!("what the store keeps is no canonical text: {refused}; see `fairway store verify`"))
+/// Returns the error of a stored value that cannot be parsed: another version wrote it.
+pub fn unreadable(invalid: &InvalidBody) -> BodyError {
+    BodyError::new("", format!("the stored value is not canonical: {invalid}; see `fairway store verify`"))
 }

@@ -1,5 +1,5 @@
-//! Certificates in bodies. A private key goes in and never comes out: what is shown is its SHA-256, which stands for it when the
-//! same body is sent again.
+//! Certificates in bodies. Private keys are write-only: responses have the SHA-256 of the key, which stands for the key if the same body is
+//! sent again.
 
 use data_encoding::HEXLOWER;
 use fairway_model::{Secret, intent::Certificates};
@@ -8,10 +8,10 @@ use ring::digest::{SHA256, digest};
 use super::{
     fields::{Body, Field},
     json_wire::Json,
-    values::{Flaws, flaw},
+    values::{Errors, invalid},
 };
 
-/// Places where certificates stand; the wiki's bodies have them in `spec` itself.
+/// Places of certificates. Bodies of the wiki have them in `spec` itself.
 const HOMES: &[&str] = &["spec", "spec.external.externalcerts", "spec.externalcerts"];
 
 /// Certificates of an inbound service.
@@ -21,36 +21,36 @@ pub(super) const SERVICE: &[Field] = &[
     Field::homed("spec.certificates.ca", HOMES, &["cacertificate"]),
 ];
 
-/// Certificates that clients show to an outbound server.
+/// Client certificates for an outbound server.
 pub(super) const CLIENT: &[Field] = &[
     Field::homed("spec.certificates.service", HOMES, &["clientcertificate"]),
     Field::homed("spec.certificates.privateKey", HOMES, &["clientprivatekey"]),
     Field::homed("spec.certificates.ca", HOMES, &["cacertificate"]),
 ];
 
-/// How a private key is written.
+/// Form of a private key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keys {
-    /// As it is: what the store keeps.
-    Kept,
-    /// As its SHA-256: what anybody is shown.
-    Shown,
+pub(super) enum SecretForm {
+    /// The key itself, for the store.
+    Plain,
+    /// Its SHA-256, for responses.
+    Hashed,
 }
 
-/// Reads them. `kept` is the key of the object that this one takes the place of.
-pub(super) fn read(body: &mut Body<'_>, kept: Option<&Secret>) -> Certificates {
+/// Parses certificates. `stored` is the key of the object that is replaced.
+pub(super) fn read(body: &mut Body<'_>, stored: Option<&Secret>) -> Certificates {
     Certificates {
         service: body.read("spec.certificates.service", pem).unwrap_or_default(),
-        private_key: body.read("spec.certificates.privateKey", |json| key(json, kept)),
+        private_key: body.read("spec.certificates.privateKey", |json| key(json, stored)),
         ca: body.read("spec.certificates.ca", pem).unwrap_or_default(),
     }
 }
 
-/// The canonical form.
-pub(super) fn write(certificates: &Certificates, keys: Keys) -> Json {
-    let key = certificates.private_key.as_ref().map(|key| match keys {
-        Keys::Kept => Json::from(key.expose()),
-        Keys::Shown => Json::map([("sha256", sha256(key.expose()).into())]),
+/// Returns the canonical form.
+pub(super) fn write(certificates: &Certificates, form: SecretForm) -> Json {
+    let key = certificates.private_key.as_ref().map(|key| match form {
+        SecretForm::Plain => Json::from(key.expose()),
+        SecretForm::Hashed => Json::map([("sha256", sha256(key.expose()).into())]),
     });
     Json::map([
         ("service", certificates.service.as_str().into()),
@@ -59,30 +59,31 @@ pub(super) fn write(certificates: &Certificates, keys: Keys) -> Json {
     ])
 }
 
-fn key(json: &Json, kept: Option<&Secret>) -> Result<Secret, Flaws> {
+fn key(json: &Json, stored: Option<&Secret>) -> Result<Secret, Errors> {
     if let Json::Map(entries) = json {
         let [(name, Json::Text(hash))] = &entries[..] else {
-            return flaw("give the key itself (PEM), or the \"sha256\" of the one that is kept");
+            return invalid("write the key (PEM), or the \"sha256\" of the stored key");
         };
         let same = |key: &&Secret| name == "sha256" && sha256(key.expose()).eq_ignore_ascii_case(hash);
-        let kept = kept.filter(same).cloned();
-        return kept
-            .map_or_else(|| flaw("the key that is kept has another hash, or none is kept; give the key itself"), Ok);
+        return stored
+            .filter(same)
+            .cloned()
+            .map_or_else(|| invalid("no stored key has this hash; write the key itself"), Ok);
     }
-    // What it says goes into no message.
-    pem(json).map(Secret::new).or_else(|_| flaw("this is no key in PEM, or PEM in base64; give one of at most 64 KiB"))
+    // The value is in no error: it may be a key.
+    pem(json).map(Secret::new).or_else(|_| invalid("not a key in PEM, or PEM in base64; write one of at most 64 KiB"))
 }
 
-/// PEM (RFC 7468), or what may be PEM in base64.
-fn pem(json: &Json) -> Result<String, Flaws> {
-    let what = "give a certificate in PEM, or PEM in base64, of at most 64 KiB";
-    let Json::Text(text) = json else { return flaw(format!("{} is no text; {what}", json.what())) };
-    let base64 = |octet: u8| octet.is_ascii_alphanumeric() || b"+/=-_\r\n".contains(&octet);
+/// Parses PEM (RFC 7468), or what may be PEM in base64.
+fn pem(json: &Json) -> Result<String, Errors> {
+    let what = "write a certificate in PEM, or PEM in base64, of at most 64 KiB";
+    let Json::Text(text) = json else { return invalid(format!("{} is not a text; {what}", json.what())) };
+    let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_\r\n".contains(&byte);
     let fits = text.contains("-----BEGIN ") || text.bytes().all(base64);
-    if fits && text.len() <= 65_536 { Ok(text.clone()) } else { flaw(format!("this is neither; {what}")) }
+    if fits && text.len() <= 65_536 { Ok(text.clone()) } else { invalid(format!("not a certificate; {what}")) }
 }
 
-/// SHA-256 of a text, in hexadecimal.
+/// Returns the SHA-256 of a text in hexadecimal.
 pub(super) fn sha256(text: &str) -> String {
     HEXLOWER.encode(digest(&SHA256, text.as_bytes()).as_ref())
 }

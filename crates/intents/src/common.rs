@@ -5,10 +5,10 @@ use fairway_model::intent::{IntentName, Metadata};
 use super::{
     fields::{Body, Field},
     json_wire::Json,
-    values::{Flaws, flaw, text},
+    values::{Errors, invalid, text},
 };
 
-/// What people say about an object. Answers have its name in the body itself, too; sets have both there only.
+/// Fields of metadata. Responses also have the name in the body itself; sets have name and description there only.
 pub(super) const METADATA: &[Field] = &[
     Field::homed("metadata.name", &[""], &["name"]),
     Field::homed("metadata.description", &[""], &["description"]),
@@ -16,7 +16,7 @@ pub(super) const METADATA: &[Field] = &[
     Field::plain("metadata.userData2"),
 ];
 
-/// Reads it; nothing, where there is no valid name.
+/// Parses metadata; `None` without a valid name.
 pub(super) fn metadata(body: &mut Body<'_>) -> Option<Metadata> {
     let description = body.text("metadata.description", 1_024);
     let user_data1 = body.text("metadata.userData1", 512);
@@ -26,7 +26,7 @@ pub(super) fn metadata(body: &mut Body<'_>) -> Option<Metadata> {
     Some(Metadata { name, description, user_data1, user_data2 })
 }
 
-/// The canonical form.
+/// Returns the canonical form.
 pub(super) fn write_metadata(metadata: &Metadata) -> Json {
     Json::map([
         ("name", metadata.name.as_str().into()),
@@ -36,22 +36,22 @@ pub(super) fn write_metadata(metadata: &Metadata) -> Json {
     ])
 }
 
-/// The name of an object.
-pub(super) fn name(json: &Json) -> Result<IntentName, Flaws> {
-    IntentName::new(&text(json, 1_024)?).or_else(|error| flaw(error.to_string()))
+/// Parses the name of an object.
+pub(super) fn name(json: &Json) -> Result<IntentName, Errors> {
+    IntentName::new(&text(json, 1_024)?).or_else(|error| invalid(error.to_string()))
 }
 
-/// A workload's label, `key=value`.
+/// Parses the label of a workload, `key=value`.
 pub(super) fn label(body: &mut Body<'_>, path: &'static str) -> String {
     let label = body.read(path, |json| {
         let label = text(json, LABEL_MAX)?;
         match label.split_once('=') {
             Some((key, value)) if !key.trim().is_empty() && !value.contains('=') => Ok(label),
-            _ => flaw(format!("{label:?} is no label; write it like app=shop")),
+            _ => invalid(format!("{label:?} is not a label; write it like app=shop")),
         }
     });
     label.unwrap_or_default()
 }
 
-/// Most characters of a name of something else: an app, a service, a namespace, a label.
+/// Maximum length of names of apps, services, namespaces and labels.
 pub(super) const LABEL_MAX: usize = 255;

@@ -1,7 +1,6 @@
-//! Which keys of a body mean which field: case and separators do not count, and most fields have several names and places.
+//! Assigns the keys of a body to fields. Case and separators are ignored, and most fields have several names and places.
 //!
-//! A body is walked once. Each key goes to its field, whatever it is called and wherever it stands; what goes to none is told
-//! with the nearest known name. `values` then reads the fields.
+//! A body is walked once. An unknown key is an error that names the closest field. `values` then parses the fields.
 
 use std::{
     borrow::Cow,
@@ -14,33 +13,33 @@ use fairway_model::closest;
 use serde_json::Value;
 
 use super::{
-    fault::{FAULTS_MAX, Fault, step},
+    error::{BodyError, ERRORS_MAX, step},
     json_wire::Json,
 };
 
-/// A field and the keys that mean it.
+/// A field and its keys.
 #[derive(Debug)]
 pub(super) struct Field {
-    /// Where canonical bodies have it: `spec.traffic.lbMode`.
+    /// Canonical place and name: `spec.traffic.lbMode`.
     pub(super) path: &'static str,
-    /// Other places where it may stand, folded: `spec.istio.loadbalancing`; the empty one is the body itself.
+    /// Other places, folded: `spec.istio.loadbalancing`. The empty one is the body itself.
     pub(super) homes: &'static [&'static str],
-    /// Other names it may have in any of its places, folded.
+    /// Other names, valid in all its places, folded.
     pub(super) names: &'static [&'static str],
 }
 
 impl Field {
-    /// A field that stands in one place under one name.
+    /// Returns a field with one place and one name.
     pub(super) const fn plain(path: &'static str) -> Self {
         Self { path, homes: &[], names: &[] }
     }
 
-    /// A field with other names in its one place.
+    /// Returns a field with one place and several names.
     pub(super) const fn named(path: &'static str, names: &'static [&'static str]) -> Self {
         Self { path, homes: &[], names }
     }
 
-    /// A field with other names, in several places.
+    /// Returns a field with several places and names.
     pub(super) const fn homed(
         path: &'static str,
         homes: &'static [&'static str],
@@ -49,19 +48,19 @@ impl Field {
         Self { path, homes, names }
     }
 
-    /// The canonical place and name.
+    /// Returns the canonical place and name.
     fn split(&self) -> (&'static str, &'static str) {
         self.path.rsplit_once('.').unwrap_or(("", self.path))
     }
 
-    /// The folded places where it may stand, the canonical one first.
+    /// Returns its folded places, the canonical one first.
     fn places(&self) -> impl Iterator<Item = String> {
         let others = self.homes.iter().map(|home| (*home).to_owned());
         std::iter::once(fold_path(self.split().0)).chain(others)
     }
 
-    /// The folded places and keys that mean it. Its canonical name counts in its canonical place only, since short names like
-    /// `ca` say too little elsewhere.
+    /// Returns its folded places and keys. The canonical name is valid in the canonical place only: short names like `ca` are ambiguous
+    /// elsewhere.
     fn meanings(&self) -> impl Iterator<Item = (String, String)> {
         let (home, name) = self.split();
         let others =
@@ -70,41 +69,41 @@ impl Field {
     }
 }
 
-/// One kind of body: groups of fields.
+/// The fields of one kind of body, in groups.
 #[derive(Debug)]
 pub(super) struct Table {
     groups: &'static [&'static [Field]],
     index: OnceLock<Index>,
 }
 
-/// The way from keys to fields, made once: every object that a store holds is read at a start.
+/// The fields by place and key. Built once per kind, since a start parses every stored object.
 #[derive(Debug)]
 struct Index {
-    /// The first is the body itself.
-    places: Vec<Place>,
+    /// The first place is the body itself.
+    places: Vec<IntentPath>,
 }
 
-/// An object that fields stand in, or below.
+/// An object that has fields, or objects with fields.
 #[derive(Debug, Default)]
-struct Place {
+struct IntentPath {
     /// Folded; empty for the body itself.
     path: String,
-    /// By folded key, and by the canonical spelling: a body that the store keeps has no other, and need not be folded.
+    /// By folded key, and by canonical spelling: stored bodies have no other, and need not be folded.
     keys: HashMap<String, Meaning>,
 }
 
-/// What a key means.
+/// Meaning of a key.
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
     Field(&'static Field),
-    /// The number of a place.
-    Place(usize),
+    /// Index of a place.
+    IntentPath(usize),
 }
 
-impl Place {
+impl IntentPath {
     fn meaning(&self, key: &str) -> Option<Meaning> {
         let known = self.keys.get(key).or_else(|| match fold(key) {
-            // It was looked for.
+            // The key is folded, and was not found.
             Cow::Borrowed(_) => None,
             Cow::Owned(folded) => self.keys.get(&folded),
         });
@@ -113,12 +112,12 @@ impl Place {
 }
 
 impl Table {
-    /// A table of these groups.
+    /// Returns a table of groups.
     pub(super) const fn of(groups: &'static [&'static [Field]]) -> Self {
         Self { groups, index: OnceLock::new() }
     }
 
-    /// Its fields.
+    /// Returns its fields.
     pub(super) fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
         self.groups.iter().copied().flatten()
     }
@@ -129,9 +128,9 @@ impl Table {
 }
 
 impl Index {
-    /// Of several fields that one key means the first has it, and of a field and a place the field.
+    /// If a key means several fields, the first one has it; a field precedes a place.
     fn of(table: &Table) -> Self {
-        let mut index = Self { places: vec![Place::default()] };
+        let mut index = Self { places: vec![IntentPath::default()] };
         for field in table.fields() {
             for (place, key) in field.meanings() {
                 index.at(&place).keys.entry(key).or_insert(Meaning::Field(field));
@@ -151,73 +150,77 @@ impl Index {
         index
     }
 
-    /// The number of a place, which may be a new one.
+    /// Returns the index of a place, which is added if it is new.
     fn number(&mut self, path: &str) -> usize {
         let known = self.places.iter().position(|place| place.path == path);
         known.unwrap_or_else(|| {
-            self.places.push(Place { path: path.to_owned(), keys: HashMap::new() });
+            self.places.push(IntentPath { path: path.to_owned(), keys: HashMap::new() });
             self.places.len() - 1
         })
     }
 
-    fn at(&mut self, path: &str) -> &mut Place {
+    fn at(&mut self, path: &str) -> &mut IntentPath {
         let number = self.number(path);
         &mut self.places[number]
     }
 
-    /// Makes a place known to the one that it is right below.
+    /// Adds a place to its parent place.
     fn link(&mut self, path: &str) {
         let (above, key) = path.rsplit_once('.').unwrap_or(("", path));
         let number = self.number(path);
-        self.at(above).keys.entry(key.to_owned()).or_insert(Meaning::Place(number));
+        self.at(above).keys.entry(key.to_owned()).or_insert(Meaning::IntentPath(number));
     }
 }
 
-/// The keys of a body by the fields they mean, and what was found wrong so far.
+/// A body: its keys by field, and the errors so far.
 pub(super) struct Body<'a> {
     table: &'static Table,
-    /// In the order of the body. They are so few that a search through them takes less than a map does.
-    hits: Vec<Hit<'a>>,
-    faults: Vec<Fault>,
-    /// What its fields are asked to be, where somebody wants to know.
+    /// In the order of the body. There are so few that a linear search is faster than a map.
+    hits: Vec<Occurrence<'a>>,
+    errors: Vec<BodyError>,
+    /// Constraints of the fields, if they are collected.
     notes: Option<Notes>,
-    is_kept: bool,
+    is_stored: bool,
 }
 
-/// What fields are asked to be, by their paths.
+/// Constraints of fields, by their paths.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    /// A JSON Schema each.
+    /// A JSON Schema for each.
     pub(super) schemas: BTreeMap<&'static str, Value>,
-    /// Those that must be there.
+    /// Required fields.
     pub(super) needed: Vec<&'static str>,
 }
 
-/// A key that means a field.
+/// A key of a body that means a field.
 #[derive(Clone, Debug)]
-pub(super) struct Hit<'a> {
-    /// The path of the field.
+pub(super) struct Occurrence<'a> {
+    /// Path of the field.
     path: &'static str,
-    way: Way<'a>,
-    /// What it says.
+    location: Location<'a>,
+    /// Value.
     pub(super) value: &'a Json,
 }
 
-impl Hit<'_> {
-    /// Where it stands.
+impl Occurrence<'_> {
+    /// Returns the pointer to the value.
     pub(super) fn pointer(&self) -> String {
-        self.way.pointer()
+        self.location.pointer()
     }
 
-    fn says(&self) -> bool {
-        !matches!(self.value, Json::Null) && !is_blank(self.value)
+    fn is_empty(&self) -> bool {
+        match self.value {
+            Json::Null => true,
+            Json::Text(text) => text.trim().is_empty(),
+            _ => false,
+        }
     }
 }
 
-/// The way to a value. It becomes a pointer only where something is at fault.
+/// Location of a value. It is turned into a pointer only for an error.
 #[derive(Clone, Debug)]
-struct Way<'a> {
-    /// That of the object or list that it stands in.
+struct Location<'a> {
+    /// Location of the parent object or list.
     above: Option<Rc<Self>>,
     step: Step<'a>,
 }
@@ -228,7 +231,7 @@ enum Step<'a> {
     Element(usize),
 }
 
-impl Way<'_> {
+impl Location<'_> {
     fn pointer(&self) -> String {
         let above = self.above.as_ref().map(|above| above.pointer()).unwrap_or_default();
         match self.step {
@@ -239,55 +242,59 @@ impl Way<'_> {
 }
 
 impl<'a> Body<'a> {
-    /// Sorts the keys of a body.
+    /// Assigns the keys of a body to the fields of a table.
     pub(super) fn sort(table: &'static Table, json: &'a Json) -> Self {
-        let mut body = Self { table, hits: Vec::with_capacity(HITS), faults: Vec::new(), notes: None, is_kept: false };
+        let mut body =
+            Self { table, hits: Vec::with_capacity(HITS), errors: Vec::new(), notes: None, is_stored: false };
         match json {
             Json::Map(entries) => body.walk(entries, &table.index().places[0], None),
-            other => body.fault("", format!("the body is {}; give a JSON object", other.what())),
+            other => body.error("", format!("the body is {}; send a JSON object", other.what())),
         }
         body
     }
 
-    fn walk(&mut self, entries: &'a [(String, Json)], home: &'static Place, above: Option<&Rc<Way<'a>>>) {
+    fn walk(&mut self, entries: &'a [(String, Json)], home: &'static IntentPath, above: Option<&Rc<Location<'a>>>) {
         for (key, value) in entries {
-            let way = Way { above: above.cloned(), step: Step::Key(key) };
+            let location = Location { above: above.cloned(), step: Step::Key(key) };
             let place = match home.meaning(key) {
                 Some(Meaning::Field(field)) => {
-                    self.hits.push(Hit { path: field.path, way, value });
+                    self.hits.push(Occurrence { path: field.path, location, value });
                     continue;
                 }
-                Some(Meaning::Place(number)) => &self.table.index().places[number],
-                // Answers bring these along, and what an answer says can be sent again.
-                None if home.path.is_empty() && ANSWERED.contains(&&*fold(key)) => continue,
+                Some(Meaning::IntentPath(number)) => &self.table.index().places[number],
+                // Responses have these keys, and a response can be sent again.
+                None if home.path.is_empty() && RESPONSE_KEYS.contains(&&*fold(key)) => continue,
                 None => {
-                    self.unknown(&way.pointer(), key, &home.path);
+                    self.unknown(&location.pointer(), key, &home.path);
                     continue;
                 }
             };
             match value {
-                Json::Map(inner) => self.walk(inner, place, Some(&Rc::new(way))),
-                Json::List(entries) => self.walk_list(entries, place, &Rc::new(way)),
+                Json::Map(inner) => self.walk(inner, place, Some(&Rc::new(location))),
+                Json::List(entries) => self.walk_list(entries, place, &Rc::new(location)),
                 Json::Null => {}
-                other => self.misplaced(&way, other),
+                other => self.misplaced(&location, other),
             }
         }
     }
 
-    fn misplaced(&mut self, way: &Way<'_>, json: &Json) {
-        self.fault(&way.pointer(), format!("{} stands where fields are; give an object", json.what()));
+    fn misplaced(&mut self, location: &Location<'_>, json: &Json) {
+        self.error(&location.pointer(), format!("{} is not an object; write an object with fields", json.what()));
     }
 
-    /// A list of one group is that group: an object has one of each.
-    fn walk_list(&mut self, entries: &'a [Json], place: &'static Place, above: &Rc<Way<'a>>) {
+    /// Walks a list with one element as that element: some bodies have lists of one group.
+    fn walk_list(&mut self, entries: &'a [Json], place: &'static IntentPath, above: &Rc<Location<'a>>) {
         for (at, entry) in entries.iter().enumerate() {
-            let way = Way { above: Some(Rc::clone(above)), step: Step::Element(at) };
+            let location = Location { above: Some(Rc::clone(above)), step: Step::Element(at) };
             match entry {
-                Json::Map(inner) if at == 0 => self.walk(inner, place, Some(&Rc::new(way))),
+                Json::Map(inner) if at == 0 => self.walk(inner, place, Some(&Rc::new(location))),
                 Json::Map(_) => {
-                    self.fault(&way.pointer(), "is one too many: send each as an object with a name of its own");
+                    self.error(
+                        &location.pointer(),
+                        "a second element is not allowed: send each as an object with its own name",
+                    );
                 }
-                other => self.misplaced(&way, other),
+                other => self.misplaced(&location, other),
             }
         }
     }
@@ -300,98 +307,94 @@ impl<'a> Body<'a> {
         let known: Vec<_> = near.map(|field| field.split().1).collect();
         let elsewhere: Vec<_> = self.fields().map(|field| field.split().1).collect();
         let hint = match closest(key, known.iter().copied()).or_else(|| closest(key, elsewhere)) {
-            Some(name) => format!("is {name} meant?"),
-            None if known.is_empty() => "take it out".to_owned(),
+            Some(name) => format!("did you mean {name}?"),
+            None if known.is_empty() => "remove it".to_owned(),
             None => format!("known here: {}", known.join(", ")),
         };
-        self.fault(pointer, format!("no field has this name; {hint}"));
+        self.error(pointer, format!("unknown field; {hint}"));
     }
 
     fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
         self.table.fields()
     }
 
-    /// The keys that mean a field, in the order of the body; those that say nothing (`null` or an empty text) left out.
-    pub(super) fn hits(&self, path: &'static str) -> impl Iterator<Item = &Hit<'a>> {
-        debug_assert!(self.fields().any(|field| field.path == path), "{path} stands in no table");
-        self.hits.iter().filter(move |hit| hit.path == path && hit.says())
+    /// Returns the keys that mean a field, in the order of the body, without empty values (`null` or an empty text).
+    pub(super) fn found(&self, path: &'static str) -> impl Iterator<Item = &Occurrence<'a>> {
+        debug_assert!(self.fields().any(|field| field.path == path), "{path} is in no table");
+        self.hits.iter().filter(move |hit| hit.path == path && !hit.is_empty())
     }
 
-    /// The pointer to a field: where it stands, or where it would.
+    /// Returns the pointer to a field, which is the canonical one if the body lacks the field.
     pub(super) fn pointer(&self, path: &'static str) -> String {
-        let there = self.hits.iter().find(|hit| hit.path == path);
-        there.map_or_else(|| path.split('.').map(step).collect(), Hit::pointer)
+        let found = self.hits.iter().find(|hit| hit.path == path);
+        found.map_or_else(|| path.split('.').map(step).collect(), Occurrence::pointer)
     }
 
-    /// Records a fault at a pointer.
-    pub(super) fn fault(&mut self, pointer: &str, detail: impl Into<String>) {
-        if self.faults.len() < FAULTS_MAX {
-            self.faults.push(Fault::new(pointer, detail));
+    /// Records an error at a pointer.
+    pub(super) fn error(&mut self, pointer: &str, detail: impl Into<String>) {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(BodyError::new(pointer, detail));
         }
     }
 
-    /// Records a fault at a field.
-    pub(super) fn fault_at(&mut self, path: &'static str, detail: impl Into<String>) {
+    /// Records an error at a field.
+    pub(super) fn error_at(&mut self, path: &'static str, detail: impl Into<String>) {
         let pointer = self.pointer(path);
-        self.fault(&pointer, detail);
+        self.error(&pointer, detail);
     }
 
-    /// It is what the store keeps: it was looked through when it was taken, and by what held then.
-    pub(super) fn kept(self) -> Self {
-        Self { is_kept: true, ..self }
+    /// Marks the body as a stored value, which was validated by the rules of the version that stored it.
+    pub(super) fn stored(self) -> Self {
+        Self { is_stored: true, ..self }
     }
 
-    /// Whether it is what the store keeps.
-    pub(super) fn is_kept(&self) -> bool {
-        self.is_kept
+    /// True if the body is a stored value.
+    pub(super) fn is_stored(&self) -> bool {
+        self.is_stored
     }
 
-    /// Whether nothing was found wrong so far.
-    pub(super) fn is_sound(&self) -> bool {
-        self.faults.is_empty()
+    /// True if there are no errors so far.
+    pub(super) fn is_valid(&self) -> bool {
+        self.errors.is_empty()
     }
 
-    /// From now on notes what fields are asked to be.
+    /// Collects the constraints of fields from now on.
     pub(super) fn noting(self) -> Self {
         Self { notes: Some(Notes::default()), ..self }
     }
 
-    /// Notes what a field is asked to be, if somebody wants to know.
+    /// Adds the constraint of a field, if constraints are collected.
     pub(super) fn note(&mut self, path: &'static str, schema: impl FnOnce() -> Value) {
         if let Some(notes) = &mut self.notes {
             notes.schemas.insert(path, schema());
         }
     }
 
-    /// Notes that a field must be there, if somebody wants to know.
+    /// Adds a required field, if constraints are collected.
     pub(super) fn note_needed(&mut self, path: &'static str) {
         if let Some(notes) = &mut self.notes {
             notes.needed.push(path);
         }
     }
 
-    /// What was noted.
+    /// Returns the collected constraints.
     pub(super) fn into_notes(self) -> Notes {
         self.notes.unwrap_or_default()
     }
 
-    /// The faults so far.
-    pub(super) fn into_faults(self) -> Vec<Fault> {
-        self.faults
+    /// Returns the errors.
+    pub(super) fn into_errors(self) -> Vec<BodyError> {
+        self.errors
     }
 }
 
-fn is_blank(json: &Json) -> bool {
-    matches!(json, Json::Text(text) if text.trim().is_empty())
-}
-
-/// A key without case and separators. Dots part places, so that a key's own dot is replaced by what no table has.
+/// Folds a key: removes case and separators. A dot of the key becomes a zero byte, since dots separate places.
 pub(super) fn fold(key: &str) -> Cow<'_, str> {
-    let is_folded = |octet: u8| !octet.is_ascii_uppercase() && !matches!(octet, b'-' | b'_' | b' ' | b'.');
+    let is_folded = |byte: u8| !byte.is_ascii_uppercase() && !matches!(byte, b'-' | b'_' | b' ' | b'.');
     if key.bytes().all(is_folded) { Cow::Borrowed(key) } else { folded(key).collect() }
 }
 
-/// Whether two keys differ in case and separators alone.
+/// True if two keys differ in case and separators only.
 pub(super) fn folds_alike(one: &str, other: &str) -> bool {
     one == other || folded(one).eq(folded(other))
 }
@@ -405,14 +408,14 @@ fn fold_path(path: &str) -> String {
     path.to_ascii_lowercase()
 }
 
-/// Whether a camelCase text folds to this.
+/// True if a camelCase text folds to `folded`.
 fn is_folded(text: &str, folded: &str) -> bool {
     text.len() == folded.len() && text.eq_ignore_ascii_case(folded)
 }
 
 const SEPARATORS: [char; 3] = ['-', '_', ' '];
-/// Keys that a body has room for at first: most have fewer.
+/// Initial capacity for keys. Most bodies have fewer.
 const HITS: usize = 24;
 
-/// Keys of answers that say nothing in a request.
-const ANSWERED: &[&str] = &["message", "status", "warnings"];
+/// Keys of responses that are ignored in requests.
+const RESPONSE_KEYS: &[&str] = &["message", "status", "warnings"];

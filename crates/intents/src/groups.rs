@@ -1,4 +1,4 @@
-//! Projects, apps, groups, sets, controllers: reading and canonical form.
+//! Projects, apps, groups, sets, controllers: parsing and canonical form.
 
 use fairway_model::intent::{CompositeApp, Controller, DeploymentGroup, SetEntry, TrafficSet};
 
@@ -7,7 +7,7 @@ use super::{
     fields::{Body, Field, Table, fold},
     gslb::PORTS,
     json_wire::Json,
-    values::{Flaws, below, flaw},
+    values::{Errors, below, invalid},
 };
 
 /// Fields of a project, and of a traffic group.
@@ -32,14 +32,14 @@ pub(super) static CONTROLLER: Table = Table::of(&[
     &[Field::plain("spec.host"), Field::plain("spec.port"), Field::plain("spec.type"), Field::plain("spec.priority")],
 ]);
 
-/// Reads a composite app.
+/// Parses a composite app.
 pub(super) fn composite_app(body: &mut Body<'_>) -> Option<CompositeApp> {
     body.need("spec.compositeAppVersion", "\"v1\"");
     let version = body.read("spec.compositeAppVersion", name);
     Some(CompositeApp { metadata: metadata(body)?, version: version? })
 }
 
-/// Reads a deployment-intent-group.
+/// Parses a deployment-intent-group.
 pub(super) fn deployment_group(body: &mut Body<'_>) -> Option<DeploymentGroup> {
     Some(DeploymentGroup {
         metadata: metadata(body)?,
@@ -49,7 +49,7 @@ pub(super) fn deployment_group(body: &mut Body<'_>) -> Option<DeploymentGroup> {
     })
 }
 
-/// The canonical form of its `spec`.
+/// Returns the canonical form of `spec`.
 pub(super) fn write_deployment_group(group: &DeploymentGroup) -> Json {
     Json::map([
         ("compositeProfile", group.composite_profile.as_str().into()),
@@ -58,33 +58,33 @@ pub(super) fn write_deployment_group(group: &DeploymentGroup) -> Json {
     ])
 }
 
-/// Reads a traffic set.
+/// Parses a traffic set.
 pub(super) fn traffic_set(body: &mut Body<'_>) -> Option<TrafficSet> {
     let metadata = metadata(body)?;
     let reserved = ["inbound-intents", "outbound-intents", "compound-intents"];
     if super::paths::is_collection_word(metadata.name.as_str()) {
-        let detail = format!("the paths of {} stand where this set would; give another name", reserved.join(", "));
-        body.fault_at("metadata.name", detail);
+        let detail = format!("{} are words of paths; choose another name", reserved.join(", "));
+        body.error_at("metadata.name", detail);
     }
     Some(TrafficSet { metadata, set: body.list("set", 1_000, entry) })
 }
 
-fn entry(json: &Json) -> Result<SetEntry, Flaws> {
+fn entry(json: &Json) -> Result<SetEntry, Errors> {
     let example = "{\"inbound\": \"shop\"}, or outbound or compound";
     let Json::Map(entries) = json else {
-        return flaw(format!("{} is no entry of a set; write {example}", json.what()));
+        return invalid(format!("{} is not an entry of a set; write {example}", json.what()));
     };
-    let [(key, value)] = &entries[..] else { return flaw(format!("an entry names one intent; write {example}")) };
-    let named = name(value).map_err(|flaws| below(&super::fault::step(key), flaws))?;
+    let [(key, value)] = &entries[..] else { return invalid(format!("an entry names one intent; write {example}")) };
+    let named = name(value).map_err(|errors| below(&super::error::step(key), errors))?;
     match &*fold(key) {
         "inbound" => Ok(SetEntry::Inbound(named)),
         "outbound" => Ok(SetEntry::Outbound(named)),
         "compound" => Ok(SetEntry::Compound(named)),
-        _ => flaw(format!("{key:?} is no kind of intent; write {example}")),
+        _ => invalid(format!("{key:?} is not a kind of intent; write {example}")),
     }
 }
 
-/// The canonical form: as the seed has it, with everything in the body itself.
+/// Returns the canonical form, which is that of the wiki: all fields are in the body itself.
 pub(super) fn write_traffic_set(set: &TrafficSet) -> Json {
     let entries = set.set.iter().map(|entry| match entry {
         SetEntry::Compound(name) => Json::map([("compound", name.as_str().into())]),
@@ -100,18 +100,18 @@ pub(super) fn write_traffic_set(set: &TrafficSet) -> Json {
     ])
 }
 
-/// Reads a controller.
+/// Parses a controller.
 pub(super) fn controller(body: &mut Body<'_>) -> Option<Controller> {
     body.need("spec.port", "9040");
     let port = body.whole("spec.port", PORTS);
     let host = body.needed_text("spec.host", LABEL_MAX, "\"127.0.0.1\"");
     let kind = body.text("spec.type", LABEL_MAX);
-    // EMCO's schema ends at 100, its code at a million.
+    // EMCO's schema allows 100, its code a million.
     let priority = body.whole("spec.priority", 1..=1_000_000).unwrap_or(1);
     Some(Controller { metadata: metadata(body)?, host, port: port?, kind, priority })
 }
 
-/// The canonical form of its `spec`.
+/// Returns the canonical form of `spec`.
 pub(super) fn write_controller(controller: &Controller) -> Json {
     Json::map([
         ("host", controller.host.as_str().into()),

@@ -1,4 +1,4 @@
-//! How the name of an intent is steered: the fields `gslb` of bodies, which are ours beside the seed's.
+//! Fields `gslb` of bodies: steering of the name of an intent. They are an extension of Fairway.
 
 use std::{net::IpAddr, ops::RangeInclusive, time::Duration};
 
@@ -8,14 +8,14 @@ use fairway_model::{
 };
 
 use super::{
-    fault::Fault,
+    error::BodyError,
     fields::{Body, Field, fold},
     json_wire::Json,
-    values::{Flaws, below, flaw, list, text, whole},
+    values::{Errors, below, invalid, list, text, whole},
 };
 use fairway_config::{parse_policy, show_duration};
 
-/// The fields; a compound has them in `spec` itself, too.
+/// The fields. A compound may also have them in `spec` itself.
 pub(super) const FIELDS: &[Field] = &[
     Field::homed("spec.gslb.ttl", &["spec"], &["ttl"]),
     Field::homed("spec.gslb.mode", &["spec"], &["mode"]),
@@ -31,7 +31,7 @@ pub(super) const FIELDS: &[Field] = &[
     Field::homed("spec.gslb.members", &["spec"], &["members"]),
 ];
 
-/// Reads them.
+/// Parses them.
 pub(super) fn read(body: &mut Body<'_>) -> Gslb {
     let gslb = Gslb {
         ttl: body.read("spec.gslb.ttl", ttl),
@@ -53,17 +53,17 @@ pub(super) fn read(body: &mut Body<'_>) -> Gslb {
         && timeout > period
     {
         let (timeout, period) = (show_duration(timeout), show_duration(period));
-        let detail = format!("the timeout {timeout} is over the period {period}; give at most the period");
-        body.fault_at("spec.gslb.probe.timeout", detail);
+        let detail = format!("the timeout {timeout} is over the period {period}; write at most the period");
+        body.error_at("spec.gslb.probe.timeout", detail);
     }
     let mut clusters = std::collections::BTreeSet::new();
     if let Some(twice) = gslb.members.iter().find(|member| !clusters.insert(&member.cluster)) {
-        body.fault_at("spec.gslb.members", format!("the cluster {} stands twice; keep one", twice.cluster));
+        body.error_at("spec.gslb.members", format!("the cluster {} is listed twice; keep one", twice.cluster));
     }
     gslb
 }
 
-/// The canonical form.
+/// Returns the canonical form.
 pub(super) fn write(gslb: &Gslb) -> Vec<(String, Json)> {
     let probe = &gslb.probe;
     let show = |duration: Option<Duration>| Json::from(duration.map(show_duration));
@@ -96,26 +96,26 @@ pub(super) fn write(gslb: &Gslb) -> Vec<(String, Json)> {
     entries
 }
 
-/// The canonical word of a value.
+/// Returns the canonical word of a value.
 pub(super) fn word_of<T: Copy + PartialEq>(words: &[(&str, T)], value: Option<T>) -> Json {
     value.and_then(|value| words.iter().find(|(_, of)| *of == value)).map(|(word, _)| *word).into()
 }
 
-fn ttl(json: &Json) -> Result<Ttl, Flaws> {
+fn ttl(json: &Json) -> Result<Ttl, Errors> {
     let range = Duration::ZERO..=Duration::from_secs(86_400);
     let duration = super::values::duration(json, &range)?;
     if duration.subsec_nanos() != 0 {
-        return flaw("a TTL counts whole seconds; give such a number");
+        return invalid("a TTL is in whole seconds; write an integer");
     }
     let secs = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
-    Ttl::from_secs(secs).or_else(|error| flaw(error.to_string()))
+    Ttl::from_secs(secs).or_else(|error| invalid(error.to_string()))
 }
 
-fn policy(json: &Json) -> Result<Policy, Flaws> {
+fn policy(json: &Json) -> Result<Policy, Errors> {
     let words = list(json, 8, |json| text(json, 64))?;
     parse_policy(&words).map_err(|(at, detail)| {
         let pointer = if matches!(json, Json::List(_)) { format!("/{at}") } else { String::new() };
-        vec![Fault::new(pointer, detail)]
+        vec![BodyError::new(pointer, detail)]
     })
 }
 
@@ -125,12 +125,12 @@ fn write_policy(policy: &Policy) -> Json {
     if let [word] = words[..] { word.into() } else { words.into() }
 }
 
-fn down(json: &Json) -> Result<DownAnswer, Flaws> {
+fn down(json: &Json) -> Result<DownAnswer, Errors> {
     let (word, fallback) = match json {
         Json::Map(entries) => {
             let known = |key: &str| matches!(&*fold(key), "type" | "fallback" | "fallbackip");
             if let Some((key, _)) = entries.iter().find(|(key, _)| !known(key)) {
-                return flaw(format!("{key:?} is no field of it; it has type and fallback"));
+                return invalid(format!("unknown field {key:?}; known fields: type, fallback"));
             }
             let find = |names: &[&str]| entries.iter().find(|(key, _)| names.contains(&&*fold(key)));
             (find(&["type"]).map(|(_, value)| value), find(&["fallback", "fallbackip"]).map(|(_, value)| value))
@@ -140,9 +140,9 @@ fn down(json: &Json) -> Result<DownAnswer, Flaws> {
     let fallback = fallback.filter(|json| !matches!(json, Json::Null));
     let word = word.map(|json| super::values::word(json, DOWNS)).transpose()?;
     match (word, fallback) {
-        (None | Some(Down::Fallback), Some(to)) => fallback_to(to).map_err(|flaws| below("/fallback", flaws)),
-        (None | Some(Down::Fallback), None) => flaw("fallback is missing; give addresses, or a name"),
-        (Some(_), Some(_)) => flaw("fallback says nothing unless the type is fallback; take one of both out"),
+        (None | Some(Down::Fallback), Some(to)) => fallback_to(to).map_err(|errors| below("/fallback", errors)),
+        (None | Some(Down::Fallback), None) => invalid("fallback is missing; write addresses, or a name"),
+        (Some(_), Some(_)) => invalid("fallback has an effect only with the type fallback; remove one of both"),
         (Some(Down::All), None) => Ok(DownAnswer::All),
         (Some(Down::Empty), None) => Ok(DownAnswer::Empty),
         (Some(Down::LastGood), None) => Ok(DownAnswer::LastGood),
@@ -150,18 +150,18 @@ fn down(json: &Json) -> Result<DownAnswer, Flaws> {
     }
 }
 
-fn fallback_to(json: &Json) -> Result<DownAnswer, Flaws> {
+fn fallback_to(json: &Json) -> Result<DownAnswer, Errors> {
     let address = |json: &Json| {
         let text = text(json, 255)?;
-        text.parse::<IpAddr>().or_else(|_| flaw(format!("{text:?} is no address; write it like 192.0.2.1")))
+        text.parse::<IpAddr>().or_else(|_| invalid(format!("{text:?} is not an address; write it like 192.0.2.1")))
     };
     match json {
         Json::Text(text) if text.parse::<IpAddr>().is_err() => match text.parse::<Name>() {
             Ok(name) => Ok(DownAnswer::FallbackCname(name)),
-            Err(error) => flaw(error.to_string()),
+            Err(error) => invalid(error.to_string()),
         },
         addresses => match list(addresses, 8, address)? {
-            none if none.is_empty() => flaw("the list is empty; give an address, or the type empty"),
+            none if none.is_empty() => invalid("the list is empty; write an address, or the type empty"),
             addresses => Ok(DownAnswer::FallbackAddresses(addresses)),
         },
     }
@@ -180,21 +180,21 @@ fn write_down(down: &DownAnswer) -> Json {
     }
 }
 
-fn path(json: &Json) -> Result<String, Flaws> {
+fn path(json: &Json) -> Result<String, Errors> {
     let path = text(json, 1_024)?;
-    let plain = path.starts_with('/') && path.bytes().all(|octet| octet.is_ascii_graphic());
-    if plain { Ok(path) } else { flaw(format!("{path:?} is no path; write it like /healthz/ready")) }
+    let plain = path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
+    if plain { Ok(path) } else { invalid(format!("{path:?} is not a path; write it like /healthz/ready")) }
 }
 
-fn member(json: &Json) -> Result<GslbMember, Flaws> {
+fn member(json: &Json) -> Result<GslbMember, Errors> {
     let Json::Map(entries) = json else {
-        return flaw(format!(
-            "{} is no member; write {{\"cluster\": \"eu1\", \"weight\": 1, \"tier\": 1}}",
+        return invalid(format!(
+            "{} is not a member; write {{\"cluster\": \"eu1\", \"weight\": 1, \"tier\": 1}}",
             json.what()
         ));
     };
     let (mut cluster, mut weight, mut tier) = (None, Weight::default(), Tier::default());
-    let mut flaws = Vec::new();
+    let mut errors = Vec::new();
     for (key, value) in entries {
         let read = match &*fold(key) {
             _ if matches!(value, Json::Null) => Ok(()),
@@ -202,19 +202,19 @@ fn member(json: &Json) -> Result<GslbMember, Flaws> {
             "weight" => whole(value, &(0..=65_535)).map(|n| weight = Weight(u16::try_from(n).unwrap_or(u16::MAX))),
             "tier" => whole(value, &(1..=255)).map(|n| tier = tier_of(n)),
             _ => {
-                flaws.push(Fault::new(
-                    super::fault::step(key),
-                    "is no field of a member; it has cluster, weight and tier",
+                errors.push(BodyError::new(
+                    super::error::step(key),
+                    "unknown field; a member has cluster, weight and tier",
                 ));
                 Ok(())
             }
         };
-        flaws.extend(read.err().into_iter().flat_map(|found| below(&super::fault::step(key), found)));
+        errors.extend(read.err().into_iter().flat_map(|found| below(&super::error::step(key), found)));
     }
     match cluster {
-        _ if !flaws.is_empty() => Err(flaws),
+        _ if !errors.is_empty() => Err(errors),
         Some(cluster) => Ok(GslbMember { cluster, weight, tier }),
-        None => flaw("cluster is missing; give the name of a cluster"),
+        None => invalid("cluster is missing; write the name of a cluster"),
     }
 }
 
@@ -222,8 +222,8 @@ fn tier_of(number: u64) -> Tier {
     u8::try_from(number).ok().and_then(|number| Tier::new(number).ok()).unwrap_or_default()
 }
 
-fn cluster_name(json: &Json) -> Result<ClusterName, Flaws> {
-    ClusterName::new(&text(json, 128)?).or_else(|error| flaw(error.to_string()))
+fn cluster_name(json: &Json) -> Result<ClusterName, Errors> {
+    ClusterName::new(&text(json, 128)?).or_else(|error| invalid(error.to_string()))
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -248,9 +248,9 @@ const DOWNS: &[(&str, Down)] = &[
 const KINDS: &[(&str, ProbeKind)] =
     &[("tcp", ProbeKind::Tcp), ("http", ProbeKind::Http), ("https", ProbeKind::Https), ("grpc", ProbeKind::Grpc)];
 const MODES: &[(&str, AnswerMode)] = &[("address", AnswerMode::Address), ("cname", AnswerMode::Cname)];
-/// Ports that can be connected to.
+/// Range of ports.
 pub(super) const PORTS: RangeInclusive<u64> = 1..=65_535;
-/// As of a monitor.
+/// Range of periods and timeouts, that of a monitor.
 const PERIODS: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(86_400);
-/// As of a pool.
+/// Maximum number of members, that of a pool.
 const MEMBERS_MAX: usize = 255;

@@ -1,4 +1,4 @@
-//! Inbound intents: every field of the seed with all its names, and what must agree between fields.
+//! Inbound intents: the fields of ONAP and EMCO with all their names, and the rules between fields.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -16,7 +16,7 @@ use super::{
     fields::{Body, Field, Table},
     gslb::{self, PORTS, word_of},
     json_wire::Json,
-    values::{Flaws, below, flaw, list, text},
+    values::{Errors, below, invalid, list, text},
 };
 use fairway_config::show_duration;
 
@@ -34,7 +34,7 @@ const SPEC: &[Field] = &[
     Field::plain("spec.protocol"),
     Field::plain("spec.headless"),
     Field::plain("spec.externalSupport"),
-    // `traffic-weeight` is how the seed's own body spells it.
+    // `traffic-weeight` is the spelling of the wiki's example.
     Field::named("spec.trafficWeight", &["weight", "trafficweeight"]),
     Field::plain("spec.serviceMesh"),
     Field::homed("spec.sidecarProxy", &["spec.management"], &["istioproxy", "sidecarproxy"]),
@@ -43,37 +43,37 @@ const SPEC: &[Field] = &[
     Field::homed("spec.access.serviceAccounts", &["spec"], &["serviceaccountaccess", "serviceaccounts"]),
 ];
 
-/// The seed's group, and the groups of the later wiki page.
-const SHAPED: &[&str] =
+/// Groups of traffic fields: of the first wiki page, and of the later one.
+const GROUPS: &[&str] =
     &["spec.trafficmanagementinfo", "spec.trafficmanagement", "spec.istio.loadbalancing", "spec.istio.circuitbreaking"];
 
 const TRAFFIC: &[Field] = &[
-    Field::homed("spec.traffic.lbType", SHAPED, &["loadbalancingtype", "loadbalancertype", "lbtype"]),
-    Field::homed("spec.traffic.lbMode", SHAPED, &["loadbalancermode", "loadbalancingmode", "lbmode"]),
-    Field::homed("spec.traffic.httpCookie", SHAPED, &["httpcookie"]),
-    Field::homed("spec.traffic.httpHeader", SHAPED, &["httpheader", "httpheadername"]),
-    Field::homed("spec.traffic.minimumRingSize", SHAPED, &["minimumringsize"]),
-    Field::homed("spec.traffic.maxConnections", SHAPED, &["maxconnections"]),
-    Field::homed("spec.traffic.http2MaxRequests", SHAPED, &["concurrenthttp2requests", "http2maxrequests"]),
+    Field::homed("spec.traffic.lbType", GROUPS, &["loadbalancingtype", "loadbalancertype", "lbtype"]),
+    Field::homed("spec.traffic.lbMode", GROUPS, &["loadbalancermode", "loadbalancingmode", "lbmode"]),
+    Field::homed("spec.traffic.httpCookie", GROUPS, &["httpcookie"]),
+    Field::homed("spec.traffic.httpHeader", GROUPS, &["httpheader", "httpheadername"]),
+    Field::homed("spec.traffic.minimumRingSize", GROUPS, &["minimumringsize"]),
+    Field::homed("spec.traffic.maxConnections", GROUPS, &["maxconnections"]),
+    Field::homed("spec.traffic.http2MaxRequests", GROUPS, &["concurrenthttp2requests", "http2maxrequests"]),
     Field::homed(
         "spec.traffic.maxRequestsPerConnection",
-        SHAPED,
+        GROUPS,
         &["httprequestperconnection", "httprequestsperconnection", "maxrequestsperconnection"],
     ),
-    Field::homed("spec.traffic.consecutiveErrors", SHAPED, &["consecutiveerrors", "consecutive5xxerrors"]),
-    Field::homed("spec.traffic.baseEjectionTime", SHAPED, &["baseejectiontime"]),
-    Field::homed("spec.traffic.sweepInterval", SHAPED, &["intervalsweep", "sweepinterval"]),
+    Field::homed("spec.traffic.consecutiveErrors", GROUPS, &["consecutiveerrors", "consecutive5xxerrors"]),
+    Field::homed("spec.traffic.baseEjectionTime", GROUPS, &["baseejectiontime"]),
+    Field::homed("spec.traffic.sweepInterval", GROUPS, &["intervalsweep", "sweepinterval"]),
 ];
 
-/// Reads an inbound intent. `kept` is the key of the object that it takes the place of.
-pub(super) fn read(body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Inbound> {
+/// Parses an inbound intent. `stored` is the private key of the object that it replaces.
+pub(super) fn read(body: &mut Body<'_>, stored: Option<&Secret>) -> Option<Inbound> {
     let count = 0..=u64::from(u32::MAX);
     let inbound = Inbound {
         metadata: metadata(body)?,
         app: body.needed_text("spec.app", LABEL_MAX, "\"shop\""),
         service_name: body.needed_text("spec.serviceName", LABEL_MAX, "\"shop\""),
         app_label: common::label(body, "spec.appLabel"),
-        external_name: external_name(body),
+        external_name: domain(body, "spec.externalName"),
         local_domain: domain(body, "spec.localDomain"),
         public_domain: domain(body, "spec.publicDomain"),
         port: body.whole("spec.port", PORTS),
@@ -93,51 +93,47 @@ pub(super) fn read(body: &mut Body<'_>, kept: Option<&Secret>) -> Option<Inbound
             base_ejection_time: body.duration("spec.traffic.baseEjectionTime", SPANS),
             sweep_interval: body.duration("spec.traffic.sweepInterval", SPANS),
         },
-        certificates: certificates::read(body, kept),
+        certificates: certificates::read(body, stored),
         namespaces: body.list("spec.access.namespaces", 256, |json| text(json, LABEL_MAX)),
         service_accounts: body.read("spec.access.serviceAccounts", service_accounts).unwrap_or_default(),
         gslb: gslb::read(body),
     };
-    agree(body, &inbound);
+    check_rules(body, &inbound);
     Some(inbound)
 }
 
-/// What must agree between fields.
-fn agree(body: &mut Body<'_>, inbound: &Inbound) {
+/// Checks the rules between fields.
+fn check_rules(body: &mut Body<'_>, inbound: &Inbound) {
     if inbound.traffic != Traffic::default() && !inbound.sidecar_proxy {
-        body.fault_at(
+        body.error_at(
             "spec.sidecarProxy",
-            "traffic management (load balancing, circuit breaking) needs a sidecar proxy; say \"sidecarProxy\": true, or take it out",
+            "traffic management (load balancing, circuit breaking) needs a sidecar proxy; write \"sidecarProxy\": true, or remove it",
         );
     }
     if inbound.tls_mode == TlsMode::Mutual && inbound.certificates.ca.is_empty() {
-        let detail = "with MUTUAL, clients' certificates are held against a CA's; give it (PEM), or take SIMPLE";
-        body.fault_at("spec.certificates.ca", detail);
+        let detail = "MUTUAL requires a CA for the certificates of clients; add it (PEM), or write SIMPLE";
+        body.error_at("spec.certificates.ca", detail);
     }
     let mutual = matches!(inbound.tls_mode, TlsMode::Mutual | TlsMode::IstioMutual);
     if inbound.protocol == Some(Protocol::Udp) && mutual {
-        body.fault_at("spec.tlsMode", "UDP carries no TLS; say NONE, or another protocol");
+        body.error_at("spec.tlsMode", "UDP has no TLS; write NONE, or another protocol");
     }
 }
 
-fn external_name(body: &mut Body<'_>) -> String {
-    domain(body, "spec.externalName")
-}
-
-/// A domain name, a label, or an address.
+/// Parses a domain name, a label, or an address.
 pub(super) fn domain(body: &mut Body<'_>, path: &'static str) -> String {
-    let said = body.read(path, |json| {
-        let said = text(json, 255)?;
-        match said.parse::<Name>() {
-            Ok(_) if !said.contains(char::is_whitespace) => Ok(said),
-            Ok(_) => flaw(format!("{said:?} has spaces; write a domain name, like shop.gslb.example")),
-            Err(error) => flaw(error.to_string()),
+    let name = body.read(path, |json| {
+        let text = text(json, 255)?;
+        match text.parse::<Name>() {
+            Ok(_) if !text.contains(char::is_whitespace) => Ok(text),
+            Ok(_) => invalid(format!("{text:?} has spaces; write a domain name, like shop.gslb.example")),
+            Err(error) => invalid(error.to_string()),
         }
     });
-    said.unwrap_or_default()
+    name.unwrap_or_default()
 }
 
-/// How instances are chosen: type and mode agree, and what is hashed is said.
+/// Parses the load balancing between instances, and checks that type, mode and hash key agree.
 fn balancing(body: &mut Body<'_>) -> Option<LoadBalancing> {
     let kind = body.word("spec.traffic.lbType", TYPES);
     let mode = body.word("spec.traffic.lbMode", LB_MODES);
@@ -152,22 +148,25 @@ fn balancing(body: &mut Body<'_>) -> Option<LoadBalancing> {
         let name = path.rsplit('.').next().unwrap_or_default();
         match (said, fits) {
             (true, false) => {
-                body.fault_at(path, format!("says nothing unless lbMode is {name}; take it out, or say so"))
+                body.error_at(path, format!("has an effect only if lbMode is {name}; remove it, or set lbMode"))
             }
-            (false, true) => body.fault_at(path, format!("is missing: lbMode is {name}, which needs it; give it")),
+            (false, true) => body.error_at(path, format!("is missing: lbMode {name} requires it; add it")),
             _ => {}
         }
     }
     let Some(mode) = mode else {
         if kind.is_some() {
-            body.fault_at("spec.traffic.lbMode", "is missing: a type needs a mode; give one, as \"ROUND_ROBIN\"");
+            body.error_at(
+                "spec.traffic.lbMode",
+                "is missing: a type requires a mode; add one, for example \"ROUND_ROBIN\"",
+            );
         }
         return None;
     };
     let hashed = !matches!(mode, LbMode::Simple(_));
     if kind.is_some_and(|consistent| consistent != hashed) {
         let (is, fits) = if hashed { ("Simple", "consistentHash") } else { ("consistentHash", "Simple") };
-        body.fault_at("spec.traffic.lbMode", format!("is no mode of {is}; choose another, or the type {fits}"));
+        body.error_at("spec.traffic.lbMode", format!("is not a mode of {is}; choose another mode, or the type {fits}"));
     }
     Some(match mode {
         LbMode::Cookie => LoadBalancing::ConsistentHash(HashKey::Cookie(cookie)),
@@ -178,67 +177,68 @@ fn balancing(body: &mut Body<'_>) -> Option<LoadBalancing> {
     })
 }
 
-/// Service accounts: `[{"name": …, "rules": [{"method": …, "path": …}]}]`, or the seed's map from accounts to lists of `ACTION: URI`.
-fn service_accounts(json: &Json) -> Result<Vec<ServiceAccount>, Flaws> {
+/// Parses service accounts: `[{"name": …, "rules": [{"method": …, "path": …}]}]`, or the wiki's map of accounts to lists of `ACTION: URI`.
+fn service_accounts(json: &Json) -> Result<Vec<ServiceAccount>, Errors> {
     if let Json::Map(entries) = json {
         return accounts_by_name(entries);
     }
     let many = list(json, 256, |json| match json {
         Json::Map(entries) if json.get("name").is_some() || json.get("rules").is_some() => {
             if let Some((key, _)) = entries.iter().find(|(key, _)| key != "name" && key != "rules") {
-                return flaw(format!("{key:?} is no field of an account; it has name and rules"));
+                return invalid(format!("unknown field {key:?}; an account has name and rules"));
             }
-            let name = json
-                .get("name")
-                .map_or_else(|| flaw("name is missing; give the account's"), |name| text(name, LABEL_MAX))?;
+            let name = json.get("name").map_or_else(
+                || invalid("name is missing; write the name of the account"),
+                |name| text(name, LABEL_MAX),
+            )?;
             let rules = json.get("rules").map(|rules| list(rules, 256, rule)).transpose();
-            let rules = rules.map_err(|flaws| below("/rules", flaws))?.unwrap_or_default();
+            let rules = rules.map_err(|errors| below("/rules", errors))?.unwrap_or_default();
             Ok(vec![ServiceAccount { name, rules }])
         }
         Json::Map(entries) => accounts_by_name(entries),
-        other => flaw(format!("{} is no account; write {{\"name\": \"sa1\", \"rules\": []}}", other.what())),
+        other => invalid(format!("{} is not an account; write {{\"name\": \"sa1\", \"rules\": []}}", other.what())),
     })?;
     Ok(many.into_iter().flatten().collect())
 }
 
-fn accounts_by_name(entries: &[(String, Json)]) -> Result<Vec<ServiceAccount>, Flaws> {
+fn accounts_by_name(entries: &[(String, Json)]) -> Result<Vec<ServiceAccount>, Errors> {
     let account = |(name, rules): &(String, Json)| {
-        let way = super::fault::step(name);
+        let pointer = super::error::step(name);
         let rules = list(&as_list(rules), 256, |json| match json {
             Json::Map(pairs) => pairs.iter().map(|(method, path)| pair(method, path)).collect::<Result<Vec<_>, _>>(),
-            other => flaw(format!("{} is no rule; write {{\"GET\": \"/status\"}}", other.what())),
+            other => invalid(format!("{} is not a rule; write {{\"GET\": \"/status\"}}", other.what())),
         });
-        let rules = rules.map_err(|flaws| below(&way, flaws))?;
+        let rules = rules.map_err(|errors| below(&pointer, errors))?;
         Ok(ServiceAccount { name: name.clone(), rules: rules.into_iter().flatten().collect() })
     };
     entries.iter().map(account).collect()
 }
 
-/// One map of rules counts as a list of it.
+/// Returns a list of one element for a single map of rules.
 fn as_list(json: &Json) -> Json {
     if matches!(json, Json::Map(_)) { Json::List(vec![json.clone()]) } else { json.clone() }
 }
 
-fn rule(json: &Json) -> Result<AccessRule, Flaws> {
+fn rule(json: &Json) -> Result<AccessRule, Errors> {
     match (json, json.get("method"), json.get("path")) {
         (Json::Map(entries), Some(Json::Text(method)), Some(path)) if entries.len() == 2 => pair(method, path),
         (Json::Map(entries), None, None) if entries.len() == 1 => pair(&entries[0].0, &entries[0].1),
-        _ => flaw(format!("{} is no rule; write {{\"method\": \"GET\", \"path\": \"/status\"}}", json.what())),
+        _ => invalid(format!("{} is not a rule; write {{\"method\": \"GET\", \"path\": \"/status\"}}", json.what())),
     }
 }
 
-fn pair(method: &str, path: &Json) -> Result<AccessRule, Flaws> {
+fn pair(method: &str, path: &Json) -> Result<AccessRule, Errors> {
     let path = text(path, 1_024)?;
-    let plain = !method.is_empty() && method.len() <= 32 && method.bytes().all(|octet| octet.is_ascii_alphabetic());
+    let plain = !method.is_empty() && method.len() <= 32 && method.bytes().all(|byte| byte.is_ascii_alphabetic());
     let method = method.to_ascii_uppercase();
     if plain {
         Ok(AccessRule { method, path })
     } else {
-        flaw(format!("{method:?} is no HTTP method; write it like GET"))
+        invalid(format!("{method:?} is not an HTTP method; write it like GET"))
     }
 }
 
-/// The canonical form of `spec`, without certificates.
+/// Returns the canonical form of `spec`.
 pub(super) fn write(inbound: &Inbound, certificates: Json) -> Json {
     let traffic = &inbound.traffic;
     let number = |number: Option<u32>| Json::from(number.map(u64::from));
@@ -325,7 +325,7 @@ enum LbMode {
     SourceIp,
 }
 
-/// Whether it is a hash; the second spelling of it is the seed's own.
+/// True for consistent hashing. The second spelling is that of the wiki.
 const TYPES: &[(&str, bool)] = &[("consistentHash", true), ("ConsistenHash", true), ("simple", false)];
 const LB_MODES: &[(&str, LbMode)] = &[
     ("LEAST_REQUEST", LbMode::Simple(SimpleBalancing::LeastRequest)),
@@ -340,7 +340,7 @@ const LB_MODES: &[(&str, LbMode)] = &[
     ("minimumRingSize", LbMode::Ring),
     ("ringHash", LbMode::Ring),
 ];
-/// What a service may speak.
+/// Protocols of a service.
 pub(super) const PROTOCOLS: &[(&str, Protocol)] = &[
     ("HTTP", Protocol::Http),
     ("HTTP2", Protocol::Http2),
@@ -349,7 +349,7 @@ pub(super) const PROTOCOLS: &[(&str, Protocol)] = &[
     ("TCP", Protocol::Tcp),
     ("UDP", Protocol::Udp),
 ];
-/// `SIMPLE` is a wiki page's word for a service without Istio.
+/// `SIMPLE` is the wiki's word for a service without Istio.
 const MESHES: &[(&str, ServiceMesh)] =
     &[("istio", ServiceMesh::Istio), ("none", ServiceMesh::None), ("SIMPLE", ServiceMesh::None)];
 const TLS_MODES: &[(&str, TlsMode)] = &[

@@ -1,6 +1,6 @@
-//! JSON as people send it: in order, each key once, not too deep; and back again.
+//! JSON values whose objects keep their order. Duplicate keys and deep nesting are rejected.
 //!
-//! It knows no field: `fields` does. What is no JSON is told with line and column.
+//! Syntax errors have line and column. `fields` knows the fields.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::Number;
 
-use super::fault::Fault;
+use super::error::BodyError;
 
 /// A JSON value whose objects keep their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,42 +22,42 @@ pub enum Json {
     Bool(bool),
     /// A number.
     Number(Number),
-    /// A text.
+    /// A string.
     Text(String),
-    /// Elements in order.
+    /// Exposed in order.
     List(Vec<Self>),
     /// Keys in order, each once.
     Map(Vec<(String, Self)>),
 }
 
 impl Json {
-    /// Reads a body. Everything in it is bounded by its length, which the caller bounds, and `DEPTH_MAX`.
-    pub fn read(body: &[u8]) -> Result<Self, Fault> {
+    /// Parses a body. The caller bounds its length; `DEPTH_MAX` bounds the nesting.
+    pub fn read(body: &[u8]) -> Result<Self, BodyError> {
         let mut deserializer = serde_json::Deserializer::from_slice(body);
         let read = Depth(0).deserialize(&mut deserializer).and_then(|json| deserializer.end().map(|()| json));
         read.map_err(|error| {
             let whole = error.to_string();
             let what = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(what, _)| what);
             let (line, column) = (error.line(), error.column());
-            Fault::new("", format!("line {line} column {column}: {what}; mend the JSON there"))
+            BodyError::new("", format!("line {line} column {column}: {what}; fix the JSON there"))
         })
     }
 
-    /// What something of the wire looks like.
+    /// Returns a serializable value as JSON.
     pub fn of(value: &impl Serialize) -> Self {
         let text = serde_json::to_vec(value).expect("texts, numbers and maps of texts have a JSON form");
-        Self::read(&text).expect("it is JSON that lies not deep")
+        Self::read(&text).expect("bodies of the API have less than 32 levels")
     }
 
-    /// The value as text, with nothing between.
+    /// Returns the value as text without spaces.
     pub fn to_text(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("texts, numbers and maps of texts have a JSON form")
     }
 
-    /// The same without entries of objects that say nothing: `null`, empty texts, lists and objects. Lists keep what they have.
+    /// Returns the value without empty entries of objects: `null`, empty texts, lists and objects. Elements of lists are kept.
     pub fn pruned(self) -> Self {
         let Self::Map(entries) = self else { return self };
-        let says = |json: &Self| match json {
+        let is_set = |json: &Self| match json {
             Self::Null => false,
             Self::Text(text) => !text.is_empty(),
             Self::List(list) => !list.is_empty(),
@@ -65,21 +65,21 @@ impl Json {
             Self::Bool(_) | Self::Number(_) => true,
         };
         let pruned = entries.into_iter().map(|(key, json)| (key, json.pruned()));
-        Self::Map(pruned.filter(|(_, json)| says(json)).collect())
+        Self::Map(pruned.filter(|(_, json)| is_set(json)).collect())
     }
 
-    /// An object of these keys, in this order.
+    /// Returns an object with these keys, in this order.
     pub fn map<const N: usize>(entries: [(&str, Self); N]) -> Self {
         Self::Map(entries.map(|(key, value)| (key.to_owned(), value)).into())
     }
 
-    /// The value of a key, as it is written.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         let Self::Map(entries) = self else { return None };
         entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// What it is, for a fault.
+    /// Returns a description for errors.
     pub fn what(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -148,7 +148,7 @@ impl Serialize for Json {
     }
 }
 
-/// Reads a value that lies this deep.
+/// Parses a value at this depth.
 struct Depth(usize);
 
 impl Depth {
@@ -156,7 +156,7 @@ impl Depth {
         if self.0 < DEPTH_MAX {
             return Ok(Self(self.0 + 1));
         }
-        Err(E::custom(format_args!("more than {DEPTH_MAX} objects and lists lie within each other")))
+        Err(E::custom(format_args!("nested more than {DEPTH_MAX} levels deep")))
     }
 }
 
@@ -208,14 +208,14 @@ impl<'de> Visitor<'de> for Depth {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
-        let mut entries: Vec<(String, Json)> = Vec::with_capacity(ROOM);
-        // Those behind the first few, which are looked through.
+        let mut entries: Vec<(String, Json)> = Vec::with_capacity(CAPACITY);
+        // Keys after the first few, which are compared one by one.
         let mut keys = std::collections::HashSet::new();
         while let Some(key) = map.next_key::<String>()? {
             let is_among_first = entries.iter().take(FEW).any(|(known, _)| *known == key);
             if is_among_first || (entries.len() >= FEW && !keys.insert(key.clone())) {
                 let key = Json::Text(key).what();
-                return Err(A::Error::custom(format_args!("the key {key} stands twice in one object")));
+                return Err(A::Error::custom(format_args!("duplicate key {key}")));
             }
             entries.push((key, map.next_value_seed(self.below()?)?));
         }
@@ -223,18 +223,18 @@ impl<'de> Visitor<'de> for Depth {
     }
 }
 
-/// Most objects and lists within each other.
+/// Maximum nesting of objects and lists.
 const DEPTH_MAX: usize = 32;
-/// Keys that there is room for at first: most objects have fewer.
-const ROOM: usize = 8;
-/// Keys that are compared one by one, which takes less than a table of them.
+/// Initial capacity for keys. Most objects have fewer.
+const CAPACITY: usize = 8;
+/// Number of keys that are compared one by one, which is faster than a hash set.
 const FEW: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refused(text: &[u8]) -> String {
+    fn rejected(text: &[u8]) -> String {
         Json::read(text).unwrap_err().detail
     }
 
@@ -245,24 +245,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_with_line_and_column() {
+    fn syntax_error_has_line_and_column() {
         assert_eq!(
-            refused(b"{\n \"name\": \"a\"\n \"b\": 1}"),
-            "line 3 column 2: expected `,` or `}`; mend the JSON there"
+            rejected(b"{\n \"name\": \"a\"\n \"b\": 1}"),
+            "line 3 column 2: expected `,` or `}`; fix the JSON there"
         );
-        assert!(refused(b"{\"a\": 1} x").starts_with("line 1 column 10: trailing characters"));
-        assert!(refused(b"{\"a\": \"\xff\"}").starts_with("line 1 column"));
-        assert!(refused(b"{\"a\": 5m}").starts_with("line 1 column 8: expected `,` or `}`"));
+        assert!(rejected(b"{\"a\": 1} x").starts_with("line 1 column 10: trailing characters"));
+        assert!(rejected(b"{\"a\": \"\xff\"}").starts_with("line 1 column"));
+        assert!(rejected(b"{\"a\": 5m}").starts_with("line 1 column 8: expected `,` or `}`"));
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_refused() {
-        assert!(refused(b"{\"a\": 1,\n\"a\": 1}").contains("line 2 column 3: the key \"a\" stands twice"));
+    fn duplicate_key_is_rejected() {
+        assert!(rejected(b"{\"a\": 1,\n\"a\": 1}").contains("line 2 column 3: duplicate key \"a\""));
         let many: Vec<String> = (0..40).map(|key| format!("\"k{key}\": 1")).collect();
         assert!(Json::read(format!("{{{}}}", many.join(",")).as_bytes()).is_ok());
         for twice in [0, FEW - 1, FEW, 39] {
-            let told = refused(format!("{{{},{}}}", many.join(","), many[twice]).as_bytes());
-            assert!(told.contains(&format!("the key \"k{twice}\" stands twice")), "{told}");
+            let error = rejected(format!("{{{},{}}}", many.join(","), many[twice]).as_bytes());
+            assert!(error.contains(&format!("duplicate key \"k{twice}\"")), "{error}");
         }
     }
 
@@ -270,7 +270,7 @@ mod tests {
     fn depth_is_bounded() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(Json::read(nested(DEPTH_MAX).as_bytes()).is_ok());
-        assert!(refused(nested(DEPTH_MAX + 1).as_bytes()).contains("more than 32 objects and lists"));
-        assert!(refused(nested(100_000).as_bytes()).contains("more than 32"));
+        assert!(rejected(nested(DEPTH_MAX + 1).as_bytes()).contains("nested more than 32"));
+        assert!(rejected(nested(100_000).as_bytes()).contains("more than 32 levels"));
     }
 }

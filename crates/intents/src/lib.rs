@@ -1,18 +1,20 @@
-//! Intents: the services to expose, as ONAP's wiki (W) and EMCO (E) declare them, and by their keys below `/v1/intents`.
+//! Intents: exposed and used services, as bodies of ONAP's wiki (W) and EMCO (E), and by their keys below `/v1/intents`.
 //!
 //! ```text
-//! path ─► kind and names     body ─► Intent          stored objects + clusters ─► what is steered
-//!         (paths)                    (body)                                       (wish)
+//! path ─► kind and names     body ─► Intent        stored intents + clusters ─► pools, names, monitors
+//!         (paths)                    (body)                                     (exposure)
 //! ```
 //!
-//! HTTP is the matter of `api`; here is no request and no response. `relations` alone reads the store. What is stored is one form, whichever family it came by. What is steered because of it is
-//! joined with the configuration by `control`; so is what is published because of records of where to (`updates`).
+//! HTTP is in `api`. The store has one canonical form of an intent, whichever family it came from. `relations` alone reads the store.
+//! `control` merges the pools and names of intents with the configuration; and what is published because of records of where to publish
+//! (`updates`).
 #![forbid(unsafe_code)]
 
 pub mod body;
 mod certificates;
 mod common;
-mod fault;
+mod error;
+mod exposure;
 mod fields;
 mod groups;
 mod gslb;
@@ -25,22 +27,20 @@ mod probe;
 pub mod relations;
 mod schema;
 mod shares;
-mod status_wire;
 #[cfg(test)]
 mod tests;
 mod updates;
 mod values;
-mod wish;
 
-pub use body::shown;
-pub use body::{sound, understood};
-pub use fault::{Fault, Refused};
+pub use body::{parse_stored, public_value, validate};
+pub use error::{BodyError, InvalidBody};
+pub use exposure::{Clusters, Exposed, Exposure, NotServed, StoredIntent, expose, object_name};
+pub use exposure::{answered_name, is_of_intent, runs, weight_source};
 pub use json_wire::Json;
 pub use paths::{Family, path_of};
-pub use paths::{Form, INTENT_KINDS, KEY_FORM, PathError, Place, What, forms, history_of, project_of};
-pub use relations::{lacks, needs};
+pub use paths::{
+    INTENT_KINDS, IntentPath, KEY_FORM, PathError, PathKind, PathTemplate, history_of, project_of, templates,
+};
+pub use relations::{required_objects, required_parent};
 pub use schema::{NAME, body_schemas, component};
-pub use status_wire::{Answered, EffectiveWeight, IntentMember, IntentStatus};
 pub use updates::{PublisherContext, instance, is_secret_name, publish_to};
-pub use wish::{Clusters, Elements, StoredIntent, Unanswered, Wish, object_name, wishes};
-pub use wish::{answered_name, is_of_intent, runs, weight_source};

@@ -1,4 +1,4 @@
-//! Compound and outbound intents, clients, access points: reading and canonical form.
+//! Compound and outbound intents, clients, access points: parsing and canonical form.
 
 use fairway_model::{
     Network, Secret,
@@ -9,13 +9,13 @@ use fairway_model::{
 };
 
 use super::{
-    certificates::{self, Keys},
+    certificates::{self, SecretForm},
     common::{self, LABEL_MAX, metadata},
     fields::{Body, Field, Table, fold},
     gslb::{self, PORTS, word_of},
     inbound::PROTOCOLS,
     json_wire::Json,
-    values::{Flaws, flaw, list, text},
+    values::{Errors, invalid, list, text},
 };
 
 /// Fields of a compound intent.
@@ -52,14 +52,14 @@ pub(super) static OUTBOUND_SERVER: Table = Table::of(&[
     certificates::CLIENT,
 ]);
 
-/// Who uses something.
+/// Fields of a user of a service.
 const USER: &[Field] = &[
     Field::named("spec.app", &["application"]),
     Field::named("spec.serviceName", &["clientservicename"]),
     Field::plain("spec.appLabel"),
 ];
 
-/// Reads a compound intent.
+/// Parses a compound intent.
 pub(super) fn compound(body: &mut Body<'_>) -> Option<Compound> {
     body.need("spec.externalName", "\"shop.gslb.example\"");
     let compound = Compound {
@@ -68,20 +68,20 @@ pub(super) fn compound(body: &mut Body<'_>) -> Option<Compound> {
         gslb: gslb::read(body),
     };
     if !compound.gslb.members.is_empty() {
-        let detail = "a compound's members are those of the inbound intents below it; list them there";
-        body.fault_at("spec.gslb.members", detail);
+        let detail = "the members of a compound are those of the inbound intents below it; list them there";
+        body.error_at("spec.gslb.members", detail);
     }
     Some(compound)
 }
 
-/// The canonical form of its `spec`.
+/// Returns the canonical form of `spec`.
 pub(super) fn write_compound(compound: &Compound) -> Json {
     let mut entries = vec![("externalName".to_owned(), Json::from(compound.external_name.as_str()))];
     entries.extend(gslb::write(&compound.gslb).into_iter().filter(|(key, _)| key != "members"));
     Json::Map(entries)
 }
 
-/// Reads a client.
+/// Parses a client.
 pub(super) fn client(body: &mut Body<'_>) -> Option<Client> {
     Some(Client {
         metadata: metadata(body)?,
@@ -90,8 +90,8 @@ pub(super) fn client(body: &mut Body<'_>) -> Option<Client> {
         service_name: body.text("spec.serviceName", LABEL_MAX),
         namespaces: body.list("spec.namespaces", 256, |json| text(json, LABEL_MAX)),
         cidrs: body.list("spec.cidrs", 1_024, |json| {
-            let said = text(json, 64)?;
-            said.parse::<Network>().or_else(|error| flaw(error.to_string()))
+            let text = text(json, 64)?;
+            text.parse::<Network>().or_else(|error| invalid(error.to_string()))
         }),
         security: ClientSecurity {
             issuer: body.text("spec.security.issuer", 1_024),
@@ -101,7 +101,7 @@ pub(super) fn client(body: &mut Body<'_>) -> Option<Client> {
     })
 }
 
-/// The canonical form of its `spec`.
+/// Returns the canonical form of `spec`.
 pub(super) fn write_client(client: &Client) -> Json {
     let access = client.security.user_access.iter().map(|access| {
         Json::map([
@@ -127,10 +127,10 @@ pub(super) fn write_client(client: &Client) -> Json {
     ])
 }
 
-fn user_access(json: &Json) -> Result<UserAccess, Flaws> {
+fn user_access(json: &Json) -> Result<UserAccess, Errors> {
     let Json::Map(entries) = json else {
         let example = "{\"user\": \"ann\", \"path\": \"/status\", \"methods\": [\"GET\"]}";
-        return flaw(format!("{} is no access of a user; write {example}", json.what()));
+        return invalid(format!("{} is not the access of a user; write {example}", json.what()));
     };
     let mut access = UserAccess { user: String::new(), path: String::new(), methods: Vec::new() };
     for (key, value) in entries {
@@ -138,13 +138,13 @@ fn user_access(json: &Json) -> Result<UserAccess, Flaws> {
             "user" | "userid" | "name" => access.user = text(value, LABEL_MAX)?,
             "path" | "uri" | "url" | "relativeresource" => access.path = text(value, 1_024)?,
             "methods" | "method" | "access" | "action" => access.methods = list(value, 32, method)?,
-            _ => return flaw(format!("{key:?} is no field of it; it has user, path and methods")),
+            _ => return invalid(format!("unknown field {key:?}; known fields: user, path, methods")),
         }
     }
     Ok(access)
 }
 
-/// Reads an access point.
+/// Parses an access point.
 pub(super) fn access_point(body: &mut Body<'_>) -> Option<AccessPoint> {
     Some(AccessPoint {
         metadata: metadata(body)?,
@@ -154,7 +154,7 @@ pub(super) fn access_point(body: &mut Body<'_>) -> Option<AccessPoint> {
     })
 }
 
-/// The canonical form of its `spec`.
+/// Returns the canonical form of `spec`.
 pub(super) fn write_access_point(point: &AccessPoint) -> Json {
     Json::map([
         ("action", word_of(ACTIONS, Some(point.action))),
@@ -163,13 +163,13 @@ pub(super) fn write_access_point(point: &AccessPoint) -> Json {
     ])
 }
 
-fn method(json: &Json) -> Result<String, Flaws> {
+fn method(json: &Json) -> Result<String, Errors> {
     let method = text(json, 32)?.to_ascii_uppercase();
-    let plain = !method.is_empty() && method.bytes().all(|octet| octet.is_ascii_alphabetic());
-    if plain { Ok(method) } else { flaw(format!("{method:?} is no HTTP method; write it like GET")) }
+    let plain = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if plain { Ok(method) } else { invalid(format!("{method:?} is not an HTTP method; write it like GET")) }
 }
 
-/// Reads an outbound intent.
+/// Parses an outbound intent.
 pub(super) fn outbound(body: &mut Body<'_>) -> Option<Outbound> {
     Some(Outbound {
         metadata: metadata(body)?,
@@ -179,7 +179,7 @@ pub(super) fn outbound(body: &mut Body<'_>) -> Option<Outbound> {
     })
 }
 
-/// The canonical form of its `spec`.
+/// Returns the canonical form of `spec`.
 pub(super) fn write_outbound(outbound: &Outbound) -> Json {
     Json::map([
         ("app", outbound.app.as_str().into()),
@@ -188,8 +188,8 @@ pub(super) fn write_outbound(outbound: &Outbound) -> Json {
     ])
 }
 
-/// Reads the server of an outbound intent.
-pub(super) fn outbound_server(body: &mut Body<'_>, kept: Option<&Secret>) -> Option<OutboundServer> {
+/// Parses the server of an outbound intent.
+pub(super) fn outbound_server(body: &mut Body<'_>, stored: Option<&Secret>) -> Option<OutboundServer> {
     let server = OutboundServer {
         metadata: metadata(body)?,
         external_service_name: body.needed_text("spec.externalServiceName", LABEL_MAX, "\"db.example\""),
@@ -197,26 +197,23 @@ pub(super) fn outbound_server(body: &mut Body<'_>, kept: Option<&Secret>) -> Opt
         protocol: body.word("spec.protocol", PROTOCOLS),
         dns_resolution: body.word("spec.dnsResolution", RESOLUTIONS).unwrap_or_default(),
         endpoint_address: body.text("spec.endPointAddress", LABEL_MAX),
-        certificates: certificates::read(body, kept),
+        certificates: certificates::read(body, stored),
     };
     if server.dns_resolution == DnsResolution::Static && server.endpoint_address.is_empty() {
-        body.fault_at(
-            "spec.endPointAddress",
-            "is missing: STATIC means that the address is declared; give it, or say DNS",
-        );
+        body.error_at("spec.endPointAddress", "is missing: STATIC requires an address; add it, or write DNS");
     }
     Some(server)
 }
 
-/// The canonical form of its `spec`.
-pub(super) fn write_outbound_server(server: &OutboundServer, keys: Keys) -> Json {
+/// Returns the canonical form of `spec`.
+pub(super) fn write_outbound_server(server: &OutboundServer, form: SecretForm) -> Json {
     Json::map([
         ("externalServiceName", server.external_service_name.as_str().into()),
         ("port", server.port.map(u64::from).into()),
         ("protocol", word_of(PROTOCOLS, server.protocol)),
         ("dnsResolution", word_of(RESOLUTIONS, Some(server.dns_resolution))),
         ("endPointAddress", server.endpoint_address.as_str().into()),
-        ("certificates", certificates::write(&server.certificates, keys)),
+        ("certificates", certificates::write(&server.certificates, form)),
     ])
 }
 

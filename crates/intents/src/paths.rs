@@ -1,4 +1,4 @@
-//! Paths of both families, and the objects they lead to.
+//! Paths of all families, and the objects at them.
 //!
 //! ```text
 //! W  …/{app}/{version}/traffic-intent-set/inbound-intents/{n}                       ─┐
@@ -7,61 +7,61 @@
 //!                                                    default/inbound-intents/{n}    ─┘
 //! ```
 //!
-//! F  /v1/intents/inbound/{p}/{app}/{version}/default/default/{n}  leads there, too: by the key itself.
+//! F  /v1/intents/inbound/{p}/{app}/{version}/default/default/{n}  is the same object, by its key.
 //!
-//! W is the wiki's family (ONAP), E is EMCO's, F is Fairway's own. What W has no names for lies in the deployment-intent-group `default`, traffic
-//! group `default`, so that each family reads what the other wrote.
+//! W is the family of ONAP's wiki, E is EMCO's, F is Fairway's own. W has no names for groups: its objects are in deployment intent group
+//! `default` and traffic group `default`, so that each family reads what the other one wrote.
 
-use fairway_model::intent::{IntentName, IntentNameError};
+use fairway_model::intent::{Intent, IntentName, IntentNameError};
 
 use fairway_store::objects::{Key, Kind, Prefix};
 
-/// Where a path leads.
+/// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// What is there.
+pub struct IntentPath {
+    /// Kind of the objects at the path.
     pub kind: Kind,
-    /// Names that lead to it; for a collection all but the last.
+    /// Names in the key; for a collection, all but the last one.
     pub names: Vec<IntentName>,
-    /// Whether it is one object, or all objects of the kind below those names.
-    pub what: What,
+    /// One object, or a collection.
+    pub what: PathKind,
 }
 
-/// One or all.
+/// One object, or a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// All objects of a kind below the same names.
+pub enum PathKind {
+    /// All objects of a kind with the same outer names.
     Collection,
     /// One object.
     Object,
-    /// One object that has no name of its own in the path, since there is one only: POST makes it.
-    Only,
+    /// One object without a name of its own in the path, since there is one only. POST creates it.
+    Singleton,
 }
 
 /// A family of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// EMCO's.
+    /// EMCO.
     Emco,
-    /// Fairway's own, by the key.
+    /// Fairway: by the key.
     Fairway,
-    /// That of ONAP's wiki.
+    /// ONAP's wiki.
     Wiki,
 }
 
-/// Why a path leads nowhere.
+/// Error of a path without object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// A name in it that no object can have.
+    /// A name that no object can have.
     #[error("{0}")]
     Name(#[from] IntentNameError),
-    /// No path of either family.
-    #[error("no object is at such a path; see docs/intents.md for the paths there are")]
+    /// Not a path of any family.
+    #[error("unknown path; docs/intents.md lists the paths")]
     Unknown,
 }
 
-impl Place {
-    /// Reads a path; a slash at its end does not count.
+impl IntentPath {
+    /// Parses a path. A slash at its end is ignored.
     pub fn read(path: &str) -> Result<Self, PathError> {
         let path = path.strip_suffix('/').unwrap_or(path);
         if let Some(key) = path.strip_prefix("/v1/intents/") {
@@ -72,43 +72,61 @@ impl Place {
         TEMPLATES.iter().find_map(|template| template.matches(&steps)).ok_or(PathError::Unknown)?
     }
 
-    /// The place of an intent by its key.
+    /// Returns the path of an intent by its key.
     pub fn of_key(key: &str) -> Result<Self, PathError> {
         let (word, names) = key.split_once('/').ok_or(PathError::Unknown)?;
         let kind = INTENT_KINDS.into_iter().find(|kind| kind.word() == word).ok_or(PathError::Unknown)?;
         let names = names.split('/').map(IntentName::new).collect::<Result<Vec<_>, _>>()?;
-        match names.len() == kind.names() {
-            true => Ok(Self { kind, names, what: What::Object }),
-            false => Err(PathError::Unknown),
+        if names.len() == kind.names() {
+            Ok(Self { kind, names, what: PathKind::Object })
+        } else {
+            Err(PathError::Unknown)
         }
     }
 
-    /// The key of the object; in a collection, of the one with this name.
+    /// Returns the key of the object; in a collection, that of the object with this name.
     pub fn key(&self, name: Option<&IntentName>) -> Key {
         let mut names: Vec<&str> = self.names.iter().map(IntentName::as_str).collect();
-        names.extend(name.filter(|_| self.what == What::Collection).map(IntentName::as_str));
+        names.extend(name.filter(|_| self.what == PathKind::Collection).map(IntentName::as_str));
         Key::new(self.kind, &names).expect("a template has as many names as its kind, each a valid one")
     }
 
-    /// What the keys of a collection begin with.
+    /// Returns the prefix of the keys of a collection.
     pub fn prefix(&self) -> Prefix {
         let names: Vec<&str> = self.names.iter().map(IntentName::as_str).collect();
         Prefix::new(self.kind, &names).expect("a collection lacks the last name")
     }
+
+    /// Returns an error if the body at this path has another name than the path.
+    pub fn name_mismatch(&self, intent: &Intent) -> Option<String> {
+        let mut in_body = vec![intent.metadata().name.as_str()];
+        if let Intent::CompositeApp(app) = intent {
+            in_body.push(app.version.as_str());
+        }
+        let names: Vec<&str> = self.names.iter().map(IntentName::as_str).collect();
+        if self.what != PathKind::Object || names.ends_with(&in_body) {
+            return None;
+        }
+        let in_path = names[names.len() - in_body.len()..].join("/");
+        Some(format!("the name is {:?} in the body and {in_path:?} in the path; use one name", in_body.join("/")))
+    }
 }
 
-/// The project that a path is about; none for what is in none, and where nothing can be.
+/// Returns the project of a path; `None` for objects without project and unknown paths.
 pub fn project_of(path: &str) -> Option<String> {
-    let place = Place::read(path).ok().or_else(|| history_of(path)).filter(|place| place.kind != Kind::Controller)?;
+    let place =
+        IntentPath::read(path).ok().or_else(|| history_of(path)).filter(|place| place.kind != Kind::Controller)?;
     place.names.first().map(|name| name.as_str().to_owned())
 }
 
-/// The intent whose history is at a path: `/v1/intents/KEY/history`. A key has as many names as its kind, so none ends so.
-pub fn history_of(path: &str) -> Option<Place> {
-    Place::of_key(path.strip_prefix("/v1/intents/")?.strip_suffix("/history")?).ok()
+/// Returns the intent whose history is at a path: `/v1/intents/KEY/history`. No key ends with `history`, since its number of names is
+/// fixed.
+pub fn history_of(path: &str) -> Option<IntentPath> {
+    IntentPath::of_key(path.strip_prefix("/v1/intents/")?.strip_suffix("/history")?).ok()
 }
 
-/// The path of an object in a family; F has one for intents; W has none for what lies in other groups than `default`, and for EMCO's own kinds.
+/// Returns the path of an object in a family. F has paths of intents only; W has none for objects in other groups than `default` and for
+/// kinds of EMCO.
 pub fn path_of(key: &Key, family: Family) -> Option<String> {
     if family == Family::Fairway {
         return INTENT_KINDS.contains(&key.kind()).then(|| format!("/v1/intents/{}", key.as_str()));
@@ -117,7 +135,7 @@ pub fn path_of(key: &Key, family: Family) -> Option<String> {
     let template = TEMPLATES.iter().find(|template| {
         template.kind == key.kind()
             && template.family.is_none_or(|of| of == family)
-            && template.what != What::Collection
+            && template.what != PathKind::Collection
     })?;
     let in_defaults = names.get(3..5).is_some_and(|groups| groups == [DEFAULT; 2]);
     let hidden = template.family == Some(Family::Wiki) && template.kind.names() > 4;
@@ -130,38 +148,38 @@ pub fn path_of(key: &Key, family: Family) -> Option<String> {
     Some(format!("/v2/{}", steps?.join("/")))
 }
 
-/// One form of path, as a router or a document writes it.
+/// A path with parameters, for a router or a document.
 #[derive(Clone, Debug)]
-pub struct Form {
-    /// The path, with names for its parameters: `/v2/projects/{project}`.
+pub struct PathTemplate {
+    /// Path with named parameters: `/v2/projects/{project}`.
     pub path: String,
-    /// The family it belongs to; none if both have it.
+    /// Family. `None`: W and E.
     pub family: Option<Family>,
-    /// The kind of object that it leads to.
+    /// Kind of the objects at the path.
     pub kind: Kind,
-    /// One object or all.
-    pub what: What,
+    /// One object, or a collection.
+    pub what: PathKind,
 }
 
-/// Returns every form of path below `/v2`.
-pub fn forms() -> impl Iterator<Item = Form> {
+/// Returns every path below `/v2`.
+pub fn templates() -> impl Iterator<Item = PathTemplate> {
     let form = |template: &Template| {
         let Template { family, kind, what, .. } = *template;
-        Form { path: template.shown(), family, kind, what }
+        PathTemplate { path: template.with_parameters(), family, kind, what }
     };
     TEMPLATES.iter().map(form)
 }
 
-/// Whether a text is a word of the paths, and cannot name a set.
+/// True if a text is a word of the paths, so that it cannot be the name of a set.
 pub(crate) fn is_collection_word(text: &str) -> bool {
     ["inbound-intents", "outbound-intents", "compound-intents"].iter().any(|word| is_word(word, text))
 }
 
-/// Leaves out the set that older W paths have before the intents: `…/{set}/inbound-intent/…`.
+/// Removes the set that older W paths have before the intents: `…/{set}/inbound-intent/…`.
 ///
-/// Sets name intents, they do not hold them.
+/// Sets refer to intents, which are not below them.
 fn without_set(mut steps: Vec<&str>) -> Vec<&str> {
-    // projects, P, composite-apps, A, V, and what follows.
+    // The five steps before are projects, P, composite-apps, A, V.
     let Some(after) = steps.get(5..) else { return steps };
     let is_set_word = |at: usize| after.get(at).is_some_and(|step| is_word("traffic-intent-sets", step));
     let is_intents = |at: usize| after.get(at).is_some_and(|step| is_collection_word(step));
@@ -173,13 +191,13 @@ fn without_set(mut steps: Vec<&str>) -> Vec<&str> {
     steps
 }
 
-/// A form of path. `*` stands for a name.
+/// A path with `*` for each name.
 struct Template {
-    /// The family it belongs to; none: both.
+    /// Family. `None`: W and E.
     family: Option<Family>,
     path: &'static str,
     kind: Kind,
-    what: What,
+    what: PathKind,
 }
 
 impl Template {
@@ -187,8 +205,8 @@ impl Template {
         self.path.split('/')
     }
 
-    /// The path, with each name called after what it is the name of: `/v2/projects/{project}`.
-    fn shown(&self) -> String {
+    /// Returns the path with parameters, each named after the step before it: `/v2/projects/{project}`.
+    fn with_parameters(&self) -> String {
         let mut before = "";
         let mut steps = vec![String::new(), "v2".to_owned()];
         for step in self.steps() {
@@ -203,7 +221,7 @@ impl Template {
         steps.join("/")
     }
 
-    fn matches(&self, steps: &[&str]) -> Option<Result<Place, PathError>> {
+    fn matches(&self, steps: &[&str]) -> Option<Result<IntentPath, PathError>> {
         if self.steps().count() != steps.len() {
             return None;
         }
@@ -217,59 +235,59 @@ impl Template {
             names.splice(3..3, [DEFAULT; 2]);
         }
         if self.kind == Kind::DnsUpdateRecord {
-            // It belongs to the project, whatever else the path goes through.
-            names.drain(1..names.len() - usize::from(self.what == What::Object));
+            // It belongs to the project, whatever other objects are in the path.
+            names.drain(1..names.len() - usize::from(self.what == PathKind::Object));
         }
         let names: Result<Vec<_>, _> = names.into_iter().map(IntentName::new).collect();
-        Some(names.map(|names| Place { kind: self.kind, names, what: self.what }).map_err(PathError::from))
+        Some(names.map(|names| IntentPath { kind: self.kind, names, what: self.what }).map_err(PathError::from))
     }
 }
 
-/// `trafficGroupIntent` of `traffic-group-intent`.
+/// Converts `traffic-group-intent` to `trafficGroupIntent`.
 fn camel_case(words: &str) -> String {
     let mut words = words.split('-');
     let first = words.next().unwrap_or_default().to_owned();
     words.fold(first, |all, word| all + &word[..1].to_ascii_uppercase() + &word[1..])
 }
 
-/// Whether a step is this word of the paths; with or without the `s` of its plural, as pages of the wiki have both.
+/// True if a step is this word, with or without the plural `s`: the wiki has both.
 fn is_word(word: &str, step: &str) -> bool {
     word.trim_end_matches('s') == step.trim_end_matches('s')
-        // The wiki's own slip.
+        // A typing error of the wiki.
         || word == "compound-intents" && step.trim_end_matches('s') == "compund-intent"
 }
 
 macro_rules! templates {
     ($($family:expr, $path:literal => $kind:ident;)*) => {
-        /// Every form of path, the collection and its objects.
+        /// Every path: each collection, and its objects.
         const TEMPLATES: &[Template] = &[$(
-            Template { family: $family, path: $path, kind: Kind::$kind, what: What::Collection },
-            Template { family: $family, path: concat!($path, "/*"), kind: Kind::$kind, what: What::Object },
+            Template { family: $family, path: $path, kind: Kind::$kind, what: PathKind::Collection },
+            Template { family: $family, path: concat!($path, "/*"), kind: Kind::$kind, what: PathKind::Object },
         )*
             Template {
                 family: Some(Family::Emco),
                 path: "projects/*/composite-apps/*/*",
                 kind: Kind::CompositeApp,
-                what: What::Object,
+                what: PathKind::Object,
             },
             Template {
                 family: Some(Family::Wiki),
                 path: "projects/*/composite-apps/*/*/traffic-intent-set/outbound-intents/*/server",
                 kind: Kind::OutboundServer,
-                what: What::Only,
+                what: PathKind::Singleton,
             },
             Template {
                 family: Some(Family::Emco),
                 path: "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/outbound-intents/*/server",
                 kind: Kind::OutboundServer,
-                what: What::Only,
+                what: PathKind::Singleton,
             },
-            // A composite app is named by two names, of which a body has the second; its objects are above.
+            // A composite app has two names, of which the body has the second. The path of its objects is above.
             Template {
                 family: Some(Family::Emco),
                 path: "projects/*/composite-apps",
                 kind: Kind::CompositeApp,
-                what: What::Collection,
+                what: PathKind::Collection,
             },
         ];
     };
@@ -285,9 +303,9 @@ templates! {
     Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/outbound-intents" => Outbound;
     Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/compound-intents" => Compound;
     Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/compound-intents/*/inbound-intents" => InboundOfCompound;
-    // After the intents: their words are no names of sets.
+    // After the intents, since their words are not names of sets.
     Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set" => TrafficSet;
-    // After the one that is theirs: the older paths of the same records.
+    // After the current path: older paths of the same records.
     Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/*/dnsproviders" => DnsUpdateRecord;
     Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/dnsproviders" => DnsUpdateRecord;
     Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups" => DeploymentGroup;
@@ -300,14 +318,14 @@ templates! {
     Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/compound-intents/*/inbound-intents" => InboundOfCompound;
 }
 
-/// The kinds that are intents, which `/v1/intents` has: what is exposed, and what is used. In the order of their keys.
+/// Kinds of `/v1/intents`: exposed and used services. In key order.
 pub const INTENT_KINDS: [Kind; 4] = [Kind::InboundOfCompound, Kind::Compound, Kind::Inbound, Kind::Outbound];
 
-/// How a key is written.
+/// Hint of errors about keys.
 pub const KEY_FORM: &str =
     "write inbound/PROJECT/APP/VERSION/GROUP/TRAFFIC-GROUP/NAME, or compound/…, compound-inbound/…, outbound/…";
 
-/// What the groups are called that W has no names for.
+/// Name of the groups that W has no names for.
 pub(crate) const DEFAULT: &str = "default";
 
 #[cfg(test)]
@@ -318,28 +336,28 @@ mod tests {
     const E: &str =
         "/v2/projects/p/composite-apps/blue-app/v1/deployment-intent-groups/default/traffic-group-intents/default";
 
-    fn read(path: &str) -> (Kind, String, What) {
-        let place = Place::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    fn read(path: &str) -> (Kind, String, PathKind) {
+        let place = IntentPath::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
         let names = place.names.iter().map(IntentName::as_str).collect::<Vec<_>>().join("/");
         (place.kind, names, place.what)
     }
 
     #[test]
-    fn each_family_leads_to_the_same_objects() {
+    fn families_have_paths_of_the_same_objects() {
         for (below, kind, names, what) in [
-            ("inbound-intents", Kind::Inbound, "", What::Collection),
-            ("inbound-intents/n", Kind::Inbound, "/n", What::Object),
-            ("inbound-intents/n/clients", Kind::Client, "/n", What::Collection),
-            ("inbound-intents/n/clients/c", Kind::Client, "/n/c", What::Object),
-            ("inbound-intents/n/clients/c/access-points", Kind::AccessPoint, "/n/c", What::Collection),
-            ("inbound-intents/n/clients/c/access-points/a", Kind::AccessPoint, "/n/c/a", What::Object),
-            ("outbound-intents", Kind::Outbound, "", What::Collection),
-            ("outbound-intents/o", Kind::Outbound, "/o", What::Object),
-            ("outbound-intents/o/server", Kind::OutboundServer, "/o", What::Only),
-            ("compound-intents", Kind::Compound, "", What::Collection),
-            ("compound-intents/c", Kind::Compound, "/c", What::Object),
-            ("compound-intents/c/inbound-intents", Kind::InboundOfCompound, "/c", What::Collection),
-            ("compound-intents/c/inbound-intents/n", Kind::InboundOfCompound, "/c/n", What::Object),
+            ("inbound-intents", Kind::Inbound, "", PathKind::Collection),
+            ("inbound-intents/n", Kind::Inbound, "/n", PathKind::Object),
+            ("inbound-intents/n/clients", Kind::Client, "/n", PathKind::Collection),
+            ("inbound-intents/n/clients/c", Kind::Client, "/n/c", PathKind::Object),
+            ("inbound-intents/n/clients/c/access-points", Kind::AccessPoint, "/n/c", PathKind::Collection),
+            ("inbound-intents/n/clients/c/access-points/a", Kind::AccessPoint, "/n/c/a", PathKind::Object),
+            ("outbound-intents", Kind::Outbound, "", PathKind::Collection),
+            ("outbound-intents/o", Kind::Outbound, "/o", PathKind::Object),
+            ("outbound-intents/o/server", Kind::OutboundServer, "/o", PathKind::Singleton),
+            ("compound-intents", Kind::Compound, "", PathKind::Collection),
+            ("compound-intents/c", Kind::Compound, "/c", PathKind::Object),
+            ("compound-intents/c/inbound-intents", Kind::InboundOfCompound, "/c", PathKind::Collection),
+            ("compound-intents/c/inbound-intents/n", Kind::InboundOfCompound, "/c/n", PathKind::Object),
         ] {
             let expected = (kind, format!("p/blue-app/v1/default/default{names}"), what);
             assert_eq!(read(&format!("{E}/{below}")), expected);
@@ -354,83 +372,88 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_intents_are_paths_and_others_are_not() {
+    fn keys_of_intents_are_paths_and_other_keys_are_not() {
         for key in ["inbound/p/a/v1/default/default/n", "compound-inbound/p/a/v1/d/t/c/n", "outbound/p/a/v1/d/t/o"] {
-            let place = Place::read(&format!("/v1/intents/{key}/")).unwrap();
-            assert_eq!((place.key(None).as_str(), place.what), (key, What::Object));
+            let place = IntentPath::read(&format!("/v1/intents/{key}/")).unwrap();
+            assert_eq!((place.key(None).as_str(), place.what), (key, PathKind::Object));
             assert_eq!(path_of(&place.key(None), Family::Fairway), Some(format!("/v1/intents/{key}")));
             assert_eq!(project_of(&format!("/v1/intents/{key}")).as_deref(), Some("p"));
         }
         for key in ["inbound/p/a/v1/d/n", "pool/shop", "receipt/a", "inbound", "client/p/a/v1/d/t/n/c"] {
-            assert_eq!(Place::read(&format!("/v1/intents/{key}")), Err(PathError::Unknown), "{key}");
+            assert_eq!(IntentPath::read(&format!("/v1/intents/{key}")), Err(PathError::Unknown), "{key}");
         }
         for name in ["%70", "..", "a b", ""] {
-            let read = Place::read(&format!("/v1/intents/inbound/{name}/a/v1/d/t/n"));
+            let read = IntentPath::read(&format!("/v1/intents/inbound/{name}/a/v1/d/t/n"));
             assert!(matches!(read, Err(PathError::Name(_))), "{name}: {read:?}");
         }
     }
 
     #[test]
-    fn paths_of_one_family_lead_to_their_objects() {
+    fn paths_of_one_family_are_parsed() {
         for (path, kind, names, what) in [
-            ("/v2/projects", Kind::Project, "", What::Collection),
-            ("/v2/projects/p/", Kind::Project, "p", What::Object),
-            ("/v2/project/p/dns-update-records", Kind::DnsUpdateRecord, "p", What::Collection),
-            ("/v2/projects/p/dns-update-records/r", Kind::DnsUpdateRecord, "p/r", What::Object),
+            ("/v2/projects", Kind::Project, "", PathKind::Collection),
+            ("/v2/projects/p/", Kind::Project, "p", PathKind::Object),
+            ("/v2/project/p/dns-update-records", Kind::DnsUpdateRecord, "p", PathKind::Collection),
+            ("/v2/projects/p/dns-update-records/r", Kind::DnsUpdateRecord, "p/r", PathKind::Object),
             (
                 "/v2/projects/p/composite-apps/a/v1/traffic-intent-sets/s/dnsproviders",
                 Kind::DnsUpdateRecord,
                 "p",
-                What::Collection,
+                PathKind::Collection,
             ),
             (
                 "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/d/traffic-group-intents/t/dnsproviders/r",
                 Kind::DnsUpdateRecord,
                 "p/r",
-                What::Object,
+                PathKind::Object,
             ),
-            ("/v2/dtc-controllers/its", Kind::Controller, "its", What::Object),
-            ("/v2/projects/p/composite-apps", Kind::CompositeApp, "p", What::Collection),
-            ("/v2/projects/p/composite-apps/a/v1", Kind::CompositeApp, "p/a/v1", What::Object),
+            ("/v2/dtc-controllers/its", Kind::Controller, "its", PathKind::Object),
+            ("/v2/projects/p/composite-apps", Kind::CompositeApp, "p", PathKind::Collection),
+            ("/v2/projects/p/composite-apps/a/v1", Kind::CompositeApp, "p/a/v1", PathKind::Object),
             (
                 "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/d",
                 Kind::DeploymentGroup,
                 "p/a/v1/d",
-                What::Object,
+                PathKind::Object,
             ),
             (
                 "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/d/traffic-group-intent",
                 Kind::TrafficGroup,
                 "p/a/v1/d",
-                What::Collection,
+                PathKind::Collection,
             ),
-            ("/v2/projects/p/composite-apps/a/v1/traffic-intent-set", Kind::TrafficSet, "p/a/v1", What::Collection),
-            ("/v2/projects/p/composite-apps/a/v1/traffic-intent-sets/s", Kind::TrafficSet, "p/a/v1/s", What::Object),
+            ("/v2/projects/p/composite-apps/a/v1/traffic-intent-set", Kind::TrafficSet, "p/a/v1", PathKind::Collection),
+            (
+                "/v2/projects/p/composite-apps/a/v1/traffic-intent-sets/s",
+                Kind::TrafficSet,
+                "p/a/v1/s",
+                PathKind::Object,
+            ),
         ] {
             assert_eq!(read(path), (kind, names.to_owned(), what), "{path}");
         }
     }
 
     #[test]
-    fn every_form_leads_where_it_says() {
-        for Form { path: form, kind, what, .. } in forms() {
+    fn every_template_is_parsed_to_its_kind() {
+        for PathTemplate { path: form, kind, what, .. } in templates() {
             let path = form.split('/').map(|step| if step.starts_with('{') { "x" } else { step }).collect::<Vec<_>>();
-            let place = Place::read(&path.join("/")).unwrap_or_else(|error| panic!("{form}: {error}"));
+            let place = IntentPath::read(&path.join("/")).unwrap_or_else(|error| panic!("{form}: {error}"));
             assert_eq!((place.kind, place.what), (kind, what), "{form}");
             let names: Vec<&str> = form.split('/').filter(|step| step.starts_with('{')).collect();
             let different: std::collections::BTreeSet<_> = names.iter().collect();
-            assert_eq!(names.len(), different.len(), "{form} calls two things alike");
+            assert_eq!(names.len(), different.len(), "{form} has two parameters with one name");
         }
     }
 
     #[test]
-    fn the_path_of_an_object_leads_back_to_it() {
+    fn path_of_an_object_is_parsed_to_its_key() {
         for kind in Kind::ALL {
             let names = ["p", "a", "v", "default", "default", "x", "y", "z"];
             let key = Key::new(*kind, &names[..kind.names()]).unwrap();
             for family in [Family::Wiki, Family::Emco] {
                 let Some(path) = path_of(&key, family) else { continue };
-                assert_eq!(Place::read(&path).map(|place| place.key(None)), Ok(key.clone()), "{path}");
+                assert_eq!(IntentPath::read(&path).map(|place| place.key(None)), Ok(key.clone()), "{path}");
             }
         }
         let elsewhere = Key::new(Kind::Inbound, &["p", "a", "v", "blue", "default", "x"]).unwrap();
@@ -439,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn unknown_path_is_rejected() {
         for path in [
             "/",
             "/v2",
@@ -448,12 +471,12 @@ mod tests {
             "/v2/projects/p/composite-apps/a/v/other",
             "/v1/projects",
         ] {
-            assert_eq!(Place::read(path), Err(PathError::Unknown), "{path}");
+            assert_eq!(IntentPath::read(path), Err(PathError::Unknown), "{path}");
         }
         for path in ["/v2/projects/..", "/v2/projects/%2e", "/v2/projects/", "/v2/projects//dns-update-records"] {
             assert!(
-                Place::read(path).is_ok_and(|place| place.kind == Kind::Project)
-                    || matches!(Place::read(path), Err(PathError::Name(_))),
+                IntentPath::read(path).is_ok_and(|place| place.kind == Kind::Project)
+                    || matches!(IntentPath::read(path), Err(PathError::Name(_))),
                 "{path}"
             );
         }

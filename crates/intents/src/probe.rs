@@ -1,4 +1,4 @@
-//! How the members of an intent are probed: as it says, and else as protocol, TLS and the mesh's own settings hint.
+//! Derives the monitor of an intent: from its probe settings, or else from protocol, TLS and the settings of the mesh.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use fairway_model::{
     intent::{Compound, Inbound, ProbeHint, ProbeKind, Protocol, TlsMode},
 };
 
-/// The monitor of an inbound intent; none, where nothing is known to probe: then the zone's holds.
+/// Returns the monitor of an inbound intent; `None` if there is nothing to probe. Then the monitor of the zone is used.
 pub(super) fn of_inbound(inbound: &Inbound) -> Option<Monitor> {
     let probe = &inbound.gslb.probe;
     let port = probe.port.or(inbound.port);
@@ -15,17 +15,17 @@ pub(super) fn of_inbound(inbound: &Inbound) -> Option<Monitor> {
     let check = check(kind, port, probe.path.as_deref(), &inbound.external_name)?;
     let traffic = &inbound.traffic;
     let mut monitor = timed(check, probe, traffic.sweep_interval);
-    let hinted = traffic.consecutive_errors.map(|errors| u8::try_from(errors).unwrap_or(u8::MAX));
-    monitor.fall = probe.fall.or(hinted).unwrap_or(monitor.fall);
-    if let (None, Some(held)) = (probe.rise, traffic.base_ejection_time) {
-        // Held down for that long: as many passes in a row as fit into it.
-        let passes = held.as_millis().div_ceil(monitor.period.as_millis().max(1));
+    let from_mesh = traffic.consecutive_errors.map(|errors| u8::try_from(errors).unwrap_or(u8::MAX));
+    monitor.fall = probe.fall.or(from_mesh).unwrap_or(monitor.fall);
+    if let (None, Some(ejected)) = (probe.rise, traffic.base_ejection_time) {
+        // The mesh ejects an instance for this time: as many passes in a row as fit into it.
+        let passes = ejected.as_millis().div_ceil(monitor.period.as_millis().max(1));
         monitor.rise = u8::try_from(passes).unwrap_or(u8::MAX).max(monitor.rise);
     }
     Some(monitor)
 }
 
-/// The monitor of a compound: what it says itself, over that of its first child.
+/// Returns the monitor of a compound: its own settings, or else those of its first child.
 pub(super) fn of_compound(compound: &Compound, child: Option<Monitor>) -> Option<Monitor> {
     let probe = &compound.gslb.probe;
     let own = probe.kind.or_else(|| probe.path.as_ref().map(|_| ProbeKind::Http));
@@ -40,21 +40,21 @@ pub(super) fn of_compound(compound: &Compound, child: Option<Monitor>) -> Option
     Some(Monitor { rise: probe.rise.unwrap_or(monitor.rise), fall: probe.fall.unwrap_or(monitor.fall), ..timed })
 }
 
-/// What a probe does, where that is not said.
+/// Returns the kind of probe for an intent that does not state one.
 fn kind(inbound: &Inbound, probe: &ProbeHint) -> Option<ProbeKind> {
-    // A path at a port of its own is the gateway's health page, in clear.
+    // A path on a port of its own is the health page of the gateway, without TLS.
     if probe.path.is_some() && probe.port.is_some_and(|port| port != 443 && Some(port) != inbound.port) {
         return Some(ProbeKind::Http);
     }
     let mutual = matches!(inbound.tls_mode, TlsMode::Mutual | TlsMode::IstioMutual);
     match inbound.protocol {
-        // Nothing of UDP tells whether it is served.
+        // A UDP probe without a known protocol gets no response.
         Some(Protocol::Udp) => probe.port.map(|_| ProbeKind::Tcp),
-        // The gateway wants a certificate that a probe does not show.
+        // The gateway requires a client certificate, which probes do not have.
         _ if mutual => Some(ProbeKind::Tcp),
         Some(Protocol::Http) => Some(ProbeKind::Http),
         Some(Protocol::Https) => Some(ProbeKind::Https),
-        // An HTTP/1.1 request says nothing there.
+        // An HTTP/1.1 request is no test of these protocols.
         Some(Protocol::Grpc | Protocol::Http2 | Protocol::Tcp) | None => {
             probe.port.or(inbound.port).map(|_| ProbeKind::Tcp)
         }
@@ -74,17 +74,17 @@ fn check(kind: ProbeKind, port: Option<u16>, path: Option<&str>, external_name: 
             method: "GET".to_owned(),
             host: host(external_name),
             headers: Vec::new(),
-            // Without a path that was meant for it, whatever the application says is a sign of life, but for its own failing.
+            // Without a path for probes, every response but a server error shows that the application runs.
             status: if path.is_some() { StatusSet::default() } else { "200-499".parse().unwrap_or_default() },
             body: None,
             response_header: None,
-            // Whether it serves is asked here, not who it is: its certificate may come from any authority.
+            // The probe tests availability, not identity: the certificate may come from any authority.
             tls: https.then(|| TlsCheck { server_name: host(external_name), verify: false, ..TlsCheck::default() }),
         })),
     }
 }
 
-/// The name that the gateway routes by, where there is one.
+/// Returns the name that the gateway routes by, if there is one.
 fn host(external_name: &str) -> Option<String> {
     let name = external_name.trim_end_matches('.');
     let routed = name.contains('.') && name.parse::<std::net::IpAddr>().is_err();

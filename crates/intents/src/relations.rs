@@ -1,7 +1,6 @@
-//! What objects need of each other: parents that must be there, children and sets that hold on to them.
+//! Relations between stored objects: required parents, and children and sets that prevent a deletion.
 //!
-//! Projects, composite apps and deployment-intent-groups are the orchestrator's: they need not be declared, nor the traffic
-//! group `default`.
+//! Projects, composite apps, deployment intent groups and the traffic group `default` belong to the orchestrator and need not be declared.
 
 use std::fmt;
 
@@ -9,9 +8,9 @@ use fairway_model::intent::{Intent, IntentName, SetEntry, TrafficSet};
 
 use super::{
     body,
-    fault::{Fault, Refused},
-    paths::{DEFAULT, Place, What},
-    wish::StoredIntent,
+    error::{BodyError, InvalidBody},
+    exposure::StoredIntent,
+    paths::{DEFAULT, IntentPath},
 };
 use fairway_store::objects::{Key, Kind, Object, ObjectStore, Prefix, StoreError};
 
@@ -31,7 +30,7 @@ pub enum RelationError {
     NoParent(Key),
     /// A traffic set names intents that do not exist.
     #[error("{0}")]
-    NoSuchIntents(Refused),
+    NoSuchIntents(InvalidBody),
     /// The store could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -46,13 +45,13 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// The object right above a place, if it has to be there.
-fn parent(place: &Place) -> Option<Key> {
-    above(place.kind, &place.names.iter().map(IntentName::as_str).collect::<Vec<_>>())
+/// Returns the required parent of a path, if there is one.
+fn parent(place: &IntentPath) -> Option<Key> {
+    parent_of(place.kind, &place.names.iter().map(IntentName::as_str).collect::<Vec<_>>())
 }
 
-/// The object right above one of a kind, if it has to be there; of the one's names, all but its own are needed.
-fn above(kind: Kind, names: &[&str]) -> Option<Key> {
+/// Returns the required parent of an object of a kind. Of its names, the last one is not needed.
+fn parent_of(kind: Kind, names: &[&str]) -> Option<Key> {
     let kind = match kind {
         Kind::AccessPoint => Kind::Client,
         Kind::Client => Kind::Inbound,
@@ -61,26 +60,26 @@ fn above(kind: Kind, names: &[&str]) -> Option<Key> {
         Kind::Inbound | Kind::Outbound | Kind::Compound if names[4] != DEFAULT => Kind::TrafficGroup,
         _ => return None,
     };
-    Some(Key::new(kind, &names[..kind.names()]).expect("an object has the names of those above it"))
+    Some(Key::new(kind, &names[..kind.names()]).expect("an object has the names of its parents"))
 }
 
-/// What must be there for an intent to be there.
-pub fn lacks(key: &Key) -> Option<Key> {
-    above(key.kind(), &key.names().collect::<Vec<_>>())
+/// Returns the object that must exist for another one to exist.
+pub fn required_parent(key: &Key) -> Option<Key> {
+    parent_of(key.kind(), &key.names().collect::<Vec<_>>())
 }
 
-/// What must stay for a stored object to stay as it is: what it lies below, and the intents that a set names.
-pub fn needs(stored: &StoredIntent) -> Vec<Key> {
+/// Returns the objects that must exist as long as a stored intent: its parent, and the intents of a set.
+pub fn required_objects(stored: &StoredIntent) -> Vec<Key> {
     let named = match &stored.intent {
         Intent::TrafficSet(set) => &set.set[..],
         _ => &[],
     };
     let named = named.iter().map(intent_of).map(|(kind, _, name)| sibling(stored.key.names(), kind, name.as_str()));
-    lacks(&stored.key).into_iter().chain(named).collect()
+    required_parent(&stored.key).into_iter().chain(named).collect()
 }
 
 /// Fails if the object that the place is below does not exist.
-pub async fn has_parent(store: &dyn ObjectStore, place: &Place) -> Result<(), RelationError> {
+pub async fn has_parent(store: &dyn ObjectStore, place: &IntentPath) -> Result<(), RelationError> {
     match parent(place) {
         Some(parent) if store.read(&parent).await?.is_none() => Err(RelationError::NoParent(parent)),
         _ => Ok(()),
@@ -88,18 +87,17 @@ pub async fn has_parent(store: &dyn ObjectStore, place: &Place) -> Result<(), Re
 }
 
 /// Fails if a traffic set names intents that do not exist.
-pub async fn refers(store: &dyn ObjectStore, place: &Place, set: &TrafficSet) -> Result<(), RelationError> {
-    let mut faults = Vec::new();
+pub async fn refers(store: &dyn ObjectStore, place: &IntentPath, set: &TrafficSet) -> Result<(), RelationError> {
+    let mut errors = Vec::new();
     for (at, entry) in set.set.iter().enumerate() {
         let (kind, word, name) = intent_of(entry);
         let key = sibling(place.names.iter().map(IntentName::as_str), kind, name.as_str());
         if store.read(&key).await?.is_none() {
-            let detail =
-                format!("there is no {word} intent {:?}; create it first, or ask with ?defer=true", name.as_str());
-            faults.push(Fault::new(format!("/set/{at}/{word}"), detail));
+            let detail = format!("there is no {word} intent {:?}; create it first, or send ?defer=true", name.as_str());
+            errors.push(BodyError::new(format!("/set/{at}/{word}"), detail));
         }
     }
-    if faults.is_empty() { Ok(()) } else { Err(RelationError::NoSuchIntents(Refused { faults, nameless: false })) }
+    if errors.is_empty() { Ok(()) } else { Err(RelationError::NoSuchIntents(InvalidBody { errors, nameless: false })) }
 }
 
 /// Fails if other objects refer to this one, so that it cannot be deleted.
@@ -109,13 +107,13 @@ pub async fn is_free(store: &dyn ObjectStore, key: &Key) -> Result<(), RelationE
         let under = Prefix::new(*kind, &names).expect("children have more names");
         let listing = store.list(&under, None, 1).await?;
         if let Some(child) = listing.objects.first() {
-            return Err(held(key, &child.key));
+            return Err(in_use(key, &child.key));
         }
     }
     if key.kind() == Kind::Outbound {
         let server = Key::new(Kind::OutboundServer, &names).expect("the server has the names of its intent");
         if store.read(&server).await?.is_some() {
-            return Err(held(key, &server));
+            return Err(in_use(key, &server));
         }
     }
     if matches!(key.kind(), Kind::Inbound | Kind::Outbound | Kind::Compound) && names[3..5] == [DEFAULT; 2] {
@@ -130,7 +128,7 @@ async fn is_in_no_set(store: &dyn ObjectStore, key: &Key, app: &[&str]) -> Resul
     loop {
         let listing = store.list(&under, after.as_ref(), PAGE).await?;
         if let Some(set) = listing.objects.iter().find(|object| names_intent(object, key)) {
-            return Err(held(key, &set.key));
+            return Err(in_use(key, &set.key));
         }
         after = listing.objects.last().map(|object| object.key.clone());
         if !listing.more || after.is_none() {
@@ -139,13 +137,13 @@ async fn is_in_no_set(store: &dyn ObjectStore, key: &Key, app: &[&str]) -> Resul
     }
 }
 
-/// Whether a set names an intent; one that cannot be read names nothing.
+/// True if a set names an intent. A set that cannot be parsed names none.
 fn names_intent(object: &Object, key: &Key) -> bool {
-    let Ok(Intent::TrafficSet(set)) = body::read_kept(Kind::TrafficSet, &object.value) else { return false };
+    let Ok(Intent::TrafficSet(set)) = body::read_stored(Kind::TrafficSet, &object.value) else { return false };
     set.set.iter().map(intent_of).any(|(kind, _, name)| kind == key.kind() && name.as_str() == key.name())
 }
 
-fn held(key: &Key, by: &Key) -> RelationError {
+fn in_use(key: &Key, by: &Key) -> RelationError {
     RelationError::InUse { key: key.clone(), by: by.clone() }
 }
 
@@ -157,13 +155,13 @@ fn intent_of(entry: &SetEntry) -> (Kind, &'static str, &IntentName) {
     }
 }
 
-/// An intent of the composite app that a set belongs to.
+/// Returns the key of an intent of the composite app of a set.
 fn sibling<'a>(names: impl Iterator<Item = &'a str>, kind: Kind, name: &'a str) -> Key {
     let names: Vec<&str> = names.take(3).chain([DEFAULT, DEFAULT, name]).collect();
     Key::new(kind, &names).expect("an intent has the names of its app, two groups and its own")
 }
 
-/// Kinds that lie below a kind, whose names begin with its own.
+/// Returns the kinds below a kind, whose names begin with its own.
 fn below(kind: Kind) -> &'static [Kind] {
     use Kind::{
         AccessPoint, Client, CompositeApp, Compound, DeploymentGroup, DnsUpdateRecord, Inbound, InboundOfCompound,
@@ -183,23 +181,5 @@ fn below(kind: Kind) -> &'static [Kind] {
     }
 }
 
-/// Whether a body's name must be that of the path, and is not.
-pub fn is_named_otherwise(place: &Place, intent: &Intent) -> Option<String> {
-    let own = intent.metadata().name.as_str();
-    let mut given = vec![own];
-    if let Intent::CompositeApp(app) = intent {
-        given.push(app.version.as_str());
-    }
-    let names: Vec<&str> = place.names.iter().map(IntentName::as_str).collect();
-    let named = place.what == What::Object && !names.ends_with(&given);
-    named.then(|| {
-        format!(
-            "the body is about {:?}, the path about {:?}; let both say the same",
-            given.join("/"),
-            names[names.len() - given.len()..].join("/")
-        )
-    })
-}
-
-/// Sets that are read at once.
+/// Number of sets that are read at once.
 const PAGE: usize = 1_000;

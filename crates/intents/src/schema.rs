@@ -1,17 +1,18 @@
-//! JSON Schemas of bodies: made of the tables of fields, and of what the readers ask of each.
+//! JSON Schemas of bodies, generated from the tables of fields and the constraints that the parsers have for them.
 //!
-//! They describe the canonical form, which answers have. Requests may have other names, places and forms of values (`fields`,
-//! `values`); what a schema does not tell is whether fields agree.
+//! They describe the canonical form, which responses have. Requests may have other names, places and forms of values (`fields`, `values`).
+//! Rules between fields are not in the schemas.
 
 use serde_json::{Map, Value, json};
 
 use super::{
     body::{notes, table},
-    paths::forms,
+    fields::Notes,
+    paths::templates,
 };
 use fairway_store::objects::Kind;
 
-/// The component that describes bodies of a kind.
+/// Returns the name of the component for bodies of a kind.
 pub fn component(kind: Kind) -> String {
     match kind {
         Kind::InboundOfCompound => component(Kind::Inbound),
@@ -19,37 +20,46 @@ pub fn component(kind: Kind) -> String {
     }
 }
 
-/// The schema of each kind of body, by its component.
+/// Returns the schema of each kind of body, by component.
 pub fn body_schemas() -> Map<String, Value> {
-    forms().map(|form| (component(form.kind), of(form.kind))).collect()
+    templates().map(|form| (component(form.kind), of(form.kind))).collect()
 }
 
 fn of(kind: Kind) -> Value {
     let notes = notes(kind);
     let mut root = json!({"type": "object", "properties": {}});
     for field in table(kind).fields() {
-        let schema = notes.schemas.get(field.path).cloned().unwrap_or_else(|| by_hand(field.path));
+        let schema = schema_of(&notes, field.path);
         let (place, name) = field.path.rsplit_once('.').unwrap_or(("", field.path));
         let mut at = &mut root;
         for step in place.split('.').filter(|step| !step.is_empty()) {
             at = at["properties"]
                 .as_object_mut()
-                .expect("groups of fields are no fields")
+                .expect("a place is not a field")
                 .entry(step)
                 .or_insert_with(|| json!({"type": "object", "properties": {}}));
         }
         at["properties"][name] = json!({"anyOf": [schema, {"type": "null"}]});
     }
-    for (name, what) in ANSWERED {
+    for (name, what) in RESPONSE_KEYS {
         root["properties"][*name] = json!({"type": "string", "readOnly": true, "description": what});
     }
     root["properties"]["status"] = json!({"$ref": "#/components/schemas/IntentStatus"});
     root["properties"]["warnings"] = json!({"type": "array", "items": {"type": "string"}, "readOnly": true,
-        "description": "What is odd about an object that was taken."});
+        "description": "Warnings about an accepted object."});
     root
 }
 
-/// What the readers ask that read a form of their own.
+/// Returns the schema of a field: the constraint that its parser has, or the one written here.
+fn schema_of(notes: &Notes, path: &str) -> Value {
+    let mut schema = notes.schemas.get(path).cloned().unwrap_or_else(|| by_hand(path));
+    if schema["type"] == "array" && schema["items"].is_null() {
+        schema["items"] = item(path);
+    }
+    schema
+}
+
+/// Returns the schema of a field whose parser has no constraint for it.
 fn by_hand(path: &str) -> Value {
     let pem = json!({"type": "string", "maxLength": 65_536, "description": "PEM, or PEM in base64."});
     match path {
@@ -59,7 +69,7 @@ fn by_hand(path: &str) -> Value {
         "spec.certificates.service" | "spec.certificates.ca" => pem,
         "spec.certificates.privateKey" => {
             let hash = json!({"type": "object", "properties": {"sha256": {"type": "string"}}, "required": ["sha256"],
-                "description": "The hash of the key that is kept, which answers show in its place."});
+                "description": "The hash of the stored key, which responses have instead of the key."});
             json!({"anyOf": [pem, hash]})
         }
         "spec.access.serviceAccounts" => json!({"type": "array", "maxItems": 256, "items": account()}),
@@ -77,7 +87,7 @@ fn by_hand(path: &str) -> Value {
         "spec.gslb.probe.path" => json!({"type": "string", "pattern": "^/[!-~]{0,1023}$"}),
         "spec.parameters" => {
             let kept = json!({"type": "object", "properties": {"kept": {"const": true}}, "required": ["kept"],
-                "description": "The secret that is kept, which answers show in its place."});
+                "description": "A stored secret, which responses have instead of the secret."});
             let value = json!({"anyOf": [{"type": "string", "maxLength": 16_384}, kept]});
             json!({"type": "object", "maxProperties": 256, "additionalProperties": value})
         }
@@ -89,8 +99,8 @@ fn by_hand(path: &str) -> Value {
     }
 }
 
-/// What an element of a list is.
-pub(super) fn item(path: &str) -> Value {
+/// Returns the schema of the elements of a list.
+fn item(path: &str) -> Value {
     let text = |most: usize| json!({"type": "string", "maxLength": most});
     let method = json!({"type": "string", "pattern": "^[A-Za-z]{1,32}$", "examples": ["GET"]});
     match path {
@@ -119,13 +129,13 @@ fn account() -> Value {
         "properties": {"name": {"type": "string", "maxLength": 255}, "rules": {"type": "array", "items": rule}}})
 }
 
-/// What answers have in the body itself.
-const ANSWERED: &[(&str, &str)] = &[
-    ("name", "The object's name once more. In requests it may stand here alone."),
-    ("Message", "What was done, in words."),
+/// Keys that responses have in the body itself.
+const RESPONSE_KEYS: &[(&str, &str)] = &[
+    ("name", "The name of the object again. In requests it may be here only."),
+    ("Message", "A message about the write."),
 ];
 
-/// EMCO's rule for names.
+/// Pattern of names in EMCO.
 pub const NAME: &str = "^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$";
 
 #[cfg(test)]
@@ -135,11 +145,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_says_what_it_takes() {
-        for kind in forms().map(|form| form.kind) {
+    fn every_field_has_a_schema() {
+        for kind in templates().map(|form| form.kind) {
             let notes = notes(kind);
             for field in table(kind).fields() {
-                let schema = notes.schemas.get(field.path).cloned().unwrap_or_else(|| by_hand(field.path));
+                let schema = schema_of(&notes, field.path);
                 assert_ne!(schema, json!({}), "{kind:?}: {}", field.path);
                 assert_ne!(schema.get("items"), Some(&json!({})), "{kind:?}: {}", field.path);
             }
@@ -148,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_their_pattern() {
+    fn pattern_accepts_valid_names_only() {
         let validator = jsonschema::validator_for(&json!({"pattern": NAME})).unwrap();
         let (long, longer) = ("a".repeat(128), "a".repeat(129));
         for name in ["a", "a-b", "v1.0_2", "-a", "a-", "", "a b", "a/b", "ä", &long, &longer] {

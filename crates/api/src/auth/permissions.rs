@@ -12,7 +12,7 @@ use crate::{
     route::{INTENT_KEYS, INTENT_PATHS, Route},
 };
 use fairway_access::{RequiredPermission, Verbs};
-use fairway_intents::Place;
+use fairway_intents::IntentPath;
 
 /// Permissions of all routes, by path and method.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Permissions {
         let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
         let permission = match request.extensions().get().map(MatchedPath::as_str) {
             Some(INTENT_PATHS | INTENT_KEYS) => {
-                Some(Permission::of_intent(method, Place::read(path).ok().map(|place| place.kind)))
+                Some(Permission::of_intent(method, IntentPath::read(path).ok().map(|place| place.kind)))
             }
             Some(matched) => self.0.get(matched).and_then(|methods| methods.get(method)).copied(),
             None => None,

@@ -8,9 +8,9 @@ use crate::{
     problem::ApiError,
     render::intent_statuses,
 };
+use fairway_api_types::intent_status_wire::IntentStatus;
 use fairway_api_types::objects_wire::ApplyReport;
 use fairway_control::Control;
-use fairway_intents::IntentStatus;
 use fairway_store::objects::{Change, Object};
 
 /// The server that serves the intents of a store.

@@ -26,8 +26,9 @@ use crate::{
     problem::{ApiError, bad_request, problem},
     state::{Caller, Parameters, RequestBody, check_line},
 };
+use fairway_api_types::intent_status_wire::IntentStatus;
 use fairway_intents::{
-    Family, Fault, IntentStatus, Json, KEY_FORM, PathError, Place, Refused, What, body, lenient, path_of,
+    BodyError, Family, IntentPath, InvalidBody, Json, KEY_FORM, PathError, PathKind, body, lenient, path_of,
     relations::{self, RelationError},
 };
 use fairway_store::objects::{
@@ -72,7 +73,7 @@ impl<S: Send + Sync> FromRequest<S> for IntentRequest {
 
 /// A request whose path, or the key in whose body, leads to an intent.
 struct Operation {
-    place: Place,
+    place: IntentPath,
     path: String,
     query: IntentParameters,
     headers: HeaderMap,
@@ -102,19 +103,19 @@ impl IntentApi {
         let by = Author::new(caller, query.reason.clone());
         let operation = Operation { place, path: uri.path().to_owned(), query, headers, by, in_progress };
         match (method.as_str(), operation.place.what) {
-            ("GET" | "HEAD", What::Collection) => self.list(&operation).await,
+            ("GET" | "HEAD", PathKind::Collection) => self.list(&operation).await,
             ("GET" | "HEAD", _) => self.get(&operation).await,
-            ("POST", What::Collection | What::Only) => self.create(&operation, &body).await,
-            ("POST", What::Object) if operation.path == ALL => self.create(&operation, &body).await,
-            ("PUT", What::Object | What::Only) => self.replace(&operation, &body).await,
-            ("DELETE", What::Object | What::Only) => self.delete(&operation).await,
+            ("POST", PathKind::Collection | PathKind::Singleton) => self.create(&operation, &body).await,
+            ("POST", PathKind::Object) if operation.path == ALL => self.create(&operation, &body).await,
+            ("PUT", PathKind::Object | PathKind::Singleton) => self.replace(&operation, &body).await,
+            ("DELETE", PathKind::Object | PathKind::Singleton) => self.delete(&operation).await,
             (_, what) => Err(method_not_allowed(&method, what)),
         }
     }
 }
 
-fn parse_path(path: &str) -> Result<Place, ApiError> {
-    Place::read(path).map_err(|error| {
+fn parse_path(path: &str) -> Result<IntentPath, ApiError> {
+    IntentPath::read(path).map_err(|error| {
         let status = match error {
             PathError::Name(_) => StatusCode::BAD_REQUEST,
             PathError::Unknown => StatusCode::NOT_FOUND,
@@ -131,27 +132,27 @@ fn identity<'a>(method: &'a Method, uri: &'a Uri, headers: &'a HeaderMap, body: 
 }
 
 /// Parses a body that has an intent with its key: `{"key": …, "intent": …}`.
-fn parse_item(body: &[u8], is_lenient: bool) -> Result<(Place, Bytes), ApiError> {
+fn parse_item(body: &[u8], is_lenient: bool) -> Result<(IntentPath, Bytes), ApiError> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(bad_request("the body is empty; give an intent with its key as JSON"));
     }
-    let fixed = if is_lenient { Some(lenient::mend(body)) } else { None };
-    let invalid = |fault| invalid_body(Kind::Inbound, &Refused { faults: vec![fault], nameless: false });
+    let fixed = if is_lenient { Some(lenient::to_json(body)) } else { None };
+    let invalid = |fault| invalid_body(Kind::Inbound, &InvalidBody { errors: vec![fault], nameless: false });
     let json = Json::read(fixed.as_deref().unwrap_or(body)).map_err(invalid)?;
     let (Some(Json::Text(key)), Some(intent)) = (json.get("key"), json.get("intent")) else {
         let detail = "give {\"key\": \"inbound/…\", \"intent\": {…}}, as GET /v1/intents lists them";
-        return Err(invalid(Fault::new("", detail)));
+        return Err(invalid(BodyError::new("", detail)));
     };
-    let place = Place::of_key(key)
-        .map_err(|_| invalid(Fault::new("/key", format!("{key:?} is not the key of an intent; {KEY_FORM}"))))?;
+    let place = IntentPath::of_key(key)
+        .map_err(|_| invalid(BodyError::new("/key", format!("{key:?} is not the key of an intent; {KEY_FORM}"))))?;
     Ok((place, intent.to_text().into()))
 }
 
-fn method_not_allowed(method: &Method, what: What) -> ApiError {
+fn method_not_allowed(method: &Method, what: PathKind) -> ApiError {
     let allowed = match what {
-        What::Collection => "GET, HEAD, POST",
-        What::Object => "GET, HEAD, PUT, DELETE",
-        What::Only => "GET, HEAD, POST, PUT, DELETE",
+        PathKind::Collection => "GET, HEAD, POST",
+        PathKind::Object => "GET, HEAD, PUT, DELETE",
+        PathKind::Singleton => "GET, HEAD, POST, PUT, DELETE",
     };
     let detail = format!("{method} is not allowed on this path; allowed are {allowed}");
     problem(StatusCode::METHOD_NOT_ALLOWED, detail).header(header::ALLOW, HeaderValue::from_static(allowed))
@@ -293,7 +294,7 @@ impl IntentApi {
         intent: &Intent,
     ) -> Result<Written, WriteError> {
         let expect = before.map_or(Expect::Absent, |before| Expect::Revision(before.revision));
-        let change = Change { key, expect, value: Some(body::to_keep(intent)) };
+        let change = Change { key, expect, value: Some(body::to_stored(intent)) };
         let committed = if let Intent::TrafficSet(set) = intent {
             let _exclusive = self.writes.write().await;
             if !operation.query.defer {
@@ -344,7 +345,7 @@ impl IntentApi {
     }
 
     /// Reads the object that a path leads to.
-    async fn object(&self, place: &Place) -> Result<Object, ApiError> {
+    async fn object(&self, place: &IntentPath) -> Result<Object, ApiError> {
         self.store.read(&place.key(None)).await?.ok_or_else(|| {
             let name = place.names.last().map_or("", |name| name.as_str());
             problem(StatusCode::NOT_FOUND, format!("there is no {} {name:?}", place.kind.word()))
@@ -358,13 +359,13 @@ impl Operation {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Err(bad_request("the body is empty; give the object as JSON"));
         }
-        let fixed = if self.query.lenient { Some(lenient::mend(body)) } else { None };
+        let fixed = if self.query.lenient { Some(lenient::to_json(body)) } else { None };
         let body = fixed.as_deref().unwrap_or(body);
         let kind = self.place.kind;
         // If the body has the key too, the intent is one of its fields.
         let at = if self.path == ALL { "/intent" } else { "" };
         let intent = body::read(kind, body, before).map_err(|error| invalid_body(kind, &error.within(at)))?;
-        match relations::is_named_otherwise(&self.place, &intent) {
+        match IntentPath::name_mismatch(&self.place, &intent) {
             Some(detail) => Err(bad_request(detail)),
             None => Ok(intent),
         }
@@ -403,7 +404,7 @@ impl Operation {
 /// Returns the response to the creation of an object below a path, with its location.
 fn created(path: &str, intent: &Intent, object: &Object, status: &IntentStatus) -> Response {
     let mut response = response::stored(StatusCode::CREATED, intent, object, status);
-    let location = match Place::read(path) {
+    let location = match IntentPath::read(path) {
         Ok(place) => {
             let of_path = place.names.len();
             let steps = std::iter::once(path.trim_end_matches('/')).chain(object.key.names().skip(of_path));
@@ -434,7 +435,7 @@ fn matches(tags: &HeaderValue, object: &Object) -> bool {
 }
 
 fn parse_stored(object: &Object) -> Result<Intent, ApiError> {
-    body::read_kept(object.key.kind(), &object.value)
+    body::read_stored(object.key.kind(), &object.value)
         .map_err(|error| problem(StatusCode::INTERNAL_SERVER_ERROR, body::unreadable(&error).detail))
 }
 

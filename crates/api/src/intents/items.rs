@@ -15,7 +15,7 @@ pub(crate) fn is_in_project(key: &Key, project: &str) -> bool {
 
 /// Returns intents with their status. One that this version cannot parse has only its key and metadata.
 pub(crate) async fn items(control: &Control, objects: Vec<Object>) -> Vec<IntentItem> {
-    let parsed: Vec<_> = objects.into_iter().map(|object| (fairway_intents::understood(&object), object)).collect();
+    let parsed: Vec<_> = objects.into_iter().map(|object| (fairway_intents::parse_stored(&object), object)).collect();
     let intents: Vec<_> =
         parsed.iter().filter_map(|(intent, object)| Some((object.clone(), intent.clone()?))).collect();
     let mut statuses = intent_statuses(control, &intents).into_iter();

@@ -7,28 +7,29 @@ use axum::{
 use fairway_model::intent::Intent;
 
 use crate::problem::{ApiError, FieldError, with_errors};
-use fairway_intents::{Fault, IntentStatus, Json, Refused, body::to_show};
+use fairway_api_types::intent_status_wire::IntentStatus;
+use fairway_intents::{BodyError, InvalidBody, Json, body::to_public};
 use fairway_store::objects::{Kind, Object};
 
 /// Returns the error of an invalid body, with all its errors.
-pub(super) fn invalid_body(kind: Kind, refused: &Refused) -> ApiError {
+pub(super) fn invalid_body(kind: Kind, refused: &InvalidBody) -> ApiError {
     let status = if refused.nameless { StatusCode::BAD_REQUEST } else { StatusCode::UNPROCESSABLE_ENTITY };
-    let detail = match &refused.faults[..] {
+    let detail = match &refused.errors[..] {
         [only] if only.pointer.is_empty() => only.detail.clone(),
         many => format!("the {} has {} errors; fix those in `errors`", kind.word(), many.len()),
     };
-    let error = |fault: &Fault| FieldError { pointer: fault.pointer.clone(), detail: fault.detail.clone() };
-    with_errors(status, detail, refused.faults.iter().map(error).collect())
+    let error = |fault: &BodyError| FieldError { pointer: fault.pointer.clone(), detail: fault.detail.clone() };
+    with_errors(status, detail, refused.errors.iter().map(error).collect())
 }
 
 /// Returns the response to a read.
 pub(super) fn found(intent: &Intent, object: &Object, status: &IntentStatus) -> Response {
-    with_tag(StatusCode::OK, &with_status(to_show(intent), status), object)
+    with_tag(StatusCode::OK, &with_status(to_public(intent), status), object)
 }
 
 /// Returns an intent with its status as JSON.
 pub(super) fn intent_json(intent: &Intent, status: &IntentStatus) -> serde_json::Value {
-    serde_json::from_slice(&with_status(to_show(intent), status).to_text()).unwrap_or_default()
+    serde_json::from_slice(&with_status(to_public(intent), status).to_text()).unwrap_or_default()
 }
 
 fn with_status(shown: Json, status: &IntentStatus) -> Json {
@@ -43,7 +44,7 @@ pub(super) fn stored(code: StatusCode, intent: &Intent, object: &Object, status:
     let message = format!("{} {done}", noun(object.key.kind()));
     let name = intent.metadata().name.as_str();
     let mut entries = vec![("name".to_owned(), Json::from(name)), ("Message".to_owned(), message.into())];
-    if let Json::Map(shown) = with_status(to_show(intent), status) {
+    if let Json::Map(shown) = with_status(to_public(intent), status) {
         entries.extend(shown.into_iter().filter(|(key, _)| key != "name"));
     }
     let warnings = warnings(intent);
@@ -55,7 +56,7 @@ pub(super) fn stored(code: StatusCode, intent: &Intent, object: &Object, status:
 
 /// Returns a page of intents, with a link to the next page if there is one.
 pub(super) fn listed(found: &[(Object, Intent)], statuses: &[IntentStatus], next: Option<String>) -> Response {
-    let shown = found.iter().zip(statuses).map(|((_, intent), status)| with_status(to_show(intent), status));
+    let shown = found.iter().zip(statuses).map(|((_, intent), status)| with_status(to_public(intent), status));
     let mut response = json(StatusCode::OK, &Json::List(shown.collect()));
     if let Some(link) = next.and_then(|next| HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")).ok()) {
         response.headers_mut().insert(header::LINK, link);

@@ -13,16 +13,16 @@ use fairway_access::Verb;
 use fairway_api_types::endpoints::Endpoint;
 use fairway_api_types::intents_wire::{IntentList, IntentListParameters, NewIntent};
 use fairway_api_types::objects_wire::{ApplyReport, HistoryEntry};
-use fairway_intents::{Family, INTENT_KINDS, What, component, forms};
+use fairway_intents::{Family, INTENT_KINDS, PathKind, component, templates};
 use fairway_store::objects::Kind;
 
 /// Returns every route of intents.
 pub(crate) fn routes() -> Vec<Route> {
     let by_key = INTENT_KINDS.into_iter().flat_map(|kind| {
-        let resource = Resource { path: by_key(kind), kind, what: What::Object, family: "" };
+        let resource = Resource { path: by_key(kind), kind, what: PathKind::Object, family: "" };
         resource.routes().into_iter().chain([history_of(kind)])
     });
-    let by_path = forms().flat_map(|form| {
+    let by_path = templates().flat_map(|form| {
         let family = match form.family {
             Some(Family::Emco) => "Emco",
             Some(Family::Wiki) => "Onap",
@@ -95,7 +95,7 @@ fn by_key(kind: Kind) -> String {
 struct Resource {
     path: String,
     kind: Kind,
-    what: What,
+    what: PathKind,
     /// Part of the operation ids, so that they differ: `Emco`, `Onap`, or empty.
     family: &'static str,
 }
@@ -103,9 +103,9 @@ struct Resource {
 impl Resource {
     fn routes(&self) -> Vec<Route> {
         match self.what {
-            What::Collection => vec![self.list(), self.create()],
-            What::Object => vec![self.get(), self.replace(), self.delete()],
-            What::Only => vec![self.get(), self.create(), self.replace(), self.delete()],
+            PathKind::Collection => vec![self.list(), self.create()],
+            PathKind::Object => vec![self.get(), self.replace(), self.delete()],
+            PathKind::Singleton => vec![self.get(), self.create(), self.replace(), self.delete()],
         }
     }
 

@@ -17,8 +17,8 @@ use super::{
     handler::{BODY_MAX, IntentApi, IntentRequest},
 };
 use crate::problem::ApiError;
+use fairway_api_types::intent_status_wire::IntentStatus;
 use fairway_api_types::objects_wire::ApplyReport;
-use fairway_intents::IntentStatus;
 use fairway_store::objects::{Change, Object, idempotency::RequestsInProgress};
 
 const W: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set";

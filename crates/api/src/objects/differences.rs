@@ -32,7 +32,7 @@ pub(super) fn differences(declared: &Declared, changes: &[Change]) -> Vec<Differ
 fn redacted(key: &Key, value: &[u8]) -> Value {
     let json = match section(key.kind()) {
         Some(_) => serde_json::from_slice(value),
-        None => serde_json::from_slice(&fairway_intents::shown(key.kind(), value).unwrap_or_default()),
+        None => serde_json::from_slice(&fairway_intents::public_value(key.kind(), value).unwrap_or_default()),
     };
     json.unwrap_or_default()
 }

@@ -113,7 +113,10 @@ fn all_validated(body: ApplyBody, declared: &Declared) -> (BTreeMap<Key, Vec<u8>
         results.extend(objects.iter().enumerate().map(|(index, body)| (pointer(index), validated(kind, body))));
     }
     for (index, NewIntent { key, intent }) in intents.iter().enumerate() {
-        let result = fairway_intents::sound(key, intent, |key| declared.intent(key));
+        let result = fairway_intents::validate(key, intent, |key| declared.intent(key)).map_err(|errors| {
+            let error = |error: fairway_intents::BodyError| FieldError { pointer: error.pointer, detail: error.detail };
+            errors.into_iter().map(error).collect()
+        });
         results.push((format!("/intents/{index}"), result));
     }
     let (mut objects, mut errors) = (BTreeMap::new(), Vec::new());
@@ -131,7 +134,7 @@ fn all_validated(body: ApplyBody, declared: &Declared) -> (BTreeMap<Key, Vec<u8>
         }
     }
     for key in objects.keys() {
-        let parent = fairway_intents::lacks(key);
+        let parent = fairway_intents::required_parent(key);
         if let Some(parent) = parent.filter(|key| !objects.contains_key(key) && declared.get(key).is_none()) {
             let detail = format!("{key}: there is no {} {:?}; create it first", parent.kind().word(), parent.name());
             errors.push(FieldError { pointer: "/intents".to_owned(), detail });

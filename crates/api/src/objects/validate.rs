@@ -131,7 +131,7 @@ fn in_use(declared: &Declared, changes: &[Change]) -> Vec<FieldError> {
     }
     let mut errors = Vec::new();
     for intent in declared.all_intents() {
-        for key in fairway_intents::needs(intent).into_iter().filter(|key| deleted.contains(key)) {
+        for key in fairway_intents::required_objects(intent).into_iter().filter(|key| deleted.contains(key)) {
             let by = &intent.key;
             let detail = format!("{key} is in use by {by}: keep it among the intents, or delete or change that first");
             errors.push(FieldError { pointer: String::new(), detail });

@@ -28,7 +28,7 @@ impl Schemas {
         let (output, input) = (settings().for_serialize().into_generator(), settings().into_generator());
         let mut schemas = Self { output, input, named: Map::new() };
         schemas.add_objects();
-        _ = schemas.output.subschema_for::<fairway_intents::IntentStatus>();
+        _ = schemas.output.subschema_for::<fairway_api_types::intent_status_wire::IntentStatus>();
         schemas.named.extend(fairway_intents::body_schemas());
         schemas
     }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use fairway_api_types::intent_status_wire::{Answered, EffectiveWeight, IntentMember, IntentStatus};
 use fairway_api_types::objects_wire::Condition;
 use fairway_control::{
     Control, CurrentState, Shared,
     publishing::{DECLARED_MAX, publisher_of},
 };
-use fairway_intents::{
-    Answered, EffectiveWeight, IntentMember, IntentStatus, answered_name, object_name, weight_source,
-};
+use fairway_intents::{answered_name, object_name, weight_source};
 use fairway_model::{
     ClusterName, Eligibility, Member, Pool, PoolName,
     intent::{DnsUpdateRecord, Intent},

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_config::ObjectError;
-use fairway_intents::{Clusters, Elements, StoredIntent, is_of_intent, object_name, runs, wishes};
+use fairway_intents::{Clusters, Exposed, StoredIntent, expose, is_of_intent, object_name, runs};
 use fairway_model::{
     Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SharedSet, SteeredName, Subject, Timestamp,
     intent::{DnsUpdateRecord, Intent},
@@ -135,14 +135,14 @@ impl Declared {
         intents: &[&StoredIntent],
         files: &DesiredState,
         rejected: &ObjectErrors,
-    ) -> Vec<fairway_intents::Wish> {
+    ) -> Vec<fairway_intents::Exposure> {
         if intents.is_empty() {
             return vec![];
         }
         let objects = self.under(Kind::Cluster, &[]).filter(|object| !rejected.contains_key(&object.object.key));
         let declared = objects.filter_map(|object| object.element()).flat_map(|element| &element.clusters);
         let clusters: Clusters<'_> = declared.chain(&files.clusters).collect();
-        let mut evaluated = wishes(intents, &clusters);
+        let mut evaluated = expose(intents, &clusters);
         evaluated.retain(|intent| !rejected.contains_key(&intent.key));
         evaluated
     }
@@ -173,8 +173,7 @@ impl Declared {
         }
         let mut owners = HashMap::new();
         for intent in self.evaluated(&self.with_children(&keys), files, rejected) {
-            if let Ok((key, Elements { name, pool, monitor })) = answered(intent, |name| self.has_name(name, rejected))
-            {
+            if let Ok((key, Exposed { name, pool, monitor })) = answered(intent, |name| self.has_name(name, rejected)) {
                 owners.insert(Subject::Name(name.name), key.clone());
                 owners.insert(Subject::Pool(pool.name), key.clone());
                 owners.extend(monitor.map(|(name, _)| (Subject::Monitor(name), key)));
@@ -212,12 +211,12 @@ impl Declared {
 
 /// Returns what an intent declares, or the reason why it is not served.
 fn answered(
-    intent: fairway_intents::Wish,
+    intent: fairway_intents::Exposure,
     is_named: impl Fn(&Name) -> bool,
-) -> Result<(Key, Elements), (Key, Vec<ObjectError>)> {
+) -> Result<(Key, Exposed), (Key, Vec<ObjectError>)> {
     match intent.outcome {
         Err(why) => Err((intent.key, whole(why.to_string()))),
-        Ok(Elements { name, .. }) if is_named(&name.name) => {
+        Ok(Exposed { name, .. }) if is_named(&name.name) => {
             let what = format!("{} is declared in /v1/names, which has precedence; remove one of the two", name.name);
             Err((intent.key, whole(what)))
         }
@@ -236,7 +235,7 @@ struct IntentElements {
 }
 
 impl IntentElements {
-    fn push(&mut self, Elements { name, pool, monitor }: Elements) {
+    fn push(&mut self, Exposed { name, pool, monitor }: Exposed) {
         self.names.push((name.name.clone(), name));
         self.pools.push((pool.name.clone(), pool));
         if let Some((name, monitor)) = monitor {

@@ -1,7 +1,7 @@
 //! The destinations of publishing: those of the configuration, and those of DNS update records that are declared over the API.
 
 use fairway_config::PublishTo;
-use fairway_intents::{PublisherContext, Refused, publish_to};
+use fairway_intents::{InvalidBody, PublisherContext, publish_to};
 use fairway_model::intent::DnsUpdateRecord;
 use fairway_store::objects::Key;
 
@@ -30,7 +30,7 @@ pub fn publisher_of(
     configured: &Configured,
     key: &Key,
     record: &DnsUpdateRecord,
-) -> Option<Result<PublishTo, Refused>> {
+) -> Option<Result<PublishTo, InvalidBody>> {
     let settings = &configured.settings;
     let site = PublisherContext {
         project: key.names().next().unwrap_or_default(),

@@ -1,18 +1,18 @@
-//! Bodies: what is taken in all its forms, what is refused and why.
+//! Tests of bodies: all forms that are accepted, and the errors of those that are not.
 
 use fairway_model::intent::{Inbound, Intent};
 
 use crate::{
-    body::{read, to_keep, to_show},
-    fault::Refused,
+    body::{read, to_public, to_stored},
+    error::InvalidBody,
 };
 use fairway_store::objects::Kind;
 
-/// Appendix A's body, with what only stands for certificates.
+/// The canonical body, with placeholders for certificates.
 pub(super) const CANONICAL: &str = include_str!("canonical.json");
 
-/// The seed's own body, its commas mended, its comments and placeholders (`<>`) filled in.
-pub(super) const SEED: &str = include_str!("seed.json");
+/// The body of the wiki, with commas added, and comments and placeholders (`<>`) replaced.
+pub(super) const WIKI: &str = include_str!("seed.json");
 
 fn inbound(body: &str) -> Inbound {
     match read(Kind::Inbound, body.as_bytes(), None) {
@@ -21,36 +21,38 @@ fn inbound(body: &str) -> Inbound {
     }
 }
 
-fn refused(body: &str) -> Vec<(String, String)> {
-    let Err(Refused { faults, .. }) = read(Kind::Inbound, body.as_bytes(), None) else { panic!("{body} is taken") };
-    faults.into_iter().map(|fault| (fault.pointer, fault.detail)).collect()
+fn rejected(body: &str) -> Vec<(String, String)> {
+    let Err(InvalidBody { errors, .. }) = read(Kind::Inbound, body.as_bytes(), None) else {
+        panic!("{body} is accepted")
+    };
+    errors.into_iter().map(|fault| (fault.pointer, fault.detail)).collect()
 }
 
-/// An inbound body whose `spec` has this beside what it must have.
+/// Returns an inbound body with these fields in `spec`, besides the required ones.
 fn with(spec: &str) -> String {
     format!(r#"{{"metadata":{{"name":"n"}},"spec":{{"app":"a","serviceName":"s",{spec}}}}}"#)
 }
 
-/// The canonical text that anybody may be shown.
+/// Returns the canonical text without secrets.
 fn shown(intent: &Intent) -> String {
-    String::from_utf8(to_show(intent).to_text()).unwrap()
+    String::from_utf8(to_public(intent).to_text()).unwrap()
 }
 
 #[test]
-fn the_canonical_body_survives_being_written_and_read() {
+fn canonical_body_is_parsed_from_its_stored_form() {
     let intent = read(Kind::Inbound, CANONICAL.as_bytes(), None).unwrap();
-    let kept = to_keep(&intent);
+    let kept = to_stored(&intent);
     assert_eq!(read(Kind::Inbound, &kept, None).unwrap(), intent);
-    let short = to_keep(&Intent::Inbound(inbound(&with(r#""appLabel":"""#))));
+    let short = to_stored(&Intent::Inbound(inbound(&with(r#""appLabel":"""#))));
     let says = r#"{"metadata":{"name":"n"},"spec":{"app":"a","serviceName":"s","headless":false,"#;
-    assert!(String::from_utf8(short).unwrap().starts_with(says), "what says nothing is not kept");
-    assert_eq!(to_keep(&read(Kind::Inbound, &kept, None).unwrap()), kept);
+    assert!(String::from_utf8(short).unwrap().starts_with(says), "empty fields are not stored");
+    assert_eq!(to_stored(&read(Kind::Inbound, &kept, None).unwrap()), kept);
 }
 
 #[test]
-fn the_seeds_own_body_means_what_it_says() {
-    let seed = inbound(SEED);
-    let text = shown(&Intent::Inbound(seed));
+fn wiki_body_is_parsed() {
+    let wiki = inbound(WIKI);
+    let text = shown(&Intent::Inbound(wiki));
     for part in [
         r#""app":"app1","serviceName":"httpbin","appLabel":"","externalName":"httpbin.k8s.com""#,
         r#""port":80,"protocol":"HTTP","headless":false,"externalSupport":false,"trafficWeight":null"#,
@@ -65,10 +67,10 @@ fn the_seeds_own_body_means_what_it_says() {
 }
 
 #[test]
-fn each_rule_between_fields_has_its_fault() {
+fn each_rule_between_fields_has_an_error() {
     for (spec, pointer, part) in [
         (r#""traffic":{"maxConnections":1}"#, "/spec/sidecarProxy", "needs a sidecar proxy"),
-        (r#""tlsMode":"MUTUAL""#, "/spec/certificates/ca", "held against a CA's"),
+        (r#""tlsMode":"MUTUAL""#, "/spec/certificates/ca", "requires a CA"),
         (
             r#""sidecarProxy":true,"traffic":{"lbType":"consistentHash","lbMode":"httpCookie"}"#,
             "/spec/traffic/httpCookie",
@@ -80,51 +82,55 @@ fn each_rule_between_fields_has_its_fault() {
             "/spec/traffic/minimumRingSize",
             "is missing",
         ),
-        (r#""sidecarProxy":true,"traffic":{"lbType":"consistentHash"}"#, "/spec/traffic/lbMode", "a type needs a mode"),
+        (
+            r#""sidecarProxy":true,"traffic":{"lbType":"consistentHash"}"#,
+            "/spec/traffic/lbMode",
+            "a type requires a mode",
+        ),
         (
             r#""sidecarProxy":true,"traffic":{"lbType":"Simple","lbMode":"useSourceIP"}"#,
             "/spec/traffic/lbMode",
-            "is no mode of Simple",
+            "is not a mode of Simple",
         ),
         (
             r#""sidecarProxy":true,"traffic":{"lbType":"ConsistenHash","lbMode":"RANDOM"}"#,
             "/spec/traffic/lbMode",
-            "is no mode of consistentHash",
+            "is not a mode of consistentHash",
         ),
         (
             r#""sidecarProxy":true,"traffic":{"lbMode":"RANDOM","httpCookie":"x"}"#,
             "/spec/traffic/httpCookie",
-            "says nothing unless",
+            "has an effect only",
         ),
-        (r#""protocol":"UDP","tlsMode":"ISTIO_MUTUAL""#, "/spec/tlsMode", "UDP carries no TLS"),
-        (r#""trafficWeight":101"#, "/spec/trafficWeight", "101 is not within 0 to 100"),
+        (r#""protocol":"UDP","tlsMode":"ISTIO_MUTUAL""#, "/spec/tlsMode", "UDP has no TLS"),
+        (r#""trafficWeight":101"#, "/spec/trafficWeight", "101 is out of range; write an integer from 0 to 100"),
         (r#""gslb":{"probe":{"period":"1s","timeout":"2s"}}"#, "/spec/gslb/probe/timeout", "is over the period"),
         (
             r#""gslb":{"downResponse":{"type":"all","fallback":"192.0.2.1"}}"#,
             "/spec/gslb/downResponse",
-            "says nothing unless",
+            "has an effect only",
         ),
     ] {
-        let faults = refused(&with(spec));
-        let [(at, detail)] = &faults[..] else { panic!("{spec}: {faults:?}") };
-        assert!(at == pointer && detail.contains(part), "{spec}: {faults:?}");
+        let errors = rejected(&with(spec));
+        let [(at, detail)] = &errors[..] else { panic!("{spec}: {errors:?}") };
+        assert!(at == pointer && detail.contains(part), "{spec}: {errors:?}");
     }
 }
 
 #[test]
-fn every_fault_is_told_at_once_with_its_pointer() {
-    let faults = refused(
+fn all_errors_are_reported_with_pointers() {
+    let errors = rejected(
         r#"{"metadata":{"name":"-n"},"spec":{"servicename":"s","port":"http","headless":"maybe","protocol":"SCTP",
             "trafic-weight":1,"Weight":"20","traffic_weight":30,"istio":7,"gslb":{"ttl":"x","members":[{"cluster":"c","tier":0},{}]}},
             "extra":{}}"#,
     );
-    let pointers: Vec<&str> = faults.iter().map(|(pointer, _)| pointer.as_str()).collect();
+    let pointers: Vec<&str> = errors.iter().map(|(pointer, _)| pointer.as_str()).collect();
     for pointer in ["/metadata/name", "/spec/trafic-weight", "/spec/istio", "/extra"] {
-        assert!(pointers.contains(&pointer), "{pointer} is not in {faults:?}");
+        assert!(pointers.contains(&pointer), "{pointer} is not in {errors:?}");
     }
-    let detail = |pointer: &str| faults.iter().find(|(at, _)| at == pointer).map(|(_, detail)| detail.as_str());
-    assert_eq!(detail("/spec/trafic-weight"), Some("no field has this name; is trafficWeight meant?"));
-    let named = refused(&with(
+    let detail = |pointer: &str| errors.iter().find(|(at, _)| at == pointer).map(|(_, detail)| detail.as_str());
+    assert_eq!(detail("/spec/trafic-weight"), Some("unknown field; did you mean trafficWeight?"));
+    let named = rejected(&with(
         r#""port":"http","headless":"maybe","protocol":"SCTP","Weight":"20","traffic_weight":30,"gslb":{"members":[{"cluster":"c","tier":0},{}]}"#,
     ));
     let pointers: Vec<&str> = named.iter().map(|(pointer, _)| pointer.as_str()).collect();
@@ -137,19 +143,21 @@ fn every_fault_is_told_at_once_with_its_pointer() {
         "/spec/gslb/members/1",
     ];
     assert_eq!(pointers, expected, "{named:?}");
-    assert!(named[3].1.contains("says otherwise than /spec/Weight"), "{named:?}");
+    assert!(named[3].1.contains("differs from /spec/Weight"), "{named:?}");
 }
 
 #[test]
-fn what_is_missing_is_told_with_an_example() {
-    let faults = refused(r#"{"metadata":{"name":"n"}}"#);
-    let expected =
-        [("/spec/app", "is missing; give it, as \"shop\""), ("/spec/serviceName", "is missing; give it, as \"shop\"")];
-    assert_eq!(faults, expected.map(|(pointer, detail)| (pointer.to_owned(), detail.to_owned())));
+fn missing_field_is_reported_with_an_example() {
+    let errors = rejected(r#"{"metadata":{"name":"n"}}"#);
+    let expected = [
+        ("/spec/app", "is missing; add it, for example \"shop\""),
+        ("/spec/serviceName", "is missing; add it, for example \"shop\""),
+    ];
+    assert_eq!(errors, expected.map(|(pointer, detail)| (pointer.to_owned(), detail.to_owned())));
 }
 
 #[test]
-fn values_come_in_all_their_forms() {
+fn values_are_parsed_in_all_forms() {
     for (spec, field, value) in [
         (r#""port":"80""#, "port", "80"),
         (r#""port":80"#, "port", "80"),
@@ -172,7 +180,7 @@ fn values_come_in_all_their_forms() {
 }
 
 #[test]
-fn service_accounts_are_read_in_each_of_their_forms() {
+fn service_accounts_are_parsed_in_all_forms() {
     let expected =
         inbound(&with(r#""access":{"serviceAccounts":[{"name":"sa1","rules":[{"method":"GET","path":"/s"}]}]}"#));
     for form in [
@@ -186,13 +194,13 @@ fn service_accounts_are_read_in_each_of_their_forms() {
 }
 
 #[test]
-fn faults_of_one_body_are_bounded() {
+fn errors_of_a_body_are_bounded() {
     let many: Vec<String> = (0..1_000).map(|at| format!("\"zzzzzzz{at}\":1")).collect();
-    assert_eq!(refused(&with(&many.join(","))).len(), 100);
+    assert_eq!(rejected(&with(&many.join(","))).len(), 100);
 }
 
 #[test]
-fn bodies_of_the_other_kinds_survive_being_written_and_read() {
+fn bodies_of_other_kinds_are_parsed_from_their_stored_form() {
     for (kind, body) in [
         (
             Kind::TrafficSet,
@@ -243,12 +251,12 @@ fn bodies_of_the_other_kinds_survive_being_written_and_read() {
         (Kind::TrafficGroup, r#"{"metadata":{"name":"t"}}"#),
     ] {
         let intent = read(kind, body.as_bytes(), None).unwrap_or_else(|refused| panic!("{body}: {refused}"));
-        let kept = to_keep(&intent);
+        let kept = to_stored(&intent);
         assert_eq!(read(kind, &kept, None).as_ref(), Ok(&intent), "{}", String::from_utf8_lossy(&kept));
     }
     let record =
         br#"{"metadata":{"name":"r"},"spec":{"provider":"pdns","parameters":{"pdns-server":"http://127.0.0.1:8081",
         "pdns-api-key":"hush","domain-filter":"example.com"}}}"#;
     let record = read(Kind::DnsUpdateRecord, record, None).unwrap();
-    assert!(String::from_utf8(to_keep(&record)).unwrap().contains("\"provider\":\"powerdns\""));
+    assert!(String::from_utf8(to_stored(&record)).unwrap().contains("\"provider\":\"powerdns\""));
 }

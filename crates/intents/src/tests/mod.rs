@@ -1,5 +1,5 @@
-//! Tests of intents: bodies, their laws, what is steered because of them.
+//! Tests of bodies and of the pools and names that intents become.
 
 mod bodies;
-mod laws;
-mod wish;
+mod exposure;
+mod properties;

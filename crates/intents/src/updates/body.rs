@@ -13,12 +13,12 @@ use super::{
     publish_to,
 };
 use crate::{
-    certificates::Keys,
+    certificates::SecretForm,
     common::{self, LABEL_MAX, metadata},
-    fault::{Fault, step},
+    error::{BodyError, step},
     fields::{Body, Field, Table, fold},
     json_wire::Json,
-    values::{Flaws, below, flaw, list, text},
+    values::{Errors, below, invalid, list, text},
 };
 
 /// Fields of a DNS update record. The older body, of `dnsproviders`, has them in the one entry of `dnsProvider`.
@@ -49,7 +49,7 @@ pub(crate) fn read(body: &mut Body<'_>, before: Option<&Intent>) -> Option<DnsUp
     let bind = body.read("spec.bind", bind).unwrap_or_default();
     let record = DnsUpdateRecord { metadata, provider, parameters: plain, secrets: secret, bind };
     // If the body has errors, a missing parameter may be one that failed to parse.
-    if body.is_sound() && !body.is_kept() {
+    if body.is_valid() && !body.is_stored() {
         check(body, &record);
     }
     Some(record)
@@ -58,11 +58,11 @@ pub(crate) fn read(body: &mut Body<'_>, before: Option<&Intent>) -> Option<DnsUp
 /// Adds the errors that keep a record from running. Each points at its parameter by its name in the body.
 fn check(body: &mut Body<'_>, record: &DnsUpdateRecord) {
     let Some(Err(refused)) = publish_to(record, &PublisherContext::any()) else { return };
-    let hit = body.hits("spec.parameters").next().cloned();
+    let hit = body.found("spec.parameters").next().cloned();
     let above = body.pointer("spec.parameters");
-    for Fault { pointer, detail } in refused.faults {
+    for BodyError { pointer, detail } in refused.errors {
         let given = hit.as_ref().and_then(|hit| given_pointer(hit.value, &pointer));
-        body.fault(&format!("{above}{}", given.unwrap_or(pointer)), detail);
+        body.error(&format!("{above}{}", given.unwrap_or(pointer)), detail);
     }
 }
 
@@ -83,25 +83,25 @@ struct Parameters {
     secret: BTreeMap<String, Secret>,
 }
 
-fn parameters(json: &Json, provider: &str, before: Option<&DnsUpdateRecord>) -> Result<Parameters, Flaws> {
+fn parameters(json: &Json, provider: &str, before: Option<&DnsUpdateRecord>) -> Result<Parameters, Errors> {
     let Json::Map(entries) = json else {
-        return flaw(format!("{} is not an object; write {{\"rfc2136-host\": \"192.0.2.53\"}}", json.what()));
+        return invalid(format!("{} is not an object; write {{\"rfc2136-host\": \"192.0.2.53\"}}", json.what()));
     };
     if entries.len() > 256 {
-        return flaw(format!("has {} parameters, at most 256 are allowed", entries.len()));
+        return invalid(format!("has {} parameters, at most 256 are allowed", entries.len()));
     }
     let mut read = Parameters::default();
-    let mut flaws = Vec::new();
+    let mut errors = Vec::new();
     let mut reused = Vec::new();
     for (key, value) in entries {
         let pointer = step(key);
         let name = bare(key);
         if name.is_empty() || key.len() > 128 {
-            flaws.push(Fault::new(pointer, "the name of a parameter has 1 to 128 characters"));
+            errors.push(BodyError::new(pointer, "the name of a parameter has 1 to 128 characters"));
             continue;
         }
         if read.plain.contains_key(name) || read.secret.contains_key(name) {
-            flaws.push(Fault::new(pointer, format!("{name} is given twice; keep one")));
+            errors.push(BodyError::new(pointer, format!("{name} is given twice; keep one")));
             continue;
         }
         if !is_secret(provider, name) {
@@ -109,14 +109,14 @@ fn parameters(json: &Json, provider: &str, before: Option<&DnsUpdateRecord>) -> 
                 // An empty text is the same as no parameter.
                 Ok(value) if value.trim().is_empty() => {}
                 Ok(value) => _ = read.plain.insert(name.to_owned(), value),
-                Err(found) => flaws.extend(below(&pointer, found)),
+                Err(found) => errors.extend(below(&pointer, found)),
             }
             continue;
         }
         match secret(value, before.and_then(|before| before.secrets.get(name))) {
             Ok(value) if value.expose().trim().is_empty() => {}
             Ok(value) => _ = read.secret.insert(name.to_owned(), value),
-            Err(found) => flaws.extend(below(&pointer, found)),
+            Err(found) => errors.extend(below(&pointer, found)),
         }
         if matches!(value, Json::Map(_)) {
             reused.push(pointer);
@@ -125,14 +125,14 @@ fn parameters(json: &Json, provider: &str, before: Option<&DnsUpdateRecord>) -> 
     let is_elsewhere = |before: &DnsUpdateRecord| {
         before.provider != provider || address(provider, &before.parameters) != address(provider, &read.plain)
     };
-    if before.is_some_and(is_elsewhere) && flaws.is_empty() {
+    if before.is_some_and(is_elsewhere) && errors.is_empty() {
         let what = "was given for another address of the provider; give the secret again";
-        flaws.extend(reused.into_iter().map(|pointer| Fault::new(pointer, what)));
+        errors.extend(reused.into_iter().map(|pointer| BodyError::new(pointer, what)));
     }
-    if flaws.is_empty() { Ok(read) } else { Err(flaws) }
+    if errors.is_empty() { Ok(read) } else { Err(errors) }
 }
 
-fn plain(json: &Json) -> Result<String, Flaws> {
+fn plain(json: &Json) -> Result<String, Errors> {
     match json {
         Json::Bool(bool) => Ok(bool.to_string()),
         other => text(other, VALUE_MAX),
@@ -140,18 +140,18 @@ fn plain(json: &Json) -> Result<String, Flaws> {
 }
 
 /// Parses a secret, or returns the one that is kept. No error shows its value.
-fn secret(json: &Json, kept: Option<&Secret>) -> Result<Secret, Flaws> {
+fn secret(json: &Json, kept: Option<&Secret>) -> Result<Secret, Errors> {
     if let Json::Map(entries) = json {
         return match (&entries[..], kept) {
             ([(word, Json::Bool(true))], Some(kept)) if word == KEPT => Ok(kept.clone()),
             ([(word, Json::Bool(true))], None) if word == KEPT => {
-                flaw("no secret is stored under this name; give the secret")
+                invalid("no secret is stored under this name; give the secret")
             }
-            _ => flaw("give the secret, or {\"kept\": true} to keep the stored one"),
+            _ => invalid("give the secret, or {\"kept\": true} to keep the stored one"),
         };
     }
     let what = || format!("is not a text of at most {VALUE_MAX} characters; give one");
-    text(json, VALUE_MAX).map(Secret::new).or_else(|_| flaw(what()))
+    text(json, VALUE_MAX).map(Secret::new).or_else(|_| invalid(what()))
 }
 
 /// Returns the parameters that are part of the provider's address, by their full names.
@@ -165,10 +165,10 @@ fn address<'a>(provider: &str, parameters: &'a BTreeMap<String, String>) -> BTre
 }
 
 /// Parses `[{"cluster": "p1+c1"}, {"logicalCloud": "lc1"}]`, or one such object with several keys.
-fn bind(json: &Json) -> Result<Vec<(String, String)>, Flaws> {
+fn bind(json: &Json) -> Result<Vec<(String, String)>, Errors> {
     let pairs = |json: &Json| match json {
         Json::Map(entries) => entries.iter().map(|(key, value)| bound_to(key, value)).collect::<Result<Vec<_>, _>>(),
-        other => flaw(format!("{} is not a binding; write {{\"cluster\": \"eu1\"}}", other.what())),
+        other => invalid(format!("{} is not a binding; write {{\"cluster\": \"eu1\"}}", other.what())),
     };
     if matches!(json, Json::Map(_)) {
         return pairs(json);
@@ -176,21 +176,21 @@ fn bind(json: &Json) -> Result<Vec<(String, String)>, Flaws> {
     Ok(list(json, 256, pairs)?.into_iter().flatten().collect())
 }
 
-fn bound_to(key: &str, value: &Json) -> Result<(String, String), Flaws> {
+fn bound_to(key: &str, value: &Json) -> Result<(String, String), Errors> {
     let kind = match &*fold(key) {
         "cluster" | "edge" => "cluster",
         "logicalcloud" => "logicalCloud",
-        _ => return flaw(format!("{key:?} is not a kind of binding; use cluster or logicalCloud")),
+        _ => return invalid(format!("{key:?} is not a kind of binding; use cluster or logicalCloud")),
     };
     Ok((kind.to_owned(), text(value, LABEL_MAX)?))
 }
 
 /// Returns the canonical form of `spec`. Of a secret only its presence is shown; a short one could be guessed from a hash.
-pub(crate) fn write(record: &DnsUpdateRecord, keys: Keys) -> Json {
+pub(crate) fn write(record: &DnsUpdateRecord, keys: SecretForm) -> Json {
     let plain = record.parameters.iter().map(|(key, value)| (key, Json::from(value.as_str())));
     let secret = record.secrets.iter().map(|(key, secret)| match keys {
-        Keys::Kept => (key, Json::from(secret.expose())),
-        Keys::Shown => (key, Json::map([(KEPT, true.into())])),
+        SecretForm::Plain => (key, Json::from(secret.expose())),
+        SecretForm::Hashed => (key, Json::map([(KEPT, true.into())])),
     });
     let parameters: BTreeMap<&String, Json> = plain.chain(secret).collect();
     let parameters = parameters.into_iter().map(|(key, value)| (key.clone(), value));

@@ -26,7 +26,7 @@ use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules
 pub(super) use self::body::{TABLE, read, write};
 pub use self::mapping::is_secret_name;
 use self::{mapping::Provider, reader::ParameterReader};
-use super::{certificates::sha256, fault::Refused};
+use super::{certificates::sha256, error::InvalidBody};
 use fairway_config::{PublishTo, Steered, is_owner};
 
 /// The owner of a record, and the server that runs it.
@@ -67,11 +67,11 @@ pub fn instance(publisher: &str) -> String {
 }
 
 /// Returns the publisher of a record, or its errors. Returns `None` if only external-dns supports the provider.
-pub fn publish_to(record: &DnsUpdateRecord, context: &PublisherContext<'_>) -> Option<Result<PublishTo, Refused>> {
+pub fn publish_to(record: &DnsUpdateRecord, context: &PublisherContext<'_>) -> Option<Result<PublishTo, InvalidBody>> {
     let mut reader = ParameterReader::new(Provider::of(&record.provider)?, record);
     let to = publisher(&mut reader, publisher_name(context.project, record.metadata.name.as_str()), context);
-    let faults = reader.into_errors();
-    Some(to.filter(|_| faults.is_empty()).ok_or(Refused { faults, nameless: false }))
+    let errors = reader.into_errors();
+    Some(to.filter(|_| errors.is_empty()).ok_or(InvalidBody { errors, nameless: false }))
 }
 
 fn publisher(reader: &mut ParameterReader<'_>, name: String, context: &PublisherContext<'_>) -> Option<PublishTo> {

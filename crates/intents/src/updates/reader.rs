@@ -7,9 +7,9 @@ use fairway_model::{Name, closest, intent::DnsUpdateRecord};
 
 use super::mapping::{Provider, ProviderKind, Use};
 use crate::{
-    fault::{Fault, step},
+    error::{BodyError, step},
     json_wire::Json,
-    values::{self, Flaws},
+    values::{self, Errors},
 };
 
 /// The parameters of one record, with the errors found so far.
@@ -17,7 +17,7 @@ pub(super) struct ParameterReader<'a> {
     provider: &'static Provider,
     /// By full name: the name in the record and the value, which is never empty.
     values: BTreeMap<&'static str, (&'a str, &'a str)>,
-    errors: Flaws,
+    errors: Errors,
 }
 
 impl<'a> ParameterReader<'a> {
@@ -27,7 +27,7 @@ impl<'a> ParameterReader<'a> {
         let secret = record.secrets.iter().map(|(given, value)| (given.as_str(), value.expose().trim()));
         for (given, value) in plain.chain(secret) {
             if let Err(detail) = reader.add(given, value) {
-                reader.errors.push(Fault::new(step(given), detail));
+                reader.errors.push(BodyError::new(step(given), detail));
             }
         }
         reader
@@ -71,11 +71,11 @@ impl<'a> ParameterReader<'a> {
     pub(super) fn error(&mut self, name: &str, detail: impl Into<String>) {
         let detail = format!("{name}: {}", detail.into());
         let pointer = self.values.get(name).map(|(given, _)| step(given)).unwrap_or_default();
-        self.errors.push(Fault::new(pointer, detail));
+        self.errors.push(BodyError::new(pointer, detail));
     }
 
     /// Returns all errors. If one points at a given parameter, errors of missing ones are dropped: the parameter may be misspelled.
-    pub(super) fn into_errors(mut self) -> Flaws {
+    pub(super) fn into_errors(mut self) -> Errors {
         if self.errors.iter().any(|error| !error.pointer.is_empty()) {
             self.errors.retain(|error| !error.pointer.is_empty());
         }
@@ -147,7 +147,7 @@ impl<'a> ParameterReader<'a> {
         self.read(name, |json| values::word(json, words))
     }
 
-    fn read<T>(&mut self, name: &str, read: impl Fn(&Json) -> Result<T, Flaws>) -> Option<T> {
+    fn read<T>(&mut self, name: &str, read: impl Fn(&Json) -> Result<T, Errors>) -> Option<T> {
         match read(&self.text(name)?.into()) {
             Ok(value) => Some(value),
             Err(errors) => {

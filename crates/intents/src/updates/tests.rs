@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::{PublisherContext, instance, publish_to};
 use crate::{
-    body::{read, read_kept},
-    fault::Refused,
+    body::{read, read_stored},
+    error::InvalidBody,
 };
 use fairway_config::{Destination, PublishTo, Steered};
 use fairway_store::objects::Kind;
@@ -30,7 +30,7 @@ fn context() -> PublisherContext<'static> {
     PublisherContext { project: "shop", owner: "us", data_dir: Some(Path::new("/data")) }
 }
 
-fn run(intent: &Intent, context: &PublisherContext<'_>) -> Option<Result<PublishTo, Refused>> {
+fn run(intent: &Intent, context: &PublisherContext<'_>) -> Option<Result<PublishTo, InvalidBody>> {
     let Intent::DnsUpdateRecord(record) = intent else { panic!("{intent:?}") };
     publish_to(record, context)
 }
@@ -43,8 +43,8 @@ fn accepted(provider: &str, parameters: Value) -> PublishTo {
 
 fn refused(provider: &str, parameters: Value) -> Vec<(String, String)> {
     let read = read(Kind::DnsUpdateRecord, &body(provider, &parameters), None);
-    let Err(Refused { faults, .. }) = read else { panic!("{provider} {parameters} was accepted") };
-    faults.into_iter().map(|fault| (fault.pointer, fault.detail)).collect()
+    let Err(InvalidBody { errors, .. }) = read else { panic!("{provider} {parameters} was accepted") };
+    errors.into_iter().map(|fault| (fault.pointer, fault.detail)).collect()
 }
 
 fn names(texts: &[&str]) -> Vec<Name> {
@@ -214,8 +214,8 @@ fn common_parameters_become_settings() {
 const ERRORS: &[(&str, &str, &str)] = &[
     ("rfc2136-host", "ns1.example.com", "host names are not looked up"),
     ("rfc2136-host", "192.0.2.1,192.0.2.2", "create one record per server"),
-    ("rfc2136-port", "0", "not within 1 to 65535"),
-    ("rfc2136-port", "dns", "no whole number"),
+    ("rfc2136-port", "0", "out of range; write an integer from 1 to 65535"),
+    ("rfc2136-port", "dns", "not an integer"),
     ("rfc2136-zone", "a..b", "not a domain name"),
     ("rfc2136-insecure", "perhaps", "give true, false"),
     ("rfc2136-tsig-keyname", "a..b", "not a domain name"),
@@ -233,9 +233,9 @@ const ERRORS: &[(&str, &str, &str)] = &[
     ("domain-filter", "example.net", "is in no zone of rfc2136-zone"),
     ("exclude-domains", "*..", "not a domain name"),
     ("policy", "replace", "give sync, upsert-only, create-only"),
-    ("interval", "1s", "not within 10s to 1d"),
+    ("interval", "1s", "out of range; write a duration from 10s to 1d"),
     ("interval", "soon", "write it like 30s"),
-    ("batch-change-interval", "2m", "not within 0s to 1m"),
+    ("batch-change-interval", "2m", "out of range; write a duration from 0s to 1m"),
     ("dry-run", "1", "give true, false"),
     ("managed-record-types", "A,CNAME", "excludes A or AAAA"),
     ("registry", "dynamodb", "give txt, store, noop"),
@@ -283,8 +283,8 @@ fn missing_parameters_are_reported_together() {
         assert_eq!(flags, wanted, "{errors:?}");
     }
     let nothing = json!({"metadata": {"name": "r"}, "spec": {"provider": "file"}}).to_string();
-    let Err(Refused { faults, .. }) = read(Kind::DnsUpdateRecord, nothing.as_bytes(), None) else { panic!() };
-    assert_eq!(faults[0].pointer, "/spec/parameters");
+    let Err(InvalidBody { errors, .. }) = read(Kind::DnsUpdateRecord, nothing.as_bytes(), None) else { panic!() };
+    assert_eq!(errors[0].pointer, "/spec/parameters");
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn parameters_that_need_each_other_are_checked() {
 fn secrets_are_in_no_text_that_is_shown() {
     let intent = read(Kind::DnsUpdateRecord, &body("rfc2136", &rfc2136(json!({"txt-prefix": "x"}))), None).unwrap();
     let to = run(&intent, &context()).unwrap().unwrap();
-    let shown = String::from_utf8(crate::body::to_show(&intent).to_text()).unwrap();
+    let shown = String::from_utf8(crate::body::to_public(&intent).to_text()).unwrap();
     for text in [format!("{intent:?}"), format!("{to:?}"), shown] {
         assert!(!text.contains(SECRET), "{text}");
     }
@@ -341,7 +341,7 @@ fn secrets_are_in_no_text_that_is_shown() {
     let other = json!({"akamai-client-token": "hush-1", "some-api-key": "hush-2", "akamai-edgerc-path": "/x"});
     let intent = read(Kind::DnsUpdateRecord, &body("akamai", &other), None).unwrap();
     assert!(run(&intent, &context()).is_none());
-    let shown = String::from_utf8(crate::body::to_show(&intent).to_text()).unwrap();
+    let shown = String::from_utf8(crate::body::to_public(&intent).to_text()).unwrap();
     assert!(!shown.contains("hush") && shown.contains("\"/x\""), "{shown}");
     for value in [json!(["hush"]), json!("hush\u{1}"), json!(null), json!(true)] {
         let errors = refused("rfc2136", rfc2136(json!({"rfc2136-tsig-secret": value})));
@@ -353,7 +353,7 @@ fn secrets_are_in_no_text_that_is_shown() {
 fn stored_record_with_an_unknown_parameter_is_read_but_not_run() {
     let before = body("rfc2136", &json!({"rfc2136-host": "192.0.2.53", "some-name": "x"}));
     assert!(read(Kind::DnsUpdateRecord, &before, None).is_err());
-    let intent = read_kept(Kind::DnsUpdateRecord, &before).unwrap();
+    let intent = read_stored(Kind::DnsUpdateRecord, &before).unwrap();
     let errors = run(&intent, &context()).unwrap().unwrap_err().to_string();
     assert!(errors.contains("some-name"), "{errors}");
 }

@@ -1,10 +1,10 @@
-//! What intents wish for: from stored objects and declared clusters to pools, steered names and monitors.
+//! Derives pools, steered names and monitors from stored intents and declared clusters.
 //!
-//! Pure. `control` joins the outcome with the configuration. An inbound or compound intent becomes one pool and one name:
+//! Pure. `control` merges the result with the configuration. An inbound or compound intent becomes one pool and one name:
 //!
-//! * its members are the clusters that run its service, or those that `gslb.members` lists;
-//! * the children of a compound bring their members, which share by the children's weights, each tier for itself;
-//! * networks of its clients (`cidrs`) hide its members from everybody else.
+//! * its members are the clusters that run its service, or those in `gslb.members`;
+//! * a compound has the members of its children, weighted by the children's weights, in each tier separately;
+//! * networks of its clients (`cidrs`) hide its members from all other clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 
@@ -17,96 +17,96 @@ use fairway_model::{
 use super::{body, certificates::sha256, probe, shares};
 use fairway_store::objects::{Key, Kind, Object};
 
-/// A stored object that was read.
+/// A stored intent.
 #[derive(Clone, Debug)]
 pub struct StoredIntent {
-    /// Where it is.
+    /// Key.
     pub key: Key,
-    /// When it was made: of two that claim one name, the older has it.
+    /// Time of its creation. The older of two intents that claim one name has it.
     pub created: Timestamp,
-    /// What it says.
+    /// Parsed value.
     pub intent: Intent,
-    /// The name that it claims, if any.
+    /// Name that it claims, if any.
     pub answered: Option<Name>,
 }
 
 impl StoredIntent {
-    /// Reads a stored object; the reason, where it is none of the intent API or cannot be read.
+    /// Parses a stored object. Fails if it is not an object of the intent API.
     pub fn read(object: &Object) -> Result<Self, String> {
-        let intent = body::read_kept(object.key.kind(), &object.value).map_err(|refused| refused.to_string())?;
+        let intent = body::read_stored(object.key.kind(), &object.value).map_err(|invalid| invalid.to_string())?;
         Ok(Self::new(object.key.clone(), object.created, intent))
     }
 
-    /// What somebody stored at a key.
+    /// Returns the intent that is stored at a key.
     pub fn new(key: Key, created: Timestamp, intent: Intent) -> Self {
         Self { key, created, answered: answered_name(&intent), intent }
     }
 
-    /// The name that it is answered at, once it is known to be for the outside.
-    fn name(&self, external: &str, public_domain: &str) -> Result<Name, Unanswered> {
+    /// Returns the name of an intent that is to be exposed.
+    fn name(&self, external: &str, public_domain: &str) -> Result<Name, NotServed> {
         self.answered.clone().map_or_else(|| answered_at(external, public_domain), Ok)
     }
 }
 
-/// What one intent wishes for.
+/// Result for one intent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
-    /// The inbound or compound intent.
+pub struct Exposure {
+    /// Key of the inbound or compound intent.
     pub key: Key,
-    /// What it comes to, or why it is not answered.
-    pub outcome: Result<Elements, Unanswered>,
+    /// Pool and name, or the reason why the intent is not served.
+    pub outcome: Result<Exposed, NotServed>,
 }
 
-/// Elements of Fairway's own configuration.
+/// Pool, name and monitor of an intent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Elements {
-    /// The name and its pool.
+pub struct Exposed {
+    /// Steered name.
     pub name: SteeredName,
-    /// The pool.
+    /// Pool.
     pub pool: Pool,
-    /// The monitor of the pool's members; none: the zone's.
+    /// Monitor of the members. `None`: the monitor of the zone.
     pub monitor: Option<(MonitorName, Monitor)>,
 }
 
-/// Why an intent is not answered.
+/// Reason why an intent is not served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
-    /// An older intent has the name; members of this one joined it.
-    #[error("{name} is declared by {with}, which is older: its fields hold, and the members join it")]
+pub enum NotServed {
+    /// An older intent has the name; the members of this one are merged into its pool.
+    #[error("{name} is declared by {with}, which is older: its fields are used, and the members are merged")]
     Conflict {
-        /// The name.
+        /// Name.
         name: Name,
-        /// Whose fields hold.
+        /// The older intent.
         with: Key,
     },
-    /// It does not say where it is answered.
-    #[error("there is no name to answer at: externalName {0:?} is empty, an address, or a prefix without publicDomain")]
-    AnonymousCluster(String),
-    /// No cluster runs it.
-    #[error("no declared cluster runs it; list it in `services` of a cluster, or name clusters in gslb.members")]
+    /// It has no valid name.
+    #[error("there is no name to serve: externalName {0:?} is empty, an address, or a prefix without publicDomain")]
+    NoName(String),
+    /// No cluster runs its service.
+    #[error("no declared cluster runs it; add it to `services` of a cluster, or list clusters in gslb.members")]
     NoMember,
-    /// It is for its clusters alone.
-    #[error("externalSupport is false; say true to have it answered")]
+    /// It is not exposed outside its clusters.
+    #[error("externalSupport is false; set it to true to serve the name")]
     NotExternal,
-    /// More than a pool holds.
-    #[error("{0}; take some out")]
+    /// It has more members or networks than a pool may have.
+    #[error("{0}; remove some")]
     TooMany(String),
 }
 
-/// The clusters that are declared.
+/// Declared clusters by name.
 pub type Clusters<'a> = BTreeMap<&'a ClusterName, &'a Cluster>;
 
-/// What the stored intents wish for, in the order of their keys; those of other kinds wish for nothing by themselves.
+/// Returns the result of each inbound and compound intent, in key order. Objects of other kinds have no result of their own.
 ///
-/// What comes of an intent depends on what lies right below it, and on those that claim the same name: where these are all among
-/// those given, others change nothing.
-pub fn wishes(stored: &[&StoredIntent], clusters: &Clusters<'_>) -> Vec<Wish> {
+/// A result depends on the objects directly below the intent and on the intents that claim the same name: if all of these are passed,
+/// other intents make no difference.
+pub fn expose(stored: &[&StoredIntent], clusters: &Clusters<'_>) -> Vec<Exposure> {
     let below = Below::of(stored);
     let mut by_age: Vec<usize> = (0..stored.len()).collect();
     by_age.sort_by(|a, b| (stored[*a].created, &stored[*a].key).cmp(&(stored[*b].created, &stored[*b].key)));
-    // Where they were given, which is mostly in the order of their keys: wishes are large, and would be moved often to be sorted.
-    let mut wishes: Vec<Option<Wish>> = Vec::new();
-    wishes.resize_with(stored.len(), || None);
+    // Results stay at the index of their intent, which is usually in key order already: they are large, and sorting would move them.
+    let mut exposures: Vec<Option<Exposure>> = Vec::new();
+    exposures.resize_with(stored.len(), || None);
     let mut owners: HashMap<Name, usize> = HashMap::new();
     for at in by_age {
         let of = stored[at];
@@ -122,35 +122,35 @@ pub fn wishes(stored: &[&StoredIntent], clusters: &Clusters<'_>) -> Vec<Wish> {
                     Ok(elements)
                 }
                 Entry::Occupied(entry) => {
-                    let older = wishes[*entry.get()].as_mut().expect("who owns a name came before");
-                    Err(join(older, elements))
+                    let older = exposures[*entry.get()].as_mut().expect("the owner of a name has a result");
+                    Err(merge(older, elements))
                 }
             },
-            refused => refused,
+            not_served => not_served,
         };
-        wishes[at] = Some(Wish { key: of.key.clone(), outcome });
+        exposures[at] = Some(Exposure { key: of.key.clone(), outcome });
     }
-    let mut wishes: Vec<Wish> = wishes.into_iter().flatten().collect();
-    wishes.sort_by(|a, b| a.key.cmp(&b.key));
-    wishes
+    let mut exposures: Vec<Exposure> = exposures.into_iter().flatten().collect();
+    exposures.sort_by(|a, b| a.key.cmp(&b.key));
+    exposures
 }
 
-/// Members of a younger intent join the older one's pool.
-fn join(older: &mut Wish, younger: Elements) -> Unanswered {
+/// Merges the members of a younger intent into the pool of the older one.
+fn merge(older: &mut Exposure, younger: Exposed) -> NotServed {
     if let Ok(elements) = &mut older.outcome {
         let known: BTreeSet<_> = elements.pool.members.iter().map(|member| member.cluster.clone()).collect();
-        let room = Pool::MEMBERS_MAX.saturating_sub(known.len());
-        let new = younger.pool.members.into_iter().filter(|member| !known.contains(&member.cluster)).take(room);
+        let free = Pool::MEMBERS_MAX.saturating_sub(known.len());
+        let new = younger.pool.members.into_iter().filter(|member| !known.contains(&member.cluster)).take(free);
         elements.pool.members.extend(new);
     }
-    Unanswered::Conflict { name: younger.name.name, with: older.key.clone() }
+    NotServed::Conflict { name: younger.name.name, with: older.key.clone() }
 }
 
-/// What lies below inbound and compound intents.
+/// Objects below inbound and compound intents.
 struct Below<'a> {
-    /// Children of a compound, by the text of its names, in the order of their keys.
+    /// Children of compounds, by the names of the compound, in key order.
     children: HashMap<&'a str, Vec<&'a Inbound>>,
-    /// Clients of an inbound intent, likewise.
+    /// Clients of inbound intents, likewise.
     clients: HashMap<&'a str, Vec<&'a Client>>,
 }
 
@@ -172,7 +172,7 @@ impl<'a> Below<'a> {
         below
     }
 
-    /// Networks of the clients of an inbound intent; empty: everybody.
+    /// Returns the networks of the clients of an inbound intent. Empty: all clients.
     fn networks(&self, key: &Key) -> Vec<Network> {
         let clients = self.clients.get(names(key));
         let cidrs = clients.into_iter().flatten().flat_map(|client| &client.cidrs);
@@ -180,7 +180,7 @@ impl<'a> Below<'a> {
     }
 }
 
-/// The names of a key, as its text has them.
+/// Returns the names of a key as text.
 fn names(key: &Key) -> &str {
     key.as_str().split_once('/').map_or("", |(_, names)| names)
 }
@@ -190,9 +190,9 @@ fn inbound(
     inbound: &Inbound,
     below: &Below<'_>,
     clusters: &Clusters<'_>,
-) -> Result<Elements, Unanswered> {
+) -> Result<Exposed, NotServed> {
     if !inbound.external_support {
-        return Err(Unanswered::NotExternal);
+        return Err(NotServed::NotExternal);
     }
     let name = of.name(&inbound.external_name, &inbound.public_domain)?;
     let networks = below.networks(&of.key);
@@ -206,15 +206,15 @@ fn compound(
     compound: &Compound,
     below: &Below<'_>,
     clusters: &Clusters<'_>,
-) -> Result<Elements, Unanswered> {
+) -> Result<Exposed, NotServed> {
     let name = of.name(&compound.external_name, "")?;
     let children = below.children.get(names(&of.key));
-    // The compound is what is exposed; a child that is not for the outside takes no part.
+    // A child without externalSupport is not a part of the exposed compound.
     let children: Vec<&Inbound> =
         children.into_iter().flatten().copied().filter(|child| child.external_support).collect();
     let weights: Vec<Option<u8>> = children.iter().map(|child| child.traffic_weight).collect();
     let parts = shares::apportion(&shares::shares(&weights), WHOLE);
-    let mut taken: BTreeMap<ClusterName, (u64, Tier)> = BTreeMap::new();
+    let mut shares_of: BTreeMap<ClusterName, (u64, Tier)> = BTreeMap::new();
     for (child, part) in children.iter().zip(parts) {
         let members = members(child, &child.gslb, clusters);
         let tiers: BTreeSet<Tier> = members.iter().map(|(_, _, tier)| *tier).collect();
@@ -223,23 +223,23 @@ fn compound(
             let weights: Vec<u64> = of_tier.iter().map(|(_, weight, _)| u64::from(weight.0)).collect();
             let weights = if weights.iter().all(|weight| *weight == 0) { vec![1; weights.len()] } else { weights };
             for ((cluster, _, _), share) in of_tier.into_iter().zip(shares::apportion(&weights, part)) {
-                let entry = taken.entry(cluster.clone()).or_insert((0, tier));
-                // A cluster that two children bring takes both shares, as early as the earlier of both.
+                let entry = shares_of.entry(cluster.clone()).or_insert((0, tier));
+                // A cluster of two children gets both shares, in the first tier of both.
                 *entry = (entry.0 + share, entry.1.min(tier));
             }
         }
     }
-    let weights = shares::to_weights(&taken.values().map(|(share, _)| *share).collect::<Vec<_>>());
-    let members = taken.into_iter().zip(weights);
+    let weights = shares::to_weights(&shares_of.values().map(|(share, _)| *share).collect::<Vec<_>>());
+    let members = shares_of.into_iter().zip(weights);
     let members = members.map(|((cluster, (_, tier)), weight)| member(cluster, Weight(weight), tier, Vec::new()));
     let hint = children.first().map(|child| probe::of_inbound(child));
     let monitor = probe::of_compound(compound, hint.flatten());
     elements(&of.key, name, &compound.gslb, members.collect(), monitor)
 }
 
-/// The clusters that take part for an inbound intent.
+/// Returns the clusters that serve an inbound intent.
 fn members(inbound: &Inbound, gslb: &Gslb, clusters: &Clusters<'_>) -> Vec<(ClusterName, Weight, Tier)> {
-    // A cname leads to the cluster's own name: one without cannot be answered.
+    // A CNAME points to the name of the cluster: a cluster without a name cannot be served.
     let answerable = |cluster: &Cluster| gslb.mode != Some(AnswerMode::Cname) || cluster.dns_name.is_some();
     if gslb.members.is_empty() {
         let found = clusters.values().filter(|cluster| runs(cluster, &inbound.service_name) && answerable(cluster));
@@ -259,12 +259,12 @@ fn elements(
     gslb: &Gslb,
     members: Vec<Member>,
     monitor: Option<Monitor>,
-) -> Result<Elements, Unanswered> {
+) -> Result<Exposed, NotServed> {
     if members.is_empty() {
-        return Err(Unanswered::NoMember);
+        return Err(NotServed::NoMember);
     }
     if members.len() > Pool::MEMBERS_MAX {
-        return Err(Unanswered::TooMany(format!(
+        return Err(NotServed::TooMany(format!(
             "{} clusters run it; a pool holds {}",
             members.len(),
             Pool::MEMBERS_MAX
@@ -272,14 +272,14 @@ fn elements(
     }
     let networks: usize = members.iter().map(|member| member.networks.len()).sum();
     if networks > NETWORKS_MAX {
-        return Err(Unanswered::TooMany(format!(
-            "its members have {networks} networks of clients; {NETWORKS_MAX} is the most"
+        return Err(NotServed::TooMany(format!(
+            "its members have {networks} networks of clients; the limit is {NETWORKS_MAX}"
         )));
     }
     let object = object_name(key);
-    let pool = PoolName::new(&object).expect("an object's name is made of what a pool's may have");
+    let pool = PoolName::new(&object).expect("characters of keys and '+' are valid in names of pools");
     let monitor = monitor.map(|monitor| {
-        let name = MonitorName::new(&object).expect("an object's name is made of what a monitor's may have");
+        let name = MonitorName::new(&object).expect("characters of keys and '+' are valid in names of monitors");
         (name, monitor)
     });
     let default = Pool::new(pool.clone(), gslb.policy.clone().unwrap_or(Policy::WEIGHTED));
@@ -291,10 +291,10 @@ fn elements(
         members,
         ..default
     };
-    Ok(Elements { name: SteeredName { name, pool: pool.name.clone(), ttl: None }, pool, monitor })
+    Ok(Exposed { name: SteeredName { name, pool: pool.name.clone(), ttl: None }, pool, monitor })
 }
 
-/// The name that an intent claims; none of one that is not for the outside, or has none.
+/// Returns the name that an intent claims; `None` if it is not exposed or has no valid name.
 pub fn answered_name(intent: &Intent) -> Option<Name> {
     match intent {
         Intent::Inbound(inbound) if inbound.external_support => {
@@ -305,7 +305,7 @@ pub fn answered_name(intent: &Intent) -> Option<Name> {
     }
 }
 
-/// What says the weight of a cluster in the pool of an intent.
+/// Returns the source of the weight of a cluster in the pool of an intent.
 pub fn weight_source(intent: &Intent, name: &ClusterName, cluster: Option<&Cluster>) -> &'static str {
     match intent {
         Intent::Compound(_) => "trafficWeight",
@@ -319,30 +319,30 @@ pub fn weight_source(intent: &Intent, name: &ClusterName, cluster: Option<&Clust
     }
 }
 
-/// Whether a cluster runs a service.
+/// True if a cluster runs a service.
 pub fn runs(cluster: &Cluster, service: &str) -> bool {
     cluster.services.iter().any(|of| of == "*" || of == service)
 }
 
-/// The name that is answered: the external name, completed where it is a prefix.
-fn answered_at(external: &str, public_domain: &str) -> Result<Name, Unanswered> {
-    let nameless = || Unanswered::AnonymousCluster(external.to_owned());
-    let external_ = external.trim_end_matches('.');
-    if external_.is_empty() || external_.parse::<std::net::IpAddr>().is_ok() {
+/// Returns the name to serve: the external name, with the public domain appended if it is a single label.
+fn answered_at(external: &str, public_domain: &str) -> Result<Name, NotServed> {
+    let nameless = || NotServed::NoName(external.to_owned());
+    let name = external.trim_end_matches('.');
+    if name.is_empty() || name.parse::<std::net::IpAddr>().is_ok() {
         return Err(nameless());
     }
     let domain = public_domain.trim_matches('.');
-    let whole = match (external_.contains('.'), domain) {
-        (true, _) => external_.to_owned(),
+    let whole = match (name.contains('.'), domain) {
+        (true, _) => name.to_owned(),
         (false, "") => return Err(nameless()),
-        (false, domain) => format!("{external_}.{domain}"),
+        (false, domain) => format!("{name}.{domain}"),
     };
     whole.parse().map_err(|_| nameless())
 }
 
-/// What the pool and the monitor of an intent are called: its kind and names, and a hash of them where that is too long.
+/// Returns the name of the pool and the monitor of an intent: kind and names, or a prefix of them with a hash if that is too long.
 pub fn object_name(key: &Key) -> String {
-    // Names have no `+`, so that no two keys are called alike.
+    // Names have no `+`, so that two keys have different names.
     let whole = key.as_str().replace('/', "+");
     if whole.len() <= NAME_MAX {
         return whole;
@@ -351,17 +351,17 @@ pub fn object_name(key: &Key) -> String {
     format!("{}+{hash}", &whole[..NAME_MAX - 1 - hash.len()])
 }
 
-/// Whether a pool is that of an intent, by its name.
+/// True if a pool belongs to an intent, by its name.
 pub fn is_of_intent(pool: &PoolName) -> bool {
     [Kind::Inbound, Kind::Compound]
         .iter()
         .any(|kind| pool.as_str().strip_prefix(kind.word()).is_some_and(|rest| rest.starts_with('+')))
 }
 
-/// Most characters of an object's name.
+/// Maximum length of the name of a pool.
 const NAME_MAX: usize = 128;
-/// As a pool's networks.
+/// Maximum number of networks of a pool.
 const NETWORKS_MAX: usize = 4_096;
-/// What a compound's children share: the least common multiple of 1 to 16, times a million, so that the weights people write divide
-/// it without a remainder.
+/// Sum of the shares of a compound's children: the least common multiple of 1 to 16, times a million, which the weights that people
+/// write divide without remainder.
 const WHOLE: u64 = 720_720 * 1_000_000;

@@ -1,11 +1,11 @@
-//! What stored intents wish for.
+//! Tests of the pools, names and monitors of intents.
 
 use std::collections::BTreeMap;
 
 use fairway_model::{AnswerMode, Check, Cluster, ClusterName, DownAnswer, Policy, Timestamp};
 use serde_json::{Value, json};
 
-use crate::{Elements, StoredIntent, Unanswered, Wish, body::read, object_name};
+use crate::{Exposed, Exposure, NotServed, StoredIntent, body::read, object_name};
 use fairway_store::objects::{Key, Kind};
 
 fn cluster(name: &str, services: &[&str]) -> (ClusterName, Cluster) {
@@ -46,18 +46,18 @@ fn inbound_body(name: &str, more: Value) -> Value {
     json!({"metadata": {"name": name}, "spec": spec})
 }
 
-fn wishes(stored: &[StoredIntent]) -> Vec<Wish> {
+fn expose(stored: &[StoredIntent]) -> Vec<Exposure> {
     let clusters = clusters();
-    crate::wishes(&stored.iter().collect::<Vec<_>>(), &clusters.iter().collect())
+    crate::expose(&stored.iter().collect::<Vec<_>>(), &clusters.iter().collect())
 }
 
-fn only(stored: &[StoredIntent]) -> Result<Elements, Unanswered> {
-    let mut wishes = wishes(stored);
-    assert_eq!(wishes.len(), 1, "{wishes:?}");
-    wishes.remove(0).outcome
+fn only(stored: &[StoredIntent]) -> Result<Exposed, NotServed> {
+    let mut expose = expose(stored);
+    assert_eq!(expose.len(), 1, "{expose:?}");
+    expose.remove(0).outcome
 }
 
-fn members(elements: &Elements) -> Vec<(&str, u16, u8)> {
+fn members(elements: &Exposed) -> Vec<(&str, u16, u8)> {
     elements.pool.members.iter().map(|of| (of.cluster.as_str(), of.weight.0, of.tier.number())).collect()
 }
 
@@ -73,7 +73,7 @@ fn members_are_the_clusters_that_run_the_service() {
 }
 
 #[test]
-fn what_the_body_says_of_steering_is_in_the_pool() {
+fn pool_has_the_steering_fields_of_the_body() {
     let spec = json!({"gslb": {"ttl": "1m", "mode": "address", "policy": ["tier", "failover"], "downResponse": {"type": "FALLBACK_IP", "fallback": ["192.0.2.9"]}}});
     let pool = only(&[inbound("n", spec)]).unwrap().pool;
     assert_eq!((pool.ttl.secs(), pool.mode), (60, AnswerMode::Address));
@@ -82,12 +82,12 @@ fn what_the_body_says_of_steering_is_in_the_pool() {
 }
 
 #[test]
-fn what_cannot_be_answered_says_why() {
+fn intent_that_is_not_served_has_a_reason() {
     for (spec, part) in [
         (json!({"externalSupport": false}), "externalSupport is false"),
-        (json!({"externalName": ""}), "there is no name to answer at"),
-        (json!({"externalName": "192.0.2.1"}), "there is no name to answer at"),
-        (json!({"externalName": "shop"}), "there is no name to answer at"),
+        (json!({"externalName": ""}), "there is no name to serve"),
+        (json!({"externalName": "192.0.2.1"}), "there is no name to serve"),
+        (json!({"externalName": "shop"}), "there is no name to serve"),
         (json!({"gslb": {"members": [{"cluster": "none"}]}}), "no declared cluster runs it"),
         (json!({"gslb": {"mode": "cname"}}), "no declared cluster runs it"),
     ] {
@@ -99,7 +99,7 @@ fn what_cannot_be_answered_says_why() {
 }
 
 #[test]
-fn children_share_the_compounds_name_by_their_weights() {
+fn children_of_a_compound_share_by_weight() {
     let child = |name: &str, cluster: &str, weight: Value| {
         let spec = json!({"externalName": "", "weight": weight, "gslb": {"members": [{"cluster": cluster}]}});
         stored(Kind::InboundOfCompound, &["all", name], 1, &inbound_body(name, spec))
@@ -118,7 +118,7 @@ fn children_share_the_compounds_name_by_their_weights() {
     let shared =
         [compound.clone(), child("x", "ap1", json!(50)), child("y", "eu1", json!("")), child("z", "ap1", json!(""))];
     assert_eq!(members(&only(&shared).unwrap()), [("ap1", 3, 1), ("eu1", 1, 1)]);
-    assert_eq!(only(&[compound]).unwrap_err(), Unanswered::NoMember);
+    assert_eq!(only(&[compound]).unwrap_err(), NotServed::NoMember);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn each_tier_of_a_child_has_its_whole_share() {
 }
 
 #[test]
-fn networks_of_clients_hide_the_members_from_others() {
+fn networks_of_clients_hide_members_from_other_clients() {
     let client = |name: &str, cidrs: Value| {
         stored(Kind::Client, &["n", name], 1, &json!({"metadata": {"name": name}, "spec": {"cidrs": cidrs}}))
     };
@@ -153,7 +153,7 @@ fn networks_of_clients_hide_the_members_from_others() {
 }
 
 #[test]
-fn of_two_intents_with_one_name_the_older_rules_and_members_unite() {
+fn older_of_two_intents_with_one_name_wins_and_members_are_merged() {
     let older = stored(
         Kind::Inbound,
         &["z"],
@@ -169,15 +169,15 @@ fn of_two_intents_with_one_name_the_older_rules_and_members_unite() {
             json!({"gslb": {"ttl": 20, "members": [{"cluster": "us1"}, {"cluster": "eu1", "weight": 9}]}}),
         ),
     );
-    let found: Vec<Wish> = wishes(&[younger, older.clone()]);
-    let winner = found.iter().find(|wish| wish.key == older.key).unwrap().outcome.as_ref().unwrap();
+    let found: Vec<Exposure> = expose(&[younger, older.clone()]);
+    let winner = found.iter().find(|exposure| exposure.key == older.key).unwrap().outcome.as_ref().unwrap();
     assert_eq!((winner.pool.ttl.secs(), members(winner)), (10, vec![("eu1", 1, 1), ("us1", 1, 1)]));
-    let loser = found.iter().find(|wish| wish.key != older.key).unwrap();
-    assert!(matches!(&loser.outcome, Err(Unanswered::Conflict { with, .. }) if *with == older.key));
+    let loser = found.iter().find(|exposure| exposure.key != older.key).unwrap();
+    assert!(matches!(&loser.outcome, Err(NotServed::Conflict { with, .. }) if *with == older.key));
 }
 
 #[test]
-fn probes_follow_from_what_is_said_of_the_service() {
+fn monitor_is_derived_from_the_service() {
     let monitor = |spec: Value| only(&[inbound("n", spec)]).unwrap().monitor.map(|(_, monitor)| monitor);
     let kind = |spec: Value| match monitor(spec).map(|monitor| monitor.check) {
         None => "none".to_owned(),
@@ -208,7 +208,7 @@ fn probes_follow_from_what_is_said_of_the_service() {
 }
 
 #[test]
-fn long_names_are_cut_and_still_differ() {
+fn long_names_are_cut_and_differ() {
     let key = |last: &str| Key::new(Kind::Inbound, &["p", "a", "v", "default", &"g".repeat(120), last]).unwrap();
     let (one, other) = (object_name(&key("one")), object_name(&key("other")));
     assert!(one.len() == 128 && other.len() == 128 && one != other, "{one} {other}");

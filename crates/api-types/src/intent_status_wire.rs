@@ -1,65 +1,65 @@
-//! What has become of an intent, as answers tell it.
+//! Status of an intent, as responses have it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use fairway_api_types::objects_wire::Condition;
+use crate::objects_wire::Condition;
 
-/// What has become of an intent. It is told in answers, and left alone on input.
+/// Status of an intent. Responses have it; requests may have it, and it is ignored there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IntentStatus {
-    /// The generation that this speaks of: how often what it says has changed.
+    /// Generation of the intent that the status is about.
     pub observed_generation: u64,
-    /// `Accepted`; of what can be answered also `Conflict` (another one claims its name) and `Ready` (clients are sent to it); of records of
-    /// where to publish also `Published`.
+    /// `Accepted`. An intent that can be served also has `Conflict` (another intent claims its name) and `Ready` (clients are sent to it);
+    /// a record of where to publish also has `Published`.
     pub conditions: Vec<Condition>,
-    /// Where it is answered; left out while it is not.
+    /// Where the intent is served; absent while it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered: Option<Answered>,
-    /// Who answers there, also where the name belongs to another intent.
+    /// Clusters that serve the name, also if the name belongs to another intent.
     pub members: Vec<IntentMember>,
 }
 
-/// Where an intent is answered.
+/// Where an intent is served.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Answered {
-    /// The name.
+    /// Name.
     pub name: String,
-    /// The pool that answers for it, as `/v1/state` has it.
+    /// Pool that answers for the name, as in `/v1/state`.
     pub pool: String,
     /// TTL of the answers, in seconds.
     pub ttl: u32,
-    /// Since when, as it is now: its last change, or the start of this server, whichever was later.
+    /// Time of the last change, or of the start of this server, whichever was later.
     pub since: String,
 }
 
-/// One cluster that answers for an intent.
+/// A cluster that serves an intent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IntentMember {
-    /// The cluster.
+    /// Cluster.
     pub cluster: String,
-    /// Whether clients are sent there.
+    /// True if clients are sent there.
     pub eligible: bool,
-    /// How it stands: `up`, `unknown`, `pending`, `down`, `out`; `closed` outside of its windows.
+    /// Eligibility: `up`, `unknown`, `pending`, `down`, `out`; `closed` outside its windows.
     pub reason: String,
-    /// Its weight, and what says it.
+    /// Weight, and its source.
     pub weight: EffectiveWeight,
-    /// Its tier.
+    /// Tier.
     pub tier: u8,
-    /// Its share of its tier by weight, in percent; none where no weight is over 0.
+    /// Share of its tier by weight, in percent; null if no member has a weight over 0.
     pub share: Option<f64>,
 }
 
-/// A weight, and what says it.
+/// A weight, and its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EffectiveWeight {
-    /// What is reckoned with.
+    /// Effective weight.
     pub effective: u16,
     /// `gslb.members` of the intent, `services` of the cluster, `trafficWeight` of the intents below a compound, or `another intent`
-    /// of the same name, whose members joined.
+    /// with the same name, whose members were merged.
     pub source: String,
 }

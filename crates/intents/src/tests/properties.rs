@@ -1,28 +1,28 @@
-//! Laws of bodies: any name of a field, in any of its places and any spelling, means the same.
+//! Property tests of bodies: every name of a field, in each of its places and any spelling, has the same meaning.
 
 use fairway_model::intent::Intent;
 use proptest::prelude::*;
 
 use super::bodies::CANONICAL;
 use crate::{
-    body::{read, to_keep},
+    body::{read, to_stored},
     fields::{Field, fold},
     inbound,
     json_wire::Json,
 };
 use fairway_store::objects::Kind;
 
-/// Every way to say a field: place and name, folded.
-fn ways(field: &Field) -> Vec<String> {
+/// Returns every key of a field: place and name, folded.
+fn keys_of(field: &Field) -> Vec<String> {
     let (home, name) = field.path.rsplit_once('.').unwrap_or(("", field.path));
-    let mut ways = vec![field.path.to_owned()];
+    let mut keys = vec![field.path.to_owned()];
     let homes = std::iter::once(home).chain(field.homes.iter().copied());
-    ways.extend(homes.flat_map(|home| field.names.iter().map(move |name| format!("{home}.{name}"))));
-    ways.iter().map(|way| way.trim_start_matches('.').to_owned()).chain([format!("{home}.{name}")]).collect()
+    keys.extend(homes.flat_map(|home| field.names.iter().map(move |name| format!("{home}.{name}"))));
+    keys.iter().map(|key| key.trim_start_matches('.').to_owned()).chain([format!("{home}.{name}")]).collect()
 }
 
-/// A key in another case, with separators between.
-fn spelt(key: &str, spelling: u8) -> String {
+/// Returns a key in another case or with separators.
+fn respelled(key: &str, spelling: u8) -> String {
     match spelling % 4 {
         0 => key.to_owned(),
         1 => key.to_ascii_uppercase(),
@@ -31,9 +31,9 @@ fn spelt(key: &str, spelling: u8) -> String {
     }
 }
 
-/// Puts a value where a path of keys leads.
+/// Inserts a value at a path of keys.
 fn put(at: &mut Json, keys: &[String], value: Json) {
-    let Json::Map(entries) = at else { panic!("a place lies below a value") };
+    let Json::Map(entries) = at else { panic!("a place is below a value") };
     let [key, rest @ ..] = keys else { return };
     if rest.is_empty() {
         entries.push((key.clone(), value));
@@ -53,26 +53,26 @@ fn value_at<'a>(json: &'a Json, path: &str) -> Option<&'a Json> {
 
 proptest! {
     #[test]
-    fn all_names_of_a_field_mean_the_same(picks in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 64)) {
+    fn all_names_of_a_field_have_the_same_meaning(picks in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 64)) {
         let expected = read(Kind::Inbound, CANONICAL.as_bytes(), None).unwrap();
-        let kept = to_keep(&expected);
+        let kept = to_stored(&expected);
         let canonical = Json::read(&kept).unwrap();
         let mut body = Json::Map(Vec::new());
         let fields: Vec<&Field> = inbound::TABLE.fields().collect();
         prop_assert!(fields.len() <= picks.len());
-        for (field, (way, spelling)) in fields.into_iter().zip(picks) {
+        for (field, (pick, spelling)) in fields.into_iter().zip(picks) {
             let Some(value) = value_at(&canonical, field.path) else { continue };
-            let ways: Vec<String> = ways(field);
-            let keys: Vec<String> = ways[way.index(ways.len())].split('.').map(|key| spelt(key, spelling)).collect();
+            let all: Vec<String> = keys_of(field);
+            let keys: Vec<String> = all[pick.index(all.len())].split('.').map(|key| respelled(key, spelling)).collect();
             put(&mut body, &keys, value.clone());
         }
         let text = body.to_text();
-        let taken = read(Kind::Inbound, &text, None);
-        prop_assert_eq!(taken.as_ref(), Ok(&expected), "{}", String::from_utf8_lossy(&text));
+        let parsed = read(Kind::Inbound, &text, None);
+        prop_assert_eq!(parsed.as_ref(), Ok(&expected), "{}", String::from_utf8_lossy(&text));
     }
 
     #[test]
-    fn what_is_written_is_read_as_it_was(
+    fn stored_form_is_parsed_unchanged(
         (port, weight, headless, external) in (prop::option::of(1..=65_535u16), prop::option::of(0..=100u8), any::<bool>(), any::<bool>()),
         (description, cookie) in ("\\PC{0,40}", "[a-z]{1,8}"),
         (errors, ejection) in (prop::option::of(1..=10_000u32), prop::option::of(1..86_400_000u64)),
@@ -92,17 +92,17 @@ proptest! {
         });
         let intent = read(Kind::Inbound, body.to_string().as_bytes(), None);
         let intent: Intent = match intent { Ok(intent) => intent, Err(refused) => return Err(TestCaseError::fail(refused.to_string())) };
-        let kept = to_keep(&intent);
+        let kept = to_stored(&intent);
         let again = read(Kind::Inbound, &kept, None);
         prop_assert_eq!(again.as_ref(), Ok(&intent));
     }
 
     #[test]
-    fn no_octets_make_a_reader_panic(octets in prop::collection::vec(any::<u8>(), 0..64), at in any::<prop::sample::Index>()) {
-        let _ = read(Kind::Inbound, &octets, None);
+    fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..64), at in any::<prop::sample::Index>()) {
+        let _ = read(Kind::Inbound, &bytes, None);
         let mut body = CANONICAL.as_bytes().to_vec();
         let at = at.index(body.len());
-        body.splice(at..at, octets);
+        body.splice(at..at, bytes);
         for kind in Kind::ALL {
             let _ = read(*kind, &body, None);
         }
