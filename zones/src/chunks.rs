@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_are_found_by_place_whatever_the_length() {
+    fn index_of_any_length_returns_item() {
         for length in [0, 1, 63, 64, 65, 128, 200] {
             let list: Chunks<usize> = (0..length).collect();
             assert_eq!((list.len(), list.is_empty(), list.iter().len()), (length, length == 0, length));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_leaves_the_version_before_and_shares_the_rest() {
+    fn change_keeps_previous_version_and_shares_other_parts() {
         let before: Chunks<usize> = (0..200).collect();
         let mut writer = ChunkWriter::after(&before);
         *writer.change(70) = 7;
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_out_is_replaced_by_the_last() {
+    fn swap_remove_moves_last_item_to_gap() {
         for length in [1, 64, 65, 130] {
             for place in [0, length / 2, length - 1] {
                 let before: Chunks<usize> = (0..length).collect();

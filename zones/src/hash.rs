@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_differ_in_length_or_order_have_different_hashes() {
+    fn texts_of_different_length_or_order_have_different_hashes() {
         let hashes = ["", "\0", "ab", "ba", "ab\0", "abababababababab", "abababab"].map(|t| text(seed::POOL, t));
         for (index, hash) in hashes.iter().enumerate() {
             assert!(!hashes[..index].contains(hash));

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_pins_as_there_may_be_are_found_and_no_others() {
+    fn only_the_first_pins_up_to_the_maximum_are_used() {
         // Every demand belongs in one slot: the worst that the table can be given.
         let demand = |i: u64| i << 32 | 7;
         let most = Shares::PINS_MAX as u64;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_of_clusters_that_the_snapshot_does_not_balance_are_passed_over() {
+    fn pin_of_cluster_that_is_not_balanced_is_ignored() {
         let balanced = CompiledShares::new(&clusters(&["a"]), shares([(1, "a"), (2, "gone")]));
         assert_eq!([1, 2, 3].map(|demand| balanced.pin(Demand(demand))), [Some(0), None, None]);
         assert_eq!(balanced.id, CompiledShares::new(&clusters(&["a"]), shares([(1, "a")])).id);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_not_spoken_of_takes_everything() {
+    fn cluster_without_share_accepts_everything() {
         let a = ClusterName::new("a").unwrap();
         let half = AcceptedShare { local: 30_000, overflow: 0 };
         let given = Shares { accepted: [(a, half)].into(), ..Shares::default() };

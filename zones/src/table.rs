@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_with_equal_hashes_are_told_apart() {
+    fn nodes_with_equal_hashes_are_distinguished() {
         let mut table = Table::with_room(4);
         for (number, hash) in [7, 7, 1 << 40, 7].into_iter().enumerate() {
             table.place(hash, number as u32);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_and_not_taken_out_is_found_in_every_order() {
+    fn find_after_adds_and_removes_returns_present_nodes() {
         // Few first slots, so that runs are long and some wrap around the end of the table.
         let hash = |number: u32| u64::from(number % 7) * 5 + (u64::from(number % 3) << 40);
         let mut table = Table::with_room(0);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_table_finds_nothing() {
+    fn empty_table_finds_nothing() {
         assert_eq!(Table::with_room(0).find(0, |_| true), None);
     }
 }

@@ -28,7 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_a_target_is_what_it_always_was() {
+    fn target_hash_is_pinned() {
         assert_eq!(target_hash(&target("192.0.2.1", 443, "a")), 0xb425_c73b_60ec_94e3);
         assert_eq!(target_hash(&target("2001:db8::1", 443, "a")), 0x85a7_726b_e95a_87c8);
     }

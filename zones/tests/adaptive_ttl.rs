@@ -69,7 +69,7 @@ fn ask(serving: &ServingState, pool: &str, rtype: Rtype) -> Explained {
 }
 
 #[test]
-fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
+fn adaptive_pool_answers_with_ttl_of_its_state_and_reason() {
     let (short, own, long) = BOUNDS;
     for status in [HealthStatus::Up, HealthStatus::Down] {
         for adaptive_ttl in PACES {
@@ -92,7 +92,7 @@ fn a_paced_pool_answers_with_the_ttl_of_its_pace_and_says_why() {
 }
 
 #[test]
-fn whoever_declares_no_bounds_and_a_name_with_its_own_ttl_keep_it() {
+fn pool_without_bounds_and_name_with_ttl_keep_declared_ttl() {
     for adaptive_ttl in PACES {
         let serving = serving(HealthStatus::Up, adaptive_ttl);
         assert_eq!(ask(&serving, "fixed", Rtype::A).answer[0].ttl, secs(30));
@@ -101,7 +101,7 @@ fn whoever_declares_no_bounds_and_a_name_with_its_own_ttl_keep_it() {
 }
 
 #[test]
-fn a_pace_changes_the_ttl_and_nothing_else_of_an_answer_and_its_id_with_it() {
+fn adaptive_ttl_changes_only_ttl_and_id() {
     let bare = serving(HealthStatus::Up, AdaptiveTtl::Declared);
     let ids: Vec<u64> =
         PACES.iter().map(|adaptive_ttl| serving(HealthStatus::Up, *adaptive_ttl).runtime.id()).collect();

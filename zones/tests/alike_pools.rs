@@ -89,7 +89,7 @@ fn answer(serving: &ServingState, pool: &Pool) -> Vec<u8> {
 }
 
 #[test]
-fn a_pool_answers_beside_others_as_it_does_alone() {
+fn pool_answers_the_same_alone_and_among_others() {
     let pools = pools();
     for down in [&[][..], &["10.0.0.1"], &["gw.test:80"], &["0.1", "0.2", "gw.test:80"], &[".1", ".2", "gw.test:80"]] {
         let together = serving(&pools, down);
@@ -101,7 +101,7 @@ fn a_pool_answers_beside_others_as_it_does_alone() {
 }
 
 #[test]
-fn pools_that_differ_in_what_is_written_answer_differently() {
+fn pools_with_different_declarations_answer_differently() {
     let pools = pools();
     let serving = serving(&pools, &[".1", ".2", "gw.test:80"]);
     let rest = |pool: &Pool| answer(&serving, pool).split_off(12 + 11 + 4);

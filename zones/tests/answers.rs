@@ -128,7 +128,7 @@ fn ask(serving: &ServingState, owner: &str, rtype: Rtype) -> String {
 const SOA: &str = "example.test. 60 SOA ns1.example.test. hostmaster.example.test. 7 3600 600 86400 60";
 
 #[test]
-fn what_stands_in_the_zone_is_answered() {
+fn records_of_zone_are_answered() {
     let serving = up();
     let www = "www.example.test. 300 A 192.0.2.1, www.example.test. 300 A 192.0.2.2";
     assert_eq!(ask(&serving, "www.example.test", Rtype::A), format!("NOERROR aa | {www} |  | "));
@@ -142,7 +142,7 @@ fn what_stands_in_the_zone_is_answered() {
 }
 
 #[test]
-fn what_is_not_there_is_denied_with_the_zones_soa() {
+fn missing_names_are_denied_with_soa() {
     let serving = up();
     assert_eq!(ask(&serving, "nope.example.test", Rtype::A), format!("NXDOMAIN aa |  | {SOA} | "));
     assert_eq!(ask(&serving, "www.example.test", Rtype::AAAA), format!("NOERROR aa |  | {SOA} | "));
@@ -152,7 +152,7 @@ fn what_is_not_there_is_denied_with_the_zones_soa() {
 }
 
 #[test]
-fn chains_end_where_they_must_and_keep_what_they_found() {
+fn chain_ends_are_answered_with_what_was_found() {
     let serving = up();
     assert_eq!(
         ask(&serving, "far.example.test", Rtype::A),
@@ -184,7 +184,7 @@ fn wildcards_delegations_and_dnames_are_followed() {
 }
 
 #[test]
-fn a_pool_answers_addresses_and_the_file_the_rest() {
+fn pool_answers_addresses_and_zone_file_the_rest() {
     let serving = up();
     assert_eq!(ask(&serving, "shop.example.test", Rtype::A), "NOERROR aa | shop.example.test. 30 A 203.0.113.1 |  | ");
     assert_eq!(
@@ -199,7 +199,7 @@ fn a_pool_answers_addresses_and_the_file_the_rest() {
 }
 
 #[test]
-fn a_flip_changes_the_answer_without_a_rebuild() {
+fn health_transition_changes_answer_without_rebuild() {
     let mut serving = up();
     let runtime = serving
         .runtime
@@ -209,13 +209,13 @@ fn a_flip_changes_the_answer_without_a_rebuild() {
 }
 
 #[test]
-fn drained_everywhere_is_no_data_and_never_nxdomain() {
+fn drained_pool_is_no_data_and_never_nxdomain() {
     let serving = serving(ZONE, &desired(), Health::new(HealthStatus::Up, Some(OverrideAction::Drain)));
     assert_eq!(ask(&serving, "shop.example.test", Rtype::A), format!("NOERROR aa |  | {SOA} | "));
 }
 
 #[test]
-fn an_address_in_the_file_at_a_steered_name_is_refused_with_its_place() {
+fn address_record_at_steered_name_is_rejected_with_location() {
     let text = format!("{ZONE}shop IN A 192.0.2.9\n");
     let (zone, _) = read_zone(&name("example.test"), "test.zone", text.as_bytes(), &mut |_| Err("none".into()));
     let faults = compile(&desired(), &[zone], &ServerOptions::default(), None).unwrap_err();
@@ -244,7 +244,7 @@ fn counters_add_up_and_samples_are_kept() {
 }
 
 #[test]
-fn what_is_dropped_is_counted_by_its_reason() {
+fn dropped_packets_are_counted_by_reason() {
     let (serving, tally) = (up(), Tally::default());
     let question = packet("www.example.test", Rtype::A, &[]);
     let mut response = question.clone();
@@ -285,7 +285,7 @@ fn sums(tally: &Tally) -> Tallies {
 }
 
 #[test]
-fn answers_that_do_not_fit_are_taken_back_whole_on_udp_and_whole_on_tcp() {
+fn large_answer_is_truncated_over_udp_and_whole_over_tcp() {
     let many: String = (0..200).map(|i| format!("big IN A 10.0.{}.{}\n", i / 250, i % 250)).collect();
     let serving = serving(&format!("{ZONE}{many}"), &desired(), Health::PENDING);
     let question = packet("big.example.test", Rtype::A, &[]);
@@ -296,7 +296,7 @@ fn answers_that_do_not_fit_are_taken_back_whole_on_udp_and_whole_on_tcp() {
 }
 
 #[test]
-fn an_explanation_tells_zone_node_pool_and_ttl() {
+fn explanation_names_zone_node_pool_and_ttl() {
     let serving = up();
     let told = explain(&serving, &name("x.pool.example.test"), Rtype::A, Some("192.0.2.0/24".parse().unwrap()));
     let wildcard = NodeKind::Wildcard { name: name("*.pool.example.test"), steered: true };

@@ -206,7 +206,7 @@ impl Story {
 type Change<'c> = &'c dyn Fn(&mut DesiredState);
 
 #[test]
-fn ordinary_changes_are_revised() {
+fn ordinary_changes_are_compiled_incrementally() {
     let mut story = Story::begin();
     let mut check =
         |what: &str, change: Change<'_>, pools: &[u64], names: &[&str]| story.check(what, change, pools, names);
@@ -260,7 +260,7 @@ fn ordinary_changes_are_revised() {
 }
 
 #[test]
-fn pools_come_and_go_with_targets_and_beside_names_of_clusters() {
+fn pools_change_with_targets_and_cluster_names() {
     let mut story = Story::begin();
     let mut check =
         |what: &str, change: Change<'_>, pools: &[u64], names: &[&str]| story.check(what, change, pools, names);
@@ -291,7 +291,7 @@ fn pools_come_and_go_with_targets_and_beside_names_of_clusters() {
 }
 
 #[test]
-fn a_thousand_pools_are_compiled_again_for_targets_that_move_and_no_more() {
+fn too_many_moved_pools_need_full_compilation() {
     let options = ServerOptions::default();
     for (count, is_revised) in [(1_000, true), (1_001, false)] {
         let mut wish = world();
@@ -318,7 +318,7 @@ fn a_thousand_pools_are_compiled_again_for_targets_that_move_and_no_more() {
 }
 
 #[test]
-fn what_others_hold_up_stays_and_the_rest_goes() {
+fn names_needed_by_others_stay() {
     let mut story = Story::begin();
     // What is put, and of that what is taken away again.
     for (what, put_there, taken) in [
@@ -338,7 +338,7 @@ fn what_others_hold_up_stays_and_the_rest_goes() {
 }
 
 #[test]
-fn who_was_last_up_is_remembered_over_a_change() {
+fn last_good_members_survive_incremental_compilation() {
     let mut story = Story::begin();
     let last_good = |wish: &mut DesiredState| wish.pools.get_mut(&plain(0).name).unwrap().down = DownAnswer::LastGood;
     story.check("a pool that remembers", &last_good, &[0], &[]);
@@ -355,7 +355,7 @@ fn who_was_last_up_is_remembered_over_a_change() {
 }
 
 #[test]
-fn what_a_revision_cannot_tell_is_left_to_the_whole_compilation() {
+fn unsupported_change_needs_full_compilation() {
     let (zones, options) = (zones(), ServerOptions::default());
     let pool = |number: u64, clusters: &[u64]| {
         let mut pool = Pool::new(PoolName::new(&format!("p{number}")).unwrap(), Policy::WEIGHTED);
@@ -457,7 +457,7 @@ fn play(edits: &[u64]) -> Result<(u32, u32), TestCaseError> {
 }
 
 #[test]
-fn a_revised_snapshot_is_the_one_that_is_compiled_anew() {
+fn incremental_snapshot_equals_full_one() {
     let config =
         ProptestConfig { cases: 12, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() };
     let (narrow, played) = (Cell::new(0), Cell::new(0));

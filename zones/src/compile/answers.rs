@@ -1,4 +1,4 @@
-//! Whole answers, of what the zones' text says: what a query would put together each time is laid out once.
+//! Writes whole answers from the zones' text, so that queries need not compose them.
 
 use fairway_model::Rtype;
 
@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Compiler<'_> {
-    /// Makes the denial of each zone, the referral of each delegation, and of each CNAME that leads to a name of ours one answer to
-    /// each type of records there.
+    /// Writes the denial of each zone, the referral of each delegation, and the answers of each CNAME to a name of
+    /// ours.
     pub(super) fn build_answers(&mut self, extras: &[Extra]) {
         let Self { entries, names, numbers, zones, .. } = self;
         for zone in zones.iter_mut() {
@@ -31,7 +31,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Makes the referral of a delegation, with all addresses that go with it; its name has so many octets.
+/// Writes the referral of a delegation with all its additional addresses. `octets` is the length of its name.
 fn refer(entries: &mut EntryWriter, entry: u32, octets: usize, origin_len: usize, extras: &[Extra]) {
     let Some((number, set)) = set_of(entries, entry, Rtype::NS) else { return };
     let mut answer = AnswerDraft::new(Rtype::NS, origin_len);
@@ -42,7 +42,7 @@ fn refer(entries: &mut EntryWriter, entry: u32, octets: usize, origin_len: usize
     keep(entries, number, &[answer]);
 }
 
-/// Makes the answers of a CNAME that leads to records which are all that is to be said.
+/// Writes the answers of a CNAME, one for each type at its target that needs no further records.
 fn follow(entries: &mut EntryWriter, entry: u32, origin_len: usize) {
     let Some((number, alias)) = set_of(entries, entry, Rtype::CNAME) else { return };
     let Some(target) = alias.details().and_then(|rest| rest.target()) else { return };
@@ -50,7 +50,7 @@ fn follow(entries: &mut EntryWriter, entry: u32, origin_len: usize) {
     let answers = sets.filter(|set| set.is_verbatim() && set.rtype() != Rtype::CNAME).map(|set| {
         let mut answer = AnswerDraft::new(set.rtype(), origin_len);
         answer.add(alias, None, Section::Answer);
-        // The target's name begins behind the owner (2), type, class, TTL and length (10).
+        // The target begins behind the owner (2) and type, class, TTL and length (10).
         answer.add(set, Some(AnswerPlace::Within(12)), Section::Answer);
         answer
     });

@@ -1,4 +1,5 @@
-//! Declared record sets: which of them can be served beside the zones' text and what is steered, and how they are written.
+//! Declared record sets: which of them can be served with the zones' text and the steered names, and their compiled
+//! form.
 
 use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, PoolName, RecordSet, Rtype, Subject};
 
@@ -12,18 +13,19 @@ use crate::{
     snapshot::Steered,
 };
 
-/// What is at the name of a declared set beside it.
+/// Other data at the name of a declared set.
 pub(super) struct AtName<'a> {
-    /// What the zones' text says there.
+    /// Node of the name in the zones' text.
     pub(super) text: Option<Node<'a>>,
-    /// What steers the name.
+    /// Pool that steers the name.
     pub(super) steered: Option<(Steered, &'a PoolName)>,
 }
 
-/// Why a declared set cannot be served, and what to do about it; none if it can.
+/// Returns why a declared set cannot be served, and a hint. `None` if it can.
 ///
-/// What stands in a zone's text and what is steered holds against what is declared, and what lies below a delegation or DNAME against
-/// that: so no set that is served is taken away by one that is declared later.
+/// The zones' text and steered names win over declared sets, and names below a declared delegation or DNAME win over
+/// it. So a later
+/// declaration never removes a set that is served.
 pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, at_name: &AtName<'_>) -> Option<(String, &'static str)> {
     let (name, rtype) = (&set.name, set.rtype);
     let told = |what: String, hint| Some((what, hint));
@@ -63,18 +65,18 @@ pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, at_name: &AtName<
     None
 }
 
-/// Whether a set hides what lies below its name: a delegation or a DNAME. At a wildcard NS is data (RFC 4592 section 4.2).
+/// True if a set hides the names below it: a delegation or a DNAME. At a wildcard, NS is data (RFC 4592 section 4.2).
 pub(super) fn hides(set: &RecordSet) -> bool {
     set.rtype == Rtype::DNAME || (set.rtype == Rtype::NS && !is_wildcard(set.name.as_wire()))
 }
 
-/// Whether a declared delegation or DNAME is above a name.
+/// True if a declared delegation or DNAME is above a name.
 pub(super) fn is_below_declared(desired: &DesiredState, name: &Name) -> bool {
     let mut above = std::iter::successors(name.parent(), Name::parent);
     !desired.records.is_empty() && above.any(|above| desired.records_at(&above).any(hides))
 }
 
-/// Whether something is declared below a name; names below one follow it in order.
+/// True if something is declared below a name. Names below it follow it in order.
 fn has_names_below(desired: &DesiredState, name: &Name) -> bool {
     let last = (name.clone(), Rtype(u16::MAX));
     let records = desired.records.after(&last).next().map(|((below, _), _)| below);
@@ -82,7 +84,7 @@ fn has_names_below(desired: &DesiredState, name: &Name) -> bool {
     [records, steered].into_iter().flatten().any(|below| below.is_within(name))
 }
 
-/// What the flags of a node become where these sets stand at it.
+/// Returns the flags of a node with these sets.
 pub(super) fn flags<'a>(flags: u8, sets: impl Iterator<Item = &'a RecordSet>) -> u8 {
     sets.fold(flags, |flags, set| match set.rtype {
         Rtype::CNAME => flags | Node::ALIAS,
@@ -92,7 +94,7 @@ pub(super) fn flags<'a>(flags: u8, sets: impl Iterator<Item = &'a RecordSet>) ->
     })
 }
 
-/// Writes a set behind an entry's others; gives what was written.
+/// Appends a set to an entry and returns it.
 pub(super) fn write<'e>(
     entries: &'e mut EntryWriter,
     entry: u32,
@@ -106,7 +108,7 @@ pub(super) fn write<'e>(
     Ok(entries.set(number))
 }
 
-/// A fault about a declared set.
+/// Returns an error about a declared set.
 pub(super) fn fault(set: &RecordSet, what: String, hint: &str) -> Diagnostic {
     let fault = Diagnostic::error(FileLocation::file(CONFIGURATION), what, hint);
     fault.about(Subject::Records(set.name.clone(), set.rtype))

@@ -22,7 +22,7 @@ const TYPES: [Rtype; 8] =
     [Rtype::A, Rtype::AAAA, Rtype::TXT, Rtype::CNAME, Rtype::MX, Rtype::NS, Rtype::DS, Rtype::ANY];
 
 #[test]
-fn declared_records_answer_as_if_the_zone_file_had_them() {
+fn declared_records_answer_like_records_of_the_zone_file() {
     /// Owner as a response has it, owner and data as zone text has them.
     type Written = (&'static str, &'static str, Rtype, &'static [&'static str]);
     let cases: [&[Written]; 7] = [
@@ -71,7 +71,7 @@ fn declared_records_answer_as_if_the_zone_file_had_them() {
 }
 
 #[test]
-fn a_declared_set_that_cannot_stand_is_refused_with_the_reason() {
+fn declared_set_with_conflict_is_rejected_with_reason() {
     let (zones, options) = ([zone("example.test", OUTER)], ServerOptions::default());
     let large: Vec<String> = (0..300).map(|n| format!("\"{}{n}\"", "x".repeat(240))).collect();
     let large: Vec<&str> = large.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! What is wished for, and the records of the zones, to a [`Snapshot`].
+//! Compiles the desired state and the records of zones to a [`Snapshot`].
 
 mod answers;
 mod declared;
@@ -22,10 +22,10 @@ use fairway_zonefile::ZoneData;
 
 use crate::snapshot::{ServerOptions, Snapshot};
 
-/// Compiles a wish and its zones. All faults come together, and nothing is compiled if one is an error; the warnings of
-/// a compiled wish come with it.
+/// Compiles a desired state and its zones. Returns the warnings with the snapshot, or all diagnostics together if one
+/// is an error.
 ///
-/// `previous` lends its answer counters, so that a cluster in a pool keeps its slot.
+/// `previous` passes on its answer counters, so that a cluster in a pool keeps its slot.
 pub fn compile(
     desired: &DesiredState,
     zones: &[ZoneData],
@@ -50,9 +50,9 @@ pub fn compile(
     Ok((snapshot, faults))
 }
 
-/// Compiles another wish over the zones of a snapshot, whose text is the same: the cost is that of the wish alone.
+/// Compiles another desired state with the zones of a snapshot, whose text has not changed. The zones cost nothing.
 ///
-/// Where something is at fault, [`compile`] says in which record, with the text at hand.
+/// Errors lack the location of a zone's record, since the text is not given. [`compile`] reports them with it.
 pub fn recompile(
     desired: &DesiredState,
     options: &ServerOptions,
@@ -62,23 +62,25 @@ pub fn recompile(
     if faults.iter().any(Diagnostic::is_error) { Err(faults) } else { Ok((snapshot, faults)) }
 }
 
-/// What a wish has changed, added or removed since it was compiled.
+/// Items of the desired state that were changed, added or removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangedItems {
     /// Pools.
     pub pools: BTreeSet<PoolName>,
     /// Steered names.
     pub names: BTreeSet<Name>,
-    /// Names that have other declared records.
+    /// Names with changed declared records.
     pub records: BTreeSet<Name>,
 }
 
-/// Compiles those pools, names and records anew in which `after` differs from `before`, of which a snapshot was compiled, and shares
-/// the rest with it: the answers, the targets and the id are those of [`recompile`].
+/// Incremental compilation: compiles only the items that differ between `before`, of which `previous` was compiled, and
+/// `after`.
 ///
-/// Everything but these must be the same in both. None where only the whole compilation can tell: something is at fault or
-/// doubtful, what the names of clusters answer changes, a delegation or DNAME is declared, a balanced cluster is used no
-/// more, targets of many pools would get other numbers, or so much was changed since the last whole compilation that one is due.
+/// Answers, targets and id are those of [`recompile`]. Everything else must be equal in both states. Returns `None` if
+/// a full compilation is
+/// needed: for an error or warning, changed names of clusters, a declared delegation or DNAME, a balanced cluster
+/// without further use,
+/// targets of many pools that change their number, or too many changes since the last full compilation.
 pub fn revise(
     before: &DesiredState,
     after: &DesiredState,
@@ -92,5 +94,5 @@ pub fn revise(
     incremental::IncrementalCompiler::new(before, after, previous).make(touched)
 }
 
-/// Most zones: their numbers have 16 bits.
+/// Maximum number of zones, whose numbers have 16 bits.
 const ZONES_MAX: usize = u16::MAX as usize;

@@ -1,4 +1,4 @@
-//! Gathers the names that exist, empty non-terminals included (RFC 4592 section 2.2.2).
+//! Collects the names that exist, with empty non-terminals (RFC 4592 section 2.2.2).
 
 use fairway_model::Name;
 
@@ -8,28 +8,28 @@ use crate::{
     wire::{ancestors, name_hash},
 };
 
-/// Names under construction. A parent always has a smaller number than its children, zone apexes apart.
+/// Names under construction. Apart from apexes, a parent has a smaller number than its children.
 pub(super) struct Names<'a> {
     pub(super) table: Table,
     pub(super) drafts: Vec<Draft<'a>>,
     pub(super) labels_max: usize,
-    /// The parent of the name that was made known last: names mostly come in runs below one.
+    /// Parent of the last added name, since most names follow siblings.
     last_parent: u32,
 }
 
-/// A node to be.
+/// A node under construction.
 pub(super) struct Draft<'a> {
-    /// In wire form, case as written.
+    /// Name in wire form, case as written.
     pub(super) name: &'a [u8],
     pub(super) hash: u64,
-    /// Number of the parent; [`Names::NONE`] for an apex.
+    /// Number of the parent, or [`Names::NONE`] for an apex.
     parent: u32,
-    /// Number plus one of the child `*`; 0 if there is none.
+    /// Number of the child `*` plus one, or 0.
     wildcard: u32,
-    /// Number plus one of the topmost cut or DNAME above this name; 0 if nothing hides it.
+    /// Number of the topmost delegation or DNAME above this name plus one, or 0.
     occluder: u32,
     pub(super) zone: u16,
-    /// As [`Node::is`] asks for.
+    /// Flags for [`Node::is`].
     pub(super) flags: u8,
 }
 
@@ -38,12 +38,12 @@ impl Draft<'_> {
         self.flags & flag != 0
     }
 
-    /// Number of the topmost cut or DNAME above this name.
+    /// Returns the number of the topmost delegation or DNAME above this name.
     pub(super) fn occluder(&self) -> Option<u32> {
         self.occluder.checked_sub(1)
     }
 
-    /// What [`Node::wildcard`] or [`Node::occluder`] will give.
+    /// Returns the value for [`Node::wildcard`] or [`Node::occluder`].
     pub(super) fn link(&self) -> Option<u32> {
         if self.is(Node::OPEN) { self.wildcard.checked_sub(1) } else { self.occluder() }
     }
@@ -51,7 +51,7 @@ impl Draft<'_> {
 
 impl<'a> Names<'a> {
     pub(super) const NONE: u32 = u32::MAX;
-    /// How many names are fetched together.
+    /// Number of names that are loaded together.
     pub(super) const TOGETHER: usize = 16;
 
     pub(super) fn with_room(count: usize) -> Self {
@@ -63,27 +63,27 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The number of a name, if it is known.
+    /// Returns the number of a name.
     pub(super) fn find(&self, name: &Name) -> Option<u32> {
         self.find_hashed(name.as_wire(), name_hash(name.as_wire()))
     }
 
-    /// The same, for a name in wire form and its hash.
+    /// Returns the number of a name in wire form, by its hash.
     pub(super) fn find_hashed(&self, wanted: &[u8], hash: u64) -> Option<u32> {
         self.table.find(hash, |number| same_name(wanted, self.drafts[number as usize].name))
     }
 
-    /// Has the places of names in the table brought from memory, all at the same time, before they are asked for.
+    /// Loads the slots of names, so that their cache misses overlap.
     pub(super) fn fetch<'n>(&self, names: impl Iterator<Item = &'n Name>) {
         let mut hashes = [0; Self::TOGETHER];
-        // All hashes first, so that nothing stands between the looks into memory.
+        // Hashes first, so that nothing is computed between the loads.
         for (hash, name) in hashes.iter_mut().zip(names) {
             *hash = name_hash(name.as_wire());
         }
         std::hint::black_box(hashes.map(|hash| self.table.find(hash, |_| false)));
     }
 
-    /// Makes the apex of a zone known, without what lies above it.
+    /// Adds the apex of a zone, without the names above it.
     pub(super) fn apex(&mut self, name: &'a Name, zone: u16) -> u32 {
         let number = self.insert(name.as_wire(), name_hash(name.as_wire()), zone, Self::NONE);
         self.labels_max = self.labels_max.max(name.label_count());
@@ -91,7 +91,7 @@ impl<'a> Names<'a> {
         number
     }
 
-    /// Makes a name of so many labels known, with every name between it and the apex of its zone, which has `apex_labels`.
+    /// Adds a name with `labels` labels, and every name between it and the apex of its zone.
     pub(super) fn intern(&mut self, name: &'a [u8], labels: usize, apex_labels: usize, zone: u16) -> u32 {
         self.labels_max = self.labels_max.max(labels);
         let parent = self.last_parent;
@@ -108,7 +108,7 @@ impl<'a> Names<'a> {
 
     fn intern_from_apex(&mut self, name: &'a [u8], labels: usize, apex_labels: usize, zone: u16) -> u32 {
         let mut missing = Vec::new();
-        // Most names are new under a known parent, so the search goes from the deepest up.
+        // Most names are new below a known parent, so the search begins at the deepest one.
         for (labels, start) in [(labels, 0)].into_iter().chain(ancestors(name, labels)) {
             let (name, hash) = (&name[start..], name_hash(&name[start..]));
             if let Some(known) = self.find_hashed(name, hash) {
@@ -134,7 +134,7 @@ impl<'a> Names<'a> {
         number
     }
 
-    /// Marks every name that a delegation or a DNAME above it hides, with the topmost one that does, and those that are open.
+    /// Marks every name with the topmost delegation or DNAME that hides it, and the names that are open.
     pub(super) fn occlude(&mut self) {
         for number in 0..self.drafts.len() {
             let parent = self.drafts[number].parent;
@@ -151,18 +151,18 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Whether the first label is `*` alone (RFC 4592 section 2.1.1).
+/// True if the first label is `*` (RFC 4592 section 2.1.1).
 pub(super) fn is_wildcard(name: &[u8]) -> bool {
     name.starts_with(b"\x01*")
 }
 
-/// Whether two names are the same in any case. Length octets are at most 63, and so no letters.
+/// True if two names are equal, ignoring case. Length octets are at most 63 and so no letters.
 pub(super) fn same_name(name: &[u8], other: &[u8]) -> bool {
-    // Mostly even their case is the same.
+    // In most cases even the case is equal.
     name == other || name.eq_ignore_ascii_case(other)
 }
 
-/// The name without its first label; nothing for the root.
+/// Returns the name without its first label, or an empty slice for the root.
 pub(super) fn parent_of(name: &[u8]) -> &[u8] {
     name.split_first().and_then(|(length, rest)| rest.get(usize::from(*length)..)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Which node each record belongs to. A zone served here hides what a zone above it says about the same names.
+//! Assigns records to nodes. A zone hides what a zone above it has for the same names.
 
 use std::{collections::HashMap, iter};
 
@@ -11,20 +11,20 @@ use super::{
 };
 use crate::entries::Node;
 
-/// The zones, those with fewer labels first, so that a parent's number is smaller than its child's.
+/// The zones, those with fewer labels first, so that a parent has a smaller number than its child.
 pub(super) struct Origins<'a> {
     pub(super) zones: Vec<&'a ZoneData>,
     numbers: HashMap<&'a Name, u16>,
-    /// Whether there are zones below each one.
+    /// True for each zone with other zones below it.
     has_nested: Vec<bool>,
 }
 
-/// A record at its node.
+/// A record with its node.
 #[derive(Clone, Copy)]
 pub(super) struct RecordAtNode {
     pub(super) node: u32,
     pub(super) rtype: Rtype,
-    /// Number of the zone whose text has it.
+    /// Number of the zone whose text has the record.
     pub(super) zone: u16,
     pub(super) record: u32,
 }
@@ -44,7 +44,7 @@ impl<'a> Origins<'a> {
         origins
     }
 
-    /// The closest zone that holds the name.
+    /// Returns the closest zone of a name.
     pub(super) fn of(&self, name: &Name) -> Option<u16> {
         iter::successors(Some(name.clone()), Name::parent).find_map(|name| self.numbers.get(&name).copied())
     }
@@ -53,7 +53,7 @@ impl<'a> Origins<'a> {
         &self.zones[usize::from(at_nodes.zone)].records[at_nodes.record as usize]
     }
 
-    /// Where a record stands.
+    /// Returns the location of a record in its file.
     pub(super) fn place(&self, at_nodes: &RecordAtNode) -> FileLocation {
         self.zones[usize::from(at_nodes.zone)].place(self.record(at_nodes))
     }
@@ -89,14 +89,14 @@ impl<'a> Compiler<'a> {
                     None => continue,
                 },
             };
-            // At the apex of a zone below, only DS is the parent's, so the next record is looked at anew.
+            // At the apex of a zone below, only DS belongs to the parent, so the next record needs its own lookup.
             last = (self.names.drafts[node as usize].zone == number as u16).then_some((&record.owner, node));
             self.mark(node, record.rtype);
             self.at_nodes.push(RecordAtNode { node, rtype: record.rtype, zone: number as u16, record: index as u32 });
         }
     }
 
-    /// The node of a record of this zone; none if a zone below hides it.
+    /// Returns the node of a record. `None` if a zone below hides it.
     fn node_for(&mut self, record: &'a Record, number: usize, apex_labels: usize) -> Option<u32> {
         let (owner, labels) = (record.owner.as_wire(), record.owner.label_count());
         let nested = self.origins.has_nested[number].then(|| self.origins.of(&record.owner)).flatten();
@@ -106,13 +106,13 @@ impl<'a> Compiler<'a> {
         if record.owner != self.origins.zones[usize::from(below)].origin {
             return None;
         }
-        // A zone between this one and that apex hides what this one says of it.
+        // A zone between this one and that apex hides the record.
         record.owner.parent().filter(|above| self.origins.of(above) == Some(number as u16))?;
         match record.rtype {
-            // DS stands at the parent's side of the cut (RFC 4035 section 3.1.4.1).
+            // DS belongs to the parent's side of the cut (RFC 4035 section 3.1.4.1).
             Rtype::DS => self.names.find(&record.owner),
             Rtype::NS => {
-                // The delegation itself is the child's to answer; what it makes exist above itself stays.
+                // The child zone answers the delegation itself. The names above it exist all the same.
                 self.names.intern(parent_of(owner), labels - 1, apex_labels, number as u16);
                 None
             }
@@ -123,7 +123,7 @@ impl<'a> Compiler<'a> {
     fn mark(&mut self, node: u32, rtype: Rtype) {
         let node = &mut self.names.drafts[node as usize];
         match rtype {
-            // NS at a wildcard delegates nothing: it is data (RFC 4592 section 4.2).
+            // At a wildcard, NS does not delegate but is data (RFC 4592 section 4.2).
             Rtype::NS if !node.is(Node::APEX) && !is_wildcard(node.name) => {
                 node.flags |= Node::CUT;
             }
@@ -134,8 +134,9 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// NSEC3 and its signatures: their owners are hashes, which do not exist as names (RFC 5155 section 7.2.8), and nobody is
-/// answered with them outside of the proofs of a signed zone.
+/// True for NSEC3 and its signatures. Their owners are hashes and do not exist as names (RFC 5155 section 7.2.8), and
+/// only proofs of signed
+/// zones contain them.
 fn proves_hashed_names(record: &Record) -> bool {
     record.rtype == Rtype::NSEC3
         || (record.rtype == Rtype::RRSIG && record.rdata.starts_with(&Rtype::NSEC3.0.to_be_bytes()))

@@ -1,4 +1,4 @@
-//! The records of zones to a layer of names.
+//! Compiles the records of zones to a layer of names.
 
 use fairway_model::{Diagnostic, FileLocation, Name, Rtype, mix};
 use fairway_zonefile::ZoneData;
@@ -15,7 +15,7 @@ use crate::{
     wire::{ancestors, name_hash},
 };
 
-/// Compiles the text of zones; an error in it is among the faults.
+/// Compiles the text of zones. Returns errors with the other diagnostics.
 pub(super) fn compile(zones: &[ZoneData]) -> (TextLayer, Vec<Diagnostic>) {
     let mut compiler = Compiler::new(zones);
     compiler.place_records();
@@ -33,12 +33,12 @@ pub(super) struct Compiler<'a> {
     pub(super) names: Names<'a>,
     pub(super) at_nodes: Vec<RecordAtNode>,
     pub(super) entries: EntryWriter,
-    /// The entry of each name.
+    /// Entry of each name.
     pub(super) numbers: Vec<u32>,
     mentions: Vec<Mention>,
     pub(super) zones: Vec<Zone>,
     pub(super) faults: Vec<Diagnostic>,
-    /// Sum of hashes of all records.
+    /// Sum of the hashes of all records.
     id: u64,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Compiler<'a> {
         self.link_entries();
     }
 
-    /// Joins each name with its wildcard or with what hides it, and each CNAME with the node it leads to.
+    /// Links each name with its wildcard or with the node that hides it, and each CNAME with its target.
     fn link_entries(&mut self) {
         for (draft, number) in self.names.drafts.iter().zip(&self.numbers) {
             if let Some(to) = draft.link() {
@@ -94,7 +94,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The CNAME of an entry, and the entry it leads to if that is an open one.
+    /// Returns the CNAME of an entry, and the entry of its target if that is open.
     fn alias_of(&self, entry: u32) -> Option<(u32, u32)> {
         let (number, set) = self.entries.sets_of(entry).find(|(_, set)| set.rtype() == Rtype::CNAME)?;
         let alias = set.details()?.alias()?;
@@ -119,9 +119,9 @@ impl<'a> Compiler<'a> {
         let Self { origins, names, entries, mentions, faults, .. } = self;
         let rtype = group[0].rtype;
         let records = || group.iter().map(|p| origins.record(p));
-        // One TTL a set, the smallest (RFC 2181 section 5.2); the check of the text has warned.
+        // A set has one TTL, the smallest (RFC 2181 section 5.2). Loading the zone has warned of others.
         let ttl = records().map(|r| r.ttl.secs()).min().unwrap_or(0);
-        // The zone the name is in; a parent's DS has no names in it.
+        // Zone of the name. A parent's DS contains no names of it.
         let origin = &origins.zones[usize::from(names.drafts[node as usize].zone)].origin;
         let context = SetContext { origin, node: Some(node) };
         match sets::write(entries, rtype, ttl, records().map(|r| &*r.rdata), context, mentions) {
@@ -134,7 +134,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The SOA of each zone, as negative answers give it (RFC 2308 section 5).
+    /// Writes the SOA of each zone as in negative answers (RFC 2308 section 5).
     fn build_zones(&mut self) {
         for number in 0..self.origins.zones.len() {
             let zone = self.origins.zones[number];
@@ -170,7 +170,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The zone that says what a parent says of this one: the closest above it, unless that has delegated away what lies between.
+    /// Returns the zone of a zone's delegation: the closest one above, unless it delegates a name between the two.
     fn parent_of(&self, origin: &Name) -> Option<u16> {
         let wire = origin.as_wire();
         let mut above = ancestors(wire, origin.label_count()).map(|(_, start)| &wire[start..]);
@@ -179,13 +179,13 @@ impl<'a> Compiler<'a> {
         (draft.is(Node::OPEN) && !draft.is(Node::DNAME)).then_some(draft.zone)
     }
 
-    /// Joins each mentioned name with its address sets: those of the same zone only, never foreign data.
+    /// Links each mentioned name with its address sets in the same zone, never with other data.
     fn link_extras(&mut self) -> Vec<Extra> {
         let mut all = Vec::new();
         let mentions = std::mem::take(&mut self.mentions);
         for group in mentions.chunk_by(|a, b| a.set == b.set) {
             let extras = self.extras_of(group);
-            // A set of at most 65,535 octets mentions fewer names, and each has three kinds of sets at most.
+            // A set of 65,535 octets mentions fewer names, and each has at most three sets.
             self.entries.set_extras(group[0].set, all.len() as u32, extras.len() as u16);
             all.extend(extras);
         }
@@ -201,7 +201,7 @@ impl<'a> Compiler<'a> {
         for mention in mentions {
             let number = mention.target.as_ref().map_or(Some(owner), |target| self.names.find(target));
             let Some((number, target)) = number.map(|n| (n, &self.names.drafts[n as usize])) else { continue };
-            // At an apex, NS needs nothing with it: whoever asks got here.
+            // NS at an apex needs no addresses, since the client has reached us.
             if target.zone != draft.zone || (rtype == Rtype::NS) != delegation {
                 continue;
             }
@@ -211,7 +211,7 @@ impl<'a> Compiler<'a> {
             let below = mention.target.as_ref().is_some_and(|target| target.is_within(&owner_name));
             let entry = self.numbers[number as usize];
             for (set, found) in self.entries.sets_of(entry) {
-                // A service record's target may have one of its own: AliasMode leads there (RFC 9460 section 4.1).
+                // The target of a service record may have one itself, to which AliasMode leads (RFC 9460 section 4.1).
                 let service = matches!(rtype, Rtype::SVCB | Rtype::HTTPS);
                 let same = service && found.rtype() == rtype && set != mention.set;
                 let wanted = matches!(found.rtype(), Rtype::A | Rtype::AAAA) || same;
@@ -237,5 +237,5 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Octets of the entry of most names: a name of 24 octets at most, one record of 16.
+/// Bytes of most entries: a name of at most 24 octets and one record of 16.
 const OCTETS_USUAL: usize = 64;

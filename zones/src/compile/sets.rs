@@ -1,4 +1,4 @@
-//! Record sets to the octets that go on the wire.
+//! Writes record sets in wire form.
 
 use std::collections::HashSet;
 
@@ -9,48 +9,48 @@ use crate::{
     wire::{compressible, name_hash},
 };
 
-/// Whom a record set is written for.
+/// Owner of a record set.
 #[derive(Clone, Copy)]
 pub(super) struct SetContext<'n> {
-    /// The apex that names in the records are compressed against; the root for none.
+    /// Apex against which names are compressed, or the root for none.
     pub(super) origin: &'n Name,
-    /// Number of the name that owns the set; none for those that no name owns.
+    /// Number of the owner's node, or `None` without one.
     pub(super) node: Option<u32>,
 }
 
-/// A name inside a record set whose addresses may be wanted with it.
+/// A name in a record set whose addresses may go with it.
 pub(super) struct Mention {
-    /// Number of the name that owns the set.
+    /// Number of the owner's node.
     pub(super) node: u32,
     /// Number of the set.
     pub(super) set: u32,
-    /// The set's type.
+    /// Type of the set.
     pub(super) rtype: Rtype,
-    /// Where the name stands in the records; [`Extra::OWNER`] for the owner.
+    /// Offset of the name in the records, or [`Extra::OWNER`].
     pub(super) at: u32,
-    /// The name; none for the owner.
+    /// Name that is mentioned, or `None` for the owner.
     pub(super) target: Option<Name>,
 }
 
-/// A record set has more octets than a message can hold.
+/// A record set is larger than a message. Contains its octets.
 pub(super) struct TooLarge(pub(super) usize);
 
 impl TooLarge {
-    /// What is said about a set of this name and type.
+    /// Returns the error for a set of this name and type.
     pub(super) fn message(&self, name: &Name, rtype: Rtype) -> String {
         format!("the {rtype} records of {name} take {} octets", self.0)
     }
 
-    /// What to do about it.
+    /// Returns the hint for the error.
     pub(super) fn hint() -> String {
         format!("a message holds {OCTETS_MAX}; give fewer or shorter records")
     }
 }
 
-/// Octets of a record set that fit a message next to the longest question and OPT.
+/// Octets of a record set that fit into a message with the longest question and OPT.
 pub(super) const OCTETS_MAX: usize = 65_535 - 12 - 259 - 300;
 
-/// Writes a set of these records, duplicates dropped, names compressed where their type allows; gives its number.
+/// Writes a set without duplicates and returns its number. Names are compressed if the type allows it.
 pub(super) fn write<'a>(
     entries: &mut EntryWriter,
     rtype: Rtype,
@@ -65,7 +65,7 @@ pub(super) fn write<'a>(
     let mut count = 0usize;
     let mut rdatas = rdatas.peekable();
     while let Some(rdata) = rdatas.next() {
-        // One record alone, by far the most common, needs no memory of what was seen.
+        // A single record, the usual case, needs no set of known records.
         if (count > 0 || rdatas.peek().is_some()) && !seen.insert(rdata) {
             continue;
         }
@@ -75,7 +75,7 @@ pub(super) fn write<'a>(
         if let Some(node) = context.node
             && let Some((skip, target)) = mentioned_in(rtype, rdata)
         {
-            // Compressed or not, the name begins where it does in RDATA: what stands before it is never shortened.
+            // Compression does not change where the name begins, since nothing before it is shortened.
             let at = if target.is_some() { (rdata_at + skip) as u32 } else { Extra::OWNER };
             mentions.push(Mention { node, set, rtype, at, target });
         }
@@ -97,7 +97,7 @@ pub(super) fn write<'a>(
     Ok(set)
 }
 
-/// Writes a set that no name of the text owns; its names are left whole, since one pool may answer in several zones.
+/// Writes a set without owner. Its names are not compressed, since a pool may answer in several zones.
 pub(super) fn write_small<'a>(
     entries: &mut EntryWriter,
     rtype: Rtype,
@@ -109,8 +109,7 @@ pub(super) fn write_small<'a>(
         .unwrap_or_else(|_| unreachable!("at most 255 members of 8 addresses, or 16 fallback addresses: 57,120 octets"))
 }
 
-/// Writes RDATA; a name within the zone keeps its own labels and ends in a pointer to the apex, which is somewhere in every
-/// message about this zone.
+/// Writes RDATA. A name within the zone ends in a pointer to the apex, which every message about the zone contains.
 fn write_rdata(entries: &mut EntryWriter, rtype: Rtype, rdata: &[u8], origin: &Name) {
     let (prefix, names) = compressible(rtype);
     let mut rest = rdata;
@@ -132,8 +131,9 @@ fn write_rdata(entries: &mut EntryWriter, rtype: Rtype, rdata: &[u8], origin: &N
     entries.extend(rest);
 }
 
-/// The name in RDATA whose addresses belong in the additional section, and where it begins: of a name server (RFC 1034 section
-/// 4.3.2), of SRV (RFC 2782), of SVCB and HTTPS (RFC 9460 section 4.1), where none stands for the owner itself.
+/// Returns the name in RDATA whose addresses belong into the additional section, and its offset: of a name server (RFC
+/// 1034 section 4.3.2),
+/// of SRV (RFC 2782), of SVCB and HTTPS (RFC 9460 section 4.1). `None` in place of the name stands for the owner.
 fn mentioned_in(rtype: Rtype, rdata: &[u8]) -> Option<(usize, Option<Name>)> {
     let skip = match rtype {
         Rtype::NS => 0,
@@ -145,7 +145,7 @@ fn mentioned_in(rtype: Rtype, rdata: &[u8]) -> Option<(usize, Option<Name>)> {
     if !target.is_root() {
         return Some((skip, Some(target)));
     }
-    // AliasMode's root means "not there"; ServiceMode's means the owner (RFC 9460 sections 2.5.1 and 2.5.2).
+    // The root means "not available" in AliasMode, and the owner in ServiceMode (RFC 9460 sections 2.5.1 and 2.5.2).
     let owner = matches!(rtype, Rtype::SVCB | Rtype::HTTPS) && !rdata.starts_with(&[0, 0]);
     owner.then_some((skip, None))
 }

@@ -1,4 +1,4 @@
-//! Pools compiled once each, their numbered answers written out.
+//! Compiles pools and writes the record sets of their numbered answers.
 
 use std::{iter, net::IpAddr, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
     target::TargetIndex,
 };
 
-/// What comes out of the wish, beside names.
+/// Compiled desired state without names.
 pub(super) struct Compiled {
     pub(super) steered: Vec<Steered>,
     pub(super) pools: ChunkWriter<SteerPool>,
@@ -34,44 +34,44 @@ pub(super) struct Compiled {
     pub(super) targets: TargetTable,
     pub(super) uses: TargetUses,
     pub(super) ranking_cache: Arc<RankingCache>,
-    /// The placement of each pool that goes by place.
+    /// Location rankings of each pool that has some.
     pub(super) placed: Vec<Option<Arc<CompiledRankings>>>,
     pub(super) faults: Vec<Diagnostic>,
-    /// Sum of hashes of all that is steered.
+    /// Sum of the hashes of pools and steered names.
     pub(super) id: u64,
 }
 
-/// Pools under compilation. What is compiled only once, however many names use it, is found again.
+/// Pools under compilation. A pool is compiled once for all its names.
 pub(super) struct Pools<'a> {
     desired: &'a DesiredState,
-    /// A pool's answers, by TTL and whether that goes by risk.
+    /// Index of a pool's answers, by TTL and by whether that is adaptive.
     by_ttl: StableMap<(u32, Ttl, bool), u32>,
-    /// Record sets of answers: many pools answer with the same clusters.
+    /// Record sets of answers, which pools with the same clusters share.
     sets: StableMap<AnswerSetKey<'a>, Steered>,
-    /// Placements of the snapshot before.
+    /// Location rankings of the previous snapshot.
     previous: Option<&'a RankingCache>,
-    /// Numbers that no pool has now.
+    /// Numbers that no pool has.
     free: Vec<u32>,
-    /// Whether answers are explained to anybody.
+    /// True if some clients get explanations in answers.
     noted: bool,
     compiled: Compiled,
 }
 
-/// All that a pool's numbered answers follow from.
+/// Inputs of a pool's numbered answers.
 #[derive(PartialEq, Eq, Hash)]
 struct AnswerSetKey<'a> {
     mode: AnswerMode,
     answers: u8,
     down: &'a DownAnswer,
     ttl: Ttl,
-    /// The members' clusters, and whether one probe speaks for all their addresses.
+    /// Clusters of the members, and true if one probe stands for all addresses.
     members: Box<[(&'a ClusterName, bool)]>,
-    /// Whose addresses are answered together when everything is down, IPv4 first.
+    /// Members that are answered together when all are down, IPv4 first.
     everyone: [Box<[MemberSet]>; 2],
 }
 
 impl<'a> Pools<'a> {
-    /// None yet.
+    /// Returns an empty list.
     pub(super) fn new(desired: &'a DesiredState, options: &ServerOptions, previous: Option<&'a Snapshot>) -> Self {
         let compiled = Compiled {
             steered: Vec::new(),
@@ -91,7 +91,7 @@ impl<'a> Pools<'a> {
         Self::going_on(desired, options, previous.map(|previous| &*previous.ranking_cache), compiled)
     }
 
-    /// Those of a snapshot, of which some are to be compiled anew.
+    /// Returns the pools of a snapshot, to compile some of them again.
     pub(super) fn after(desired: &'a DesiredState, previous: &'a Snapshot) -> Self {
         let compiled = Compiled {
             steered: with_room(&previous.steered),
@@ -121,7 +121,7 @@ impl<'a> Pools<'a> {
         Self { desired, by_ttl, sets, previous, free: Vec::new(), noted, compiled }
     }
 
-    /// How a name is steered, as its node says it.
+    /// Steers a name and returns the value for its node.
     pub(super) fn steered(&mut self, name: &'a SteeredName, pool: &'a Pool, entries: &mut EntryWriter) -> u32 {
         let number = self.compile_pool(pool, self.desired.zone_of(&name.name));
         let ttl = name.ttl.unwrap_or(pool.ttl);
@@ -129,7 +129,7 @@ impl<'a> Pools<'a> {
         let info = compiled.infos.change(number as usize);
         note_name(&mut info.names, &name.name);
         compiled.id = compiled.id.wrapping_add(name_id(name, pool));
-        // Who declares a TTL at a name wants that one.
+        // A TTL declared at a name is not adaptive.
         let bounds = pool.ttl_bounds.filter(|_| name.ttl.is_none());
         let key = (number, ttl, bounds.is_some());
         let of_before =
@@ -152,9 +152,9 @@ impl<'a> Pools<'a> {
         first
     }
 
-    /// Takes back what [`Pools::steered`] gave to a name, as both were declared before.
+    /// Undoes [`Pools::steered`] for a name as it was declared before.
     ///
-    /// Gives the number of the pool; none if the name was not steered.
+    /// Returns the number of the pool, or `None` if the name was not steered.
     pub(super) fn unsteer(&mut self, name: &SteeredName, pool: &Pool, steered: u32) -> Option<u32> {
         let number = self.compiled.steered.get(steered.checked_sub(1)? as usize)?.pool;
         let names = &mut self.compiled.infos.change(number as usize).names;
@@ -165,23 +165,23 @@ impl<'a> Pools<'a> {
         Some(number)
     }
 
-    /// The numbers of the pools of a name.
+    /// Returns the numbers of the pools with a name.
     pub(super) fn numbers_of(&self, name: &PoolName) -> Vec<u32> {
         let numbers = self.compiled.by_name.candidates(stable_hash(name));
         numbers.filter(|number| self.compiled.infos[*number as usize].name == *name).collect()
     }
 
-    /// The names that a pool answers.
+    /// Returns the names that a pool answers.
     pub(super) fn names_of(&self, number: u32) -> &[Name] {
         &self.compiled.infos[number as usize].names
     }
 
-    /// Whether no name uses a pool.
+    /// True if no name uses a pool.
     pub(super) fn is_idle(&self, number: u32) -> bool {
         self.compiled.infos[number as usize].names.is_empty()
     }
 
-    /// Takes a pool out; its number is free for another one.
+    /// Removes a pool. Its number is free for another one.
     pub(super) fn free(&mut self, number: u32) {
         let Compiled { infos, pools, by_name, uses, id, .. } = &mut self.compiled;
         let info = &infos[number as usize];
@@ -191,7 +191,7 @@ impl<'a> Pools<'a> {
         self.free.push(number);
     }
 
-    /// Closes the gaps that free numbers are: the last pools take them.
+    /// Moves the last pools to the free numbers.
     pub(super) fn close_gaps(&mut self) {
         let mut free = std::mem::take(&mut self.free);
         free.sort_unstable();
@@ -207,7 +207,7 @@ impl<'a> Pools<'a> {
         }
     }
 
-    /// The targets that no pool uses any more, in order, and the pools that use those that would take their numbers.
+    /// Returns the unused targets in order, and the pools with targets that would take their numbers.
     pub(super) fn idle_targets(&self) -> (Vec<TargetIndex>, Vec<u32>) {
         let Compiled { pools, targets, uses, .. } = &self.compiled;
         let idle = uses.idle_targets();
@@ -218,20 +218,20 @@ impl<'a> Pools<'a> {
         (idle, moved)
     }
 
-    /// Takes targets out; pools that used those that take their numbers are free already.
+    /// Removes targets. Pools with targets that take their numbers must be free already.
     pub(super) fn take_out_targets(&mut self, idle: &[TargetIndex]) {
         self.compiled.targets.take_out(idle);
         self.compiled.uses.truncate(self.compiled.targets.targets().len());
-        // Numbers of pools have changed since.
+        // The numbers of pools have changed.
         self.by_ttl.clear();
     }
 
-    /// Adds what something else contributes to the id.
+    /// Adds a value to the id.
     pub(super) fn sum_id(&mut self, change: u64) {
         self.compiled.id = self.compiled.id.wrapping_add(change);
     }
 
-    /// What [`Pools::steered`] gave, and the name of the pool.
+    /// Returns the result of [`Pools::steered`] and the name of the pool.
     pub(super) fn of(&self, steered: u32) -> Option<(Steered, &PoolName)> {
         let steered = self.compiled.steered[steered.checked_sub(1)? as usize];
         Some((steered, self.compiled.pools[steered.pool as usize].name()))
@@ -241,8 +241,8 @@ impl<'a> Pools<'a> {
         Compiled { targets: self.compiled.targets.finish(), ..self.compiled }
     }
 
-    /// The number of a pool in a zone. A pool whose members take their zone's monitor is another pool in another zone, and so is
-    /// one with internal members in a public zone and in a private one.
+    /// Returns the number of a pool for a zone, and compiles it if it is new. Each variant of a pool is a pool of its
+    /// own.
     fn compile_pool(&mut self, pool: &'a Pool, zone: Option<&'a ZoneSpec>) -> u32 {
         let (variant, hash) = (Variant::of(pool, zone), stable_hash(&pool.name));
         if let Some(known) = self.compiled.find(pool, variant, hash) {
@@ -280,7 +280,7 @@ impl<'a> Pools<'a> {
         self.put(steer, info, placed, hash)
     }
 
-    /// Gives a compiled pool its number.
+    /// Stores a compiled pool and returns its number.
     fn put(&mut self, steer: SteerPool, info: PoolInfo, placed: Option<Arc<CompiledRankings>>, hash: u64) -> u32 {
         let Compiled { pools, infos, placed: all_placed, by_name, .. } = &mut self.compiled;
         let number = self.free.pop().unwrap_or(pools.len() as u32);
@@ -297,7 +297,7 @@ impl<'a> Pools<'a> {
         number
     }
 
-    /// Where the pool's clients are told apart by place, and how its members stand there.
+    /// Returns the location rankings of a pool.
     fn place(&mut self, pool: &Pool) -> Option<Arc<CompiledRankings>> {
         let compiled = &mut self.compiled;
         let place = || FileLocation::file(CONFIGURATION);
@@ -323,7 +323,8 @@ impl<'a> Pools<'a> {
         placed
     }
 
-    /// The numbered answers of a pool with one TTL, written if no pool before it has the same; whose they are is left open.
+    /// Returns the numbered answers of a pool with one TTL, and writes them unless another pool shares them. The caller
+    /// sets the pool.
     fn answers(&mut self, number: u32, pool: &'a Pool, ttl: Ttl, entries: &mut EntryWriter) -> Steered {
         let everyone = self.compiled.pools[number as usize].answered_together().map(Box::from);
         let key = AnswerSetKey {
@@ -340,19 +341,19 @@ impl<'a> Pools<'a> {
     }
 }
 
-/// A copy with room for what a change adds: more than that is rare, and then all is moved once.
+/// Returns a copy with space for what most changes add. Others move it once.
 fn with_room<T: Clone>(list: &[T]) -> Vec<T> {
     let mut copy = Vec::with_capacity(list.len() + 256);
     copy.extend_from_slice(list);
     copy
 }
 
-/// What a steered name adds to the id.
+/// Returns the part of a steered name in the id.
 fn name_id(name: &SteeredName, pool: &Pool) -> u64 {
     stable_hash(&(&name.name, &pool.name, name.ttl.unwrap_or(pool.ttl)))
 }
 
-/// Puts a name among others, in order. They mostly come in order.
+/// Inserts a name in order. Names usually come in order.
 fn note_name(names: &mut Vec<Name>, name: &Name) {
     if names.last().is_none_or(|last| last < name) {
         names.push(name.clone());
@@ -409,7 +410,7 @@ fn write_answers(
 }
 
 impl Compiled {
-    /// The number of a pool as a zone makes it.
+    /// Returns the number of a variant of a pool.
     fn find(&self, pool: &Pool, variant: Variant<'_>, hash: u64) -> Option<u32> {
         self.by_name.find(hash, |number| {
             let PoolInfo { name, reuse, .. } = &self.infos[number as usize];
@@ -417,7 +418,7 @@ impl Compiled {
         })
     }
 
-    /// How much there is of what revisions add to.
+    /// Returns the sizes of what incremental compilations append to.
     pub(super) fn sizes(&self, entries: &EntryWriter) -> Sizes {
         let [memory, closed] = self.targets.words();
         let [schedules, ranking_cache] = [self.targets.schedules().len(), self.ranking_cache.count()];
@@ -439,7 +440,7 @@ impl Compiled {
         }
     }
 
-    /// Gives the members of a pool their counters.
+    /// Assigns answer counters to the members of a pool.
     fn count(&mut self, pool: &Pool, clusters: &[ClusterName]) {
         let is_counted = self.slots.pools.contains(&pool.name);
         if self.slots_are_full() && !is_counted {
@@ -459,7 +460,7 @@ impl Compiled {
         self.slots.list.len() + 1 >= SLOTS_MAX
     }
 
-    /// The counter of a cluster in a pool: the one it had, else the next free one, else 0 ("other").
+    /// Returns the counter of a cluster in a pool: the previous one, else the next free one, else 0 ("other").
     fn slot(&mut self, pool: &PoolName, cluster: &ClusterName) -> u16 {
         let slot = Slot { pool: pool.clone(), cluster: cluster.clone() };
         if let Some(number) = self.slots.numbers.get(&slot) {
@@ -476,7 +477,7 @@ impl Compiled {
     }
 }
 
-/// An address as RDATA.
+/// Returns an address as RDATA.
 pub(super) fn octets(address: &IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(a) => a.octets().to_vec(),

@@ -102,7 +102,7 @@ const WISHES: [&[&str]; 8] = [
 ];
 
 #[test]
-fn a_wish_over_the_same_zones_answers_as_if_all_was_compiled() {
+fn recompile_answers_like_full_compilation() {
     let (zones, options) = (zones(), ServerOptions::default());
     let whole = |wish: &DesiredState| compile(wish, &zones, &options, None).unwrap().0;
     for before in WISHES.map(desired) {
@@ -117,7 +117,7 @@ fn a_wish_over_the_same_zones_answers_as_if_all_was_compiled() {
 }
 
 #[test]
-fn a_pool_with_internal_members_is_compiled_for_public_and_for_private_zones() {
+fn pool_with_internal_members_is_compiled_for_public_and_private_zones() {
     let compiled = |inner: Visibility, internal: bool| {
         let mut wish = desired(&["shop.", "shop.in."]);
         let specs = [("example.test", Visibility::Public), ("in.example.test", inner)];
@@ -141,7 +141,7 @@ fn a_pool_with_internal_members_is_compiled_for_public_and_for_private_zones() {
 }
 
 #[test]
-fn a_dname_that_stands_in_both_layers_is_written_once() {
+fn dname_in_both_layers_is_written_once() {
     let text = "$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nd DNAME e\nh.d TXT hidden\na.e CNAME b.h.d\n\
         b.h.e A 192.0.2.2\n";
     let (zone, _) = read_zone(&"example.test".parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
@@ -154,7 +154,7 @@ fn a_dname_that_stands_in_both_layers_is_written_once() {
 }
 
 #[test]
-fn a_name_below_a_delegation_that_is_another_servers_has_no_say_about_a_zone_further_down() {
+fn name_below_foreign_delegation_does_not_affect_zone_below_it() {
     let zone = |origin: &str, more: &str| {
         let text = format!("$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n{more}");
         read_zone(&origin.parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into())).0
@@ -169,7 +169,7 @@ fn a_name_below_a_delegation_that_is_another_servers_has_no_say_about_a_zone_fur
 }
 
 #[test]
-fn a_wish_that_is_at_fault_is_left_to_the_whole_compilation() {
+fn recompile_with_error_fails() {
     let (zones, options) = (zones(), ServerOptions::default());
     let (before, _) = compile(&desired(&["shop."]), &zones, &options, None).unwrap();
     for (name, place) in [("own.", "z:16:1"), ("x.sub.", "z:10:1"), ("y.old.", "z:12:1"), ("c-_s._udp.", "")] {

@@ -1,4 +1,4 @@
-//! The names that the wish makes: a layer above the zones' text.
+//! Full compilation of the upper layer: the names of the desired state above the zones' text.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -26,8 +26,9 @@ use crate::{
     wire::{ancestors, name_end, name_hash},
 };
 
-/// Compiles a wish above the text of the zones; an error in it is among the faults. `zones` are only asked where a record at
-/// fault stands.
+/// Compiles a desired state above the text of the zones. Returns errors with the other diagnostics.
+///
+/// `zones` are read only to locate the records of errors.
 pub(super) fn compile(
     desired: &DesiredState,
     text: &Arc<TextLayer>,
@@ -50,7 +51,7 @@ pub(super) fn compile(
     (assemble(options, text, names, compiled, None), faults)
 }
 
-/// The names of the upper layer, compiled.
+/// The compiled names of the upper layer.
 pub(super) struct Names {
     pub(super) table: Table,
     pub(super) entries: EntryWriter,
@@ -59,7 +60,7 @@ pub(super) struct Names {
     pub(super) cluster_names: Arc<BTreeSet<Name>>,
 }
 
-/// A snapshot out of its parts. `whole` is how much there was when all was compiled last; none if that is now.
+/// Builds a snapshot from its parts. `whole` has the sizes at the last full compilation, or is `None` if this is one.
 pub(super) fn assemble(
     options: &ServerOptions,
     text: &Arc<TextLayer>,
@@ -93,12 +94,12 @@ pub(super) fn assemble(
 
 struct Upper<'a> {
     desired: &'a DesiredState,
-    /// Names find their pools many times as fast here as in an ordered map.
+    /// Pools by name. Lookups are several times as fast as in an ordered map.
     declared: StableMap<&'a PoolName, &'a Pool>,
     text: &'a TextLayer,
     table: Table,
     drafts: Vec<Draft<'a>>,
-    /// Declared sets, and the drafts that they stand at.
+    /// Declared sets with the index of their draft.
     records: Vec<(u32, &'a RecordSet)>,
     entries: EntryWriter,
     pools: Pools<'a>,
@@ -107,34 +108,34 @@ struct Upper<'a> {
     labels_max: usize,
     id: u64,
     faults: Vec<Diagnostic>,
-    /// Numbers of the faults whose place is that of a record of a zone.
+    /// Indices of the diagnostics about a record of a zone, whose location is found later.
     unplaced: HashMap<(u16, Name, Rtype), Vec<usize>>,
 }
 
-/// A node to be.
+/// A node under construction.
 struct Draft<'a> {
     name: &'a [u8],
     hash: u64,
-    /// The node of this name that the text has.
+    /// Node of this name in the zones' text.
     below: Option<u32>,
     zone: u16,
-    /// As [`Node::steered`].
+    /// See [`Node::steered`].
     steered: u32,
-    /// The child `*`, where it is of this layer.
+    /// Child `*` in this layer.
     wildcard: Option<u32>,
-    /// Those of the cluster whose own name this is.
+    /// Addresses of the cluster with this name.
     addresses: Option<(&'a [IpAddr], Ttl)>,
 }
 
-/// Where a name lies in the zones' text.
+/// Position of a name in the zones' text.
 pub(super) struct ZonePosition {
     pub(super) zone: u16,
-    /// The delegation or DNAME that hides it.
+    /// Delegation or DNAME that hides the name.
     pub(super) hidden_by: Option<u32>,
 }
 
 impl ZonePosition {
-    /// Where a name lies; none if it is in none of the zones.
+    /// Returns the position of a name. `None` if it is in no zone.
     pub(super) fn of(text: &TextLayer, name: &Name) -> Option<Self> {
         let (wire, labels) = (name.as_wire(), name.label_count());
         let mut known = [(labels, 0)].into_iter().chain(ancestors(wire, labels));
@@ -148,19 +149,19 @@ impl ZonePosition {
     }
 }
 
-/// Why a record may not stand at a steered name.
+/// Conflict between a record and the pool of a steered name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PoolConflict {
     /// The pool answers addresses.
     Address,
-    /// It says that all is elsewhere.
+    /// The record is a CNAME.
     Alias,
-    /// It stands beside an alias, which the pool may answer with.
+    /// The pool may answer with a CNAME, and nothing can be next to that.
     NextToAlias,
 }
 
 impl PoolConflict {
-    /// A steered name owns its address types; an alias owns all of them.
+    /// Returns the conflict. A steered name owns its address types, and an alias owns all types.
     pub(super) fn of(rtype: Rtype, steered: &Steered) -> Option<Self> {
         match rtype {
             Rtype::A | Rtype::AAAA => Some(Self::Address),
@@ -220,7 +221,7 @@ impl<'a> Upper<'a> {
         }
     }
 
-    /// Puts declared sets to their names.
+    /// Assigns declared sets to their names.
     fn place_records(&mut self) {
         let desired = self.desired;
         for set in desired.records.values() {
@@ -228,7 +229,7 @@ impl<'a> Upper<'a> {
                 self.faults.push(declared::fault(set, what, hint));
             }
         }
-        // Those of one name come one after the other, and names in the order of their numbers.
+        // In the order of the drafts, and by type within a name.
         self.records.sort_by_key(|(number, set)| (*number, set.rtype));
     }
 
@@ -253,9 +254,11 @@ impl<'a> Upper<'a> {
         Ok(())
     }
 
-    /// Gives the clusters that pools answer by name their addresses, where the name is in our zones and neither its text nor a
-    /// declared record says anything about it (S0-43: the name's addresses follow in the same answer). The name of an internal member exists in a
-    /// public zone, and has none there.
+    /// Adds the addresses of clusters that pools answer by name, so that they follow in the same answer.
+    ///
+    /// The name must be in our zones, without addresses or CNAME in the text or declared. The name of an internal
+    /// member exists in a public
+    /// zone, but without addresses.
     fn place_cluster_names(&mut self) {
         let desired = self.desired;
         for (name, addresses) in cluster_names(desired) {
@@ -280,7 +283,7 @@ impl<'a> Upper<'a> {
         self.table.find(hash, |number| same_name(name, self.drafts[number as usize].name))
     }
 
-    /// Makes a name of a zone known, with every name between it and the next that exists (RFC 4592 section 2.2.2).
+    /// Adds a name, with every name between it and the next that exists (RFC 4592 section 2.2.2).
     fn intern(&mut self, name: &'a [u8], zone: u16) -> u32 {
         let hash = name_hash(name);
         if let Some(known) = self.find(hash, name) {
@@ -307,7 +310,7 @@ impl<'a> Upper<'a> {
         self.drafts.push(draft);
     }
 
-    /// Writes the entries; gives their numbers.
+    /// Writes the entries and returns their numbers.
     fn build_entries(&mut self) -> Vec<u32> {
         let Self { text, drafts, records, entries, faults, .. } = self;
         let below = |draft: &Draft<'_>| Some(text.layer.entries.node(draft.below?));
@@ -349,7 +352,7 @@ impl<'a> Upper<'a> {
         numbers
     }
 
-    /// A steered name owns its address types; an alias owns all of them.
+    /// Reports records at a steered name that conflict with its pool.
     fn reject_conflicts(&mut self, number: u32) {
         let draft = &self.drafts[number as usize];
         let Some(below) = draft.below.map(|below| self.text.layer.entries.node(below)) else { return };
@@ -381,7 +384,7 @@ impl<'a> Upper<'a> {
         }
     }
 
-    /// A steered name at or below a delegation would never be answered.
+    /// Reports a steered name at or below a delegation or DNAME, which would never be answered.
     fn reject_hidden(&mut self, name: &SteeredName, hidden_by: u32) {
         let node = self.text.layer.entries.node(hidden_by);
         let owner = Name::from_wire(node.name()).expect("a name of a zone");
@@ -390,7 +393,7 @@ impl<'a> Upper<'a> {
         self.refuse(&name.name, (node.zone(), owner, rtype), what, "take one of the two out");
     }
 
-    /// Tells what is wrong with a steered name, in the place of a zone's record.
+    /// Reports an error about a steered name, at the location of a zone's record.
     fn refuse(&mut self, name: &Name, record: (u16, Name, Rtype), what: String, hint: &str) {
         self.unplaced.entry(record).or_default().push(self.faults.len());
         self.fault(name, what, hint);
@@ -401,7 +404,7 @@ impl<'a> Upper<'a> {
         self.faults.push(fault.about(Subject::Name(name.clone())));
     }
 
-    /// Gives faults the places of their records, in one walk over the text; where there is no text, they keep theirs.
+    /// Sets the locations of errors about records, in one walk over the text. Without the text they keep theirs.
     fn place_faults(&mut self, zones: &[ZoneData]) {
         if self.unplaced.is_empty() {
             return;
@@ -421,7 +424,7 @@ impl<'a> Upper<'a> {
     }
 }
 
-/// The names of clusters that pools answer with; where they are told, with the cluster's addresses and their TTL.
+/// Returns the names of clusters that pools answer with, and their addresses and TTL unless these are hidden.
 pub(super) fn cluster_names(desired: &DesiredState) -> BTreeMap<&Name, Option<(&[IpAddr], Ttl)>> {
     let mut wanted: BTreeMap<&Name, Option<(&[IpAddr], Ttl)>> = BTreeMap::new();
     for pool in desired.pools.values().filter(|pool| pool.mode == AnswerMode::Cname) {
@@ -439,12 +442,12 @@ pub(super) fn cluster_names(desired: &DesiredState) -> BTreeMap<&Name, Option<(&
     wanted
 }
 
-/// What a set adds to the id at the name of this hash.
+/// Returns the part of a set in the id, for a name with this hash.
 pub(super) fn set_id(set: RrSet<'_>, name: u64) -> u64 {
     mix(digest(set.records()) ^ name)
 }
 
-/// Writes the addresses of a cluster; gives the numbers of their sets.
+/// Writes the addresses of a cluster and returns the numbers of their sets.
 fn write_addresses(entries: &mut EntryWriter, addresses: &[IpAddr], ttl: Ttl) -> Vec<u32> {
     let mut written = Vec::new();
     for (rtype, v4) in [(Rtype::A, true), (Rtype::AAAA, false)] {
@@ -457,5 +460,5 @@ fn write_addresses(entries: &mut EntryWriter, addresses: &[IpAddr], ttl: Ttl) ->
     written
 }
 
-/// What is said to be at fault where no text is.
+/// File name in errors about the desired state.
 pub(super) const CONFIGURATION: &str = "configuration";

@@ -62,20 +62,20 @@ fn nearest(place: &ClientLocation, members: &[MemberLocation], kilometres: u32) 
 }
 
 #[test]
-fn the_nearest_member_goes_first_and_one_without_a_location_last() {
+fn nearest_member_ranks_first_and_member_without_coordinates_last() {
     assert_eq!(nearest(&at(48.85, 2.35), &members(), 0), [1, 0, 2, LAST], "Paris");
     assert_eq!(nearest(&at(40.71, -74.0), &members(), 0), [1, 2, 0, LAST], "New York");
 }
 
 #[test]
-fn members_within_the_tolerance_of_the_nearest_rank_equal() {
+fn members_within_tolerance_rank_equal() {
     // 478 km to Frankfurt, 781 km to Dublin.
     assert_eq!(nearest(&at(48.85, 2.35), &members(), 303), [1, 0, 2, LAST]);
     assert_eq!(nearest(&at(48.85, 2.35), &members(), 304), [0, 0, 1, LAST]);
 }
 
 #[test]
-fn a_bias_draws_clients_that_are_nearer_to_another() {
+fn bias_attracts_clients_nearer_to_another_member() {
     let mut members = members();
     members[0].bias = Bias::new(50).unwrap();
     assert_eq!(nearest(&at(48.85, 2.35), &members, 0), [0, 1, 2, LAST]);
@@ -85,7 +85,7 @@ fn a_bias_draws_clients_that_are_nearer_to_another() {
 }
 
 #[test]
-fn a_client_without_coordinates_is_where_its_region_is_else_in_the_middle_of_its_country_else_anywhere() {
+fn client_without_coordinates_uses_region_then_country_then_nothing() {
     assert_eq!(nearest(&region("us"), &members(), 0), [1, 2, 0, LAST]);
     assert_eq!(nearest(&region("eu"), &members(), 0), [0, 0, 1, LAST], "each of its region is at hand");
     assert_eq!(nearest(&country("US"), &members(), 0), [1, 2, 0, LAST]);
@@ -107,7 +107,7 @@ fn preferences() -> Geo {
 }
 
 #[test]
-fn regions_go_in_the_order_that_a_place_prefers_and_other_members_last() {
+fn members_rank_by_preferred_regions_and_others_last() {
     let geo = |place: &ClientLocation| rank::geo(place, &members(), &preferences());
     assert_eq!(geo(&country("FR")), [0, 0, LAST, LAST]);
     assert_eq!(geo(&country("DE")), [1, 1, 0, LAST]);
@@ -116,7 +116,7 @@ fn regions_go_in_the_order_that_a_place_prefers_and_other_members_last() {
 }
 
 #[test]
-fn a_preference_may_exclude_all_other_regions_however_few_ranks_are_kept() {
+fn exclusive_preference_excludes_other_regions_at_every_depth() {
     let mut geo = preferences();
     geo.prefer[1] = Preference { regions: vec!["us".into()], only: true, ..geo.prefer[1].clone() };
     const NEVER: u16 = ClassRanks::NEVER;
@@ -130,7 +130,7 @@ fn a_preference_may_exclude_all_other_regions_however_few_ranks_are_kept() {
 }
 
 #[test]
-fn the_fastest_member_goes_first_and_one_of_which_nothing_is_known_last() {
+fn fastest_member_ranks_first_and_unmeasured_one_last() {
     let members: Vec<_> = (0..3).map(|column| MemberLocation { column: Some(column), ..member("", None, 0) }).collect();
     let class = [Some(Latency(30_000)), Some(Latency(20_000)), None];
     let latency = |class: &[Option<Latency>], millis| rank::latency(class, &members, Duration::from_millis(millis));
@@ -173,7 +173,7 @@ fn ranks_of(placed: &CompiledRankings, ranking: usize, address: &str) -> (Vec<u1
 }
 
 #[test]
-fn networks_of_one_order_are_one_block_whatever_the_map_calls_them() {
+fn networks_with_equal_ranks_form_one_block() {
     let placed = CompiledRankings::new(inputs(&[Rank::Geo], &world()));
     assert_eq!(ranks_of(&placed, 0, "10.2.0.1"), (vec![0, 0, LAST, LAST], 15));
     assert_eq!(ranks_of(&placed, 0, "10.200.0.1").1, 9, "France and Belgium are one, but for the part between");
@@ -183,7 +183,7 @@ fn networks_of_one_order_are_one_block_whatever_the_map_calls_them() {
 }
 
 #[test]
-fn several_rankings_have_their_rows_by_one_territory() {
+fn several_rankings_share_one_partition() {
     let placed = CompiledRankings::new(inputs(&[Rank::Geo, Rank::Nearest], &world()));
     assert_eq!(ranks_of(&placed, 0, "192.0.2.1").0, [1, 1, 0, LAST]);
     assert_eq!(ranks_of(&placed, 1, "192.0.2.1").0, [1, 0, 2, LAST]);
@@ -191,7 +191,7 @@ fn several_rankings_have_their_rows_by_one_territory() {
 }
 
 #[test]
-fn a_map_and_a_table_of_latencies_are_laid_over_each_other() {
+fn map_and_latency_table_are_overlaid() {
     let clusters = ["a", "b"].map(|name| ClusterName::new(name).unwrap()).to_vec();
     let class =
         |network: &str, cells: [u32; 2]| (network.parse().unwrap(), cells.map(|cell| Some(Latency(cell))).to_vec());
@@ -219,7 +219,7 @@ fn a_map_and_a_table_of_latencies_are_laid_over_each_other() {
 }
 
 #[test]
-fn what_is_told_of_a_client_of_whom_nothing_is_known_says_so() {
+fn note_of_unknown_client_says_unknown() {
     let placed = CompiledRankings::new(inputs(&[Rank::Nearest], &world()));
     let client = "8.8.8.8".parse().unwrap();
     assert_eq!(placed.location.partition.lookup(client), (0, 7));
@@ -227,7 +227,7 @@ fn what_is_told_of_a_client_of_whom_nothing_is_known_says_so() {
 }
 
 #[test]
-fn too_many_rows_make_members_far_down_rank_equal() {
+fn too_many_classes_merge_high_ranks() {
     // Clients all around the globe, and members as well: nearly each client has an order of its own.
     let networks: Vec<_> = (0..200u8)
         .map(|n| (format!("10.{n}.0.0/16"), at(f64::from(n % 20) * 8.0 - 80.0, f64::from(n / 20) * 36.0 - 170.0)))
@@ -255,7 +255,7 @@ fn too_many_rows_make_members_far_down_rank_equal() {
 }
 
 #[test]
-fn all_placements_together_are_bounded() {
+fn total_size_of_rankings_is_bounded() {
     let mut ranking_cache = RankingCache::default();
     assert_eq!(ranking_cache.admit(RankingCache::OCTETS_MAX), Ok(()));
     assert_eq!(ranking_cache.admit(1), Err(TooLarge));
@@ -263,7 +263,7 @@ fn all_placements_together_are_bounded() {
 }
 
 #[test]
-fn equal_placements_have_equal_digests_and_others_do_not() {
+fn equal_rankings_have_equal_digests_and_different_ones_differ() {
     let digest = |ranks: &[Rank], map: &Arc<ClientMap>| CompiledRankings::new(inputs(ranks, map)).digest;
     assert_eq!(digest(&[Rank::Geo], &world()), digest(&[Rank::Geo], &world()));
     assert_ne!(digest(&[Rank::Geo], &world()), digest(&[Rank::Nearest], &world()));
@@ -272,7 +272,7 @@ fn equal_placements_have_equal_digests_and_others_do_not() {
 }
 
 #[test]
-fn a_digest_is_what_it_always_was() {
+fn digest_is_pinned() {
     assert_eq!(CompiledRankings::new(inputs(&[Rank::Geo], &world())).digest, 15_139_349_308_809_866_153);
 }
 
@@ -306,7 +306,7 @@ fn wish(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> Desir
 }
 
 #[test]
-fn pools_of_one_shape_share_a_placement_and_the_next_snapshot_takes_it_over() {
+fn pools_with_equal_inputs_and_next_snapshot_share_rankings() {
     let text = "$TTL 60\n@ IN SOA ns1 h 1 2 3 4 5\n@ IN NS ns1\nns1 IN A 192.0.2.1\n";
     let (zone, _) = read_zone(&"example.test".parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
     let (options, world) = (ServerOptions::default(), world());
@@ -346,7 +346,7 @@ proptest! {
     /// The row of an address says of each member what the rankings say of the place that the map gives the address; and all
     /// addresses of its block are in that row.
     #[test]
-    fn a_row_is_what_the_rankings_say_of_the_place(
+    fn class_has_ranks_of_its_location(
         networks in prop::collection::vec(any_network(), 0..20), lows in prop::collection::vec(any::<u16>(), 20)
     ) {
         let map = Arc::new(ClientMap::new(MapName::new("m").unwrap(), MapLayer::of_networks(&networks)));

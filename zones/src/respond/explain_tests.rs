@@ -97,7 +97,7 @@ fn texts(serving: &ServingState, from: &str, owner: &str, subnet: Option<&str>) 
 }
 
 #[test]
-fn who_may_know_is_told_member_by_member() {
+fn allowed_client_gets_explanation_per_member() {
     let serving = serving(&["192.0.2.0/24"], 4, |_| {});
     let texts = texts(&serving, "192.0.2.9", "_explain.shop.a.test", Some("198.51.100.0/24"));
     let (snapshot, runtime) = (serving.snapshot.id(), serving.runtime.id());
@@ -117,7 +117,7 @@ fn who_may_know_is_told_member_by_member() {
 }
 
 #[test]
-fn the_client_that_is_explained_is_the_one_that_would_be_answered() {
+fn explained_client_is_the_answered_client() {
     let serving = serving(&["192.0.2.0/24"], 4, |pool| pool.policy = Policy::WEIGHTED);
     for third in 0..40 {
         let subnet = format!("198.51.{third}.0/24");
@@ -140,7 +140,7 @@ fn the_client_that_is_explained_is_the_one_that_would_be_answered() {
 }
 
 #[test]
-fn all_others_get_what_they_got_before() {
+fn other_clients_get_unchanged_answers() {
     let (off, on) = (serving(&[], 4, |_| {}), serving(&["192.0.2.0/24", "2001:db8::/32"], 4, |_| {}));
     let owners = "_explain.shop _explain.said _explain.x.wild _explain.x.txt _explain.www _explain.nx _explain \
         x._explain.shop __explain.shop _explain.wild _explain._explain.shop shop";
@@ -163,7 +163,7 @@ fn all_others_get_what_they_got_before() {
 }
 
 #[test]
-fn a_wildcard_and_an_alias_are_explained_too() {
+fn wildcard_and_alias_are_explained() {
     let serving = serving(&["2001:db8::/32"], 4, |pool| pool.mode = AnswerMode::Cname);
     for owner in ["_explain.shop.a.test", "_explain.any.wild.a.test"] {
         assert!(texts(&serving, "2001:db8::9", owner, None)[2].contains("answer: c"), "{owner}");
@@ -171,7 +171,7 @@ fn a_wildcard_and_an_alias_are_explained_too() {
 }
 
 #[test]
-fn the_largest_pool_is_told_in_part_and_over_udp_cut() {
+fn largest_pool_is_explained_in_part_and_truncated_over_udp() {
     let serving = serving(&["192.0.2.9"], 255, |_| {});
     let texts = texts(&serving, "192.0.2.9", "_explain.shop.a.test", None);
     assert_eq!(texts.len(), 3 + 60 + 1);
@@ -183,7 +183,7 @@ fn the_largest_pool_is_told_in_part_and_over_udp_cut() {
 }
 
 #[test]
-fn no_more_networks_count_than_may_be_declared() {
+fn networks_past_the_maximum_are_ignored() {
     let mut networks = vec!["203.0.113.0/24"; ServerOptions::EXPLAIN_MAX];
     networks.push("192.0.2.0/24");
     let serving = serving(&networks, 4, |_| {});
@@ -231,7 +231,7 @@ fn noted(
 }
 
 #[test]
-fn who_may_know_and_speaks_edns_gets_a_line_in_the_answer_itself() {
+fn allowed_client_with_edns_gets_note_in_answer() {
     let on = serving(&["192.0.2.0/24"], 4, |_| {});
     let (octets, error) = noted(&on, "192.0.2.9", Rtype::A, Some(1232), Transport::Udp);
     let (snapshot, runtime) = (on.snapshot.id(), on.runtime.id());
@@ -248,7 +248,7 @@ fn who_may_know_and_speaks_edns_gets_a_line_in_the_answer_itself() {
 }
 
 #[test]
-fn nobody_else_gets_that_line() {
+fn other_client_gets_no_note() {
     let (off, on) = (serving(&[], 4, |_| {}), serving(&["192.0.2.0/24"], 4, |_| {}));
     for transport in [Transport::Udp, Transport::Tcp] {
         for rtype in [Rtype::A, Rtype::AAAA, Rtype::TXT] {
@@ -261,7 +261,7 @@ fn nobody_else_gets_that_line() {
 }
 
 #[test]
-fn the_line_never_takes_room_from_the_answer() {
+fn note_never_displaces_answer() {
     // With eight addresses an answer has 16 octets each; a line of about 150 fits or not, and the answer is the same.
     let of = |explain: &[&str], members| {
         let serving = serving(explain, members, |pool| (pool.policy, pool.answers) = (Policy::WEIGHTED, 8));

@@ -270,7 +270,7 @@ impl Way {
 }
 
 #[test]
-fn the_plain_way_says_and_counts_what_the_long_way_does() {
+fn fast_path_answers_and_counts_like_slow_path() {
     let states = states();
     let owners = POOLS.iter().flat_map(|(owner, ..)| [owner.replace('*', "x"), mixed(owner).replace('*', "x")]);
     let explained = POOLS.iter().map(|(owner, ..)| format!("_explain.{}", owner.replace('*', "x")));
@@ -330,7 +330,7 @@ fn is_verbatim(serving: &ServingState, owner: &str, rtype: Rtype, opt: &[u8]) ->
 }
 
 #[test]
-fn answers_made_with_the_zone_are_taken_as_they_lie() {
+fn whole_answers_are_used_as_stored() {
     let serving = &states()[0];
     let reuse = [
         ("nx.example.test", Rtype::A),

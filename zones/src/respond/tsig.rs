@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_is_told_from_labels_whatever_its_octets() {
+    fn pointer_is_distinguished_from_labels() {
         assert_eq!(pointer_of(b"\x03key\0"), None);
         assert_eq!(pointer_of(b"\xc0\x0c"), Some(12));
         assert_eq!(pointer_of(b"\x03key\xc1\x00"), Some(256));

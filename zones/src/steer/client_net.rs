@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_a_client_is_what_it_always_was() {
+    fn client_hash_is_pinned() {
         assert_eq!(ClientNet::new("198.51.100.0".parse().unwrap(), 24, 0).hash(), 0x096f_3fd7_d8f8_f66f);
         assert_eq!(ClientNet::new("2001:db8::".parse().unwrap(), 56, 0).hash(), 0xaff1_4142_5cb0_11b4);
     }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn force_decides_first_and_stale_evidence_counts_as_up() {
+    fn override_wins_and_unknown_counts_as_up() {
         assert_eq!(eligibility(Health::PENDING), PENDING);
         assert_eq!(eligibility(Health::new(HealthStatus::Unknown, None)), LIVE);
         assert_eq!(eligibility(Health::new(HealthStatus::Down, None)), DOWN);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_stands_as_live_is_live() {
+    fn is_live_agrees_with_eligibility() {
         for status in [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown] {
             for force in [None, Some(OverrideAction::Up), Some(OverrideAction::Down), Some(OverrideAction::Drain)] {
                 let health = Health::new(status, force);

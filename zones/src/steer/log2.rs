@@ -60,7 +60,7 @@ mod tests {
     const ONE: f64 = (1u64 << PLACES) as f64;
 
     #[test]
-    fn the_table_is_the_logarithm() {
+    fn table_matches_logarithm() {
         for (i, entry) in TABLE.iter().enumerate() {
             let exact = (1.0 - (1.0 + i as f64 / 256.0).log2()) * ONE;
             assert!((*entry as f64 - exact).abs() <= 1.0, "entry {i}: {entry}, exact {exact}");
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_within_a_thousandth_of_the_exact_one() {
+    fn cost_is_within_a_thousandth_of_exact_value() {
         // From 2^-30 up. Below, the last bit of the cost is coarser than the tolerance.
         let near_one = (34..64).map(|bits| u64::MAX - (1 << bits));
         let spread = (0..200_000u64).map(fairway_model::mix);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_are_finite_and_ordered() {
+    fn cost_is_finite_and_ordered_at_both_ends() {
         assert_eq!(cost(0), 64 << PLACES);
         assert_eq!(cost(1), 64 << PLACES);
         assert_eq!(cost(1 << 63), 1 << PLACES);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_is_in_one_block_and_blocks_are_as_large_as_they_can_be() {
+    fn every_address_is_in_one_block_of_maximal_size() {
         let partition = partition(&[("0.0.0.0/1", 1), ("192.0.0.0/3", 2), ("224.0.0.0/3", 2), ("::/0", 3)]).unwrap();
         let lookup = |address: &str| partition.lookup(address.parse().unwrap());
         assert_eq!(lookup("127.255.255.255"), (1, 1));
@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_counted_in_16_bits() {
+    fn more_classes_than_16_bits_are_rejected() {
         assert_eq!(partition(&[("::/0", 65_534)]).map(|partition| partition.classes()), Some(65_535));
         assert_eq!(partition(&[("::/0", 65_535)]), None);
     }
 
     #[test]
-    fn what_a_ranking_does_not_say_is_last() {
+    fn missing_rank_is_last() {
         let mut classes = ClassRanks::new(3);
         classes.push(&[1, 0]);
         classes.push(&[2, 2, 2]);

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_targets_share_a_number_whatever_their_monitor_is_called() {
+    fn equal_targets_share_number_for_any_monitor_name() {
         let mut table = TargetTable::new();
         let numbers =
             [("192.0.2.1", 443, "a"), ("192.0.2.1", 443, "b"), ("192.0.2.1", 80, "a"), ("192.0.2.2", 443, "a")]
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_clusters_are_balanced_as_have_a_number_and_these_keep_it() {
+    fn balanced_clusters_get_numbers_up_to_maximum_and_keep_them() {
         let mut table = TargetTable::new();
         let mut number = |i: u32| table.balanced_cluster(&ClusterName::new(&format!("c{i}")).unwrap());
         assert!((0..u32::from(UNBALANCED)).all(|i| u32::from(number(i)) == i));

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_zone_gives_to_a_pool_makes_another_one_of_it_and_nothing_else_does() {
+    fn only_zone_inputs_make_a_variant() {
         let zone = ZoneSpec::new("example.test".parse::<Name>().unwrap());
         let private = ZoneSpec { visibility: Visibility::Private, ..zone.clone() };
         let judged = ZoneSpec { monitor: Some(MonitorName::new("gateway").unwrap()), ..private.clone() };

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_seen_from_its_networks_and_the_block_is_no_smaller_than_needed() {
+    fn member_is_visible_from_its_networks_in_maximal_blocks() {
         let (inside, branch) = (networks(&["10.0.0.0/8", "2001:db8::/32"]), networks(&["10.1.0.0/16"]));
         let members = [None, Some(&inside[..]), Some(&branch[..])];
         let refined = refine(&ClientPartition::everywhere(), &members).unwrap();
@@ -276,14 +276,14 @@ mod tests {
     }
 
     #[test]
-    fn a_member_without_networks_that_match_is_seen_by_nobody() {
+    fn member_with_empty_networks_is_visible_to_nobody() {
         let refined = refine(&ClientPartition::everywhere(), &[None, Some(&[])]).unwrap();
         assert!(refined.partition.is_everywhere());
         assert_eq!(look(&refined, "192.0.2.1"), (0, vec![0], 0));
     }
 
     #[test]
-    fn networks_inside_of_others_of_the_same_member_cut_nothing() {
+    fn nested_networks_do_not_split() {
         let nested = networks(&["10.0.0.0/8", "10.1.0.0/16", "10.0.0.0/9", "10.128.0.0/9"]);
         let halves = networks(&["0.0.0.0/1", "128.0.0.0/1", "::/0"]);
         let refined = refine(&ClientPartition::everywhere(), &[Some(&nested[..]), Some(&halves[..])]).unwrap();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_of_a_territory_are_cut_where_networks_cross_them() {
+    fn networks_split_classes_they_cross() {
         let partition = partition(&[("0.0.0.0/1", 0), ("128.0.0.0/1", 1)]);
         let (wide, narrow) = (networks(&["0.0.0.0/0"]), networks(&["192.0.2.0/24"]));
         let refined = refine(&partition, &[Some(&wide[..]), Some(&narrow[..])]).unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_address_may_be_a_network() {
+    fn single_address_can_be_a_network() {
         let ends = networks(&["0.0.0.0/32", "255.255.255.255/32", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"]);
         let refined = refine(&ClientPartition::everywhere(), &[Some(&ends[..])]).unwrap();
         assert_eq!(look(&refined, "255.255.255.255"), (0, vec![0], 32));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn more_rows_than_16_bits_count_are_refused() {
+    fn refine_with_too_many_classes_returns_none() {
         let halves = (0..=u16::MAX - 1)
             .map(|class| (Network::of(std::net::Ipv4Addr::from(u32::from(class) << 16).into(), 16), class));
         let rest = (Network::of([255, 255, 0, 0].into(), 16), 0);
@@ -334,7 +334,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn who_is_seen_is_told_by_the_networks_alone(
+        fn visibility_depends_on_networks_only(
             members in prop::collection::vec(prop::option::of(close()), 1..6), address in any::<u8>(), top in any::<u16>(),
             bases in prop::option::of(0u8..8),
         ) {

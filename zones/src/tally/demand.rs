@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_of_both_families_come_out_as_they_went_in() {
+    fn networks_of_both_families_round_trip() {
         let ring = DemandSampleRing::default();
         let clients = [("198.51.100.0", 24), ("2001:db8::", 56), ("0.0.0.0", 0)];
         let clients = clients.map(|(address, length)| ClientNet::new(address.parse().unwrap(), length, 0));

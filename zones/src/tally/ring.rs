@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_ring_loses_what_comes_and_counts_it() {
+    fn full_ring_drops_and_counts_entries() {
         let ring = Ring::<4, 2>::default();
         (0..6).for_each(|n| ring.push([n, n + 100]));
         assert_eq!(ring.lost(), 2);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn two_threads_lose_nothing_but_what_is_counted() {
+    fn concurrent_writer_and_reader_lose_only_counted_entries() {
         let ring = Ring::<64, 1>::default();
         let mut seen = vec![];
         std::thread::scope(|threads| {

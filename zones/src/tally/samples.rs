@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_is_read_in_order() {
+    fn samples_are_read_in_order() {
         let samples = Samples::default();
         let packet = [&[0; 12][..], b"\x03www\x00\x00\x01\x00\x01"].concat();
         let subnet = Network::of("2001:db8::".parse().unwrap(), 56);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_so_many_is_due() {
+    fn every_third_query_is_sampled() {
         let samples = Samples::default();
         assert!(!samples.is_due());
         samples.sample_every(3);

@@ -1,4 +1,4 @@
-//! EDNS: the OPT record of a query (RFC 6891) and the options we act on.
+//! EDNS: the OPT record of a query (RFC 6891) and the options that we support.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,10 +6,10 @@ use fairway_model::Network;
 
 use super::{Opt, u16_at};
 
-/// What a query's OPT record asks for.
+/// Contents of a query's OPT record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Edns {
-    /// Payload the client can take over UDP, as written.
+    /// UDP payload that the client accepts, as written.
     pub(crate) payload: u16,
     /// EDNS version; only 0 exists.
     pub(crate) version: u8,
@@ -23,19 +23,19 @@ pub(crate) struct Edns {
     pub(crate) ecs: Option<Ecs>,
 }
 
-/// A client subnet option (RFC 7871 section 6), as it will be echoed.
+/// A client subnet option (RFC 7871 section 6), as it is echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ecs {
-    /// IANA address family: 1, 2, or 0 in an option that says nothing.
+    /// IANA address family: 1, 2, or 0 in an option without an address.
     pub(crate) family: u8,
-    /// Leading bits given.
+    /// Prefix length of the source.
     pub(crate) source: u8,
-    /// Those bits, the rest zero.
+    /// Address, with the bits behind the prefix zero.
     address: [u8; 16],
 }
 
 impl Ecs {
-    /// The address to steer by; none where the client asks not to be told apart (source length 0).
+    /// Returns the address to steer by. `None` if the client does not want to be identified (source length 0).
     pub(crate) fn client(&self) -> Option<IpAddr> {
         let [a, b, c, d, ..] = self.address;
         match (self.source, self.family) {
@@ -45,28 +45,28 @@ impl Ecs {
         }
     }
 
-    /// The client's network; none where the client asks not to be told apart.
+    /// Returns the client's network. `None` if the client does not want to be identified.
     pub(crate) fn network(&self) -> Option<Network> {
         self.client().map(|address| Network::of(address, self.source))
     }
 
-    /// The address part: as many octets as its length needs.
+    /// Returns the octets of the address that its prefix needs.
     pub(crate) fn octets(&self) -> &[u8] {
         &self.address[..usize::from(self.source).div_ceil(8)]
     }
 }
 
-/// The OPT record, or an option in it, breaks its own form: FORMERR.
+/// The OPT record or one of its options is malformed: FORMERR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EdnsFault;
 
 impl Edns {
-    /// Reads a packet's rest that is one OPT record and nothing else, as most are.
+    /// Parses the rest of a packet that is exactly one OPT record, as in most queries.
     #[inline(always)]
     pub(crate) fn alone(rest: &[u8]) -> Option<Result<Self, EdnsFault>> {
         let &[0, 0, 41, p0, p1, _, version, flags, _, l0, l1, ref options @ ..] = rest else { return None };
         if let ([], 0, 0, 0) = (options, version, l0, l1) {
-            // Without options: the usual one.
+            // The usual OPT, without options.
             return Some(Ok(Self {
                 payload: u16::from_be_bytes([p0, p1]),
                 dnssec_ok: flags & 0x80 != 0,
@@ -77,19 +77,19 @@ impl Edns {
         whole.then(|| Self::read(u16::from_be_bytes([p0, p1]), version, flags, options))
     }
 
-    /// Whether its answer has no option but the client subnet.
+    /// True if its response has no option but the client subnet.
     #[inline]
     pub(crate) fn is_usual(&self) -> bool {
         !self.nsid && !self.keepalive
     }
 
-    /// Octets of its answer with no option but the client subnet.
+    /// Returns the octets of a response OPT with no option but the client subnet.
     #[inline]
     pub(crate) fn usual_length(&self) -> usize {
         Opt::BARE + self.ecs.as_ref().map_or(0, |ecs| 8 + ecs.octets().len())
     }
 
-    /// Reads the fixed part (the class field, two octets of the TTL field) and the options. Unknown options are skipped.
+    /// Parses the fixed part (the class and TTL fields) and the options. Skips unknown options.
     #[inline]
     pub(crate) fn read(payload: u16, version: u8, flags: u8, rdata: &[u8]) -> Result<Self, EdnsFault> {
         let mut edns = Self { payload, version, dnssec_ok: flags & 0x80 != 0, ..Self::default() };
@@ -114,7 +114,8 @@ impl Edns {
     }
 }
 
-/// RFC 7871 section 6: the scope of a query is 0, the address has just the octets its length needs, and no bit past it.
+/// Parses a client subnet. In a query the scope is 0, and the address has no octets or bits behind the prefix (RFC 7871
+/// section 6).
 fn read_ecs(data: &[u8]) -> Result<Ecs, EdnsFault> {
     let [f0, f1, source, scope, octets @ ..] = data else { return Err(EdnsFault) };
     let (family, source) = (*f1, *source);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_well_formed_subnet_is_read() {
+    fn valid_subnet_is_parsed() {
         let read = ecs(&[0, 1, 24, 0, 192, 0, 2]).unwrap();
         assert_eq!((read.source, read.client()), (24, Some("192.0.2.0".parse().unwrap())));
         assert_eq!(ecs(&[0, 1, 0, 0]).unwrap().client(), None);
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_broken_subnet_is_a_fault() {
+    fn malformed_subnet_is_rejected() {
         let broken: [&[u8]; 8] = [
             &[0, 1, 24],                     // cut off
             &[0, 1, 24, 24, 192, 0, 2],      // scope in a query
@@ -177,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn options_past_the_end_are_a_fault_and_unknown_ones_are_not() {
+    fn option_past_end_is_rejected_and_unknown_option_skipped() {
         assert_eq!(Edns::read(1232, 0, 0, &[0, 3, 0, 4, 1]), Err(EdnsFault));
         assert_eq!(Edns::read(1232, 0, 0, &[0, 3, 0]), Err(EdnsFault));
         assert!(Edns::read(1232, 0, 0, &[0xff, 0, 0, 1, 9, 0, 3, 0, 0]).unwrap().nsid);
     }
 
     #[test]
-    fn two_subnets_are_a_fault() {
+    fn second_subnet_is_rejected() {
         let one = [0, 8, 0, 4, 0, 1, 0, 0];
         assert_eq!(Edns::read(1232, 0, 0, &[one, one].concat()), Err(EdnsFault));
     }

@@ -1,4 +1,4 @@
-//! The DNS message on the wire: reading a query, writing a response. No lookup, no policy.
+//! DNS messages in wire form: parses queries and writes responses.
 
 use fairway_model::Rtype;
 
@@ -29,12 +29,13 @@ impl Rcode {
     pub(crate) const REFUSED: Self = Self(5);
     pub(crate) const YXDOMAIN: Self = Self(6);
     pub(crate) const NOTAUTH: Self = Self(9);
-    /// Extended: its upper bits travel in the OPT record (RFC 6891 section 6.1.3).
+    /// Extended code: its upper bits are in the OPT record (RFC 6891 section 6.1.3).
     pub(crate) const BADVERS: Self = Self(16);
 }
 
-/// Octets before the first name, and how many names follow, for types whose RDATA may be compressed
-/// (RFC 3597 section 4: those of RFC 1035 only).
+/// Returns the octets before the first name and the number of names, for types whose RDATA may be compressed (RFC 3597
+/// section 4: those of
+/// RFC 1035 only).
 pub(crate) const fn compressible(rtype: Rtype) -> (usize, usize) {
     match rtype {
         Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::MB | Rtype::MD | Rtype::MF | Rtype::MG | Rtype::MR => (0, 1),
@@ -44,7 +45,7 @@ pub(crate) const fn compressible(rtype: Rtype) -> (usize, usize) {
     }
 }
 
-/// The big-endian number at `at`, if both octets are there.
+/// Returns the big-endian number at `at`. `None` past the end.
 pub(crate) fn u16_at(octets: &[u8], at: usize) -> Option<u16> {
     octets.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]))
 }

@@ -1,18 +1,19 @@
-//! Names as they stand on the wire, hashed and compared eight octets at a time, whatever their case. Nothing is copied.
+//! Hashes and compares names in wire form, eight octets at a time, ignoring case and without a copy.
 
 use fairway_model::Name;
 
-/// Where the uncompressed name at `start` ends, and how many labels it has but the root's: none if it is cut off, too long, or
-/// not plain labels.
+/// Returns the end of the uncompressed name at `start` and its number of labels without the root.
+///
+/// Returns `None` if the name is cut off, too long, or has other than plain labels.
 #[inline]
 pub(crate) fn name_end(message: &[u8], start: usize) -> Option<(usize, u8)> {
-    // A name that is too long looks like one that is cut off.
+    // A name that is too long is treated as cut off.
     let name = message.get(start..message.len().min(start + Name::OCTETS_MAX))?;
     let (mut at, mut labels) = (0, 0u8);
     loop {
         let length = *name.get(at)?;
         at += usize::from(length) + 1;
-        // One comparison for both ends: the root's length is no label's.
+        // One comparison for both ends, since a label is never 0 octets long.
         if length.wrapping_sub(1) >= Name::LABEL_MAX as u8 {
             return (length == 0).then_some((start + at, labels));
         }
@@ -20,7 +21,7 @@ pub(crate) fn name_end(message: &[u8], start: usize) -> Option<(usize, u8)> {
     }
 }
 
-/// Every ancestor of a name of so many labels, from the parent to the root: how many labels it has, and where it begins.
+/// Returns the ancestors of a name, from the parent to the root: number of labels and offset.
 pub(crate) fn ancestors(name: &[u8], labels: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut start = 0;
     (0..labels).rev().map(move |labels| {
@@ -29,10 +30,10 @@ pub(crate) fn ancestors(name: &[u8], labels: usize) -> impl Iterator<Item = (usi
     })
 }
 
-/// The hash of a name in any case. Part of the snapshot's id, and so the same on every machine.
+/// Returns the hash of a name, ignoring case. It is part of the snapshot's id, so it is equal on every machine.
 #[inline]
 pub(crate) fn name_hash(name: &[u8]) -> u64 {
-    // The bit that tells the cases of letters apart. Other octets that differ in it alone share a hash, not a name.
+    // Case bit of letters. Other octets that differ in it only share a hash but are different names.
     const CASE: u64 = 0x2020_2020_2020_2020;
     let (words, rest) = name.as_chunks::<8>();
     let seed = SEED ^ name.len() as u64;
@@ -40,11 +41,13 @@ pub(crate) fn name_hash(name: &[u8]) -> u64 {
     if rest.is_empty() { hash } else { mix(hash ^ (rest_of(name, rest) | CASE)) }
 }
 
-/// Whether a name in any case is the one of the same length that these words begin with, in lower case. What lies behind it in
-/// its last word is zero. Called, so that the loop over a table keeps its registers.
+/// True if a name equals the name of the same length in these words, ignoring case. The words are lower-case, padded
+/// with zeros.
+///
+/// Not inlined, so that the loop over a table keeps its registers.
 #[inline(never)]
 pub(crate) fn same_name(name: &[u8], lower_words: &[[u8; 8]]) -> bool {
-    // Most come in lower case. The last word is read so that it ends where the name does, whatever it shares with the one before.
+    // Most names are lower-case. The last word ends with the name and may overlap the one before.
     let wanted = lower_words.as_flattened().get(..name.len());
     if let (Some(last), Some(wanted)) = (name.last_chunk::<8>(), wanted)
         && wanted.last_chunk() == Some(last)
@@ -55,7 +58,7 @@ pub(crate) fn same_name(name: &[u8], lower_words: &[[u8; 8]]) -> bool {
     same_folded(name, lower_words)
 }
 
-/// The same for a name that is short or not written in lower case.
+/// Compares a name that is short or has upper-case letters.
 #[inline(never)]
 fn same_folded(name: &[u8], lower_words: &[[u8; 8]]) -> bool {
     let (words, rest) = name.as_chunks::<8>();
@@ -65,25 +68,26 @@ fn same_folded(name: &[u8], lower_words: &[[u8; 8]]) -> bool {
         && (rest.is_empty() || last.first().is_some_and(|wanted| same(rest_of(name, rest), wanted)))
 }
 
-/// What is left of a name behind its whole words, as a word: 1 to 7 octets, and nothing behind them.
+/// Returns the 1 to 7 octets behind the whole words as a word, padded with zeros.
 #[inline]
 fn rest_of(name: &[u8], rest: &[u8]) -> u64 {
     match name.last_chunk::<8>() {
-        // Read so that it ends where the name does.
+        // Read as a word that ends with the name.
         Some(last) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
         None => rest.iter().rev().fold(0, |word, octet| word << 8 | u64::from(*octet)),
     }
 }
 
-/// A full 64x64 multiplication folded onto itself: every input bit reaches every output bit.
+/// Returns a full 64x64 multiplication folded onto itself: every input bit affects every output bit.
 #[inline]
 fn mix(word: u64) -> u64 {
     let wide = u128::from(word) * u128::from(FACTOR);
     (wide as u64) ^ ((wide >> 64) as u64)
 }
 
-/// Eight octets to ASCII lower case: 0x20 is added to each of 'A' to 'Z', nothing else changes. Length octets are at most 63
-/// and so never letters.
+/// Converts eight octets to ASCII lower case: adds 0x20 to 'A' to 'Z' and changes nothing else. Length octets are at
+/// most 63 and so no
+/// letters.
 #[inline]
 const fn lower(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -104,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_octet_folds_as_ascii_says() {
+    fn lower_folds_every_octet_like_ascii() {
         for octet in 0..=255u8 {
             let word = u64::from_le_bytes([octet; 8]);
             assert_eq!(lower(word).to_le_bytes(), [octet.to_ascii_lowercase(); 8], "{octet:#x}");
@@ -112,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn ancestors_come_from_the_parent_to_the_root() {
+    fn ancestors_run_from_parent_to_root() {
         assert_eq!(ancestors(b"\x03WWW\x07Example\x00", 2).collect::<Vec<_>>(), [(1, 4), (0, 12)]);
         assert_eq!(ancestors(b"\0", 0).count(), 0);
     }
@@ -124,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_same_in_any_case_and_only_then() {
+    fn names_are_compared_ignoring_case() {
         for length in 1..=63u8 {
             let mut upper = vec![length];
             upper.extend(iter::repeat_n(b'X', length.into()));
@@ -142,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_differ_in_the_bit_of_case_alone_are_other_names() {
+    fn octets_that_differ_in_case_bit_only_are_different_names() {
         let at_sign = b"\x08@@@@@@@@\x00";
         assert!(same_name(at_sign, at_sign));
         assert!(!same_name(b"\x08````````\x00", at_sign) && !same_name(at_sign, b"\x08````````\x00"));
     }
 
     #[test]
-    fn names_over_255_octets_and_cut_names_have_no_end() {
+    fn too_long_and_cut_names_have_no_end() {
         let mut wire = vec![];
         for _ in 0..4 {
             wire.push(62);

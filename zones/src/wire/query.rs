@@ -1,17 +1,17 @@
-//! Stage one: a packet becomes a question, or a reason not to look for an answer. Bounded by the packet's length.
+//! Stage one: parses a packet to a question or to a reason not to answer it. Bounded by the packet's length.
 
 use fairway_model::Rtype;
 
 use super::{Edns, EdnsFault, HEADER, Rcode, name_end, name_hash};
 
-/// A packet that was read. It holds no reference to the packet, so that a batch of them can wait for their memory.
+/// A parsed packet. It holds no reference to the packet, so that a batch can wait for memory together.
 #[derive(Clone)]
 pub(crate) struct Query {
     /// Hash of the name.
     pub(crate) hash: u64,
-    /// Where the name ends in the packet.
+    /// End of the name in the packet.
     name_end: u16,
-    /// Labels of the name, the root's not counted.
+    /// Labels of the name without the root.
     pub(crate) labels: u8,
     pub(crate) rtype: Rtype,
     pub(crate) class: u16,
@@ -19,16 +19,16 @@ pub(crate) struct Query {
     pub(crate) refusal: Option<Refusal>,
 }
 
-/// Why no answer is looked for.
+/// Reason why no answer is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Nothing is sent at all.
+    /// Nothing is sent.
     Drop,
-    /// A bare header with this code: what stands behind the header cannot be trusted.
+    /// A bare header with this code, since the contents behind the header cannot be trusted.
     Bare(Rcode),
-    /// This code with the question, and OPT where one came.
+    /// This code with the question, and with OPT if the query has it.
     Question(Rcode),
-    /// NOTAUTH with a TSIG record that says BADKEY (RFC 8945 section 5.2.1). The record begins here in the packet.
+    /// NOTAUTH with a TSIG record that says BADKEY (RFC 8945 section 5.2.1). Contains the offset of the query's record.
     BadKey(u16),
 }
 
@@ -37,22 +37,22 @@ impl Query {
     pub(crate) const NONE: Self =
         Self { hash: 0, name_end: 0, labels: 0, rtype: Rtype(0), class: 0, edns: None, refusal: Some(Refusal::Drop) };
 
-    /// Where the question ends in the packet, and so where answers begin.
+    /// Returns the end of the question, where answers begin.
     #[inline]
     pub(crate) fn question_end(&self) -> usize {
         usize::from(self.name_end) + 4
     }
 
-    /// The name in its packet.
+    /// Returns the name in its packet.
     #[inline]
     pub(crate) fn name<'p>(&self, packet: &'p [u8]) -> &'p [u8] {
         &packet[HEADER..usize::from(self.name_end)]
     }
 
-    /// Reads one packet over what was here.
+    /// Parses a packet in place of the previous one.
     #[inline]
     pub(crate) fn read(&mut self, packet: &[u8]) {
-        // What a refused packet leaves unread must not be the last one's.
+        // Fields that a refused packet leaves unparsed must not be those of the previous one.
         (self.edns, self.name_end) = (None, 0);
         self.refusal = self.read_question(packet).err();
     }
@@ -60,7 +60,7 @@ impl Query {
     fn read_question(&mut self, packet: &[u8]) -> Result<(), Refusal> {
         const FORMERR: Refusal = Refusal::Bare(Rcode::FORMERR);
         let (header, _) = packet.split_first_chunk::<HEADER>().ok_or(Refusal::Drop)?;
-        // With the bit of a response in front of it.
+        // Four bits of opcode with the QR bit above them.
         let opcode = header[2] >> 3;
         if opcode != QUERY {
             match opcode {
@@ -69,7 +69,7 @@ impl Query {
                 _ => return Err(Refusal::Bare(Rcode::NOTIMP)),
             }
         }
-        // Of the question and the three sections behind it, 16 bits each.
+        // Counts of the question and the three sections, 16 bits each.
         let [_, _, _, _, counts @ ..] = *header;
         let counts = u64::from_be_bytes(counts);
         if counts >> 48 != 1 {
@@ -91,7 +91,7 @@ impl Query {
                 read_records(packet, end + 4, count(32) + count(16), count(0), &mut self.edns)?;
             }
         }
-        // NOTIFY and UPDATE have the same form: an OPT in them is answered by one, an unknown key by its error.
+        // NOTIFY and UPDATE have the same form, so OPT and unknown keys are handled alike.
         match &self.edns {
             Some(edns) if edns.version != 0 => Err(Refusal::Question(Rcode::BADVERS)),
             _ if opcode != QUERY => Err(Refusal::Question(Rcode::REFUSED)),
@@ -100,7 +100,7 @@ impl Query {
     }
 }
 
-/// Reads one packet.
+/// Parses one packet.
 #[cfg(test)]
 fn parse(packet: &[u8]) -> Query {
     let mut query = Query::NONE;
@@ -108,7 +108,7 @@ fn parse(packet: &[u8]) -> Query {
     query
 }
 
-/// Walks the records behind the question: the first `before` are skipped, among the `additional` OPT and TSIG are heeded.
+/// Parses the records behind the question: skips the first `before`, and reads OPT and TSIG of the `additional` ones.
 #[inline(never)]
 fn read_records(
     packet: &[u8],
@@ -140,28 +140,28 @@ fn read_records(
     signed.map_or(Ok(()), |at| Err(Refusal::BadKey(at)))
 }
 
-/// One record of a query, as far as it matters here.
+/// The fields of a query's record that matter here.
 pub(crate) struct Record<'a> {
-    /// Whether the owner is written as the root.
+    /// True if the owner is written as the root.
     pub(crate) root: bool,
     pub(crate) rtype: Rtype,
     pub(crate) class: u16,
     pub(crate) ttl: u32,
     pub(crate) rdata: &'a [u8],
-    /// Where the owner ends.
+    /// End of the owner.
     pub(crate) owner_end: usize,
-    /// Where the record ends.
+    /// End of the record.
     pub(crate) end: usize,
 }
 
 impl<'a> Record<'a> {
-    /// What it asks for as an OPT record.
+    /// Parses the record as OPT.
     fn edns(&self) -> Result<Edns, EdnsFault> {
         let [_, version, flags, _] = self.ttl.to_be_bytes();
         Edns::read(self.class, version, flags, self.rdata)
     }
 
-    /// Reads the record at `at`; its owner is skipped, never followed.
+    /// Parses the record at `at`. Its owner is skipped, and pointers are not followed.
     pub(crate) fn read(packet: &'a [u8], at: usize) -> Option<Self> {
         let owner_end = skip_name(packet, at)?;
         let fixed = packet.get(owner_end..owner_end + 10)?;
@@ -179,7 +179,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Where the name at `at` ends. A pointer ends it; it must point back, before the name itself.
+/// Returns the end of the name at `at`. A pointer ends it and must lead back, before the name itself.
 fn skip_name(packet: &[u8], at: usize) -> Option<usize> {
     let mut here = at;
     loop {
@@ -204,7 +204,7 @@ fn skip_name(packet: &[u8], at: usize) -> Option<usize> {
 const QUERY: u8 = 0;
 const NOTIFY: u8 = 4;
 const UPDATE: u8 = 5;
-/// First number that has the bit of a response (QR) in front of four bits of opcode.
+/// First number with the QR bit above four bits of opcode.
 const RESPONSE: u8 = 16;
 
 #[cfg(test)]
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_question_is_read() {
+    fn plain_question_is_parsed() {
         let packet = packet([1, 0, 0, 0], QUESTION);
         let query = parse(&packet);
         assert_eq!((query.refusal, query.rtype, query.class), (None, Rtype::A, 1));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opt_is_read_once_and_only_at_the_root() {
+    fn opt_is_accepted_once_and_only_at_root() {
         assert_eq!(parse(&packet([1, 0, 0, 1], &[QUESTION, OPT].concat())).edns.unwrap().payload, 1232);
         let twice = refusal([1, 0, 0, 2], &[QUESTION, OPT, OPT].concat());
         assert_eq!(twice, Some(Refusal::Question(Rcode::FORMERR)));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_lie_and_octets_left_over_are_format_errors() {
+    fn wrong_counts_and_trailing_octets_are_format_errors() {
         assert_eq!(refusal([1, 0, 0, 1], QUESTION), Some(Refusal::Question(Rcode::FORMERR)));
         assert_eq!(refusal([1, 0, 0, 0], &[QUESTION, b"x"].concat()), Some(Refusal::Question(Rcode::FORMERR)));
         assert_eq!(refusal([2, 0, 0, 0], QUESTION), Some(Refusal::Bare(Rcode::FORMERR)));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_must_point_back() {
+    fn pointer_must_lead_back() {
         let record = b"\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00";
         let with = |pointer: [u8; 2]| refusal([1, 1, 0, 0], &[QUESTION, &pointer, record].concat());
         assert_eq!(with([0xc0, 12]), None);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_that_is_not_last_is_a_format_error() {
+    fn tsig_that_is_not_last_is_a_format_error() {
         let tsig = b"\x00\x00\xfa\x00\xff\x00\x00\x00\x00\x00\x00";
         assert_eq!(refusal([1, 0, 0, 1], &[QUESTION, tsig].concat()), Some(Refusal::BadKey(19)));
         let early = refusal([1, 0, 0, 2], &[QUESTION, tsig, OPT].concat());

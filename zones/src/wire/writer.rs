@@ -1,4 +1,4 @@
-//! Stage three's pen: sections of a response, written behind the question and never past the limit.
+//! Writes the sections of a response behind the question, never past the limit.
 
 use super::{
     Ecs, Edns, HEADER, Rcode,
@@ -9,7 +9,7 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// The three sections behind the question, by the place of their count in the header's last eight octets.
+/// The three sections, by the position of their count in the header's last eight octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Answer = 32,
@@ -21,18 +21,19 @@ pub(crate) enum Section {
 pub(crate) struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,
-    /// First octet that may not be written; room for OPT is already taken off.
+    /// First octet that must not be written. Space for OPT is reserved behind it.
     limit: usize,
-    /// The third octet of the header: QR, opcode, AA, TC, RD.
+    /// Third octet of the header: QR, opcode, AA, TC, RD.
     flags: u8,
-    /// Records of each section, as they stand in the header.
+    /// Records of each section, as in the header.
     counts: u64,
 }
 
 impl<'a> Writer<'a> {
-    /// Copies ID and question, and sets what every response has: QR; opcode and RD as they came; all else clear.
-    /// `end` is where the question ends in `packet`; with [`HEADER`], no question is given back. Nothing but OPT comes
-    /// behind `limit`.
+    /// Returns a writer behind the copied ID and question, with QR set and opcode and RD copied.
+    ///
+    /// `end` is the end of the question in `packet`, or [`HEADER`] to omit the question. Only OPT is written behind
+    /// `limit`.
     #[inline(always)]
     pub(crate) fn new(packet: &[u8], end: usize, out: &'a mut [u8], limit: usize) -> Self {
         let limit = limit.min(out.len());
@@ -41,19 +42,19 @@ impl<'a> Writer<'a> {
         Writer { out, at: end, limit, flags: 0x80 | packet[2] & 0x79, counts: questions << 48 }
     }
 
-    /// The same in another place, so that this one can stay in registers where the other one may not.
+    /// Returns the writer at another location in memory, so that the original can stay in registers.
     #[inline(always)]
     pub(crate) fn moved(self) -> Self {
         let Self { out, at, limit, flags, counts } = self;
         Self { out, at, limit, flags, counts }
     }
 
-    /// How many octets are written.
+    /// Returns the number of octets written.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// What is written so far.
+    /// Returns the octets written.
     pub(crate) fn written(&self) -> &[u8] {
         &self.out[..self.at]
     }
@@ -64,19 +65,19 @@ impl<'a> Writer<'a> {
         self.flags |= AA;
     }
 
-    /// Whether something was taken back for want of room.
+    /// True if records were removed because they did not fit.
     #[inline]
     pub(crate) fn is_truncated(&self) -> bool {
         self.flags & TC != 0
     }
 
-    /// Takes back everything behind `end` and says so (TC, RFC 2181 section 9).
+    /// Removes everything behind `end` and sets TC (RFC 2181 section 9).
     pub(crate) fn truncate(&mut self, end: usize) {
         self.take_back(end);
         self.flags |= TC;
     }
 
-    /// Takes back everything behind `end`, and the authority with it.
+    /// Removes everything behind `end` and clears AA.
     pub(crate) fn clear(&mut self, end: usize) {
         self.take_back(end);
         self.flags &= !AA;
@@ -87,7 +88,7 @@ impl<'a> Writer<'a> {
         self.counts &= 0xffff << 48;
     }
 
-    /// Copies octets as they are.
+    /// Copies octets and returns their offset.
     #[inline(always)]
     pub(crate) fn copy(&mut self, octets: &[u8]) -> Result<usize, Full> {
         let start = self.at;
@@ -100,8 +101,7 @@ impl<'a> Writer<'a> {
         Ok(start)
     }
 
-    /// Copies records whose owner is the question's name, counts them, and points their owners to where theirs stands; gives
-    /// the place of the first.
+    /// Copies records, counts them, and points their owners to `owner`. Returns the offset of the first one.
     #[inline]
     pub(crate) fn records(
         &mut self,
@@ -118,8 +118,8 @@ impl<'a> Writer<'a> {
         Ok(start)
     }
 
-    /// Copies all sections of an answer and adds their counts. At these places are pointers, little-endian, that still lack the
-    /// place where the sections begin.
+    /// Copies the sections of a whole answer. `pointers` are offsets of little-endian pointers that lack the offset of
+    /// the sections.
     #[inline(always)]
     pub(crate) fn sections(
         &mut self,
@@ -139,7 +139,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Points the owners of records that begin at `start` to another place than the question.
+    /// Points the owners of records that begin at `start` to another name.
     #[inline(never)]
     fn own(&mut self, start: usize, count: u16, owner: usize) {
         let mut at = start;
@@ -149,7 +149,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Overwrites two octets that were written before.
+    /// Overwrites two octets.
     #[inline]
     pub(crate) fn patch(&mut self, at: usize, value: u16) {
         self.out[at..at + 2].copy_from_slice(&value.to_be_bytes());
@@ -161,7 +161,7 @@ impl<'a> Writer<'a> {
         self.counts += u64::from(records) << section as u64;
     }
 
-    /// Writes an OPT record with a client subnet at most, into the room that was kept for it.
+    /// Writes an OPT record with at most a client subnet into the reserved space.
     #[inline(always)]
     pub(crate) fn usual_opt(&mut self, payload: u16, query: &Edns, rcode: Rcode, scope: u8) {
         match &query.ecs {
@@ -179,12 +179,12 @@ impl<'a> Writer<'a> {
         let flags = if query.dnssec_ok { 0x80 } else { 0 };
         let ([p0, p1], [d0, d1]) = (payload.to_be_bytes(), (data as u16).to_be_bytes());
         self.limit = self.out.len();
-        // It cannot be refused, nor can its options: their room was kept.
+        // This cannot fail, and neither can the options, since space was reserved.
         let _ = self.copy(&[0, 0, 41, p0, p1, (rcode.0 >> 4) as u8, 0, flags, 0, d0, d1]);
         self.count(Section::Additional, 1);
     }
 
-    /// Writes the option that gives a client subnet back (RFC 7871 section 7.2.1).
+    /// Writes the client subnet option (RFC 7871 section 7.2.1).
     #[inline]
     fn client_subnet(&mut self, ecs: &Ecs, scope: u8) {
         let octets = ecs.octets();
@@ -193,7 +193,7 @@ impl<'a> Writer<'a> {
         let _ = self.copy(octets);
     }
 
-    /// Writes the header; gives the length of the message.
+    /// Writes the header and returns the length of the message.
     #[inline]
     pub(crate) fn finish(self, rcode: Rcode) -> usize {
         if let Some(header) = self.out.first_chunk_mut::<HEADER>() {
@@ -210,15 +210,15 @@ const TC: u8 = 0x02;
 
 /// The OPT record of a response.
 pub(crate) struct Opt<'a> {
-    /// What the query had.
+    /// OPT record of the query.
     pub(crate) query: &'a Edns,
-    /// Our own payload size.
+    /// UDP payload size of this server.
     pub(crate) payload: u16,
-    /// The server's identifier, if it was asked for and is configured.
+    /// Identifier of the server, if it is configured and was asked for.
     pub(crate) nsid: Option<&'a [u8]>,
-    /// Idle time limit in units of 100 ms, on TCP only.
+    /// Idle timeout in units of 100 ms, over TCP only.
     pub(crate) keepalive: Option<u16>,
-    /// Scope of the answer, where a client subnet is echoed.
+    /// Scope of the answer, for a client subnet.
     pub(crate) scope: u8,
     /// Extended error (RFC 8914).
     pub(crate) error: Option<u16>,
@@ -227,10 +227,10 @@ pub(crate) struct Opt<'a> {
 }
 
 impl Opt<'_> {
-    /// Octets of one without options.
+    /// Octets of an OPT record without options.
     pub(super) const BARE: usize = 11;
 
-    /// Octets it takes: the record itself, and its options.
+    /// Returns its octets with options.
     pub(crate) fn len(&self) -> usize {
         let nsid = self.nsid.map_or(0, |id| 4 + id.len());
         self.query.usual_length()
@@ -239,7 +239,7 @@ impl Opt<'_> {
             + self.error.map_or(0, |_| 6 + self.note.len())
     }
 
-    /// Writes it into the room that was kept for it.
+    /// Writes it into the reserved space.
     pub(crate) fn write(&self, writer: &mut Writer<'_>, rcode: Rcode) {
         writer.open_opt(self.payload, self.query, rcode, self.len() - Self::BARE);
         self.write_options(writer);

@@ -19,7 +19,7 @@ fn sets(scene: &Scene) -> Vec<String> {
 }
 
 #[test]
-fn one_cluster_an_answer_has_its_members_their_parts_and_the_union() {
+fn sets_with_one_cluster_are_members_parts_and_union() {
     let scene = Scene::weighted("a b/2+0 c/4+0");
     let parts = ["b", "b.2", "c", "c.2", "c.3", "c.4"];
     let mut expected = vec!["a", "b b.2", "c c.2 c.3 c.4"];
@@ -29,13 +29,13 @@ fn one_cluster_an_answer_has_its_members_their_parts_and_the_union() {
 }
 
 #[test]
-fn few_combinations_are_numbered_one_by_one() {
+fn few_combinations_are_numbered() {
     let scene = with_answers("a b c d", 2);
     assert_eq!(sets(&scene), ["a", "b", "c", "d", "a b", "a c", "b c", "a d", "b d", "c d", "a b c d"]);
 }
 
 #[test]
-fn combinations_end_and_windows_begin_at_64() {
+fn windows_replace_more_than_64_combinations() {
     assert_eq!(with_answers(&many(10, "1+0"), 2).steer.sets(Family::V4).len(), 10 + 45 + 1);
     assert_eq!(with_answers(&many(11, "1+0"), 2).steer.sets(Family::V4).len(), 2 * 11 + 1); // not 66
     assert_eq!(with_answers(&many(6, "1+0"), 8).steer.sets(Family::V4).len(), 63 + 1);
@@ -44,7 +44,7 @@ fn combinations_end_and_windows_begin_at_64() {
 }
 
 #[test]
-fn the_largest_pool_stays_within_the_bound() {
+fn largest_pool_stays_below_sets_max() {
     let scene = Scene::new(Policy::WEIGHTED, &many(Pool::MEMBERS_MAX, "8+8"), |pool| {
         (pool.answers, pool.down) = (Pool::ANSWERS_MAX, DownAnswer::All);
         // More views than there are lists of everybody.
@@ -71,7 +71,7 @@ fn the_largest_pool_stays_within_the_bound() {
 }
 
 #[test]
-fn as_many_clusters_are_answered_as_are_asked_for_and_live() {
+fn answer_names_requested_number_of_live_clusters() {
     let scene = with_answers("a b c d", 3);
     for (states, count) in [("u u u u", 3), ("u d u u", 3), ("u d u d", 2), ("d d d u", 1)] {
         let choice = scene.choose(Kind::V4, &scene.runtime(states), "192.0.2.1");
@@ -86,7 +86,7 @@ fn as_many_clusters_are_answered_as_are_asked_for_and_live() {
 }
 
 #[test]
-fn windows_hold_live_neighbours_only() {
+fn window_holds_live_neighbours_only() {
     let scene = with_answers(&many(20, "1+0"), 4);
     let states = "u u u d u u u u u u d d u u u u u u u u";
     let live: Vec<bool> = states.split(' ').map(|s| s == "u").collect();
@@ -107,7 +107,7 @@ fn windows_hold_live_neighbours_only() {
 }
 
 #[test]
-fn windows_stay_within_the_tier_in_use() {
+fn window_stays_within_tier() {
     let members: Vec<_> = (0..20).map(|i| format!("m{i}@{}", 1 + i % 2)).collect();
     for policy in [Policy::WEIGHTED, Policy::FAILOVER] {
         let scene = Scene::new(policy, &members.join(" "), |pool| pool.answers = 3);
@@ -120,14 +120,14 @@ fn windows_stay_within_the_tier_in_use() {
 }
 
 #[test]
-fn failover_answers_its_first_members() {
+fn failover_answers_first_members() {
     let scene = Scene::new(Policy::FAILOVER, "a b c d@2", |pool| pool.answers = 2);
     let answers = ["u u u u", "d u u u", "d d u u", "d d d u"].map(|states| scene.answer(Kind::V4, states));
     assert_eq!(answers, ["a b", "b c", "c", "d"]);
 }
 
 #[test]
-fn among_several_a_partly_live_member_goes_last_and_alone() {
+fn partly_live_member_is_answered_last_and_alone() {
     for members in ["a/2+0 b/2+0 c/2+0".to_owned(), many(20, "2+0")] {
         let scene = with_answers(&members, 2);
         let rest = " d".repeat(scene.pool.members.len() - 3);
@@ -138,7 +138,7 @@ fn among_several_a_partly_live_member_goes_last_and_alone() {
 }
 
 #[test]
-fn an_address_of_two_clusters_is_answered_once() {
+fn address_of_two_clusters_is_answered_once() {
     let mut desired = DesiredState::default();
     let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
     for name in ["a", "b"] {
@@ -154,7 +154,7 @@ fn an_address_of_two_clusters_is_answered_once() {
 }
 
 #[test]
-fn more_answers_than_members_is_all_of_them() {
+fn more_answers_than_members_names_all_members() {
     let scene = with_answers("a b", 8);
     assert_eq!(scene.answer(Kind::V4, "u u"), "a b");
     assert_eq!(scene.answer(Kind::V4, "u d"), "a");

@@ -19,7 +19,7 @@ fn fallback_name() -> DownAnswer {
 }
 
 #[test]
-fn each_down_answer_meets_each_way_of_having_nobody_up() {
+fn each_down_answer_applies_for_each_cause() {
     use DownAnswer::{All, Empty, LastGood, Refuse};
     // Columns: one up, all unknown, all pending, all down, all drained, all forced down, one drained and one down.
     let states = ["d u", "s s", "p p", "d d", "x x", "f f", "x d"];
@@ -40,13 +40,13 @@ fn each_down_answer_meets_each_way_of_having_nobody_up() {
 }
 
 #[test]
-fn a_pool_without_memory_of_better_times_falls_back_to_all() {
+fn last_good_without_history_answers_all() {
     let scene = scene(DownAnswer::LastGood);
     assert_eq!(scene.answer(Kind::V4, "d d"), "a b");
 }
 
 #[test]
-fn the_last_to_be_up_are_answered_while_all_are_down() {
+fn last_good_members_are_answered_while_all_are_down() {
     let scene = Scene::new(Policy::FAILOVER, "a b c", |pool| pool.down = DownAnswer::LastGood);
     let mut runtime = scene.runtime("u u u");
     for states in ["d u u", "d d u", "d d d"] {
@@ -59,27 +59,27 @@ fn the_last_to_be_up_are_answered_while_all_are_down() {
 }
 
 #[test]
-fn all_gives_every_address_of_the_family_and_no_address_twice() {
+fn all_answers_every_address_of_family_once() {
     let scene = Scene::weighted("a/2+1 b/1+0 c/0+2");
     assert_eq!(scene.answer(Kind::V4, "d d d"), "a a.2 b");
     assert_eq!(scene.answer(Kind::V6, "d d d"), "a c c.2");
 }
 
 #[test]
-fn a_drained_address_leaves_the_others_of_its_cluster_in_the_down_answer() {
+fn drained_address_leaves_other_addresses_in_down_answer() {
     let scene = Scene::failover("a/3+0 b");
     assert_eq!(scene.answer(Kind::V4, "dxd d"), "a a.3");
 }
 
 #[test]
-fn a_fallback_of_one_family_leaves_the_other_without_data() {
+fn fallback_of_one_family_leaves_other_without_data() {
     let scene = Scene::new(Policy::WEIGHTED, "a/1+1", |pool| pool.down = fallback());
     assert_eq!(scene.answer(Kind::V4, "d"), "z");
     assert_eq!(scene.answer(Kind::V6, "d"), "nothing");
 }
 
 #[test]
-fn a_fallback_stands_in_for_a_family_that_no_member_has() {
+fn fallback_replaces_family_that_no_member_has() {
     let v6 = DownAnswer::FallbackAddresses(vec!["2001:db8:19::1".parse().unwrap()]);
     let scene = Scene::new(Policy::WEIGHTED, "a", |pool| pool.down = v6);
     assert_eq!(scene.answer(Kind::V6, "u"), "nothing");
@@ -91,7 +91,7 @@ fn a_fallback_stands_in_for_a_family_that_no_member_has() {
 }
 
 #[test]
-fn a_family_that_no_member_has_is_no_data_and_no_failure() {
+fn missing_family_is_no_data_and_not_an_error() {
     for down in [DownAnswer::All, DownAnswer::Empty, DownAnswer::Refuse, DownAnswer::LastGood] {
         let scene = scene(down);
         assert_eq!(scene.answer(Kind::V6, "d d"), "nothing");
@@ -100,7 +100,7 @@ fn a_family_that_no_member_has_is_no_data_and_no_failure() {
 }
 
 #[test]
-fn in_cname_mode_a_down_pool_names_the_member_it_would_choose() {
+fn cname_pool_that_is_down_names_chosen_member() {
     let cname = |down: DownAnswer| {
         Scene::new(Policy::FAILOVER, "a b", |pool| (pool.mode, pool.down) = (AnswerMode::Cname, down))
     };
@@ -124,7 +124,7 @@ fn panicking(members: &str, thousandths: u16) -> Scene {
 }
 
 #[test]
-fn below_the_panic_threshold_health_is_ignored() {
+fn health_is_ignored_below_panic_threshold() {
     let scene = panicking("a b c d", 500);
     let clusters = |states: &str| -> Vec<u8> {
         let mut seen = scene.spread(&scene.runtime(states), 200);
@@ -140,7 +140,7 @@ fn below_the_panic_threshold_health_is_ignored() {
 }
 
 #[test]
-fn panic_needs_something_live_and_leaves_the_rest_to_the_down_answer() {
+fn panic_needs_a_live_member() {
     let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| {
         (pool.panic_threshold, pool.down) = (Permille::new(900).unwrap(), DownAnswer::Refuse);
     });
@@ -149,14 +149,14 @@ fn panic_needs_something_live_and_leaves_the_rest_to_the_down_answer() {
 }
 
 #[test]
-fn panic_keeps_the_order_of_tiers() {
+fn panic_keeps_tier_order() {
     let scene = panicking("a b c@2", 700);
     let seen = scene.spread(&scene.runtime("u d u"), 200);
     assert!(seen.contains(&1) && !seen.contains(&2), "tier 1 alone, both of it");
 }
 
 #[test]
-fn panic_goes_by_whole_members_that_are_down_and_not_by_those_that_are_new_or_out() {
+fn panic_counts_down_members_only() {
     let clusters = |members: &str, states: &str| -> Vec<u8> {
         let scene = panicking(members, 500);
         let mut seen = scene.spread(&scene.runtime(states), 200);
@@ -171,7 +171,7 @@ fn panic_goes_by_whole_members_that_are_down_and_not_by_those_that_are_new_or_ou
 }
 
 #[test]
-fn a_target_that_conditions_do_not_know_was_never_judged() {
+fn unknown_target_is_pending() {
     let scene = Scene::weighted("a b");
     let none = RuntimeState::of(&[], Some(&scene.pools()), None, |_| Health::PENDING);
     assert_eq!(scene.choose(Kind::V4, &none, "198.51.100.7").basis, Basis::Pending);

@@ -21,7 +21,7 @@ fn reasons(explanation: &Explanation) -> Vec<Reason> {
 }
 
 #[test]
-fn each_member_is_told_apart_by_its_reason() {
+fn each_member_has_its_reason() {
     use Reason::*;
     let scene = Scene::failover("a b c d e f g@2 h:0 i/0+1");
     let explanation = explain(&scene, Kind::V4, "d x f p u u u u u");
@@ -34,7 +34,7 @@ fn each_member_is_told_apart_by_its_reason() {
 }
 
 #[test]
-fn weights_decide_between_candidates() {
+fn client_network_is_input_of_weighted_choice() {
     let scene = Scene::weighted("a:50 b:50 c:1@2");
     let explanation = explain(&scene, Kind::V4, "u u u");
     let reasons = reasons(&explanation);
@@ -47,13 +47,13 @@ fn weights_decide_between_candidates() {
 }
 
 #[test]
-fn the_draw_is_shown_where_it_decides() {
+fn draw_is_input_of_choice_per_query() {
     let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| pool.spread = Spread::Query);
     assert_eq!(explain(&scene, Kind::V4, "u u").input, HashInput::Draw(7));
 }
 
 #[test]
-fn what_is_up_in_the_other_family_only_is_said() {
+fn member_up_in_other_family_is_explained() {
     let scene = Scene::failover("a/1+1 b/1+1");
     let explanation = explain(&scene, Kind::V6, "ud u");
     assert_eq!(reasons(&explanation), [Reason::OtherFamily, Reason::Chosen]);
@@ -62,7 +62,7 @@ fn what_is_up_in_the_other_family_only_is_said() {
 }
 
 #[test]
-fn a_down_answer_says_so() {
+fn down_answer_is_explained() {
     let all = explain(&Scene::weighted("a b c/0+1"), Kind::V4, "d d d");
     assert_eq!(reasons(&all), [Reason::AnsweredAll, Reason::AnsweredAll, Reason::LacksFamily]);
     assert_eq!((all.choice.basis, all.tiers), (Basis::Down, vec![]));
@@ -75,7 +75,7 @@ fn a_down_answer_says_so() {
 }
 
 #[test]
-fn those_not_remembered_are_told_apart() {
+fn members_that_are_not_last_good_are_explained() {
     let scene = Scene::new(Policy::FAILOVER, "a b", |pool| pool.down = DownAnswer::LastGood);
     let runtime = scene.changed(&scene.runtime("d u"), "d d");
     let client = scene.steer.client_net("192.0.2.1".parse().unwrap());
@@ -84,7 +84,7 @@ fn those_not_remembered_are_told_apart() {
 }
 
 #[test]
-fn panic_is_named() {
+fn panic_is_explained() {
     let scene = Scene::new(Policy::FAILOVER, "a b", |pool| pool.panic_threshold = Permille::new(900).unwrap());
     let explanation = explain(&scene, Kind::V4, "d u");
     assert_eq!(explanation.choice.basis, Basis::Panic);
@@ -92,13 +92,13 @@ fn panic_is_named() {
 }
 
 #[test]
-fn a_partly_live_member_steps_back_for_whole_ones() {
+fn partly_live_member_is_explained_next_to_whole_ones() {
     let scene = Scene::new(Policy::WEIGHTED, "a/2+0 b", |pool| pool.answers = 2);
     assert_eq!(reasons(&explain(&scene, Kind::V4, "ud u")), [Reason::PartlyUp, Reason::Chosen]);
 }
 
 #[test]
-fn a_missing_family_is_everyones_reason() {
+fn missing_family_is_reason_of_all_members() {
     let explanation = explain(&Scene::weighted("a b"), Kind::V6, "u u");
     assert_eq!(reasons(&explanation), [Reason::LacksFamily; 2]);
     assert_eq!(explanation.choice.basis, Basis::NoFamily);

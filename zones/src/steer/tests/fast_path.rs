@@ -11,7 +11,7 @@ fn is_quick(scene: &Scene) -> bool {
 }
 
 #[test]
-fn pools_that_have_more_to_weigh_take_the_long_way() {
+fn pools_with_more_to_weigh_have_no_fast_path() {
     let fast_path = |members: &str, adjust: fn(&mut Pool)| is_quick(&Scene::new(Policy::WEIGHTED, members, adjust));
     assert!(fast_path("a b", |_| {}) && fast_path("a b@2", |_| {}));
     assert!(!fast_path("a b", |pool| pool.answers = 2), "two are answered");

@@ -15,7 +15,7 @@ fn answer(scene: &Scene, runtime: &RuntimeState) -> String {
 
 proptest! {
     #[test]
-    fn the_id_depends_on_the_state_and_not_on_the_way_there(steps in prop::collection::vec("[udpsxfU]( [udpsxfU]){3}", 1..6)) {
+    fn id_depends_on_state_and_not_on_history(steps in prop::collection::vec("[udpsxfU]( [udpsxfU]){3}", 1..6)) {
         let scene = Scene::weighted("a b c d");
         let mut runtime = scene.runtime("p p p p");
         for states in &steps {
@@ -36,7 +36,7 @@ fn different_states_have_different_ids() {
 }
 
 #[test]
-fn what_is_remembered_is_part_of_the_id() {
+fn last_good_members_are_part_of_id() {
     let scene = remembering("a b");
     let through = |between| scene.changed(&scene.changed(&scene.runtime("u u"), between), "d d");
     assert_ne!(through("d u").id(), through("u d").id());
@@ -45,21 +45,21 @@ fn what_is_remembered_is_part_of_the_id() {
 }
 
 #[test]
-fn memory_starts_with_the_first_conditions() {
+fn last_good_members_start_with_first_state() {
     let scene = remembering("a b c");
     let runtime = scene.changed(&scene.runtime("d u u"), "d d d");
     assert_eq!(answer(&scene, &runtime), "b");
 }
 
 #[test]
-fn pending_and_drained_members_are_not_remembered() {
+fn pending_and_drained_members_are_not_last_good() {
     let scene = remembering("a b c");
     let runtime = scene.changed(&scene.runtime("p x u"), "d d d");
     assert_eq!(answer(&scene, &runtime), "c");
 }
 
 #[test]
-fn a_reload_carries_the_memory_over_by_name() {
+fn reload_keeps_last_good_members_by_name() {
     let before = remembering("a b c");
     let old = before.changed(&before.runtime("d u u"), "d d d");
     // b has gone, x has come, and the order has changed.
@@ -76,7 +76,7 @@ fn a_reload_carries_the_memory_over_by_name() {
 }
 
 #[test]
-fn a_pool_that_does_not_remember_keeps_no_words() {
+fn pool_without_last_good_reserves_no_words() {
     let scene = Scene::weighted("a b");
     assert!(scene.steer.memory().is_empty());
     assert!(remembering("a b").steer.memory().len() == 1);
@@ -90,7 +90,7 @@ fn a_pool_that_does_not_remember_keeps_no_words() {
 }
 
 #[test]
-fn changes_of_targets_that_are_gone_are_passed_over() {
+fn change_of_removed_target_is_ignored() {
     let scene = Scene::weighted("a b");
     let runtime = scene.runtime("u u");
     let changed = runtime.changed(&scene.pools(), &[(crate::TargetIndex(99), Health::PENDING)]);

@@ -79,7 +79,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn nothing_is_answered_that_may_not_be((scene, states) in scene(), client in any::<u32>(), draw in any::<u64>()) {
+    fn answer_never_holds_ineligible_address((scene, states) in scene(), client in any::<u32>(), draw in any::<u64>()) {
         let runtime = scene.runtime(&states);
         for (kind, family) in KINDS {
             let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn a_quick_choice_is_the_choice(
+    fn fast_path_agrees_with_choose(
         (scene, states) in prop_oneof![3 => alike(), 1 => scene()], client in any::<u32>(), draw in any::<u64>()
     ) {
         let runtime = scene.runtime(&states);
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn live_members_that_are_alike_are_chosen_quickly((scene, _) in alike(), client in any::<u32>()) {
+    fn alike_live_members_use_fast_path((scene, _) in alike(), client in any::<u32>()) {
         let one_tier = scene.steer.orders.is_one_group(&scene.steer.members);
         prop_assume!(one_tier || scene.pool.policy == Policy::FAILOVER || scene.steer.panic_threshold == 0);
         let client = scene.steer.client_net(std::net::Ipv4Addr::from_bits(client).into());
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn there_is_an_answer_whenever_a_member_is_live((scene, states) in scene(), client in any::<u32>()) {
+    fn live_member_always_gives_an_answer((scene, states) in scene(), client in any::<u32>()) {
         let runtime = scene.runtime(&states);
         let client = std::net::Ipv4Addr::from_bits(client).to_string();
         for (kind, family) in KINDS {
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn both_families_agree_where_they_can((scene, states) in scene(), client in any::<u32>()) {
+    fn both_families_choose_the_same_cluster_if_possible((scene, states) in scene(), client in any::<u32>()) {
         let scene = scene.recompiled(Pool { answers: 1, ..scene.pool.clone() });
         let runtime = scene.runtime(&states);
         let client = std::net::Ipv4Addr::from_bits(client).to_string();
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn cname_mode_names_a_member_whenever_one_is_not_out((scene, states) in scene(), client in any::<u32>()) {
+    fn cname_pool_names_a_member_unless_all_are_out((scene, states) in scene(), client in any::<u32>()) {
         let mut pool = scene.pool.clone();
         (pool.mode, pool.down) = (AnswerMode::Cname, DownAnswer::All);
         let any_in = scene.runtime(&states);

@@ -56,7 +56,7 @@ fn assignment(scene: &Scene, runtime: &RuntimeState, client: IpAddr) -> (String,
 }
 
 #[test]
-fn a_row_is_tried_in_its_own_order() {
+fn each_class_has_its_own_order() {
     let policy = Policy { ranks: vec![Rank::Geo], ..Policy::WEIGHTED };
     let scene = Scene::placed(policy, "a b c", [&[0, 1, 1], &[1, 0]], |_| {});
     let all = scene.runtime("u u u");
@@ -72,7 +72,7 @@ fn a_row_is_tried_in_its_own_order() {
 }
 
 #[test]
-fn the_scope_is_the_finer_of_the_block_of_the_place_and_the_client_prefix() {
+fn scope_is_the_finer_of_block_and_client_prefix() {
     let by_place = |choose, spread| {
         let policy = Policy { ranks: vec![Rank::Geo], selection: choose, ..Policy::WEIGHTED };
         scopes(&Scene::placed(policy, "a b", [&[0, 1], &[1, 0]], |pool| pool.spread = spread)).0
@@ -85,7 +85,7 @@ fn the_scope_is_the_finer_of_the_block_of_the_place_and_the_client_prefix() {
 }
 
 #[test]
-fn tiers_and_costs_are_rankings_too() {
+fn tier_and_cost_rank_members() {
     let policy = |ranks: &[Rank]| Policy { ranks: ranks.to_vec(), ..Policy::FAILOVER };
     let order = |policy: Policy| {
         let scene = Scene::placed(policy, "a@2 b@1 c@1", [&[0, 1, 1], &[0, 0, 0]], |pool| {
@@ -105,7 +105,7 @@ fn tiers_and_costs_are_rankings_too() {
 }
 
 #[test]
-fn without_shares_a_pool_that_heeds_load_is_as_one_that_does_not() {
+fn pool_by_load_without_shares_chooses_like_one_without_load() {
     for members in ["a:60 b:40 c:5", "a b@2 c@2 d:0"] {
         let (plain, heeds) = (Scene::weighted(members), loaded(members));
         for state in ["u", "d", "p"] {
@@ -122,7 +122,7 @@ fn scene_states(scene: &Scene, first: &str) -> String {
 }
 
 #[test]
-fn shares_of_pools_that_do_not_heed_load_stay() {
+fn shares_leave_pools_without_load_unchanged() {
     let scene = Scene::weighted("a b");
     let runtime = scene.runtime("u u");
     let balanced = scene.balanced(&runtime, "a:0+0");
@@ -131,7 +131,7 @@ fn shares_of_pools_that_do_not_heed_load_stay() {
 }
 
 #[test]
-fn a_member_takes_its_part_and_the_rest_goes_to_the_next_group() {
+fn member_accepts_its_share_and_rest_goes_to_next_group() {
     let scene = loaded("a b@2 c@3");
     let runtime = scene.runtime("u u u");
     let whole = scene.balanced(&runtime, "b:0+0");
@@ -145,7 +145,7 @@ fn a_member_takes_its_part_and_the_rest_goes_to_the_next_group() {
 }
 
 #[test]
-fn in_one_group_the_shares_are_weight_by_acceptance() {
+fn shares_within_group_are_weight_by_acceptance() {
     let scene = loaded("a b:2 c");
     let balanced = scene.balanced(&scene.runtime("u u u"), "a:32768+0 b:65535+0 c:0+0");
     // 0.5 to 2 to 0.
@@ -157,7 +157,7 @@ fn in_one_group_the_shares_are_weight_by_acceptance() {
 }
 
 #[test]
-fn whom_nobody_takes_falls_to_all_by_near_acceptance_or_else_by_weight() {
+fn remainder_is_split_by_local_share_or_else_by_weight() {
     let scene = loaded("a b:3@2");
     let runtime = scene.runtime("u u");
     let tight = scene.balanced(&runtime, "a:32768+0 b:32768+0");
@@ -169,7 +169,7 @@ fn whom_nobody_takes_falls_to_all_by_near_acceptance_or_else_by_weight() {
 }
 
 #[test]
-fn where_only_standby_members_are_left_each_passes_on_to_the_next() {
+fn standby_members_alone_pass_clients_on() {
     let scene = loaded("a b:0 c:0@2");
     let last = scene.balanced(&scene.runtime("d u u"), "b:0+0 c:0+65535");
     assert_eq!(shares(&scene, &last), [0, 0, 100]);
@@ -178,7 +178,7 @@ fn where_only_standby_members_are_left_each_passes_on_to_the_next() {
 }
 
 #[test]
-fn standby_takes_nothing_while_another_can_be_answered() {
+fn standby_gets_nothing_while_another_is_available() {
     let scene = loaded("a b@2 s:0");
     let full = "a:0+0 b:0+0";
     assert_eq!(shares(&scene, &scene.balanced(&scene.runtime("u u u"), full))[2], 0);
@@ -188,14 +188,14 @@ fn standby_takes_nothing_while_another_can_be_answered() {
 }
 
 #[test]
-fn the_first_in_order_may_pass_on_too() {
+fn first_member_passes_clients_on() {
     let scene = Scene::new(Policy { load: true, ..Policy::FAILOVER }, "a b c", |_| {});
     let balanced = scene.balanced(&scene.runtime("u u u"), "a:32768+0 b:0+32768");
     near(&shares(&scene, &balanced), &[50, 25, 25]);
 }
 
 #[test]
-fn a_pin_holds_while_its_member_can_be_answered_and_only_then() {
+fn pin_holds_while_its_member_is_available() {
     let scene = Scene::placed(nearest(), "a b c s:0", [&[0, 1, 2], &[2, 1, 0]], |_| {});
     let client = network(70_000);
     let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
@@ -214,7 +214,7 @@ fn a_pin_holds_while_its_member_can_be_answered_and_only_then() {
 }
 
 #[test]
-fn answers_of_several_stay_within_the_group_that_takes_the_client() {
+fn several_answers_stay_within_accepting_group() {
     let scene = Scene::placed(nearest(), "a b c d", [&[0, 0, 1, 1], &[1, 1, 0, 0]], |pool| pool.answers = 2);
     let groups = |runtime: &RuntimeState| {
         let choose = |i| scene.choose(Kind::V4, runtime, &network(i).to_string()).members;
@@ -231,7 +231,7 @@ fn answers_of_several_stay_within_the_group_that_takes_the_client() {
 }
 
 #[test]
-fn equal_shares_have_one_id_and_others_another() {
+fn equal_shares_have_equal_ids_and_different_ones_differ() {
     let scene = loaded("a b");
     let runtime = scene.runtime("u u");
     let id = |shares: &str, pins: &[(Demand, &str)]| scene.balanced_with(&runtime, shares, pins).id();
@@ -309,7 +309,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn a_changed_acceptance_moves_no_more_than_must_move(before in balancing()) {
+    fn changed_share_moves_only_the_margin(before in balancing()) {
         let mut after = before.clone();
         after.members[before.changed].2 = before.acceptance;
         let ((scene, from), (_, to)) = (before.spread(), after.spread());
@@ -318,7 +318,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_weight_among_equals_moves_no_more_than_must_move(before in balancing().prop_map(Balancing::even)) {
+    fn changed_weight_moves_only_the_margin(before in balancing().prop_map(Balancing::even)) {
         let mut after = before.clone();
         after.members[before.changed].0 = before.weight;
         let ((scene, from), (_, to)) = (before.spread(), after.spread());
@@ -327,7 +327,7 @@ proptest! {
     }
 
     #[test]
-    fn a_quick_choice_heeds_places_and_load_too(
+    fn fast_path_uses_location_and_load(
         before in balancing(), states in "[udsxp]{6}", client in any::<u32>(), panic in prop_oneof![Just(0), Just(600)],
         load in any::<bool>(), choose in prop_oneof![Just(Selection::First), Just(Selection::Weighted)],
     ) {
@@ -347,7 +347,7 @@ proptest! {
 }
 
 #[test]
-fn shares_stay_with_clusters_of_the_same_name_over_a_change_of_what_is_configured() {
+fn shares_follow_cluster_name_over_reload() {
     let (before, after) = (loaded("a b"), loaded("z a b@2"));
     let balanced = before.balanced(&before.runtime("u u"), "a:0+0 gone:5+5");
     let shares = balanced.shares().unwrap();
@@ -357,7 +357,7 @@ fn shares_stay_with_clusters_of_the_same_name_over_a_change_of_what_is_configure
 }
 
 #[test]
-fn a_draw_is_taken_where_it_is_below_the_acceptance() {
+fn draw_below_acceptance_is_accepted() {
     let taken = |draw, acceptance| AcceptanceTest { near: true, acceptance, draw }.is_accepted();
     assert_eq!([taken(4, 5), taken(5, 5), taken(0, 0), taken(65_534, 65_535)], [true, false, false, true]);
 }
@@ -373,7 +373,7 @@ impl Trace for FirstOffer {
 }
 
 #[test]
-fn who_takes_all_takes_the_client_with_the_highest_draw_too() {
+fn full_share_accepts_highest_draw() {
     let scene = loaded("a b@2");
     let runtime = scene.balanced(&scene.runtime("u u"), "a:65535+0 b:0+0");
     let mut heard = FirstOffer::default();
@@ -385,7 +385,7 @@ fn who_takes_all_takes_the_client_with_the_highest_draw_too() {
 }
 
 #[test]
-fn a_pin_to_a_standby_member_holds_against_other_standby_members() {
+fn pin_to_standby_member_holds_against_other_standby_members() {
     let scene = loaded("a s:0 t:0");
     let client = network(70_000);
     let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
@@ -398,7 +398,7 @@ fn a_pin_to_a_standby_member_holds_against_other_standby_members() {
 }
 
 #[test]
-fn whom_nobody_takes_does_not_fall_to_one_that_takes_nothing_while_another_takes_something() {
+fn remainder_avoids_member_with_zero_share() {
     for members in ["a b@2", "b@2 a"] {
         let scene = loaded(members);
         let balanced = scene.balanced(&scene.runtime("u u"), "a:0+0 b:1000+0");
@@ -408,7 +408,7 @@ fn whom_nobody_takes_does_not_fall_to_one_that_takes_nothing_while_another_takes
 }
 
 #[test]
-fn among_several_whom_nobody_takes_falls_to_whole_members_first() {
+fn remainder_of_several_prefers_whole_members() {
     let scene = Scene::new(weighted(), "a/2+0 b", |pool| pool.answers = 2);
     let balanced = scene.balanced(&scene.runtime("ud u"), "a:60000+0 b:0+0");
     let rest = (0..2_000)
@@ -419,7 +419,7 @@ fn among_several_whom_nobody_takes_falls_to_whole_members_first() {
 }
 
 #[test]
-fn only_who_takes_the_client_near_joins_an_answer_of_several() {
+fn only_members_with_local_share_join_several_answers() {
     let scene = Scene::new(weighted(), "a b", |pool| pool.answers = 2);
     let members = |balanced: &RuntimeState| {
         let choose = |i| scene.choose(Kind::V4, balanced, &network(i).to_string()).members.as_slice().to_vec();
@@ -434,7 +434,7 @@ fn only_who_takes_the_client_near_joins_an_answer_of_several() {
 }
 
 #[test]
-fn a_pin_to_a_partly_live_member_is_answered_with_its_live_part_alone() {
+fn pin_to_partly_live_member_answers_its_live_part() {
     let scene = Scene::new(weighted(), "a/2+0 b", |pool| pool.answers = 2);
     let client = network(70_000);
     let demand = scene.steer.demand(scene.steer.client_net(client), Draw(0));
@@ -444,7 +444,7 @@ fn a_pin_to_a_partly_live_member_is_answered_with_its_live_part_alone() {
 }
 
 #[test]
-fn the_first_in_order_is_asked_first_also_where_several_are_answered() {
+fn first_in_order_is_tried_first_for_several_answers() {
     let policy = Policy { load: true, ..Policy::FAILOVER };
     let scene = Scene::new(policy, "a b c", |pool| pool.answers = 2);
     let members = |i| scene.choose(Kind::V4, &scene.runtime("u u u"), &network(i).to_string()).members;
@@ -452,7 +452,7 @@ fn the_first_in_order_is_asked_first_also_where_several_are_answered() {
 }
 
 #[test]
-fn each_pool_has_a_demand_of_its_own_and_only_clients_make_one() {
+fn each_pool_has_its_own_demand_per_client() {
     let pool = |name: &str, spread| {
         let name = PoolName::new(name).unwrap();
         Scene::new(weighted(), "a b", |pool| (pool.name, pool.spread) = (name, spread)).steer

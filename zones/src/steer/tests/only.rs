@@ -22,7 +22,7 @@ fn answers(scene: &Scene, states: &str) -> [String; 2] {
 }
 
 #[test]
-fn clients_of_a_place_keep_to_its_members_and_others_are_free() {
+fn exclusive_preference_keeps_clients_to_its_members() {
     let scene = Scene::placed(geo(false, Selection::First), "a b c", [&[0, 1, NEVER], &[1, 2, 0]], |_| {});
     assert_eq!(answers(&scene, "u u u"), ["a", "c"]);
     assert_eq!(answers(&scene, "d u u"), ["b", "c"]);
@@ -35,7 +35,7 @@ fn clients_of_a_place_keep_to_its_members_and_others_are_free() {
 }
 
 #[test]
-fn a_place_without_any_member_of_its_own_gets_what_stands_for_members() {
+fn location_without_own_member_gets_fallback() {
     let fallback = DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()]);
     let ranks: [&[u16]; 2] = [&[NEVER, NEVER], &[0, 1]];
     for (down, expected) in [(DownAnswer::All, "nothing"), (DownAnswer::Refuse, "nothing"), (fallback, "z")] {
@@ -47,7 +47,7 @@ fn a_place_without_any_member_of_its_own_gets_what_stands_for_members() {
 }
 
 #[test]
-fn views_and_places_both_hide() {
+fn views_and_locations_both_hide_members() {
     let scene = Scene::placed(geo(false, Selection::First), "a b c", [&[0, 1, NEVER], &[0, 1, 2]], |pool| {
         pool.members[0].networks = vec!["10.9.0.0/16".parse().unwrap()];
         pool.members[2].networks = vec!["10.0.0.0/8".parse().unwrap(), "192.0.2.0/24".parse().unwrap()];
@@ -59,7 +59,7 @@ fn views_and_places_both_hide() {
 
 /// Every down answer, threshold, number of answers, way to choose and set of states: 5 members, 3 of which are excluded.
 #[test]
-fn an_excluded_member_is_never_answered() {
+fn excluded_member_is_never_answered() {
     let downs = [
         DownAnswer::All,
         DownAnswer::LastGood,
@@ -112,7 +112,7 @@ fn an_excluded_member_is_never_answered() {
 }
 
 #[test]
-fn more_rows_than_can_be_counted_give_up_ranks_and_nobody_who_is_excluded() {
+fn too_many_classes_drop_ranks_but_keep_exclusions() {
     // 65,535 rows of places, the even ones without b; a view cuts one of them once more.
     let blocks =
         (0..u16::MAX).map(|class| (Network::of(Ipv4Addr::from(u32::from(class) << 16).into(), 16), u32::from(class)));

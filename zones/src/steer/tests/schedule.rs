@@ -52,7 +52,7 @@ impl Scene {
 }
 
 #[test]
-fn a_member_is_answered_in_its_windows_only_and_the_next_tier_takes_its_place() {
+fn member_is_answered_within_its_windows_only() {
     let scene = Scene::weighted("a b@2").scheduled("da");
     let day = scene.runtime_at("u u", DUSK - 1);
     assert_eq!(scene.answer_at(&day), "a");
@@ -63,7 +63,7 @@ fn a_member_is_answered_in_its_windows_only_and_the_next_tier_takes_its_place() 
 }
 
 #[test]
-fn without_the_step_in_the_policy_windows_say_nothing() {
+fn policy_without_schedule_ignores_windows() {
     let mut pool = Scene::weighted("a").scheduled("d").pool;
     pool.policy.schedule = false;
     let scene = Scene::weighted("a").recompiled(pool);
@@ -71,7 +71,7 @@ fn without_the_step_in_the_policy_windows_say_nothing() {
 }
 
 #[test]
-fn where_all_are_closed_the_down_answer_holds_and_names_no_member() {
+fn down_answer_applies_if_all_members_are_closed() {
     let answers = |down: DownAnswer| {
         let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| pool.down = down).scheduled("dd");
         let choice = scene.choose(Kind::V4, &scene.runtime_at("u U", DUSK), "198.51.100.7");
@@ -86,7 +86,7 @@ fn where_all_are_closed_the_down_answer_holds_and_names_no_member() {
 }
 
 #[test]
-fn closed_members_are_no_evidence_for_panic_and_are_not_answered_in_it() {
+fn closed_members_do_not_count_for_panic() {
     let panics = |pool: &mut Pool| pool.panic_threshold = Permille::new(600).unwrap();
     let scene = Scene::new(Policy::FAILOVER, "a b c d", panics).scheduled("ddaa");
     // Of what is open at night all is live: half of the pool's weight, which would mean panic by day if it were down.
@@ -98,7 +98,7 @@ fn closed_members_are_no_evidence_for_panic_and_are_not_answered_in_it() {
 }
 
 #[test]
-fn who_is_closed_is_not_the_last_that_was_up() {
+fn closed_member_is_not_last_good() {
     let remembers = |pool: &mut Pool| pool.down = DownAnswer::LastGood;
     let scene = Scene::new(Policy::FAILOVER, "a b c", remembers).scheduled("dna");
     let day = scene.runtime_at("u u d", DUSK - 1);
@@ -110,7 +110,7 @@ fn who_is_closed_is_not_the_last_that_was_up() {
 }
 
 #[test]
-fn what_is_closed_is_told_with_the_moment_at_which_it_opens() {
+fn closed_member_is_explained_with_opening_time() {
     let scene = Scene::weighted("a b c").scheduled("nda");
     let client = scene.steer.client_net("198.51.100.7".parse().unwrap());
     let told = |secs, member: usize| {
@@ -123,7 +123,7 @@ fn what_is_closed_is_told_with_the_moment_at_which_it_opens() {
 }
 
 #[test]
-fn the_id_tells_who_is_closed_and_nothing_of_the_moment() {
+fn id_depends_on_closed_members_and_not_on_time() {
     let scene = Scene::weighted("a b").scheduled("dn");
     let id = |secs| scene.runtime_at("u u", secs).id();
     assert_eq!(id(0), id(DUSK - 1));
@@ -155,7 +155,7 @@ proptest! {
     /// The whole rule: a member that is closed is what one is that an operator took out, and so is never answered under any
     /// health, force, panic, share or down answer.
     #[test]
-    fn a_closed_member_is_as_one_that_is_taken_out(
+    fn closed_member_chooses_like_drained_one(
         (plain, states) in scene(), letters in "[dna]{13}", night in any::<bool>(), client in any::<u32>(),
         load in any::<bool>(), cname in any::<bool>(), draw in any::<u64>(),
     ) {
@@ -193,7 +193,7 @@ proptest! {
 }
 
 #[test]
-fn a_pool_that_heeds_schedules_is_not_answered_without_a_look_at_them() {
+fn pool_with_schedules_has_no_fast_path() {
     let fast_path = |scene: &Scene| {
         let runtime = scene.runtime_at("u u", DUSK);
         scene.steer.choose_fast(Family::V4, &runtime, scene.steer.client_net(network(7)), Draw(0)).is_some()

@@ -37,7 +37,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_weight_moves_only_what_it_must(
+    fn changed_weight_moves_only_the_difference(
         weights in prop::collection::vec(1u16..1000, 2..12), changed in any::<prop::sample::Index>(), to in 1u16..1000,
     ) {
         let place = changed.index(weights.len());
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn a_member_that_goes_takes_along_its_own_clients_only_and_gets_exactly_those_back(
+    fn removed_member_moves_only_its_clients_and_gets_them_back(
         weights in prop::collection::vec(1u16..1000, 2..12), gone in any::<prop::sample::Index>(),
     ) {
         let scene = Scene::weighted(&members(&weights));
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_members_does_not_matter(
+    fn order_of_members_does_not_matter(
         (weights, order) in prop::collection::vec(0u16..1000, 1..12)
             .prop_flat_map(|w| (Just(w.clone()), Just((0..w.len()).collect::<Vec<_>>()).prop_shuffle())),
     ) {
@@ -104,7 +104,7 @@ fn very_unequal_weights_get_their_shares() {
 }
 
 #[test]
-fn the_largest_pool_shares_equally() {
+fn largest_pool_shares_equally() {
     let weights = vec![65_535; Pool::MEMBERS_MAX];
     let scene = Scene::weighted(&members(&weights));
     let counts = counts(&scene.spread(&scene.runtime(&scene.all("u")), NETWORKS), weights.len());
@@ -113,7 +113,7 @@ fn the_largest_pool_shares_equally() {
 }
 
 #[test]
-fn several_clusters_an_answer_prefer_the_heavier() {
+fn several_answers_prefer_heavier_members() {
     let scene = Scene::new(Policy::WEIGHTED, "a:3 b:1 c:1", |pool| pool.answers = 2);
     let runtime = scene.runtime("u u u");
     let with_a = |i: &u32| scene.choose(Kind::V4, &runtime, &network(*i).to_string()).members.as_slice().contains(&0);
@@ -123,7 +123,7 @@ fn several_clusters_an_answer_prefer_the_heavier() {
 }
 
 #[test]
-fn neighbours_in_one_network_share_an_answer_and_a_finer_partition_keeps_half() {
+fn network_shares_answer_and_finer_prefix_keeps_half() {
     let scene = Scene::weighted("a b c");
     let runtime = scene.runtime("u u u");
     let chosen = |scene: &Scene, client: &str| scene.choose(Kind::V4, &runtime, client).members;
@@ -136,7 +136,7 @@ fn neighbours_in_one_network_share_an_answer_and_a_finer_partition_keeps_half() 
 }
 
 #[test]
-fn a_pool_that_draws_gives_one_client_every_member_in_proportion() {
+fn spread_per_query_gives_every_member_in_proportion() {
     let scene = Scene::new(Policy::WEIGHTED, "a:3 b:1", |pool| pool.spread = Spread::Query);
     let runtime = scene.runtime("u u");
     let client = scene.steer.client_net("198.51.100.7".parse().unwrap());
@@ -148,7 +148,7 @@ fn a_pool_that_draws_gives_one_client_every_member_in_proportion() {
 }
 
 #[test]
-fn scopes_are_the_pools_prefix_lengths() {
+fn scope_is_client_prefix() {
     let scene = Scene::new(Policy::WEIGHTED, "a", |pool| pool.client_prefix = ClientPrefix { v4: 20, v6: 48 });
     assert_eq!(scopes(&scene), (20, 48));
     for address in ["10.1.255.1", "::ffff:10.1.255.1"] {
@@ -157,7 +157,7 @@ fn scopes_are_the_pools_prefix_lengths() {
 }
 
 #[test]
-fn pools_place_clients_independently_of_each_other() {
+fn pools_assign_clients_independently() {
     let chosen = ["shop", "mail"].map(|name| {
         let scene = Scene::new(Policy::WEIGHTED, "a b", |pool| pool.name = PoolName::new(name).unwrap());
         scene.spread(&scene.runtime("u u"), 10_000)
@@ -167,7 +167,7 @@ fn pools_place_clients_independently_of_each_other() {
 }
 
 #[test]
-fn who_gets_what_is_what_it_always_was() {
+fn choices_of_clients_are_pinned() {
     let scene = Scene::weighted("a:50 b:30 c:20");
     let choices = scene.spread(&scene.runtime("u u u"), 32);
     let text: String = choices.iter().map(|number| (b'a' + number) as char).collect();
@@ -180,7 +180,7 @@ fn who_gets_what_is_what_it_always_was() {
 }
 
 #[test]
-fn places_tell_which_part_of_the_addresses_each_has() {
+fn location_classes_have_their_part_of_addresses() {
     let scene = Scene::placed(Policy::WEIGHTED, "a b", [&[0, 1], &[1, 0]], |_| {});
     let parts: Vec<_> = scene.steer.places().into_iter().map(|(_, parts)| parts).collect();
     // Addresses of the other family are all in the first row.
@@ -189,7 +189,7 @@ fn places_tell_which_part_of_the_addresses_each_has() {
 }
 
 #[test]
-fn what_a_draw_gets_is_what_it_always_was() {
+fn choices_of_draws_are_pinned() {
     let scene = Scene::new(Policy::WEIGHTED, "a:50 b:30 c:20", |pool| pool.spread = Spread::Query);
     let runtime = scene.runtime("u u u");
     let client = scene.steer.client_net(network(7));

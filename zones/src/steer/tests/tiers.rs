@@ -14,21 +14,21 @@ fn in_use(scene: &Scene, states: &str) -> String {
 }
 
 #[test]
-fn failover_takes_the_first_live_member_by_tier_then_by_order() {
+fn failover_takes_first_live_member_by_tier_then_order() {
     let scene = Scene::failover("a@2 b c@3 d");
     let answers = ["u u u u", "u d u u", "u d u d", "d d u d"].map(|states| scene.answer(Kind::V4, states));
     assert_eq!(answers, ["b", "d", "a", "c"]);
 }
 
 #[test]
-fn failover_does_not_depend_on_weights_or_clients() {
+fn failover_ignores_weights_and_clients() {
     let scene = Scene::failover("a:1 b:60000");
     assert_eq!(in_use(&scene, "u u"), "a");
     assert_eq!(scopes(&scene), (0, 0));
 }
 
 #[test]
-fn a_lower_tier_waits_until_none_of_the_upper_one_is_live() {
+fn lower_tier_is_used_once_upper_one_is_not_live() {
     let scene = Scene::weighted("a b c@2 d@2 e@3");
     assert_eq!(in_use(&scene, "u u u u u"), "a b");
     assert_eq!(in_use(&scene, "d u u u u"), "b");
@@ -37,14 +37,14 @@ fn a_lower_tier_waits_until_none_of_the_upper_one_is_live() {
 }
 
 #[test]
-fn a_stale_verdict_counts_like_up() {
+fn unknown_counts_as_up() {
     let scene = Scene::weighted("a b c@2");
     assert_eq!(in_use(&scene, "s u u"), "a b");
     assert_eq!(in_use(&scene, "s d u"), "a");
 }
 
 #[test]
-fn standby_members_wait_for_every_tier() {
+fn standby_members_come_after_every_tier() {
     let scene = Scene::weighted("a:0 b:5 c:1@2 d:0@2");
     assert_eq!(in_use(&scene, "u u u u"), "b");
     assert_eq!(in_use(&scene, "u d u u"), "c");
@@ -56,13 +56,13 @@ fn standby_members_wait_for_every_tier() {
 }
 
 #[test]
-fn weights_that_are_all_0_are_equal_shares() {
+fn all_weights_zero_share_equally() {
     let scene = Scene::weighted("a:0 b:0 c:0");
     assert_eq!(in_use(&scene, "u u u"), "a b c");
 }
 
 #[test]
-fn a_tier_short_of_weight_is_joined_by_the_next() {
+fn tier_below_min_healthy_is_joined_by_next() {
     let scene = Scene::new(Policy::WEIGHTED, "a:6 b:4 c@2 d@3 e:0", |p| p.min_healthy = Permille::new(500).unwrap());
     assert_eq!(in_use(&scene, "u d u u u"), "a", "6 of 10 are enough");
     assert_eq!(in_use(&scene, "d u u u u"), "b c", "4 of 10 are not");
@@ -72,14 +72,14 @@ fn a_tier_short_of_weight_is_joined_by_the_next() {
 }
 
 #[test]
-fn forced_up_counts_as_up_and_forced_down_as_gone() {
+fn override_up_counts_as_up_and_override_down_as_out() {
     let scene = Scene::weighted("a b c@2");
     assert_eq!(in_use(&scene, "U f u"), "a");
     assert_eq!(in_use(&scene, "x f u"), "c");
 }
 
 #[test]
-fn both_families_come_to_one_cluster() {
+fn both_families_choose_one_cluster() {
     let scene = Scene::weighted("a/1+1 b/1+1 c/1+1");
     for i in 0..200 {
         let client = network(i).to_string();
@@ -90,21 +90,21 @@ fn both_families_come_to_one_cluster() {
 }
 
 #[test]
-fn a_member_without_the_family_is_passed_over() {
+fn member_without_family_is_skipped() {
     let scene = Scene::failover("a b/1+1");
     assert_eq!(scene.answer(Kind::V4, "u u"), "a");
     assert_eq!(scene.answer(Kind::V6, "u u"), "b");
 }
 
 #[test]
-fn a_member_whose_addresses_of_the_family_are_down_is_passed_over_for_it() {
+fn member_with_family_down_is_skipped() {
     let scene = Scene::failover("a/1+1 b@2/1+1");
     assert_eq!(scene.answer(Kind::V4, "ud u"), "a");
     assert_eq!(scene.answer(Kind::V6, "ud u"), "b");
 }
 
 #[test]
-fn a_family_without_live_member_has_no_data_while_the_other_works() {
+fn family_without_live_member_has_no_data() {
     for members in ["a/1+1", "a:0/1+1", "a/1+1 b/0+1"] {
         let scene = Scene::weighted(members);
         let down = if members.contains('b') { "ud d" } else { "ud" };
@@ -119,7 +119,7 @@ fn a_family_without_live_member_has_no_data_while_the_other_works() {
 }
 
 #[test]
-fn tiers_go_by_whole_members_so_that_families_do_not_part() {
+fn min_healthy_counts_whole_members_for_both_families() {
     // For IPv6 alone tier 1 would be complete; as clusters it is half down.
     let scene = Scene::new(Policy::WEIGHTED, "a/1+1 b/1+0 c@2/1+1", |p| p.min_healthy = Permille::new(600).unwrap());
     let runtime = scene.runtime("u d u");
@@ -131,7 +131,7 @@ fn tiers_go_by_whole_members_so_that_families_do_not_part() {
 }
 
 #[test]
-fn a_partly_live_member_is_answered_with_what_lives() {
+fn partly_live_member_answers_its_live_addresses() {
     let scene = Scene::weighted("a/3+0");
     let answers = ["uuu", "duu", "udu", "uud", "ddu", "pud"].map(|states| scene.answer(Kind::V4, states));
     assert_eq!(answers, ["a a.2 a.3", "a.2 a.3", "a a.3", "a a.2", "a.3", "a.2"]);
@@ -141,7 +141,7 @@ fn a_partly_live_member_is_answered_with_what_lives() {
 }
 
 #[test]
-fn a_member_with_its_own_probe_stands_and_falls_as_a_whole() {
+fn member_with_own_probe_is_live_or_down_as_a_whole() {
     let scene = Scene::new(Policy::FAILOVER, "a/2+2 b", |pool| {
         pool.members[0].probe = Some("192.0.2.99:15021".parse().unwrap());
     });
@@ -153,7 +153,7 @@ fn a_member_with_its_own_probe_stands_and_falls_as_a_whole() {
 }
 
 #[test]
-fn a_tier_with_just_enough_weight_is_not_joined_and_the_other_family_counts() {
+fn tier_at_min_healthy_is_not_joined() {
     let half = |members: &str| Scene::new(Policy::WEIGHTED, members, |p| p.min_healthy = Permille::new(500).unwrap());
     assert_eq!(in_use(&half("a b c@2"), "u d u"), "a", "half is not under half");
     let scene = half("a/1+0 b:2/0+1 c@2/1+1");
@@ -162,7 +162,7 @@ fn a_tier_with_just_enough_weight_is_not_joined_and_the_other_family_counts() {
 }
 
 #[test]
-fn where_one_is_answered_a_partly_live_member_keeps_its_clients() {
+fn partly_live_member_keeps_its_clients() {
     let scene = Scene::weighted("a/2+0 b");
     let whole = scene.spread(&scene.runtime("uu u"), 500);
     assert_eq!(scene.spread(&scene.runtime("ud u"), 500), whole);
@@ -170,7 +170,7 @@ fn where_one_is_answered_a_partly_live_member_keeps_its_clients() {
 }
 
 #[test]
-fn failover_looks_no_further_than_needed() {
+fn failover_stops_at_first_candidate() {
     struct Looks(Vec<u8>);
     impl Trace for Looks {
         fn member(&mut self, number: u8, _: Candidacy) {
@@ -185,7 +185,7 @@ fn failover_looks_no_further_than_needed() {
 }
 
 #[test]
-fn the_cost_of_a_member_is_its_own_also_where_one_before_it_is_not_declared() {
+fn cost_belongs_to_member_after_undeclared_cluster() {
     let scene = Scene::new(Policy { ranks: vec![Rank::Cost], ..Policy::FAILOVER }, "a b", |pool| {
         (pool.members[0].cost, pool.members[1].cost) = (9, 1);
         pool.members.insert(0, Member::new(ClusterName::new("gone").unwrap()));

@@ -50,7 +50,7 @@ fn reasons(scene: &Scene, states: &str, client: &str) -> Vec<Reason> {
 }
 
 #[test]
-fn a_member_is_answered_to_clients_in_its_networks_alone() {
+fn member_is_answered_to_its_networks_only() {
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b", |_| {});
     assert_eq!(answers(&scene, "u u"), ["a", "b"]);
     assert_eq!(answers(&scene, "u d"), ["a", "b"], "a hidden member is no way out");
@@ -59,7 +59,7 @@ fn a_member_is_answered_to_clients_in_its_networks_alone() {
 }
 
 #[test]
-fn the_scope_is_the_length_of_the_block_also_where_nothing_is_hashed() {
+fn scope_is_length_of_view_block() {
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b=2001:db8::/32", |_| {});
     let scope = |address: &str| scene.steer.client_net(address.parse().unwrap()).scope();
     assert_eq!([INSIDE, OUTSIDE, "11.0.0.1", "2001:db8::1", "3fff::1"].map(scope), [8, 1, 8, 32, 4]);
@@ -69,7 +69,7 @@ fn the_scope_is_the_length_of_the_block_also_where_nothing_is_hashed() {
 }
 
 #[test]
-fn each_down_answer_meets_each_view() {
+fn each_down_answer_respects_views() {
     use DownAnswer::{All, Empty, LastGood, Refuse};
     let fallback = || DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()]);
     // a and c are for clients inside, d is internal. Inside and outside, with all down; with b drained, too; b and c alone live.
@@ -90,7 +90,7 @@ fn each_down_answer_meets_each_view() {
 }
 
 #[test]
-fn the_last_to_be_up_are_answered_to_whom_they_are_for() {
+fn last_good_respects_views() {
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b c", |pool| pool.down = DownAnswer::LastGood);
     let was = |states: &str| {
         let runtime = scene.changed(&scene.runtime(states), "d d d");
@@ -101,14 +101,14 @@ fn the_last_to_be_up_are_answered_to_whom_they_are_for() {
 }
 
 #[test]
-fn members_never_judged_are_answered_to_whom_they_are_for() {
+fn pending_members_respect_views() {
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b", |_| {});
     assert_eq!(answers(&scene, "p p"), ["a", "b"]);
     assert_eq!(answers(&scene, "u p"), ["a", "b"], "what is up and hidden holds nobody back");
 }
 
 #[test]
-fn panic_is_judged_by_what_the_client_may_see() {
+fn panic_counts_visible_members_only() {
     let panicking = |pool: &mut Pool| pool.panic_threshold = Permille::new(500).unwrap();
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b=10.0.0.0/8 c=10.0.0.0/8 d e", panicking);
     let runtime = scene.runtime("d d d d u");
@@ -124,7 +124,7 @@ fn panic_is_judged_by_what_the_client_may_see() {
 }
 
 #[test]
-fn a_client_that_may_see_nobody_gets_no_data_or_the_fallback_and_never_a_failure() {
+fn client_without_visible_member_gets_no_data_or_fallback() {
     let hidden = |down: DownAnswer| viewed(Policy::WEIGHTED, "a=10.0.0.0/8 b=10.0.0.0/8", |pool| pool.down = down);
     for down in [DownAnswer::All, DownAnswer::Empty, DownAnswer::Refuse, DownAnswer::LastGood] {
         let scene = hidden(down);
@@ -139,7 +139,7 @@ fn a_client_that_may_see_nobody_gets_no_data_or_the_fallback_and_never_a_failure
 }
 
 #[test]
-fn internal_members_leave_private_zones_only() {
+fn internal_members_are_answered_in_private_zones_only() {
     let scene = viewed(Policy::FAILOVER, "a=internal b c=internal", |_| {});
     let [public, private] = [Visibility::Public, Visibility::Private].map(|visibility| in_zone(&scene, visibility));
     for states in ["u u u", "u d d", "d d d"] {
@@ -152,14 +152,14 @@ fn internal_members_leave_private_zones_only() {
 }
 
 #[test]
-fn what_is_internal_stays_so_for_its_own_networks() {
+fn internal_member_with_networks_stays_internal() {
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b", |pool| pool.members[0].internal = true);
     assert_eq!(answers(&in_zone(&scene, Visibility::Public), "u u"), ["b", "b"]);
     assert_eq!(answers(&in_zone(&scene, Visibility::Private), "u u"), ["a", "b"]);
 }
 
 #[test]
-fn in_cname_mode_a_hidden_member_is_not_named() {
+fn cname_pool_never_names_hidden_member() {
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b", |pool| pool.mode = AnswerMode::Cname);
     for states in ["u u", "d d"] {
         let runtime = scene.runtime(states);
@@ -170,7 +170,7 @@ fn in_cname_mode_a_hidden_member_is_not_named() {
 }
 
 #[test]
-fn every_address_is_numbered_for_as_many_views_as_there_is_room_for_and_one_member_answered_past_that() {
+fn lists_of_all_addresses_are_bounded_by_views() {
     // Client network i sees i and z, those without a network of their own see z alone.
     let members: Vec<_> = (0..20).map(|i| format!("m{i}=10.{i}.0.0/16")).collect();
     let scene = viewed(Policy::FAILOVER, &format!("{} z", members.join(" ")), |_| {});
@@ -187,7 +187,7 @@ fn every_address_is_numbered_for_as_many_views_as_there_is_room_for_and_one_memb
 }
 
 #[test]
-fn a_window_of_neighbours_ends_before_a_hidden_one() {
+fn window_ends_before_hidden_member() {
     // Twelve of whom three are answered: more combinations than are numbered. Every third is for clients inside.
     let members: Vec<_> = ('a'..='l')
         .zip(0..)
@@ -209,7 +209,7 @@ fn a_window_of_neighbours_ends_before_a_hidden_one() {
 }
 
 #[test]
-fn views_and_places_make_one_partition() {
+fn views_and_locations_make_one_partition() {
     let scene = viewed(Policy { ranks: vec![Rank::Geo], ..Policy::FAILOVER }, "a b c=200.0.0.0/8", |_| {});
     let mut classes = ClassRanks::new(3);
     [[0, 1, 2], [2, 1, 0]].iter().for_each(|ranks| classes.push(ranks));
@@ -286,7 +286,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn no_answer_ever_holds_what_is_hidden(
+    fn answer_never_holds_hidden_member(
         (scene, is_private) in scene(), before in states(), after in states(), shares in prop::option::of((any::<u16>(), any::<u16>())),
         address in client(), draw in any::<u64>(),
     ) {
@@ -330,7 +330,7 @@ proptest! {
     }
 
     #[test]
-    fn clients_of_one_block_get_one_answer_and_blocks_do_not_overlap(
+    fn clients_of_block_share_answer_and_blocks_do_not_overlap(
         (scene, _) in scene(), states in states(), one in client(), other in any::<u128>(),
     ) {
         let runtime = scene.runtime(&first(&states, &scene));
@@ -350,7 +350,7 @@ proptest! {
 }
 
 #[test]
-fn a_zone_that_hides_members_makes_another_pool_of_it() {
+fn zone_that_hides_members_makes_a_variant() {
     let keys = |members: &str| {
         let scene = viewed(Policy::WEIGHTED, members, |_| {});
         [Visibility::Public, Visibility::Private].map(|visibility| in_zone(&scene, visibility).steer.key())
