@@ -408,7 +408,7 @@ answer  NOERROR, authoritative
                     "eu1",
                     0,
                     false,
-                    "takes no more of the clients that fall to it",
+                    "does not accept this client: its share is limited",
                     test("local", "40", 41_000),
                 ),
                 considered("us1", 1, true, "chosen", test("overflow", "100", 41_000)),
@@ -426,7 +426,7 @@ answer  NOERROR, authoritative
     location class 3 of 12 for 203.0.113.0/24, shared by 203.0.112.0/20; ECS scope 24: clientPrefix is /24, location class by /20
     order eu1 eu2 | us1 | ap1
     overflow: a better group has candidates, and passed the client on
-    out  eu1  weight 60  tier 1  group 1  takes no more of the clients that fall to it
+    out  eu1  weight 60  tier 1  group 1  does not accept this client: its share is limited
          accepts 40 % of local clients, this client drew 62.6 %: passed on; 192.0.2.1 up; 2001:db8::1:2:3 up
     in   us1  weight 60  tier 1  group 2  chosen
          accepts 100 % of overflow clients, this client drew 62.6 %: accepted; 192.0.2.1 up; 2001:db8::1:2:3 up

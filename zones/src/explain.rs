@@ -169,14 +169,14 @@ fn ttl_reason(serving: &ServingState, steps: &[ExplainedStep], message: &decode:
     let Some(first) = message.answer.first() else {
         return match message.authority.iter().find(|r| r.rtype == Rtype::SOA) {
             Some(soa) => format!("{} s: the smaller of the SOA's TTL and MINIMUM (RFC 2308 section 5)", soa.ttl.secs()),
-            None => "no record to keep".to_owned(),
+            None => "no record to cache".to_owned(),
         };
     };
     let ttl = first.ttl;
     let pool = steps.first().and_then(|s| s.pool.as_ref());
     let infos = || serving.snapshot.pool_infos().iter().enumerate();
     let Some((place, info)) = pool.and_then(|p| infos().find(|(_, info)| info.name == p.pool)) else {
-        return format!("{ttl}: of the zone's records");
+        return format!("{ttl}: from the zone's records");
     };
     let adaptive_ttl = serving.runtime.adaptive_ttl(place);
     match info.bounds {

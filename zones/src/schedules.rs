@@ -28,7 +28,7 @@ pub(crate) struct ScheduleStates {
 pub struct ScheduleStatus {
     /// Open or closed, and until when.
     pub state: ScheduleState,
-    /// Time of the next change in the schedule's time zone. `None` if no change is in sight.
+    /// Time of the next change in the schedule's time zone. `None` if no change is known.
     pub until: Option<String>,
 }
 
@@ -37,9 +37,9 @@ impl fmt::Display for ScheduleStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.state.open, &self.until) {
             (true, Some(until)) => write!(f, "open: closes {until}"),
-            (true, None) => f.write_str("open: closes at no time that is in candidacy"),
+            (true, None) => f.write_str("open: closes at no known time"),
             (false, Some(until)) => write!(f, "closed: opens {until}"),
-            (false, None) => f.write_str("closed: opens at no time that is in candidacy"),
+            (false, None) => f.write_str("closed: opens at no known time"),
         }
     }
 }
@@ -126,7 +126,7 @@ impl RuntimeState {
         pool.schedule_status(u8::try_from(number).ok()?, self).map(|status| &**status)
     }
 
-    /// Returns when the next member of a pool opens or closes, or `None` if no change is in sight.
+    /// Returns when the next member of a pool opens or closes, or `None` if no change is known.
     pub fn next_schedule_change(&self, pool: &SteerPool) -> Option<Timestamp> {
         pool.schedules().iter().filter_map(|(member, _)| pool.schedule_status(*member, self)?.state.until).min()
     }
@@ -166,5 +166,5 @@ impl SteerPool {
     }
 }
 
-/// Schedules without a change in sight are evaluated once a day. Changes are seen weeks ahead.
+/// Schedules without a known change are evaluated once a day. Changes are seen weeks ahead.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);

@@ -1,4 +1,4 @@
-//! TTLs that go by risk: within their bounds, told by explain, and nobody else's.
+//! Adaptive TTLs: within their bounds, shown by explain, and without effect on other pools.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn secs(secs: u32) -> Ttl {
 }
 
 const BOUNDS: (u32, u32, u32) = (15, 30, 120);
-const PACES: [AdaptiveTtl; 5] = [
+const TTL_STATES: [AdaptiveTtl; 5] = [
     AdaptiveTtl::Declared,
     AdaptiveTtl::Calm,
     AdaptiveTtl::Risky(Risk::Drain),
@@ -27,7 +27,7 @@ const PACES: [AdaptiveTtl; 5] = [
     AdaptiveTtl::Risky(Risk::Recent),
 ];
 
-/// Pools with bounds that answer with addresses, with CNAMEs, and with a fallback; and one without.
+/// Pools with bounds that answer with addresses, with CNAMEs and with a fallback, and one pool without bounds.
 fn serving(status: HealthStatus, adaptive_ttl: AdaptiveTtl) -> ServingState {
     let zone = name("example.test");
     let mut desired =
@@ -72,7 +72,7 @@ fn ask(serving: &ServingState, pool: &str, rtype: Rtype) -> Explained {
 fn adaptive_pool_answers_with_ttl_of_its_state_and_reason() {
     let (short, own, long) = BOUNDS;
     for status in [HealthStatus::Up, HealthStatus::Down] {
-        for adaptive_ttl in PACES {
+        for adaptive_ttl in TTL_STATES {
             let serving = serving(status, adaptive_ttl);
             let due = match adaptive_ttl {
                 AdaptiveTtl::Declared => own,
@@ -93,7 +93,7 @@ fn adaptive_pool_answers_with_ttl_of_its_state_and_reason() {
 
 #[test]
 fn pool_without_bounds_and_name_with_ttl_keep_declared_ttl() {
-    for adaptive_ttl in PACES {
+    for adaptive_ttl in TTL_STATES {
         let serving = serving(HealthStatus::Up, adaptive_ttl);
         assert_eq!(ask(&serving, "fixed", Rtype::A).answer[0].ttl, secs(30));
         assert_eq!(ask(&serving, "own", Rtype::A).answer[0].ttl, secs(30));
@@ -104,11 +104,11 @@ fn pool_without_bounds_and_name_with_ttl_keep_declared_ttl() {
 fn adaptive_ttl_changes_only_ttl_and_id() {
     let bare = serving(HealthStatus::Up, AdaptiveTtl::Declared);
     let ids: Vec<u64> =
-        PACES.iter().map(|adaptive_ttl| serving(HealthStatus::Up, *adaptive_ttl).runtime.id()).collect();
+        TTL_STATES.iter().map(|adaptive_ttl| serving(HealthStatus::Up, *adaptive_ttl).runtime.id()).collect();
     let same: Vec<bool> = ids.iter().map(|id| *id == bare.runtime.id()).collect();
     assert_eq!(same, [true, false, false, false, false]);
     assert_eq!((ids[2], ids[2]), (ids[3], ids[4]), "why it is short changes no answer");
-    let risky = serving(HealthStatus::Up, PACES[2]);
+    let risky = serving(HealthStatus::Up, TTL_STATES[2]);
     let data = |serving: &ServingState| {
         ask(serving, "is_adaptive", Rtype::A).answer.iter().map(|r| r.rdata.clone()).collect::<Vec<_>>()
     };

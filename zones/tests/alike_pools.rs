@@ -1,4 +1,4 @@
-//! Pools that are alike share their record sets. What any of them answers is what it answers alone.
+//! Equal pools share record sets. Each answers as it does alone.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// Pools of one list of members that differ in one thing each, the first two in none.
+/// Pools over one list of members. Each differs in one setting, except the first two.
 fn pools() -> Vec<Pool> {
     let mut plain = Pool::new(PoolName::new("p").unwrap(), Policy::FAILOVER);
     plain.members = ["c0", "c1", "c2"].map(|name| Member::new(ClusterName::new(name).unwrap())).into();
@@ -58,7 +58,7 @@ fn desired(pools: &[Pool]) -> DesiredState {
     }
 }
 
-/// The pools, with those targets down whose address ends so.
+/// Returns the pools with those targets down whose address has one of these ends.
 fn serving(pools: &[Pool], down: &[&str]) -> ServingState {
     let (zone, _) = read_zone(&name("a.test"), "a.zone", ZONE, &mut |_| Err("none".into()));
     let (snapshot, _) = compile(&desired(pools), &[zone], &ServerOptions::default(), None).unwrap();

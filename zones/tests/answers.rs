@@ -1,5 +1,6 @@
-//! Answers as a resolver sees them, asked of [`fairway_zones::respond`] itself. The rules one by one are recipes of the
-//! integration crate; here stands what needs the pieces: writers' limits, counters, samples, explain.
+//! Answers as a resolver sees them, from [`fairway_zones::respond`]. The recipes of the integration crate test single
+//! rules. This file
+//! tests limits of the writer, counters, samples and explanations.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 use std::{net::Ipv4Addr, sync::Arc};
@@ -104,7 +105,7 @@ fn send(serving: &ServingState, packet: &[u8], transport: Transport, tally: &Tal
     }
 }
 
-/// The answer as one line a section: `RCODE aa | answer | authority | additional`.
+/// Returns the answer as one line with the sections: `RCODE aa | answer | authority | additional`.
 fn ask(serving: &ServingState, owner: &str, rtype: Rtype) -> String {
     let reply = send(serving, &packet(owner, rtype, &[]), Transport::Udp, &Tally::default());
     let read = decode(&reply).expect("well-formed");
@@ -222,7 +223,7 @@ fn address_record_at_steered_name_is_rejected_with_location() {
     assert_eq!(faults.len(), 1);
     let line = text.lines().count();
     assert!(
-        faults[0].to_string().starts_with(&format!("test.zone:{line}:1: shop.example.test. A stands in the zone file"))
+        faults[0].to_string().starts_with(&format!("test.zone:{line}:1: shop.example.test. A is in the zone file"))
     );
 }
 
@@ -275,7 +276,7 @@ fn dropped_packets_are_counted_by_reason() {
     assert_eq!(sums(&tally).drops, expected);
 }
 
-/// The counters of one thread; whatever was taken was answered or dropped.
+/// Returns the counters of one thread. Each received packet was answered or dropped.
 fn sums(tally: &Tally) -> Tallies {
     let mut sum = Tallies::default();
     tally.add_to(&mut sum);
@@ -298,12 +299,12 @@ fn large_answer_is_truncated_over_udp_and_whole_over_tcp() {
 #[test]
 fn explanation_names_zone_node_pool_and_ttl() {
     let serving = up();
-    let told = explain(&serving, &name("x.pool.example.test"), Rtype::A, Some("192.0.2.0/24".parse().unwrap()));
+    let explained = explain(&serving, &name("x.pool.example.test"), Rtype::A, Some("192.0.2.0/24".parse().unwrap()));
     let wildcard = NodeKind::Wildcard { name: name("*.pool.example.test"), steered: true };
-    assert_eq!((told.rcode, &told.steps[0].node, told.scope), ("NOERROR", &wildcard, Some(0)));
-    assert_eq!(told.steps[0].zone, Some(name("example.test")));
-    assert_eq!(told.steps[0].pool.as_ref().unwrap().members.len(), 2);
-    assert_eq!(told.ttl_reason, "30 s: of pool shop");
+    assert_eq!((explained.rcode, &explained.steps[0].node, explained.scope), ("NOERROR", &wildcard, Some(0)));
+    assert_eq!(explained.steps[0].zone, Some(name("example.test")));
+    assert_eq!(explained.steps[0].pool.as_ref().unwrap().members.len(), 2);
+    assert_eq!(explained.ttl_reason, "30 s: of pool shop");
     let negative = explain(&serving, &name("nope.example.test"), Rtype::A, None);
     assert_eq!(negative.steps[0].node, NodeKind::Nothing);
 }

@@ -63,7 +63,7 @@ fn new_mmdb_changes_answers_and_damaged_one_does_not() {
     wait_until("the mark is gone", LIMIT, || state(server.http)["config"]["stale"] == false);
     let explained = said(&server.command(&["explain", NAME, "--client", "127.0.0.0/24"]));
     let place =
-        "source: 127.0.0.0 -> country DE, continent EU (127.0.0.0/8, database places.mmdb); geo.prefer[0] holds";
+        "source: 127.0.0.0 -> country DE, continent EU (127.0.0.0/8, database places.mmdb); geo.prefer[0] applies";
     for part in ["location class 1 of", "for 127.0.0.0/8, shared by 127.0.0.0/8; ECS scope 8:", place] {
         assert!(explained.contains(part), "{part} is not in\n{explained}");
     }

@@ -28,29 +28,29 @@ pub(super) struct AtName<'a> {
 /// declaration never removes a set that is served.
 pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, at_name: &AtName<'_>) -> Option<(String, &'static str)> {
     let (name, rtype) = (&set.name, set.rtype);
-    let told = |what: String, hint| Some((what, hint));
+    let refuse = |what: String, hint| Some((what, hint));
     if !rtype.is_declarable() {
-        return told(format!("{name} {rtype}: records of this type cannot be declared"), "take it out");
+        return refuse(format!("{name} {rtype}: records of this type cannot be declared"), "remove it");
     }
     let in_text = |wanted: Rtype| at_name.text.is_some_and(|node| node.set(wanted).is_some());
     if in_text(rtype) {
-        return told(format!("{name} {rtype} stands in the zone file, which holds"), "change it there");
+        return refuse(format!("{name} {rtype} is in the zone file, which has precedence"), "change it there");
     }
     if in_text(Rtype::CNAME) {
-        let what = format!("{name} has a CNAME in the zone file, and nothing can stand beside that");
-        return told(what, "take one of the two out (RFC 1034 section 3.6.2)");
+        let what = format!("{name} has a CNAME in the zone file, and a CNAME excludes other records");
+        return refuse(what, "remove one of the two (RFC 1034 section 3.6.2)");
     }
     if let Some((steered, pool)) = &at_name.steered
         && PoolConflict::of(rtype, steered).is_some()
     {
         let what = format!("{name} {rtype}: pool {pool} answers this name");
-        return told(what, "take the record out, or the name out of the steered names");
+        return refuse(what, "remove the record, or the name from the steered names");
     }
     let others = desired.records_at(name).map(|set| set.rtype).filter(|other| *other != rtype);
     let has_text = at_name.text.is_some_and(|node| node.set_count() > 0);
     if rtype == Rtype::CNAME && (has_text || at_name.steered.is_some() || others.clone().next().is_some()) {
-        let what = format!("{name} has other records, and nothing can stand beside a CNAME");
-        return told(what, "take one of the two out (RFC 1034 section 3.6.2)");
+        let what = format!("{name} has other records, and a CNAME excludes other records");
+        return refuse(what, "remove one of the two (RFC 1034 section 3.6.2)");
     }
     if !hides(set) {
         return None;
@@ -59,8 +59,8 @@ pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, at_name: &AtName<
     let mut hidden = others.filter(|other| is_delegation && *other != Rtype::DS);
     if at_name.text.is_some() || at_name.steered.is_some() || hidden.next().is_some() || has_names_below(desired, name)
     {
-        let what = format!("{name} {rtype} would hide what is there already, or below it");
-        return told(what, "take that out first, or put the record into the zone file");
+        let what = format!("{name} {rtype} would hide other records at or below the name");
+        return refuse(what, "remove those first, or put the record into the zone file");
     }
     None
 }

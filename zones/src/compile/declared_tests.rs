@@ -1,4 +1,4 @@
-//! Declared records answer as if the zone file had them, or are refused with the reason.
+//! Declared records answer like records of the zone file, or are rejected with a reason.
 
 use fairway_model::{DesiredState, Name, RecordSet, Rtype, Ttl};
 use fairway_zonefile::rdata_from_text;
@@ -12,9 +12,9 @@ fn set(name: &str, rtype: Rtype, data: &[&str]) -> RecordSet {
     RecordSet::new(name, rtype, Ttl::from_secs(300).unwrap(), rdatas)
 }
 
-fn with(mut wish: DesiredState, sets: &[RecordSet]) -> DesiredState {
-    wish.records = sets.iter().map(|set| (set.key(), set.clone())).collect();
-    wish
+fn with(mut desired: DesiredState, sets: &[RecordSet]) -> DesiredState {
+    desired.records = sets.iter().map(|set| (set.key(), set.clone())).collect();
+    desired
 }
 
 const NAMES: &str = "www. shop. b.shop. wild. y.wild. q.x.wild. x.*.wild. new2. a.new2. q.a.new2. *.new2. z.new2. alias. in. m.in. sub2. q.sub2. red. a.red. nowhere. sub. own.";
@@ -23,7 +23,7 @@ const TYPES: [Rtype; 8] =
 
 #[test]
 fn declared_records_answer_like_records_of_the_zone_file() {
-    /// Owner as a response has it, owner and data as zone text has them.
+    /// Owner in wire order, and owner and data in zone file syntax.
     type Written = (&'static str, &'static str, Rtype, &'static [&'static str]);
     let cases: [&[Written]; 7] = [
         &[("new2.", "new2", Rtype::A, &["192.0.2.9", "192.0.2.8"])],
@@ -50,12 +50,12 @@ fn declared_records_answer_like_records_of_the_zone_file() {
         let apart = [zone("example.test", OUTER), inner];
         let sets: Vec<_> = records.iter().map(|(name, _, rtype, data)| set(name, *rtype, data)).collect();
         let options = ServerOptions::default();
-        let wish = desired(&["shop.", "m.in."]);
-        let expected = compile(&wish, &in_file, &options, None).unwrap().0;
-        let reuse =
-            compile(&with(wish, &sets), &apart, &options, None).unwrap_or_else(|faults| panic!("{case}: {faults:?}"));
+        let desired = desired(&["shop.", "m.in."]);
+        let expected = compile(&desired, &in_file, &options, None).unwrap().0;
+        let reuse = compile(&with(desired, &sets), &apart, &options, None)
+            .unwrap_or_else(|faults| panic!("{case}: {faults:?}"));
         let (reuse, expected) = (answers(reuse.0, NAMES, &TYPES), answers(expected, NAMES, &TYPES));
-        // Sets of a name come in another order, and that of records in a set is nobody's.
+        // The order of sets, and of records in a set, does not matter.
         assert_eq!(reuse.len(), expected.len());
         for (reuse, expected) in reuse.iter().zip(&expected) {
             let sorted = |octets: &[u8]| {
@@ -76,26 +76,23 @@ fn declared_set_with_conflict_is_rejected_with_reason() {
     let large: Vec<String> = (0..300).map(|n| format!("\"{}{n}\"", "x".repeat(240))).collect();
     let large: Vec<&str> = large.iter().map(String::as_str).collect();
     let table: [(&[RecordSet], &str); 13] = [
-        (&[set("own.", Rtype::A, &["192.0.2.9"])], "stands in the zone file, which holds"),
+        (&[set("own.", Rtype::A, &["192.0.2.9"])], "is in the zone file, which has precedence"),
         (&[set("www.", Rtype::TXT, &["x"])], "has a CNAME in the zone file"),
-        (&[set("own.", Rtype::CNAME, &["a.invalid."])], "nothing can stand beside a CNAME"),
-        (
-            &[set("n.", Rtype::CNAME, &["a.invalid."]), set("n.", Rtype::TXT, &["x"])],
-            "nothing can stand beside a CNAME",
-        ),
+        (&[set("own.", Rtype::CNAME, &["a.invalid."])], "a CNAME excludes other records"),
+        (&[set("n.", Rtype::CNAME, &["a.invalid."]), set("n.", Rtype::TXT, &["x"])], "a CNAME excludes other records"),
         (&[set("shop.", Rtype::A, &["192.0.2.9"])], "pool plain answers this name"),
         (&[set("shop.", Rtype::CNAME, &["a.invalid."])], "pool plain answers this name"),
         (&[set("c-x.", Rtype::MX, &["1 a.invalid."])], "pool alias answers this name"),
         (&[set("a.sub.", Rtype::A, &["192.0.2.9"])], "is hidden by a delegation"),
-        (&[set("n.", Rtype::NS, &["a.invalid."]), set("x.n.", Rtype::TXT, &["x"])], "would hide what is there"),
-        (&[set("n.", Rtype::NS, &["a.invalid."]), set("n.", Rtype::TXT, &["x"])], "would hide what is there"),
-        (&[set("own.", Rtype::DNAME, &["a.invalid."])], "would hide what is there"),
-        (&[set("n.", Rtype::TXT, &large)], "records of n.example.test. take"),
+        (&[set("n.", Rtype::NS, &["a.invalid."]), set("x.n.", Rtype::TXT, &["x"])], "would hide other records"),
+        (&[set("n.", Rtype::NS, &["a.invalid."]), set("n.", Rtype::TXT, &["x"])], "would hide other records"),
+        (&[set("own.", Rtype::DNAME, &["a.invalid."])], "would hide other records"),
+        (&[set("n.", Rtype::TXT, &large)], "records of n.example.test. have"),
         (&[RecordSet { rtype: Rtype::SOA, ..set("n.", Rtype::TXT, &["x"]) }], "cannot be declared"),
     ];
     for (sets, reason) in table {
-        let wish = with(desired(&["shop.", "c-x."]), sets);
-        let faults = compile(&wish, &zones, &options, None).map(|_| ()).unwrap_err();
+        let desired = with(desired(&["shop.", "c-x."]), sets);
+        let faults = compile(&desired, &zones, &options, None).map(|_| ()).unwrap_err();
         assert!(faults.iter().any(|fault| fault.fact.contains(reason)), "{reason}: {faults:?}");
         assert!(
             faults.iter().all(|fault| matches!(&fault.about, Some(fairway_model::Subject::Records(..)))),

@@ -138,15 +138,15 @@ impl<'a> IncrementalCompiler<'a> {
 
     /// True if these pools change the records of cluster names, which depend on all pools with mode `cname`.
     fn names_clusters_otherwise(&self, touched: &BTreeSet<PoolName>) -> bool {
-        let wishes = [self.before, self.after];
-        let mut versions = touched.iter().flat_map(|name| wishes.map(|wish| wish.pools.get(name))).flatten();
+        let states = [self.before, self.after];
+        let mut versions = touched.iter().flat_map(|name| states.map(|desired| desired.pools.get(name))).flatten();
         versions.any(|pool| pool.mode == AnswerMode::Cname)
             && upper::cluster_names(self.before) != upper::cluster_names(self.after)
     }
 
     /// True if the declared records of a name affect other names: names below it, or cluster names.
     fn is_for_all(&self, name: &Name) -> bool {
-        let mut sets = [self.before, self.after].into_iter().flat_map(|wish| wish.records_at(name));
+        let mut sets = [self.before, self.after].into_iter().flat_map(|desired| desired.records_at(name));
         let is_clusters = || self.after.clusters.values().any(|cluster| cluster.dns_name.as_ref() == Some(name));
         sets.any(declared::hides) || is_clusters()
     }
@@ -170,13 +170,13 @@ impl<'a> IncrementalCompiler<'a> {
     }
 
     /// Removes the pool from a name of a desired state and returns the number of the pool.
-    fn unsteer(&mut self, name: &SteeredName, wish: &DesiredState) -> Option<u32> {
+    fn unsteer(&mut self, name: &SteeredName, desired: &DesiredState) -> Option<u32> {
         let entry = self.find(name.name.as_wire())?;
         let node = self.entries.node(entry);
         let (zone, steered) = (usize::from(node.zone()), node.steered());
         self.steered_in[zone] -= 1;
         self.entries.steer(entry, 0);
-        self.pools.unsteer(name, wish.pools.get(&name.pool)?, steered)
+        self.pools.unsteer(name, desired.pools.get(&name.pool)?, steered)
     }
 
     fn steer(&mut self, name: &'a SteeredName) -> Option<()> {

@@ -33,11 +33,11 @@ pub fn compile(
     previous: Option<&Snapshot>,
 ) -> Result<(Snapshot, Vec<Diagnostic>), Vec<Diagnostic>> {
     if zones.len() > ZONES_MAX {
-        let what = format!("{} zones are declared; {ZONES_MAX} is the most", zones.len());
+        let what = format!("{} zones are declared; the maximum is {ZONES_MAX}", zones.len());
         return Err(vec![Diagnostic::error(
             FileLocation::file("configuration"),
             what,
-            "spread them over several servers",
+            "distribute them over several servers",
         )]);
     }
     let (text, mut faults) = records::compile(zones);

@@ -115,7 +115,7 @@ impl<'a> Names<'a> {
                 let add = |parent, (name, hash)| self.insert(name, hash, zone, parent);
                 return missing.into_iter().rev().fold(known, add);
             }
-            assert!(labels > apex_labels, "apexes are reuse known first");
+            assert!(labels > apex_labels, "apexes are added first");
             missing.push((name, hash));
         }
         unreachable!("an apex is an ancestor of every name of its zone")

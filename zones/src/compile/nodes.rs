@@ -80,7 +80,7 @@ impl<'a> Compiler<'a> {
             let node = match last {
                 Some((owner, node)) if *owner == record.owner => node,
                 _ if !record.owner.is_within(&zone.origin) => {
-                    let what = format!("{} lies outside of zone {}", record.owner, zone.origin);
+                    let what = format!("{} is outside of zone {}", record.owner, zone.origin);
                     self.faults.push(Diagnostic::error(zone.place(record), what, "move it to its own zone's file"));
                     continue;
                 }

@@ -145,7 +145,7 @@ impl<'a> Compiler<'a> {
                 self.faults.push(Diagnostic::error(
                     FileLocation::file(file),
                     what,
-                    "give it one (RFC 1035 section 3.3.13)",
+                    "add an SOA record (RFC 1035 section 3.3.13)",
                 ));
             }
             let rdata: &[u8] = soa.map_or(&[], |soa| &soa.rdata);

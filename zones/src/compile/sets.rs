@@ -38,12 +38,12 @@ pub(super) struct TooLarge(pub(super) usize);
 impl TooLarge {
     /// Returns the error for a set of this name and type.
     pub(super) fn message(&self, name: &Name, rtype: Rtype) -> String {
-        format!("the {rtype} records of {name} take {} octets", self.0)
+        format!("the {rtype} records of {name} have {} octets", self.0)
     }
 
     /// Returns the hint for the error.
     pub(super) fn hint() -> String {
-        format!("a message holds {OCTETS_MAX}; give fewer or shorter records")
+        format!("at most {OCTETS_MAX} fit into a message; use fewer or shorter records")
     }
 }
 

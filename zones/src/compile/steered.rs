@@ -304,16 +304,15 @@ impl<'a> Pools<'a> {
         let known = compiled.ranking_cache.count();
         let placed = compiled.ranking_cache.of(self.desired, pool, self.previous).unwrap_or_else(|TooLarge| {
             let most = RankingCache::OCTETS_MAX >> 20;
-            let what =
-                format!("the places that pools tell apart, down to pool {}, take more than {most} MiB", pool.name);
-            let hint = "let pools share rankings and members, or take a coarser map";
+            let what = format!("the location rankings of all pools up to pool {} take more than {most} MiB", pool.name);
+            let hint = "let pools share rankings and members, or use a coarser map";
             compiled.faults.push(Diagnostic::error(place(), what, hint));
             None
         });
         let is_new = compiled.ranking_cache.count() > known;
         if let Some(depth) = placed.as_ref().filter(|_| is_new).and_then(|placed| placed.depth) {
             let what = format!(
-                "pool {}: its members stand in more than {} different orders, so that only the first {depth} are put in order",
+                "pool {}: its members have more than {} different orders, so only the first {depth} ranks of each are used",
                 pool.name,
                 ClientPartition::CLASSES_MAX
             );
@@ -364,10 +363,10 @@ fn note_name(names: &mut Vec<Name>, name: &Name) {
 
 fn too_many_classes(pool: &Pool) -> Diagnostic {
     let what = format!(
-        "pool {}: networks of members and places of clients make over 65535 rows together, so that places do not count",
+        "pool {}: networks of members and locations of clients make more than 65535 classes, so locations are ignored",
         pool.name
     );
-    Diagnostic::warning(FileLocation::file(CONFIGURATION), what, "give members fewer networks, or take a coarser map")
+    Diagnostic::warning(FileLocation::file(CONFIGURATION), what, "give members fewer networks, or use a coarser map")
 }
 
 /// Writes every numbered answer of a pool with one TTL.

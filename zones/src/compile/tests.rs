@@ -1,4 +1,4 @@
-//! A wish compiled anew over zones that stayed as they are answers as the two compiled together.
+//! A state compiled over unchanged zones answers as if both had been compiled together.
 
 use fairway_model::{
     AnswerMode, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Name, Policy, Pool,
@@ -23,7 +23,7 @@ pub(super) const OUTER: &str = "\
 pub(super) const INNER: &str =
     "$TTL 60\n@ IN SOA ns1 h 1 2 3 4 5\n@ IN NS ns1\nns1 IN A 192.0.2.1\n@ IN HTTPS 0 shop.example.test.\n";
 
-/// A zone of this text.
+/// Returns a zone with this text.
 pub(super) fn zone(origin: &str, text: &str) -> ZoneData {
     let (zone, faults) = read_zone(&origin.parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
     assert!(faults.is_empty(), "{faults:?}");
@@ -34,7 +34,7 @@ fn zones() -> Vec<ZoneData> {
     vec![zone("example.test", OUTER), zone("in.example.test", INNER)]
 }
 
-/// Pools of two clusters under some names; a name that begins with `c-` is an alias of its clusters.
+/// Returns a state with pools of two clusters. A name that begins with `c-` has a pool with mode `cname`.
 pub(super) fn desired(names: &[&str]) -> DesiredState {
     let mut desired = DesiredState::default();
     for (cluster, address) in [("eu1", "203.0.113.1"), ("us1", "2001:db8::1")] {
@@ -58,7 +58,7 @@ pub(super) fn desired(names: &[&str]) -> DesiredState {
     desired
 }
 
-/// The responses to every name of interest, in every type of interest.
+/// Returns the responses for every tested name and type.
 fn responses(snapshot: Snapshot) -> Vec<Vec<u8>> {
     let names = "www. shop. a.shop. a.deep.shop. deep.shop. wild. y.wild. x.*.wild. *.wild. free. y.free. sub. q.sub. \
                  old. a.old. a.new. _s._udp. eu1. us1. own. link. far. in. x.in. c-in.in. new. c-one. n.c-one. nowhere.";
@@ -66,7 +66,7 @@ fn responses(snapshot: Snapshot) -> Vec<Vec<u8>> {
     answers(snapshot, names, &types)
 }
 
-/// The responses to these names, and to the apex behind them, in these types.
+/// Returns the responses for these names, and for the apex below them, in these types.
 pub(super) fn answers(snapshot: Snapshot, names: &str, types: &[Rtype]) -> Vec<Vec<u8>> {
     let runtime = RuntimeState::new(&snapshot, |_| Health::new(HealthStatus::Up, None));
     let serving = ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) };
@@ -90,7 +90,7 @@ pub(super) fn answers(snapshot: Snapshot, names: &str, types: &[Rtype]) -> Vec<V
     responses
 }
 
-const WISHES: [&[&str]; 8] = [
+const STATES: [&[&str]; 8] = [
     &[],
     &["shop."],
     &["shop.", "a.deep.shop."],
@@ -104,9 +104,9 @@ const WISHES: [&[&str]; 8] = [
 #[test]
 fn recompile_answers_like_full_compilation() {
     let (zones, options) = (zones(), ServerOptions::default());
-    let whole = |wish: &DesiredState| compile(wish, &zones, &options, None).unwrap().0;
-    for before in WISHES.map(desired) {
-        for after in WISHES.map(desired) {
+    let whole = |desired: &DesiredState| compile(desired, &zones, &options, None).unwrap().0;
+    for before in STATES.map(desired) {
+        for after in STATES.map(desired) {
             let (anew, _) = recompile(&after, &options, &whole(&before)).unwrap();
             let expected = whole(&after);
             assert_eq!((anew.id(), anew.targets()), (expected.id(), expected.targets()));
@@ -119,13 +119,13 @@ fn recompile_answers_like_full_compilation() {
 #[test]
 fn pool_with_internal_members_is_compiled_for_public_and_private_zones() {
     let compiled = |inner: Visibility, internal: bool| {
-        let mut wish = desired(&["shop.", "shop.in."]);
+        let mut desired = desired(&["shop.", "shop.in."]);
         let specs = [("example.test", Visibility::Public), ("in.example.test", inner)];
         let specs = specs.map(|(name, visibility)| ZoneSpec { visibility, ..ZoneSpec::new(name.parse().unwrap()) });
-        wish.zones = specs.map(|spec| (spec.name.clone(), spec)).into();
-        let pool = wish.pools.values_mut().next().unwrap();
+        desired.zones = specs.map(|spec| (spec.name.clone(), spec)).into();
+        let pool = desired.pools.values_mut().next().unwrap();
         pool.members.iter_mut().for_each(|member| member.internal = internal);
-        compile(&wish, &zones(), &ServerOptions::default(), None).unwrap().0
+        compile(&desired, &zones(), &ServerOptions::default(), None).unwrap().0
     };
     let pools = |snapshot: &Snapshot| snapshot.steer_pools().len();
     let (public, private) = (compiled(Visibility::Public, true), compiled(Visibility::Private, true));
@@ -173,12 +173,12 @@ fn recompile_with_error_fails() {
     let (zones, options) = (zones(), ServerOptions::default());
     let (before, _) = compile(&desired(&["shop."]), &zones, &options, None).unwrap();
     for (name, place) in [("own.", "z:16:1"), ("x.sub.", "z:10:1"), ("y.old.", "z:12:1"), ("c-_s._udp.", "")] {
-        let mut wish = desired(&[name]);
+        let mut desired = desired(&[name]);
         if place.is_empty() {
-            wish.names.values_mut().for_each(|steered| steered.pool = PoolName::new("other").unwrap());
+            desired.names.values_mut().for_each(|steered| steered.pool = PoolName::new("other").unwrap());
         }
-        assert!(recompile(&wish, &options, &before).is_err(), "{name}");
-        let faults = compile(&wish, &zones, &options, None).unwrap_err();
+        assert!(recompile(&desired, &options, &before).is_err(), "{name}");
+        let faults = compile(&desired, &zones, &options, None).unwrap_err();
         assert!(faults.iter().any(|fault| fault.to_string().starts_with(place)), "{faults:?}");
     }
 }

@@ -240,7 +240,7 @@ impl<'a> Upper<'a> {
         };
         if hidden_by.is_some() {
             let what = format!("{name} {rtype} is hidden by a delegation or DNAME of the zone file");
-            return Err((what, "take one of the two out"));
+            return Err((what, "remove one of the two"));
         }
         let hash = name_hash(name.as_wire());
         let steered = self.find(hash, name.as_wire()).map_or(0, |number| self.drafts[number as usize].steered);
@@ -363,18 +363,18 @@ impl<'a> Upper<'a> {
             let Some(conflict) = PoolConflict::of(rtype, &steered) else { continue };
             let (what, hint) = match conflict {
                 PoolConflict::Address => (
-                    format!("{owner} {rtype} stands in the zone file, but pool {pool} answers this name's addresses"),
-                    "take the record out, or the name out of the steered names",
+                    format!("{owner} {rtype} is in the zone file, but pool {pool} answers this name's addresses"),
+                    "remove the record, or the name from the steered names",
                 ),
                 PoolConflict::Alias => (
                     format!("{owner} has a CNAME in the zone file, but pool {pool} answers this name"),
-                    "take the record out, or the name out of the steered names",
+                    "remove the record, or the name from the steered names",
                 ),
                 PoolConflict::NextToAlias => (
                     format!(
-                        "{owner} {rtype} stands at_name the CNAME that pool {pool} answers with (RFC 1034 section 3.6.2)"
+                        "{owner} {rtype} is next to the CNAME that pool {pool} answers with (RFC 1034 section 3.6.2)"
                     ),
-                    "take the record out, or give the pool mode address and fallback addresses",
+                    "remove the record, or give the pool mode address and fallback addresses",
                 ),
             };
             faults.push((rtype, what, hint));
@@ -390,7 +390,7 @@ impl<'a> Upper<'a> {
         let owner = Name::from_wire(node.name()).expect("a name of a zone");
         let rtype = if node.is(Node::CUT) { Rtype::NS } else { Rtype::DNAME };
         let what = format!("the steered name {} is hidden by this {rtype} record", name.name);
-        self.refuse(&name.name, (node.zone(), owner, rtype), what, "take one of the two out");
+        self.refuse(&name.name, (node.zone(), owner, rtype), what, "remove one of the two");
     }
 
     /// Reports an error about a steered name, at the location of a zone's record.

@@ -174,8 +174,8 @@ impl<'s> ClassBuilder<'s> {
             }
             Rank::Tier | Rank::Cost => vec![0; members.len()],
         });
-        let told = |rank: u16| rank == ClassRanks::NEVER || (rank == ClassRanks::LAST && self.depth > 0);
-        all.map(|rank| if told(rank) { rank } else { rank.min(self.depth) }).collect()
+        let is_kept = |rank: u16| rank == ClassRanks::NEVER || (rank == ClassRanks::LAST && self.depth > 0);
+        all.map(|rank| if is_kept(rank) { rank } else { rank.min(self.depth) }).collect()
     }
 }
 

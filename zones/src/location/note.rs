@@ -50,12 +50,12 @@ impl CompiledRankings {
         });
         let known = known.map(|(cluster, latency)| format!("{cluster} {latency}"));
         let known: Vec<_> = known.collect();
-        Some(if known.is_empty() { "none is known".to_owned() } else { format!("{} ({block})", known.join(", ")) })
+        Some(if known.is_empty() { "none known".to_owned() } else { format!("{} ({block})", known.join(", ")) })
     }
 }
 
 impl fmt::Display for LocationNote {
-    /// `203.0.113.7 -> country DE, continent EU (203.0.113.0/24, database x.mmdb); geo.prefer[0] holds`
+    /// `203.0.113.7 -> country DE, continent EU (203.0.113.0/24, database x.mmdb); geo.prefer[0] applies`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.address)?;
         if let Some(place) = &self.place {
@@ -68,7 +68,7 @@ impl fmt::Display for LocationNote {
             write!(f, "; latencies: {latencies}")?;
         }
         if let Some(preference) = self.preference {
-            write!(f, "; geo.prefer[{preference}] holds")?;
+            write!(f, "; geo.prefer[{preference}] applies")?;
         }
         Ok(())
     }

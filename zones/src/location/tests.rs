@@ -1,4 +1,4 @@
-//! From places to rows: each ranking, the partition as a whole, sharing, bounds, and what is told of it.
+//! Location rankings: each ranking, the partition, sharing, bounds and notes.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ fn member(region: &str, at: Option<(f64, f64)>, bias: i8) -> MemberLocation {
     }
 }
 
-/// Dublin, Frankfurt, Ashburn, and one of which nobody knows where it is.
+/// Dublin, Frankfurt, Ashburn, and a member without coordinates.
 fn members() -> Vec<MemberLocation> {
     vec![
         member("eu", Some((53.35, -6.26)), 0),
@@ -214,7 +214,7 @@ fn map_and_latency_table_are_overlaid() {
     assert_eq!(
         note.to_string(),
         "192.0.2.200 -> country DE, continent EU (192.0.2.0/24, network 192.0.2.0/24 of the map); \
-         latencies: a 30 ms, b 9 ms (192.0.2.128/25); geo.prefer[1] holds"
+         latencies: a 30 ms, b 9 ms (192.0.2.128/25); geo.prefer[1] applies"
     );
 }
 
@@ -228,7 +228,7 @@ fn note_of_unknown_client_says_unknown() {
 
 #[test]
 fn too_many_classes_merge_high_ranks() {
-    // Clients all around the globe, and members as well: nearly each client has an order of its own.
+    // Clients and members all around the globe, so that nearly each client has its own order.
     let networks: Vec<_> = (0..200u8)
         .map(|n| (format!("10.{n}.0.0/16"), at(f64::from(n % 20) * 8.0 - 80.0, f64::from(n / 20) * 36.0 - 170.0)))
         .collect();
@@ -276,8 +276,8 @@ fn digest_is_pinned() {
     assert_eq!(CompiledRankings::new(inputs(&[Rank::Geo], &world())).digest, 15_139_349_308_809_866_153);
 }
 
-/// A zone with so many names, each with a pool of its own that ranks by place, over one pair of clusters.
-fn wish(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> DesiredState {
+/// Returns a state with this number of names, each with its own pool that ranks by location, over one pair of clusters.
+fn desired(pools: usize, map: &Arc<ClientMap>, adjust: impl Fn(&mut Pool)) -> DesiredState {
     let mut desired = DesiredState::default();
     for (name, region, n) in [("eu1", "eu", 1), ("us1", "us", 2)] {
         let name = ClusterName::new(name).unwrap();
@@ -310,23 +310,23 @@ fn pools_with_equal_inputs_and_next_snapshot_share_rankings() {
     let text = "$TTL 60\n@ IN SOA ns1 h 1 2 3 4 5\n@ IN NS ns1\nns1 IN A 192.0.2.1\n";
     let (zone, _) = read_zone(&"example.test".parse().unwrap(), "z", text.as_bytes(), &mut |_| Err("none".into()));
     let (options, world) = (ServerOptions::default(), world());
-    let (first, faults) = compile(&wish(50, &world, |_| ()), &[zone], &options, None).unwrap();
+    let (first, faults) = compile(&desired(50, &world, |_| ()), &[zone], &options, None).unwrap();
     assert_eq!((faults, first.ranking_cache.count()), (vec![], 1));
     let placed = |snapshot: &Snapshot, at: usize| Arc::clone(snapshot.placed[at].as_ref().unwrap());
     assert!((0..50).all(|at| Arc::ptr_eq(&placed(&first, at), &placed(&first, 0))));
 
-    let weights = wish(50, &world, |pool| pool.members[0].weight = Weight(7));
+    let weights = desired(50, &world, |pool| pool.members[0].weight = Weight(7));
     let (second, _) = recompile(&weights, &options, &first).unwrap();
     assert!(Arc::ptr_eq(&placed(&first, 0), &placed(&second, 0)), "nothing of it changed");
 
     let moved = map(&[("10.0.0.0/8", country("DE"))]);
-    let (third, _) = recompile(&wish(50, &moved, |_| ()), &options, &first).unwrap();
+    let (third, _) = recompile(&desired(50, &moved, |_| ()), &options, &first).unwrap();
     assert!(!Arc::ptr_eq(&placed(&first, 0), &placed(&third, 0)));
     assert_ne!(first.id(), third.id(), "another map gives other answers");
-    let (again, _) = recompile(&wish(50, &self::world(), |_| ()), &options, &third).unwrap();
+    let (again, _) = recompile(&desired(50, &self::world(), |_| ()), &options, &third).unwrap();
     assert_eq!(first.id(), again.id());
 
-    let two = wish(2, &world, |pool| pool.location.geo.default = vec![pool.name.as_str().into()]);
+    let two = desired(2, &world, |pool| pool.location.geo.default = vec![pool.name.as_str().into()]);
     assert_eq!(recompile(&two, &options, &first).unwrap().0.ranking_cache.count(), 2);
 }
 
@@ -343,8 +343,8 @@ fn any_network() -> impl Strategy<Value = (Network, ClientLocation)> {
 }
 
 proptest! {
-    /// The row of an address says of each member what the rankings say of the place that the map gives the address; and all
-    /// addresses of its block are in that row.
+    /// The class of an address has the ranks of its location in the map, and all addresses of the block have that
+    /// class.
     #[test]
     fn class_has_ranks_of_its_location(
         networks in prop::collection::vec(any_network(), 0..20), lows in prop::collection::vec(any::<u16>(), 20)

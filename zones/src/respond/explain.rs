@@ -110,7 +110,7 @@ fn texts(ids: StateIds, explanation: &steer::Explanation) -> Vec<String> {
     let left_out = members.len().saturating_sub(MEMBERS_MAX);
     texts.extend(members.into_iter().take(MEMBERS_MAX).map(member));
     if left_out > 0 {
-        texts.push(format!("and {left_out} members more; fairway explain shows all"));
+        texts.push(format!("and {left_out} more members; fairway explain shows all"));
     }
     texts
 }

@@ -1,4 +1,4 @@
-//! `_explain.NAME`: who is told what, and that all others are told what they always were.
+//! `_explain.NAME`: explanations for allowed clients, and unchanged answers for all others.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -26,7 +26,7 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// A pool of so many members, of which every fourth is down, and the names that it steers; `c1` takes little.
+/// Returns a pool with this number of members, every fourth one down, and its names. `c1` accepts little.
 fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> ServingState {
     let mut desired = DesiredState::default();
     let policy = Policy { load: true, ..Policy::FAILOVER };
@@ -46,7 +46,7 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
         desired.clusters.insert(cluster, reuse);
     }
     adjust(&mut pool);
-    // A name that is an alias has no text beside it.
+    // A name that is an alias has no text of its own.
     let both = if pool.mode == AnswerMode::Cname { "other.a.test" } else { "*.txt.a.test" };
     for owner in ["shop.a.test", "said.a.test", "*.wild.a.test", both] {
         let steered = SteeredName { name: name(owner), pool: pool.name.clone(), ttl: None };
@@ -89,7 +89,7 @@ fn ask(serving: &ServingState, from: &str, owner: &str, subnet: Option<&str>, tr
     Asked { octets: out[..length].to_vec(), tallies }
 }
 
-/// The texts of the answer, and their TTLs.
+/// Returns the texts of the answer and their TTLs.
 fn texts(serving: &ServingState, from: &str, owner: &str, subnet: Option<&str>) -> Vec<String> {
     let message = decode(&ask(serving, from, owner, subnet, Transport::Tcp).octets).unwrap();
     assert!(message.answer.iter().all(|record| record.ttl.secs() == 0 && record.owner == name(owner)));
@@ -109,8 +109,8 @@ fn allowed_client_gets_explanation_per_member() {
             "\"answer: c2; live members; overflow: a better group has candidates and did not accept the client\""
                 .to_owned(),
             "\"c2 in: chosen, overflow 100 %\"".to_owned(),
-            "\"c0 out: takes no more of the clients that fall to it, local 10 %\"".to_owned(),
-            "\"c1 out: takes no more of the clients that fall to it, overflow 0 %\"".to_owned(),
+            "\"c0 out: does not accept this client: its share is limited, local 10 %\"".to_owned(),
+            "\"c1 out: does not accept this client: its share is limited, overflow 0 %\"".to_owned(),
             "\"c3 out: an earlier member comes first\"".to_owned(),
         ]
     );
@@ -153,7 +153,7 @@ fn other_clients_get_unchanged_answers() {
             }
         }
     }
-    // What the zone says itself, or what is steered nowhere, is nobody's to explain.
+    // Names with data in the zone or without a steered name are not explained.
     for owner in ["_explain.said", "_explain.x.txt", "_explain.www", "_explain.nx", "_explain.wild", "x._explain.shop"]
     {
         let owner = format!("{owner}.a.test");
@@ -175,7 +175,7 @@ fn largest_pool_is_explained_in_part_and_truncated_over_udp() {
     let serving = serving(&["192.0.2.9"], 255, |_| {});
     let texts = texts(&serving, "192.0.2.9", "_explain.shop.a.test", None);
     assert_eq!(texts.len(), 3 + 60 + 1);
-    assert_eq!(texts[63], "\"and 195 members more; fairway explain shows all\"");
+    assert_eq!(texts[63], "\"and 195 more members; fairway explain shows all\"");
     let udp = ask(&serving, "192.0.2.9", "_explain.shop.a.test", None, Transport::Udp);
     assert_eq!(udp.octets[2] & 2, 2, "TC");
     assert!(udp.octets.len() <= 512);
@@ -191,7 +191,7 @@ fn networks_past_the_maximum_are_ignored() {
     assert_eq!((rcode("203.0.113.1"), rcode("192.0.2.9")), ("NOERROR", "NXDOMAIN"));
 }
 
-/// The response to a query for addresses, and the extended error in it: its code and text.
+/// Returns the response to a query for addresses, and code and text of its extended error.
 fn noted(
     serving: &ServingState,
     from: &str,
@@ -220,7 +220,7 @@ fn noted(
         panic!("no reply")
     };
     out.truncate(length);
-    // The option stands last in an OPT that stands last: 15, its length, a code, a text that begins with `snapshot`.
+    // The option is the last one of the last record, OPT: 15, its length, a code, a text that begins with `snapshot`.
     let at = out.windows(8).position(|octets| octets == b"snapshot");
     let error = at.map(|at| {
         assert_eq!(out[at - 6..at - 4], [0, 15]);
@@ -244,7 +244,7 @@ fn allowed_client_with_edns_gets_note_in_answer() {
     let changes = [(crate::TargetIndex(0), Health::new(HealthStatus::Down, None))];
     let down = ServingState { runtime: Arc::new(down.runtime.with(&down.snapshot, &changes)), ..down };
     let (code, text) = noted(&down, "192.0.2.9", Rtype::A, Some(1232), Transport::Udp).1.unwrap();
-    assert_eq!((code, text.ends_with("pool shop: nothing is live: the down answer")), (22, true), "{text}");
+    assert_eq!((code, text.ends_with("pool shop: down answer: no member is live")), (22, true), "{text}");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn other_client_gets_no_note() {
 
 #[test]
 fn note_never_displaces_answer() {
-    // With eight addresses an answer has 16 octets each; a line of about 150 fits or not, and the answer is the same.
+    // Eight addresses take 16 octets each. The note of about 150 octets fits or not, and the answer stays the same.
     let of = |explain: &[&str], members| {
         let serving = serving(explain, members, |pool| (pool.policy, pool.answers) = (Policy::WEIGHTED, 8));
         ServingState {
@@ -272,14 +272,14 @@ fn note_never_displaces_answer() {
     };
     let (off, on) = (of(&[], 8), of(&["192.0.2.9"], 8));
     for payload in [512, 600, 1232] {
-        let [(plain, _), (told, error)] =
+        let [(plain, _), (explained, error)] =
             [&off, &on].map(|serving| noted(serving, "192.0.2.9", Rtype::A, Some(payload), Transport::Udp));
-        assert!(told.len() <= usize::from(payload), "{} of {payload}", told.len());
-        let [plain, told] = [plain, told].map(|octets| decode(&octets).unwrap());
-        assert_eq!((plain.answer, plain.rcode), (told.answer, told.rcode));
+        assert!(explained.len() <= usize::from(payload), "{} of {payload}", explained.len());
+        let [plain, explained] = [plain, explained].map(|octets| decode(&octets).unwrap());
+        assert_eq!((plain.answer, plain.rcode), (explained.answer, explained.rcode));
         assert!(error.is_some());
     }
-    // Behind a question of 255 octets there is no room for it: it goes, and the answer stays.
+    // Behind a question of 255 octets the note does not fit and is omitted.
     let label = "x".repeat(60);
     let owner = format!("{label}.{label}.{label}.{}.wild.a.test", &label[..46]);
     let answer = |serving: &ServingState| {

@@ -1,8 +1,8 @@
-//! The answers most queries get: a set of records, copied as it lies, at a name that exists or in proof that one does not; one
-//! CNAME and where it leads; a referral; and at most an OPT behind it.
+//! Fast path: the answers of most queries, with at most an OPT record.
 //!
-//! It says nothing that [`super::answer`] would not say, and leaves to it whatever needs more than that: `explain` never
-//! comes here, and a test holds the two against each other.
+//! It answers with one record set of a static or steered name, or with a whole answer: a denial, a CNAME with its
+//! target, a referral. It
+//! never differs from [`super::answer`], the slow path, to which it leaves everything else. A test compares the two.
 
 use fairway_model::Rtype;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl<'a> Response<'a> {
-    /// Writes the answer, if it is a plain one; gives its length and code.
+    /// Writes the answer and returns its length and code. `None` if the slow path has to answer.
     #[inline(always)]
     pub(super) fn fast_path(&self, out: &mut [u8]) -> Option<(usize, Rcode)> {
         let (snapshot, query) = (&*self.serving.snapshot, self.query);
@@ -43,7 +43,7 @@ impl<'a> Response<'a> {
         self.fast_whole_answer(out, answer, rcode)
     }
 
-    /// Writes a set behind the question, whose name is the owner.
+    /// Writes a record set owned by the question's name.
     #[inline(always)]
     fn fast_set(&self, out: &mut [u8], set: RrSet<'_>, scope: u8) -> Option<(usize, Rcode)> {
         let mut writer = self.begin(out);
@@ -53,7 +53,7 @@ impl<'a> Response<'a> {
         Some(self.end(writer, Rcode::NOERROR, scope))
     }
 
-    /// Writes what a pool chooses, where that is a set of one live member.
+    /// Writes the set of one live member that the pool chooses.
     #[inline(always)]
     fn fast_choice(&self, out: &mut [u8], steered: &Steered) -> Option<(usize, Rcode)> {
         match steered.special {
@@ -63,7 +63,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// The same where some are told why they get what they get: those take the long way.
+    /// Chooses if some clients get explanations. For those the slow path answers.
     #[cold]
     #[inline(never)]
     fn noted_choice(&self, out: &mut [u8], steered: &Steered) -> Option<(usize, Rcode)> {
@@ -89,7 +89,7 @@ impl<'a> Response<'a> {
         Some(written)
     }
 
-    /// Writes an answer that lies there as a whole.
+    /// Writes a stored whole answer.
     #[inline(always)]
     fn fast_whole_answer(&self, out: &mut [u8], answer: WholeAnswer<'_>, rcode: Rcode) -> Option<(usize, Rcode)> {
         let mut writer = self.begin(out);
@@ -100,7 +100,7 @@ impl<'a> Response<'a> {
         Some(self.end(writer, rcode, 0))
     }
 
-    /// That a zone has no such name, or no such records there.
+    /// Returns the answer that a zone has no such name or type.
     #[inline(always)]
     fn denial(&self, zone: u16) -> Option<WholeAnswer<'a>> {
         let rtype = self.query.rtype;
@@ -112,22 +112,22 @@ impl<'a> Response<'a> {
         Some(text.layer.entries.whole_answer(text.zones[usize::from(zone)].denial))
     }
 
-    /// A CNAME that leads to records of ours in one step, and these.
+    /// Returns the answer with a CNAME and the records of its target.
     #[inline(always)]
     fn alias(&self, node: Node<'_>) -> Option<WholeAnswer<'a>> {
         let snapshot = &*self.serving.snapshot;
         let rest = node.set(Rtype::CNAME)?.details()?;
-        // A name of the upper layer takes the place of the one that it leads to.
+        // The target may be a name of the upper layer.
         if snapshot.upper.table.guess(rest.alias_hash()).is_some() {
             return None;
         }
         snapshot.text.layer.entries.whole_answer_to(rest.answer()?, self.query.rtype)
     }
 
-    /// To the servers of a delegated zone.
+    /// Returns the referral to the servers of a delegated zone.
     #[inline(always)]
     fn referral(&self, cut: Node<'_>) -> Option<WholeAnswer<'a>> {
-        // DS of a delegated name is the parent's to answer.
+        // The parent zone answers DS of a delegated name.
         if !is_for_zones(self.query.rtype) || self.query.rtype == Rtype::DS {
             return None;
         }
@@ -142,7 +142,7 @@ impl<'a> Response<'a> {
         Writer::new(self.packet, self.query.question_end(), out, limit - self.opt_room(limit))
     }
 
-    /// Ends a response: its OPT, its counters, its header.
+    /// Writes OPT, counters and header.
     #[inline(always)]
     fn end(&self, mut writer: Writer<'_>, rcode: Rcode, scope: u8) -> (usize, Rcode) {
         let edns = self.query.edns.as_ref();
@@ -156,7 +156,7 @@ impl<'a> Response<'a> {
         (writer.finish(rcode), rcode)
     }
 
-    /// The same with more options than the client subnet.
+    /// Ends a response with other options than the client subnet.
     #[cold]
     #[inline(never)]
     fn end_unusually(&self, mut writer: Writer<'_>, edns: &'a Edns, rcode: Rcode, scope: u8) -> (usize, Rcode) {

@@ -1,4 +1,4 @@
-//! The short way of answering, held against the long one over all that zones and pools can be.
+//! The fast path answers like the slow path, for many kinds of zones and pools.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
     tally::{Tallies, Tally},
 };
 
-/// Hears nothing, but counts as somebody who listens, so that the long way is taken.
+/// A trace that does nothing but selects the slow path.
 struct Deaf;
 
 impl steer::Trace for Deaf {}
@@ -32,7 +32,7 @@ impl Trace for Deaf {
     fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
 }
 
-/// Zones, inner ones in outer ones up to the root; at each cut the outer one has something to hide.
+/// Nested zones up to the root. At each cut the outer zone has hidden records.
 const ZONES: [(&str, &str); 4] = [
     (
         ".",
@@ -59,7 +59,7 @@ const ZONES: [(&str, &str); 4] = [
     ("deep.far.example.test", "$TTL 300\n@ SOA a b 3 3600 600 86400 30\n@ NS a\na A 192.0.2.88\n* TXT \"star\"\n"),
 ];
 
-/// Every name asked, beside those of steered names: there, not there, above, below, and under a wildcard.
+/// Every queried name apart from the steered ones: existing, missing, above, below, and under a wildcard.
 const NAMES: &str = "two.example.test x.two.example.test itself.example.test long.example.test glue.example.test x.glue.example.test \
     a.glue.example.test bare.example.test x.bare.example.test many.test x.many.test x.wide.example.test both.example.test \
     into.wide.example.test . ns host nx alias test x.test hidden.test x.any any x.old www.example.test WWW.Example.TEST nx.example.test \
@@ -70,10 +70,10 @@ const NAMES: &str = "two.example.test x.two.example.test itself.example.test lon
     deep.far.example.test x.deep.far.example.test x.y.deep.far.example.test a.deep.far.example.test x.pool.example.test \
     pool.example.test x.y.pool.example.test version.bind id.server hostname.bind";
 
-/// A name, the policy of its pool, and what else is said of that.
+/// A name, the policy of its pool, and further settings.
 type Declared = (&'static str, Policy, fn(&mut Pool));
 
-/// Pools and the names that have them, which may be a wildcard or an apex.
+/// Pools with their names, which include a wildcard and an apex.
 static POOLS: [Declared; 17] = [
     ("shop.example.test", Policy::WEIGHTED, |_| {}),
     ("*.pool.example.test", Policy::WEIGHTED, |_| {}),
@@ -103,13 +103,14 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// The owner that has the same pool, but of all clusters, so that its choice is not a quick one.
+/// Returns the owner with the same pool over all clusters, which has no fast path.
 fn mixed(owner: &str) -> String {
     owner.strip_prefix("*.").map_or_else(|| format!("mixed.{owner}"), |rest| format!("*.mixed.{rest}"))
 }
 
-/// Nine clusters: three that are alike, with an address of each family; the others have two of one, or one of the other.
-/// Their own names lie in our zones or outside.
+/// Adds nine clusters: three alike, with an address of each family; the others with two of one family, or with one
+/// family only. Some of
+/// their names are in our zones.
 fn clusters(desired: &mut DesiredState) {
     for number in 1..=9u8 {
         let v4: IpAddr = [203, 0, 113, number].into();
@@ -158,18 +159,18 @@ fn snapshot() -> Snapshot {
     compile(&desired, &zones, &ServerOptions { identity, explain, ..ServerOptions::default() }, None).unwrap().0
 }
 
-/// All up, all down, all pending, and three mixtures, one of them with force.
+/// All up, all down, all pending, and three mixtures, one with overrides.
 fn states() -> Vec<ServingState> {
-    const VERDICTS: [HealthStatus; 4] =
+    const STATUSES: [HealthStatus; 4] =
         [HealthStatus::Up, HealthStatus::Down, HealthStatus::Pending, HealthStatus::Unknown];
     let snapshot = Arc::new(snapshot());
     let mixtures: [fn(usize) -> Health; 6] = [
         |_| Health::new(HealthStatus::Up, None),
         |_| Health::new(HealthStatus::Down, None),
         |_| Health::new(HealthStatus::Pending, None),
-        |index| Health::new(VERDICTS[index % 2], None),
-        |index| Health::new(VERDICTS[index / 2 % 4], None),
-        |index| Health::new(VERDICTS[index % 2], (index % 3 == 0).then_some(OverrideAction::Drain)),
+        |index| Health::new(STATUSES[index % 2], None),
+        |index| Health::new(STATUSES[index / 2 % 4], None),
+        |index| Health::new(STATUSES[index % 2], (index % 3 == 0).then_some(OverrideAction::Drain)),
     ];
     let serving = |mixture: fn(usize) -> Health| ServingState {
         snapshot: Arc::clone(&snapshot),
@@ -184,7 +185,7 @@ const OPTS: [&[u8]; 7] = [
     &[0, 0, 41, 2, 0, 0, 0, 0x80, 0, 0, 0],
     &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2],
     &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 8, 0, 3, 0, 0, 0, 11, 0, 0],
-    // An IPv6 client's /48, and a version that is not there.
+    // The /48 of an IPv6 client, and an unknown version.
     &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 14, 0, 8, 0, 10, 0, 2, 48, 0, 0x20, 1, 0xd, 0xb8, 0, 9],
     &[0, 0, 41, 4, 0xd0, 0, 1, 0, 0, 0, 0],
 ];
@@ -213,7 +214,7 @@ fn packet(name: &Name, rtype: Rtype, class: u16, opt: &[u8]) -> Vec<u8> {
     [&head, name.as_wire(), &rtype.0.to_be_bytes(), &class.to_be_bytes(), opt].concat()
 }
 
-/// A query that other packets used before, as in a batch: one with every option, and one that is refused.
+/// Returns a query that was used for other packets, as in a batch: one with every option, and one that is refused.
 fn used(serving: &ServingState) -> Query {
     let mut query = Query::default();
     let before = packet(&name("used.up.before.example.test"), Rtype::TXT, 1, OPTS[3]);
@@ -225,7 +226,7 @@ fn used(serving: &ServingState) -> Query {
     query
 }
 
-/// One answer of one way, with what it counts.
+/// An answer of one path, with its counters.
 struct Way {
     out: Vec<u8>,
     length: usize,
@@ -298,17 +299,17 @@ fn fast_path_answers_and_counts_like_slow_path() {
                 let draw = Draw(fairway_model::SplitMix::new(turn).bits());
                 plain.answer(serving, &client, &packet, &query, draw, &mut ());
                 long.answer(serving, &client, &packet, &query, draw, &mut Deaf);
-                let told = || {
+                let explained = || {
                     format!("{name} {rtype} class {class} {opt:?} {transport:?}, mixture {number}, client {address}")
                 };
-                assert_eq!(plain.said(), long.said(), "{}", told());
+                assert_eq!(plain.said(), long.said(), "{}", explained());
             }
         }
         assert_eq!(plain.counted(), long.counted(), "mixture {number}");
     }
 }
 
-/// Whether the short way answers.
+/// True if the fast path answers.
 fn is_verbatim(serving: &ServingState, owner: &str, rtype: Rtype, opt: &[u8]) -> bool {
     let packet = packet(&name(owner), rtype, 1, opt);
     let mut query = Query::default();
@@ -348,7 +349,7 @@ fn whole_answers_are_used_as_stored() {
         assert!(is_verbatim(serving, owner, rtype, &[]), "{owner} {rtype}");
     }
     assert!(is_verbatim(serving, "x.wide.example.test", Rtype::A, OPTS[1]));
-    // Not all of its glue fits; too large to be kept; the target is steered; the end of the chain is further away.
+    // Glue that does not fit; an answer too large to store; a steered target; a longer chain.
     let put_together = [
         ("x.wide.example.test", Rtype::A),
         ("long.example.test", Rtype::TXT),

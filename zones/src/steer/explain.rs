@@ -154,23 +154,21 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Chosen => "chosen",
-            Self::AnsweredAll => "answered with all others, since everything is down",
-            Self::NotChosen => "can be answered, but this client falls to another member",
-            Self::PassedOn => "takes no more of the clients that fall to it",
+            Self::AnsweredAll => "answered with all others, since no member is live",
+            Self::NotChosen => "available, but this client gets another member",
+            Self::PassedOn => "does not accept this client: its share is limited",
             Self::Later => "an earlier member comes first",
-            Self::PartlyUp => "only some of its addresses can be answered, and a whole member goes first",
+            Self::PartlyUp => "only some of its addresses are available, and a whole member comes first",
             Self::LaterTier => "an earlier tier is in use",
-            Self::Standby => "standby: a member of weight 1 or more goes first",
+            Self::Standby => "standby: a member of weight 1 or more comes first",
             Self::LacksFamily => "has no address of this family",
-            Self::OtherFamily => "can be answered in the other family only",
-            Self::NotLastGood => "was not among the last to be up",
-            Self::Pending => "pending: never judged",
+            Self::OtherFamily => "available in the other family only",
+            Self::NotLastGood => "not a last-good member",
+            Self::Pending => "pending: never evaluated",
             Self::Down => "down",
-            Self::ForcedDown => "forced down",
+            Self::ForcedDown => "set down by an override",
             Self::Drained => "drained",
-            Self::HiddenFromClient => {
-                "hidden from this client, by the member's networks or by the only regions of a preference"
-            }
+            Self::HiddenFromClient => "hidden from this client by the member's networks or by a preference with only",
             Self::Internal => "internal: never answered in a public zone",
             Self::Closed => "closed by its schedule",
         })
@@ -181,9 +179,9 @@ impl fmt::Display for Basis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Live => "live members",
-            Self::Pending => "no judged member is live: members never judged are answered",
-            Self::Panic => "panic: too little of the weight is live, so verdicts are ignored",
-            Self::Down => "nothing is live: the down answer",
+            Self::Pending => "pending members: no evaluated member is live",
+            Self::Panic => "panic: too little of the weight is live, so health is ignored",
+            Self::Down => "down answer: no member is live",
             Self::Hidden => "every member is hidden from this client",
             Self::NoFamily => "no member has an address of this family",
         })

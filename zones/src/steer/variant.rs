@@ -46,15 +46,15 @@ mod tests {
     fn only_zone_inputs_make_a_variant() {
         let zone = ZoneSpec::new("example.test".parse::<Name>().unwrap());
         let private = ZoneSpec { visibility: Visibility::Private, ..zone.clone() };
-        let judged = ZoneSpec { monitor: Some(MonitorName::new("gateway").unwrap()), ..private.clone() };
+        let with_monitor = ZoneSpec { monitor: Some(MonitorName::new("gateway").unwrap()), ..private.clone() };
         let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
         pool.members = vec![Member::new(ClusterName::new("eu1").unwrap())];
         assert_eq!([&zone, &private].map(|zone| key(&pool, Some(zone))), [42, 42]);
-        assert_ne!(key(&pool, Some(&judged)), 42, "the zone's monitor source its member");
+        assert_ne!(key(&pool, Some(&with_monitor)), 42, "the zone's monitor source its member");
         pool.monitor = Some(MonitorName::new("own").unwrap());
-        assert_eq!(key(&pool, Some(&judged)), 42);
+        assert_eq!(key(&pool, Some(&with_monitor)), 42);
         pool.members[0].internal = true;
-        assert_eq!([Some(&private), Some(&judged)].map(|zone| key(&pool, zone)), [42, 42]);
+        assert_eq!([Some(&private), Some(&with_monitor)].map(|zone| key(&pool, zone)), [42, 42]);
         assert_ne!(key(&pool, Some(&zone)), 42, "a public zone hides its member");
         assert_eq!(key(&pool, Some(&zone)), key(&pool, None));
     }

@@ -94,7 +94,7 @@ impl Edns {
     pub(crate) fn read(payload: u16, version: u8, flags: u8, rdata: &[u8]) -> Result<Self, EdnsFault> {
         let mut edns = Self { payload, version, dnssec_ok: flags & 0x80 != 0, ..Self::default() };
         if version != 0 {
-            return Ok(edns); // BADVERS: what a later version's options mean is not ours to judge.
+            return Ok(edns); // BADVERS: options of later versions are unknown.
         }
         let mut rest = rdata;
         while !rest.is_empty() {

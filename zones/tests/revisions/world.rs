@@ -1,4 +1,4 @@
-//! What the law of revisions plays with: zones, a wish, and edits of it.
+//! Inputs of the property of incremental compilation: zones, a desired state, and edits of it.
 
 use super::*;
 
@@ -10,8 +10,9 @@ pub(super) const OUTER: &str = "\
 pub(super) const INNER: &str =
     "$TTL 60\n@ IN SOA ns1 h 1 2 3 4 5\n@ IN NS ns1\nns1 IN A 192.0.2.1\n@ IN HTTPS 0 shop.example.test.\n";
 
-/// Names that are steered now and then: beside records, below each other, wildcards, apexes, below zones that no text delegates to,
-/// names of clusters; and such as cannot be.
+/// Names that are steered in some steps: next to records, below each other, wildcards, apexes, below zones without a
+/// delegation, names of
+/// clusters, and invalid ones.
 pub(super) const STEERED: [&str; 33] = [
     "shop.",
     "a.shop.",
@@ -47,7 +48,7 @@ pub(super) const STEERED: [&str; 33] = [
     "free.",
     "*.a.b.c.d.new.",
 ];
-/// Beside those, what is asked for.
+/// Further names that are queried.
 pub(super) const ASKED: &str = "www. www.shop. q.a.shop. q.wild. x.*.wild. free. y.free. sub. q.sub. old. a.old. a.new. new. c.d.new. q.c.d.new. q.a.b.c.d.new. \
      _s._udp. ap1. q.ap1. link. far. y.in. q.gap. ns.deep.gap. nowhere. a.b.nowhere. new2. b.new2. a.b.new2. q.new2. x.b.new2.";
 pub(super) const TYPES: [Rtype; 5] = [Rtype::A, Rtype::AAAA, Rtype::TXT, Rtype::MX, Rtype::ANY];
@@ -87,7 +88,7 @@ pub(super) fn cluster(number: u64) -> ClusterName {
     ClusterName::new(["eu1", "us1", "ap1", "sa1", "af1", "me1"][number as usize]).unwrap()
 }
 
-/// Clusters, monitors, zones and a map; no pool yet.
+/// Returns clusters, monitors, zones and a map, without a pool.
 pub(super) fn world() -> DesiredState {
     let mut desired = DesiredState::default();
     for (number, addresses) in (0..).zip([
@@ -129,7 +130,7 @@ pub(super) fn world() -> DesiredState {
     desired
 }
 
-/// A pool of any kind.
+/// Returns a pool of any kind.
 pub(super) fn pool(name: &PoolName, dice: &mut Dice) -> Pool {
     let mut pool = Pool::new(name.clone(), [Policy::WEIGHTED, Policy::FAILOVER][dice.below(2) as usize].clone());
     let first = dice.below(6);
@@ -185,7 +186,7 @@ pub(super) fn pool(name: &PoolName, dice: &mut Dice) -> Pool {
     pool
 }
 
-/// RDATA of types that are declared: addresses, text, an alias, a delegation, names inside.
+/// RDATA of declared types: addresses, text, an alias, a delegation, names in RDATA.
 pub(super) const DECLARED: [(Rtype, &[u8]); 7] = [
     (Rtype::A, &[192, 0, 2, 77]),
     (Rtype::TXT, b"\x05hello"),
@@ -196,52 +197,52 @@ pub(super) const DECLARED: [(Rtype, &[u8]); 7] = [
     (Rtype::CAA, b"\0\x05issue;"),
 ];
 
-/// Declares or takes back a record set; says whose.
-pub(super) fn edit_records(wish: &mut DesiredState, dice: &mut Dice) -> Name {
+/// Adds or removes a declared record set and returns its owner.
+pub(super) fn edit_records(desired: &mut DesiredState, dice: &mut Dice) -> Name {
     let name = owner(if dice.one_in(3) {
         ["new2.", "a.b.new2.", "*.new2."][dice.below(3) as usize]
     } else {
         STEERED[dice.below(30) as usize]
     });
     let (rtype, rdata) = DECLARED[dice.below(7) as usize];
-    let mine: Vec<_> = wish.records.keys().filter(|(of, _)| *of == name).cloned().collect();
+    let mine: Vec<_> = desired.records.keys().filter(|(of, _)| *of == name).cloned().collect();
     match mine.first() {
-        Some(key) if dice.one_in(2) => _ = wish.records.remove(key),
+        Some(key) if dice.one_in(2) => _ = desired.records.remove(key),
         _ => {
             let ttl = Ttl::from_secs(60 + dice.below(2) as u32).unwrap();
             let set = RecordSet::new(name.clone(), rtype, ttl, [rdata.into()]);
-            wish.records.insert(set.key(), set);
+            desired.records.insert(set.key(), set);
         }
     }
     name
 }
 
-/// Makes an edit; says what it touches.
-pub(super) fn edit(wish: &mut DesiredState, dice: &mut Dice) -> ChangedItems {
+/// Applies an edit and returns the changed items.
+pub(super) fn edit(desired: &mut DesiredState, dice: &mut Dice) -> ChangedItems {
     let mut touched = ChangedItems::default();
     if dice.one_in(3) {
-        touched.records.insert(edit_records(wish, dice));
+        touched.records.insert(edit_records(desired, dice));
         return touched;
     }
     let name = PoolName::new(&format!("p{}", dice.below(7))).unwrap();
     match dice.below(8) {
         0..=2 => {
-            wish.pools.insert(name.clone(), pool(&name, dice));
+            desired.pools.insert(name.clone(), pool(&name, dice));
             touched.pools.insert(name);
         }
-        3 if wish.names.values().all(|steered| steered.pool != name) => {
-            wish.pools.remove(&name);
+        3 if desired.names.values().all(|steered| steered.pool != name) => {
+            desired.pools.remove(&name);
             touched.pools.insert(name);
         }
         4 => {
             let steered = owner(STEERED[dice.below(STEERED.len() as u64) as usize]);
-            wish.names.remove(&steered);
+            desired.names.remove(&steered);
             touched.names.insert(steered);
         }
-        _ if wish.pools.contains_key(&name) => {
+        _ if desired.pools.contains_key(&name) => {
             let steered = owner(STEERED[dice.below(STEERED.len() as u64) as usize]);
             let ttl = dice.one_in(4).then(|| Ttl::from_secs(40 + dice.below(2) as u32).unwrap());
-            wish.names.insert(steered.clone(), SteeredName { name: steered.clone(), pool: name, ttl });
+            desired.names.insert(steered.clone(), SteeredName { name: steered.clone(), pool: name, ttl });
             touched.names.insert(steered);
         }
         _ => {}

@@ -1,4 +1,4 @@
-//! The numbered answers: complete, bounded, and the right ones for several clusters an answer.
+//! Numbered answers: complete, bounded, and correct for several clusters per answer.
 
 use fairway_model::{Cluster, DownAnswer, Policy, Pool};
 
@@ -9,7 +9,7 @@ fn with_answers(members: &str, answers: u8) -> Scene {
     Scene::new(Policy::WEIGHTED, members, |pool| pool.answers = answers)
 }
 
-/// Members a, b, c, … with these address counts each.
+/// Returns members a, b, c, … with these numbers of addresses each.
 fn many(count: usize, addresses: &str) -> String {
     (0..count).map(|i| format!("m{i}/{addresses}")).collect::<Vec<_>>().join(" ")
 }
@@ -47,7 +47,7 @@ fn windows_replace_more_than_64_combinations() {
 fn largest_pool_stays_below_sets_max() {
     let scene = Scene::new(Policy::WEIGHTED, &many(Pool::MEMBERS_MAX, "8+8"), |pool| {
         (pool.answers, pool.down) = (Pool::ANSWERS_MAX, DownAnswer::All);
-        // More views than there are lists of everybody.
+        // More views than lists of all addresses.
         for (member, i) in pool.members.iter_mut().zip(0u8..20) {
             member.networks =
                 [format!("10.{i}.0.0/16"), format!("2001:db8:{i}::/48")].map(|text| text.parse().unwrap()).into();
@@ -62,7 +62,7 @@ fn largest_pool_stays_below_sets_max() {
         );
         for states in ["u", "d", "du", "uuuuuuud"] {
             let choice = scene.choose(kind, &scene.runtime(&scene.all(states)), "192.0.2.1");
-            // Where only IPv4 is live, IPv6 has no data.
+            // With only IPv4 live, IPv6 has no data.
             assert!(
                 matches!(choice.answer, Answer::Set(number) if usize::from(number) < sets.len()) || states.len() > 2
             );

@@ -1,11 +1,11 @@
-//! Every down answer against every way of having no member up (S0-44's matrix), and when there is panic.
+//! Every down answer for every cause (the matrix of S0-44), and conditions of panic.
 
 use fairway_model::{AnswerMode, DownAnswer, Permille, Policy, Pool};
 
 use super::*;
 use crate::steer::answer::Basis;
 
-/// A pool of two whose answer does not depend on the client where only one list is possible.
+/// Returns a pool of two members whose answer does not depend on the client if only one list is possible.
 fn scene(down: DownAnswer) -> Scene {
     Scene::new(Policy::FAILOVER, "a b", |pool| pool.down = down)
 }
@@ -21,7 +21,8 @@ fn fallback_name() -> DownAnswer {
 #[test]
 fn each_down_answer_applies_for_each_cause() {
     use DownAnswer::{All, Empty, LastGood, Refuse};
-    // Columns: one up, all unknown, all pending, all down, all drained, all forced down, one drained and one down.
+    // Columns: one up, all unknown, all pending, all down, all drained, all set down by overrides, one drained and one
+    // down.
     let states = ["d u", "s s", "p p", "d d", "x x", "f f", "x d"];
     let classes: [(DownAnswer, [&str; 7]); 6] = [
         (All, ["b", "a", "a", "a b", "nothing", "nothing", "b"]),
@@ -54,7 +55,7 @@ fn last_good_members_are_answered_while_all_are_down() {
     }
     let answer = |runtime: &RuntimeState| scene.text(Kind::V4, scene.choose(Kind::V4, runtime, "192.0.2.1").answer);
     assert_eq!(answer(&runtime), "c");
-    // Drained since: nothing remembered is left, so everyone that is not out.
+    // Drained since: no last-good member is left, so all that are not out.
     assert_eq!(answer(&scene.changed(&runtime, "d d x")), "a");
 }
 
@@ -84,7 +85,7 @@ fn fallback_replaces_family_that_no_member_has() {
     let scene = Scene::new(Policy::WEIGHTED, "a", |pool| pool.down = v6);
     assert_eq!(scene.answer(Kind::V6, "u"), "nothing");
     assert_eq!(scene.answer(Kind::V6, "d"), "z");
-    // A CNAME stands for every type, so it is answered for both or for none.
+    // A CNAME holds for every type, so both families are answered or none.
     let scene = Scene::new(Policy::WEIGHTED, "a", |pool| pool.down = fallback_name());
     assert_eq!(scene.answer(Kind::V6, "u"), "nothing");
     assert_eq!(scene.answer(Kind::V6, "d"), "cname fallback");
@@ -136,7 +137,7 @@ fn health_is_ignored_below_panic_threshold() {
     assert_eq!(clusters("u u d d"), [0, 1], "half is not under half");
     assert_eq!(clusters("u d d x"), [0, 1, 2], "a drained member is on neither side and never answered");
     assert_eq!(clusters("u x x x"), [0], "1 of 1");
-    assert_eq!(clusters("u p p p"), [0], "members never judged are no evidence of trouble");
+    assert_eq!(clusters("u p p p"), [0], "pending members are no evidence of a failure");
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn panic_needs_a_live_member() {
         (pool.panic_threshold, pool.down) = (Permille::new(900).unwrap(), DownAnswer::Refuse);
     });
     assert_eq!(scene.answer(Kind::V4, "d d"), "refuse");
-    assert_eq!(panicking("a:0 b c", 900).answer(Kind::V4, "u d d"), "a", "a live standby member is the way out");
+    assert_eq!(panicking("a:0 b c", 900).answer(Kind::V4, "u d d"), "a", "a live standby member is answered");
 }
 
 #[test]
@@ -164,7 +165,7 @@ fn panic_counts_down_members_only() {
         seen.dedup();
         seen
     };
-    assert_eq!(clusters("a b c d", "u d p p"), [0, 1, 2, 3], "never judged is not live");
+    assert_eq!(clusters("a b c d", "u d p p"), [0, 1, 2, 3], "pending is not live");
     assert_eq!(clusters("a/2+0 b c", "ud p p"), [0], "a member that is down in part is live");
     assert_eq!(clusters("a b c d", "u d x x"), [0], "one of two: the drained ones are no part of the whole");
     assert_eq!(clusters("a:0 b:0 c:0", "u d d"), [0, 1, 2], "where nobody has a weight, nobody is standby");

@@ -1,4 +1,4 @@
-//! Explanations: each reason, each basis, and that watching changes nothing.
+//! Explanations: each reason and each basis, and that observing changes nothing.
 
 use fairway_model::{DownAnswer, Permille, Policy, Spread};
 

@@ -1,10 +1,10 @@
-//! Which pools are answered quickly, and which have more to be weighed.
+//! Which pools have a fast path.
 
 use fairway_model::{Permille, Policy, Ttl, TtlBounds};
 
 use super::*;
 
-/// Whether one client is answered quickly while all members are up.
+/// True if the fast path answers a client while all members are up.
 fn is_quick(scene: &Scene) -> bool {
     let runtime = scene.runtime(&scene.all("u"));
     scene.steer.choose_fast(Family::V4, &runtime, scene.steer.client_net(network(7)), Draw(0)).is_some()

@@ -1,4 +1,4 @@
-//! Runtime state: their id, their changes, and what last-good pools remember over both.
+//! Runtime state: its id, its changes, and last-good members over both.
 
 use fairway_model::{DownAnswer, Policy};
 use proptest::prelude::*;
@@ -62,12 +62,12 @@ fn pending_and_drained_members_are_not_last_good() {
 fn reload_keeps_last_good_members_by_name() {
     let before = remembering("a b c");
     let old = before.changed(&before.runtime("d u u"), "d d d");
-    // b has gone, x has come, and the order has changed.
+    // b is removed, x is added, and the order has changed.
     let after = remembering("c x a");
     let mut new = after.runtime("d d d");
     new.carry(&after.pools(), &before.pools(), &old);
     assert_eq!(after.steer.cluster(after.choose(Kind::V4, &new, "192.0.2.1").members.as_slice()[0]).as_str(), "c");
-    // What is live now matters more than what once was.
+    // Members that are live now win over former ones.
     let mut live = after.runtime("d d u");
     live.carry(&after.pools(), &before.pools(), &old);
     let later = after.changed(&live, "d d d");

@@ -1,4 +1,4 @@
-//! What holds for every pool under every condition: what may be answered, and that answers exist.
+//! Properties of every pool in every state: which addresses may be answered, and that there is an answer.
 
 use fairway_model::{AnswerMode, DownAnswer, Eligibility, Permille, Policy, Pool, Spread};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::steer::answer::Basis;
 
-/// Members as text with a state a member: names in order, so that labels fit.
+/// Members as text with a state for each. Names are in order, so that labels match.
 fn members() -> impl Strategy<Value = (String, String)> {
     let counts = prop_oneof![Just((1, 0)), Just((1, 1)), Just((0, 1)), (0u8..=3, 1u8..=3), (4u8..=8, 0u8..=8)];
     let weight = prop_oneof![3 => 1u16..100, 1 => Just(0)];
@@ -48,7 +48,7 @@ prop_compose! {
     }
 }
 
-/// Members with one address a family, which a quick choice is for.
+/// Members with one address per family, as the fast path needs.
 fn alike() -> impl Strategy<Value = (Scene, String)> {
     let member = (0u16..4, 1u8..3, "[udsxfpU]");
     let policy = prop_oneof![Just(Policy::WEIGHTED), Just(Policy::FAILOVER)];
@@ -64,7 +64,7 @@ fn alike() -> impl Strategy<Value = (Scene, String)> {
     })
 }
 
-/// The standing of an answered address.
+/// Returns the eligibility of an answered address.
 fn eligibility_of(scene: &Scene, runtime: &RuntimeState, address: &IpAddr) -> Option<Eligibility> {
     scene.steer.members.iter().find_map(|member| {
         Family::BOTH.into_iter().find_map(|family| {
@@ -102,7 +102,7 @@ proptest! {
                 };
                 prop_assert!(fits, "{} answered on {:?}", address, choice.basis);
             }
-            // The members named are those whose addresses are in it.
+            // The named members are those with addresses in the answer.
             let of_members = choice.members.as_slice().iter().flat_map(|m| scene.steer.addresses(*m, family));
             let of_members: Vec<_> = of_members.collect();
             prop_assert!(choice.members.as_slice().is_empty() || set.iter().all(|a| of_members.contains(a)));
@@ -159,7 +159,7 @@ proptest! {
         let ([a], [b]) = (v4.members.as_slice(), v6.members.as_slice()) else { return Ok(()) };
         prop_assert_eq!(v4.basis, v6.basis);
         let member = |number: u8| scene.steer.members.iter().find(|m| m.number == number).unwrap();
-        // Each could have been answered in the other's family as well.
+        // Each could have been answered for the other family too.
         let fits = |number: u8, family: Family| {
             let set = &member(number).address_sets[family as usize];
             (0..set.addresses() as usize).any(|place| {

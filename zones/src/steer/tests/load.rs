@@ -1,4 +1,4 @@
-//! Pools that heed load, and orders that depend on the client's place.
+//! Pools that balance by load, and orders that depend on the client's location.
 
 use fairway_model::{Permille, Policy, Rank, Selection, Spread};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use crate::steer::{
 };
 
 const NETWORKS: u32 = 12_000;
-/// Tenths of networks: 0.2 % of all, where next to nothing had to move.
+/// Tenths of networks: 0.2 % of all, for cases in which almost nothing has to move.
 const SLACK: u32 = 240;
 
 fn weighted() -> Policy {
@@ -25,7 +25,7 @@ fn loaded(members: &str) -> Scene {
     Scene::new(weighted(), members, |_| {})
 }
 
-/// How many networks are answered with each member.
+/// Returns how many networks are answered with each member.
 fn counts(scene: &Scene, spread: &[u8]) -> Vec<u32> {
     let mut counts = vec![0; scene.pool.members.len()];
     spread.iter().for_each(|member| counts[usize::from(*member)] += 1);
@@ -39,7 +39,7 @@ fn shares(scene: &Scene, runtime: &RuntimeState) -> Vec<u32> {
         .collect()
 }
 
-/// Networks that moved, and the least that had to.
+/// Returns the networks that moved, and the least number that had to.
 fn moved(scene: &Scene, before: &[u8], after: &[u8]) -> (u32, u32) {
     let gained = counts(scene, before).into_iter().zip(counts(scene, after)).map(|(b, a)| a.saturating_sub(b));
     (before.iter().zip(after).filter(|(b, a)| b != a).count() as u32, gained.sum())
@@ -67,7 +67,7 @@ fn each_class_has_its_own_order() {
     assert_eq!((answer("10.0.0.1", &without), answer("192.0.2.1", &without)), ("c".into(), "c".into()));
     let without = scene.runtime("u d u");
     assert_eq!(answer("192.0.2.1", &without), "a", "what the ranking does not speak of comes last");
-    // The next two of the first half rank equal, and share.
+    // The next two of the first half rank equal and share.
     near(&shares(&scene, &scene.runtime("d u u")), &[0, 50, 50]);
 }
 
@@ -107,11 +107,11 @@ fn tier_and_cost_rank_members() {
 #[test]
 fn pool_by_load_without_shares_chooses_like_one_without_load() {
     for members in ["a:60 b:40 c:5", "a b@2 c@2 d:0"] {
-        let (plain, heeds) = (Scene::weighted(members), loaded(members));
+        let (plain, by_load) = (Scene::weighted(members), loaded(members));
         for state in ["u", "d", "p"] {
             let states = scene_states(&plain, state);
             let plain_spread = plain.spread(&plain.runtime(&states), 3_000);
-            assert_eq!(plain_spread, heeds.spread(&heeds.runtime(&states), 3_000));
+            assert_eq!(plain_spread, by_load.spread(&by_load.runtime(&states), 3_000));
         }
     }
 }
@@ -127,7 +127,7 @@ fn shares_leave_pools_without_load_unchanged() {
     let runtime = scene.runtime("u u");
     let balanced = scene.balanced(&runtime, "a:0+0");
     assert_eq!(scene.spread(&runtime, 3_000), scene.spread(&balanced, 3_000));
-    assert_eq!(runtime.id(), balanced.id(), "nobody in the snapshot heeds it");
+    assert_eq!(runtime.id(), balanced.id(), "no pool in the snapshot uses load");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn shares_within_group_are_weight_by_acceptance() {
     let balanced = scene.balanced(&scene.runtime("u u u"), "a:32768+0 b:65535+0 c:0+0");
     // 0.5 to 2 to 0.
     near(&shares(&scene, &balanced), &[20, 80, 0]);
-    // What nobody of the group takes goes to the next one, at the cost of nobody in it.
+    // Clients that no member of the group accepts go to the next group, and the group's own clients stay.
     let scene = loaded("a b:2 c d@2");
     let balanced = scene.balanced(&scene.runtime("u u u u"), "a:32768+0 b:65535+0 c:0+0");
     near(&shares(&scene, &balanced), &[13, 50, 0, 38]);
@@ -161,7 +161,7 @@ fn remainder_is_split_by_local_share_or_else_by_weight() {
     let scene = loaded("a b:3@2");
     let runtime = scene.runtime("u u");
     let tight = scene.balanced(&runtime, "a:32768+0 b:32768+0");
-    // Half of all is left: one part to three.
+    // Half of all clients remain: one part to three.
     near(&shares(&scene, &tight), &[63, 38]);
     let none = scene.balanced(&runtime, "a:0+0 b:0+0");
     near(&shares(&scene, &none), &[25, 75]);
@@ -244,7 +244,7 @@ fn equal_shares_have_equal_ids_and_different_ones_differ() {
     assert_eq!(twice.id(), id("b:3+4", &[]), "what was said before is gone");
 }
 
-/// Members in groups by tier, each with a weight; who they are for half of the clients, and their acceptance.
+/// Members in groups by tier with weights, their order for half of the clients, and their shares.
 #[derive(Clone, Debug)]
 struct Balancing {
     members: Vec<(u16, u16, u16)>,
@@ -264,10 +264,11 @@ fn balancing() -> impl Strategy<Value = Balancing> {
 }
 
 impl Balancing {
-    /// The same with members of a group that take equal parts, and one group that takes all clients.
+    /// Gives members of a group equal weights and shares, and lets one group accept all clients.
     ///
-    /// Beyond that a changed weight lets some clients pass each other: those that come to a member which takes less than
-    /// their old one go to the next group, while that loses others to it. In such pools 1.3 times of what must was seen.
+    /// Otherwise a changed weight lets some clients pass each other: clients that reach a member with a smaller share
+    /// go to the next group,
+    /// while their old member loses others. In such pools up to 1.3 times the minimum moved.
     fn even(mut self) -> Self {
         let first = self.members[0].1;
         for at in 0..self.members.len() {
@@ -285,7 +286,7 @@ impl Balancing {
         Scene::placed(nearest(), &members.collect::<Vec<_>>().join(" "), [&ranks, &mirrored], adjust)
     }
 
-    /// Who is answered to each of many networks.
+    /// Returns the member of each of many networks.
     fn spread(&self) -> (Scene, Vec<u8>) {
         let scene = self.scene(|_| {});
         let names = || self.members.iter().zip('a'..);
@@ -300,7 +301,7 @@ impl Balancing {
     }
 }
 
-/// What spills to a member: half of it, or all.
+/// Returns the overflow share for a local share: half of it, or all.
 fn spill_of(near: u16) -> u16 {
     if near == u16::MAX { near } else { near / 2 }
 }
@@ -362,7 +363,7 @@ fn draw_below_acceptance_is_accepted() {
     assert_eq!([taken(4, 5), taken(5, 5), taken(0, 0), taken(65_534, 65_535)], [true, false, false, true]);
 }
 
-/// Hears what is held against the first member that is asked.
+/// Trace that keeps the first acceptance test.
 #[derive(Default)]
 struct FirstOffer(Option<AcceptanceTest>);
 
@@ -377,7 +378,7 @@ fn full_share_accepts_highest_draw() {
     let scene = loaded("a b@2");
     let runtime = scene.balanced(&scene.runtime("u u"), "a:65535+0 b:0+0");
     let mut heard = FirstOffer::default();
-    // One in 65,536 draws that.
+    // One in 65,536 clients has this draw.
     let client = scene.steer.client_net(network(1_527));
     let choice = scene.steer.choose(Kind::V4, &runtime, client, Draw(0), &mut heard);
     let test = AcceptanceTest { near: true, acceptance: 65_535, draw: 65_534 };

@@ -1,4 +1,4 @@
-//! Pools and runtime state written as text, and the answers they lead to read back as text.
+//! Pools and runtime states written as text, and their answers as text.
 
 mod answers;
 mod down;
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{chunks::Chunks, client::Draw, runtime::RuntimeState, shares::ClusterNumbers};
 
-/// A pool and what it is compiled to.
+/// A pool with its compiled form.
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) pool: Pool,
@@ -40,8 +40,9 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// A pool of members like `a b:60 c:0@2 d/2+1`: name, weight after `:`, tier after `@`, numbers of IPv4 and IPv6
-    /// addresses after `/` (1+0 where nothing is said).
+    /// Returns a pool of members such as `a b:60 c:0@2 d/2+1`: name, weight after `:`, tier after `@`, numbers of IPv4
+    /// and IPv6 addresses
+    /// after `/` (default: 1+0).
     pub(super) fn new(policy: Policy, members: &str, adjust: impl FnOnce(&mut Pool)) -> Self {
         let mut desired = DesiredState::default();
         let mut pool = Pool::new(PoolName::new("shop").unwrap(), policy);
@@ -54,7 +55,8 @@ impl Scene {
         Self::compile(desired, pool)
     }
 
-    /// A pool whose clients are told apart by place: for each half of the IPv4 addresses, the ranks of the members.
+    /// Returns a pool with two location classes, the halves of the IPv4 addresses, and the ranks of the members in
+    /// each.
     pub(super) fn placed(policy: Policy, members: &str, ranks: [&[u16]; 2], adjust: impl FnOnce(&mut Pool)) -> Self {
         let scene = Self::new(policy, members, adjust);
         let halves = ["0.0.0.0/1", "128.0.0.0/1"].map(|half| half.parse().unwrap());
@@ -78,7 +80,7 @@ impl Scene {
         Self { pool, desired, steer, targets, balanced, schedules }
     }
 
-    /// The same clusters in another pool.
+    /// Returns another pool over the same clusters.
     pub(super) fn recompiled(&self, pool: Pool) -> Self {
         Self::compile(self.desired.clone(), pool)
     }
@@ -91,18 +93,19 @@ impl Scene {
         Self::new(Policy::FAILOVER, members, |_| {})
     }
 
-    /// Runtime state from one word a member, one letter an address, the last one for all further addresses: `u`p, `d`own,
-    /// `p`ending, `s`tale (unknown), drained `x`, forced down `f`, forced up `U`.
+    /// Returns a runtime state from one word per member and one letter per address, the last letter for all further
+    /// ones: `u`p, `d`own,
+    /// `p`ending, `s`tale (unknown), drained `x`, overridden down `f`, overridden up `U`.
     pub(super) fn runtime(&self, states: &str) -> RuntimeState {
         RuntimeState::of(&self.targets, Some(&self.pools()), None, self.health(states))
     }
 
-    /// The same runtime state under these shares: `a:30000+500 b:0+0`, the near and the spill acceptance of a cluster.
+    /// Returns the runtime state with shares such as `a:30000+500 b:0+0`: local and overflow share of a cluster.
     pub(super) fn balanced(&self, runtime: &RuntimeState, shares: &str) -> RuntimeState {
         self.balanced_with(runtime, shares, &[])
     }
 
-    /// The same with demand that is held by clusters.
+    /// Returns the runtime state with shares and pinned demand.
     pub(super) fn balanced_with(&self, runtime: &RuntimeState, shares: &str, pins: &[(Demand, &str)]) -> RuntimeState {
         let cluster = |name: &str| ClusterName::new(name).unwrap();
         let acceptance = shares.split_whitespace().map(|text| {
@@ -115,7 +118,7 @@ impl Scene {
         runtime.balanced_by(&self.balanced, &Arc::new(shares))
     }
 
-    /// The same runtime state, changed to these states.
+    /// Returns the runtime state changed to these states.
     pub(super) fn changed(&self, before: &RuntimeState, states: &str) -> RuntimeState {
         let mut health = self.health(states);
         let indices = (0..self.targets.len() as u32).map(crate::TargetIndex);
@@ -123,7 +126,7 @@ impl Scene {
         before.changed(&self.pools(), &changes)
     }
 
-    /// The pool as a snapshot has it.
+    /// Returns the pool as a snapshot holds it.
     pub(super) fn pools(&self) -> Chunks<SteerPool> {
         [self.steer.clone()].into_iter().collect()
     }
@@ -150,12 +153,12 @@ impl Scene {
         self.steer.choose(kind, runtime, client, Draw(0), &mut ())
     }
 
-    /// The answer to one client, as text.
+    /// Returns the answer to one client as text.
     pub(super) fn answer(&self, kind: Kind, states: &str) -> String {
         self.text(kind, self.choose(kind, &self.runtime(states), "198.51.100.7").answer)
     }
 
-    /// What is answered, as names of clusters, each address after its cluster's by number from 1: `a a.2 b`.
+    /// Returns the answer as names of clusters, further addresses of a cluster with a number: `a a.2 b`.
     pub(super) fn text(&self, kind: Kind, answer: Answer) -> String {
         match (answer, kind) {
             (Answer::Set(number), Kind::Addresses(family)) => {
@@ -171,7 +174,7 @@ impl Scene {
         }
     }
 
-    /// Clusters answered to each of many client networks.
+    /// Returns the cluster of each of many client networks.
     pub(super) fn spread(&self, runtime: &RuntimeState, networks: u32) -> Vec<u8> {
         let choose = |i: u32| {
             let client = self.steer.client_net(network(i));
@@ -180,13 +183,13 @@ impl Scene {
         (0..networks).map(choose).collect()
     }
 
-    /// Health states in which everyone is up.
+    /// Returns a state text in which every member has this state.
     pub(super) fn all(&self, state: &str) -> String {
         vec![state; self.pool.members.len()].join(" ")
     }
 }
 
-/// One /24 of its own for each number below 2^24.
+/// Returns the /24 of a number below 2^24.
 pub(super) fn network(i: u32) -> IpAddr {
     std::net::Ipv4Addr::from_bits(i << 8).into()
 }
@@ -227,7 +230,7 @@ fn state(letter: char) -> Health {
     }
 }
 
-/// Members are named a, b, c, … in the order of their addresses' third group.
+/// Members are named a, b, c, … in the order of the third octet of their addresses.
 fn label(address: &IpAddr) -> String {
     let (place, number) = match address {
         IpAddr::V4(a) => (u16::from(a.octets()[2]), u16::from(a.octets()[3])),
@@ -240,7 +243,7 @@ fn label(address: &IpAddr) -> String {
     if number == 1 { name.to_string() } else { format!("{name}.{number}") }
 }
 
-/// The family's number of an answer.
+/// Returns the number of the answer in its family.
 pub(super) fn set_of(choice: &Choice) -> u16 {
     match choice.answer {
         Answer::Set(number) => number,
@@ -248,16 +251,16 @@ pub(super) fn set_of(choice: &Choice) -> u16 {
     }
 }
 
-/// The ECS scopes of an address of each family.
+/// Returns the ECS scopes of an address of each family.
 pub(super) fn scopes(scene: &Scene) -> (u8, u8) {
     let scope = |address: &str| scene.steer.client_net(address.parse().unwrap()).scope();
     (scope("198.51.100.7"), scope("2001:db8::7"))
 }
 
-/// Both families' questions.
+/// Questions of both families.
 pub(super) const KINDS: [(Kind, Family); 2] = [(Kind::V4, Family::V4), (Kind::V6, Family::V6)];
 
-/// What pools go by, by number.
+/// Returns the numbers of targets, balanced clusters and schedules.
 fn numbered(table: &TargetTable) -> (Vec<Target>, ClusterNumbers, Vec<Schedule>) {
     (table.targets().to_vec(), table.balanced().clone(), table.schedules().to_vec())
 }

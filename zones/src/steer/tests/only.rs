@@ -1,4 +1,4 @@
-//! Members that a place excludes (`geo` with `only`): for these clients they are not in the pool, whatever else holds.
+//! Members that a location excludes (`geo` with `only`): for these clients they are not in the pool.
 
 use std::net::Ipv4Addr;
 
@@ -57,7 +57,7 @@ fn views_and_locations_both_hide_members() {
     assert_eq!(scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, "10.9.1.1").answer), "a");
 }
 
-/// Every down answer, threshold, number of answers, way to choose and set of states: 5 members, 3 of which are excluded.
+/// Every down answer, threshold, number of answers, selection and set of states, for 5 members of which 3 are excluded.
 #[test]
 fn excluded_member_is_never_answered() {
     let downs = [
@@ -90,7 +90,7 @@ fn excluded_member_is_never_answered() {
                 );
                 let mut runtime = scene.runtime("u u u u u");
                 for number in 0..letters.len().pow(5) {
-                    // Each state once in 7 in every place, in an order that visits few of all 16,807.
+                    // Visits each state in every position, but only some of all 16,807 combinations.
                     if number % 41 != 0 {
                         continue;
                     }
@@ -113,7 +113,7 @@ fn excluded_member_is_never_answered() {
 
 #[test]
 fn too_many_classes_drop_ranks_but_keep_exclusions() {
-    // 65,535 rows of places, the even ones without b; a view cuts one of them once more.
+    // 65,535 location classes, the even ones without b. A view splits one of them again.
     let blocks =
         (0..u16::MAX).map(|class| (Network::of(Ipv4Addr::from(u32::from(class) << 16).into(), 16), u32::from(class)));
     let rest = (Network::of([255, 255, 0, 0].into(), 16), 1);

@@ -1,4 +1,4 @@
-//! Members that are closed by their schedules: out in every way of choosing, and no evidence against the others.
+//! Members closed by their schedules: never answered, and no evidence against other members.
 
 use fairway_model::{AnswerMode, DownAnswer, Permille, Policy, Pool, ScheduleWindow, Timestamp};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn moment(secs: u64) -> Timestamp {
 }
 
 impl Scene {
-    /// The same pool with a letter a member: open by `d`ay, by `n`ight, `a`lways.
+    /// Returns the pool with a letter per member: open by `d`ay, by `n`ight, `a`lways.
     fn scheduled(&self, letters: &str) -> Self {
         let mut pool = self.pool.clone();
         pool.policy.schedule = true;
@@ -41,7 +41,7 @@ impl Scene {
         RuntimeState::of(&self.targets, Some(&self.pools()), schedule_states, self.health(states))
     }
 
-    /// The same runtime state at another moment.
+    /// Returns the runtime state at another time.
     fn later(&self, runtime: &RuntimeState, secs: u64) -> RuntimeState {
         runtime.timed(&self.pools(), self.schedule_states(secs, runtime.schedule_states()))
     }
@@ -89,7 +89,8 @@ fn down_answer_applies_if_all_members_are_closed() {
 fn closed_members_do_not_count_for_panic() {
     let panics = |pool: &mut Pool| pool.panic_threshold = Permille::new(600).unwrap();
     let scene = Scene::new(Policy::FAILOVER, "a b c d", panics).scheduled("ddaa");
-    // Of what is open at night all is live: half of the pool's weight, which would mean panic by day if it were down.
+    // At night all open members are live: half of the pool's weight, which by day would mean panic if the other half
+    // were down.
     let basis = |states: &str, secs| scene.choose(Kind::V4, &scene.runtime_at(states, secs), "198.51.100.7").basis;
     assert_eq!((basis("d d u u", DUSK), basis("d d u u", DUSK - 1)), (Basis::Live, Basis::Panic));
     let night = scene.runtime_at("u u d u", DUSK);
@@ -105,7 +106,7 @@ fn closed_member_is_not_last_good() {
     let night = scene.later(&day, DUSK);
     let all_down = scene.changed(&night, "d d d");
     assert_eq!(scene.answer_at(&all_down), "b");
-    // By day again nobody of those remembered may be answered: any other may.
+    // By day again no last-good member may be answered, but any other may.
     assert_eq!(scene.answer_at(&scene.later(&all_down, DUSK - 1)), "a");
 }
 
@@ -113,13 +114,13 @@ fn closed_member_is_not_last_good() {
 fn closed_member_is_explained_with_opening_time() {
     let scene = Scene::weighted("a b c").scheduled("nda");
     let client = scene.steer.client_net("198.51.100.7".parse().unwrap());
-    let told = |secs, member: usize| {
+    let explained = |secs, member: usize| {
         let explanation = scene.steer.explain(Kind::V4, &scene.runtime_at("d u u", secs), client, Draw(0));
         (explanation.members[member].reason, explanation.members[member].why())
     };
-    assert_eq!(told(0, 0), (Reason::Closed, "closed: opens 1970-01-01T00:16:40Z".to_owned()));
-    assert_eq!(told(DUSK, 0), (Reason::Down, "down".to_owned()));
-    assert_eq!(told(DUSK, 1), (Reason::Closed, "closed: opens at no time that is in candidacy".to_owned()));
+    assert_eq!(explained(0, 0), (Reason::Closed, "closed: opens 1970-01-01T00:16:40Z".to_owned()));
+    assert_eq!(explained(DUSK, 0), (Reason::Down, "down".to_owned()));
+    assert_eq!(explained(DUSK, 1), (Reason::Closed, "closed: opens at no known time".to_owned()));
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn id_depends_on_closed_members_and_not_on_time() {
     assert_eq!((scene.later(&day, DUSK).id(), scene.later(&night, 0).id()), (night.id(), day.id()));
 }
 
-/// The clusters of an answer, by number.
+/// Returns the clusters of an answer, by number.
 fn answered(scene: &Scene, kind: Kind, choice: &Choice) -> Vec<u8> {
     let mut numbers = choice.members.as_slice().to_vec();
     let Kind::Addresses(family) = kind else { return numbers };
@@ -152,8 +153,7 @@ fn answered(scene: &Scene, kind: Kind, choice: &Choice) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// The whole rule: a member that is closed is what one is that an operator took out, and so is never answered under any
-    /// health, force, panic, share or down answer.
+    /// A closed member is treated like a drained one: never answered, for any health, override, share or down answer.
     #[test]
     fn closed_member_chooses_like_drained_one(
         (plain, states) in scene(), letters in "[dna]{13}", night in any::<bool>(), client in any::<u32>(),

@@ -1,4 +1,4 @@
-//! Shares are exact over many clients, and change for as few of them as they must.
+//! Shares are exact over many clients, and changes move as few clients as possible.
 
 use fairway_model::{ClientPrefix, Policy, Spread};
 use proptest::prelude::*;
@@ -17,8 +17,9 @@ fn members(weights: &[u16]) -> String {
     weights.iter().enumerate().map(|(i, weight)| format!("m{i}:{weight}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Asserts that each member gets its part of the weight, ± one percentage point over many networks: over 6 standard
-/// deviations, which are at most 0.16 points.
+/// Asserts that each member gets its part of the weight within one percentage point over many networks. The standard
+/// deviation is at most
+/// 0.16 points.
 fn assert_shares(scene: &Scene, weights: &[u16]) {
     let counts = counts(&scene.spread(&scene.runtime(&scene.all("u")), NETWORKS), weights.len());
     let total: f64 = weights.iter().map(|w| f64::from(*w)).sum();
@@ -52,7 +53,7 @@ proptest! {
         let moved: Vec<_> = before.0.iter().zip(&after.0).filter(|(a, b)| a != b).collect();
         let part = moved.len() as f64 / f64::from(NETWORKS);
         prop_assert!(part <= 1.1 * must + 0.005, "{part} moved, {must} had to");
-        // And only to or from the member that changed, in one direction.
+        // Only to or from the changed member, in one direction.
         let gains = after.1[place] > before.1[place];
         let place = place as u8;
         let one_way = moved.iter().all(|(a, b)| if gains { **b == place } else { **a == place });
@@ -144,7 +145,7 @@ fn spread_per_query_gives_every_member_in_proportion() {
     let part = (0..20_000).filter(|i| draw(*i) == 0).count() as f64 / 20_000.0;
     assert!((part - 0.75).abs() < 0.01, "{part}");
     assert_eq!(scopes(&scene), (0, 0));
-    assert_eq!(client, scene.steer.client_net("203.0.113.7".parse().unwrap()), "clients are not told apart");
+    assert_eq!(client, scene.steer.client_net("203.0.113.7".parse().unwrap()), "clients are not distinguished");
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn choices_of_clients_are_pinned() {
 fn location_classes_have_their_part_of_addresses() {
     let scene = Scene::placed(Policy::WEIGHTED, "a b", [&[0, 1], &[1, 0]], |_| {});
     let parts: Vec<_> = scene.steer.places().into_iter().map(|(_, parts)| parts).collect();
-    // Addresses of the other family are all in the first row.
+    // All addresses of the other family are in the first class.
     assert_eq!(parts, [[0.5, 1.0], [0.5, 0.0]]);
     assert_eq!(Scene::weighted("a").steer.places().len(), 1);
 }

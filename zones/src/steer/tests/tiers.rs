@@ -1,11 +1,11 @@
-//! Which members are in use: tiers, standby, minimum healthy weight, families, partly live members.
+//! Members in use: tiers, standby, minimum healthy weight, families, partly live members.
 
 use fairway_model::{Permille, Policy, Rank};
 
 use super::*;
 use crate::steer::{answer::Candidacy, trace::Trace};
 
-/// Members answered over many clients, as text.
+/// Returns the members answered over many clients, as text.
 fn in_use(scene: &Scene, states: &str) -> String {
     let mut seen = scene.spread(&scene.runtime(states), 400);
     seen.sort_unstable();
@@ -33,7 +33,7 @@ fn lower_tier_is_used_once_upper_one_is_not_live() {
     assert_eq!(in_use(&scene, "u u u u u"), "a b");
     assert_eq!(in_use(&scene, "d u u u u"), "b");
     assert_eq!(in_use(&scene, "d d u u u"), "c d");
-    assert_eq!(in_use(&scene, "d p d d u"), "e", "a pending member of a better tier waits for its first verdict");
+    assert_eq!(in_use(&scene, "d p d d u"), "e", "a pending member of a better tier waits for its first evaluation");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn standby_members_come_after_every_tier() {
     assert_eq!(in_use(&scene, "u d u u"), "c");
     assert_eq!(in_use(&scene, "u d d u"), "a");
     assert_eq!(in_use(&scene, "d d d u"), "d");
-    assert_eq!(in_use(&scene, "u p p p"), "a", "a judged standby goes before members never judged");
+    assert_eq!(in_use(&scene, "u p p p"), "a", "an evaluated standby member comes before pending ones");
     assert_eq!(in_use(&scene, "p p p d"), "b");
     assert_eq!(in_use(&scene, "p d d d"), "a");
 }
@@ -111,7 +111,7 @@ fn family_without_live_member_has_no_data() {
         assert_eq!(scene.answer(Kind::V4, down), "a");
         assert_eq!(scene.answer(Kind::V6, down), "nothing", "not the down answer: {members}");
     }
-    // Never judged in one family, down in the other.
+    // Pending in one family, down in the other.
     let scene = Scene::weighted("a/1+1");
     assert_eq!(scene.answer(Kind::V4, "pd"), "a");
     assert_eq!(scene.answer(Kind::V6, "pd"), "nothing");
@@ -120,7 +120,7 @@ fn family_without_live_member_has_no_data() {
 
 #[test]
 fn min_healthy_counts_whole_members_for_both_families() {
-    // For IPv6 alone tier 1 would be complete; as clusters it is half down.
+    // For IPv6 alone tier 1 would be complete; as clusters, half of it is down.
     let scene = Scene::new(Policy::WEIGHTED, "a/1+1 b/1+0 c@2/1+1", |p| p.min_healthy = Permille::new(600).unwrap());
     let runtime = scene.runtime("u d u");
     for i in 0..200 {

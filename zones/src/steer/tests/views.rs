@@ -1,4 +1,4 @@
-//! Serving states: who is hidden from whom is never answered, whatever else holds, and counts for nothing.
+//! Views: a hidden member is never answered and never counts.
 
 use fairway_model::{
     AnswerMode, DownAnswer, Network, Partition, Permille, Policy, Pool, Rank, Spread, Visibility, ZoneSpec,
@@ -11,7 +11,7 @@ use crate::steer::{answer::Basis, explain::Reason};
 const INSIDE: &str = "10.1.2.3";
 const OUTSIDE: &str = "192.0.2.1";
 
-/// Members after whose name stands what they are for: `a b=10.0.0.0/8,2001:db8::/32 c=internal`.
+/// Returns members with their networks: `a b=10.0.0.0/8,2001:db8::/32 c=internal`.
 fn viewed(policy: Policy, members: &str, adjust: impl FnOnce(&mut Pool)) -> Scene {
     let (mut plain, mut marks) = (Vec::new(), Vec::new());
     for text in members.split_whitespace() {
@@ -37,7 +37,7 @@ fn in_zone(scene: &Scene, visibility: Visibility) -> Scene {
     Scene { pool: scene.pool.clone(), desired: scene.desired.clone(), steer, targets, balanced, schedules }
 }
 
-/// The answers to a client inside and one outside.
+/// Returns the answers to a client inside and to one outside.
 fn answers(scene: &Scene, states: &str) -> [String; 2] {
     let runtime = scene.runtime(states);
     [INSIDE, OUTSIDE].map(|client| scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, client).answer))
@@ -53,7 +53,7 @@ fn reasons(scene: &Scene, states: &str, client: &str) -> Vec<Reason> {
 fn member_is_answered_to_its_networks_only() {
     let scene = viewed(Policy::FAILOVER, "a=10.0.0.0/8 b", |_| {});
     assert_eq!(answers(&scene, "u u"), ["a", "b"]);
-    assert_eq!(answers(&scene, "u d"), ["a", "b"], "a hidden member is no way out");
+    assert_eq!(answers(&scene, "u d"), ["a", "b"], "a hidden member is never answered");
     assert_eq!(reasons(&scene, "u u", OUTSIDE), [Reason::HiddenFromClient, Reason::Chosen]);
     assert_eq!(reasons(&scene, "u u", INSIDE), [Reason::Chosen, Reason::Later]);
 }
@@ -72,7 +72,7 @@ fn scope_is_length_of_view_block() {
 fn each_down_answer_respects_views() {
     use DownAnswer::{All, Empty, LastGood, Refuse};
     let fallback = || DownAnswer::FallbackAddresses(vec!["10.0.25.1".parse().unwrap()]);
-    // a and c are for clients inside, d is internal. Inside and outside, with all down; with b drained, too; b and c alone live.
+    // a and c are for clients inside, d is internal. Inside and outside: all down; b drained too; only b and c live.
     let classes: [(DownAnswer, [[&str; 2]; 3]); 5] = [
         (All, [["a b c", "b"], ["a", "nothing"], ["b", "b"]]),
         (LastGood, [["a b c", "b"], ["a", "nothing"], ["b", "b"]]),
@@ -171,7 +171,7 @@ fn cname_pool_never_names_hidden_member() {
 
 #[test]
 fn lists_of_all_addresses_are_bounded_by_views() {
-    // Client network i sees i and z, those without a network of their own see z alone.
+    // Client network i sees i and z. Clients without a network see z only.
     let members: Vec<_> = (0..20).map(|i| format!("m{i}=10.{i}.0.0/16")).collect();
     let scene = viewed(Policy::FAILOVER, &format!("{} z", members.join(" ")), |_| {});
     let runtime = scene.runtime(&scene.all("d"));
@@ -188,7 +188,7 @@ fn lists_of_all_addresses_are_bounded_by_views() {
 
 #[test]
 fn window_ends_before_hidden_member() {
-    // Twelve of whom three are answered: more combinations than are numbered. Every third is for clients inside.
+    // Twelve members, three per answer: more combinations than are numbered. Every third is for clients inside.
     let members: Vec<_> = ('a'..='l')
         .zip(0..)
         .map(|(name, i)| format!("{name}{}", if i % 3 == 2 { "=10.0.0.0/8" } else { "" }))
@@ -222,7 +222,7 @@ fn views_and_locations_make_one_partition() {
     assert_eq!(placed.steer.client_net("200.1.1.1".parse().unwrap()).scope(), 8);
 }
 
-/// Networks close to each other, so that they nest and touch, and clients that are in some of them.
+/// Networks close to each other, so that they nest and touch, and clients in some of them.
 fn network() -> impl Strategy<Value = Network> {
     prop_oneof![
         (0u8..16, 1u8..=4).prop_map(|(top, length)| Network::of([top << 4, 0, 0, 0].into(), length)),
@@ -314,7 +314,7 @@ proptest! {
             };
             prop_assert!(named.iter().all(|number| seen(*number)), "{choice:?} for {address}");
             prop_assert!(choice.members.as_slice().iter().all(|number| seen(*number)));
-            // Whoever watches is told of nobody else, and told why.
+            // A trace sees only visible members, and every hidden one has its reason.
             let explanation = scene.steer.explain(*kind, &runtime, client, Draw(draw));
             prop_assert_eq!(explanation.choice, choice);
             for (number, member) in (0u8..).zip(&explanation.members) {
@@ -335,7 +335,7 @@ proptest! {
     ) {
         let runtime = scene.runtime(&first(&states, &scene));
         let block = scene.steer.client_net(one).network();
-        // Any other address of the block, and whoever else there is.
+        // Any other address of the block.
         let within = match block.address() {
             IpAddr::V4(first) => IpAddr::V4((first.to_bits() | (other as u32).checked_shr(block.length().into()).unwrap_or(0)).into()),
             IpAddr::V6(first) => IpAddr::V6((first.to_bits() | other.checked_shr(block.length().into()).unwrap_or(0)).into()),
