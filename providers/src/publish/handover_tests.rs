@@ -30,7 +30,7 @@ fn text(of: &str, owner: &str) -> ProviderRecordSet {
     set(of, Rtype::TXT, &[&[text.len() as u8], text.as_bytes()].concat())
 }
 
-/// What stands at the provider.
+/// Record sets at the provider.
 #[derive(Clone, Debug, PartialEq)]
 struct Zone(BTreeMap<RecordSetKey, ProviderRecordSet>);
 
@@ -39,7 +39,7 @@ impl Zone {
         Self(sets.into_iter().map(|set| (set.key(), set)).collect())
     }
 
-    /// One with a name of them, one of a third party, and one that nobody wants.
+    /// Returns a zone with a set of the other owner, one of a third owner, and one that is not wanted.
     fn usual() -> Self {
         let sets = [("a.x.", "them"), ("b.x.", "third"), ("c.x.", "them")];
         Self::of(sets.iter().flat_map(|(of, owner)| [address(of, 9), text(&format!("a-{of}"), owner)]))
@@ -69,7 +69,7 @@ impl Zone {
         let plan = us().hand_over(&handover, &self.current(&us()), &wanted_state()).unwrap();
         let before = self.records();
         self.apply(&plan.units);
-        assert_eq!(self.records(), before, "no step touches what clients ask for");
+        assert_eq!(self.records(), before, "expected that no step changes the records of clients");
         plan
     }
 
@@ -97,7 +97,7 @@ fn set_is_owned_only_after_the_second_step() {
     let announced = zone.hand(Step::Announce, NOW);
     assert_eq!(announced.sets, [address("a.x.", 9).key()]);
     assert_eq!(announced.skipped.iter().map(|(key, _)| key.name.clone()).collect::<Vec<_>>(), [name("c.x.")]);
-    // In between neither touches it, whatever they want.
+    // During the handover neither side changes the set, whatever it wants.
     assert_eq!(zone.owner(&us(), "a.x."), Owner::Coming("them".to_owned()));
     assert_eq!(zone.owner(&of("them"), "a.x."), Owner::Other("us".to_owned()));
     for (who, wanted) in [(us(), wanted_state()), (us(), Wanted::default()), (of("them"), Wanted::default())] {
@@ -109,7 +109,7 @@ fn set_is_owned_only_after_the_second_step() {
     assert_eq!(zone.owner(&us(), "a.x."), Owner::Coming("them".to_owned()));
     assert_eq!(zone.hand(Step::Finish, NOW + 120).sets, [address("a.x.", 9).key()]);
     assert_eq!(zone.owner(&us(), "a.x."), Owner::Us);
-    // From here on it is one of ours: it is updated in place.
+    // Now the set is owned: it is updated in place.
     let changes = zone.plan(&us(), &wanted_state()).changes;
     assert_eq!(changes.update, [Update { from: address("a.x.", 9), to: address("a.x.", 1) }]);
     assert!(changes.delete.is_empty());

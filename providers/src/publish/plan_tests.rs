@@ -160,7 +160,7 @@ fn address_is_replaced_by_a_cname_in_one_unit() {
     zone.sync(&wanted([address("a.x.", 1)]));
     let units = zone.units(&wanted([alias("a.x.")]));
     assert_eq!(units.len(), 1);
-    // The set and its registry record, each.
+    // Each change includes a registry record.
     assert_eq!((units[0].changes.create.len(), units[0].changes.delete.len()), (2, 2));
 }
 

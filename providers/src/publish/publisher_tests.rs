@@ -88,7 +88,7 @@ async fn omitted_set_is_reported_and_not_deleted() {
         .await;
     stage.published(3).await;
     assert!(stage.memory.sets().iter().any(|set| set.set.name == dropped), "expected the existing set to stay");
-    assert_eq!(stage.memory.applies(), before, "nothing is tried for it");
+    assert_eq!(stage.memory.applies(), before, "expected no call for the omitted set");
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +98,7 @@ async fn change_is_published_within_a_second() {
     stage.wanted.send_replace(wanted_sets(3));
     stage.published(3).await;
     assert!(begun.elapsed() < Duration::from_secs(1));
-    // Each with its registry record.
+    // Three sets, each with a registry record.
     assert_eq!(stage.memory.sets().len(), 6);
 }
 
@@ -149,7 +149,7 @@ async fn empty_read_deletes_nothing() {
     stage.memory.fail_after(0, Failure::ReadsEmpty);
     stage.wanted.send_replace(wanted_sets(3));
     stage.until("two syncs", |status| status.counts.syncs >= 2).await;
-    assert_eq!(stage.memory.sets().len(), 8, "nothing was deleted on an empty reading");
+    assert_eq!(stage.memory.sets().len(), 8, "expected no deletion after an empty read");
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,7 +162,7 @@ async fn false_success_is_found_by_the_next_sync() {
     stage.until("found out", |status| status.counts.drifted == 3).await;
     stage.memory.recover();
     stage.until("found out again", |status| status.counts.drifted == 6).await;
-    assert_eq!(stage.memory.sets().len(), 6, "each with its registry record");
+    assert_eq!(stage.memory.sets().len(), 6, "expected three sets with their registry records");
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,11 +227,11 @@ async fn sets_of_another_owner_are_taken_over_and_then_updated() {
     };
     let before = stage.memory.applies();
     assert_eq!(stage.publisher.draft_hand_over(&step(Step::Announce)).await.unwrap().sets.len(), 3);
-    assert_eq!(stage.memory.applies(), before, "a draft changes nothing");
+    assert_eq!(stage.memory.applies(), before, "expected no call for a draft");
     stage.publisher.hand_over(step(Step::Announce)).await.unwrap();
     let syncs = stage.publisher.status().counts.syncs;
     stage.until("a sync in between", |status| status.counts.syncs > syncs).await;
-    assert!(stage.memory.sets().contains(&address("n1.x.", 99)), "it is on its way, and untouched");
+    assert!(stage.memory.sets().contains(&address("n1.x.", 99)), "expected the set to stay during the handover");
     stage.publisher.hand_over(step(Step::Finish)).await.unwrap();
     stage.published(3).await;
     assert!(stage.memory.sets().contains(&address("n1.x.", 1)));
@@ -245,9 +245,9 @@ async fn status_has_times_of_conditions_and_of_the_next_sync() {
     let first = stage.publisher.status();
     stage.until("the next look", |status| status.counts.syncs > first.counts.syncs).await;
     let second = stage.publisher.status();
-    assert_eq!(first.conditions, second.conditions, "what stands as it stood stands since then");
+    assert_eq!(first.conditions, second.conditions, "expected unchanged conditions to keep their time");
     stage.until("it is status", |status| status.due_at.is_some()).await;
-    // One that is refused is refused since the first time.
+    // The time of a rejected set is that of its first rejection.
     theirs(&stage.memory, 3);
     stage.wanted.send_replace(wanted_sets(3));
     stage.until("refused", |status| status.conditions.len() == 3).await;
@@ -271,7 +271,7 @@ async fn only_the_changed_weight_is_written() {
     };
     stage.wanted.send_replace(weighted([("eu1", 1, "60"), ("us1", 2, "40")]));
     stage.published(2).await;
-    // Each has its registry record, status apart by the same set identifier.
+    // Each set has a registry record with the same set identifier.
     let sets = stage.memory.sets();
     let count = |rtype, cluster: &str| {
         sets.iter().filter(|set| set.set.rtype == rtype && set.set_identifier == cluster).count()

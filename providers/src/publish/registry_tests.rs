@@ -30,7 +30,7 @@ fn owner_follows_from_the_registry_record() {
     let said = |who: &str| txt("a-www.x.", &format!("heritage=external-dns,external-dns/owner={who}"));
     assert_eq!(owner(vec![www.clone(), said("us")], &www), Owner::Us);
     assert_eq!(owner(vec![www.clone(), said("them")], &www), Owner::Other("them".to_owned()));
-    // Without a type in the name, as up to 0.17; of an AAAA that was never so.
+    // A name without a type, as up to 0.17; never for AAAA.
     let untyped = txt("www.x.", "heritage=external-dns,external-dns/owner=them");
     assert_eq!(owner(vec![www.clone(), untyped.clone()], &www), Owner::Other("them".to_owned()));
     let six = set("www.x.", Rtype::AAAA, &[&[0; 16]]);
@@ -39,7 +39,7 @@ fn owner_follows_from_the_registry_record() {
 
 #[test]
 fn registry_record_of_one_name_does_not_claim_another() {
-    // It is the name of AAAA records of b.x., and would be that of aaaa-b.x. without a type.
+    // The name is that for AAAA records of b.x., and that for aaaa-b.x. without a type.
     let read =
         vec![set("aaaa-b.x.", Rtype::A, ADDRESS), txt("aaaa-b.x.", "heritage=external-dns,external-dns/owner=us")];
     assert_eq!(owner(read.clone(), &read[0]), Owner::Nobody);
@@ -67,7 +67,7 @@ fn note_counts_only_for_the_noted_records() {
     let claims = Claims::from([(www.key(), www.set.rdatas.clone())]);
     let sorted = ours().sort(vec![www.clone()], &claims, &BTreeSet::new());
     assert_eq!(sorted.sets[&www.key()].owner, Owner::Us);
-    // The half that is missing is written.
+    // The missing half is written.
     let units = ours().units(Changes::default(), &[www.key()], &sorted);
     assert_eq!(units[0].changes.create[0].set.name, name("a-www.x."));
     let other = set("www.x.", Rtype::A, &[&[192, 0, 2, 9]]);

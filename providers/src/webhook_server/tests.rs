@@ -1,4 +1,4 @@
-//! The contract call by call, and plans that a client of it makes.
+//! Each call of the webhook, and plans of its client.
 
 use std::{
     collections::BTreeMap,
@@ -156,7 +156,7 @@ async fn temporary_error_is_503_with_a_reason() {
     }
 }
 
-/// A body of which nothing ever comes.
+/// A body that never sends a byte.
 struct Endless;
 
 impl HttpBody for Endless {
@@ -236,7 +236,7 @@ async fn each_call_needs_the_token() {
         (Some("Bearer wrong"), 401),
         (Some("Basic right"), 401),
         (Some("bearer right"), 200),
-        // `x:right` and `right:x`, as a URL says it.
+        // `x:right` and `right:x`, as Go's clients send them from a URL.
         (Some("Basic eDpyaWdodA=="), 200),
         (Some("Basic cmlnaHQ6eA=="), 401),
     ] {
@@ -307,7 +307,7 @@ fn any_endpoint() -> impl Strategy<Value = Endpoint> {
     })
 }
 
-/// One loop of the client; how much it found to change.
+/// Runs one reconciliation of the client, and returns the number of its changes.
 async fn reconcile(fixture: &Fixture, path: &str, source: &[Endpoint]) -> usize {
     let current = Vec::from_json(&fixture.call("GET", &format!("{path}/records"), "").await.1).unwrap();
     let adjusted = fixture.call("POST", &format!("{path}/adjustendpoints"), source.to_vec().to_json()).await.1;
