@@ -1,11 +1,11 @@
-//! What checking costs, and how soon a death is seen.
+//! Measures the cost of probes, and the time from a failure to its transition.
 //!
 //! ```text
 //! cargo run --release -p fairway-health --example measure -- load [TARGETS] [PERIOD_S] [SECONDS]
-//! cargo run --release -p fairway-health --example measure -- death [ROUNDS]
+//! cargo run --release -p fairway-health --example measure -- failure [ROUNDS]
 //! ```
-//! `load` probes over plain HTTP; the targets are listeners of a second process, so that their CPU is not counted.
-//! `death` lets a target refuse or hang at a moment of chance, and measures from there to the flip, at a period and a
+//! `load` probes over plain HTTP. The targets are listeners of a second process, so that their CPU time is not counted.
+//! `failure` lets a target refuse or hang at a random time and measures the time to the transition, with a period and a
 //! timeout of 200 ms and fall 2.
 
 use std::{
@@ -25,12 +25,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Loopback addresses that the targets of `load` have; each is probed for as many paths as it takes.
+/// Number of loopback addresses of the targets of `load`; further targets differ in their paths.
 const ADDRESSES: u32 = 100;
 
-type Fault = Box<dyn std::error::Error>;
+type Error = Box<dyn std::error::Error>;
 
-fn main() -> Result<(), Fault> {
+fn main() -> Result<(), Error> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize, default: u32| args.get(at).and_then(|arg| arg.parse().ok()).unwrap_or(default);
     let threads = if args.first().is_some_and(|mode| mode == "serve") { 1 } else { 2 };
@@ -39,14 +39,14 @@ fn main() -> Result<(), Fault> {
         match args.first().map(String::as_str) {
             Some("serve") => serve().await,
             Some("load") => load(number(1, 10_000), number(2, 10), number(3, 60)).await,
-            Some("death") => death(number(1, 20)).await,
-            _ => Err("say load, or death".into()),
+            Some("failure") => failures(number(1, 20)).await,
+            _ => Err("expected load or failure".into()),
         }
     })
 }
 
 /// Listens at [`ADDRESSES`] on one port, prints the port, and answers until its input ends.
-async fn serve() -> Result<(), Fault> {
+async fn serve() -> Result<(), Error> {
     let mut port = 0;
     for number in 0..ADDRESSES {
         let socket = TcpSocket::new_v4()?;
@@ -91,28 +91,28 @@ fn http(port: u16, path: String, period: Duration, limit: Duration, fall: u8) ->
     Monitor { period, timeout: limit, fall, ..Monitor::new(Check::Http(check)) }
 }
 
-fn target(address: IpAddr, monitor: &Arc<Monitor>) -> Result<Target, Fault> {
+fn target(address: IpAddr, monitor: &Arc<Monitor>) -> Result<Target, Error> {
     let label = MonitorName::new("measure")?;
     Ok(Target { address: ProbeAddress::Address(address), monitor: Arc::clone(monitor), label })
 }
 
-async fn load(targets: u32, period: u32, seconds: u32) -> Result<(), Fault> {
+async fn load(targets: u32, period: u32, seconds: u32) -> Result<(), Error> {
     let (child, port) = start_server().await?;
     let bare = Usage::now()?;
     let period = Duration::from_secs(period.into());
-    let mut wished = vec![];
+    let mut all = vec![];
     for path in 0..targets.div_ceil(ADDRESSES) {
         let monitor = http(port, format!("/healthz/ready?{path}"), period, Duration::from_secs(4).min(period), 3);
         let monitor = Arc::new(monitor);
         for number in 0..ADDRESSES.min(targets - path * ADDRESSES) {
-            wished.push(target(address(number), &monitor)?);
+            all.push(target(address(number), &monitor)?);
         }
     }
     let (sender, mut transitions) = mpsc::channel(1_024);
     tokio::spawn(async move { while transitions.recv().await.is_some() {} });
     let checker = Checker::start(CheckerSettings::default(), sender);
     let start = Instant::now();
-    checker.set_targets(wished, vec![]).await;
+    checker.set_targets(all, vec![]).await;
     println!("set_targets {:?}", start.elapsed());
     let left = checker.first_round(Duration::from_secs(60)).await;
     println!("first round {:?}, {left} left, {:?} of CPU", start.elapsed(), Usage::now()?.cpu - bare.cpu);
@@ -123,7 +123,7 @@ async fn load(targets: u32, period: u32, seconds: u32) -> Result<(), Fault> {
     let probes = self::probes(&checker).await - probes;
     let cpu = (to.cpu - from.cpu).as_secs_f64();
     println!(
-        "{targets} targets every {period:?}: {:.0} probes/s, {:.3} of a core, {:.0} µs a probe",
+        "{targets} targets every {period:?}: {:.0} probes/s, {:.3} of a core, {:.0} µs per probe",
         probes as f64 / took.as_secs_f64(),
         cpu / took.as_secs_f64(),
         cpu * 1e6 / probes as f64,
@@ -142,8 +142,8 @@ async fn probes(checker: &Checker) -> u64 {
     checker.states().await.iter().map(|state| state.passes + state.failures + state.inconclusive).sum()
 }
 
-/// This program as the server; it ends when its input does.
-async fn start_server() -> Result<(Child, u16), Fault> {
+/// Starts this program as the server, which ends with its input.
+async fn start_server() -> Result<(Child, u16), Error> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg("serve")
         .stdin(Stdio::piped())
@@ -156,16 +156,16 @@ async fn start_server() -> Result<(Child, u16), Fault> {
     Ok((child, line.trim().parse()?))
 }
 
-/// CPU and memory of this process so far.
+/// CPU time and memory of this process.
 struct Usage {
     cpu: Duration,
     memory_kib: u64,
 }
 
 impl Usage {
-    fn now() -> Result<Self, Fault> {
+    fn now() -> Result<Self, Error> {
         let stat = std::fs::read_to_string("/proc/self/stat")?;
-        // Fields 14 and 15 (proc(5)), counted from behind the name; in ticks of 10 ms.
+        // Fields 14 and 15 (proc(5)), after the name; in ticks of 10 ms.
         let after = stat.rsplit_once(')').ok_or("no name in /proc/self/stat")?.1;
         let ticks: u64 = after.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
         let status = std::fs::read_to_string("/proc/self/status")?;
@@ -175,22 +175,25 @@ impl Usage {
     }
 }
 
-async fn death(rounds: u32) -> Result<(), Fault> {
+async fn failures(rounds: u32) -> Result<(), Error> {
     for hang in [false, true] {
         let mut took = vec![];
         for round in 0..rounds {
-            // Moments of the period that are nowhere near one another.
-            took.push(one_death(hang, Duration::from_millis(u64::from(round * 137 % 220))).await?);
+            // Times spread over the period.
+            took.push(one_failure(hang, Duration::from_millis(u64::from(round * 137 % 220))).await?);
         }
         took.sort();
         let how = if hang { "hang" } else { "refuse" };
         let (median, last) = (took[took.len() / 2], took.len() - 1);
-        println!("{how}: from death to flip, {rounds} rounds: median {median:?}, {:?} to {:?}", took[0], took[last]);
+        println!(
+            "{how}: from failure to transition, {rounds} rounds: median {median:?}, {:?} to {:?}",
+            took[0], took[last]
+        );
     }
     Ok(())
 }
 
-async fn one_death(hang: bool, after: Duration) -> Result<Duration, Fault> {
+async fn one_failure(hang: bool, after: Duration) -> Result<Duration, Error> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let at = listener.local_addr()?;
     let short = Duration::from_millis(200);
@@ -207,20 +210,20 @@ async fn one_death(hang: bool, after: Duration) -> Result<Duration, Fault> {
         }
     });
     checker.set_targets(vec![target(at.ip(), &monitor)?], vec![]).await;
-    flip_to(HealthStatus::Up, &mut transitions).await?;
+    wait_for(HealthStatus::Up, &mut transitions).await?;
     sleep(Duration::from_secs(1) + after).await;
     drop(stop);
-    // The listener: dropped, the target refuses; kept, the kernel accepts and nobody answers.
+    // Without the listener the target refuses; with it the kernel accepts and nothing answers.
     let listener = server.await?;
     let start = Instant::now();
     let kept = hang.then_some(listener);
-    flip_to(HealthStatus::Down, &mut transitions).await?;
+    wait_for(HealthStatus::Down, &mut transitions).await?;
     let took = start.elapsed();
     drop(kept);
     Ok(took)
 }
 
-async fn flip_to(status: HealthStatus, transitions: &mut Receiver<HealthTransition>) -> Result<(), Fault> {
+async fn wait_for(status: HealthStatus, transitions: &mut Receiver<HealthTransition>) -> Result<(), Error> {
     loop {
         let transition = timeout(Duration::from_secs(10), transitions.recv()).await?.ok_or("the checker ended")?;
         if transition.to == status {

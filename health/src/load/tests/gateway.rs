@@ -26,7 +26,7 @@ fn in_flight(text: &str) -> Option<f64> {
 }
 
 #[test]
-fn requests_in_flight_are_found_under_all_four_names() {
+fn in_flight_is_found_under_all_names() {
     for name in [
         "envoy_http_outbound_0_0_0_0_8080_downstream_rq_active{}",
         "envoy_http_outbound_0_0_0_0_8080__downstream_rq_active{}",
@@ -39,7 +39,7 @@ fn requests_in_flight_are_found_under_all_four_names() {
 }
 
 #[test]
-fn listeners_add_up_and_those_who_look_are_left_out() {
+fn listeners_are_added_without_those_of_statistics() {
     let text = "# TYPE envoy_http_downstream_rq_active gauge
 envoy_http_downstream_rq_active{envoy_http_conn_manager_prefix=\"a\"} 3
 envoy_http_downstream_rq_active{envoy_http_conn_manager_prefix=\"b\"} 4
@@ -56,7 +56,7 @@ envoy_cluster_upstream_rq_active{} 50";
 }
 
 #[test]
-fn the_default_metrics_of_istio_tell_connections_and_requests_at_the_source() {
+fn default_metrics_of_istio_have_connections_and_requests() {
     let text = "envoy_server_total_connections{} 7
 envoy_server_uptime{} 12
 istio_requests_total{reporter=\"source\",response_code=\"200\"} 40
@@ -74,7 +74,7 @@ istio_request_duration_milliseconds_sum{reporter=\"source\"} NaN
 }
 
 #[test]
-fn a_declared_metric_takes_the_place_of_those_that_are_known() {
+fn declared_metric_replaces_the_known_ones() {
     let labels = vec![("zone".to_owned(), "a".to_owned())];
     let metric = LoadMetric { name: "work".to_owned(), labels, is_rate: false };
     let text = "envoy_server_total_connections 7\nwork{zone=\"a\",cpu=\"0\"} 2\nwork{zone=\"a\",cpu=\"1\"} 3\nwork{zone=\"b\"} 90\n";
@@ -84,7 +84,7 @@ fn a_declared_metric_takes_the_place_of_those_that_are_known() {
 }
 
 #[test]
-fn what_is_no_amount_or_stands_twice_leaves_nothing_of_the_reading() {
+fn invalid_amount_or_duplicate_series_fails() {
     for value in ["NaN", "-1", "1e16", "+Inf", "-Inf"] {
         let text = format!("envoy_http_a_downstream_rq_active 1\nenvoy_server_total_connections {value}\n");
         let refused = metrics(&text).unwrap_err();
@@ -98,7 +98,7 @@ fn what_is_no_amount_or_stands_twice_leaves_nothing_of_the_reading() {
 }
 
 #[test]
-fn more_series_than_are_added_up_are_refused() {
+fn series_over_the_limit_are_rejected() {
     let row = |n: usize| format!("envoy_http_{n}_downstream_rq_active 1\n");
     let most: String = (0..SERIES_MAX).map(row).collect();
     assert_eq!(metrics(&most).unwrap().in_flight, Some(SERIES_MAX as f64));
@@ -106,7 +106,7 @@ fn more_series_than_are_added_up_are_refused() {
 }
 
 #[test]
-fn draining_overload_and_ejections_are_told_and_the_first_two_exhaust() {
+fn draining_and_overload_exhaust_and_ejections_only_warn() {
     let text = "envoy_server_total_connections 1
 envoy_server_live{} 0
 envoy_server_days_until_first_cert_expiring{} 3
@@ -131,7 +131,7 @@ envoy_cluster_b_outlier_detection_ejections_active{} 1
 }
 
 #[test]
-fn a_gateway_without_certificate_or_with_one_that_lasts_warns_of_nothing() {
+fn missing_or_valid_certificate_gives_no_warning() {
     for days in ["4294967295", "15", "NaN"] {
         let text = format!(
             "envoy_server_total_connections 1\nenvoy_server_live 1\nenvoy_server_days_until_first_cert_expiring {days}\n"

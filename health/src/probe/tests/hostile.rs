@@ -1,7 +1,7 @@
-//! Targets that answer https and gRPC probes with malice: each probe ends in time, reads little, and says what it met.
+//! Hostile targets of https and gRPC probes: each probe ends in time, reads little, and reports the cause.
 //!
-//! Octets are counted where a target gets rid of them. What a probe leaves unread lies in the kernels' buffers, so that
-//! [`POURED_MAX`] stands above what a probe reads.
+//! Bytes are counted when a target writes them. Kernel buffers hold what a probe does not read, so [`WRITTEN_MAX`] is larger
+//! than the limit of the probe.
 
 mod grpc;
 mod tls;
@@ -37,40 +37,40 @@ use crate::{
     probe::{ProbeResult, READ_MAX},
 };
 
-/// Most octets that a target gets rid of in one probe: what is read, and what the kernels of both sides hold, of which the
-/// target's own, which is otherwise some megabytes, is kept small.
-const POURED_MAX: u64 = READ_MAX as u64 + (1 << 20);
+/// Largest number of bytes that a target can write in one probe: those read, and those in the kernel buffers of both sides.
+/// The send buffer, otherwise some megabytes, is kept small.
+const WRITTEN_MAX: u64 = READ_MAX as u64 + (1 << 20);
 const SEND_BUFFER: u32 = 16 << 10;
-/// What is said of a handshake that does not end.
+/// The cause of a handshake that does not end.
 const TIMEOUT: &str = "timeout after 300ms in TLS handshake";
-/// What is said where a probe had enough.
+/// The cause of a response over the limit.
 const TOO_MUCH: &str = "response over 256 KiB";
 
-/// A target, and the octets it got rid of.
-struct Pouring {
+/// A hostile target, with the number of bytes it wrote.
+struct HostileTarget {
     at: SocketAddr,
-    poured: Arc<AtomicU64>,
+    written: Arc<AtomicU64>,
 }
 
-impl Pouring {
-    /// Hears the other side begin, then writes `head` and, for ever, `again`; where that is nothing, waits.
+impl HostileTarget {
+    /// Waits for the first bytes of the client, then writes `head` and `again` without end; an empty `again` only waits.
     async fn raw(head: &[u8], again: &[u8]) -> Self {
         let (head, again): (Arc<[u8]>, Arc<[u8]>) = (head.into(), again.into());
         Self::start(move |mut stream| {
             let (head, again) = (Arc::clone(&head), Arc::clone(&again));
-            async move { pour(&mut stream, &head, &again).await }
+            async move { write_flood(&mut stream, &head, &again).await }
         })
         .await
     }
 
-    /// The same within TLS.
+    /// Does the same over TLS.
     async fn over_tls(acceptor: TlsAcceptor, head: &[u8], again: &[u8]) -> Self {
         let (head, again): (Arc<[u8]>, Arc<[u8]>) = (head.into(), again.into());
         Self::start(move |stream| {
             let (acceptor, head, again) = (acceptor.clone(), Arc::clone(&head), Arc::clone(&again));
             async move {
                 if let Ok(mut stream) = acceptor.accept(stream).await {
-                    pour(&mut stream, &head, &again).await;
+                    write_flood(&mut stream, &head, &again).await;
                 }
             }
         })
@@ -79,11 +79,11 @@ impl Pouring {
 
     async fn start<S, F>(serve_one: S) -> Self
     where
-        S: Fn(Counted) -> F + Send + 'static,
+        S: Fn(CountingStream) -> F + Send + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        let poured = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&poured);
+        let written = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&written);
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_send_buffer_size(SEND_BUFFER).unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -91,26 +91,26 @@ impl Pouring {
         let listener = socket.listen(64).unwrap();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve_one(Counted { stream, poured: Arc::clone(&counter) }));
+                tokio::spawn(serve_one(CountingStream { stream, written: Arc::clone(&counter) }));
             }
         });
-        Self { at, poured }
+        Self { at, written }
     }
 
-    fn poured(&self) -> u64 {
-        self.poured.load(Ordering::Relaxed)
+    fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
-    /// One probe fails for this cause, which tells that it had time left, and takes little; for [`TIMEOUT`] it has 300 ms.
+    /// Asserts that a probe fails for this cause and reads little; for [`TIMEOUT`] its timeout is 300 ms.
     async fn fails(&self, check: Check, cause: &str) {
         let found = if cause == TIMEOUT { run_short(check, self.at).await } else { run(check, self.at).await };
         assert_eq!(found, fails(cause));
-        assert!(self.poured() < POURED_MAX, "{cause}: {} octets", self.poured());
+        assert!(self.written() < WRITTEN_MAX, "{cause}: {} bytes", self.written());
     }
 }
 
-/// Waits for the first octets of the other side, writes, and in the end waits until it goes.
-async fn pour(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), head: &[u8], again: &[u8]) {
+/// Waits for the first bytes of the client, writes, and waits until the client closes.
+async fn write_flood(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), head: &[u8], again: &[u8]) {
     let mut sink = vec![0; 4_096];
     let _ = stream.read(&mut sink).await;
     let mut written = stream.write_all(head).await;
@@ -123,21 +123,21 @@ async fn pour(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), head: &[u8], a
 }
 
 /// A stream that counts what is written to it.
-struct Counted {
+struct CountingStream {
     stream: TcpStream,
-    poured: Arc<AtomicU64>,
+    written: Arc<AtomicU64>,
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for CountingStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for CountingStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
-        self.poured.fetch_add(written as u64, Ordering::Relaxed);
+        self.written.fetch_add(written as u64, Ordering::Relaxed);
         Poll::Ready(Ok(written))
     }
 
@@ -150,7 +150,7 @@ impl AsyncWrite for Counted {
     }
 }
 
-/// Probed every second: floods take their time in a program that is not optimised.
+/// Returns a target with a period of 1 s, because floods are slow in a debug build.
 fn target(check: Check) -> Target {
     let period = Duration::from_secs(1);
     let monitor = Monitor { period, timeout: period, rise: 1, fall: 2, ..Monitor::new(check) };
@@ -159,31 +159,31 @@ fn target(check: Check) -> Target {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn hostile_targets_go_down_and_leave_others_of_their_checker_alone() {
+async fn hostile_targets_are_down_and_do_not_affect_others() {
     let own = Authority::new();
     let https_at = https(own.server(&own.certify("127.0.0.1"), false, b"http/1.1")).await;
     let mut hostile = Vec::new();
     for (head, again) in tls::FLOODS {
-        let pouring = Pouring::raw(head, again).await;
-        hostile.push((tls::check(&own, pouring.at), pouring));
+        let target = HostileTarget::raw(head, again).await;
+        hostile.push((tls::check(&own, target.at), target));
     }
     for (head, again) in grpc::floods() {
-        let pouring = Pouring::raw(&head, &again).await;
-        hostile.push((grpc::check(pouring.at), pouring));
+        let target = HostileTarget::raw(&head, &again).await;
+        hostile.push((grpc::check(target.at), target));
     }
     let good = [tls::passing(&own, https_at), grpc::check(grpc::good().await)];
     let checks = good.into_iter().chain(hostile.iter().map(|(check, _)| check.clone()));
     let (sender, _transitions) = mpsc::channel(1_000);
     let checker = Checker::start(CheckerSettings::default(), sender);
     checker.set_targets(checks.map(target).collect(), vec![]).await;
-    let is_judged = |states: &[TargetState]| {
+    let is_complete = |states: &[TargetState]| {
         let (good, hostile) = states.split_at(2);
         good.iter().all(|state| state.passes >= 4) && hostile.iter().all(|state| state.failures >= 2)
     };
     let begin = Instant::now();
     let mut states = checker.states().await;
-    while !is_judged(&states) {
-        assert!(begin.elapsed() < Duration::from_secs(120), "not all are judged: {states:#?}");
+    while !is_complete(&states) {
+        assert!(begin.elapsed() < Duration::from_secs(120), "not all targets were evaluated: {states:#?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
         states = checker.states().await;
     }
@@ -193,9 +193,9 @@ async fn hostile_targets_go_down_and_leave_others_of_their_checker_alone() {
         assert!(index < 2 || state.last_cause.as_ref().is_some_and(|cause| !cause.0.is_empty()), "{state:?}");
     }
     drop(checker);
-    for ((_, pouring), state) in hostile.iter().zip(&states[2..]) {
-        // One more may have run since.
+    for ((_, target), state) in hostile.iter().zip(&states[2..]) {
+        // One more probe may have run since.
         let probes = state.failures + state.inconclusive + 2;
-        assert!(pouring.poured() < probes * POURED_MAX, "{probes} probes, {} octets: {state:?}", pouring.poured());
+        assert!(target.written() < probes * WRITTEN_MAX, "{probes} probes, {} bytes: {state:?}", target.written());
     }
 }

@@ -1,4 +1,4 @@
-//! Malice in HTTP/2 and gRPC (RFC 9113; gRPC over HTTP2).
+//! Hostile HTTP/2 and gRPC (RFC 9113; gRPC over HTTP2).
 
 use std::net::SocketAddr;
 
@@ -23,7 +23,7 @@ const UNKNOWN: u8 = 0x42;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// What is said where the library has enough, and of a frame that is too long.
+/// The causes of floods that h2 rejects, and of a frame that is too long.
 const CALM: &str = "response violates HTTP/2: ENHANCE_YOUR_CALM";
 const FRAME_SIZE: &str = "response violates HTTP/2: FRAME_SIZE_ERROR";
 
@@ -33,32 +33,32 @@ fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     [&[a, b, c, kind, flags, 0, 0, 0, stream], payload].concat()
 }
 
-/// What a server begins with: settings of its own.
+/// Returns the settings with which a server begins.
 fn settings() -> Vec<u8> {
     frame(SETTINGS, 0, 0, &[])
 }
 
-/// Returns a header field of two literals, none of them remembered (RFC 7541 section 6.2.2).
+/// Returns a header field of two literals without indexing (RFC 7541 section 6.2.2).
 fn field(name: &str, value: &str) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     [vec![0], text(name), text(value)].concat()
 }
 
-/// Status 200 and gRPC's content type, further fields, and these flags.
+/// Returns a header with status 200, the content type of gRPC, further fields and these flags.
 fn head(further: &[u8], flags: u8) -> Vec<u8> {
     let fields = [&[0x88][..], &field("content-type", "application/grpc"), further].concat();
     [settings(), frame(HEADERS, flags, 1, &fields)].concat()
 }
 
-/// A message that says SERVING.
+/// A message with status SERVING.
 const SERVING: &[u8] = &[0, 0, 0, 0, 2, 8, 1];
 
-/// `grpc` in clear.
+/// Returns a gRPC check without TLS.
 pub(super) fn check(at: SocketAddr) -> Check {
     Check::Grpc(GrpcCheck { port: at.port(), service: String::new(), tls: None })
 }
 
-/// Returns a server that says SERVING.
+/// Starts a server that is SERVING.
 pub(super) async fn good() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -67,14 +67,14 @@ pub(super) async fn good() -> SocketAddr {
     at
 }
 
-/// What is poured without end, with what comes before it and the cause it makes.
+/// Returns floods: a name, the beginning, what is repeated without end, and the expected cause.
 fn table() -> Vec<(&'static str, Vec<u8>, Vec<u8>, &'static str)> {
     let open = head(&[], END_HEADERS);
     let message = |length: &[u8; 4]| [&[0], &length[..]].concat();
     vec![
         ("fields in continuations", head(&[], 0), frame(CONTINUATION, 0, 1, &field("x", "y")), CALM),
         ("empty continuations", head(&[], 0), frame(CONTINUATION, 0, 1, &[]), CALM),
-        ("answers before the answer", settings(), frame(HEADERS, END_HEADERS, 1, &field(":status", "103")), TOO_MUCH),
+        ("informational responses", settings(), frame(HEADERS, END_HEADERS, 1, &field(":status", "103")), TOO_MUCH),
         ("a field remembered and named again", bomb(), vec![], CALM),
         (
             "a message of 4 GiB",
@@ -83,7 +83,7 @@ fn table() -> Vec<(&'static str, Vec<u8>, Vec<u8>, &'static str)> {
             "gRPC OutOfRange: Error, decoded message length too large: found 4294967295 bytes, the limit is: 16384 bytes",
         ),
         (
-            "a message of 16 KiB and one",
+            "a message of 16 KiB and one byte",
             [open.clone(), frame(DATA, 0, 1, &message(&[0, 0, 0x40, 1]))].concat(),
             frame(DATA, 0, 1, &[7; 16_000]),
             "gRPC OutOfRange: Error, decoded message length too large: found 16385 bytes, the limit is: 16384 bytes",
@@ -92,10 +92,10 @@ fn table() -> Vec<(&'static str, Vec<u8>, Vec<u8>, &'static str)> {
         ("empty data", open.clone(), frame(DATA, 0, 1, &[]), CALM),
         ("settings", settings(), settings(), TOO_MUCH),
         ("pings", settings(), frame(PING, 0, 0, &[7; 8]), TOO_MUCH),
-        ("windows", settings(), frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]), TOO_MUCH),
-        ("frames nobody knows", settings(), frame(UNKNOWN, 0, 0, &[7; 1_000]), TOO_MUCH),
+        ("WINDOW_UPDATE frames", settings(), frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]), TOO_MUCH),
+        ("unknown frames", settings(), frame(UNKNOWN, 0, 0, &[7; 1_000]), TOO_MUCH),
         (
-            "promises",
+            "PUSH_PROMISE frames",
             settings(),
             frame(PUSH_PROMISE, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]),
             "response violates HTTP/2: PROTOCOL_ERROR",
@@ -107,45 +107,46 @@ fn table() -> Vec<(&'static str, Vec<u8>, Vec<u8>, &'static str)> {
             FRAME_SIZE,
         ),
         (
-            "streams reset",
+            "RST_STREAM frames",
             settings(),
             frame(RST_STREAM, 0, 1, &[0, 0, 0, 2]),
             "target reset the HTTP/2 stream: INTERNAL_ERROR",
         ),
-        ("goodbyes", settings(), frame(GOAWAY, 0, 0, &[0; 8]), "target closed the HTTP/2 connection: NO_ERROR"),
-        ("octets that are no HTTP/2", vec![], vec![0xff; 64], FRAME_SIZE),
+        ("GOAWAY frames", settings(), frame(GOAWAY, 0, 0, &[0; 8]), "target closed the HTTP/2 connection: NO_ERROR"),
+        ("bytes that are not HTTP/2", vec![], vec![0xff; 64], FRAME_SIZE),
     ]
 }
 
-/// Returns a field of 4,000 octets that is remembered, then named 12,000 times: 48 MB of header list in 16 KiB (RFC 7541 section 6.1).
+/// Returns an indexed field of 4,000 bytes that is repeated 12,000 times: 48 MB of header list in 16 KiB (RFC 7541
+/// section 6.1).
 fn bomb() -> Vec<u8> {
     let value = [&[0x40, 1, b'x', 0x7f, 0xa1, 0x1e][..], &[b'y'; 4_000]].concat();
     let begin = head(&value, 0);
     [begin, frame(CONTINUATION, END_HEADERS, 1, &[0xbe; 12_000])].concat()
 }
 
-/// The same, without names and causes.
+/// Returns the floods without names and causes.
 pub(super) fn floods() -> Vec<(Vec<u8>, Vec<u8>)> {
     table().into_iter().map(|(_, head, again, _)| (head, again)).collect()
 }
 
 #[tokio::test]
-async fn what_is_poured_ends_the_probe() {
+async fn flood_fails_the_probe() {
     for (what, head, again, cause) in table() {
         println!("{what}");
-        let pouring = Pouring::raw(&head, &again).await;
-        pouring.fails(check(pouring.at), cause).await;
+        let target = HostileTarget::raw(&head, &again).await;
+        target.fails(check(target.at), cause).await;
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_ends_wrongly_is_no_pass() {
+async fn response_that_ends_wrongly_fails() {
     let data = |flags| frame(DATA, flags, 1, SERVING);
     let trailers = |status: &str| frame(HEADERS, END_HEADERS | END_STREAM, 1, &field("grpc-status", status));
     let open = head(&[], END_HEADERS);
     let right = [open.clone(), data(0), trailers("0")].concat();
-    let pouring = Pouring::raw(&right, &[]).await;
-    assert_eq!(run(check(pouring.at), pouring.at).await, ProbeResult::Pass, "else what follows shows nothing");
+    let target = HostileTarget::raw(&right, &[]).await;
+    assert_eq!(run(check(target.at), target.at).await, ProbeResult::Pass, "a correct response passes");
     let table = [
         (
             "no message and no trailers",
@@ -157,7 +158,7 @@ async fn an_answer_that_ends_wrongly_is_no_pass() {
             [open.clone(), data(END_STREAM)].concat(),
             "gRPC Unknown: protocol error: missing grpc-status trailer, stream was terminated without a final status (possible trunca…",
         ),
-        ("a status beside SERVING", [open.clone(), data(0), trailers("14")].concat(), "gRPC Unavailable"),
+        ("a status in addition to SERVING", [open.clone(), data(0), trailers("14")].concat(), "gRPC Unavailable"),
         ("trailers alone", [open.clone(), trailers("0")].concat(), "gRPC Internal: Missing response message."),
         (
             "half a message",
@@ -165,41 +166,41 @@ async fn an_answer_that_ends_wrongly_is_no_pass() {
             "gRPC Internal: Unexpected EOF decoding stream.",
         ),
         (
-            "a reset behind the message",
+            "a reset after the message",
             [open.clone(), data(0), frame(RST_STREAM, 0, 1, &[0, 0, 0, 2])].concat(),
             "target reset the HTTP/2 stream: INTERNAL_ERROR",
         ),
         (
-            "a goodbye before the answer",
+            "GOAWAY before the response",
             [settings(), frame(GOAWAY, 0, 0, &[0; 8])].concat(),
             "target closed the HTTP/2 connection: NO_ERROR",
         ),
         (
-            "a goodbye in anger",
+            "GOAWAY with ENHANCE_YOUR_CALM",
             [settings(), frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 11])].concat(),
             "target closed the HTTP/2 connection: ENHANCE_YOUR_CALM",
         ),
         (
-            "a status that is no gRPC",
+            "an HTTP status without gRPC",
             [settings(), frame(HEADERS, END_HEADERS | END_STREAM, 1, &field(":status", "503"))].concat(),
             "gRPC Unavailable: grpc-status header missing, mapped from HTTP status code 503",
         ),
     ];
-    for (what, octets, cause) in table {
-        let pouring = Pouring::raw(&octets, &[]).await;
+    for (what, bytes, cause) in table {
+        let target = HostileTarget::raw(&bytes, &[]).await;
         println!("{what}");
-        pouring.fails(check(pouring.at), cause).await;
+        target.fails(check(target.at), cause).await;
     }
 }
 
 #[tokio::test]
-async fn over_tls_it_is_the_same() {
+async fn flood_over_tls_fails_the_probe() {
     let own = Authority::new();
     let tls = TlsCheck { ca: Some(own.pem()), ..TlsCheck::default() };
     for (what, head, again, cause) in table() {
         println!("{what}");
-        let pouring = Pouring::over_tls(own.server(&own.certify("127.0.0.1"), false, b"h2"), &head, &again).await;
-        let check = GrpcCheck { port: pouring.at.port(), service: String::new(), tls: Some(tls.clone()) };
-        pouring.fails(Check::Grpc(check), cause).await;
+        let target = HostileTarget::over_tls(own.server(&own.certify("127.0.0.1"), false, b"h2"), &head, &again).await;
+        let check = GrpcCheck { port: target.at.port(), service: String::new(), tls: Some(tls.clone()) };
+        target.fails(Check::Grpc(check), cause).await;
     }
 }

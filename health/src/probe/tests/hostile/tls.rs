@@ -1,4 +1,4 @@
-//! Malice in TLS handshakes, and behind them.
+//! Hostile TLS handshakes, and hostile data after them.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -18,14 +18,14 @@ const CHANGE_CIPHER_SPEC: &[u8] = &[20, 3, 3, 0, 1, 1];
 const EMPTY_HANDSHAKE: &[u8] = &[22, 3, 3, 0, 0];
 const HELLO_REQUEST: &[u8] = &[22, 3, 3, 0, 4, 0, 0, 0, 0];
 const APPLICATION_DATA: &[u8] = &[23, 3, 3, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8];
-/// The begin of a ServerHello that says it is 16 MiB long, and records of it.
+/// The beginning of a ServerHello of 16 MiB, and further records of it.
 const HUGE_HELLO: &[u8] = &[22, 3, 3, 0, 4, 2, 0xff, 0xff, 0xff];
 const MORE_HELLO: &[u8] = &[22, 3, 3, 0, 8, 3, 3, 3, 3, 3, 3, 3, 3];
 
-/// What is said of a message of the handshake that is too long.
+/// The cause of a handshake message over the limit.
 const CHAIN: &str = "TLS: handshake message over 64 KiB, for example a certificate chain";
 
-/// What is poured instead of a handshake: at first, and then for ever.
+/// Data instead of a handshake: the beginning, and what is repeated without end.
 pub(super) const FLOODS: [(&[u8], &[u8]); 9] = [
     (b"", b""),
     (b"", &[0xff; 64]),
@@ -38,20 +38,20 @@ pub(super) const FLOODS: [(&[u8], &[u8]); 9] = [
     (HUGE_HELLO, MORE_HELLO),
 ];
 
-/// `https` of the address, whose certificate this authority signed.
+/// Returns an https check with this trust anchor that requires a text in the body.
 pub(super) fn check(authority: &Authority, at: SocketAddr) -> Check {
     let tls = Some(TlsCheck { ca: Some(authority.pem()), ..TlsCheck::default() });
     Check::Http(HttpCheck { tls, body: Some("ok".to_owned()), ..http(at) })
 }
 
-/// The same, with nothing wanted of the body.
+/// Returns an https check with this trust anchor that does not read the body.
 pub(super) fn passing(authority: &Authority, at: SocketAddr) -> Check {
     let tls = Some(TlsCheck { ca: Some(authority.pem()), ..TlsCheck::default() });
     Check::Http(HttpCheck { tls, ..http(at) })
 }
 
 #[tokio::test]
-async fn what_is_poured_instead_of_a_handshake_ends_the_probe() {
+async fn flood_instead_of_a_handshake_fails_the_probe() {
     let own = Authority::new();
     let no_tls = "response is not TLS";
     let causes = [
@@ -66,31 +66,31 @@ async fn what_is_poured_instead_of_a_handshake_ends_the_probe() {
         CHAIN,
     ];
     for ((head, again), cause) in FLOODS.into_iter().zip(causes) {
-        let pouring = Pouring::raw(head, again).await;
-        pouring.fails(check(&own, pouring.at), cause).await;
+        let target = HostileTarget::raw(head, again).await;
+        target.fails(check(&own, target.at), cause).await;
     }
 }
 
 #[tokio::test]
-async fn a_handshake_that_drips_ends_at_the_timeout() {
+async fn slow_handshake_ends_at_the_timeout() {
     let own = Authority::new();
-    let pouring = Pouring::start(|mut stream| async move {
+    let target = HostileTarget::start(|mut stream| async move {
         let _ = stream.read(&mut [0; 4_096]).await;
         let mut tick = interval(Duration::from_millis(10));
-        for octet in [22, 3, 3, 0x40, 0, 2, 0, 0x3f, 0xfc, 3, 3].into_iter().chain(std::iter::repeat(7)) {
+        for byte in [22, 3, 3, 0x40, 0, 2, 0, 0x3f, 0xfc, 3, 3].into_iter().chain(std::iter::repeat(7)) {
             tick.tick().await;
-            if stream.write_all(&[octet]).await.is_err() {
+            if stream.write_all(&[byte]).await.is_err() {
                 return;
             }
         }
     })
     .await;
-    pouring.fails(check(&own, pouring.at), TIMEOUT).await;
-    assert!(pouring.poured() > 3, "it dripped");
+    target.fails(check(&own, target.at), TIMEOUT).await;
+    assert!(target.written() > 3, "more than one record header was written");
 }
 
-/// Returns a server that shows its certificate and behind it another one so many times, and gives out tickets after the handshake.
-fn showing(authority: &Authority, certificates: usize, tickets: usize) -> TlsAcceptor {
+/// Returns the TLS of a server with this many further certificates in its chain and tickets after the handshake.
+fn server_with_chain(authority: &Authority, certificates: usize, tickets: usize) -> TlsAcceptor {
     let own = authority.certify("127.0.0.1");
     let first = CertificateDer::from_pem_slice(own.0.expose().as_bytes()).unwrap();
     let issuer = CertificateDer::from_pem_slice(authority.pem().expose().as_bytes()).unwrap();
@@ -106,21 +106,21 @@ fn showing(authority: &Authority, certificates: usize, tickets: usize) -> TlsAcc
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 #[tokio::test]
-async fn a_chain_of_certificates_is_bounded() {
+async fn long_certificate_chain_fails() {
     let own = Authority::new();
-    let short = Pouring::over_tls(showing(&own, 3, 0), OK, b"").await;
+    let short = HostileTarget::over_tls(server_with_chain(&own, 3, 0), OK, b"").await;
     assert_eq!(run(check(&own, short.at), short.at).await, ProbeResult::Pass);
     // 100 are some 50 KiB, 10,000 some 5 MB.
     let foreign = Authority::named("foreign");
     let table = [(&foreign, 100, "certificate from an unknown authority"), (&own, 10_000, CHAIN)];
     for (authority, certificates, cause) in table {
-        let pouring = Pouring::over_tls(showing(authority, certificates, 0), OK, b"").await;
-        pouring.fails(check(&own, pouring.at), cause).await;
+        let target = HostileTarget::over_tls(server_with_chain(authority, certificates, 0), OK, b"").await;
+        target.fails(check(&own, target.at), cause).await;
     }
 }
 
 #[tokio::test]
-async fn what_is_poured_behind_a_handshake_ends_the_probe() {
+async fn what_is_written_behind_a_handshake_ends_the_probe() {
     let own = Authority::new();
     let table: [(&[u8], &[u8], &str); 4] = [
         (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n", "response header over 16 KiB or 100 lines"),
@@ -133,10 +133,10 @@ async fn what_is_poured_behind_a_handshake_ends_the_probe() {
         ),
     ];
     for (head, again, cause) in table {
-        let pouring = Pouring::over_tls(showing(&own, 0, 0), head, again).await;
-        pouring.fails(check(&own, pouring.at), cause).await;
+        let target = HostileTarget::over_tls(server_with_chain(&own, 0, 0), head, again).await;
+        target.fails(check(&own, target.at), cause).await;
     }
     // Tickets of sessions nobody asked for, 1 MB of them.
-    let pouring = Pouring::over_tls(showing(&own, 0, 10_000), OK, b"").await;
-    pouring.fails(check(&own, pouring.at), "TLS: too many handshake messages").await;
+    let target = HostileTarget::over_tls(server_with_chain(&own, 0, 10_000), OK, b"").await;
+    target.fails(check(&own, target.at), "TLS: too many handshake messages").await;
 }
