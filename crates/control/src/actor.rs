@@ -35,7 +35,7 @@ pub struct Actor {
     pub(crate) load_reports: broadcast::Receiver<LoadUpdate>,
     pub(crate) reloads: ReloadQueue,
     pub(crate) dry_runs: Arc<DryRuns>,
-    /// What the runtime state is derived from.
+    /// Inputs of the runtime state.
     pub(crate) inputs: RuntimeInputs,
     pub(crate) answers: AnswerCounts,
     pub(crate) drains: DrainWatch,

@@ -29,7 +29,7 @@ struct TtlState {
     calm_since: Instant,
 }
 
-/// What the TTL of a pool depends on.
+/// The risk of a pool, which its TTL depends on.
 struct PoolRisk {
     /// The gravest risk; `None` if there is none.
     risk: Option<Risk>,

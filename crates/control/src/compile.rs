@@ -6,7 +6,7 @@
 //! sources ────┘   ▲                  └────────┴─ errors: reject the objects they are about
 //!                 └───────────────────────────────┘
 //! ```
-//! What is rejected is a function of the sources alone, not of the last state: every object that the last state rejected is tried
+//! The rejected objects are a function of the sources alone, not of the last state: every object that the last state rejected is tried
 //! again.
 
 use std::{collections::BTreeSet, sync::Arc};

@@ -24,7 +24,7 @@ use super::{
 pub struct Configured {
     /// Settings of the process.
     pub settings: Settings,
-    /// What the files declare.
+    /// The files.
     pub files: Arc<Files>,
     /// The declared objects that it was made from.
     pub objects: Arc<Declared>,
@@ -56,15 +56,15 @@ pub struct Rejected {
 /// Files, declared objects and contributions, merged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergedState {
-    /// What files and objects declare.
+    /// Declarations of files and objects.
     pub declared: Arc<DesiredState>,
-    /// The same with what webhook clients contribute.
+    /// The same with the contributions of webhook clients.
     pub desired: Arc<DesiredState>,
     /// Names of it that the files do not steer.
     pub not_in_files: SharedSet<Name>,
     /// Objects that the files declare differently, with what is in force.
     pub conflicts: BTreeMap<Key, String>,
-    /// What webhook clients contribute.
+    /// Contributions of webhook clients.
     pub contributed: Arc<Contributed>,
     /// The declared clusters.
     pub clusters: Arc<DeclaredClusters>,
@@ -102,16 +102,16 @@ impl Configured {
     }
 }
 
-/// What the files declare.
+/// The content of the files.
 #[derive(Clone, Debug)]
 pub struct Files {
     pub(crate) settings: Settings,
     pub(crate) desired: Arc<DesiredState>,
     /// Text of all zones; `None` if it did not change.
     pub zones: Option<Vec<ZoneData>>,
-    /// What the next reload compares zone files with.
+    /// Cache of zone files for the next reload.
     pub kept: ZoneCache,
-    /// What the next reload compares maps and latency tables with.
+    /// Cache of maps and latency tables for the next reload.
     pub kept_maps: MapCache,
     pub(crate) overrides: Vec<OverrideSpec>,
     pub(crate) warnings: Vec<Diagnostic>,
@@ -153,7 +153,7 @@ pub struct Compiled {
     pub configured: Configured,
     /// Its snapshot.
     pub snapshot: Snapshot,
-    /// What was merged and checked; `None` if that was everything.
+    /// The merged and checked parts; `None` for everything.
     pub touched: Option<ChangedItems>,
     /// True if only that was compiled, which leaves little memory to give back.
     pub is_incremental: bool,

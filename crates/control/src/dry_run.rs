@@ -154,7 +154,7 @@ impl Drop for QueueGuard<'_> {
     }
 }
 
-/// What a dry run needs.
+/// Runs objects dry.
 #[derive(Clone)]
 struct Runner {
     reader: Reader,

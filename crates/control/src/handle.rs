@@ -19,7 +19,7 @@ use super::{
 /// A handle of the control task. Clones are handles of the same task.
 #[derive(Clone, Debug)]
 pub struct Control {
-    /// What the control task publishes.
+    /// State that the control task publishes.
     pub shared: Arc<Shared>,
     /// Commands to the control task.
     pub commands: mpsc::Sender<Command>,
@@ -129,7 +129,7 @@ impl Control {
         !self.commands.is_closed()
     }
 
-    /// Returns what the control task publishes.
+    /// Returns the state that the control task publishes.
     pub const fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

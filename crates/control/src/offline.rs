@@ -15,7 +15,7 @@ use super::{
 pub struct Offline {
     /// The serving state.
     pub view: ServingState,
-    /// What the files declare.
+    /// Declarations of the files.
     pub desired: Arc<DesiredState>,
     /// Targets of each cluster.
     targets: HashMap<ClusterName, Vec<TargetIndex>>,

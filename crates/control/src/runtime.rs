@@ -116,7 +116,7 @@ pub(crate) struct Reload<'a> {
     pub(crate) snapshot: Snapshot,
     /// `None` at the start.
     pub(crate) previous: Option<&'a ServingState>,
-    /// What the snapshot was compiled from.
+    /// The desired state of the snapshot.
     pub(crate) desired: &'a DesiredState,
     /// Health status of each target; targets that are absent were never evaluated.
     pub(crate) statuses: &'a HashMap<Target, HealthStatus>,

@@ -11,9 +11,9 @@ use super::{configured::Configured, overrides::OverrideTable, reloads::ReloadOut
 /// The serving state with what is published about it. Both change in one swap, so a reader sees a pair that belongs together.
 #[derive(Debug)]
 pub struct CurrentState {
-    /// What queries are answered from.
+    /// State that queries are answered from.
     pub serving: ServingState,
-    /// What status, metrics and the API show.
+    /// State that status, metrics and the API show.
     pub published: Arc<Published>,
 }
 
@@ -31,7 +31,7 @@ impl Deref for CurrentState {
     }
 }
 
-/// What is published about the serving state.
+/// State that is published along with the serving state.
 #[derive(Clone, Debug)]
 pub struct Published {
     /// The configuration in force.

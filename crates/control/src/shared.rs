@@ -1,4 +1,4 @@
-//! What the control task publishes. Others read it without a request to the task.
+//! State that the control task publishes. Others read it without a request to the task.
 
 use std::sync::{
     Arc, OnceLock,
@@ -19,7 +19,7 @@ use super::{
 };
 use std::time::SystemTime;
 
-/// What the control task publishes.
+/// State that the control task publishes.
 #[derive(Debug)]
 pub struct Shared {
     /// The current state.

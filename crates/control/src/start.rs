@@ -56,7 +56,7 @@ impl Past {
     }
 }
 
-/// What the control task is made of.
+/// Parts of the control task.
 pub struct Parts {
     /// Reads the configuration.
     pub reader: Reader,

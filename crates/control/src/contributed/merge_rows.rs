@@ -24,7 +24,7 @@ pub(crate) struct OwnedRow<'a> {
     pub(crate) row: &'a ReadRow,
 }
 
-/// What rows are merged with. Declared fields have precedence.
+/// The declared state that rows are merged with. Declared fields have precedence.
 pub(crate) struct MergeContext<'a> {
     /// The declared zones.
     pub(crate) zones: &'a DesiredState,

@@ -224,7 +224,7 @@ fn answered(
     }
 }
 
-/// What intents declare. It is added to a desired state at once, which costs far less than one by one.
+/// Elements of a desired state that intents declare. They are added to a desired state at once, which costs far less than one by one.
 #[derive(Default)]
 struct IntentElements {
     names: Vec<(Name, SteeredName)>,

@@ -14,7 +14,7 @@ use super::{
 use crate::configured::Configured;
 use fairway_config::{AliasForm, PublishTo, ServedDelegation, Steered, address_sets};
 
-/// What wanted record sets are derived from.
+/// Sources of the wanted record sets.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     /// The configuration in force.
