@@ -76,14 +76,14 @@ pub(super) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
             continue;
         }
         match &row.meaning {
-            Meaning::Addresses(addresses, wanted) => {
+            Meaning::Addresses(addresses, spec) => {
                 let set: Arc<str> = row.row.endpoint.set_identifier.as_str().into();
                 let new = || NameContribution {
                     owner: Arc::clone(owner),
                     set: Arc::clone(&set),
                     since: row.row.since,
                     addresses: vec![],
-                    spec: Arc::clone(wanted),
+                    spec: Arc::clone(spec),
                     lease_weight: *lease_weight,
                 };
                 let contribution = contributions.entry((Arc::clone(owner), Arc::clone(&set))).or_insert_with(new);

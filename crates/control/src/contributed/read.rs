@@ -49,8 +49,8 @@ impl ReadRow {
         let meaning = match (&name, rtype) {
             (Some(_), Some(Rtype::A | Rtype::AAAA)) => {
                 let addresses = addresses(endpoint, &mut problems);
-                let wanted = wanted(endpoint, &mut problems);
-                if addresses.is_empty() { Meaning::Nothing } else { Meaning::Addresses(addresses, Arc::new(wanted)) }
+                let spec = spec(endpoint, &mut problems);
+                if addresses.is_empty() { Meaning::Nothing } else { Meaning::Addresses(addresses, Arc::new(spec)) }
             }
             (Some(name), Some(rtype)) => match records(endpoint, name, rtype, &mut problems) {
                 Some(set) => Meaning::Records(set),
@@ -162,7 +162,7 @@ fn text(target: &str) -> Result<Box<[u8]>, String> {
     }
 }
 
-/// Returns quoted strings that are separated by white space. `\"`, `\\` and `\DDD` are one byte each (RFC 1035 section 5.1).
+/// Returns quoted strings that are separated by white space. `\"`, `\\` and `\DDD` are one octet each (RFC 1035 section 5.1).
 fn quoted(target: &str) -> Result<Vec<Vec<u8>>, String> {
     let mut strings = Vec::new();
     let mut rest = target.as_bytes().iter().copied();
@@ -212,23 +212,23 @@ fn ttl_of(endpoint: &Endpoint, problems: &mut Vec<String>) -> Option<Ttl> {
 }
 
 /// Reads the properties.
-fn wanted(endpoint: &Endpoint, problems: &mut Vec<String>) -> ContributedSpec {
-    let mut wanted = ContributedSpec { ttl: ttl_of(endpoint, problems), ..ContributedSpec::default() };
+fn spec(endpoint: &Endpoint, problems: &mut Vec<String>) -> ContributedSpec {
+    let mut spec = ContributedSpec { ttl: ttl_of(endpoint, problems), ..ContributedSpec::default() };
     let mut health = Health::default();
     for property in &endpoint.provider_specific {
         let Some(word) = property.name.strip_prefix(PREFIX) else { continue };
         let value = property.value.trim();
         let read = match word {
-            "answers" => set(&mut wanted.answers, value.parse().ok().filter(|count| (1..=8).contains(count))),
-            "cluster" => set(&mut wanted.cluster, ClusterName::new(value).ok()),
+            "answers" => set(&mut spec.answers, value.parse().ok().filter(|count| (1..=8).contains(count))),
+            "cluster" => set(&mut spec.cluster, ClusterName::new(value).ok()),
             "health-path" => set(&mut health.path, path(value)),
             "health-port" => set(&mut health.port, value.parse().ok().filter(|port| *port > 0)),
             "health-scheme" => set(&mut health.scheme, SCHEMES.iter().find(|scheme| **scheme == value).copied()),
-            "policy" => set(&mut wanted.policy, policy(value)),
-            "region" => set(&mut wanted.region, Some(value).filter(|text| is_word(text)).map(Arc::from)),
-            "tier" => set(&mut wanted.tier, value.parse().ok().and_then(|tier| Tier::new(tier).ok())),
-            "ttl" => set(&mut wanted.ttl, ttl_of_text(value)),
-            "weight" => set(&mut wanted.weight, value.parse().ok().map(Weight)),
+            "policy" => set(&mut spec.policy, policy(value)),
+            "region" => set(&mut spec.region, Some(value).filter(|text| is_word(text)).map(Arc::from)),
+            "tier" => set(&mut spec.tier, value.parse().ok().and_then(|tier| Tier::new(tier).ok())),
+            "ttl" => set(&mut spec.ttl, ttl_of_text(value)),
+            "weight" => set(&mut spec.weight, value.parse().ok().map(Weight)),
             _ => {
                 let known = KNOWN.iter().map(|(word, _)| *word);
                 let hint = closest(word, known).map_or_else(String::new, |best| format!("; did you mean gslb-{best}?"));
@@ -241,9 +241,9 @@ fn wanted(endpoint: &Endpoint, problems: &mut Vec<String>) -> ContributedSpec {
             problems.push(format!("webhook-gslb-{word} is {value:.60?}; give {expected}"));
         }
     }
-    wanted.monitor = health.monitor();
+    spec.monitor = health.monitor();
     problems.truncate(PROBLEMS_MAX);
-    wanted
+    spec
 }
 
 /// Sets a field if there is a value. Returns true if there is one.

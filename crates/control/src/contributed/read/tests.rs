@@ -19,13 +19,14 @@ fn read(endpoint: Endpoint) -> ReadRow {
     ReadRow::new(Row { since: 1, endpoint })
 }
 
-fn wanting(words: &[(&str, &str)]) -> (ContributedSpec, Vec<String>) {
+/// Returns the spec of an endpoint with these annotations, and its problems.
+fn spec_with(words: &[(&str, &str)]) -> (ContributedSpec, Vec<String>) {
     let property =
         |(name, value): &(&str, &str)| Property { name: format!("{PREFIX}{name}"), value: (*value).to_owned() };
     let provider_specific = words.iter().map(property).collect();
     let row = read(Endpoint { provider_specific, ..endpoint("a.example", "A", &["192.0.2.1"]) });
     match row.meaning {
-        Meaning::Addresses(_, wanted) => (ContributedSpec::clone(&wanted), row.problems),
+        Meaning::Addresses(_, spec) => (ContributedSpec::clone(&spec), row.problems),
         other => panic!("{other:?}"),
     }
 }
@@ -47,20 +48,20 @@ fn annotations_set_policy_weight_health_check_and_ttl() {
         ("ttl", "1m"),
         ("weight", "60"),
     ];
-    let (wanted, problems) = wanting(&words);
+    let (spec, problems) = spec_with(&words);
     assert_eq!(problems, Vec::<String>::new());
-    assert_eq!((wanted.answers, wanted.weight, wanted.tier), (Some(2), Some(Weight(60)), Tier::new(2).ok()));
-    assert_eq!((wanted.ttl, wanted.region.as_deref()), (Ttl::from_secs(60).ok(), Some("eu")));
-    let (name, monitor) = wanted.monitor.unwrap();
+    assert_eq!((spec.answers, spec.weight, spec.tier), (Some(2), Some(Weight(60)), Tier::new(2).ok()));
+    assert_eq!((spec.ttl, spec.region.as_deref()), (Ttl::from_secs(60).ok(), Some("eu")));
+    let (name, monitor) = spec.monitor.unwrap();
     assert_eq!(name.as_str(), "webhook+http+15021++2fready");
     assert!(matches!(&monitor.check, Check::Http(http) if http.port == 15021 && http.path == "/ready"));
 }
 
 #[test]
 fn invalid_annotation_is_reported_with_the_allowed_values() {
-    let (wanted, problems) =
-        wanting(&[("weight", "70000"), ("wieght", "1"), ("policy", "nearest"), ("health-path", "x")]);
-    assert_eq!(wanted, ContributedSpec::default());
+    let (spec, problems) =
+        spec_with(&[("weight", "70000"), ("wieght", "1"), ("policy", "nearest"), ("health-path", "x")]);
+    assert_eq!(spec, ContributedSpec::default());
     assert_eq!(problems[0], "webhook-gslb-weight is \"70000\"; give a number from 0 to 65535");
     assert_eq!(problems[1], "webhook-gslb-wieght is unknown; did you mean gslb-weight?");
     assert_eq!(problems.len(), 4);
@@ -88,8 +89,8 @@ fn text_is_unquoted_and_split_after_255_octets() {
     assert_eq!(text_of("\"\"").unwrap(), b"\0");
     let long = text_of(&format!("\"{}\"", "x".repeat(4_096))).unwrap();
     assert_eq!((long.len(), long[0], long[256]), (4_096 + 17, 255, 255));
-    for problems in ["\"a", "\"a\"b", r#""\25"#, r#""\999""#] {
-        assert!(text_of(problems).is_err(), "{problems}");
+    for target in ["\"a", "\"a\"b", r#""\25"#, r#""\999""#] {
+        assert!(text_of(target).is_err(), "{target}");
     }
     assert!(text_of(&"x".repeat(70_000)).is_err());
 }
