@@ -49,7 +49,7 @@ fn intent_status_has_answers_members_and_conflicts() {
     let made = request(&server, "POST", W, &intent("shop", "shop", "shop.gslb.example"), 201);
     assert!(resolve(server.dns, "shop.gslb.example").is_some_and(|reply| reply.is(&["192.0.2.1"])), "it is answered");
     assert_eq!(condition(&made, "Accepted"), ("True", "Valid", ""));
-    assert_eq!(condition(&made, "Conflict"), ("False", "None", ""));
+    assert_eq!(condition(&made, "Conflict"), ("False", "NoConflict", ""));
     assert_eq!(condition(&made, "Ready"), ("True", "Served", ""));
     let status = &made["status"];
     assert_eq!((&status["observedGeneration"], &status["answered"]["name"]), (&json!(1), &json!("shop.gslb.example.")));
