@@ -8,9 +8,8 @@
 //!          hash of the alias (8), answer (4), 0 (4), patches (2 each), alias
 //! ```
 //! A word is eight octets. Each part begins at a word boundary. The *number* of an entry or set is the index of its
-//! first word.
-//! Records have wire form, and their owner is a pointer to the name of the question (0xc00c). Integers outside of
-//! records are little-endian.
+//! first word. Records have wire form, and their owner is a pointer to the name of the question (0xc00c). Integers
+//! outside of records are little-endian.
 
 mod whole;
 mod writer;

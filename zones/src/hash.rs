@@ -1,8 +1,7 @@
 //! Hashes of the inputs of a decision: equal on every server and in every release.
 //!
 //! The constants are fixed, and tests pin them. Another constant would move most clients to another cluster, and two
-//! servers that
-//! disagree would give one client two answers.
+//! servers that disagree would give one client two answers.
 
 use std::hash::Hasher;
 

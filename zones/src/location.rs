@@ -2,8 +2,7 @@
 //! members in each class.
 //!
 //! A query only looks its address up in a [`ClientPartition`](crate::steer::ClientPartition); everything else runs at
-//! compile time. All
-//! numbers are integers, so that every server derives the same classes.
+//! compile time. All numbers are integers, so that every server derives the same classes.
 
 mod compile;
 mod distance;

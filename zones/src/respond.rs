@@ -1,8 +1,7 @@
 //! One packet in, one packet out: the interface between transports and DNS.
 //!
 //! There are three stages: [`read`] parses and hashes, [`find`] looks up the name, [`write`] decides and writes.
-//! [`respond`] runs them for one
-//! packet. A transport with batches runs each stage for the whole batch.
+//! [`respond`] runs them for one packet. A transport with batches runs each stage for the whole batch.
 
 mod answer;
 mod chaos;

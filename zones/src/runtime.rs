@@ -1,10 +1,8 @@
 //! Runtime state: everything measured about a snapshot, replaced as a whole.
 //!
 //! It holds one health byte per target, the shares from balancing, the adaptive TTLs, the members that their schedules
-//! close
-//! (`schedules.rs`), and the last-good members of pools with the down answer `last-good`. Answers depend on all of it,
-//! so all of it is
-//! part of the id.
+//! close (`schedules.rs`), and the last-good members of pools with the down answer `last-good`. Answers depend on all
+//! of it, so all of it is part of the id.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -89,8 +87,7 @@ impl RuntimeState {
     /// Returns the runtime state with the latest shares from balancing in place of the previous ones.
     ///
     /// Shares and pins of clusters that no pool of the snapshot balances change no answer and are kept for the next
-    /// snapshot. Only the
-    /// first [`Shares::PINS_MAX`] pins are used.
+    /// snapshot. Only the first [`Shares::PINS_MAX`] pins are used.
     pub fn with_shares(&self, snapshot: &Snapshot, shares: &Arc<Shares>) -> Self {
         self.balanced_by(snapshot.balanced_clusters(), shares)
     }

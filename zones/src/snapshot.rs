@@ -126,8 +126,7 @@ impl PoolInfo {
 /// pools.
 ///
 /// A name in the upper layer replaces the same name in the lower one and holds its records too. So a change of pools
-/// leaves the lower
-/// layer as it is, however many names it has.
+/// leaves the lower layer as it is, however many names it has.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(crate) id: u64,

@@ -1,8 +1,8 @@
 //! Counters of one worker thread, and bounded rings with samples for the query log and for demand.
 //!
 //! Each tally has one writer. An addition is a relaxed load and a relaxed store: no locked instruction, and no cache
-//! line shared between
-//! writers. `queries` is the sum of responses and drops, and the response codes add up to the responses.
+//! line shared between writers. `queries` is the sum of responses and drops, and the response codes add up to the
+//! responses.
 
 mod demand;
 mod ring;

@@ -1,6 +1,5 @@
 //! Answers as a resolver sees them, from [`fairway_zones::respond`]. The recipes of the integration crate test single
-//! rules. This file
-//! tests limits of the writer, counters, samples and explanations.
+//! rules. This file tests limits of the writer, counters, samples and explanations.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 use std::{net::Ipv4Addr, sync::Arc};

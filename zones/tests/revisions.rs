@@ -1,6 +1,5 @@
 //! Property of incremental compilation: after any changes in any order, the snapshot equals a full compilation of the
-//! same state in every
-//! answer, explanation, target, counter and id.
+//! same state in every answer, explanation, target, counter and id.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a failed unwrap is a failed test")]
 #[path = "revisions/world.rs"]

@@ -24,8 +24,7 @@ pub(super) struct AtName<'a> {
 /// Returns why a declared set cannot be served, and a hint. `None` if it can.
 ///
 /// The zones' text and steered names win over declared sets, and names below a declared delegation or DNAME win over
-/// it. So a later
-/// declaration never removes a set that is served.
+/// it. So a later declaration never removes a set that is served.
 pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, at_name: &AtName<'_>) -> Option<(String, &'static str)> {
     let (name, rtype) = (&set.name, set.rtype);
     let refuse = |what: String, hint| Some((what, hint));

@@ -4,9 +4,9 @@
 //! before   names of changed pools ─┐     free the changed     steer the names     write changed     remove names that    close the
 //!          changed names ──────────┴──►  pools' numbers  ──►  again            ──► records again ──► have no data    ──► gaps of pools
 //! ```
-//! The result is that of [`super::upper`], which compiles everything. Both exist for the cost: a full compilation of a
-//! million names takes
-//! seconds, an incremental one under a millisecond. Every case that needs global knowledge returns `None`.
+//! The result is that of [`super::upper`], which compiles everything. Both exist for the cost: that of a full
+//! compilation depends on all pools and names, that of an incremental one on the changed ones and on copies of flat
+//! tables. A case that depends on everything else returns `None`.
 
 use std::{
     collections::BTreeSet,
@@ -323,5 +323,6 @@ impl<'a> IncrementalCompiler<'a> {
     }
 }
 
-/// Maximum number of pools compiled again because targets get other numbers: about 10 ms of work.
+/// Maximum number of pools compiled again because targets get other numbers. With more, a full compilation costs
+/// about as much.
 const MOVED_MAX: usize = 1_000;

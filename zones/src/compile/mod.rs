@@ -77,10 +77,9 @@ pub struct ChangedItems {
 /// `after`.
 ///
 /// Answers, targets and id are those of [`recompile`]. Everything else must be equal in both states. Returns `None` if
-/// a full compilation is
-/// needed: for an error or warning, changed names of clusters, a declared delegation or DNAME, a balanced cluster
-/// without further use,
-/// targets of many pools that change their number, or too many changes since the last full compilation.
+/// a full compilation is needed: for an error or warning, changed names of clusters, a declared delegation or DNAME, a
+/// balanced cluster without further use, targets of many pools that change their number, or too many changes since the
+/// last full compilation.
 pub fn revise(
     before: &DesiredState,
     after: &DesiredState,

@@ -135,8 +135,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// True for NSEC3 and its signatures. Their owners are hashes and do not exist as names (RFC 5155 section 7.2.8), and
-/// only proofs of signed
-/// zones contain them.
+/// only proofs of signed zones contain them.
 fn proves_hashed_names(record: &Record) -> bool {
     record.rtype == Rtype::NSEC3
         || (record.rtype == Rtype::RRSIG && record.rdata.starts_with(&Rtype::NSEC3.0.to_be_bytes()))

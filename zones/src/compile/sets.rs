@@ -132,8 +132,8 @@ fn write_rdata(entries: &mut EntryWriter, rtype: Rtype, rdata: &[u8], origin: &N
 }
 
 /// Returns the name in RDATA whose addresses belong into the additional section, and its offset: of a name server (RFC
-/// 1034 section 4.3.2),
-/// of SRV (RFC 2782), of SVCB and HTTPS (RFC 9460 section 4.1). `None` in place of the name stands for the owner.
+/// 1034 section 4.3.2), of SRV (RFC 2782), of SVCB and HTTPS (RFC 9460 section 4.1). `None` in place of the name stands
+/// for the owner.
 fn mentioned_in(rtype: Rtype, rdata: &[u8]) -> Option<(usize, Option<Name>)> {
     let skip = match rtype {
         Rtype::NS => 0,

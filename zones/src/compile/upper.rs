@@ -257,8 +257,7 @@ impl<'a> Upper<'a> {
     /// Adds the addresses of clusters that pools answer by name, so that they follow in the same answer.
     ///
     /// The name must be in our zones, without addresses or CNAME in the text or declared. The name of an internal
-    /// member exists in a public
-    /// zone, but without addresses.
+    /// member exists in a public zone, but without addresses.
     fn place_cluster_names(&mut self) {
         let desired = self.desired;
         for (name, addresses) in cluster_names(desired) {

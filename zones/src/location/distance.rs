@@ -1,8 +1,7 @@
 //! Great-circle distances in integers, so that all servers agree which member is nearer.
 //!
 //! A point is a vector to the surface of a sphere. The distance follows from the chord between two points, which stays
-//! exact for near
-//! ones. CORDIC converts between angles and vectors with shifts, additions and a table.
+//! exact for near ones. CORDIC converts between angles and vectors with shifts, additions and a table.
 
 use fairway_model::Coordinates;
 

@@ -10,8 +10,7 @@ use crate::steer::ClassRanks;
 /// Ranks by distance from the client, changed by the bias of each member.
 ///
 /// Without coordinates, a client is at the members of its region, else at the middle of its country. If its location is
-/// unknown, all
-/// members rank equal. Members without coordinates rank last.
+/// unknown, all members rank equal. Members without coordinates rank last.
 pub(super) fn nearest(
     place: &ClientLocation,
     members: &[MemberLocation],

@@ -1,8 +1,8 @@
 //! Slow path: from the result of a lookup to the sections of a response. Handles chains of CNAME and DNAME, and
 //! negative answers.
 //!
-//! Every answer can be written here. [`super::fast_path`] writes the frequent ones with a third to a half of the
-//! instructions.
+//! Every answer can be written here. [`super::fast_path`] writes the frequent ones in fewer instructions: see
+//! docs/performance.md.
 
 use fairway_model::{Name, Rtype};
 

@@ -1,8 +1,7 @@
 //! `_explain.NAME` TXT: a short explanation of how NAME is steered, for networks that may query it.
 //!
 //! This is the only answer that allocates, and [`Response::steered_to_explain`] admits only those networks, by the
-//! source address. The
-//! explained client is that of the client subnet, as in any query.
+//! source address. The explained client is that of the client subnet, as in any query.
 
 use fairway_model::{Network, Rtype};
 
@@ -19,8 +18,7 @@ impl Response<'_> {
     /// Returns the steered name to explain, or `None` if the query is not for an explanation.
     ///
     /// It is if the question is for `_explain` below a steered name, the zone has no data there, and the source address
-    /// is allowed. If no
-    /// network is allowed, this is one test.
+    /// is allowed. If no network is allowed, this is one test.
     #[inline]
     pub(super) fn steered_to_explain(&self) -> Option<&Steered> {
         if self.serving.snapshot.options.explain.is_empty() { None } else { self.steered_to_explain_slowly() }

@@ -1,8 +1,7 @@
 //! An explanation of a steered answer in the response itself: the text of an extended error (RFC 8914) with code 0.
 //!
 //! It goes to clients that may get explanations and use EDNS. It is written last and omitted if it does not fit. The
-//! text has a fixed
-//! maximum and is made without allocation.
+//! text has a fixed maximum and is made without allocation.
 
 use std::fmt::{self, Write};
 

@@ -1,8 +1,8 @@
 //! Fast path: the answers of most queries, with at most an OPT record.
 //!
 //! It answers with one record set of a static or steered name, or with a whole answer: a denial, a CNAME with its
-//! target, a referral. It
-//! never differs from [`super::answer`], the slow path, to which it leaves everything else. A test compares the two.
+//! target, a referral. It never differs from [`super::answer`], the slow path, to which it leaves everything else. A
+//! test compares the two.
 
 use fairway_model::Rtype;
 

@@ -109,8 +109,7 @@ fn mixed(owner: &str) -> String {
 }
 
 /// Adds nine clusters: three alike, with an address of each family; the others with two of one family, or with one
-/// family only. Some of
-/// their names are in our zones.
+/// family only. Some of their names are in our zones.
 fn clusters(desired: &mut DesiredState) {
     for number in 1..=9u8 {
         let v4: IpAddr = [203, 0, 113, number].into();

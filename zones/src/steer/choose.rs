@@ -48,8 +48,7 @@ impl SteerPool {
     /// Tries the stages until one gives an answer.
     ///
     /// A stage is chosen for the pool and not for the family. If its members have the other family only, this family
-    /// has no data, and
-    /// clients use the other one.
+    /// has no data, and clients use the other one.
     fn decide<T: Trace>(
         &self,
         request: ChoiceRequest<'_>,
@@ -119,8 +118,7 @@ impl SteerPool {
     /// True if the pool never has an answer of this kind, since no member has the family.
     ///
     /// Fallback addresses may still be answered when the other family is down. A fallback name even must be, since a
-    /// CNAME holds for
-    /// every type.
+    /// CNAME holds for every type.
     fn lacks(&self, kind: Kind) -> bool {
         let Kind::Addresses(family) = kind else { return false };
         let plan = &self.plans[family as usize];
@@ -131,8 +129,7 @@ impl SteerPool {
     /// be down.
     ///
     /// Standby members and those that an override takes out do not count. If no weight is live, standby members and the
-    /// down answer apply
-    /// instead. If no member is down, pending members alone are no evidence of a failure.
+    /// down answer apply instead. If no member is down, pending members alone are no evidence of a failure.
     fn panics(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>) -> bool {
         let (mut live, mut total, mut any_down) = (0u64, 0u64, false);
         let members = request.class.iter().map(|step| &self.members[usize::from(step.place)]);

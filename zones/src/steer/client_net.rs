@@ -7,8 +7,7 @@ use fairway_model::{Network, mix};
 use crate::hash::seed;
 
 /// A block of client addresses, from the pool's client partition and its `clientPrefix`. All addresses if the pool does
-/// not
-/// distinguish clients.
+/// not distinguish clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientNet {
     network: Network,

@@ -1,6 +1,5 @@
 //! Answers if no visible member is live or pending. They are never NXDOMAIN, and never name a member that an override
-//! takes out, that
-//! its schedule closes or that is hidden from the client.
+//! takes out, that its schedule closes or that is hidden from the client.
 
 use super::{
     answer::{Answer, Basis, Choice, Kind},
@@ -54,8 +53,7 @@ impl SteerPool {
     /// Answers with every address of the family, of the members that the client may see.
     ///
     /// These lists are written in advance for a bounded number of views. If there is none for the client's view, or if
-    /// an override takes some
-    /// of the addresses out, the client gets the member that it would get if all were up.
+    /// an override takes some of the addresses out, the client gets the member that it would get if all were up.
     fn all<T: Trace>(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>, trace: &mut T) -> Choice {
         if let Kind::Addresses(family) = request.kind
             && let Some(all) = self.plans[family as usize].everyone(request.place)

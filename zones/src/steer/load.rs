@@ -4,17 +4,15 @@
 //!
 //! 1. Pinned demand goes to its cluster, if that can be answered.
 //! 2. Each group tests the member that the client would get without load. The member accepts the client if a draw of 16
-//!    bits, hashed from
-//! client and group, is below its accepted share. The *local* share applies in the first group with a candidate, the
-//! *overflow* share in
-//! all others. If it does not accept, the next group is tried. Standby members are tried only if no other member is a
-//! candidate.
+//!    bits, hashed from client and group, is below its accepted share. The *local* share applies in the first group
+//!    with a candidate, the *overflow* share in all others. If it does not accept, the next group is tried. Standby
+//!    members are tried only if no other member is a candidate.
 //! 3. If no member accepts, the client goes to one of all candidates by weight × local share, or by weight if all of
 //!    that is 0.
 //!
 //! A member accepts `acceptance / 65535` of its clients, whatever other members its group has. So a changed share moves
-//! only clients of
-//! that member, at the margin. The draw belongs to the group: a client that moves within the group is not drawn again.
+//! only clients of that member, at the margin. The draw belongs to the group: a client that moves within the group is
+//! not drawn again.
 
 use fairway_model::{ClusterName, Demand, mix};
 

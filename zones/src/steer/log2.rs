@@ -6,10 +6,8 @@ pub(super) const PLACES: u32 = 40;
 /// Returns `-log2(u)` for the hash as a number `u` between 0 and 1, with [`PLACES`] fraction bits. At most 64 * 2^40.
 ///
 /// For uniform hashes the results are exponentially distributed. So the smallest `cost / weight` selects each candidate
-/// with exactly its
-/// share of the weight. The table is interpolated linearly and exact at `u = 1`. So the error is at most 1/1000 of the
-/// cost, also for the
-/// smallest costs, which decide between very unequal weights.
+/// with exactly its share of the weight. The table is interpolated linearly and exact at `u = 1`. So the error is at
+/// most 1/1000 of the cost, also for the smallest costs, which decide between very unequal weights.
 #[inline]
 pub(super) const fn cost(hash: u64) -> u64 {
     // u = hash / 2^64 = 2^-(zeros + 1) * (1 + fraction); an all-zero hash counts as 1.

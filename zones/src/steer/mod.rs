@@ -1,15 +1,12 @@
 //! How a pool chooses members, with one file per policy, and how a choice is explained.
 //!
 //! [`SteerPool::choose`] is the decision: a pure function of the pool, the runtime state, the client and, for pools
-//! with `spread: query`,
-//! the draw. It uses integers only, allocates nothing, and reads each member a bounded number of times. It returns the
-//! number of an
-//! answer that was written when the pool was compiled ([`SteerPool::sets`]).
+//! with `spread: query`, the draw. It uses integers only, allocates nothing, and reads each member a bounded number of
+//! times. It returns the number of an answer that was written when the pool was compiled ([`SteerPool::sets`]).
 //!
 //! Reading order: [`choose`](SteerPool::choose) tries the stages (live, pending, down). `pick` walks the groups of a
-//! stage, in the
-//! `order` of the client's location class; `load` does so for pools that balance by load. `failover` and `weighted`
-//! score candidates.
+//! stage, in the `order` of the client's location class; `load` does so for pools that balance by load. `failover` and
+//! `weighted` score candidates.
 
 mod address_lists;
 mod answer;

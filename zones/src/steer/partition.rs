@@ -1,8 +1,7 @@
 //! Client partition: the blocks of client addresses, the location class of each, and the ranks of members per class.
 //!
 //! It follows from the configuration alone, never from health or load. So ECS scopes in answers never overlap (RFC 7871
-//! section 7.3.1). The
-//! meaning of a class (a country, an entry of a map, distances) is known only to its creator.
+//! section 7.3.1). The meaning of a class (a country, an entry of a map, distances) is known only to its creator.
 
 use std::{net::IpAddr, sync::Arc};
 

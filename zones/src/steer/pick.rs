@@ -249,8 +249,8 @@ impl SteerPool {
     /// Returns the answer with the best admitted candidates. `None` if no member is admitted in either family.
     ///
     /// The walk stops at the first group with a candidate. It continues if less than `minHealthy` of the group's weight
-    /// is admitted, and then
-    /// the next group joins. Weight counts members of both families, so that both stop at the same group.
+    /// is admitted, and then the next group joins. Weight counts members of both families, so that both stop at the
+    /// same group.
     #[inline(never)]
     pub(super) fn pick<const K: usize, T: Trace>(
         &self,

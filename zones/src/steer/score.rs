@@ -18,8 +18,7 @@ impl Score {
     #[inline]
     pub(super) fn beats(&self, other: &Self) -> bool {
         // Fractions are compared by cross-multiplication: exact, without division, and below 2^64. Equal scores, about
-        // one pair in 2^40, stay
-        // in declared order.
+        // one pair in 2^40, stay in declared order.
         self.cost * u64::from(other.weight) < other.cost * u64::from(self.weight)
     }
 }

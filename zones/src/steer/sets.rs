@@ -3,15 +3,12 @@
 //! A choice is a number into this list, so that queries compose nothing. The order of one family is:
 //!
 //! 1. Whole members. With one cluster per answer: each member. With several: every combination of 1 to k members, by
-//!    size and then in
-//! colexicographic order, if there are at most [`COMBINATIONS_MAX`]. Else windows of 1 to k neighbours on the ring of
-//! members in declared
-//! order, by length and then by start.
+//!    size and then in colexicographic order, if there are at most [`COMBINATIONS_MAX`]. Else windows of 1 to k
+//!    neighbours on the ring of members in declared order, by length and then by start.
 //! 2. Some addresses of one member. With 2 or 3 addresses: every non-empty subset, by its bit mask. With more: each
 //!    single address.
 //! 3. Every address of every member, if the pool can answer that: one list for each set of members that some view sees,
-//!    for the first
-//! [`EVERYONE_MAX`] sets of two and more.
+//!    for the first [`EVERYONE_MAX`] sets of two and more.
 //! 4. The fallback addresses.
 
 use std::sync::Arc;

@@ -4,8 +4,7 @@ use super::pool::SteerPool;
 use crate::target::TargetIndex;
 
 /// Number of members with each target and in each balanced cluster. Unused targets are removed, since they would be
-/// probed and be part of
-/// the runtime state's id.
+/// probed and be part of the runtime state's id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TargetUses {
     targets: Vec<u32>,

@@ -17,8 +17,7 @@ pub struct TargetTable {
     targets: Arc<Vec<Target>>,
     numbers: Arc<StableMap<Target, TargetIndex>>,
     /// Numbers by address and the address of the monitor in memory, since hashing a monitor is slow and most members
-    /// share one. The monitor is
-    /// kept, so that its address stays valid. Used during compilation only.
+    /// share one. The monitor is kept, so that its address stays valid. Used during compilation only.
     placed: StableMap<(ProbeAddress, usize), (TargetIndex, Arc<Monitor>)>,
     /// Addresses of each cluster, shared by all pools.
     addresses: Arc<StableMap<ClusterName, Arc<[IpAddr]>>>,

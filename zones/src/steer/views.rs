@@ -1,10 +1,9 @@
 //! Views: the members that clients of some networks may see, as part of the pool's client partition.
 //!
 //! A member with networks is visible to clients of these networks only. Together they split the address space into
-//! views, as few as
-//! distinguish the visible members, and the views split the location classes. For other clients the member does not
-//! exist, also in down
-//! answers. Members that a location excludes (`geo` with `only`) are hidden likewise.
+//! views, as few as distinguish the visible members, and the views split the location classes. For other clients the
+//! member does not exist, also in down answers. Members that a location excludes (`geo` with `only`) are hidden
+//! likewise.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -156,8 +155,7 @@ impl AdmittedMembers {
     }
 
     /// Returns the partition without ranks: classes by admitted members only. If even these are too many, one class
-    /// with the members that
-    /// every client may get.
+    /// with the members that every client may get.
     fn without_ranks(&self, location: &LocationRankings, members: &[Option<&[Network]>]) -> RefinedPartition {
         let coarse = location.partition.partition().map(|class| self.classes[class as usize]);
         let refined = ClientPartition::new(coarse).and_then(|coarse| refine(&coarse, members));

@@ -2,9 +2,8 @@
 //!
 //! Weighted rendezvous hashing: each member draws a number from a hash of the client and itself, and the smallest
 //! `-log2(draw) / weight` wins. Draws are independent. So a member that leaves loses its own clients only and gets
-//! exactly those back,
-//! and a larger weight moves no clients among the others. The record type is not hashed: A and AAAA of a client have
-//! one cluster.
+//! exactly those back, and a larger weight moves no clients among the others. The record type is not hashed: A and AAAA
+//! of a client have one cluster.
 
 use fairway_model::{Spread, mix};
 

@@ -32,8 +32,7 @@ const ENTRIES: usize = 256;
 /// A head, and 272 octets of question (255 + 4, rounded up).
 const WORDS: usize = HEAD + 34;
 /// Time, address and subnet in two words each, and one word of fields: octets of the question from bit 32, bit 31 if
-/// there is a subnet,
-/// its length from bit 23, the response code from bit 8, bit 0 for a stream.
+/// there is a subnet, its length from bit 23, the response code from bit 8, bit 0 for a stream.
 const HEAD: usize = 6;
 
 /// Sampling rate, and the ring of samples.

@@ -34,8 +34,7 @@ impl Rcode {
 }
 
 /// Returns the octets before the first name and the number of names, for types whose RDATA may be compressed (RFC 3597
-/// section 4: those of
-/// RFC 1035 only).
+/// section 4: those of RFC 1035 only).
 pub(crate) const fn compressible(rtype: Rtype) -> (usize, usize) {
     match rtype {
         Rtype::NS | Rtype::CNAME | Rtype::PTR | Rtype::MB | Rtype::MD | Rtype::MF | Rtype::MG | Rtype::MR => (0, 1),

@@ -86,8 +86,7 @@ fn mix(word: u64) -> u64 {
 }
 
 /// Converts eight octets to ASCII lower case: adds 0x20 to 'A' to 'Z' and changes nothing else. Length octets are at
-/// most 63 and so no
-/// letters.
+/// most 63 and so no letters.
 #[inline]
 const fn lower(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;

@@ -11,8 +11,7 @@ pub(super) const INNER: &str =
     "$TTL 60\n@ IN SOA ns1 h 1 2 3 4 5\n@ IN NS ns1\nns1 IN A 192.0.2.1\n@ IN HTTPS 0 shop.example.test.\n";
 
 /// Names that are steered in some steps: next to records, below each other, wildcards, apexes, below zones without a
-/// delegation, names of
-/// clusters, and invalid ones.
+/// delegation, names of clusters, and invalid ones.
 pub(super) const STEERED: [&str; 33] = [
     "shop.",
     "a.shop.",

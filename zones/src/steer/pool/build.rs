@@ -24,8 +24,7 @@ impl SteerPool {
     /// Compiles a pool for the names of a zone. `location` has its rankings by location.
     ///
     /// Members without a monitor use the zone's, and a public zone hides internal members. Members with an undeclared
-    /// cluster are omitted,
-    /// since [`DesiredState::violations`] reports them.
+    /// cluster are omitted, since [`DesiredState::violations`] reports them.
     pub fn build(
         desired: &DesiredState,
         pool: &Pool,

@@ -267,8 +267,7 @@ impl Balancing {
     /// Gives members of a group equal weights and shares, and lets one group accept all clients.
     ///
     /// Otherwise a changed weight lets some clients pass each other: clients that reach a member with a smaller share
-    /// go to the next group,
-    /// while their old member loses others. In such pools up to 1.3 times the minimum moved.
+    /// go to the next group, while their old member loses others. In such pools up to 1.3 times the minimum moved.
     fn even(mut self) -> Self {
         let first = self.members[0].1;
         for at in 0..self.members.len() {

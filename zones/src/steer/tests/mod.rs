@@ -41,8 +41,7 @@ pub(super) struct Scene {
 
 impl Scene {
     /// Returns a pool of members such as `a b:60 c:0@2 d/2+1`: name, weight after `:`, tier after `@`, numbers of IPv4
-    /// and IPv6 addresses
-    /// after `/` (default: 1+0).
+    /// and IPv6 addresses after `/` (default: 1+0).
     pub(super) fn new(policy: Policy, members: &str, adjust: impl FnOnce(&mut Pool)) -> Self {
         let mut desired = DesiredState::default();
         let mut pool = Pool::new(PoolName::new("shop").unwrap(), policy);
@@ -94,8 +93,7 @@ impl Scene {
     }
 
     /// Returns a runtime state from one word per member and one letter per address, the last letter for all further
-    /// ones: `u`p, `d`own,
-    /// `p`ending, `s`tale (unknown), drained `x`, overridden down `f`, overridden up `U`.
+    /// ones: `u`p, `d`own, `p`ending, `s`tale (unknown), drained `x`, overridden down `f`, overridden up `U`.
     pub(super) fn runtime(&self, states: &str) -> RuntimeState {
         RuntimeState::of(&self.targets, Some(&self.pools()), None, self.health(states))
     }

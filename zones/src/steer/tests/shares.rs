@@ -18,8 +18,7 @@ fn members(weights: &[u16]) -> String {
 }
 
 /// Asserts that each member gets its part of the weight within one percentage point over many networks. The standard
-/// deviation is at most
-/// 0.16 points.
+/// deviation is at most 0.16 points.
 fn assert_shares(scene: &Scene, weights: &[u16]) {
     let counts = counts(&scene.spread(&scene.runtime(&scene.all("u")), NETWORKS), weights.len());
     let total: f64 = weights.iter().map(|w| f64::from(*w)).sum();
