@@ -87,7 +87,7 @@ async fn body_over_the_bound_is_rejected() {
     ] {
         let (url, _) = server(answer).await;
         let error = client().send(Request::get(url.clone())).await.unwrap_err();
-        assert_eq!(error.to_string(), format!("GET {url}: the body of the answer is over 64 bytes"));
+        assert_eq!(error.to_string(), format!("GET {url}: the body of the response is over 64 bytes"));
     }
 }
 
