@@ -11,7 +11,7 @@ pub enum Error {
     Unavailable {
         /// The endpoint.
         endpoint: String,
-        /// What went wrong there.
+        /// Cause.
         reason: String,
     },
     /// The user, its password or its permissions do not allow the call.

@@ -1,4 +1,4 @@
-//! How an etcd is reached.
+//! Endpoints and credentials of an etcd.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -37,7 +37,7 @@ impl Settings {
     }
 }
 
-/// Where a password or a PEM text is.
+/// Location of a password or a PEM text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// In a file, which is read at every new connection, so that a renewed one takes effect.

@@ -25,7 +25,7 @@ fn rejected(body: &str) -> Vec<(String, String)> {
     let Err(InvalidBody { errors, .. }) = read(Kind::Inbound, body.as_bytes(), None) else {
         panic!("{body} is accepted")
     };
-    errors.into_iter().map(|fault| (fault.pointer, fault.detail)).collect()
+    errors.into_iter().map(|error| (error.pointer, error.detail)).collect()
 }
 
 /// Returns an inbound body with these fields in `spec`, besides the required ones.

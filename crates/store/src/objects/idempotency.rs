@@ -61,7 +61,7 @@ pub struct RequestsInProgress {
     writes: Arc<AtomicU32>,
 }
 
-/// How a request with an idempotency key goes on.
+/// Next step of a request with an idempotency key.
 #[derive(Debug)]
 pub enum Begun {
     /// It was handled before: the outcome, and the object that records it.

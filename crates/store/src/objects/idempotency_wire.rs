@@ -9,6 +9,6 @@ use serde_json::Value;
 pub(super) struct Record {
     /// SHA-256 of what was requested, in hexadecimal.
     pub(super) request: String,
-    /// What the response is made of, in the caller's own format.
+    /// Content of the response, in the format of the caller.
     pub(super) outcome: Value,
 }

@@ -223,6 +223,11 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_earlier_versions_are_parsed() {
+        assert_eq!(Key::parse("receipt/a").map(|key| key.kind()), Ok(Kind::IdempotencyRecord));
+    }
+
+    #[test]
     fn every_kind_has_a_distinct_word() {
         let words: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.word()).collect();
         assert_eq!(words.len(), Kind::ALL.len());

@@ -193,6 +193,16 @@ mod tests {
     }
 
     #[test]
+    fn header_has_the_names_of_earlier_versions() {
+        let bytes = row(None).encode("pool/a");
+        let header = String::from_utf8_lossy(&bytes[HEADER_AT..]);
+        assert!(
+            header.contains(r#""nth":3,"place":4,"gone":true"#),
+            "stores of earlier versions stay readable: {header}"
+        );
+    }
+
+    #[test]
     fn changed_bit_or_truncation_is_detected() {
         let bytes = row(Some(b"{\"weight\":10}")).encode("pool/a");
         for at in 0..bytes.len() {

@@ -150,8 +150,8 @@ async fn change_on_one_server_is_watched_on_another_with_equal_history() {
     let [a, b] = [0, 1].map(|at: usize| open(&etcd, folders[at].path()));
     let mut watch = b.watch(0).await.unwrap();
     let made = commit_one(&a, put("a", Expect::Absent, b"1")).await;
-    let told = timeout(LIMIT, watch.events.recv()).await.unwrap().unwrap();
-    assert_eq!((told[0].revision, &told[0].key), (made, &key("a")));
+    let events = timeout(LIMIT, watch.events.recv()).await.unwrap().unwrap();
+    assert_eq!((events[0].revision, &events[0].key), (made, &key("a")));
     assert!(matches!(b.commit(batch(1, vec![put("a", Expect::Absent, b"2")])).await, Err(StoreError::Conflict { .. })));
     commit_one(&b, delete("a", Expect::Revision(made))).await;
     assert_eq!(a.history(&key("a"), None, 9).await, b.history(&key("a"), None, 9).await);

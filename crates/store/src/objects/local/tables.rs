@@ -253,6 +253,11 @@ pub(super) fn store_error(error: impl Into<redb::Error>) -> StoreError {
         redb::Error::Io(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) => {
             StoreError::Damaged(format!("the file is truncated or not a store: {error}"))
         }
+        // The library reads files of its own major version only.
+        redb::Error::UpgradeRequired(format) => StoreError::Unavailable(format!(
+            "the file has format {format} of an older fairway; run that one to export all objects with `fairway get`, remove the file, and \
+             import them with `fairway apply`"
+        )),
         error @ (redb::Error::DatabaseClosed
         | redb::Error::Io(_)
         | redb::Error::LockPoisoned(_)

@@ -290,6 +290,9 @@ async fn older_store_is_migrated_and_newer_one_is_rejected() {
     assert_eq!(newer.begin_read().unwrap().open_table(OBJECTS).unwrap().iter().unwrap().count(), 1);
     drop(newer);
     let errors = [LocalStore::open(folder.path()).unwrap_err(), StoreFile::open(&path).unwrap_err()];
+    assert!(errors[0].to_string().contains("`fairway get`"), "{}", errors[0]);
+    let upgrade = tables::store_error(redb::Error::UpgradeRequired(2)).to_string();
+    assert!(upgrade.contains("format 2") && upgrade.contains("`fairway get`"), "{upgrade}");
     assert_eq!(errors, [(); 2].map(|()| StoreError::Newer { found: 3, known: 2 }));
 }
 
