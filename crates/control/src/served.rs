@@ -48,6 +48,14 @@ pub struct Published {
     pub overrides: OverrideTable,
 }
 
+impl Published {
+    /// Returns what is published about the first configuration.
+    pub(crate) fn first(configured: Configured, overrides: OverrideTable, now: Timestamp) -> Self {
+        let configured = Arc::new(configured);
+        Self { configured, generation: 1, loaded_at: now, stale: false, last_reload: None, overrides }
+    }
+}
+
 /// The owner of the current state. Only the control task swaps it.
 #[derive(Clone, Debug)]
 pub struct Served(Arc<ArcSwap<CurrentState>>);

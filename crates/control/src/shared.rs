@@ -83,6 +83,12 @@ pub struct BalanceStatus {
     pub leader: ArcSwap<LeaderStatus>,
 }
 
+impl BalanceStatus {
+    pub(crate) fn new(leader: LeaderStatus) -> Self {
+        Self { answered: ArcSwap::default(), drains: ArcSwap::default(), leader: ArcSwap::from_pointee(leader) }
+    }
+}
+
 /// Declared objects and webhook contributions.
 #[derive(Debug)]
 pub struct Declarations {

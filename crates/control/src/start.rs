@@ -101,22 +101,11 @@ impl Parts {
         };
         let serving = inputs.reload(first, now);
         let revision = configured.objects.revision;
-        let published = Published {
-            configured: Arc::new(configured),
-            generation: 1,
-            loaded_at: now.wall,
-            stale: false,
-            last_reload: None,
-            overrides,
-        };
+        let published = Published::first(configured, overrides, now.wall);
         let shared = Arc::new(Shared {
             serving: Served::new(serving, published),
             probes: Probes::new(checker, loads),
-            balance: BalanceStatus {
-                answered: ArcSwap::default(),
-                drains: ArcSwap::default(),
-                leader: ArcSwap::from_pointee(inputs.balance.leader_status()),
-            },
+            balance: BalanceStatus::new(inputs.balance.leader_status()),
             declarations: Declarations::new(revision),
             publishers: ArcSwap::default(),
             lifecycle: Lifecycle::starting(describe(&self.reader.source)),

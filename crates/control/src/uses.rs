@@ -154,7 +154,7 @@ impl TargetUses {
     }
 
     /// Returns the number of targets.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.addresses.len()
     }
 
