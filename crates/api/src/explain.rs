@@ -134,7 +134,7 @@ fn member_choice(member: &MemberNote, cause: &dyn Fn(TargetIndex) -> Option<Stri
 
 fn acceptance_test(test: steer::AcceptanceTest) -> AcceptanceTest {
     AcceptanceTest {
-        share: if test.near { "local" } else { "overflow" }.to_owned(),
+        share: if test.is_local { "local" } else { "overflow" }.to_owned(),
         acceptance: test.acceptance,
         percent: percent(test.acceptance),
         draw: test.draw,
@@ -143,7 +143,7 @@ fn acceptance_test(test: steer::AcceptanceTest) -> AcceptanceTest {
 }
 
 fn location(pool: &steer::Explanation) -> ClientLocation {
-    let (client, place) = (pool.client, &pool.proof.place);
+    let (client, place) = (pool.client, &pool.proof.location_class);
     ClientLocation {
         network: client.network().to_string(),
         block: place.block.map(|block| block.to_string()),

@@ -5,8 +5,8 @@ use fairway_zones::steer::{Candidacy, Explanation, HashInput};
 
 /// Returns the reason of the ECS scope of a pool's answer.
 pub(crate) fn scope_reason(pool: &Explanation) -> String {
-    let prefix = pool.proof.place.prefix;
-    let block = pool.proof.place.block.map(|block| block.length());
+    let prefix = pool.proof.location_class.prefix;
+    let block = pool.proof.location_class.block.map(|block| block.length());
     match block {
         None if matches!(pool.input, HashInput::Draw(_)) => "each query is drawn, for all clients alike".to_owned(),
         None if prefix == 0 => "every client gets the same".to_owned(),

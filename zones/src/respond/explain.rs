@@ -88,7 +88,7 @@ impl Response<'_> {
 fn texts(ids: StateIds, explanation: &steer::Explanation) -> Vec<String> {
     let StateIds { snapshot, runtime, epoch } = ids;
     let epoch = epoch.map(|epoch| format!(", shares of epoch {epoch}")).unwrap_or_default();
-    let place = &explanation.proof.place;
+    let place = &explanation.proof.location_class;
     let class = if place.classes > 1 {
         format!(", location class {} of {}", place.class, place.classes)
     } else {
@@ -117,7 +117,7 @@ fn texts(ids: StateIds, explanation: &steer::Explanation) -> Vec<String> {
 fn member(note: &steer::MemberNote) -> String {
     let side = if note.reason.is_in() { "in" } else { "out" };
     let acceptance_test = note.acceptance_test.map(|acceptance_test| {
-        let part = if acceptance_test.near { "local" } else { "overflow" };
+        let part = if acceptance_test.is_local { "local" } else { "overflow" };
         format!(", {part} {} %", u32::from(acceptance_test.acceptance) * 100 / 65_535)
     });
     format!("{} {side}: {}{}", note.cluster, note.why(), acceptance_test.unwrap_or_default())

@@ -58,7 +58,7 @@ impl<'a> Response<'a> {
             self.serving.snapshot.id(),
             self.serving.runtime.id()
         )?;
-        let (class, classes) = (client.class(), pool.place(client).classes);
+        let (class, classes) = (client.class(), pool.location_class(client).classes);
         write!(text, "location class {class} of {classes}, client {client}, scope {scope}; ")?;
         write!(text, "pool {}: {}", pool.name(), choice.basis)?;
         for (at, cluster) in

@@ -155,7 +155,7 @@ pub enum Assignment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcceptanceTest {
     /// True if the member is in the client's first group with a candidate, so that the local share applies.
-    pub near: bool,
+    pub is_local: bool,
     /// Accepted share in 65535ths.
     pub acceptance: u16,
     /// Draw of client and group, 0 to 65534. The client is accepted if it is below the share.

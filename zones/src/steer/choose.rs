@@ -31,8 +31,8 @@ impl SteerPool {
         draw: Draw,
         trace: &mut T,
     ) -> Choice {
-        let place = client.class();
-        let request = ChoiceRequest { kind, place, class: self.orders.class(place), seed: self.seed(client, draw) };
+        let class = client.class();
+        let request = ChoiceRequest { kind, class, order: self.orders.class(class), seed: self.seed(client, draw) };
         let filter = MemberFilter::new(self, runtime, kind);
         trace.begin(self, kind, runtime, client, draw);
         let choice = self.decide(request, &filter, runtime, trace);
@@ -59,7 +59,7 @@ impl SteerPool {
         if self.lacks(request.kind) {
             return Choice::without_members(Answer::Nothing, Basis::NoFamily);
         }
-        if request.class.is_empty() && !self.members.is_empty() {
+        if request.order.is_empty() && !self.members.is_empty() {
             return self.fallback_answer(request.kind, Basis::Hidden);
         }
         if self.panic_threshold != 0 && self.panics(request, filter) {
@@ -89,10 +89,10 @@ impl SteerPool {
             }
             Kind::Cname => false,
         };
-        let stage = Stage { filter, class: request.class, basis, admitted, wanted: self.wanted(request.kind) };
+        let stage = Stage { filter, order: request.order, basis, admitted, wanted: self.wanted(request.kind) };
         let weighted = |_, member: &Member| weighted::score(request.seed, member.key, member.weight);
         if self.load {
-            let request = ShareRequest { class: request.class, seed: request.seed, balanced: filter.balanced };
+            let request = ShareRequest { order: request.order, seed: request.seed, balanced: filter.balanced };
             return match several {
                 false => self.choose_by_load::<1, T>(&stage, &request, trace),
                 true => self.choose_by_load::<8, T>(&stage, &request, trace),
@@ -132,7 +132,7 @@ impl SteerPool {
     /// down answer apply instead. If no member is down, pending members alone are no evidence of a failure.
     fn panics(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>) -> bool {
         let (mut live, mut total, mut any_down) = (0u64, 0u64, false);
-        let members = request.class.iter().map(|step| &self.members[usize::from(step.place)]);
+        let members = request.order.iter().map(|step| &self.members[usize::from(step.index)]);
         for member in members.filter(|member| !member.standby) {
             let eligibility = filter.any(member);
             let weight = u64::from(member.weight);

@@ -56,8 +56,8 @@ impl SteerPool {
     /// an override takes some of the addresses out, the client gets the member that it would get if all were up.
     fn all<T: Trace>(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>, trace: &mut T) -> Choice {
         if let Kind::Addresses(family) = request.kind
-            && let Some(all) = self.plans[family as usize].everyone(request.place)
-            && request.class.iter().all(|step| !filter.is_out(&self.members[usize::from(step.place)], family))
+            && let Some(all) = self.plans[family as usize].everyone(request.class)
+            && request.order.iter().all(|step| !filter.is_out(&self.members[usize::from(step.index)], family))
         {
             trace.stage(Basis::Down);
             return Choice::without_members(Answer::Set(all), Basis::Down);

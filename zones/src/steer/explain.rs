@@ -318,13 +318,13 @@ fn member_notes(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> 
     members.sort_by_key(|m| m.number);
     let group = |number: u8| {
         let mut class = pool.orders.class(client.class()).iter();
-        class.find(|step| pool.members[usize::from(step.place)].number == number).map(|step| step.group)
+        class.find(|step| pool.members[usize::from(step.index)].number == number).map(|step| step.group)
     };
     let note = |member: &&super::pool::Member| {
         let addresses = Family::BOTH.into_iter().flat_map(|family| {
             let set = &member.address_sets[family as usize];
-            pool.addresses(member.number, family).enumerate().map(|(place, address)| {
-                let target = pool.target_of(set, place);
+            pool.addresses(member.number, family).enumerate().map(|(index, address)| {
+                let target = pool.target_of(set, index);
                 AddressNote { address, target, health: runtime.health(target) }
             })
         });

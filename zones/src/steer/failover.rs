@@ -4,6 +4,6 @@ use super::pool::Member;
 use crate::steer::score::Score;
 
 /// Returns the score, which prefers members that are tried earlier.
-pub(super) fn score(place: usize, _member: &Member) -> Score {
-    Score { cost: place as u64, weight: 1 }
+pub(super) fn score(index: usize, _member: &Member) -> Score {
+    Score { cost: index as u64, weight: 1 }
 }

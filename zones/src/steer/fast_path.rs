@@ -42,7 +42,7 @@ impl SteerPool {
             }
             FastPath::Groups => {
                 let request = ShareRequest {
-                    class: self.orders.class(client.class()),
+                    order: self.orders.class(client.class()),
                     seed: weighted::seed(self.spread, client, draw),
                     balanced: runtime.balanced().filter(|_| self.load),
                 };
@@ -58,7 +58,7 @@ impl SteerPool {
         let fits = live(family, health);
         let taken = self.accepting_member(request, |member, (): &mut ()| fits(member), &mut ()).map(|(entry, _)| entry);
         let entry = taken.or_else(|| self.rest(request, fits).filter(|_| self.load))?;
-        Some(&self.members[usize::from(entry.place)])
+        Some(&self.members[usize::from(entry.index)])
     }
 
     /// Returns the live member with the best score. `None` if there is none, or if a member that is not live could
@@ -68,7 +68,7 @@ impl SteerPool {
     #[inline(never)]
     fn best(&self, family: Family, health: &[Health], score: impl Fn(usize, &Member) -> Score) -> Option<&Member> {
         let (mut best, mut winner) = (Score::LAST, None);
-        for (place, member) in self.members.iter().enumerate() {
+        for (index, member) in self.members.iter().enumerate() {
             let target = member.address_sets[family as usize].at as usize;
             if health.get(target).is_none_or(|health| !is_live(*health)) {
                 if self.panic_threshold != 0 {
@@ -76,7 +76,7 @@ impl SteerPool {
                 }
                 continue;
             }
-            let score = score(place, member);
+            let score = score(index, member);
             if score.beats(&best) {
                 (best, winner) = (score, Some(member));
             }

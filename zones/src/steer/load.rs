@@ -52,7 +52,7 @@ pub struct Route<'a> {
 /// Inputs of a choice in a pool that balances by load.
 #[derive(Clone, Copy)]
 pub(super) struct ShareRequest<'a> {
-    pub(super) class: &'a [OrderStep],
+    pub(super) order: &'a [OrderStep],
     /// Hash of the client or of the draw.
     pub(super) seed: u64,
     /// Accepted shares. `None` if no cluster limits its share.
@@ -67,7 +67,7 @@ impl ShareRequest<'_> {
         let acceptance = if near { acceptance.local } else { acceptance.overflow };
         let hash = mix(mix(self.seed ^ group) ^ seed::OFFER);
         // 16 bits scaled to 0 to 65534, so that a share of 65535 accepts every client.
-        AcceptanceTest { near, acceptance, draw: (((hash >> 48) * 65_535) >> 16) as u16 }
+        AcceptanceTest { is_local: near, acceptance, draw: (((hash >> 48) * 65_535) >> 16) as u16 }
     }
 }
 
@@ -105,21 +105,22 @@ impl SteerPool {
     ) -> Option<(RankedCandidate, Assignment)> {
         let held = request.balanced.filter(|balanced| balanced.has_pins());
         let held = held.and_then(|balanced| balanced.pin(self.demand_of(request.seed)));
-        if let Some(entry) = held.and_then(|cluster| self.pinned_member(request.class, cluster, &fits, trace)) {
+        if let Some(entry) = held.and_then(|cluster| self.pinned_member(request.order, cluster, &fits, trace)) {
             return Some((entry, Assignment::Pinned));
         }
         let mut assignment = Assignment::Local;
-        for group in request.class.chunk_by(|step, _| !step.ends_group()) {
-            let first = &self.members[usize::from(group[0].place)];
+        for group in request.order.chunk_by(|step, _| !step.ends_group()) {
+            let first = &self.members[usize::from(group[0].index)];
             if first.standby
                 && assignment == Assignment::Overflow
-                && self.has_regular_candidate(request.class, &fits, trace)
+                && self.has_regular_candidate(request.order, &fits, trace)
             {
                 break;
             }
             let best = match group {
-                [_] => fits(first, trace)
-                    .map(|part| (RankedCandidate { score: Score::FIRST, place: group[0].place, part }, first)),
+                [_] => fits(first, trace).map(|part| {
+                    (RankedCandidate { score: Score::FIRST, index: group[0].index, is_partial: part }, first)
+                }),
                 _ => self.best_of(group, request.seed, &fits, trace),
             };
             let Some((entry, member)) = best else { continue };
@@ -147,10 +148,13 @@ impl SteerPool {
     ) -> Option<(RankedCandidate, &Member)> {
         let mut best = None::<(RankedCandidate, &Member)>;
         for step in group {
-            let member = &self.members[usize::from(step.place)];
+            let member = &self.members[usize::from(step.index)];
             let Some(part) = fits(member, trace) else { continue };
-            let entry =
-                RankedCandidate { score: weighted::score(seed, member.key, member.weight), place: step.place, part };
+            let entry = RankedCandidate {
+                score: weighted::score(seed, member.key, member.weight),
+                index: step.index,
+                is_partial: part,
+            };
             if best.is_none_or(|(best, _)| entry.beats(&best)) {
                 best = Some((entry, member));
             }
@@ -162,11 +166,11 @@ impl SteerPool {
     #[cold]
     fn has_regular_candidate<T: Trace>(
         &self,
-        class: &[OrderStep],
+        order: &[OrderStep],
         fits: impl Fn(&Member, &mut T) -> Fit,
         trace: &mut T,
     ) -> bool {
-        let members = class.iter().map(|step| &self.members[usize::from(step.place)]);
+        let members = order.iter().map(|step| &self.members[usize::from(step.index)]);
         members.filter(|member| !member.standby).any(|member| fits(member, trace).is_some())
     }
 
@@ -174,20 +178,20 @@ impl SteerPool {
     #[cold]
     fn pinned_member<T: Trace>(
         &self,
-        class: &[OrderStep],
+        order: &[OrderStep],
         cluster: u16,
         fits: impl Fn(&Member, &mut T) -> Fit,
         trace: &mut T,
     ) -> Option<RankedCandidate> {
         let mut others = false;
-        for step in class {
-            let member = &self.members[usize::from(step.place)];
+        for step in order {
+            let member = &self.members[usize::from(step.index)];
             let Some(part) = fits(member, trace) else { continue };
             if member.cluster == cluster {
                 return (!member.standby || !others).then_some(RankedCandidate {
                     score: Score::default(),
-                    place: step.place,
-                    part,
+                    index: step.index,
+                    is_partial: part,
                 });
             }
             others |= !member.standby;
@@ -200,24 +204,24 @@ impl SteerPool {
     pub(super) fn rest(&self, request: &ShareRequest<'_>, fits: impl Fn(&Member) -> Fit) -> Option<RankedCandidate> {
         let seed = mix(request.seed ^ seed::REST);
         let mut best: Option<(RemainderScore, u8)> = None;
-        for step in request.class {
-            let member = &self.members[usize::from(step.place)];
-            if member.standby && best.as_ref().is_some_and(|(_, place)| !self.members[usize::from(*place)].standby) {
+        for step in request.order {
+            let member = &self.members[usize::from(step.index)];
+            if member.standby && best.as_ref().is_some_and(|(_, index)| !self.members[usize::from(*index)].standby) {
                 break;
             }
             let Some(part) = fits(member) else { continue };
             let near = request.balanced.map_or(u16::MAX, |balanced| balanced.acceptance(member.cluster).local);
             let left = RemainderScore {
-                part,
+                is_partial: part,
                 cost: log2::cost(mix(seed ^ member.key)),
                 accepted: u32::from(member.weight) * u32::from(near),
                 weight: member.weight,
             };
             if best.as_ref().is_none_or(|(best, _)| left.beats(best)) {
-                best = Some((left, step.place));
+                best = Some((left, step.index));
             }
         }
-        best.map(|(left, place)| RankedCandidate { score: Score::default(), place, part: left.part })
+        best.map(|(left, index)| RankedCandidate { score: Score::default(), index, is_partial: left.is_partial })
     }
 
     /// Chooses in a stage of a pool that balances by load. `None` if there is no candidate in either family.
@@ -240,13 +244,13 @@ impl SteerPool {
         let mut picked = BestCandidates::<K>::new(stage.wanted, stage.admitted);
         if let Some((entry, assignment)) = taken {
             trace.assigned(assignment);
-            picked.begin(entry, group_of(request.class, entry.place));
-            if K > 1 && !entry.part {
+            picked.begin(entry, group_of(request.order, entry.index));
+            if K > 1 && !entry.is_partial {
                 self.join(request, &mut picked, assignment != Assignment::Overflow, |member| fit(candidacy(member)));
             }
         }
         picked.elsewhere =
-            request.class.iter().any(|s| candidacy(&self.members[usize::from(s.place)]) == Candidacy::Elsewhere);
+            request.order.iter().any(|s| candidacy(&self.members[usize::from(s.index)]) == Candidacy::Elsewhere);
         self.answer(stage, &picked)
     }
 
@@ -259,14 +263,14 @@ impl SteerPool {
         fits: impl Fn(&Member) -> Fit,
     ) {
         let (first, group) = picked.first_and_group();
-        let mut members = request.class.iter().filter(|step| step.group == group).peekable();
-        let key = members.peek().map_or(0, |step| self.members[usize::from(step.place)].key);
-        for step in members.filter(|step| step.place != first) {
-            let member = &self.members[usize::from(step.place)];
+        let mut members = request.order.iter().filter(|step| step.group == group).peekable();
+        let key = members.peek().map_or(0, |step| self.members[usize::from(step.index)].key);
+        for step in members.filter(|step| step.index != first) {
+            let member = &self.members[usize::from(step.index)];
             let takes = request.balanced.is_none_or(|balanced| request.test(balanced, key, member, near).is_accepted());
             if takes && fits(member) == Some(false) {
                 let score = weighted::score(request.seed, member.key, member.weight);
-                picked.consider(RankedCandidate { score, place: step.place, part: false });
+                picked.consider(RankedCandidate { score, index: step.index, is_partial: false });
             }
         }
     }
@@ -278,7 +282,7 @@ fn fit(candidacy: Candidacy) -> Fit {
 
 /// Score of a candidate for a client that no member accepts.
 struct RemainderScore {
-    part: bool,
+    is_partial: bool,
     cost: u64,
     /// Weight × local share.
     accepted: u32,
@@ -287,8 +291,8 @@ struct RemainderScore {
 
 impl RemainderScore {
     fn beats(&self, other: &Self) -> bool {
-        if self.part != other.part {
-            return other.part;
+        if self.is_partial != other.is_partial {
+            return other.is_partial;
         }
         match (self.accepted, other.accepted) {
             (0, 0) => self.cost * u64::from(other.weight) < other.cost * u64::from(self.weight),

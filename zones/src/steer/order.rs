@@ -12,7 +12,7 @@ use super::{partition::LocationRankings, pool::Member, views::ClassMembers};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OrderStep {
     /// Index in [`super::SteerPool::members`].
-    pub(super) place: u8,
+    pub(super) index: u8,
     /// Number of its group in the order.
     pub(super) group: u8,
     marks: u8,
@@ -36,8 +36,8 @@ impl OrderStep {
 }
 
 /// Returns the group of a member, or `u8::MAX` if it is not in the order.
-pub(super) fn group_of(class: &[OrderStep], place: u8) -> u8 {
-    class.iter().find(|step| step.place == place).map_or(u8::MAX, |step| step.group)
+pub(super) fn group_of(order: &[OrderStep], index: u8) -> u8 {
+    order.iter().find(|step| step.index == index).map_or(u8::MAX, |step| step.group)
 }
 
 /// The orders of all location classes. Copies share memory.
@@ -54,7 +54,7 @@ impl MemberOrders {
         let (mut steps, mut starts) = (Vec::new(), vec![0]);
         for ClassMembers { base, visible } in classes {
             let seen = (0..=u8::MAX).zip(members).filter(|(_, member)| visible.contains(member.number));
-            let mut keys: Vec<_> = seen.map(|(place, member)| (ranking.key(*base, member), place)).collect();
+            let mut keys: Vec<_> = seen.map(|(index, member)| (ranking.key(*base, member), index)).collect();
             keys.sort_unstable();
             steps.extend(lay_out(&keys, ranking.is_single()));
             starts.push(u32::try_from(steps.len()).expect("65,535 classes of 255 members"));
@@ -128,14 +128,14 @@ fn lay_out(keys: &[(Key, u8)], single: bool) -> Vec<OrderStep> {
         |at: usize| keys.get(at).map(|((standby, ranks, number), _)| (standby, ranks, single.then_some(number)));
     let mut group = 0;
     let mut steps = Vec::with_capacity(keys.len());
-    for (at, (_, place)) in keys.iter().enumerate() {
+    for (at, (_, index)) in keys.iter().enumerate() {
         let next = keys.get(at + 1).map(|((standby, ..), _)| *standby);
         let mut marks = 0;
         if group_of(at) != group_of(at + 1) {
             marks |= OrderStep::ENDS_GROUP;
             marks |= if next == Some(false) { OrderStep::NEXT_MAY_HELP } else { 0 };
         }
-        steps.push(OrderStep { place: *place, group, marks });
+        steps.push(OrderStep { index: *index, group, marks });
         if marks & OrderStep::ENDS_GROUP != 0 {
             group = group.saturating_add(1);
         }

@@ -21,9 +21,9 @@ use crate::{
 pub(super) struct ChoiceRequest<'a> {
     pub(super) kind: Kind,
     /// Location class of the client.
-    pub(super) place: u16,
+    pub(super) class: u16,
     /// Members in the order of that class. Members that the client may not see are missing.
-    pub(super) class: &'a [OrderStep],
+    pub(super) order: &'a [OrderStep],
     /// Hash of the client, or of the draw.
     pub(super) seed: u64,
 }
@@ -160,15 +160,15 @@ fn has(words: &[u64], number: u8) -> bool {
 pub(super) struct RankedCandidate {
     pub(super) score: Score,
     /// Index in [`SteerPool::members`].
-    pub(super) place: u8,
+    pub(super) index: u8,
     /// True if only some of its addresses are admitted. Whole members come first.
-    pub(super) part: bool,
+    pub(super) is_partial: bool,
 }
 
 impl RankedCandidate {
     #[inline]
     pub(super) fn beats(&self, other: &Self) -> bool {
-        if self.part == other.part { self.score.beats(&other.score) } else { other.part }
+        if self.is_partial == other.is_partial { self.score.beats(&other.score) } else { other.is_partial }
     }
 }
 
@@ -202,7 +202,7 @@ impl<const K: usize> BestCandidates<K> {
 
     /// Returns the index of the first member and its group.
     pub(super) fn first_and_group(&self) -> (u8, u8) {
-        (self.entries().first().map_or(u8::MAX, |entry| entry.place), self.groups[0])
+        (self.entries().first().map_or(u8::MAX, |entry| entry.index), self.groups[0])
     }
 
     #[inline]
@@ -229,7 +229,7 @@ impl<const K: usize> BestCandidates<K> {
 
     /// True if no later candidate of policy `failover` can get in.
     fn is_full(&self) -> bool {
-        self.count == self.wanted && self.entries().last().is_some_and(|last| !last.part)
+        self.count == self.wanted && self.entries().last().is_some_and(|last| !last.is_partial)
     }
 }
 
@@ -237,7 +237,7 @@ impl<const K: usize> BestCandidates<K> {
 pub(super) struct Stage<'a> {
     pub(super) filter: &'a MemberFilter<'a>,
     /// Members in the order in which they are tried.
-    pub(super) class: &'a [OrderStep],
+    pub(super) order: &'a [OrderStep],
     pub(super) basis: Basis,
     /// Eligibility that may be answered.
     pub(super) admitted: EligibilitySet,
@@ -258,11 +258,11 @@ impl SteerPool {
         score: impl Fn(usize, &Member) -> Score,
         trace: &mut T,
     ) -> Option<Choice> {
-        let &Stage { filter, class, admitted, wanted, .. } = stage;
+        let &Stage { filter, order, admitted, wanted, .. } = stage;
         let mut picked = BestCandidates::<K>::new(wanted, admitted);
         let (mut fit, mut total) = (0u64, 0u64);
-        for (at, step) in class.iter().enumerate() {
-            let member = &self.members[usize::from(step.place)];
+        for (at, step) in order.iter().enumerate() {
+            let member = &self.members[usize::from(step.index)];
             let candidacy = filter.candidacy(member, admitted, wanted > 1);
             trace.member(member.number, candidacy);
             let weight = u64::from(member.weight);
@@ -272,8 +272,8 @@ impl SteerPool {
                 picked.groups[1] = step.group;
                 picked.consider(RankedCandidate {
                     score: score(at, member),
-                    place: step.place,
-                    part: candidacy == Candidacy::Partial,
+                    index: step.index,
+                    is_partial: candidacy == Candidacy::Partial,
                 });
                 if self.chooses == Selection::First && picked.is_full() {
                     break;
@@ -308,9 +308,9 @@ impl SteerPool {
             return picked.elsewhere.then(|| Choice::without_members(Answer::Nothing, basis));
         };
         let mut members = Members::default();
-        members.push(self.members[usize::from(first.place)].number);
+        members.push(self.members[usize::from(first.index)].number);
         let answer = match stage.filter.kind {
-            Kind::Cname => Answer::Member(self.members[usize::from(first.place)].number),
+            Kind::Cname => Answer::Member(self.members[usize::from(first.index)].number),
             Kind::Addresses(family) => Answer::Set(self.set(family, stage, picked, first, &mut members)),
         };
         Some(Choice { answer, members, basis })
@@ -326,27 +326,27 @@ impl SteerPool {
         members: &mut Members,
     ) -> u16 {
         let (plan, filter) = (&self.plans[family as usize], stage.filter);
-        let set = |place: u8| &self.members[usize::from(place)].address_sets[family as usize];
-        if plan.answers == 1 || first.part {
-            return set(first.place).answer(filter.mask(set(first.place), picked.admitted));
+        let set = |index: u8| &self.members[usize::from(index)].address_sets[family as usize];
+        if plan.answers == 1 || first.is_partial {
+            return set(first.index).answer(filter.mask(set(first.index), picked.admitted));
         }
-        let start = set(first.place).rank;
+        let start = set(first.index).rank;
         if plan.windows {
             let further = (1..plan.answers).map(|step| (u16::from(start) + u16::from(step)) % u16::from(plan.members));
             let further = further.map(|rank| plan.ring[usize::from(rank)]);
-            let fits = |place: &u8| {
-                let member = &self.members[usize::from(*place)];
-                (picked.groups[0]..=picked.groups[1]).contains(&group_of(stage.class, *place))
+            let fits = |index: &u8| {
+                let member = &self.members[usize::from(*index)];
+                (picked.groups[0]..=picked.groups[1]).contains(&group_of(stage.order, *index))
                     && filter.candidacy(member, picked.admitted, true) == Candidacy::Candidate
             };
-            further.take_while(fits).for_each(|place| members.push(self.members[usize::from(place)].number));
+            further.take_while(fits).for_each(|index| members.push(self.members[usize::from(index)].number));
             return plan.window(start, members.as_slice().len() as u8);
         }
         let (mut ranks, mut count) = ([start; 8], 1);
-        for entry in picked.entries()[1..].iter().filter(|entry| !entry.part) {
-            ranks[count] = set(entry.place).rank;
+        for entry in picked.entries()[1..].iter().filter(|entry| !entry.is_partial) {
+            ranks[count] = set(entry.index).rank;
             count += 1;
-            members.push(self.members[usize::from(entry.place)].number);
+            members.push(self.members[usize::from(entry.index)].number);
         }
         plan.combination(&mut ranks[..count])
     }

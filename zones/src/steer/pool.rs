@@ -174,7 +174,7 @@ impl SteerPool {
     }
 
     /// Returns the location class of a client.
-    pub(crate) fn place(&self, client: ClientNet) -> LocationClass {
+    pub(crate) fn location_class(&self, client: ClientNet) -> LocationClass {
         let address = client.network().address();
         let prefix = self.scopes[usize::from(!address.is_ipv4())];
         let Some(partition) = &self.partition else {
@@ -193,7 +193,7 @@ impl SteerPool {
     /// Returns one client of each location class, and the part of all addresses in that class, IPv4 first.
     ///
     /// Clients of a class get the same members if the same members are up.
-    pub fn places(&self) -> Vec<(ClientNet, [f64; 2])> {
+    pub fn location_classes(&self) -> Vec<(ClientNet, [f64; 2])> {
         let Some(partition) = &self.partition else { return vec![(self.client_net([0; 4].into()), [1.0; 2])] };
         let mut classes: Vec<Option<(ClientNet, [f64; 2])>> = vec![None; usize::from(partition.classes())];
         for (network, class) in partition.blocks() {

@@ -14,7 +14,7 @@ use crate::{client::Draw, runtime::RuntimeState, steer::partition::LocationClass
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// Location class of the client.
-    pub place: LocationClass,
+    pub location_class: LocationClass,
     /// Hash of the client's network or of the draw; 0 if every client gets the same answer.
     pub seed: u64,
     /// Stable hash of the pool's name, and of the zone's monitor and visibility if they make a variant of the pool.
@@ -44,7 +44,7 @@ impl Proof {
         let seed = pool.seed(client, draw);
         let mut groups: Vec<Vec<u8>> = Vec::new();
         for step in pool.orders.class(client.class()) {
-            let number = pool.members[usize::from(step.place)].number;
+            let number = pool.members[usize::from(step.index)].number;
             match groups.get_mut(usize::from(step.group)) {
                 Some(group) => group.push(number),
                 None => groups.push(vec![number]),
@@ -54,7 +54,7 @@ impl Proof {
         let pinned = demand.zip(runtime.balanced()).and_then(|(demand, balanced)| balanced.pin(demand));
         let pinned_member = |cluster| pool.members.iter().find(|member| member.cluster == cluster);
         Self {
-            place: pool.place(client),
+            location_class: pool.location_class(client),
             seed,
             pool_key: pool.key,
             groups,

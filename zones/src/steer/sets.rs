@@ -66,24 +66,24 @@ impl Everyone {
         let by_row = classes.iter().map(|class| {
             let seen = class.visible.and(has_family);
             let known = sets.iter().position(|set| *set == seen);
-            let place = known.unwrap_or(sets.len());
+            let index = known.unwrap_or(sets.len());
             if known.is_none() && seen.len() > 1 && sets.len() < EVERYONE_MAX {
                 sets.push(seen);
             } else if known.is_none() {
                 return u8::MAX;
             }
-            place as u8 // at most EVERYONE_MAX
+            index as u8 // at most EVERYONE_MAX
         });
         let mut by_row: Vec<u8> = by_row.collect();
-        if by_row.iter().all(|place| *place == 0) {
+        if by_row.iter().all(|index| *index == 0) {
             by_row.clear();
         }
         Self { first, sets: sets.into(), by_row: by_row.into() }
     }
 
     fn of(&self, class: u16) -> Option<u16> {
-        let place = if self.by_row.is_empty() { 0 } else { *self.by_row.get(usize::from(class))? };
-        (usize::from(place) < self.sets.len()).then(|| self.first + u16::from(place))
+        let index = if self.by_row.is_empty() { 0 } else { *self.by_row.get(usize::from(class))? };
+        (usize::from(index) < self.sets.len()).then(|| self.first + u16::from(index))
     }
 }
 
@@ -125,10 +125,10 @@ impl Plan {
     /// Sets the ring of windows, after the members were sorted.
     pub(super) fn with_ring(mut self, members: &[Member], family: Family) -> Self {
         if self.windows {
-            let set = |place: &u8| &members[usize::from(*place)].address_sets[family as usize];
-            let places = (0..=u8::MAX).zip(members).map(|(place, _)| place);
-            let mut ring: Vec<u8> = places.filter(|place| set(place).addresses() > 0).collect();
-            ring.sort_by_key(|place| set(place).rank);
+            let set = |index: &u8| &members[usize::from(*index)].address_sets[family as usize];
+            let indices = (0..=u8::MAX).zip(members).map(|(index, _)| index);
+            let mut ring: Vec<u8> = indices.filter(|index| set(index).addresses() > 0).collect();
+            ring.sort_by_key(|index| set(index).rank);
             self.ring = ring.into();
         }
         self
@@ -144,7 +144,7 @@ impl Plan {
     pub(super) fn combination(&self, ranks: &mut [u8]) -> u16 {
         ranks.sort_unstable();
         let smaller: u32 = (1..ranks.len()).map(|size| binomial(self.members.into(), size as u32)).sum();
-        let colex: u32 = (1..).zip(&*ranks).map(|(place, rank)| binomial(u32::from(*rank), place)).sum();
+        let colex: u32 = (1..).zip(&*ranks).map(|(index, rank)| binomial(u32::from(*rank), index)).sum();
         (smaller + colex) as u16 // at most COMBINATIONS_MAX
     }
 

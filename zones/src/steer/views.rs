@@ -71,7 +71,7 @@ impl VisibleMembers {
         declared: &[(usize, &Cluster)],
     ) -> Self {
         let is_public = zone.is_none_or(|zone| zone.visibility == Visibility::Public);
-        let members = || declared.iter().map(|(place, _)| &pool.members[*place]);
+        let members = || declared.iter().map(|(index, _)| &pool.members[*index]);
         let networks = members().map(|member| match &*member.networks {
             _ if member.internal && is_public => Some(&[][..]),
             [] => None,
@@ -139,7 +139,7 @@ impl AdmittedMembers {
         let classes = (0..location.partition.classes()).map(|class| {
             let members = (0..=u8::MAX).zip(declared);
             let set =
-                members.filter(|(_, (place, _))| location.admits(class, *place)).map(|(number, _)| number).collect();
+                members.filter(|(_, (index, _))| location.admits(class, *index)).map(|(number, _)| number).collect();
             let number = numbered.number(set);
             if number as usize == firsts.len() {
                 firsts.push(class);

@@ -60,7 +60,7 @@ impl Pair<'_> {
             shares.entry(new).or_default()[1] += 1;
         }
         // A block may be too small to contain a sample. So the first address of each block, before or now, is checked as well.
-        let blocks = [self.before, self.after].into_iter().flat_map(|(_, pool)| pool.places());
+        let blocks = [self.before, self.after].into_iter().flat_map(|(_, pool)| pool.location_classes());
         for address in blocks.map(|(client, _)| client.network().address()) {
             let [old, new] = self.answers(address, Draw(0));
             if old != new {

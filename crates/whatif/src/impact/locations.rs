@@ -39,7 +39,7 @@ pub(super) fn assess(side: &Offline, budget: Option<u32>) -> (BTreeMap<PoolName,
         let Some(declared) = side.desired.pools.get(&info.name) else { continue };
         let impact = pools.entry(info.name.clone()).or_insert_with(|| PoolImpact::new(info.name.as_str()));
         impact.names += info.names.len() as u64;
-        let classes = steer.places();
+        let classes = steer.location_classes();
         impact.location_classes = impact.location_classes.max(classes.len());
         let reached = reached.entry(info.name.clone()).or_default();
         for (client, _) in &classes {

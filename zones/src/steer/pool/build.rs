@@ -36,7 +36,7 @@ impl SteerPool {
             .members
             .iter()
             .enumerate()
-            .filter_map(|(place, m)| Some((place, desired.clusters.get(&m.cluster)?)))
+            .filter_map(|(index, m)| Some((index, desired.clusters.get(&m.cluster)?)))
             .take(Pool::MEMBERS_MAX)
             .collect();
         let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
@@ -44,7 +44,7 @@ impl SteerPool {
         let seen = VisibleMembers::new(pool, zone, location, &declared);
         let VisibleMembers { refined: RefinedPartition { partition, classes }, .. } = &seen;
         let plans = Family::BOTH.map(|family| Plan::new(pool, &mut members, classes, family));
-        let declared_at: Vec<usize> = declared.iter().map(|(place, _)| *place).collect();
+        let declared_at: Vec<usize> = declared.iter().map(|(index, _)| *index).collect();
         let ranking = OrderKeys { pool, location, declared: &declared_at };
         members.sort_by_cached_key(|member| ranking.key(0, member));
         let [v4, v6] = plans;
@@ -83,9 +83,9 @@ impl SteerPool {
 
 impl Details {
     fn new(pool: &Pool, declared: &[(usize, &Cluster)], seen: &VisibleMembers, targets: &mut TargetTable) -> Self {
-        let member = |(place, cluster): &(usize, &Cluster)| DeclaredMember {
+        let member = |(index, cluster): &(usize, &Cluster)| DeclaredMember {
             cluster: cluster.name.clone(),
-            weight: pool.members[*place].weight.0,
+            weight: pool.members[*index].weight.0,
             addresses: targets.addresses(cluster),
         };
         let fallback = match &pool.down {
@@ -116,12 +116,12 @@ fn members(
     let mut spread = Vec::new();
     let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
     let monitor = desired.monitor_of_pool(pool, zone);
-    let members = (0..=u8::MAX).zip(declared).map(|(number, (place, cluster))| {
-        let mut member = Member::new(pool, pool_key, *place, number, cluster);
+    let members = (0..=u8::MAX).zip(declared).map(|(number, (index, cluster))| {
+        let mut member = Member::new(pool, pool_key, *index, number, cluster);
         if pool.policy.load {
             member.cluster = targets.balanced_cluster(&cluster.name);
         }
-        let declared = &pool.members[*place];
+        let declared = &pool.members[*index];
         let monitor = desired.monitor_of(declared, monitor);
         member.set_targets(TargetSource { probe: declared.probe.as_ref(), monitor, targets }, cluster, &mut spread);
         member
@@ -132,8 +132,8 @@ fn members(
 /// Returns the numbers of members with a schedule and of their schedules. Empty if the policy ignores schedules.
 fn schedules(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTable) -> Box<[(u8, u32)]> {
     let members = (0..=u8::MAX).zip(declared).filter(|_| pool.policy.schedule);
-    let numbered = members.filter_map(|(number, (place, _))| {
-        pool.members[*place].schedule.as_ref().map(|schedule| (number, targets.schedule(schedule)))
+    let numbered = members.filter_map(|(number, (index, _))| {
+        pool.members[*index].schedule.as_ref().map(|schedule| (number, targets.schedule(schedule)))
     });
     numbered.collect()
 }

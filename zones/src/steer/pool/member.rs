@@ -73,8 +73,8 @@ pub(super) struct TargetSource<'a> {
 }
 
 impl Member {
-    pub(super) fn new(pool: &Pool, pool_key: u64, place: usize, number: u8, cluster: &Cluster) -> Self {
-        let declared = &pool.members[place];
+    pub(super) fn new(pool: &Pool, pool_key: u64, index: usize, number: u8, cluster: &Cluster) -> Self {
+        let declared = &pool.members[index];
         let all_standby = pool.members.iter().all(|m| m.weight.0 == 0);
         let cluster_key = hash::text(hash::seed::CLUSTER, cluster.name.as_str());
         Self {

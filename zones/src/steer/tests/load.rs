@@ -358,7 +358,7 @@ fn shares_follow_cluster_name_over_reload() {
 
 #[test]
 fn draw_below_acceptance_is_accepted() {
-    let taken = |draw, acceptance| AcceptanceTest { near: true, acceptance, draw }.is_accepted();
+    let taken = |draw, acceptance| AcceptanceTest { is_local: true, acceptance, draw }.is_accepted();
     assert_eq!([taken(4, 5), taken(5, 5), taken(0, 0), taken(65_534, 65_535)], [true, false, false, true]);
 }
 
@@ -380,7 +380,7 @@ fn full_share_accepts_highest_draw() {
     // One in 65,536 clients has this draw.
     let client = scene.steer.client_net(network(1_527));
     let choice = scene.steer.choose(Kind::V4, &runtime, client, Draw(0), &mut heard);
-    let test = AcceptanceTest { near: true, acceptance: 65_535, draw: 65_534 };
+    let test = AcceptanceTest { is_local: true, acceptance: 65_535, draw: 65_534 };
     assert_eq!((heard.0, choice.members.as_slice()), (Some(test), &[0][..]));
 }
 

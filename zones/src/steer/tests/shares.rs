@@ -182,10 +182,10 @@ fn choices_of_clients_are_pinned() {
 #[test]
 fn location_classes_have_their_part_of_addresses() {
     let scene = Scene::placed(Policy::WEIGHTED, "a b", [&[0, 1], &[1, 0]], |_| {});
-    let parts: Vec<_> = scene.steer.places().into_iter().map(|(_, parts)| parts).collect();
+    let parts: Vec<_> = scene.steer.location_classes().into_iter().map(|(_, parts)| parts).collect();
     // All addresses of the other family are in the first class.
     assert_eq!(parts, [[0.5, 1.0], [0.5, 0.0]]);
-    assert_eq!(Scene::weighted("a").steer.places().len(), 1);
+    assert_eq!(Scene::weighted("a").steer.location_classes().len(), 1);
 }
 
 #[test]
