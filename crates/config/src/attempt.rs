@@ -81,12 +81,16 @@ fn from_path(path: &Path, context: &mut LoadContext<'_>) -> Option<convert::Conv
     let mut converted = convert::convert(config, &tree, context);
     apply(&mut converted.settings, context);
     apply_dns(&mut converted.settings, context);
-    let http = if apply_http(&mut converted.settings, context) {
-        FileLocation::file("environment")
-    } else {
-        tree.locate("/listen/http").position.location(tree.files)
-    };
-    convert::check_listener(&converted.settings, http, context);
+    let is_from_environment = apply_http(&mut converted.settings, context);
+    if let Some(error) = convert::listener_error(&converted.settings, context) {
+        // Looked up for an error only: a file in JSON is parsed a second time, as YAML, for its positions.
+        let location = if is_from_environment {
+            FileLocation::file("environment")
+        } else {
+            tree.locate("/listen/http").position.location(tree.files)
+        };
+        context.report(Diagnostic { location, ..error });
+    }
     apply_data_dir(&mut converted.settings, context);
     Some(converted)
 }

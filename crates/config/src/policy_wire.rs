@@ -23,7 +23,7 @@ pub(super) enum Policy {
 pub(super) enum Step {
     /// Ranks by cost.
     Cost,
-    /// As the last step: the first member in declared order. PreviousLoad other steps: the same as `tier`.
+    /// As the last step: the first member in declared order. Before other steps: the same as `tier`.
     Failover,
     /// Ranks by the region of a map.
     Geo,

@@ -197,7 +197,7 @@ impl TextValue for Permille {
             (digits(whole).ok_or_else(invalid)?, digits(tenths).filter(|t| *t <= 9).ok_or_else(invalid)?);
         let thousandths = whole.checked_mul(10).and_then(|w| w.checked_add(tenths)).unwrap_or(u16::MAX);
         Self::new(thousandths)
-            .map_err(|_| InvalidValue::new(format!("{} is over the whole", quoted(text)), "give at most 100%"))
+            .map_err(|_| InvalidValue::new(format!("{} is over 100%", quoted(text)), "give at most 100%"))
     }
 }
 
@@ -383,7 +383,7 @@ mod tests {
     fn percentage_or_sample_out_of_range_is_rejected() {
         assert_eq!(Permille::parse("12.5%").map(Permille::thousandths), Ok(125));
         assert_eq!(Permille::parse("100%").map(Permille::thousandths), Ok(1000));
-        assert_eq!(rejection::<Permille>("100.1%"), "\"100.1%\" is over the whole; give at most 100%");
+        assert_eq!(rejection::<Permille>("100.1%"), "\"100.1%\" is over 100%; give at most 100%");
         assert!(Permille::parse("50").is_err() && Permille::parse("-1%").is_err() && Permille::parse("1.23%").is_err());
         assert_eq!(Sample::parse("1/1000").map(|s| s.0.get()), Ok(1000));
         assert!(Sample::parse("1/0").is_err() && Sample::parse("2/3").is_err());

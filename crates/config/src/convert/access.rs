@@ -1,6 +1,6 @@
 //! Access control: identities, roles, grants, and their consistency.
 
-use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc, time::Duration};
 
 use fairway_http::Url;
 use fairway_model::{Diagnostic, FileLocation, closest};
@@ -47,30 +47,23 @@ pub(super) fn access(converter: &mut Converter<'_, '_>, wire: Option<v1::Access>
     access
 }
 
-/// Checks that a listener that other machines can reach has TLS and authentication.
-pub(crate) fn check_listener(settings: &Settings, location: FileLocation, context: &mut LoadContext<'_>) {
-    let Some(address) = settings.http.filter(|address| !address.ip().to_canonical().is_loopback()) else { return };
+/// Returns an error, without its location, if other machines can reach the listener and it lacks TLS or authentication.
+pub(crate) fn listener_error(settings: &Settings, context: &LoadContext<'_>) -> Option<Diagnostic> {
+    let address = settings.http.filter(|address| !address.ip().to_canonical().is_loopback())?;
     if context.has_errors {
         // The missing keys may be the ones with an error.
-        return;
+        return None;
     }
     let missing = match (&settings.access.tls, settings.access.is_enabled()) {
-        (Some(_), true) => return,
+        (Some(_), true) => return None,
         (None, true) => "access.tls",
         (Some(_), false) => "access.tokens, access.issuers or access.tls.clientCa",
         (None, false) => "access.tls, and access.tokens, access.issuers or access.tls.clientCa",
     };
-    context.report(open_listener_error(address, missing, location));
-}
-
-fn open_listener_error(address: SocketAddr, missing: &str, location: FileLocation) -> Diagnostic {
     let what =
         format!("listen.http: {address} can be reached from other machines, which requires TLS and authentication");
-    Diagnostic::error(
-        location,
-        what,
-        format!("add {missing} (docs/access.md), or listen on 127.0.0.1:{}", address.port()),
-    )
+    let hint = format!("add {missing} (docs/access.md), or listen on 127.0.0.1:{}", address.port());
+    Some(Diagnostic::error(FileLocation::file(""), what, hint))
 }
 
 /// Returns the TLS settings of a listener, after checking that they can be used.

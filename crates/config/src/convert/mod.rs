@@ -47,7 +47,7 @@ use super::{
 
 pub(super) use self::policy::parse as parse_policy;
 pub(super) use self::{
-    access::check_listener,
+    access::listener_error,
     settings::{FILTER_HINT, filter_error},
     zones::{check as check_zone_data, read as read_zone_file},
 };

@@ -45,8 +45,8 @@ fn every_record_size_is_read_for_both_families() {
             ("2001:db8:ff::1", "2001:db8:ff::/48 country CA, continent NA"),
             ("198.51.100.1", "196.0.0.0/6 nowhere"),
         ];
-        for (address, place) in table {
-            assert_eq!(shown(&map, address), place, "{record_size}");
+        for (address, location) in table {
+            assert_eq!(shown(&map, address), location, "{record_size}");
         }
         // IPv4-mapped addresses are converted before they are looked up.
         assert!(shown(&map, "::ffff:192.0.2.1").ends_with("nowhere"));

@@ -103,7 +103,7 @@ fn access_errors_are_reported_together_with_locations() {
         ("f.yaml:7:", "ci is already declared in access.tokens[0]"),
         ("f.yaml:7:", "access.tokens[0] has the same hash"),
         ("f.yaml:9:", "keys cannot be discovered"),
-        ("f.yaml:10:", "it has no public key that signs"),
+        ("f.yaml:10:", "no public key for signatures"),
         ("f.yaml:11:", "keysFile and keysUrl exclude each other"),
         ("f.yaml:12:", "admin is a built-in role"),
         ("f.yaml:14:", "role edito is not declared; did you mean editor?"),

@@ -30,11 +30,11 @@ fn in_brackets() -> String {
 
 #[test]
 fn file_cut_at_any_byte_is_rejected_or_unchanged() {
-    for whole in [ending_with_its_version(), in_brackets()] {
-        let said = outcome(&whole).unwrap();
-        for end in 0..whole.len() {
-            match outcome(&whole.as_bytes()[..end]) {
-                Ok(cut) => assert_eq!(cut, said, "cut at {end}"),
+    for complete in [ending_with_its_version(), in_brackets()] {
+        let expected = outcome(&complete).unwrap();
+        for end in 0..complete.len() {
+            match outcome(&complete.as_bytes()[..end]) {
+                Ok(cut) => assert_eq!(cut, expected, "cut at {end}"),
                 Err(errors) => assert!(!errors.is_empty() && errors.iter().all(|error| error.len() < 2_000)),
             }
         }
@@ -54,8 +54,8 @@ fn file_without_final_line_break_is_rejected() {
 fn every_file_of_a_folder_must_end_with_a_line_break() {
     let folder = Folder::new(&[("a.yaml", "version: 1"), ("b.yaml", "user: \"\u{fc}\""), ("c.yaml", "tcp: {}\r\n")]);
     let errors = folder.load("").unwrap_err();
-    let places: Vec<_> = errors.iter().map(|error| error.split(": ").next().unwrap()).collect();
-    assert_eq!(places, ["a.yaml:1:11", "b.yaml:1:10"], "{errors:?}");
+    let locations: Vec<_> = errors.iter().map(|error| error.split(": ").next().unwrap()).collect();
+    assert_eq!(locations, ["a.yaml:1:11", "b.yaml:1:10"], "{errors:?}");
 }
 
 proptest! {

@@ -27,7 +27,7 @@ fn pages() -> Vec<PathBuf> {
 }
 
 /// Compares a file with its expected text, or updates it.
-fn hold(path: &Path, expected: &str) {
+fn compare(path: &Path, expected: &str) {
     let found = fs::read_to_string(path).unwrap_or_default();
     if found == expected {
         return;
@@ -124,7 +124,7 @@ fn configuration_of_the_readme_passes_the_check() {
 
 #[test]
 fn schema_in_the_manual_is_current() {
-    hold(&docs().join("config/schema.json"), &schema());
+    compare(&docs().join("config/schema.json"), &schema());
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn tables_of_keys_in_the_manual_are_current() {
     let schema = schema::schema();
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
-        let mut made = String::new();
+        let mut updated = String::new();
         let mut rest = text.as_str();
         while let Some((before, after)) = rest.split_once("<!-- ") {
             let (marker, inside) = after.split_once(" -->\n").unwrap();
@@ -143,11 +143,11 @@ fn tables_of_keys_in_the_manual_are_current() {
                 Some(name) => table(&schema["$defs"][name], |_| true),
                 None => variables(),
             };
-            made.push_str(&format!("{before}<!-- {marker} -->\n{table}<!-- end -->"));
+            updated.push_str(&format!("{before}<!-- {marker} -->\n{table}<!-- end -->"));
             rest = after;
         }
-        made.push_str(rest);
-        hold(&page, &made);
+        updated.push_str(rest);
+        compare(&page, &updated);
     }
 }
 
@@ -157,7 +157,7 @@ fn table(section: &Value, wanted: impl Fn(&Value) -> bool) -> String {
     let needed = |key: &str| section["required"].as_array().is_some_and(|all| all.iter().any(|k| k == key));
     let mut keys: Vec<_> = properties.iter().filter(|(_, value)| wanted(value)).collect();
     keys.sort_by_key(|(key, _)| (!needed(key), key.as_str()));
-    let mut table = "\n| Key | Value | Default | Converter |\n|---|---|---|---|\n".to_owned();
+    let mut table = "\n| Key | Value | Default | Meaning |\n|---|---|---|---|\n".to_owned();
     for (key, value) in keys {
         let default = match &value["default"] {
             Value::Null if needed(key) => "needed".to_owned(),
@@ -205,7 +205,7 @@ type Make<'a> = &'a dyn Fn(&str, &[(&str, Value)]) -> Value;
 #[test]
 fn defaults_of_schema_and_program_are_equal() {
     let schema = schema::schema();
-    let said = |name: &str, keep: &[(&str, Value)]| {
+    let with_defaults = |name: &str, keep: &[(&str, Value)]| {
         let properties = schema["$defs"][name]["properties"].as_object().unwrap();
         let defaults = properties.iter().filter_map(|(key, value)| Some((key.clone(), value.get("default")?.clone())));
         defaults.chain(keep.iter().map(|(key, value)| ((*key).to_owned(), value.clone()))).collect::<Value>()
@@ -227,9 +227,9 @@ fn defaults_of_schema_and_program_are_equal() {
             "load": [make("Load", &load)],
         })
     };
-    let mut all = objects(&said);
+    let mut all = objects(&with_defaults);
     for (section, of) in [("listen", "Listen"), ("log", "Log"), ("tcp", "Tcp"), ("udp", "Udp"), ("health", "Health")] {
-        all[section] = said(of, &[]);
+        all[section] = with_defaults(of, &[]);
     }
     all["drainTimeout"] = schema["properties"]["drainTimeout"]["default"].clone();
     // JSON is YAML.

@@ -58,7 +58,7 @@ fn number_out_of_range_is_rejected_with_range() {
             "pools: [{name: a, policy: weighted, members: [{cluster: c}], panicThreshold: 2, minHealthy: 101%}]",
             &[
                 "f.yaml:2:78: pools[0].panicThreshold: 2 is over 1; give 0 to 1",
-                "f.yaml:2:93: pools[0].minHealthy: \"101%\" is over the whole; give at most 100%",
+                "f.yaml:2:93: pools[0].minHealthy: \"101%\" is over 100%; give at most 100%",
             ],
         ),
     ]);

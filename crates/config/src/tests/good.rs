@@ -114,12 +114,12 @@ fn pools_monitors_and_overrides_are_converted() {
     assert_eq!((gateway.timeout, gateway.rise, gateway.fall), (Duration::from_secs(1), 1, 2));
     assert_eq!((grpc.period, grpc.timeout), (Duration::from_millis(500), Duration::from_millis(200)));
     assert_eq!((&off.check, &tcp.check), (&Check::Always, &Check::Tcp { port: 443 }));
-    let said = &loaded.overrides[0];
+    let drain = &loaded.overrides[0];
     assert_eq!(
-        (said.scope.to_string().as_str(), said.action, said.reason.as_str()),
+        (drain.scope.to_string().as_str(), drain.action, drain.reason.as_str()),
         ("eu*", OverrideAction::Drain, "disks are swapped")
     );
-    assert_eq!(said.location.line, 56);
+    assert_eq!(drain.location.line, 56);
 }
 
 #[test]

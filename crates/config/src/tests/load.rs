@@ -45,8 +45,8 @@ fn load_sources_have_defaults() {
     let metric = LoadMetric { name: "work_total".to_owned(), labels, is_rate: true };
     assert_eq!(source("own").query, metrics(stats, None, Some(metric), 95));
     let feed = source("feed");
-    let place = LoadEndpoint::Url(url("feeds.example:443", true, "/load?of={cluster}"));
-    assert_eq!(feed.query, LoadQuery::Json { endpoint: place, pointer: "/load".to_owned() });
+    let endpoint = LoadEndpoint::Url(url("feeds.example:443", true, "/load?of={cluster}"));
+    assert_eq!(feed.query, LoadQuery::Json { endpoint, pointer: "/load".to_owned() });
     assert_eq!((feed.unit, feed.timeout), (LoadUnit::Permille, Duration::from_secs(2)));
     let pods = source("pods");
     assert!(pods.tls.is_some_and(|tls| !tls.verify) && pods.unit == LoadUnit::Capacity);
@@ -153,7 +153,7 @@ clusters:
     );
     for part in [
         "clusters[0].target: load target 0 sends no traffic to the cluster; give a target above 0, or drain the cluster",
-        "clusters[3].limit: \"101%\" is over the whole; give at most 100%",
+        "clusters[3].limit: \"101%\" is over 100%; give at most 100%",
     ] {
         assert!(errors.iter().any(|error| error.contains(part)), "{part:?} is missing in {errors:#?}");
     }

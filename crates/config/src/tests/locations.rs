@@ -98,7 +98,7 @@ pools: [{name: p, policy: weighted, members: [{cluster: e, bias: 100}], nearest:
     for (number, expected) in expected.iter().enumerate() {
         assert!(errors.iter().any(|error| error == expected), "{number} {errors:#?}");
     }
-    let meant = [
+    let expected = [
         "f.yaml:3:3: maps[0]: map a has no databases and no networks; add databases or networks",
         "f.yaml:8:55: maps[2].networks[1].network: 10.0.0.0/8 is repeated in this map; remove one",
         "f.yaml:8:79: maps[2].networks[2]: 11.0.0.0/8 has no location; give region, country, continent, subdivision, coordinates or asn",
@@ -106,7 +106,7 @@ pools: [{name: p, policy: weighted, members: [{cluster: e, bias: 100}], nearest:
         "f.yaml:9:10: maps[3].name: map c is already declared in f.yaml:7:3; rename or remove one of them",
     ];
     let fixed = text.replace("10.0.0.1/8, country: UK", "10.0.0.0/8, country: GB").replace("pools:", "#");
-    assert_eq!(errors_of(&fixed), meant);
+    assert_eq!(errors_of(&fixed), expected);
 }
 
 #[test]
@@ -130,8 +130,8 @@ pools:
 #[test]
 fn invalid_map_file_is_reported_where_it_is_named() {
     let folder = folder();
-    let whole = city().octets();
-    folder.write("city.mmdb", &whole[..whole.len() / 2]);
+    let complete = city().octets();
+    folder.write("city.mmdb", &complete[..complete.len() / 2]);
     fs::remove_file(folder.path().join("asn.mmdb")).unwrap();
     folder.write("rtt.csv", "network,eu1\n192.0.2.0/24,soon\n");
     let errors = folder.load("f.yaml").unwrap_err();

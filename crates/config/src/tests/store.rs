@@ -30,7 +30,7 @@ fn etcd_settings_are_converted() {
         call_timeout: Duration::from_secs(4),
     };
     assert_eq!(plain, StoreSettings::Etcd { prefix: "/fairway/".to_owned(), etcd });
-    let (whole, [ca, certificate, key, password]) = store(
+    let (complete, [ca, certificate, key, password]) = store(
         "endpoints: [\"https://a:2379\", \"https://[::1]:2379\"], prefix: /eu, user: ann, passwordFile: word, ca: ca.pem, \
          certificate: c.pem, key: k.pem, timeout: 500ms",
     );
@@ -42,7 +42,7 @@ fn etcd_settings_are_converted() {
         endpoint_timeout: Duration::from_millis(500),
         call_timeout: Duration::from_secs(1),
     };
-    assert_eq!(whole, StoreSettings::Etcd { prefix: "/eu/".to_owned(), etcd });
+    assert_eq!(complete, StoreSettings::Etcd { prefix: "/eu/".to_owned(), etcd });
 }
 
 #[test]

@@ -40,11 +40,11 @@ fn networks_internal_and_visibility_are_converted() {
 #[test]
 fn pool_with_internal_members_only_warns_in_public_zone() {
     let warnings = loaded(&config(", internal: true", "")).warnings;
-    let said: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+    let shown: Vec<_> = warnings.iter().map(ToString::to_string).collect();
     let what = "every member of pool p is internal, but the zone of shop.a.example. is public";
     assert!(
-        matches!(&said[..], [one] if one.contains("f.yaml:5:") && one.contains(what) && one.contains("set visibility of the zone to private")),
-        "{said:?}"
+        matches!(&shown[..], [one] if one.contains("f.yaml:5:") && one.contains(what) && one.contains("set visibility of the zone to private")),
+        "{shown:?}"
     );
 }
 
