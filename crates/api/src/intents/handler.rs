@@ -204,7 +204,7 @@ impl IntentApi {
                 let status = self.status(&object, &intent).await;
                 Ok(created(&operation.path, &intent, &object, &status))
             }
-            Ok(Written::DryRun(report)) => Ok(report),
+            Ok(Written::Responded(response)) => Ok(response),
             Err(WriteError::Changed(key)) => {
                 let detail = format!("the {} {:?} exists already; PUT replaces it", key.kind().word(), key.name());
                 Err(problem(StatusCode::CONFLICT, detail))
@@ -258,7 +258,7 @@ impl IntentApi {
                     let status = self.status(&object, &intent).await;
                     return Ok(response::stored(code, &intent, &object, &status));
                 }
-                Ok(Written::DryRun(report)) => return Ok(report),
+                Ok(Written::Responded(response)) => return Ok(response),
                 // Another write changed the object after it was read: read it again.
                 Err(WriteError::Changed(_)) => {}
                 Err(WriteError::Api(error)) => return Err(error),
@@ -275,8 +275,9 @@ impl IntentApi {
         relations::is_free(&*self.store, &object.key).await.map_err(relation_error)?;
         let change = Change { key: object.key.clone(), expect: Expect::Revision(object.revision), value: None };
         match self.commit(operation, change, Some(&object)).await {
-            Ok(Committed::DryRun(report)) => Ok(report),
-            Ok(Committed::Done(_)) => Ok(StatusCode::NO_CONTENT.into_response()),
+            Ok(Written::Responded(response)) => Ok(response),
+            // A deletion leaves no object.
+            Ok(Written::Stored(_)) => Ok(StatusCode::NO_CONTENT.into_response()),
             Err(WriteError::Changed(key)) => {
                 let detail = format!("{key} was changed at the same time; read it and try again");
                 Err(problem(StatusCode::PRECONDITION_FAILED, detail))
@@ -295,24 +296,17 @@ impl IntentApi {
     ) -> Result<Written, WriteError> {
         let expect = before.map_or(Expect::Absent, |before| Expect::Revision(before.revision));
         let change = Change { key, expect, value: Some(body::to_stored(intent)) };
-        let committed = if let Intent::TrafficSet(set) = intent {
+        if let Intent::TrafficSet(set) = intent {
             let _exclusive = self.writes.write().await;
             if !operation.query.defer {
                 relations::refers(&*self.store, &operation.place, set).await.map_err(relation_error)?;
             }
-            self.commit(operation, change, before).await?
+            self.commit(operation, change, before).await
         } else {
             let _shared = self.writes.read().await;
             // The parent may have been deleted since it was checked first.
             relations::has_parent(&*self.store, &operation.place).await.map_err(relation_error)?;
-            self.commit(operation, change, before).await?
-        };
-        match committed {
-            Committed::DryRun(report) => Ok(Written::DryRun(report)),
-            Committed::Done(Some(object)) => Ok(Written::Stored(object)),
-            Committed::Done(None) => {
-                Err(StoreError::Damaged("an object that was written is not there".to_owned()).into())
-            }
+            self.commit(operation, change, before).await
         }
     }
 
@@ -322,12 +316,12 @@ impl IntentApi {
         operation: &Operation,
         change: Change,
         before: Option<&Object>,
-    ) -> Result<Committed, WriteError> {
+    ) -> Result<Written, WriteError> {
         if operation.query.dry_run {
             let found = self.store.read(&change.key).await?.map(|object| object.revision);
             change.expect.check(&change.key, found)?;
             let report = self.backend.dry_run(change).await?;
-            return Ok(Committed::DryRun(JsonBody(report).into_response()));
+            return Ok(Written::Responded(JsonBody(report).into_response()));
         }
         let mut changes = vec![change];
         if let Some(in_progress) = &operation.in_progress {
@@ -337,7 +331,10 @@ impl IntentApi {
         let batch = Batch { changes, by: operation.by.clone(), at: SystemTime::now().into() };
         let committed = self.store.commit(batch).await?;
         self.backend.served(committed.revision).await;
-        Ok(Committed::Done(committed.objects.into_iter().next().flatten()))
+        Ok(match committed.objects.into_iter().next().flatten() {
+            Some(object) => Written::Stored(object),
+            None => Written::Responded(StatusCode::NO_CONTENT.into_response()),
+        })
     }
 
     async fn status(&self, object: &Object, intent: &Intent) -> IntentStatus {
@@ -448,19 +445,12 @@ fn relation_error(error: RelationError) -> ApiError {
     }
 }
 
-/// Result of writing an intent.
-enum Written {
-    Stored(Object),
-    /// Response with what the write would do.
-    DryRun(Response),
-}
-
 /// Result of a change.
-enum Committed {
-    /// The object after the change; none after a deletion.
-    Done(Option<Object>),
-    /// Response with what the change would do.
-    DryRun(Response),
+enum Written {
+    /// The object was created or replaced.
+    Stored(Object),
+    /// Response to a deletion or a dry run.
+    Responded(Response),
 }
 
 /// Why an object was not written.

@@ -80,27 +80,9 @@ pub(crate) fn watch_objects(
     Ok(stream(state, permit, |out| async move { _ = feed(&watched, &own_state, after, &out).await }))
 }
 
-/// Why a stream ends.
-enum StreamEnd {
-    ClientGone,
-    Failed,
-}
-
-impl From<fairway_control::ControlError> for StreamEnd {
-    fn from(_: fairway_control::ControlError) -> Self {
-        Self::Failed
-    }
-}
-
-impl From<StoreError> for StreamEnd {
-    fn from(_: StoreError) -> Self {
-        Self::Failed
-    }
-}
-
-/// Sends the changes after a revision.
-async fn feed(watched: &Watched, state: &AppState, mut after: u64, out: &Events) -> Result<(), StreamEnd> {
-    let objects = state.control.objects()?;
+/// Sends the changes after a revision, until the client has gone or the store fails.
+async fn feed(watched: &Watched, state: &AppState, mut after: u64, out: &Events) -> Option<()> {
+    let objects = state.control.objects().ok()?;
     let mut heartbeat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     loop {
         let mut watch = objects.store().watch(after).await;
@@ -109,7 +91,7 @@ async fn feed(watched: &Watched, state: &AppState, mut after: u64, out: &Events)
             send(out, Message::new("reset", Some(&after.to_string()), &ObjectsReset { revision: after })).await?;
             watch = objects.store().watch(after).await;
         }
-        let mut events = watch?.events;
+        let mut events = watch.ok()?.events;
         loop {
             tokio::select! {
                 batch = events.recv() => match batch {
@@ -158,6 +140,7 @@ async fn messages(watched: &Watched, state: &AppState, batch: &[Event], revision
     own.iter().enumerate().map(message).collect()
 }
 
-async fn send(out: &Events, event: impl Into<sse::Event>) -> Result<(), StreamEnd> {
-    out.send(Ok(event.into())).await.map_err(|_| StreamEnd::ClientGone)
+/// Sends an event; returns `None` if the client has gone.
+async fn send(out: &Events, event: impl Into<sse::Event>) -> Option<()> {
+    out.send(Ok(event.into())).await.ok()
 }
