@@ -153,8 +153,3 @@ impl LoadSource {
         )
     }
 }
-
-impl ClusterLoadSource {
-    /// Largest number of gateways of one cluster.
-    pub const GATEWAYS_MAX: usize = 64;
-}

@@ -65,12 +65,6 @@ impl Partition {
         self.v6.find(address)
     }
 
-    /// Returns true if all addresses have the same value.
-    #[inline]
-    pub fn is_uniform(&self) -> bool {
-        self.v4.len() + self.v6.len() == 2 && self.v4.values()[0] == self.v6.values()[0]
-    }
-
     /// Returns the number of runs of both families: at least 2.
     pub fn runs(&self) -> usize {
         self.v4.len() + self.v6.len()

@@ -9,11 +9,7 @@ use super::network::*;
 
 #[tokio::test(start_paused = true)]
 async fn probe_during_a_stop_of_the_process_is_inconclusive() {
-    let network = Network::default();
-    let (checker, mut transitions) = network.open();
-    checker.set_targets(targets(50, &fast()), vec![]).await;
-    sleep(seconds(2)).await;
-    assert_eq!(drain(&mut transitions).len(), 50);
+    let (network, checker, mut transitions) = all_up(50, &fast(), seconds(2)).await;
     for round in 0..20 {
         // All targets hang while the process is stopped, and answer when it continues.
         for number in 0..50 {
@@ -36,11 +32,7 @@ async fn probe_during_a_stop_of_the_process_is_inconclusive() {
 
 #[tokio::test(start_paused = true)]
 async fn failure_after_a_stop_is_detected() {
-    let network = Network::default();
-    let (checker, mut transitions) = network.open();
-    checker.set_targets(targets(1, &fast()), vec![]).await;
-    sleep(seconds(2)).await;
-    drain(&mut transitions);
+    let (network, _checker, mut transitions) = all_up(1, &fast(), seconds(2)).await;
     network.answer(0, Behaviour::Hang);
     advance(seconds(3)).await;
     let transition = tokio::time::timeout(seconds(2), transitions.recv()).await.unwrap().unwrap();
@@ -49,11 +41,7 @@ async fn failure_after_a_stop_is_detected() {
 
 #[tokio::test(start_paused = true)]
 async fn stop_of_an_hour_keeps_statuses_and_spreads_probes() {
-    let network = Network::default();
-    let (checker, mut transitions) = network.open();
-    checker.set_targets(targets(1_000, &monitor()), vec![]).await;
-    sleep(seconds(60)).await;
-    assert_eq!(drain(&mut transitions).len(), 1_000);
+    let (network, _checker, mut transitions) = all_up(1_000, &monitor(), seconds(60)).await;
     advance(seconds(3_600)).await;
     let before = network.seen().probes.len();
     sleep(seconds(1)).await;
@@ -65,11 +53,7 @@ async fn stop_of_an_hour_keeps_statuses_and_spreads_probes() {
 
 #[tokio::test(start_paused = true)]
 async fn constantly_late_runtime_never_changes_a_status_to_down() {
-    let network = Network::default();
-    let (checker, mut transitions) = network.open();
-    checker.set_targets(targets(1, &fast()), vec![]).await;
-    sleep(seconds(2)).await;
-    drain(&mut transitions);
+    let (network, checker, mut transitions) = all_up(1, &fast(), seconds(2)).await;
     network.answer(0, Behaviour::Hang);
     for _ in 0..200 {
         advance(millis(100)).await;
@@ -96,11 +80,7 @@ async fn blocked_runtime_is_measured_as_a_stall() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_file_descriptors_make_no_target_down() {
-    let network = Network::default();
-    let (checker, mut transitions) = network.open();
-    checker.set_targets(targets(10, &monitor()), vec![]).await;
-    sleep(seconds(20)).await;
-    assert_eq!(drain(&mut transitions).len(), 10);
+    let (network, checker, mut transitions) = all_up(10, &monitor(), seconds(20)).await;
     for number in 0..10 {
         network.answer(number, Behaviour::NoDescriptor);
     }
@@ -122,11 +102,7 @@ async fn missing_file_descriptors_make_no_target_down() {
 
 #[tokio::test(start_paused = true)]
 async fn probe_host_without_a_route_makes_no_target_down() {
-    let network = Network::default();
-    let (checker, mut transitions) = network.open();
-    checker.set_targets(targets(5, &monitor()), vec![]).await;
-    sleep(seconds(20)).await;
-    drain(&mut transitions);
+    let (network, checker, mut transitions) = all_up(5, &monitor(), seconds(20)).await;
     for number in 0..5 {
         network.answer(number, Behaviour::NoRoute);
     }
@@ -139,11 +115,7 @@ async fn probe_host_without_a_route_makes_no_target_down() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_route_to_one_target_only_makes_it_down() {
-    let network = Network::default();
-    let (checker, mut transitions) = network.open();
-    checker.set_targets(targets(5, &monitor()), vec![]).await;
-    sleep(seconds(20)).await;
-    drain(&mut transitions);
+    let (network, _checker, mut transitions) = all_up(5, &monitor(), seconds(20)).await;
     network.answer(3, Behaviour::NoRoute);
     let transition = tokio::time::timeout(seconds(30), transitions.recv()).await.unwrap().unwrap();
     assert_eq!((transition.from, transition.to), (HealthStatus::Up, HealthStatus::Down));

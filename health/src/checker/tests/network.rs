@@ -151,6 +151,21 @@ pub(super) fn targets(count: u32, monitor: &Monitor) -> Vec<Target> {
     (0..count).map(|number| Target { monitor: Arc::clone(&shared), ..target(number, monitor) }).collect()
 }
 
+/// Returns a network with a checker after `wait`, when all of this many targets are up.
+pub(super) async fn all_up(
+    count: u32,
+    monitor: &Monitor,
+    wait: Duration,
+) -> (Network, Checker, Receiver<HealthTransition>) {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
+    checker.set_targets(targets(count, monitor), vec![]).await;
+    sleep(wait).await;
+    let up = (HealthStatus::Pending, HealthStatus::Up);
+    assert!(drain(&mut transitions).into_iter().eq((0..count).map(|_| up)), "all targets are up");
+    (network, checker, transitions)
+}
+
 /// Returns the transitions received so far.
 pub(super) fn drain(transitions: &mut Receiver<HealthTransition>) -> Vec<(HealthStatus, HealthStatus)> {
     std::iter::from_fn(|| transitions.try_recv().ok()).map(|transition| (transition.from, transition.to)).collect()
