@@ -126,7 +126,7 @@ fn served_addresses_are_published_and_follow_health() {
     let text = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(text.contains("www.pub.example.") && text.contains("CNAME and other records"), "{text}");
     let (code, state) = http_get(fairway.http, "/v1/publishing").expect("it answers");
-    assert!(code == 200 && state.contains("\"standing\":\"ok\""), "{state}");
+    assert!(code == 200 && state.contains("\"status\":\"ok\""), "{state}");
 
     // The publisher that waits for an operator.
     let plan = fairway.command(&["publish", "plan", "file", "--json"]);
