@@ -1,7 +1,7 @@
 //! Fast path of the decision: one live member of a pool whose members are alike, without stages.
 //!
-//! It never differs from [`SteerPool::choose`], which a property test compares it with. Both exist for speed:
-//! docs/performance.md has the instructions of the fast and the slow path.
+//! It never differs from [`SteerPool::choose`], which a property test compares it with. Both exist for speed: this
+//! one reads each member once, without stages and without a list of candidates.
 
 use fairway_model::{AnswerMode, Health, Selection};
 
