@@ -240,7 +240,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     ("managed-record-types", "A,CNAME", "excludes A or AAAA"),
     ("registry", "dynamodb", "give txt, store, noop"),
     ("txt-owner-id", "a,b", "cannot be part of a registry record"),
-    ("txt-prefix", "a..", "no name can be made with it"),
+    ("txt-prefix", "a..", "invalid registry name"),
     ("txt-encrypt-aes-key", "short", "has no effect without txt-encrypt-enabled"),
     ("migrate-from-txt-owner", "x", "fairway publish take"),
     ("once", "true", "can only be false: "),
