@@ -375,24 +375,25 @@ fn last_good_members_survive_incremental_compilation() {
     assert_eq!(explained.answer.iter().map(|record| &*record.rdata).collect::<Vec<_>>(), ["203.0.113.1"]);
 }
 
+/// Returns the test world with three named pools; the third answers with the names of its clusters, which then exist in the upper layer.
+fn world_with_pools() -> DesiredState {
+    let mut desired = world();
+    for (number, clusters) in [(0, &[0, 1][..]), (1, &[0, 2]), (2, &[4])] {
+        let mut pool = Pool::new(PoolName::new(&format!("p{number}")).unwrap(), Policy::WEIGHTED);
+        pool.members = clusters.iter().map(|number| Member::new(cluster(*number))).collect();
+        pool.mode = if number == 2 { AnswerMode::Cname } else { AnswerMode::Address };
+        let name = owner(&format!("n{number}."));
+        desired.names.insert(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None });
+        desired.pools.insert(pool.name.clone(), pool);
+    }
+    ["gap.", "y.deep.gap."].iter().for_each(|name| put(&mut desired, name, 0));
+    desired
+}
+
 #[test]
 fn unsupported_change_needs_full_compilation() {
     let (zones, options) = (zones(), ServerOptions::default());
-    let pool = |number: u64, clusters: &[u64]| {
-        let mut pool = Pool::new(PoolName::new(&format!("p{number}")).unwrap(), Policy::WEIGHTED);
-        pool.members = clusters.iter().map(|number| Member::new(cluster(*number))).collect();
-        pool
-    };
-    let mut desired = world();
-    for (number, clusters) in [(0, &[0, 1][..]), (1, &[0, 2]), (2, &[4])] {
-        let mut reuse = pool(number, clusters);
-        // By their names, which are then names of the upper layer.
-        reuse.mode = if number == 2 { AnswerMode::Cname } else { AnswerMode::Address };
-        let name = owner(&format!("n{number}."));
-        desired.names.insert(name.clone(), SteeredName { name, pool: reuse.name.clone(), ttl: None });
-        desired.pools.insert(reuse.name.clone(), reuse);
-    }
-    ["gap.", "y.deep.gap."].iter().for_each(|name| put(&mut desired, name, 0));
+    let desired = world_with_pools();
     let snapshot = compile(&desired, &zones, &options, None).unwrap().0;
     let is_left = |change: &dyn Fn(&mut DesiredState), pools: &[&str], names: &[&str], options: &ServerOptions| {
         let mut after = desired.clone();

@@ -2,6 +2,12 @@
 
 use std::time::Duration;
 
+/// Time in which changes of the wanted state are gathered: a failing cluster changes many names at once.
+pub(super) const SETTLE: Duration = Duration::from_millis(200);
+
+/// Pause after a sync with rejected sets or deletions.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
 /// Rate of syncs and calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pacing {

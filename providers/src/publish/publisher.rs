@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::{BuildHasher, RandomState},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -16,7 +17,7 @@ use super::{
     apply::apply,
     handover::{Handover, HandoverError, HandoverPlan},
     notes_wire::Notes,
-    pacing::Pacing,
+    pacing::{LOOK_AGAIN, Pacing, SETTLE},
     plan::{Obstacle, Wanted},
     provider::{Limits, Provider, ProviderError},
     registry::{Claims, Ownership},
@@ -454,8 +455,8 @@ fn update(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
     let created = draft.changes.create.len();
     let deleted = draft.changes.delete.len();
     status.owned = if carried_out { (draft.owned + created).saturating_sub(deleted) } else { draft.owned };
-    let mut conditions: BTreeMap<RecordSetKey, Condition> = BTreeMap::new();
-    conditions.extend(draft.kept.iter().map(|key| (key.clone(), Condition::Published)));
+    let mut conditions: BTreeMap<RecordSetKey, Condition> =
+        draft.kept.iter().map(|key| (key.clone(), Condition::Published)).collect();
     let written = draft.changes.create.iter().map(|set| set.key());
     for key in written.chain(draft.changes.update.iter().map(|update| update.to.key())) {
         let condition = match outcome.refused.get(&key.name) {
@@ -473,8 +474,8 @@ fn update(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
     let fresh: BTreeSet<_> = updates.filter(|_| carried_out).collect();
     let before = std::mem::take(&mut status.conditions);
     let with_time = |(key, condition): (RecordSetKey, Condition)| {
-        let same = before.get(&key).filter(|before| before.condition == condition && !fresh.contains(&key));
-        let since = same.map_or(now, |before| before.since);
+        let unchanged = before.get(&key).filter(|before| before.condition == condition && !fresh.contains(&key));
+        let since = unchanged.map_or(now, |before| before.since);
         (key, SetCondition { condition, since })
     };
     status.conditions = conditions.into_iter().map(with_time).collect();
@@ -486,14 +487,9 @@ fn update(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
 
 /// Returns a random number below 1,000.
 fn chance() -> u16 {
-    use std::hash::{BuildHasher, Hasher};
-    (std::hash::RandomState::new().build_hasher().finish() % 1_000) as u16
+    (RandomState::new().hash_one(()) % 1_000) as u16
 }
 
-/// Time in which changes of the wanted state are gathered: a failing cluster changes many names at once.
-const SETTLE: Duration = Duration::from_millis(200);
-/// Pause after a sync with rejected sets or deletions.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// Most waiting orders.
 const ORDERS_MAX: usize = 16;
 
