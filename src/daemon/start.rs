@@ -106,13 +106,12 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let mut hook = Hook::new(&settings, bound.webhook.take(), predecessor.is_none());
     switch_user(&settings)?;
     let (folder, saved) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
-    let objects = match predecessor {
+    let objects = if predecessor.is_some() {
         // The store is opened once the predecessor has released it.
-        Some(_) => {
-            replace::fetch_objects(&settings, &declared).await;
-            None
-        }
-        None => Some(objects::at_start(&settings, folder.as_deref(), &declared).await),
+        replace::fetch_objects(&settings, &declared).await;
+        None
+    } else {
+        Some(objects::at_start(&settings, folder.as_deref(), &declared).await)
     };
     let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
 
@@ -137,10 +136,8 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let offer = folder.as_ref().and_then(|folder| offer(&server, folder, &copies));
     hook.open(&control, &settings, &mut tasks);
     report_serving(&addresses, http, &notifier);
-    // In the background: nothing depends on it.
-    drop(tokio::task::spawn_blocking(give_back_memory));
-    let announcer = Announcer::start(&settings, &control.shared, clock);
     Ok(Daemon {
+        announcer: Announcer::start(&settings, &control.shared, clock),
         control,
         addresses,
         http,
@@ -149,7 +146,6 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         webhook: hook.webhook,
         actor,
         tasks,
-        announcer,
         query_log,
         offer,
         folder,
@@ -273,11 +269,13 @@ fn raise_file_limit() {
     }
 }
 
+/// Reports that the server serves, and frees memory of the start in the background, because nothing waits for that.
 fn report_serving(addresses: &[SocketAddr], http: Option<SocketAddr>, notifier: &Notifier) {
     let served = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let shown = http.map_or_else(|| "off".to_owned(), |address| address.to_string());
     tracing::info!(dns = served, http = shown, version = env!("CARGO_PKG_VERSION"), "serving");
     notifier.ready(&format!("Serving on {served}"));
+    drop(tokio::task::spawn_blocking(give_back_memory));
 }
 
 /// Takes the sockets of the daemon that runs on the data folder, instead of the inherited ones. If none runs, the inherited ones are used.

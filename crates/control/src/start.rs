@@ -8,7 +8,7 @@ use fairway_health::{
     Checker, CheckerSettings, HealthTransition,
     load::{ClusterLoadSettings, LoadReader},
 };
-use fairway_model::Timestamp;
+use fairway_model::{HealthStatus, Target, Timestamp};
 use fairway_store::{DataFolder, SavedBalance, SavedOverride, SavedTarget, peek_balance, peek_health, peek_overrides};
 use fairway_telemetry::{logs::Logs, traces::Traces};
 use fairway_zones::Snapshot;
@@ -80,12 +80,7 @@ impl Parts {
         traces: Traces,
     ) -> (Control, Actor, watch::Receiver<Fingerprint>) {
         let (transitions, received) = mpsc::channel::<HealthTransition>(TRANSITIONS_WAITING_MAX);
-        let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
-        let checker = Checker::start(settings, transitions);
-        let targets = snapshot.targets().to_vec();
-        let restored = SavedTarget::find(past.health, &targets);
-        checker.set_targets(targets, restored).await;
-        let statuses: HashMap<_, _> = checker.states().await.into_iter().map(|s| (s.target, s.status)).collect();
+        let (checker, statuses) = start_checker(&configured, &snapshot, transitions, past.health).await;
         let loads = LoadReader::start();
         loads.set(ClusterLoadSettings::all(&configured.merged.desired)).await;
 
@@ -133,6 +128,22 @@ impl Parts {
         };
         (Control { shared, commands }, actor, files)
     }
+}
+
+/// Starts the health checker with the targets of a snapshot, and returns it with their first statuses.
+async fn start_checker(
+    configured: &Configured,
+    snapshot: &Snapshot,
+    transitions: mpsc::Sender<HealthTransition>,
+    saved: Vec<SavedTarget>,
+) -> (Checker, HashMap<Target, HealthStatus>) {
+    let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
+    let checker = Checker::start(settings, transitions);
+    let targets = snapshot.targets().to_vec();
+    let restored = SavedTarget::find(saved, &targets);
+    checker.set_targets(targets, restored).await;
+    let statuses = checker.states().await.into_iter().map(|state| (state.target, state.status)).collect();
+    (checker, statuses)
 }
 
 /// Returns the overrides in force at the start. Those that expired while no process ran are logged and dropped.
