@@ -160,7 +160,7 @@ fn intent_created_by_post_has_a_history() {
         ("{\"key\": \"inbound/p\", \"intent\": {}}", 422, "TRAFFIC-GROUP"),
         ("{\"intent\": {}}", 422, "key"),
         (no_text.as_str(), 422, "/intent/spec/port"),
-        (other.as_str(), 400, "the path about"),
+        (other.as_str(), 400, "in the path; use one name"),
     ] {
         let refused = request(&server, "POST", "/v1/intents", body, status).to_string();
         assert!(refused.contains(why), "{body}: {refused}");
@@ -264,9 +264,10 @@ fn apply_of_intents_prints_the_change_before() {
     let (_, output_text) = run(&["get", "intents", "inbound/p/a/v1/default/default/shop", "--json"]);
     assert!(output_text.contains("\"serviceName\": \"pay\""), "{output_text}");
     // Without the parent, and at an invalid path.
-    for (key, why) in
-        [("compound-inbound/p/a/v1/default/default/c/shop", "no compound"), ("inbound/p/shop", "is no key")]
-    {
+    for (key, why) in [
+        ("compound-inbound/p/a/v1/default/default/c/shop", "no compound"),
+        ("inbound/p/shop", "is not the key of an intent"),
+    ] {
         let text = format!(
             "intents: [{{ key: {key}, intent: {{ metadata: {{ name: shop }}, spec: {{ app: a, serviceName: a }} }} }}]\n"
         );

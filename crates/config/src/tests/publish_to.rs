@@ -72,7 +72,7 @@ fn destination_errors_have_location_and_hint() {
         ("etcd: { endpoints: [\"http://a:2379\"], prefix: \"/ü/\" }", "not printable ASCII"),
         ("etcd: { endpoints: [\"http://a:2379\"], user: ann }", "must be given together"),
         ("etcd: { endpoints: [\"https://a:2379\"], tls: { cert: { file: ca.pem } } }", "etcd.tls: cert and key"),
-        ("etcd: { endpoints: [\"https://a:2379\"], tls: { ca: { file: word } } }", "no certificate in it"),
+        ("etcd: { endpoints: [\"https://a:2379\"], tls: { ca: { file: word } } }", "no certificate in the text"),
         ("etcd: { endpoints: [\"http://a:2379\"], tls: { ca: { file: ca.pem } } }", "no effect on an http URL"),
         ("webhook: { url: \"ftp://a\" }", "webhook.url: the scheme is neither http nor https; write http://HOST:PORT"),
         ("webhook: { url: \"http://a\", token: { file: nowhere } }", "webhook.token.file: "),
