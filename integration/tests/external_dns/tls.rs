@@ -104,7 +104,7 @@ webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{}\", tls: {{ cert: {{
     wait_until("it is refused", LIMIT, || refused() > before);
     let status = server.command(&["status"]);
     let text = String::from_utf8_lossy(&status.stdout).into_owned();
-    assert_eq!(text.matches("give a certificate and its key").count(), 1, "{text}");
+    assert_eq!(text.matches("use a certificate and its key").count(), 1, "{text}");
     assert_eq!(shown(certificates, webhook), "serial=12");
     asked_again(&mut client);
     fs::write(&cert, &whole).expect("the folder can be written");
