@@ -261,7 +261,7 @@ pub(crate) struct Zone {
     pub(crate) parent: Option<u16>,
 }
 
-/// How a steered name is answered: its pool, and the record sets for the pool's answers.
+/// Answer data of a steered name: its pool, and the record sets for the answers of the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steered {
     pub(crate) pool: u32,

@@ -66,7 +66,7 @@ pub struct ContributedMember {
 pub struct ContributionWarning {
     /// The name.
     pub name: String,
-    /// What is wrong, and what to do about it.
+    /// Error and hint.
     pub message: String,
 }
 

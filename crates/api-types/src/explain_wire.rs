@@ -82,7 +82,7 @@ pub struct PoolChoice {
     pub location: ClientLocation,
     /// Clusters of the members in groups of equal rank, in the order of the client's location class.
     pub groups: Vec<Vec<String>>,
-    /// How the client was assigned, in a pool that uses load: `local`, `overflow`, `pinned`, `remainder`.
+    /// Assignment of the client, in a pool that uses load: `local`, `overflow`, `pinned`, `remainder`.
     pub assignment: Option<String>,
     /// The assignment as text.
     pub assignment_text: Option<String>,

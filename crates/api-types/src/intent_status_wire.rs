@@ -14,14 +14,14 @@ pub struct IntentStatus {
     /// `Accepted`. An intent that can be served also has `Conflict` (another intent claims its name) and `Ready` (clients are sent to it);
     /// a record of where to publish also has `Published`.
     pub conditions: Vec<Condition>,
-    /// Where the intent is served; absent while it is not.
+    /// Answers for the intent; absent while it is not served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered: Option<Answered>,
     /// Clusters that serve the name, also if the name belongs to another intent.
     pub members: Vec<IntentMember>,
 }
 
-/// Where an intent is served.
+/// Answers for an intent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Answered {

@@ -116,7 +116,7 @@ pub struct ApplyBody {
     pub records: Vec<ObjectBody>,
 }
 
-/// What `POST /v1/apply` changed, or would change.
+/// Changes that `POST /v1/apply` made, or would make.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplyReport {

@@ -11,7 +11,7 @@ pub struct Problem {
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What is wrong and what to do about it.
+    /// Error and hint.
     pub detail: String,
     /// Errors of fields; left out if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -24,6 +24,6 @@ pub struct Problem {
 pub struct FieldError {
     /// JSON pointer (RFC 6901) to the field; empty for the whole body.
     pub pointer: String,
-    /// What is wrong and what to do about it.
+    /// Error and hint.
     pub detail: String,
 }

@@ -117,7 +117,7 @@ pub struct ReloadReport {
     pub trace: String,
     /// Time when it ended.
     pub at: String,
-    /// What triggered it: `signal`, `files`, `command`.
+    /// Trigger: `signal`, `files`, `command`.
     pub trigger: String,
     /// True if the new configuration is in use; if it was rejected, the previous one stays in use.
     pub accepted: bool,

@@ -11,7 +11,7 @@ use fairway_store::objects::{
     idempotency::{self, IdempotencyError, IdempotentRequest, RequestInProgress, RequestsInProgress},
 };
 
-/// How a write goes on.
+/// Next step of a write.
 pub(crate) enum Begun {
     /// It was handled before: its outcome, and the object that records it.
     Done(WriteOutcome, Box<Object>),

@@ -1,4 +1,4 @@
-//! What the handlers share, and what they extract from requests.
+//! State that the handlers share, and the data that they extract from requests.
 
 use std::{convert::Infallible, fmt, sync::Arc};
 

@@ -226,13 +226,13 @@ fn used(serving: &ServingState) -> Query {
 }
 
 /// An answer of one path, with its counters.
-struct Way {
+struct AnswerPath {
     out: Vec<u8>,
     length: usize,
     tally: Tally,
 }
 
-impl Way {
+impl AnswerPath {
     fn new() -> Self {
         Self { out: vec![0; 65_535], length: 0, tally: Tally::default() }
     }
@@ -283,7 +283,7 @@ fn fast_path_answers_and_counts_like_slow_path() {
         .flat_map(|(name, rtype, class)| OPTS.map(|opt| (name, rtype, class, opt)))
         .collect();
     for (number, serving) in states.iter().enumerate() {
-        let [mut plain, mut long] = [Way::new(), Way::new()];
+        let [mut fast, mut slow] = [AnswerPath::new(), AnswerPath::new()];
         let mut query = used(serving);
         for (turn, (name, rtype, class, opt)) in (0u64..).zip(&questions) {
             let packet = packet(name, *rtype, *class, opt);
@@ -296,15 +296,15 @@ fn fast_path_answers_and_counts_like_slow_path() {
             for transport in [Transport::Udp, Transport::Tcp] {
                 let client = Client { address, port: 4242, transport };
                 let draw = Draw(fairway_model::SplitMix::new(turn).bits());
-                plain.answer(serving, &client, &packet, &query, draw, &mut ());
-                long.answer(serving, &client, &packet, &query, draw, &mut Deaf);
+                fast.answer(serving, &client, &packet, &query, draw, &mut ());
+                slow.answer(serving, &client, &packet, &query, draw, &mut Deaf);
                 let explained = || {
                     format!("{name} {rtype} class {class} {opt:?} {transport:?}, mixture {number}, client {address}")
                 };
-                assert_eq!(plain.said(), long.said(), "{}", explained());
+                assert_eq!(fast.said(), slow.said(), "{}", explained());
             }
         }
-        assert_eq!(plain.counted(), long.counted(), "mixture {number}");
+        assert_eq!(fast.counted(), slow.counted(), "mixture {number}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a pool chooses members, with one file per policy, and how a choice is explained.
+//! Policies: choose the members of a pool, with one file per policy, and explain a choice.
 //!
 //! [`SteerPool::choose`] is the decision: a pure function of the pool, the runtime state, the client and, for pools
 //! with `spread: query`, the draw. It uses integers only, allocates nothing, and reads each member a bounded number of

@@ -1,4 +1,4 @@
-//! What the handlers of intents use of the running server. A trait, so that tests can run them over a store in memory.
+//! Functions of the running server that the handlers of intents use. A trait, so that tests can run them over a store in memory.
 
 use async_trait::async_trait;
 use fairway_model::intent::Intent;

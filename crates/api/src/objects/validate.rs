@@ -24,13 +24,13 @@ use fairway_store::objects::{Author, Change, Key, Object, StoreError};
 
 /// Changes that are valid.
 pub(super) struct Validated {
-    /// What they would do. `effect` and `rejected` are empty in [`Mode::Fast`].
+    /// Effects of the changes. `effect` and `rejected` are empty in [`Mode::Fast`].
     pub(super) report: ApplyReport,
     /// The compiled configuration. The reload after the write uses it, as long as it is held and no other write comes first.
     pub(super) _compiled: Option<Arc<CompiledDryRun>>,
 }
 
-/// How a validation is made.
+/// Depth of a validation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Only finds errors, incrementally if possible.

@@ -1,4 +1,4 @@
-//! What is still to happen in a run, in order of time.
+//! Pending events of a run, in order of time.
 
 use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
 

@@ -40,8 +40,8 @@ function shown(list, said) {
   const filter = asked.records ?? "";
   const provider = ({ records, ...rest }) => {
     const counts = {};
-    for (const { condition } of records) counts[condition] = (counts[condition] ?? 0) + 1;
-    const fits = filter === "" ? ({ condition }) => condition !== "published" : ({ name }) => name.includes(filter);
+    for (const { status } of records) counts[status] = (counts[status] ?? 0) + 1;
+    const fits = filter === "" ? ({ status }) => status !== "published" : ({ name }) => name.includes(filter);
     const found = records.filter(fits);
     return { ...rest, counts, records: found.slice(0, RECORDS_SHOWN), found: found.length, inAll: records.length };
   };
