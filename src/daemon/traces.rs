@@ -27,6 +27,5 @@ fn trace_options(settings: &TraceSettings) -> TraceOptions {
         TraceProtocol::HttpProtobuf => traces::TraceProtocol::HttpProtobuf,
         TraceProtocol::Grpc => traces::TraceProtocol::Grpc,
     };
-    let (ca, identity) = (tls.ca, tls.identity);
-    TraceOptions { endpoint, protocol, headers, ca, identity, timeout, per_million, service, resource }
+    TraceOptions { endpoint, protocol, headers, tls, timeout, per_million, service, resource }
 }

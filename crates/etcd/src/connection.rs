@@ -85,11 +85,9 @@ fn channel(settings: &Settings, endpoint: &Url) -> Result<Channel, String> {
 }
 
 fn client_tls(settings: &Settings) -> Result<ClientTlsConfig, String> {
-    let anchors = match &settings.ca {
-        Some(ca) => tls::trust_anchors(&ca.read()?).map_err(|error| format!("CA: {error}"))?.roots,
-        None => tls::system_roots().map_err(|error| error.to_string())?.roots.clone(),
-    };
-    let tls = ClientTlsConfig::new().trust_anchors(anchors);
+    let ca = settings.ca.as_ref().map(|ca| ca.read()).transpose()?;
+    let roots = tls::roots(ca.as_deref()).map_err(|error| error.to_string())?;
+    let tls = ClientTlsConfig::new().trust_anchors(roots.roots.clone());
     Ok(match &settings.identity {
         Some((certificate, key)) => tls.identity(Identity::from_pem(certificate.read()?, key.read()?)),
         None => tls,

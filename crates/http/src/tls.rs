@@ -85,10 +85,7 @@ pub struct NoSystemRoots(pub String);
 /// Builds the TLS configuration of an HTTP client. Servers are verified with `ca`, or with the system's trust anchors; `identity` is our own
 /// certificate and key. All are PEM.
 pub fn client_config(ca: Option<&Secret>, identity: Option<(&Secret, &Secret)>) -> Result<ClientConfig, TlsError> {
-    let roots = match ca {
-        Some(ca) => Arc::new(trust_anchors(ca.expose()).map_err(TlsError::Ca)?),
-        None => system_roots()?,
-    };
+    let roots = roots(ca.map(Secret::expose))?;
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| TlsError::Library(error.to_string()))?
@@ -97,6 +94,14 @@ pub fn client_config(ca: Option<&Secret>, identity: Option<(&Secret, &Secret)>) 
     let chain = certificates(certificate.expose()).map_err(TlsError::Certificate)?;
     let key = private_key(key.expose()).map_err(TlsError::Key)?;
     builder.with_client_auth_cert(chain, key).map_err(|error| TlsError::Pair(error.to_string()))
+}
+
+/// Returns the trust anchors in PEM, or those of the system if `ca` is `None`.
+pub fn roots(ca: Option<&str>) -> Result<Arc<RootCertStore>, TlsError> {
+    match ca {
+        Some(ca) => Ok(Arc::new(trust_anchors(ca).map_err(TlsError::Ca)?)),
+        None => Ok(system_roots()?),
+    }
 }
 
 /// Returns the system's trust anchors, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. They are read once per process, so changes need a

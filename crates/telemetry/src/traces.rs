@@ -23,8 +23,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway_http::{Method, StatusCode, Url, header::HeaderMap};
-use fairway_model::Secret;
+use fairway_http::{Method, StatusCode, Tls, Url, header::HeaderMap};
 use opentelemetry::{
     Context, InstrumentationScope, KeyValue, Value,
     context::FutureExt,
@@ -50,10 +49,8 @@ pub struct TraceOptions {
     pub protocol: TraceProtocol,
     /// Headers of each request, or metadata of gRPC.
     pub headers: HeaderMap,
-    /// Trusted certificates in PEM; default the system's.
-    pub ca: Option<Secret>,
-    /// Our own certificate and key in PEM.
-    pub identity: Option<(Secret, Secret)>,
+    /// TLS of an https URL.
+    pub tls: Tls,
     /// Longest time of a request.
     pub timeout: Duration,
     /// Recorded share of the traces that begin here, in millionths.

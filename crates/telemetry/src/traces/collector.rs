@@ -8,13 +8,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_http::{Client, Options, Request, Tls, Url, header};
+use fairway_http::{Client, Options, Request, Url, header, tls};
 use opentelemetry_http::{Bytes, HttpClient, HttpError};
 use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig};
 use tokio::time::{Instant, sleep_until};
 use tonic::{
     metadata::MetadataMap,
-    transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity},
+    transport::{Channel, ClientTlsConfig, Endpoint, Identity},
 };
 
 use super::{TraceError, TraceOptions, TraceProtocol};
@@ -61,12 +61,9 @@ fn channel(options: &TraceOptions) -> Result<Channel, TraceError> {
     if !url.is_https() {
         return Ok(endpoint.connect_lazy());
     }
-    let mut tls = ClientTlsConfig::new();
-    tls = match &options.ca {
-        Some(ca) => tls.ca_certificate(Certificate::from_pem(ca.expose())),
-        None => tls.with_native_roots(),
-    };
-    if let Some((certificate, key)) = &options.identity {
+    let roots = tls::roots(options.tls.ca.as_ref().map(|ca| ca.expose())).map_err(setup)?;
+    let mut tls = ClientTlsConfig::new().trust_anchors(roots.roots.clone());
+    if let Some((certificate, key)) = &options.tls.identity {
         tls = tls.identity(Identity::from_pem(certificate.expose(), key.expose()));
     }
     Ok(endpoint.tls_config(tls).map_err(setup)?.connect_lazy())
@@ -102,8 +99,7 @@ struct HttpCollector {
 
 impl HttpCollector {
     fn new(options: &TraceOptions, error: LastError) -> Self {
-        let tls = Tls { ca: options.ca.clone(), identity: options.identity.clone() };
-        let http = Options { tls, ..Options::new(options.timeout, ANSWER_MAX) };
+        let http = Options { tls: options.tls.clone(), ..Options::new(options.timeout, ANSWER_MAX) };
         Self { client: Client::new(http), paused_until: Mutex::default(), error }
     }
 

@@ -1,7 +1,7 @@
 use std::time::Instant as Clock;
 
 use fairway_http::{
-    Method, StatusCode, Url,
+    Method, StatusCode, Tls, Url,
     header::{HeaderMap, HeaderValue},
 };
 use opentelemetry_proto::tonic::{
@@ -58,8 +58,7 @@ fn options(endpoint: Url) -> TraceOptions {
         endpoint,
         protocol: TraceProtocol::HttpProtobuf,
         headers: HeaderMap::new(),
-        ca: None,
-        identity: None,
+        tls: Tls::default(),
         timeout: Duration::from_secs(10),
         per_million: 1_000_000,
         service: "fairway".to_owned(),
