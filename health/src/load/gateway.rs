@@ -53,7 +53,7 @@ pub enum GatewayError {
 /// A warning that a gateway should get less traffic or will soon fail.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GatewayWarning {
-    /// A certificate expires in this many days, at most [`CERTIFICATE_DAYS`]. Only reported.
+    /// A certificate expires in this many days, at most `CERTIFICATE_DAYS`. Only reported.
     CertificateEnds(u64),
     /// The gateway drains (`envoy_server_live` is 0). It counts as exhausted.
     Draining,
