@@ -17,7 +17,7 @@ const NOTHING_WORSE: u8 = 3;
 /// Number of names of one kind that are listed.
 const NAMES_MAX: usize = 10;
 
-/// Assesses and prints. The exit status tells if a rule does not hold, and if it did before.
+/// Prints the impact report. The exit status distinguishes rules that do not hold now from those that did not hold before either.
 pub(super) fn impact(out: Out, source: &Source, args: &ImpactArgs, strict: bool) -> anyhow::Result<ExitCode> {
     let after = load(source)?;
     let before = args.against.clone().map(|path| load(&Source::Path(path))).transpose()?;

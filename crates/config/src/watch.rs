@@ -75,7 +75,7 @@ impl Fingerprint {
         self.stamps.keys().map(PathBuf::as_path)
     }
 
-    /// True if no file changed. Right after a load this tells whether a file changed during the load.
+    /// True if no file changed. Called right after a load, false means that a file changed during the load.
     pub fn is_current(&self) -> bool {
         self.changed().next().is_none()
     }

@@ -41,7 +41,7 @@ pub(crate) struct RuntimeInputs {
 }
 
 impl RuntimeInputs {
-    /// Begins with nothing but what balancing remembers.
+    /// Returns inputs without overrides, with the given state of balancing.
     pub(crate) fn new(balance: Balance) -> Self {
         Self { overrides: vec![], balance, ttls: AdaptiveTtls::default() }
     }

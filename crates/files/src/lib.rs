@@ -52,8 +52,8 @@ pub fn remove(path: &Path) -> io::Result<()> {
     sync_folder(folder_of(path))
 }
 
-/// Reads a file of at most `max` bytes; `None` if there is none. A longer file is rejected before it is read, and anything but a regular
-/// file is rejected without waiting for it.
+/// Reads a file of at most `max` bytes; `None` if there is none. A longer file is rejected after `max` + 1 bytes, and anything but a
+/// regular file without waiting for it.
 pub fn read(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
     // Without O_NONBLOCK, opening a pipe waits until another process writes to it. Regular files ignore the flag.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();

@@ -26,13 +26,12 @@ pub(super) struct Bound {
     pub(super) udp: Vec<UdpSocket>,
     /// One, unless a service manager passed more.
     pub(super) tcp: Vec<TcpListener>,
-    /// Tells if another process also has the sockets.
+    /// Processes that hold the sockets too.
     pub(super) shared: Shared,
 }
 
-/// Tells if another process holds a socket too and will serve it: a service manager (permanently), or a process that prepares to replace
-/// this one. The queue of the socket then outlives this process, and the socket must not be changed when this process ends. Clones share
-/// the state.
+/// Other processes that hold a socket and will serve it: a service manager (permanently), or a process that prepares to replace this one.
+/// The queue of the socket then outlives this process, and the socket must not be changed when this process ends. Clones share the state.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     /// Held by a service manager.

@@ -5,8 +5,8 @@
 //! however small that thread's share is. The query waits until that thread blocks or the timer ticks: milliseconds. A thread that has
 //! rested preempts at once. The kernel wakes the thread that has waited longest at a socket, so with several threads each one has rested.
 //!
-//! Alternatives, with p99 under 1,000 writes per second on one core (bench/README.md): niceness 19 for all other threads 300 us;
-//! `SCHED_IDLE` 150 us, but then probes and the API starve under a flood. Spare workers: 139 us.
+//! Alternatives that were measured under the same load (bench/README.md): niceness 19 or `SCHED_IDLE` for all other threads gave a p99 of
+//! 0.2 to 0.5 ms, and would starve probes and the API under a flood. Five spare workers gave 0.139 ms.
 //!
 //! If batches are full, queries come faster than they can be answered. The first worker is then always awake, and spare workers pause:
 //! six busy threads would leave almost nothing of the core to the rest of the process.
@@ -43,7 +43,7 @@ impl Drop for ComputeGuard {
     }
 }
 
-/// Tells spare workers when to run, and wakes those that are parked.
+/// Number of running computations, and the wake-up of parked workers.
 #[derive(Debug)]
 pub(super) struct SpareWorkers {
     /// Number of guards.

@@ -35,7 +35,7 @@ const FAILURE_PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Worker<'a> {
     /// Blocking socket with a receive timeout.
     pub(super) socket: &'a UdpSocket,
-    /// Tells if another process also has the socket.
+    /// Processes that hold the socket too.
     pub(super) shared: &'a Shared,
     /// Counters of queries and answers.
     pub(super) tally: &'a LateTally,

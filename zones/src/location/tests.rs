@@ -87,7 +87,7 @@ fn bias_attracts_clients_nearer_to_another_member() {
 #[test]
 fn client_without_coordinates_uses_region_then_country_then_nothing() {
     assert_eq!(nearest(&region("us"), &members(), 0), [1, 2, 0, LAST]);
-    assert_eq!(nearest(&region("eu"), &members(), 0), [0, 0, 1, LAST], "each of its region is at hand");
+    assert_eq!(nearest(&region("eu"), &members(), 0), [0, 0, 1, LAST], "both members of the region rank first");
     assert_eq!(nearest(&country("US"), &members(), 0), [1, 2, 0, LAST]);
     let elsewhere = ClientLocation { region: Some("ap".into()), ..country("DE") };
     assert_eq!(nearest(&elsewhere, &members(), 0), [1, 0, 2, LAST]);
