@@ -12,14 +12,14 @@ pub(crate) fn target_hash(target: &Target) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
     use fairway_model::{Check, Monitor, MonitorName, ProbeAddress};
 
     use super::*;
 
-    fn target(address: &str, port: u16, label: &str) -> Target {
+    pub(crate) fn target(address: &str, port: u16, label: &str) -> Target {
         Target {
             address: ProbeAddress::Address(address.parse().unwrap()),
             monitor: Arc::new(Monitor::new(Check::Tcp { port })),

@@ -96,7 +96,7 @@ fn publisher_state(publisher: &Publisher) -> PublisherState {
         name: setup.name.clone(),
         zones: setup.rules.zones.iter().map(ToString::to_string).collect(),
         auto: setup.auto,
-        status: status.word().to_owned(),
+        status: status.state().as_str().to_owned(),
         behind_since: time(status.behind_since),
         synced_at: time(status.synced_at),
         succeeded_at: time(status.succeeded_at),

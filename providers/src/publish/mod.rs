@@ -22,6 +22,7 @@ mod policy;
 mod provider;
 mod publisher;
 mod registry;
+mod status;
 mod sync;
 
 pub use affix::{Affix, AffixError};
@@ -34,8 +35,7 @@ pub use pacing::Pacing;
 pub use plan::{Obstacle, Plan, Scope, Wanted, plan};
 pub use policy::Policy;
 pub use provider::{Limits, Provider, ProviderError, Weights};
-pub use publisher::{
-    Condition, Counts, HandoverOutcome, Publisher, SetCondition, Setup, Status, TakeError, WantedUpdates,
-};
+pub use publisher::{HandoverOutcome, Publisher, Setup, TakeError, WantedUpdates};
 pub use registry::{Claims, Current, CurrentSet, Owner, Ownership, Unit};
+pub use status::{Condition, Counts, SetCondition, Status, SyncState};
 pub use sync::{Draft, Outcome, Rules};

@@ -18,9 +18,10 @@ use super::{
     handover::{Handover, HandoverError, HandoverPlan},
     notes_wire::Notes,
     pacing::{LOOK_AGAIN, Pacing, SETTLE},
-    plan::{Obstacle, Wanted},
+    plan::Wanted,
     provider::{Limits, Provider, ProviderError},
     registry::{Claims, Ownership},
+    status::{Condition, SetCondition, Status},
     sync::{Draft, Outcome, Rules, apply_draft, claimed, settled},
 };
 
@@ -38,95 +39,6 @@ pub struct Setup {
     pub pacing: Pacing,
     /// True if it applies changes itself; otherwise an operator does with `fairway publish apply`.
     pub auto: bool,
-}
-
-/// Condition of a record set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// The provider had it at the last sync, or it was written then.
-    Published,
-    /// It will be written.
-    Waiting,
-    /// It cannot be published.
-    Hindered(Obstacle),
-    /// The provider rejected it, with its reason.
-    Refused(String),
-    /// It is no longer wanted, and not deleted yet.
-    Leaving,
-}
-
-impl Condition {
-    /// Returns the condition and its reason as labels of metrics.
-    pub fn words(&self) -> (&'static str, &'static str) {
-        match self {
-            Self::Published => ("published", ""),
-            Self::Waiting => ("waiting", ""),
-            Self::Hindered(obstacle) => ("refused", obstacle.word()),
-            Self::Refused(_) => ("refused", "provider"),
-            Self::Leaving => ("leaving", ""),
-        }
-    }
-}
-
-/// Status of a publisher.
-#[derive(Clone, Debug, Default)]
-pub struct Status {
-    /// End of the last sync.
-    pub synced_at: Option<SystemTime>,
-    /// End of the last successful sync.
-    pub succeeded_at: Option<SystemTime>,
-    /// Time since when the provider differs from the wanted state; `None` if it does not.
-    pub behind_since: Option<SystemTime>,
-    /// Time of the next sync unless the wanted state changes before; `None` before the first one.
-    pub due_at: Option<SystemTime>,
-    /// Error of the last sync, or the deletions that it did not apply.
-    pub error: Option<String>,
-    /// Failures in a row.
-    pub failures: u32,
-    /// Number of owned sets.
-    pub owned: usize,
-    /// Number of sets of other owners in its zones.
-    pub foreign: usize,
-    /// Counts since the start.
-    pub counts: Counts,
-    /// Condition of each set.
-    pub conditions: BTreeMap<RecordSetKey, SetCondition>,
-}
-
-impl Status {
-    /// Returns the status in a word: `starting`, `failing`, `behind` or `ok`.
-    pub fn word(&self) -> &'static str {
-        match (self.synced_at, self.failures, self.behind_since) {
-            (None, ..) => "starting",
-            (_, 1.., _) => "failing",
-            (_, 0, Some(_)) => "behind",
-            (_, 0, None) => "ok",
-        }
-    }
-}
-
-/// Condition of a set, and since when.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetCondition {
-    /// The condition.
-    pub condition: Condition,
-    /// Time since when it holds; for a published set the time of its last change.
-    pub since: SystemTime,
-}
-
-/// Counts since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Ended syncs.
-    pub syncs: u64,
-    /// Failed syncs.
-    pub failed: u64,
-    /// Record sets that were written or deleted, including registry records.
-    pub changed: u64,
-    /// Deletions that exceeded the bounds.
-    pub deletions_refused: u64,
-    /// Record sets that others changed.
-    pub drifted: u64,
 }
 
 /// An order of an operator.

@@ -4,7 +4,7 @@ use fairway_model::{ProviderRecordSet, RecordSet, Rtype, Timestamp, Ttl};
 
 use super::*;
 use crate::publish::{
-    Affix, Bounds, Policy, Step,
+    Affix, Bounds, Obstacle, Policy, Step,
     memory::{Failure, Memory},
 };
 

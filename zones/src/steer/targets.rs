@@ -144,19 +144,8 @@ impl TargetTable {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use fairway_model::{Check, Monitor, MonitorName, ProbeAddress};
-
     use super::*;
-
-    fn target(address: &str, port: u16, label: &str) -> Target {
-        Target {
-            address: ProbeAddress::Address(address.parse().unwrap()),
-            monitor: Arc::new(Monitor::new(Check::Tcp { port })),
-            label: MonitorName::new(label).unwrap(),
-        }
-    }
+    use crate::target::tests::target;
 
     #[test]
     fn equal_targets_share_number_for_any_monitor_name() {

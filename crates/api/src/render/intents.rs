@@ -13,6 +13,7 @@ use fairway_model::{
     ClusterName, Eligibility, Member, Pool, PoolName,
     intent::{DnsUpdateRecord, Intent},
 };
+use fairway_providers::publish::SyncState;
 use fairway_store::objects::{Key, Kind, Object};
 
 use super::{eligibility_word, percent};
@@ -124,13 +125,13 @@ impl Renderer<'_> {
             };
         };
         let status = publisher.status();
-        let (holds, reason) = match status.word() {
-            "ok" => (true, "Published"),
-            "behind" => (false, "Behind"),
-            "failing" => (false, "Failing"),
-            _ => (false, "Starting"),
+        let (holds, reason) = match status.state() {
+            SyncState::Ok => (true, "Published"),
+            SyncState::Behind => (false, "Behind"),
+            SyncState::Failing => (false, "Failing"),
+            SyncState::Starting => (false, "Starting"),
         };
-        let refused = status.conditions.values().filter(|set| set.condition.words().0 == "refused").count();
+        let refused = status.conditions.values().filter(|set| set.condition.is_refused()).count();
         let of_some = (refused > 0).then(|| format!("{refused} record sets were refused: see fairway publish status"));
         Condition::new("Published", holds, reason, status.error.clone().or(of_some).unwrap_or_default())
     }

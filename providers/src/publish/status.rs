@@ -1,0 +1,126 @@
+//! Status of a publisher and of each record set, as the API and the metrics show it.
+
+use std::{collections::BTreeMap, time::SystemTime};
+
+use fairway_model::RecordSetKey;
+
+use super::plan::Obstacle;
+
+/// Condition of a record set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// The provider had it at the last sync, or it was written then.
+    Published,
+    /// It will be written.
+    Waiting,
+    /// It cannot be published.
+    Hindered(Obstacle),
+    /// The provider rejected it, with its reason.
+    Refused(String),
+    /// It is no longer wanted, and not deleted yet.
+    Leaving,
+}
+
+impl Condition {
+    /// Returns true if the set cannot be published.
+    pub const fn is_refused(&self) -> bool {
+        matches!(self, Self::Hindered(_) | Self::Refused(_))
+    }
+
+    /// Returns the condition and its reason as labels of metrics.
+    pub fn words(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Published => ("published", ""),
+            Self::Waiting => ("waiting", ""),
+            Self::Hindered(obstacle) => ("refused", obstacle.word()),
+            Self::Refused(_) => ("refused", "provider"),
+            Self::Leaving => ("leaving", ""),
+        }
+    }
+}
+
+/// Status of a publisher.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// End of the last sync.
+    pub synced_at: Option<SystemTime>,
+    /// End of the last successful sync.
+    pub succeeded_at: Option<SystemTime>,
+    /// Time since when the provider differs from the wanted state; `None` if it does not.
+    pub behind_since: Option<SystemTime>,
+    /// Time of the next sync unless the wanted state changes before; `None` before the first one.
+    pub due_at: Option<SystemTime>,
+    /// Error of the last sync, or the deletions that it did not apply.
+    pub error: Option<String>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Number of owned sets.
+    pub owned: usize,
+    /// Number of sets of other owners in its zones.
+    pub foreign: usize,
+    /// Counts since the start.
+    pub counts: Counts,
+    /// Condition of each set.
+    pub conditions: BTreeMap<RecordSetKey, SetCondition>,
+}
+
+impl Status {
+    /// Returns the state that follows from the last syncs.
+    pub fn state(&self) -> SyncState {
+        match (self.synced_at, self.failures, self.behind_since) {
+            (None, ..) => SyncState::Starting,
+            (_, 1.., _) => SyncState::Failing,
+            (_, 0, Some(_)) => SyncState::Behind,
+            (_, 0, None) => SyncState::Ok,
+        }
+    }
+}
+
+/// State of a publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncState {
+    /// No sync has ended yet.
+    Starting,
+    /// The last sync failed.
+    Failing,
+    /// The provider differs from the wanted state.
+    Behind,
+    /// The provider is as wanted.
+    Ok,
+}
+
+impl SyncState {
+    /// Returns the word in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Failing => "failing",
+            Self::Behind => "behind",
+            Self::Ok => "ok",
+        }
+    }
+}
+
+/// Condition of a set, and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetCondition {
+    /// The condition.
+    pub condition: Condition,
+    /// Time since when it holds; for a published set the time of its last change.
+    pub since: SystemTime,
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Ended syncs.
+    pub syncs: u64,
+    /// Failed syncs.
+    pub failed: u64,
+    /// Record sets that were written or deleted, including registry records.
+    pub changed: u64,
+    /// Deletions that exceeded the bounds.
+    pub deletions_refused: u64,
+    /// Record sets that others changed.
+    pub drifted: u64,
+}
