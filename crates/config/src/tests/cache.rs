@@ -3,7 +3,6 @@
 use fairway_model::{SharedMap, SharedSet};
 
 use super::*;
-use crate::{PreviousLoad, attempt};
 
 const ZONE: &str = "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\n$INCLUDE more\n";
 
@@ -44,13 +43,7 @@ fn read_before() -> (Folder, Loaded) {
 
 fn read_after(folder: &Folder, before: &Loaded, parts: &Parts<'_>) -> Loaded {
     folder.write("f.yaml", parts.text());
-    let before = PreviousLoad {
-        zones: &before.zone_cache,
-        maps: &before.map_cache,
-        names: &before.desired.names,
-        not_in_files: &SharedSet::new(),
-    };
-    attempt(&Source::Path(folder.path().join("f.yaml")), &|_| None, Some(before)).outcome.unwrap()
+    folder.load_after("f.yaml", before)
 }
 
 #[test]

@@ -2,13 +2,8 @@
 
 use std::sync::Arc;
 
-use fairway_model::SharedSet;
-
 use super::*;
-use crate::{
-    PreviousLoad, attempt,
-    maps::mmdb_writer::{Mmdb, Value},
-};
+use crate::maps::mmdb_writer::{Mmdb, Value};
 
 const GOOD: &str = "version: 1
 maps:
@@ -152,15 +147,7 @@ fn invalid_map_file_is_reported_where_it_is_named() {
 fn unchanged_map_is_cached_and_changed_file_is_read() {
     let folder = folder();
     let before = folder.load("f.yaml").unwrap();
-    let after = |before: &Loaded| {
-        let before = PreviousLoad {
-            zones: &before.zone_cache,
-            maps: &before.map_cache,
-            names: &before.desired.names,
-            not_in_files: &SharedSet::new(),
-        };
-        attempt(&Source::Path(folder.path().join("f.yaml")), &|_| None, Some(before)).outcome.unwrap()
-    };
+    let after = |before: &Loaded| folder.load_after("f.yaml", before);
     let same = |a: &Loaded, b: &Loaded| {
         let map = |loaded: &Loaded| Arc::clone(loaded.desired.maps.values().next().unwrap());
         let table = |loaded: &Loaded| Arc::clone(loaded.desired.latencies.values().next().unwrap());

@@ -20,15 +20,26 @@ mod views;
 
 use std::{fs, path::Path};
 
-use fairway_model::Diagnostic;
+use fairway_model::{Diagnostic, SharedSet};
 use tempfile::TempDir;
 
-use super::{Loaded, Source, attempt, check_at};
+use super::{Loaded, PreviousLoad, Source, attempt, check_at};
 
 /// A folder of files that are loaded as one configuration.
 struct Folder(TempDir);
 
 impl Folder {
+    /// Loads a configuration with the caches of the previous load.
+    fn load_after(&self, name: &str, before: &Loaded) -> Loaded {
+        let before = PreviousLoad {
+            zones: &before.zone_cache,
+            maps: &before.map_cache,
+            names: &before.desired.names,
+            not_in_files: &SharedSet::new(),
+        };
+        attempt(&Source::Path(self.0.path().join(name)), &|_| None, Some(before)).outcome.unwrap()
+    }
+
     /// Returns a folder with these files.
     fn new(files: &[(&str, &str)]) -> Self {
         let folder = Self(tempfile::tempdir().unwrap());
