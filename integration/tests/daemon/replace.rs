@@ -89,7 +89,6 @@ fn sigterm_answers_queued_queries_and_exits_with_0() {
         (&200.into(), &200.into(), &0.into()),
         "{last}"
     );
-    assert!(resolve(server.dns, NAME).is_none());
 }
 
 #[test]
