@@ -90,7 +90,7 @@ pub fn revise(
     if *options != previous.options {
         return None;
     }
-    incremental::IncrementalCompiler::new(before, after, previous).make(touched)
+    incremental::revise(before, after, touched, previous)
 }
 
 /// Maximum number of zones, whose numbers have 16 bits.

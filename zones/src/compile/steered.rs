@@ -19,8 +19,17 @@ use crate::{
     target::TargetIndex,
 };
 
-/// Compiled desired state without names.
-pub(super) struct Compiled {
+/// Pools under compilation. A pool is compiled once for all its names.
+pub(super) struct Pools<'a> {
+    desired: &'a DesiredState,
+    /// Record sets of answers, which pools with the same clusters share.
+    sets: StableMap<AnswerSetKey<'a>, Steered>,
+    /// Location rankings of the previous snapshot.
+    previous: Option<&'a RankingCache>,
+    /// Numbers that no pool has.
+    free: Vec<u32>,
+    /// True if some clients get explanations in answers.
+    noted: bool,
     pub(super) steered: Vec<Steered>,
     pub(super) pools: ChunkWriter<SteerPool>,
     pub(super) infos: ChunkWriter<PoolInfo>,
@@ -37,24 +46,8 @@ pub(super) struct Compiled {
     /// Location rankings of each pool that has some.
     pub(super) placed: Vec<Option<Arc<CompiledRankings>>>,
     pub(super) faults: Vec<Diagnostic>,
-    /// Sum of the hashes of pools and steered names.
+    /// Sum of the hashes of the zones' text, pools, steered names, and record sets.
     pub(super) id: u64,
-}
-
-/// Pools under compilation. A pool is compiled once for all its names.
-pub(super) struct Pools<'a> {
-    desired: &'a DesiredState,
-    /// Index of a pool's answers, by TTL and by whether that is adaptive.
-    by_ttl: StableMap<(u32, Ttl, bool), u32>,
-    /// Record sets of answers, which pools with the same clusters share.
-    sets: StableMap<AnswerSetKey<'a>, Steered>,
-    /// Location rankings of the previous snapshot.
-    previous: Option<&'a RankingCache>,
-    /// Numbers that no pool has.
-    free: Vec<u32>,
-    /// True if some clients get explanations in answers.
-    noted: bool,
-    compiled: Compiled,
 }
 
 /// Inputs of a pool's numbered answers.
@@ -71,9 +64,19 @@ struct AnswerSetKey<'a> {
 }
 
 impl<'a> Pools<'a> {
-    /// Returns an empty list.
-    pub(super) fn new(desired: &'a DesiredState, options: &ServerOptions, previous: Option<&'a Snapshot>) -> Self {
-        let compiled = Compiled {
+    /// Returns no pools, above a text with this id. The previous snapshot passes on its counters and rankings.
+    pub(super) fn new(
+        desired: &'a DesiredState,
+        options: &ServerOptions,
+        text_id: u64,
+        previous: Option<&'a Snapshot>,
+    ) -> Self {
+        Self {
+            desired,
+            sets: StableMap::default(),
+            previous: previous.map(|previous| &*previous.ranking_cache),
+            free: Vec::new(),
+            noted: !options.explain.is_empty(),
             steered: Vec::new(),
             pools: ChunkWriter::default(),
             infos: ChunkWriter::default(),
@@ -86,69 +89,51 @@ impl<'a> Pools<'a> {
             ranking_cache: Arc::default(),
             placed: Vec::new(),
             faults: Vec::new(),
-            id: 0,
-        };
-        Self::going_on(desired, options, previous.map(|previous| &*previous.ranking_cache), compiled)
+            id: text_id,
+        }
     }
 
     /// Returns the pools of a snapshot, to compile some of them again.
     pub(super) fn after(desired: &'a DesiredState, previous: &'a Snapshot) -> Self {
-        let compiled = Compiled {
+        Self {
             steered: with_room(&previous.steered),
             pools: ChunkWriter::after(&previous.pools),
             infos: ChunkWriter::after(&previous.pool_infos),
             by_name: previous.pools_by_name.clone(),
             answers: with_room(&previous.answers),
             counters: with_room(&previous.counters),
-            slots: Arc::clone(&previous.slots),
             targets: previous.targets.clone(),
             uses: previous.target_uses.clone(),
             ranking_cache: Arc::clone(&previous.ranking_cache),
             placed: with_room(&previous.placed),
-            faults: Vec::new(),
-            id: previous.id,
-        };
-        Self::going_on(desired, &previous.options, None, compiled)
-    }
-
-    fn going_on(
-        desired: &'a DesiredState,
-        options: &ServerOptions,
-        previous: Option<&'a RankingCache>,
-        compiled: Compiled,
-    ) -> Self {
-        let (by_ttl, sets, noted) = (StableMap::default(), StableMap::default(), !options.explain.is_empty());
-        Self { desired, by_ttl, sets, previous, free: Vec::new(), noted, compiled }
+            ..Self::new(desired, &previous.options, previous.id, Some(previous))
+        }
     }
 
     /// Steers a name and returns the value for its node.
     pub(super) fn steered(&mut self, name: &'a SteeredName, pool: &'a Pool, entries: &mut EntryWriter) -> u32 {
         let number = self.compile_pool(pool, self.desired.zone_of(&name.name));
         let ttl = name.ttl.unwrap_or(pool.ttl);
-        let compiled = &mut self.compiled;
-        let info = compiled.infos.change(number as usize);
-        note_name(&mut info.names, &name.name);
-        compiled.id = compiled.id.wrapping_add(name_id(name, pool));
         // A TTL declared at a name is not adaptive.
         let bounds = pool.ttl_bounds.filter(|_| name.ttl.is_none());
-        let key = (number, ttl, bounds.is_some());
-        let of_before =
-            || info.reuse.steered.iter().find(|(of, is_adaptive, _)| (*of, *is_adaptive) == (ttl, bounds.is_some()));
-        if let Some(steered) = self.by_ttl.get(&key).copied().or_else(|| Some(of_before()?.2)) {
-            self.by_ttl.insert(key, steered);
-            return steered;
+        self.sum_id(name_id(name, pool));
+        let info = self.infos.change(number as usize);
+        note_name(&mut info.names, &name.name);
+        let known = info.reuse.steered.iter();
+        let mut known = known.filter(|(of, is_adaptive, _)| (*of, *is_adaptive) == (ttl, bounds.is_some()));
+        if let Some((.., first)) = known.next() {
+            return *first;
         }
         let (counters, noted) = (info.reuse.counters, self.noted);
+        let first = self.steered.len() as u32 + 1;
+        info.reuse.steered.push((ttl, bounds.is_some(), first));
         let adaptive_ttls = bounds.into_iter().flat_map(|bounds| [bounds.long, bounds.short]);
-        let first = self.compiled.steered.len() as u32 + 1;
         for ttl in iter::once(ttl).chain(adaptive_ttls) {
             let answers = self.answers(number, pool, ttl, entries);
             let special = noted || answers.special;
             let steered = Steered { pool: number, is_adaptive: bounds.is_some(), counters, noted, special, ..answers };
-            self.compiled.steered.push(steered);
+            self.steered.push(steered);
         }
-        self.by_ttl.insert(key, first);
-        self.compiled.infos.change(number as usize).reuse.steered.push((ttl, bounds.is_some(), first));
         first
     }
 
@@ -156,34 +141,34 @@ impl<'a> Pools<'a> {
     ///
     /// Returns the number of the pool, or `None` if the name was not steered.
     pub(super) fn unsteer(&mut self, name: &SteeredName, pool: &Pool, steered: u32) -> Option<u32> {
-        let number = self.compiled.steered.get(steered.checked_sub(1)? as usize)?.pool;
-        let names = &mut self.compiled.infos.change(number as usize).names;
+        let number = self.steered.get(steered.checked_sub(1)? as usize)?.pool;
+        let names = &mut self.infos.change(number as usize).names;
         if let Ok(at) = names.binary_search(&name.name) {
             names.remove(at);
         }
-        self.compiled.id = self.compiled.id.wrapping_sub(name_id(name, pool));
+        self.id = self.id.wrapping_sub(name_id(name, pool));
         Some(number)
     }
 
     /// Returns the numbers of the pools with a name.
     pub(super) fn numbers_of(&self, name: &PoolName) -> Vec<u32> {
-        let numbers = self.compiled.by_name.candidates(stable_hash(name));
-        numbers.filter(|number| self.compiled.infos[*number as usize].name == *name).collect()
+        let numbers = self.by_name.candidates(stable_hash(name));
+        numbers.filter(|number| self.infos[*number as usize].name == *name).collect()
     }
 
     /// Returns the names that a pool answers.
     pub(super) fn names_of(&self, number: u32) -> &[Name] {
-        &self.compiled.infos[number as usize].names
+        &self.infos[number as usize].names
     }
 
     /// True if no name uses a pool.
     pub(super) fn is_idle(&self, number: u32) -> bool {
-        self.compiled.infos[number as usize].names.is_empty()
+        self.infos[number as usize].names.is_empty()
     }
 
     /// Removes a pool. Its number is free for another one.
     pub(super) fn free(&mut self, number: u32) {
-        let Compiled { infos, pools, by_name, uses, id, .. } = &mut self.compiled;
+        let Self { infos, pools, by_name, uses, id, .. } = self;
         let info = &infos[number as usize];
         by_name.remove(stable_hash(&info.name), number, |other| stable_hash(&infos[other as usize].name));
         uses.take(&pools[number as usize]);
@@ -196,20 +181,19 @@ impl<'a> Pools<'a> {
         let mut free = std::mem::take(&mut self.free);
         free.sort_unstable();
         while let Some(gap) = free.pop() {
-            let compiled = &mut self.compiled;
-            let last = compiled.pools.len() as u32 - 1;
+            let last = self.pools.len() as u32 - 1;
             if gap != last {
-                compiled.renumber(last, gap);
+                self.renumber(last, gap);
             }
-            compiled.pools.swap_remove(gap as usize);
-            compiled.infos.swap_remove(gap as usize);
-            compiled.placed.swap_remove(gap as usize);
+            self.pools.swap_remove(gap as usize);
+            self.infos.swap_remove(gap as usize);
+            self.placed.swap_remove(gap as usize);
         }
     }
 
     /// Returns the unused targets in order, and the pools with targets that would take their numbers.
     pub(super) fn idle_targets(&self) -> (Vec<TargetIndex>, Vec<u32>) {
-        let Compiled { pools, targets, uses, .. } = &self.compiled;
+        let Self { pools, targets, uses, .. } = self;
         let idle = uses.idle_targets();
         let staying = targets.targets().len() - idle.len();
         let moves = |number: &u32| pools[*number as usize].all_targets().any(|target| target.0 as usize >= staying);
@@ -220,46 +204,39 @@ impl<'a> Pools<'a> {
 
     /// Removes targets. Pools with targets that take their numbers must be free already.
     pub(super) fn take_out_targets(&mut self, idle: &[TargetIndex]) {
-        self.compiled.targets.take_out(idle);
-        self.compiled.uses.truncate(self.compiled.targets.targets().len());
-        // The numbers of pools have changed.
-        self.by_ttl.clear();
+        self.targets.take_out(idle);
+        self.uses.truncate(self.targets.targets().len());
     }
 
     /// Adds a value to the id.
     pub(super) fn sum_id(&mut self, change: u64) {
-        self.compiled.id = self.compiled.id.wrapping_add(change);
+        self.id = self.id.wrapping_add(change);
     }
 
     /// Returns the result of [`Pools::steered`] and the name of the pool.
     pub(super) fn of(&self, steered: u32) -> Option<(Steered, &PoolName)> {
-        let steered = self.compiled.steered[steered.checked_sub(1)? as usize];
-        Some((steered, self.compiled.pools[steered.pool as usize].name()))
-    }
-
-    pub(super) fn finish(self) -> Compiled {
-        Compiled { targets: self.compiled.targets.finish(), ..self.compiled }
+        let steered = self.steered[steered.checked_sub(1)? as usize];
+        Some((steered, self.pools[steered.pool as usize].name()))
     }
 
     /// Returns the number of a pool for a zone, and compiles it if it is new. Each variant of a pool is a pool of its
     /// own.
     fn compile_pool(&mut self, pool: &'a Pool, zone: Option<&'a ZoneSpec>) -> u32 {
         let (variant, hash) = (Variant::of(pool, zone), stable_hash(&pool.name));
-        if let Some(known) = self.compiled.find(pool, variant, hash) {
+        if let Some(known) = self.find(pool, variant, hash) {
             return known;
         }
         let placed = self.place(pool);
         let nowhere = LocationRankings::none();
         let location = placed.as_ref().map_or(&nowhere, |placed| &placed.location);
-        let compiled = &mut self.compiled;
-        let steer = SteerPool::build(self.desired, pool, zone, location, &mut compiled.targets);
-        compiled.uses.add(&steer);
+        let steer = SteerPool::build(self.desired, pool, zone, location, &mut self.targets);
+        self.uses.add(&steer);
         let clusters: Vec<_> = steer.clusters().cloned().collect();
         if steer.ignores_location() {
-            compiled.faults.push(too_many_classes(pool));
+            self.faults.push(too_many_classes(pool));
         }
-        let counters = compiled.counters.len() as u32;
-        compiled.count(pool, &clusters);
+        let counters = self.counters.len() as u32;
+        self.count(pool, &clusters);
         let of: Vec<_> = clusters
             .iter()
             .filter_map(|c| self.desired.clusters.get(c))
@@ -267,7 +244,7 @@ impl<'a> Pools<'a> {
             .collect();
         let digest = placed.as_ref().map_or(0, |placed| placed.digest);
         let id = stable_hash(&(pool, of, variant.hides, digest));
-        compiled.id = compiled.id.wrapping_add(id);
+        self.sum_id(id);
         let (monitor, hides) = (variant.monitor.cloned(), variant.hides);
         let info = PoolInfo {
             name: pool.name.clone(),
@@ -282,7 +259,7 @@ impl<'a> Pools<'a> {
 
     /// Stores a compiled pool and returns its number.
     fn put(&mut self, steer: SteerPool, info: PoolInfo, placed: Option<Arc<CompiledRankings>>, hash: u64) -> u32 {
-        let Compiled { pools, infos, placed: all_placed, by_name, .. } = &mut self.compiled;
+        let Self { pools, infos, placed: all_placed, by_name, .. } = self;
         let number = self.free.pop().unwrap_or(pools.len() as u32);
         if (number as usize) < pools.len() {
             *pools.change(number as usize) = steer;
@@ -299,17 +276,16 @@ impl<'a> Pools<'a> {
 
     /// Returns the location rankings of a pool.
     fn place(&mut self, pool: &Pool) -> Option<Arc<CompiledRankings>> {
-        let compiled = &mut self.compiled;
         let place = || FileLocation::file(CONFIGURATION);
-        let known = compiled.ranking_cache.count();
-        let placed = compiled.ranking_cache.of(self.desired, pool, self.previous).unwrap_or_else(|TooLarge| {
+        let known = self.ranking_cache.count();
+        let placed = self.ranking_cache.of(self.desired, pool, self.previous).unwrap_or_else(|TooLarge| {
             let most = RankingCache::OCTETS_MAX >> 20;
             let what = format!("the location rankings of all pools up to pool {} take more than {most} MiB", pool.name);
             let hint = "let pools share rankings and members, or use a coarser map";
-            compiled.faults.push(Diagnostic::error(place(), what, hint));
+            self.faults.push(Diagnostic::error(place(), what, hint));
             None
         });
-        let is_new = compiled.ranking_cache.count() > known;
+        let is_new = self.ranking_cache.count() > known;
         if let Some(depth) = placed.as_ref().filter(|_| is_new).and_then(|placed| placed.depth) {
             let what = format!(
                 "pool {}: its members have more than {} different orders, so only the first {depth} ranks of each are used",
@@ -317,7 +293,7 @@ impl<'a> Pools<'a> {
                 ClientPartition::CLASSES_MAX
             );
             let hint = "give nearest or latency a tolerance, or the pool fewer members";
-            compiled.faults.push(Diagnostic::warning(place(), what, hint));
+            self.faults.push(Diagnostic::warning(place(), what, hint));
         }
         placed
     }
@@ -325,7 +301,7 @@ impl<'a> Pools<'a> {
     /// Returns the numbered answers of a pool with one TTL, and writes them unless another pool shares them. The caller
     /// sets the pool.
     fn answers(&mut self, number: u32, pool: &'a Pool, ttl: Ttl, entries: &mut EntryWriter) -> Steered {
-        let everyone = self.compiled.pools[number as usize].answered_together().map(Box::from);
+        let everyone = self.pools[number as usize].answered_together().map(Box::from);
         let key = AnswerSetKey {
             everyone,
             mode: pool.mode,
@@ -334,7 +310,7 @@ impl<'a> Pools<'a> {
             ttl,
             members: pool.members.iter().map(|member| (&member.cluster, member.probe.is_some())).collect(),
         };
-        let Compiled { pools, answers, .. } = &mut self.compiled;
+        let Self { pools, answers, .. } = self;
         let steer = &pools[number as usize];
         *self.sets.entry(key).or_insert_with(|| write_answers(self.desired, pool, ttl, steer, answers, entries))
     }
@@ -408,7 +384,7 @@ fn write_answers(
     Steered { pool: 0, cname, noted: false, special: cname, is_adaptive: false, v4, v6, members, fallback, counters: 0 }
 }
 
-impl Compiled {
+impl Pools<'_> {
     /// Returns the number of a variant of a pool.
     fn find(&self, pool: &Pool, variant: Variant<'_>, hash: u64) -> Option<u32> {
         self.by_name.find(hash, |number| {

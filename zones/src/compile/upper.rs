@@ -1,4 +1,7 @@
-//! Full compilation of the upper layer: the names of the desired state above the zones' text.
+//! Compiles the upper layer: the names of the desired state above the zones' text.
+//!
+//! A full compilation writes every name to an empty layer. An incremental one (`incremental.rs`) continues the layer of
+//! the previous snapshot and writes the changed names with the same functions.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -14,9 +17,9 @@ use fairway_zonefile::ZoneData;
 
 use super::{
     declared::{self, AtName},
-    names::{is_wildcard, parent_of, same_name},
-    sets::{self, TooLarge},
-    steered::{Compiled, Pools, octets},
+    names::{is_wildcard, parent_of},
+    sets::TooLarge,
+    steered::{Pools, octets},
 };
 use crate::{
     entries::{EntryWriter, Head, Node, RrSet, UPPER},
@@ -37,94 +40,29 @@ pub(super) fn compile(
     previous: Option<&Snapshot>,
 ) -> (Snapshot, Vec<Diagnostic>) {
     let mut upper = Upper::new(desired, text, options, previous);
-    upper.place_steered();
-    upper.place_records();
-    upper.place_cluster_names();
+    upper.write_names();
     upper.place_faults(zones);
-    let numbers = upper.build_entries();
-    let Upper { mut table, entries, pools, steered_in, labels_max, id, mut faults, cluster_names, .. } = upper;
-    table.renumber(&numbers);
-    let mut compiled = pools.finish();
-    faults.append(&mut compiled.faults);
-    compiled.id = compiled.id.wrapping_add(id).wrapping_add(text.id);
-    let names = Names { table, entries, steered_in, labels_max, cluster_names: Arc::new(cluster_names) };
-    (assemble(options, text, names, compiled, None), faults)
+    let mut faults = std::mem::take(&mut upper.faults);
+    faults.append(&mut upper.pools.faults);
+    (upper.finish(None), faults)
 }
 
-/// The compiled names of the upper layer.
-pub(super) struct Names {
+/// The upper layer under compilation.
+pub(super) struct Upper<'a> {
+    pub(super) desired: &'a DesiredState,
+    /// Pools by name, in a full compilation. Lookups are several times as fast as in an ordered map.
+    declared: StableMap<&'a PoolName, &'a Pool>,
+    text: &'a Arc<TextLayer>,
+    options: &'a ServerOptions,
     pub(super) table: Table,
     pub(super) entries: EntryWriter,
+    pub(super) pools: Pools<'a>,
     pub(super) steered_in: Vec<usize>,
-    pub(super) labels_max: usize,
     pub(super) cluster_names: Arc<BTreeSet<Name>>,
-}
-
-/// Builds a snapshot from its parts. `whole` has the sizes at the last full compilation, or is `None` if this is one.
-pub(super) fn assemble(
-    options: &ServerOptions,
-    text: &Arc<TextLayer>,
-    names: Names,
-    compiled: Compiled,
-    whole: Option<Sizes>,
-) -> Snapshot {
-    let sizes = compiled.sizes(&names.entries);
-    Snapshot {
-        id: compiled.id,
-        options: options.clone(),
-        text: Arc::clone(text),
-        upper: Layer { table: names.table, entries: names.entries.finish() },
-        steered: compiled.steered.into(),
-        answers: compiled.answers.into(),
-        pools: compiled.pools.finish(),
-        pool_infos: compiled.infos.finish(),
-        pools_by_name: compiled.by_name,
-        counters: compiled.counters.into(),
-        slots: compiled.slots,
-        targets: compiled.targets,
-        target_uses: compiled.uses,
-        ranking_cache: compiled.ranking_cache,
-        placed: compiled.placed.into(),
-        steered_in: names.steered_in.into(),
-        cluster_names: names.cluster_names,
-        labels_max: names.labels_max.max(text.labels_max),
-        whole: whole.unwrap_or(sizes),
-    }
-}
-
-struct Upper<'a> {
-    desired: &'a DesiredState,
-    /// Pools by name. Lookups are several times as fast as in an ordered map.
-    declared: StableMap<&'a PoolName, &'a Pool>,
-    text: &'a TextLayer,
-    table: Table,
-    drafts: Vec<Draft<'a>>,
-    /// Declared sets with the index of their draft.
-    records: Vec<(u32, &'a RecordSet)>,
-    entries: EntryWriter,
-    pools: Pools<'a>,
-    steered_in: Vec<usize>,
-    cluster_names: BTreeSet<Name>,
     labels_max: usize,
-    id: u64,
-    faults: Vec<Diagnostic>,
+    pub(super) faults: Vec<Diagnostic>,
     /// Indices of the diagnostics about a record of a zone, whose location is found later.
     unplaced: HashMap<(u16, Name, Rtype), Vec<usize>>,
-}
-
-/// A node under construction.
-struct Draft<'a> {
-    name: &'a [u8],
-    hash: u64,
-    /// Node of this name in the zones' text.
-    below: Option<u32>,
-    zone: u16,
-    /// See [`Node::steered`].
-    steered: u32,
-    /// Child `*` in this layer.
-    wildcard: Option<u32>,
-    /// Addresses of the cluster with this name.
-    addresses: Option<(&'a [IpAddr], Ttl)>,
 }
 
 /// Position of a name in the zones' text.
@@ -172,193 +110,242 @@ impl PoolConflict {
 }
 
 impl<'a> Upper<'a> {
+    /// Returns a layer without names.
     fn new(
         desired: &'a DesiredState,
-        text: &'a TextLayer,
-        options: &ServerOptions,
+        text: &'a Arc<TextLayer>,
+        options: &'a ServerOptions,
         previous: Option<&'a Snapshot>,
     ) -> Self {
         Self {
             desired,
             declared: desired.pools.iter().collect(),
             text,
-            table: Table::with_room(desired.names.len()),
-            drafts: Vec::with_capacity(desired.names.len()),
-            records: Vec::with_capacity(desired.records.len()),
+            options,
+            table: Table::with_room(desired.names.len() + desired.records.len()),
             entries: EntryWriter::default(),
-            pools: Pools::new(desired, options, previous),
+            pools: Pools::new(desired, options, text.id, previous),
             steered_in: vec![0; text.zones.len()],
-            cluster_names: BTreeSet::new(),
+            cluster_names: Arc::default(),
             labels_max: 0,
-            id: 0,
             faults: Vec::new(),
             unplaced: HashMap::new(),
         }
     }
 
-    fn place_steered(&mut self) {
-        for name in self.desired.names.values() {
-            let Some(pool) = self.declared.get(&name.pool).copied() else {
-                let what = format!("{}: pool {} is not declared", name.name, name.pool);
-                self.fault(&name.name, what, "declare it");
-                continue;
-            };
-            let Some(ZonePosition { zone, hidden_by }) = ZonePosition::of(self.text, &name.name) else {
-                let what = format!("{} is in no declared zone", name.name);
-                let hint = "declare its zone, or fix the name";
-                self.fault(&name.name, what, hint);
-                continue;
-            };
-            self.steered_in[usize::from(zone)] += 1;
-            if let Some(hidden_by) = hidden_by {
-                self.reject_hidden(name, hidden_by);
-                continue;
-            }
-            let steered = self.pools.steered(name, pool, &mut self.entries);
-            let number = self.intern(name.name.as_wire(), zone);
-            self.drafts[number as usize].steered = steered;
-            self.reject_conflicts(number);
+    /// Returns the layer of a snapshot, to write some names again.
+    pub(super) fn after(desired: &'a DesiredState, previous: &'a Snapshot) -> Self {
+        Self {
+            desired,
+            declared: StableMap::default(),
+            text: &previous.text,
+            options: &previous.options,
+            table: previous.upper.table.clone(),
+            entries: EntryWriter::after(&previous.upper.entries),
+            pools: Pools::after(desired, previous),
+            steered_in: previous.steered_in.to_vec(),
+            cluster_names: Arc::clone(&previous.cluster_names),
+            labels_max: previous.labels_max,
+            faults: Vec::new(),
+            unplaced: HashMap::new(),
         }
     }
 
-    /// Assigns declared sets to their names.
-    fn place_records(&mut self) {
+    /// Builds the snapshot. `whole` has the sizes at the last full compilation, or is `None` if this is one.
+    pub(super) fn finish(self, whole: Option<Sizes>) -> Snapshot {
+        let Self { pools, entries, .. } = self;
+        let sizes = pools.sizes(&entries);
+        Snapshot {
+            id: pools.id,
+            options: self.options.clone(),
+            text: Arc::clone(self.text),
+            upper: Layer { table: self.table, entries: entries.finish() },
+            steered: pools.steered.into(),
+            answers: pools.answers.into(),
+            pools: pools.pools.finish(),
+            pool_infos: pools.infos.finish(),
+            pools_by_name: pools.by_name,
+            counters: pools.counters.into(),
+            slots: pools.slots,
+            targets: pools.targets.finish(),
+            target_uses: pools.uses,
+            ranking_cache: pools.ranking_cache,
+            placed: pools.placed.into(),
+            steered_in: self.steered_in.into(),
+            cluster_names: self.cluster_names,
+            labels_max: self.labels_max.max(self.text.labels_max),
+            whole: whole.unwrap_or(sizes),
+        }
+    }
+
+    /// Writes all names of the desired state. Names with records come first, so that each is written once.
+    fn write_names(&mut self) {
         let desired = self.desired;
-        for set in desired.records.values() {
-            if let Err((what, hint)) = self.place_record_set(set) {
-                self.faults.push(declared::fault(set, what, hint));
+        let clusters = self.cluster_sets();
+        for (name, (zone, sets)) in &clusters {
+            let sets: Vec<_> = sets.iter().chain(desired.records_at(name)).collect();
+            self.write_entry(name.as_wire(), *zone, &sets);
+        }
+        let mut last = None;
+        for name in desired.records.values().map(|set| &set.name) {
+            if last.replace(name) != Some(name) && !clusters.contains_key(name) {
+                self.write_records(name);
             }
         }
-        // In the order of the drafts, and by type within a name.
-        self.records.sort_by_key(|(number, set)| (*number, set.rtype));
+        self.cluster_names = Arc::new(clusters.into_keys().cloned().collect());
+        for name in desired.names.values() {
+            self.steer(name);
+        }
+        for set in desired.records.values() {
+            self.check(set);
+        }
     }
 
-    fn place_record_set(&mut self, set: &'a RecordSet) -> Result<(), (String, &'static str)> {
-        let (name, rtype) = (&set.name, set.rtype);
-        let Some(ZonePosition { zone, hidden_by }) = ZonePosition::of(self.text, name) else {
-            return Err((format!("{name} {rtype} is in no declared zone"), "declare its zone, or fix the name"));
-        };
-        if hidden_by.is_some() {
-            let what = format!("{name} {rtype} is hidden by a delegation or DNAME of the zone file");
-            return Err((what, "remove one of the two"));
-        }
-        let hash = name_hash(name.as_wire());
-        let steered = self.find(hash, name.as_wire()).map_or(0, |number| self.drafts[number as usize].steered);
-        let text = self.text.layer.find(hash, name.as_wire()).map(|number| self.text.layer.entries.node(number));
-        let at_name = AtName { text, steered: self.pools.of(steered) };
-        if let Some(refusal) = declared::refusal(self.desired, set, &at_name) {
-            return Err(refusal);
-        }
-        let number = self.intern(name.as_wire(), zone);
-        self.records.push((number, set));
-        Ok(())
-    }
-
-    /// Adds the addresses of clusters that pools answer by name, so that they follow in the same answer.
+    /// Returns the addresses of clusters that pools answer by name, which follow in the same answer, with their zone.
     ///
     /// The name must be in our zones, without addresses or CNAME in the text or declared. The name of an internal
-    /// member exists in a public zone, but without addresses.
-    fn place_cluster_names(&mut self) {
-        let desired = self.desired;
-        for (name, addresses) in cluster_names(desired) {
+    /// member exists in a public zone, but without addresses. So does a steered name.
+    fn cluster_sets(&self) -> BTreeMap<&'a Name, (u16, Vec<RecordSet>)> {
+        let mut clusters = BTreeMap::new();
+        for (name, addresses) in cluster_names(self.desired) {
             let Some(ZonePosition { zone, hidden_by: None }) = ZonePosition::of(self.text, name) else { continue };
-            if declared::is_below_declared(desired, name) {
+            if declared::is_below_declared(self.desired, name) {
                 continue;
             }
-            let wire = name.as_wire();
-            let known = self.text.layer.find(name_hash(wire), wire).map(|number| self.text.layer.entries.node(number));
-            let speaks = |rtype| matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
-            let of_text = known.into_iter().flat_map(Node::sets).map(RrSet::rtype);
-            let declared = desired.records_at(name).map(|set| set.rtype);
-            if !of_text.chain(declared).any(speaks) {
-                let number = self.intern(wire, zone) as usize;
-                self.cluster_names.insert(name.clone());
-                self.drafts[number].addresses = addresses.filter(|_| self.drafts[number].steered == 0);
+            let is_address_or_alias = |rtype| matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME);
+            let in_text = self.below(name.as_wire()).into_iter().flat_map(Node::sets).map(RrSet::rtype);
+            let declared = self.desired.records_at(name).map(|set| set.rtype);
+            if !in_text.chain(declared).any(is_address_or_alias) {
+                let addresses = addresses.filter(|_| !self.desired.names.contains_key(name));
+                let sets = addresses.map_or_else(Vec::new, |(addresses, ttl)| address_sets(name, addresses, ttl));
+                clusters.insert(name, (zone, sets));
             }
+        }
+        clusters
+    }
+
+    /// Steers a name by its pool.
+    pub(super) fn steer(&mut self, name: &'a SteeredName) {
+        let known = self.declared.get(&name.pool).copied();
+        let Some(pool) = known.or_else(|| self.desired.pools.get(&name.pool)) else {
+            let what = format!("{}: pool {} is not declared", name.name, name.pool);
+            return self.fault(&name.name, what, "declare it");
+        };
+        let Some(ZonePosition { zone, hidden_by }) = ZonePosition::of(self.text, &name.name) else {
+            let what = format!("{} is in no declared zone", name.name);
+            return self.fault(&name.name, what, "declare its zone, or fix the name");
+        };
+        if let Some(hidden_by) = hidden_by {
+            return self.reject_hidden(name, hidden_by);
+        }
+        self.steered_in[usize::from(zone)] += 1;
+        let steered = self.pools.steered(name, pool, &mut self.entries);
+        let entry = self.intern(name.name.as_wire(), zone);
+        self.entries.steer(entry, steered);
+        if self.entries.node(entry).set_count() > 0 {
+            self.reject_conflicts(name, zone, steered);
         }
     }
 
-    fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
-        self.table.find(hash, |number| same_name(name, self.drafts[number as usize].name))
-    }
-
-    /// Adds a name, with every name between it and the next that exists (RFC 4592 section 2.2.2).
-    fn intern(&mut self, name: &'a [u8], zone: u16) -> u32 {
-        let hash = name_hash(name);
-        if let Some(known) = self.find(hash, name) {
-            return known;
+    /// Writes a name with the records that are declared for it, unless [`Upper::check`] will reject them.
+    pub(super) fn write_records(&mut self, name: &Name) {
+        if let Some(ZonePosition { zone, hidden_by: None }) = ZonePosition::of(self.text, name) {
+            let sets: Vec<_> = self.desired.records_at(name).collect();
+            self.write_entry(name.as_wire(), zone, &sets);
         }
-        let below = self.text.layer.find(hash, name);
-        let is_apex = below.is_some_and(|number| self.text.layer.entries.node(number).is(Node::APEX));
-        let parent = parent_of(name);
-        let number = self.drafts.len() as u32;
-        self.insert(Draft { name, hash, below, zone, steered: 0, wildcard: None, addresses: None });
-        if is_wildcard(name) && !is_apex {
-            let parent = self.intern(parent, zone);
-            self.drafts[parent as usize].wildcard = Some(number);
-        } else if below.is_none() && self.text.layer.find(name_hash(parent), parent).is_none() {
-            self.intern(parent, zone);
+    }
+
+    /// Reports a declared set that cannot be served. Its name was written and steered before.
+    pub(super) fn check(&mut self, set: &RecordSet) {
+        let (name, rtype) = (&set.name, set.rtype);
+        let refusal = match self.find(name.as_wire()) {
+            Some(entry) => {
+                let steered = self.pools.of(self.entries.node(entry).steered());
+                declared::refusal(self.desired, set, &AtName { text: self.below(name.as_wire()), steered })
+            }
+            None if ZonePosition::of(self.text, name).is_none() => {
+                Some((format!("{name} {rtype} is in no declared zone"), "declare its zone, or fix the name"))
+            }
+            None => {
+                let what = format!("{name} {rtype} is hidden by a delegation or DNAME of the zone file");
+                Some((what, "remove one of the two"))
+            }
+        };
+        if let Some((what, hint)) = refusal {
+            self.faults.push(declared::fault(set, what, hint));
         }
-        number
     }
 
-    fn insert(&mut self, draft: Draft<'a>) {
-        self.table.make_room(self.drafts.iter().map(|draft| draft.hash));
-        self.labels_max = self.labels_max.max(name_end(draft.name, 0).map_or(0, |(_, labels)| usize::from(labels)));
-        self.table.place(draft.hash, self.drafts.len() as u32);
-        self.drafts.push(draft);
+    /// Returns the entry of a name.
+    pub(super) fn find(&self, name: &[u8]) -> Option<u32> {
+        self.table.find(name_hash(name), |number| self.entries.node(number).is_called(name))
     }
 
-    /// Writes the entries and returns their numbers.
-    fn build_entries(&mut self) -> Vec<u32> {
-        let Self { text, drafts, records, entries, faults, .. } = self;
-        let below = |draft: &Draft<'_>| Some(text.layer.entries.node(draft.below?));
-        let mut numbers = Vec::with_capacity(drafts.len());
-        let mut records = &records[..];
-        for (draft, at) in drafts.iter().zip(0..) {
-            let below = below(draft);
-            let count = records.iter().take_while(|(number, _)| *number == at).count();
-            let (declared, rest) = records.split_at(count);
-            records = rest;
-            let sets = declared.iter().map(|(_, set)| *set);
-            let flags = declared::flags(below.map_or(Node::OPEN, Node::flags), sets.clone());
-            let entry = entries.begin_entry(draft.name, Head { flags, zone: draft.zone, steered: draft.steered });
-            if let Some(below) = below {
-                entries.copy_sets(entry, below);
+    /// Returns the node of a name in the zones' text.
+    pub(super) fn below(&self, name: &[u8]) -> Option<Node<'a>> {
+        let text: &'a TextLayer = self.text;
+        text.layer.find(name_hash(name), name).map(|number| text.layer.entries.node(number))
+    }
+
+    /// True if the parent exists because of the child (RFC 4592 section 2.2.2).
+    pub(super) fn holds_up_parent(&self, child: &[u8], parent: &[u8]) -> bool {
+        let below = self.below(child);
+        if is_wildcard(child) && !below.is_some_and(|node| node.is(Node::APEX)) {
+            return true;
+        }
+        below.is_none() && self.below(parent).is_none()
+    }
+
+    /// Returns the entry of a name. Writes it if it is new.
+    fn intern(&mut self, name: &[u8], zone: u16) -> u32 {
+        self.find(name).unwrap_or_else(|| self.write_entry(name, zone, &[]))
+    }
+
+    /// Writes a name with its records in the text and these sets, and the names that exist because of it.
+    ///
+    /// A previous entry of the name passes on its pool and its wildcard.
+    fn write_entry(&mut self, name: &[u8], zone: u16, sets: &[&RecordSet]) -> u32 {
+        let (hash, below, old) = (name_hash(name), self.below(name), self.find(name));
+        let (mut steered, mut wildcard) = (0, below.and_then(Node::wildcard));
+        if let Some(node) = old.map(|old| self.entries.node(old)) {
+            (steered, wildcard) = (node.steered(), node.wildcard());
+            let is_own = |set: &RrSet<'_>| below.is_none_or(|below| below.set(set.rtype()).is_none());
+            for set in node.sets().filter(is_own) {
+                self.pools.sum_id(set_id(set, hash).wrapping_neg());
             }
-            let own = draft.addresses.map(|(addresses, ttl)| write_addresses(entries, addresses, ttl));
-            for set in own.unwrap_or_default() {
-                entries.count_set(entry);
-                self.id = self.id.wrapping_add(set_id(entries.set(set), draft.hash));
-            }
-            for set in sets {
-                match declared::write(entries, entry, set, &text.zones[usize::from(draft.zone)].origin) {
-                    Ok(written) => self.id = self.id.wrapping_add(set_id(written, draft.hash)),
-                    Err(too_large) => {
-                        let what = too_large.message(&set.name, set.rtype);
-                        faults.push(declared::fault(set, what, &TooLarge::hint()));
-                    }
+        }
+        let flags = declared::flags(below.map_or(Node::OPEN, Node::flags), sets.iter().copied());
+        let entry = self.entries.begin_entry(name, Head { flags, zone, steered });
+        below.into_iter().for_each(|below| self.entries.copy_sets(entry, below));
+        for set in sets {
+            match declared::write(&mut self.entries, entry, set, &self.text.zones[usize::from(zone)].origin) {
+                Ok(written) => self.pools.sum_id(set_id(written, hash)),
+                Err(too_large) => {
+                    let what = too_large.message(&set.name, set.rtype);
+                    self.faults.push(declared::fault(set, what, &TooLarge::hint()));
                 }
             }
-            numbers.push(entry);
         }
-        for (draft, number) in drafts.iter().zip(&numbers) {
-            let own = draft.wildcard.map(|number| numbers[number as usize] | UPPER);
-            if let Some(wildcard) = own.or_else(|| below(draft)?.wildcard()) {
-                entries.link(*number, wildcard);
+        wildcard.into_iter().for_each(|wildcard| self.entries.link(entry, wildcard));
+        let entries = &self.entries;
+        let hash_of = |number: u32| name_hash(entries.node(number).name());
+        old.into_iter().for_each(|old| self.table.remove(hash, old, hash_of));
+        self.table.add(hash, entry, hash_of);
+        self.labels_max = self.labels_max.max(name_end(name, 0).map_or(0, |(_, labels)| usize::from(labels)));
+        if self.holds_up_parent(name, parent_of(name)) {
+            let parent = self.intern(parent_of(name), zone);
+            if is_wildcard(name) {
+                self.entries.link(parent, entry | UPPER);
             }
         }
-        numbers
+        entry
     }
 
     /// Reports records at a steered name that conflict with its pool.
-    fn reject_conflicts(&mut self, number: u32) {
-        let draft = &self.drafts[number as usize];
-        let Some(below) = draft.below.map(|below| self.text.layer.entries.node(below)) else { return };
-        let Some((steered, pool)) = self.pools.of(draft.steered) else { return };
-        let (zone, owner) = (draft.zone, Name::from_wire(draft.name).expect("a name of the configuration"));
-        let mut faults = Vec::new();
-        for rtype in below.sets().map(RrSet::rtype) {
+    fn reject_conflicts(&mut self, name: &SteeredName, zone: u16, steered: u32) {
+        let (owner, pool) = (&name.name, &name.pool);
+        let Some((steered, _)) = self.pools.of(steered) else { return };
+        for rtype in self.below(owner.as_wire()).into_iter().flat_map(Node::sets).map(RrSet::rtype) {
             let Some(conflict) = PoolConflict::of(rtype, &steered) else { continue };
             let (what, hint) = match conflict {
                 PoolConflict::Address => (
@@ -376,10 +363,7 @@ impl<'a> Upper<'a> {
                     "remove the record, or give the pool mode address and fallback addresses",
                 ),
             };
-            faults.push((rtype, what, hint));
-        }
-        for (rtype, what, hint) in faults {
-            self.refuse(&owner, (zone, owner.clone(), rtype), what, hint);
+            self.refuse(owner, (zone, owner.clone(), rtype), what, hint);
         }
     }
 
@@ -446,17 +430,15 @@ pub(super) fn set_id(set: RrSet<'_>, name: u64) -> u64 {
     mix(digest(set.records()) ^ name)
 }
 
-/// Writes the addresses of a cluster and returns the numbers of their sets.
-fn write_addresses(entries: &mut EntryWriter, addresses: &[IpAddr], ttl: Ttl) -> Vec<u32> {
-    let mut written = Vec::new();
-    for (rtype, v4) in [(Rtype::A, true), (Rtype::AAAA, false)] {
-        let rdatas: Vec<_> = addresses.iter().filter(|a| a.is_ipv4() == v4).map(octets).collect();
-        if !rdatas.is_empty() {
-            let rdatas = rdatas.iter().map(Vec::as_slice);
-            written.push(sets::write_small(entries, rtype, ttl, rdatas));
-        }
-    }
-    written
+/// Returns the addresses of a cluster as record sets.
+fn address_sets(name: &Name, addresses: &[IpAddr], ttl: Ttl) -> Vec<RecordSet> {
+    let set = |(rtype, is_v4)| {
+        let of_family = addresses.iter().filter(|address| address.is_ipv4() == is_v4);
+        let rdatas = of_family.map(|address| octets(address).into()).collect();
+        RecordSet { name: name.clone(), rtype, ttl, rdatas }
+    };
+    let sets = [(Rtype::A, true), (Rtype::AAAA, false)].map(set);
+    sets.into_iter().filter(|set| !set.rdatas.is_empty()).collect()
 }
 
 /// File name in errors about the desired state.
