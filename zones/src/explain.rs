@@ -6,32 +6,36 @@ use std::net::IpAddr;
 
 use fairway_model::{Name, Network, Rtype};
 
-pub use self::decode::{ExplainedRecord, decode};
+pub use self::decode::{Decoded, ExplainedRecord, decode};
 use crate::{
-    client::{Client, Draw, Now, Request, Transport},
-    location::LocationNote,
-    lookup::Found,
-    respond::{Outcome, Query, find, read, write_traced},
-    serving::ServingState,
-    snapshot::Snapshot,
-    steer,
-    tally::Tally,
+    client::Draw, location::LocationNote, lookup::Found, play::Player, serving::ServingState, snapshot::Snapshot, steer,
 };
 
 /// Observer of an answer. The implementation for `()` compiles to nothing.
-pub(crate) trait Trace: steer::Trace {
+pub(crate) trait Trace {
+    /// Observer of the choices of pools.
+    type Choices: steer::Trace;
     /// True if it observes anything. Then the slow path answers.
     const LISTENS: bool = true;
 
     /// Called after the lookup of each name of the chain.
     fn located(&mut self, snapshot: &Snapshot, name: &[u8], found: Found);
+
+    /// Returns the observer of the choice for the name that was located last.
+    fn choices(&mut self) -> &mut Self::Choices;
 }
 
 impl Trace for () {
+    type Choices = ();
     const LISTENS: bool = false;
 
     #[inline]
     fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
+
+    #[inline]
+    fn choices(&mut self) -> &mut () {
+        self
+    }
 }
 
 /// An answer with every step that led to it.
@@ -47,18 +51,8 @@ pub struct Explained {
     pub client: Option<Network>,
     /// Names that were looked up: that of the question, then those of CNAME and DNAME targets.
     pub steps: Vec<ExplainedStep>,
-    /// Mnemonic of the response code.
-    pub rcode: &'static str,
-    /// True if the AA flag is set.
-    pub authoritative: bool,
-    /// Answer section.
-    pub answer: Vec<ExplainedRecord>,
-    /// Authority section.
-    pub authority: Vec<ExplainedRecord>,
-    /// Additional section without OPT.
-    pub additional: Vec<ExplainedRecord>,
-    /// Scope of the client subnet in the response (RFC 7871). `None` without a client network.
-    pub scope: Option<u8>,
+    /// The response.
+    pub message: Decoded,
     /// Origin of the TTL.
     pub ttl_reason: String,
 }
@@ -127,45 +121,22 @@ pub enum NodeKind {
 ///
 /// `client` is the client subnet of the query (RFC 7871). With `None` the query has no such option.
 pub fn explain(serving: &ServingState, name: &Name, rtype: Rtype, client: Option<Network>) -> Explained {
-    let packet = question(name, rtype, client);
-    let mut query = Query::default();
-    read(&packet, &mut query);
-    find(&serving.snapshot, &packet, &mut query);
-    let from = Client { address: IpAddr::from([127, 0, 0, 1]), port: 53, transport: Transport::Tcp };
-    let mut out = vec![0; 65_535];
-    let mut listener = Listener::default();
-    let tally = Tally::default();
-    let request = Request { client: &from, packet: &packet, now: Now(0), draw: Draw(0) };
-    let outcome = write_traced(serving, &request, &query, &tally, &mut out, &mut listener);
-    let Outcome::Reply(length) = outcome else { unreachable!("a well-formed query from a real port is answered") };
-    let message = decode(&out[..length]).expect("our own response is well-formed");
-    let address = client.filter(|network| network.length() > 0).map_or(from.address, Network::address).to_canonical();
-    let mut steps: Vec<ExplainedStep> = listener.steps.into_iter().map(TracedStep::into_step).collect();
-    for step in &mut steps {
-        step.place = step
-            .pool
-            .as_ref()
-            .and_then(|pool| serving.snapshot.placed(&pool.pool))
-            .map(|placed| placed.describe(address));
-    }
+    let address = IpAddr::from([127, 0, 0, 1]);
+    let (mut player, mut listener) = (Player::default(), Listener::default());
+    let response = player.answer(serving, &question(name, rtype, client), address, Draw(0), &mut listener);
+    let message = decode(response).expect("our own response is well-formed");
+    let located = client.filter(|network| network.length() > 0).map_or(address, Network::address).to_canonical();
+    let step = |(step, recorder): (ExplainedStep, steer::Recorder)| {
+        let pool = recorder.into_explanation();
+        let rankings = pool.as_ref().and_then(|pool| serving.snapshot.placed(&pool.pool));
+        ExplainedStep { place: rankings.map(|rankings| rankings.describe(located)), pool, ..step }
+    };
+    let steps: Vec<_> = listener.steps.into_iter().map(step).collect();
     let ttl_reason = ttl_reason(serving, &steps, &message);
-    Explained {
-        ids: StateIds::of(serving),
-        name: name.clone(),
-        rtype,
-        client,
-        steps,
-        rcode: message.rcode,
-        authoritative: message.authoritative,
-        answer: message.answer,
-        authority: message.authority,
-        additional: message.additional,
-        scope: message.scope,
-        ttl_reason,
-    }
+    Explained { ids: StateIds::of(serving), name: name.clone(), rtype, client, steps, message, ttl_reason }
 }
 
-fn ttl_reason(serving: &ServingState, steps: &[ExplainedStep], message: &decode::Decoded) -> String {
+fn ttl_reason(serving: &ServingState, steps: &[ExplainedStep], message: &Decoded) -> String {
     let Some(first) = message.answer.first() else {
         return match message.authority.iter().find(|r| r.rtype == Rtype::SOA) {
             Some(soa) => format!("{} s: the smaller of the SOA's TTL and MINIMUM (RFC 2308 section 5)", soa.ttl.secs()),
@@ -211,22 +182,13 @@ pub(crate) fn question(name: &Name, rtype: Rtype, client: Option<Network>) -> Ve
 
 #[derive(Default)]
 struct Listener {
-    steps: Vec<TracedStep>,
-}
-
-/// A step with the recorder of its pool's choice.
-struct TracedStep {
-    step: ExplainedStep,
-    recorder: steer::Recorder,
-}
-
-impl TracedStep {
-    fn into_step(self) -> ExplainedStep {
-        ExplainedStep { pool: self.recorder.into_explanation(), ..self.step }
-    }
+    /// Steps, each with the recorder of its pool's choice.
+    steps: Vec<(ExplainedStep, steer::Recorder)>,
 }
 
 impl Trace for Listener {
+    type Choices = steer::Recorder;
+
     fn located(&mut self, snapshot: &Snapshot, name: &[u8], found: Found) {
         let node_name = |number| name_of(snapshot.node(number).name());
         let zone_of = |zone: u16| Some(snapshot.zone(zone).origin.clone());
@@ -250,30 +212,13 @@ impl Trace for Listener {
             Found::Outside => (None, NodeKind::Outside),
         };
         let step = ExplainedStep { name: name_of(name).to_lowercase(), zone, node, pool: None, place: None };
-        self.steps.push(TracedStep { step, recorder: steer::Recorder::default() });
+        self.steps.push((step, steer::Recorder::default()));
     }
-}
 
-/// Forwards the calls of the pool's trace to the recorder of the current step.
-macro_rules! forward {
-    ($($method:ident($($argument:ident: $type:ty),*)),* $(,)?) => {
-        impl steer::Trace for Listener {
-            $(fn $method(&mut self, $($argument: $type),*) {
-                if let Some(step) = self.steps.last_mut() {
-                    step.recorder.$method($($argument),*);
-                }
-            })*
-        }
-    };
-}
-
-forward! {
-    begin(pool: &steer::SteerPool, kind: steer::Kind, runtime: &crate::RuntimeState, client: steer::ClientNet, draw: Draw),
-    stage(basis: steer::Basis),
-    member(number: u8, candidacy: steer::Candidacy),
-    acceptance_test(number: u8, acceptance_test: steer::AcceptanceTest),
-    assigned(assignment: steer::Assignment),
-    end(choice: &steer::Choice),
+    fn choices(&mut self) -> &mut steer::Recorder {
+        let (_, recorder) = self.steps.last_mut().expect("a name is located before its pool chooses");
+        recorder
+    }
 }
 
 fn name_of(wire: &[u8]) -> Name {

@@ -8,7 +8,7 @@ use crate::{
     client::{Client, Draw, Now, Request, Transport},
     explain::{self, question},
     lookup::Found,
-    respond::{Query, find, read, write_traced},
+    respond::{Outcome, Query, write_traced},
     runtime::RuntimeState,
     serving::ServingState,
     snapshot::Snapshot,
@@ -57,13 +57,25 @@ impl Player {
     /// Answers a query as a server would. Calls `each` with the choice of each pool, in the order of the CNAME chain.
     pub fn play(&mut self, serving: &ServingState, played: &PlayedQuery, draw: Draw, each: impl FnMut(PoolChoice<'_>)) {
         let packet = question(&played.name, played.rtype, played.subnet);
-        let from = Client::new(played.address, 53, Transport::Tcp);
-        let mut query = Query::default();
-        read(&packet, &mut query);
-        find(&serving.snapshot, &packet, &mut query);
-        let mut listener = Listener { each, asked: None, serving };
-        let request = Request { client: &from, packet: &packet, now: Now(0), draw };
-        write_traced(serving, &request, &query, &self.tally, &mut self.out, &mut listener);
+        self.answer(serving, &packet, played.address, draw, &mut Listener { each, asked: None, serving });
+    }
+
+    /// Answers a well-formed query over TCP and returns the response.
+    pub(crate) fn answer(
+        &mut self,
+        serving: &ServingState,
+        packet: &[u8],
+        address: IpAddr,
+        draw: Draw,
+        trace: &mut impl explain::Trace,
+    ) -> &[u8] {
+        let client = Client::new(address, 53, Transport::Tcp);
+        let request = Request { client: &client, packet, now: Now(0), draw };
+        let query = Query::located(&serving.snapshot, packet);
+        match write_traced(serving, &request, &query, &self.tally, &mut self.out, trace) {
+            Outcome::Reply(length) => &self.out[..length],
+            Outcome::Drop => unreachable!("a well-formed query from a real port is answered"),
+        }
     }
 }
 
@@ -88,5 +100,11 @@ impl<F: FnMut(PoolChoice<'_>)> Trace for Listener<'_, F> {
 }
 
 impl<F: FnMut(PoolChoice<'_>)> explain::Trace for Listener<'_, F> {
+    type Choices = Self;
+
     fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
+
+    fn choices(&mut self) -> &mut Self {
+        self
+    }
 }

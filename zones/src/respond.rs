@@ -53,15 +53,22 @@ impl Default for Query {
     }
 }
 
+impl Query {
+    /// Runs the first two stages for one packet.
+    pub(crate) fn located(snapshot: &Snapshot, packet: &[u8]) -> Self {
+        let mut query = Self::default();
+        read(packet, &mut query);
+        find(snapshot, packet, &mut query);
+        query
+    }
+}
+
 /// Answers one packet without lock, allocation, system call, clock, log line or panic, whatever the packet holds.
 ///
 /// `out` should hold 65,535 octets for TCP and 1,232 for UDP. Less only truncates earlier, and below 512 octets there
 /// is no answer.
 pub fn respond(serving: &ServingState, request: &Request<'_>, tally: &Tally, out: &mut [u8]) -> Outcome {
-    let mut query = Query::default();
-    read(request.packet, &mut query);
-    find(&serving.snapshot, request.packet, &mut query);
-    write(serving, request, &query, tally, out)
+    write(serving, request, &Query::located(&serving.snapshot, request.packet), tally, out)
 }
 
 /// Stage one: parses the packet and hashes its name. Replaces the contents of `query`.

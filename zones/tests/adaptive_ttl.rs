@@ -83,7 +83,7 @@ fn adaptive_pool_answers_with_ttl_of_its_state_and_reason() {
                 [("is_adaptive", Rtype::A), ("is_adaptive", Rtype::AAAA), ("alias", Rtype::A), ("back", Rtype::A)]
             {
                 let explained = ask(&serving, pool, rtype);
-                assert_eq!(explained.answer[0].ttl, secs(due), "{pool} {rtype} {adaptive_ttl:?} {status:?}");
+                assert_eq!(explained.message.answer[0].ttl, secs(due), "{pool} {rtype} {adaptive_ttl:?} {status:?}");
                 let reason = format!("{due} s: {}: of pool {pool}", adaptive_ttl.reason());
                 assert_eq!(explained.ttl_reason, reason);
             }
@@ -95,8 +95,8 @@ fn adaptive_pool_answers_with_ttl_of_its_state_and_reason() {
 fn pool_without_bounds_and_name_with_ttl_keep_declared_ttl() {
     for adaptive_ttl in TTL_STATES {
         let serving = serving(HealthStatus::Up, adaptive_ttl);
-        assert_eq!(ask(&serving, "fixed", Rtype::A).answer[0].ttl, secs(30));
-        assert_eq!(ask(&serving, "own", Rtype::A).answer[0].ttl, secs(30));
+        assert_eq!(ask(&serving, "fixed", Rtype::A).message.answer[0].ttl, secs(30));
+        assert_eq!(ask(&serving, "own", Rtype::A).message.answer[0].ttl, secs(30));
     }
 }
 
@@ -110,7 +110,7 @@ fn adaptive_ttl_changes_only_ttl_and_id() {
     assert_eq!((ids[2], ids[2]), (ids[3], ids[4]), "why it is short changes no answer");
     let risky = serving(HealthStatus::Up, TTL_STATES[2]);
     let data = |serving: &ServingState| {
-        ask(serving, "is_adaptive", Rtype::A).answer.iter().map(|r| r.rdata.clone()).collect::<Vec<_>>()
+        ask(serving, "is_adaptive", Rtype::A).message.answer.iter().map(|r| r.rdata.clone()).collect::<Vec<_>>()
     };
     assert_eq!(data(&bare), data(&risky));
     let back = risky.runtime.with_adaptive_ttls(&risky.snapshot, |_| AdaptiveTtl::Declared);

@@ -300,7 +300,10 @@ fn explanation_names_zone_node_pool_and_ttl() {
     let serving = up();
     let explained = explain(&serving, &name("x.pool.example.test"), Rtype::A, Some("192.0.2.0/24".parse().unwrap()));
     let wildcard = NodeKind::Wildcard { name: name("*.pool.example.test"), steered: true };
-    assert_eq!((explained.rcode, &explained.steps[0].node, explained.scope), ("NOERROR", &wildcard, Some(0)));
+    assert_eq!(
+        (explained.message.rcode, &explained.steps[0].node, explained.message.scope),
+        ("NOERROR", &wildcard, Some(0))
+    );
     assert_eq!(explained.steps[0].zone, Some(name("example.test")));
     assert_eq!(explained.steps[0].pool.as_ref().unwrap().members.len(), 2);
     assert_eq!(explained.ttl_reason, "30 s: of pool shop");

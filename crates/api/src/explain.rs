@@ -29,12 +29,12 @@ pub fn explanation(
         client: explained.client.map(|network| network.to_string()),
         health: if measured { "measured" } else { "assumed" }.to_owned(),
         steps: explained.steps.iter().map(|step| step_of(step, cause)).collect(),
-        rcode: explained.rcode.to_owned(),
-        authoritative: explained.authoritative,
-        answer: records(&explained.answer),
-        authority: records(&explained.authority),
-        additional: records(&explained.additional),
-        scope: explained.scope,
+        rcode: explained.message.rcode.to_owned(),
+        authoritative: explained.message.authoritative,
+        answer: records(&explained.message.answer),
+        authority: records(&explained.message.authority),
+        additional: records(&explained.message.additional),
+        scope: explained.message.scope,
         ttl_reason: explained.ttl_reason.clone(),
     }
 }

@@ -29,7 +29,13 @@ struct Deaf;
 impl steer::Trace for Deaf {}
 
 impl Trace for Deaf {
+    type Choices = Self;
+
     fn located(&mut self, _: &Snapshot, _: &[u8], _: Found) {}
+
+    fn choices(&mut self) -> &mut Self {
+        self
+    }
 }
 
 /// Nested zones up to the root. At each cut the outer zone has hidden records.

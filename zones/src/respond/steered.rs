@@ -30,7 +30,7 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
         };
         let (client, scope) = self.from.client_of(pool);
         self.status.scope = self.status.scope.max(scope);
-        let choice = pool.choose(kind, &self.from.serving.runtime, client, self.from.draw, self.trace);
+        let choice = pool.choose(kind, &self.from.serving.runtime, client, self.from.draw, self.trace.choices());
         if kind == Kind::V4 && rtype != Rtype::A && choice.answer != Answer::FallbackCname {
             return Ok(false);
         }

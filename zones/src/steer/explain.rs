@@ -2,7 +2,7 @@
 //!
 //! Nothing is decided here. The [`Recorder`] observes the decision that answers queries.
 
-use std::{fmt, net::IpAddr, sync::Arc};
+use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc};
 
 use fairway_model::{ClusterName, Health, OverrideAction, Policy, PoolName, Selection, Spread, Weight};
 
@@ -214,10 +214,8 @@ pub struct Recorder {
     explanation: Option<Explanation>,
     /// The answer with every address of the family.
     everyone: Option<Answer>,
-    /// Candidacy of each member in the last stage, in declared order.
-    candidacies: Vec<Option<Candidacy>>,
     /// Members that the pool's zone hides.
-    internal: Option<MemberSet>,
+    internal: MemberSet,
 }
 
 impl Recorder {
@@ -236,8 +234,7 @@ impl Trace for Recorder {
             (true, Spread::Client) => HashInput::Client(client),
             (false, _) => HashInput::Everyone,
         };
-        self.candidacies = vec![None; pool.members.len()];
-        self.internal = Some(*pool.internal());
+        self.internal = *pool.internal();
         self.everyone = match kind {
             Kind::Addresses(family) => pool.plans[family as usize].everyone(client.class()).map(Answer::Set),
             Kind::Cname => None,
@@ -257,59 +254,48 @@ impl Trace for Recorder {
     }
 
     fn stage(&mut self, _basis: Basis) {
-        self.candidacies.fill(None);
-        if let Some(explanation) = &mut self.explanation {
-            explanation.assignment = None;
-            explanation.members.iter_mut().for_each(|member| member.acceptance_test = None);
+        let Some(explanation) = &mut self.explanation else { return };
+        explanation.assignment = None;
+        for member in &mut explanation.members {
+            (member.candidacy, member.acceptance_test) = (None, None);
         }
     }
 
     fn member(&mut self, number: u8, candidacy: Candidacy) {
-        self.candidacies[usize::from(number)] = Some(candidacy);
+        let Some(explanation) = &mut self.explanation else { return };
+        explanation.members[usize::from(number)].candidacy = Some(candidacy);
     }
 
     fn acceptance_test(&mut self, number: u8, acceptance_test: AcceptanceTest) {
-        if let Some(explanation) = &mut self.explanation {
-            explanation.members[usize::from(number)].acceptance_test = Some(acceptance_test);
-        }
+        let Some(explanation) = &mut self.explanation else { return };
+        explanation.members[usize::from(number)].acceptance_test = Some(acceptance_test);
     }
 
     fn assigned(&mut self, assignment: Assignment) {
-        if let Some(explanation) = &mut self.explanation {
-            explanation.assignment = Some(assignment);
-        }
+        let Some(explanation) = &mut self.explanation else { return };
+        explanation.assignment = Some(assignment);
     }
 
     fn end(&mut self, choice: &Choice) {
         let Some(explanation) = &mut self.explanation else { return };
         explanation.choice = *choice;
-        let looked_at = explanation.members.iter().zip(&self.candidacies).filter(|(_, candidacy)| candidacy.is_some());
-        explanation.tiers = looked_at.map(|(member, _)| member.tier).collect();
-        explanation.tiers.sort_unstable();
-        explanation.tiers.dedup();
-        let last = last_looked_at(&explanation.members, &self.candidacies);
+        let read = explanation.members.iter().filter(|member| member.candidacy.is_some());
+        explanation.tiers = read.clone().map(|member| member.tier).collect::<BTreeSet<_>>().into_iter().collect();
+        let last = read.map(|member| (member.standby, member.tier)).max();
         let everyone = choice.basis == Basis::Down && Some(choice.answer) == self.everyone;
-        for (number, candidacy) in (0..=u8::MAX).zip(&self.candidacies) {
-            let mut reason = match explanation.members[usize::from(number)].group {
-                None if self.internal.is_some_and(|internal| internal.contains(number)) => Reason::Internal,
+        for number in (0..=u8::MAX).take(explanation.members.len()) {
+            let reason = match explanation.members[usize::from(number)].group {
+                None if self.internal.contains(number) => Reason::Internal,
                 None => Reason::HiddenFromClient,
-                Some(_) => reason(explanation, number, *candidacy, last),
+                Some(_) => match reason(explanation, number, last) {
+                    reason @ (Reason::LacksFamily | Reason::Closed) => reason,
+                    _ if everyone => Reason::AnsweredAll,
+                    reason => reason,
+                },
             };
-            let is_there =
-                !matches!(reason, Reason::LacksFamily | Reason::HiddenFromClient | Reason::Internal | Reason::Closed);
-            if everyone && is_there {
-                reason = Reason::AnsweredAll;
-            }
-            let member = &mut explanation.members[usize::from(number)];
-            (member.reason, member.candidacy) = (reason, *candidacy);
+            explanation.members[usize::from(number)].reason = reason;
         }
     }
-}
-
-/// Returns standby and tier of the last member that the stage read.
-fn last_looked_at(members: &[MemberNote], candidacies: &[Option<Candidacy>]) -> Option<(bool, u8)> {
-    let seen = members.iter().zip(candidacies).filter(|(_, candidacy)| candidacy.is_some());
-    seen.map(|(member, _)| (member.standby, member.tier)).max()
 }
 
 /// Returns the members before the decision, with declaration and health.
@@ -345,7 +331,9 @@ fn member_notes(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> 
     members.iter().map(note).collect()
 }
 
-fn reason(explanation: &Explanation, number: u8, candidacy: Option<Candidacy>, last: Option<(bool, u8)>) -> Reason {
+/// Returns the reason for a member that the client may see. `last` is standby and tier of the last member that the
+/// stage read.
+fn reason(explanation: &Explanation, number: u8, last: Option<(bool, u8)>) -> Reason {
     let (member, choice) = (&explanation.members[usize::from(number)], &explanation.choice);
     let asked = |note: &&AddressNote| match explanation.kind {
         Kind::Addresses(family) => family.holds(&note.address),
@@ -365,7 +353,7 @@ fn reason(explanation: &Explanation, number: u8, candidacy: Option<Candidacy>, l
     if member.acceptance_test.is_some_and(|acceptance_test| !acceptance_test.is_accepted()) {
         return Reason::PassedOn;
     }
-    match (candidacy, explanation.policy.selection) {
+    match (member.candidacy, explanation.policy.selection) {
         (Some(Candidacy::Candidate), Selection::Weighted) => Reason::NotChosen,
         (Some(Candidacy::Candidate), Selection::First) => Reason::Later,
         (Some(Candidacy::Partial), _) => Reason::PartlyUp,

@@ -15,13 +15,10 @@ use fairway_model::{Cluster, Network, Partition, Pool, Visibility, ZoneSpec};
 use super::partition::{ClientPartition, LocationRankings};
 
 /// A set of members, one bit per number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct MemberSet([u64; 4]);
 
 impl MemberSet {
-    /// The empty set.
-    pub(crate) const NONE: Self = Self([0; 4]);
-
     /// Returns the set with a member added.
     pub(super) fn with(mut self, number: u8) -> Self {
         self.0[usize::from(number / 64)] |= 1 << (number % 64);
@@ -47,7 +44,7 @@ impl MemberSet {
 
 impl FromIterator<u8> for MemberSet {
     fn from_iter<I: IntoIterator<Item = u8>>(numbers: I) -> Self {
-        numbers.into_iter().fold(Self::NONE, Self::with)
+        numbers.into_iter().fold(Self::default(), Self::with)
     }
 }
 

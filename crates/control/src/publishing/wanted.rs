@@ -137,7 +137,8 @@ fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, state: &Se
     let ServedDelegation { zone, ttl, ds } = delegation;
     let answered = |name: &Name, rtype: Rtype| -> Vec<Box<[u8]>> {
         let answer = explain(state, name, rtype, None);
-        let records = answer.answer.iter().filter(|record| answer.authoritative && record.rtype == rtype);
+        let records =
+            answer.message.answer.iter().filter(|record| answer.message.authoritative && record.rtype == rtype);
         let records = records.filter(|record| record.owner == *name);
         records.filter_map(|record| rdata_from_text(rtype, record.rdata.as_bytes(), &Name::root()).ok()).collect()
     };
