@@ -13,7 +13,7 @@
 //! Answers read items by index, and a reload compares versions. With the library, both would exceed the bounds of
 //! bench/README.md.
 
-use std::{ops::Index, slice, sync::Arc};
+use std::{ops::Index, sync::Arc};
 
 /// A read-only list in parts of 64 items. All parts but the last are full.
 #[derive(Clone, Debug)]
@@ -49,8 +49,8 @@ impl<T> Chunks<T> {
     }
 
     /// Returns an iterator over the items, in order.
-    pub fn iter(&self) -> ChunksIter<'_, T> {
-        ChunksIter { parts: self.parts.iter(), part: [].iter(), left: self.length }
+    pub fn iter(&self) -> impl Iterator<Item = &T> + Clone {
+        self.parts.iter().flat_map(|part| part.iter())
     }
 }
 
@@ -69,15 +69,6 @@ impl<T> Index<usize> for Chunks<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a Chunks<T> {
-    type Item = &'a T;
-    type IntoIter = ChunksIter<'a, T>;
-
-    fn into_iter(self) -> ChunksIter<'a, T> {
-        self.iter()
-    }
-}
-
 impl<T> FromIterator<T> for Chunks<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let mut writer = ChunkWriter::default();
@@ -85,39 +76,6 @@ impl<T> FromIterator<T> for Chunks<T> {
         writer.finish()
     }
 }
-
-/// Iterator over the items of [`Chunks`].
-#[derive(Debug)]
-pub struct ChunksIter<'a, T> {
-    parts: slice::Iter<'a, Arc<[T]>>,
-    part: slice::Iter<'a, T>,
-    left: usize,
-}
-
-impl<T> Clone for ChunksIter<'_, T> {
-    fn clone(&self) -> Self {
-        Self { parts: self.parts.clone(), part: self.part.clone(), left: self.left }
-    }
-}
-
-impl<'a, T> Iterator for ChunksIter<'a, T> {
-    type Item = &'a T;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'a T> {
-        if self.part.len() == 0 {
-            self.part = self.parts.next()?.iter();
-        }
-        self.left -= 1;
-        self.part.next()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
-}
-
-impl<T> ExactSizeIterator for ChunksIter<'_, T> {}
 
 /// Builder of [`Chunks`]: of a new list, or of one that shares unchanged parts with a previous list.
 #[derive(Debug)]
@@ -205,7 +163,7 @@ mod tests {
     fn index_of_any_length_returns_item() {
         for length in [0, 1, 63, 64, 65, 128, 200] {
             let list: Chunks<usize> = (0..length).collect();
-            assert_eq!((list.len(), list.is_empty(), list.iter().len()), (length, length == 0, length));
+            assert_eq!((list.len(), list.is_empty(), list.iter().count()), (length, length == 0, length));
             assert!(list.iter().copied().eq(0..length));
             assert!((0..length).all(|place| list[place] == place && list.get(place) == Some(&place)));
             assert_eq!(list.get(length), None);

@@ -27,10 +27,10 @@ mod tally;
 mod target;
 mod wire;
 
-pub use chunks::{Chunks, ChunksIter};
+pub use chunks::Chunks;
 pub use client::{Client, Draw, Now, Request, Transport};
 pub use compile::{ChangedItems, compile, recompile, revise};
-pub use explain::{Explained, ExplainedRecord, ExplainedStep, NodeKind, StateIds, decode, explain};
+pub use explain::{Decoded, Explained, ExplainedRecord, ExplainedStep, NodeKind, StateIds, decode, explain};
 pub use location::LocationNote;
 pub use memory::give_back_memory;
 pub use play::{PlayedQuery, Player, PoolChoice};

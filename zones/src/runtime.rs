@@ -6,13 +6,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use fairway_model::{Health, Shares, Target, Timestamp, mix};
+use fairway_model::{Health, Shares, Timestamp, mix};
 
 use crate::{
     adaptive_ttl::AdaptiveTtls,
-    chunks::Chunks,
     schedules::ScheduleStates,
-    shares::{ClusterNumbers, CompiledShares},
+    shares::CompiledShares,
     snapshot::Snapshot,
     steer::SteerPool,
     target::{TargetIndex, target_hash},
@@ -47,15 +46,46 @@ struct Fixed {
 impl RuntimeState {
     /// Returns the runtime state of a snapshot, with all members open. Calls `health` once per target, in order.
     pub fn new(snapshot: &Snapshot, health: impl FnMut(TargetIndex) -> Health) -> Self {
-        Self::of(snapshot.targets(), snapshot.remembering_pools(), None, health)
+        Self::with_schedules(snapshot, None, health)
     }
 
     /// Returns the runtime state of a snapshot at a time.
     pub fn new_at(snapshot: &Snapshot, now: Timestamp, health: impl FnMut(TargetIndex) -> Health) -> Self {
-        let pools = snapshot.steer_pools();
-        let schedule_states =
-            (!snapshot.schedules().is_empty()).then(|| ScheduleStates::new(snapshot.schedules(), pools, now, None));
-        Self::of(snapshot.targets(), snapshot.remembering_pools(), schedule_states, health)
+        let schedule_states = (!snapshot.schedules().is_empty()).then(|| ScheduleStates::new(snapshot, now, None));
+        Self::with_schedules(snapshot, schedule_states, health)
+    }
+
+    fn with_schedules(
+        snapshot: &Snapshot,
+        schedule_states: Option<ScheduleStates>,
+        health: impl FnMut(TargetIndex) -> Health,
+    ) -> Self {
+        let health: Box<[Health]> = (0..snapshot.targets().len() as u32).map(TargetIndex).map(health).collect();
+        let hashes: Box<[u64]> = snapshot.targets().iter().map(target_hash).collect();
+        let watchers = snapshot
+            .remembering_pools()
+            .flat_map(|(place, pool)| pool.all_targets().map(move |target| (target, place)));
+        let mut watchers: Vec<(TargetIndex, u32)> = watchers.collect();
+        watchers.sort_unstable();
+        watchers.dedup();
+        let [memory_words, _] = snapshot.targets.words();
+        let of_times = schedule_states.as_ref().map_or(0, |schedule_states| schedule_states.id);
+        let id =
+            hashes.iter().zip(&health).fold(of_times, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));
+        let mut runtime = Self {
+            health,
+            last_good: vec![0; memory_words].into(),
+            balanced: None,
+            schedule_states: schedule_states.map(Arc::new),
+            adaptive_ttls: AdaptiveTtls::default(),
+            id,
+            fixed: Arc::new(Fixed { hashes, watchers: watchers.into() }),
+        };
+        for (_, pool) in snapshot.remembering_pools() {
+            runtime.id = runtime.id.wrapping_add(pool.memory_hash(runtime.last_good(pool)));
+            runtime.remember(pool);
+        }
+        runtime
     }
 
     /// Returns the runtime state of a snapshot that replaces another one.
@@ -68,11 +98,9 @@ impl RuntimeState {
         health: impl FnMut(TargetIndex) -> Health,
     ) -> Self {
         let mut next = Self::new_at(snapshot, now, health);
-        if let (Some(pools), Some(old_pools)) = (snapshot.remembering_pools(), previous.0.remembering_pools()) {
-            next.carry(pools, old_pools, previous.1);
-        }
+        next.carry(snapshot, previous);
         match &previous.1.balanced {
-            Some(balanced) => next.balanced_by(snapshot.balanced_clusters(), &balanced.shares),
+            Some(balanced) => next.with_shares(snapshot, &balanced.shares),
             None => next,
         }
     }
@@ -81,7 +109,22 @@ impl RuntimeState {
     ///
     /// Ignores targets that the snapshot does not have, since a reload may have dropped a target while its probe ran.
     pub fn with(&self, snapshot: &Snapshot, changes: &[(TargetIndex, Health)]) -> Self {
-        self.changed(snapshot.steer_pools(), changes)
+        let mut next = self.clone();
+        for (target, health) in changes {
+            let at = target.0 as usize;
+            let (Some(slot), Some(hash)) = (next.health.get_mut(at), next.fixed.hashes.get(at)) else { continue };
+            next.id = next.id.wrapping_sub(part(*hash, *slot)).wrapping_add(part(*hash, *health));
+            *slot = *health;
+        }
+        for (target, _) in changes {
+            let begin = self.fixed.watchers.partition_point(|(watched, _)| watched < target);
+            for (_, place) in self.fixed.watchers[begin..].iter().take_while(|(watched, _)| watched == target) {
+                if let Some(pool) = snapshot.pools.get(*place as usize) {
+                    next.remember(pool);
+                }
+            }
+        }
+        next
     }
 
     /// Returns the runtime state with the latest shares from balancing in place of the previous ones.
@@ -89,7 +132,28 @@ impl RuntimeState {
     /// Shares and pins of clusters that no pool of the snapshot balances change no answer and are kept for the next
     /// snapshot. Only the first [`Shares::PINS_MAX`] pins are used.
     pub fn with_shares(&self, snapshot: &Snapshot, shares: &Arc<Shares>) -> Self {
-        self.balanced_by(snapshot.balanced_clusters(), shares)
+        let balanced = CompiledShares::new(snapshot.balanced_clusters(), Arc::clone(shares));
+        let before = self.balanced.as_ref().map_or(0, |balanced| balanced.id);
+        let id = self.id.wrapping_sub(before).wrapping_add(balanced.id);
+        Self { balanced: Some(Arc::new(balanced)), id, ..self.clone() }
+    }
+
+    /// Returns the runtime state at a time, or `None` if nothing changes.
+    ///
+    /// Costs two comparisons until the next member opens or closes, so it can be called every second. A member that
+    /// opens may become last-good.
+    pub fn at(&self, snapshot: &Snapshot, now: Timestamp) -> Option<Self> {
+        let before = self.schedule_states();
+        if snapshot.schedules().is_empty() || before.is_some_and(|states| states.holds(now)) {
+            return None;
+        }
+        let states = ScheduleStates::new(snapshot, now, before);
+        let id = self.id.wrapping_sub(before.map_or(0, |states| states.id)).wrapping_add(states.id);
+        let mut next = Self { schedule_states: Some(Arc::new(states)), id, ..self.clone() };
+        for (_, pool) in snapshot.remembering_pools().filter(|(_, pool)| pool.uses_schedules()) {
+            next.remember(pool);
+        }
+        Some(next)
     }
 
     /// Returns the shares that [`RuntimeState::with_shares`] was called with last.
@@ -139,89 +203,13 @@ impl RuntimeState {
         }
     }
 
-    /// Implements [`RuntimeState::new`]. Of `pools` only those with the down answer `last-good` count.
-    pub(crate) fn of(
-        targets: &[Target],
-        pools: Option<&Chunks<SteerPool>>,
-        schedule_states: Option<ScheduleStates>,
-        health: impl FnMut(TargetIndex) -> Health,
-    ) -> Self {
-        let indices = (0..).map(TargetIndex).zip(targets);
-        let health: Box<[Health]> = indices.map(|(index, _)| index).map(health).collect();
-        let hashes: Box<[u64]> = targets.iter().map(target_hash).collect();
-        let pools = || pools.into_iter().flatten();
-        let remembering = || (0..).zip(pools()).filter(|(_, pool)| !pool.memory().is_empty());
-        let mut watchers: Vec<(TargetIndex, u32)> =
-            remembering().flat_map(|(place, pool)| pool.all_targets().map(move |target| (target, place))).collect();
-        watchers.sort_unstable();
-        watchers.dedup();
-        let words = remembering().map(|(_, pool)| pool.memory().end).max().unwrap_or_default();
-        let of_times = schedule_states.as_ref().map_or(0, |schedule_states| schedule_states.id);
-        let id =
-            hashes.iter().zip(&health).fold(of_times, |sum, (hash, health)| sum.wrapping_add(part(*hash, *health)));
-        let fixed = Arc::new(Fixed { hashes, watchers: watchers.into() });
-        let (last_good, schedule_states) = (vec![0; words].into(), schedule_states.map(Arc::new));
-        let mut runtime = Self {
-            health,
-            last_good,
-            balanced: None,
-            schedule_states,
-            adaptive_ttls: AdaptiveTtls::default(),
-            id,
-            fixed,
-        };
-        for (_, pool) in remembering() {
-            runtime.id = runtime.id.wrapping_add(pool.memory_hash(runtime.last_good(pool)));
-            runtime.remember(pool);
-        }
-        runtime
-    }
-
-    /// Implements [`RuntimeState::with`].
-    pub(crate) fn changed(&self, pools: &Chunks<SteerPool>, changes: &[(TargetIndex, Health)]) -> Self {
-        let mut next = self.clone();
-        for (target, health) in changes {
-            let at = target.0 as usize;
-            let (Some(slot), Some(hash)) = (next.health.get_mut(at), next.fixed.hashes.get(at)) else { continue };
-            next.id = next.id.wrapping_sub(part(*hash, *slot)).wrapping_add(part(*hash, *health));
-            *slot = *health;
-        }
-        for (target, _) in changes {
-            let begin = self.fixed.watchers.partition_point(|(watched, _)| watched < target);
-            for (_, place) in self.fixed.watchers[begin..].iter().take_while(|(watched, _)| watched == target) {
-                if let Some(pool) = pools.get(*place as usize) {
-                    next.remember(pool);
-                }
-            }
-        }
-        next
-    }
-
-    /// Implements [`RuntimeState::at`]. A member that opens may become last-good.
-    pub(crate) fn timed(&self, pools: &Chunks<SteerPool>, schedule_states: ScheduleStates) -> Self {
-        let before = self.schedule_states().map_or(0, |schedule_states| schedule_states.id);
-        let id = self.id.wrapping_sub(before).wrapping_add(schedule_states.id);
-        let mut next = Self { schedule_states: Some(Arc::new(schedule_states)), id, ..self.clone() };
-        for pool in pools.iter().filter(|pool| !pool.memory().is_empty() && !pool.closed_words().is_empty()) {
-            next.remember(pool);
-        }
-        next
-    }
-
-    /// Implements [`RuntimeState::with_shares`].
-    pub(crate) fn balanced_by(&self, clusters: &ClusterNumbers, shares: &Arc<Shares>) -> Self {
-        let balanced = CompiledShares::new(clusters, Arc::clone(shares));
-        let before = self.balanced.as_ref().map_or(0, |balanced| balanced.id);
-        let id = self.id.wrapping_sub(before).wrapping_add(balanced.id);
-        Self { balanced: Some(Arc::new(balanced)), id, ..self.clone() }
-    }
-
     /// Takes over the last-good members of the pools of the same name, for pools without a live member.
-    pub(crate) fn carry(&mut self, pools: &Chunks<SteerPool>, old_pools: &Chunks<SteerPool>, old: &Self) {
-        let remembering = |pool: &&SteerPool| !pool.memory().is_empty();
+    fn carry(&mut self, snapshot: &Snapshot, (old_snapshot, old): (&Snapshot, &Self)) {
         let mut by_name: HashMap<_, Vec<&SteerPool>> = HashMap::new();
-        old_pools.iter().filter(remembering).for_each(|pool| by_name.entry(pool.name()).or_default().push(pool));
-        for pool in pools.iter().filter(remembering) {
+        for (_, pool) in old_snapshot.remembering_pools() {
+            by_name.entry(pool.name()).or_default().push(pool);
+        }
+        for (_, pool) in snapshot.remembering_pools() {
             // Of several pools of one name the one with the same key, else the one with the least key, so that their
             // order does not matter.
             let of_name = by_name.get(pool.name()).into_iter().flatten();

@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 
 use fairway_model::{ClusterName, PoolName, Schedule, ScheduleState, Timestamp};
 
-use crate::{chunks::Chunks, runtime::RuntimeState, snapshot::Snapshot, steer::SteerPool};
+use crate::{runtime::RuntimeState, snapshot::Snapshot, steer::SteerPool};
 
 /// States of the schedules of a snapshot at a time.
 #[derive(Debug)]
@@ -69,16 +69,18 @@ pub struct ScheduleChange {
 
 impl ScheduleStates {
     /// Evaluates the schedules. Reuses the states `before` that still hold, unless the clock was set back.
-    pub(crate) fn new(schedules: &[Schedule], pools: &Chunks<SteerPool>, at: Timestamp, before: Option<&Self>) -> Self {
+    pub(crate) fn new(snapshot: &Snapshot, at: Timestamp, before: Option<&Self>) -> Self {
+        let schedules = snapshot.schedules();
         let known = before.filter(|before| before.at <= at && before.statuses.len() == schedules.len());
         let status = |(number, schedule): (usize, &Schedule)| {
             let known = known.map(|known| &known.statuses[number]).filter(|status| status.holds(at));
             known.map_or_else(|| Arc::new(ScheduleStatus::new(schedule, at)), Arc::clone)
         };
         let statuses: Box<[_]> = schedules.iter().enumerate().map(status).collect();
-        let mut closed = vec![0; pools.iter().map(|pool| pool.closed_words().end).max().unwrap_or_default()];
+        let [_, closed_words] = snapshot.targets.words();
+        let mut closed = vec![0; closed_words];
         let mut id = 0u64;
-        for pool in pools {
+        for pool in snapshot.pools.iter() {
             let words = &mut closed[pool.closed_words()];
             for (member, schedule) in pool.schedules() {
                 if !statuses[*schedule as usize].state.open {
@@ -92,7 +94,7 @@ impl ScheduleStates {
     }
 
     /// True if an evaluation at this time would give the same. False if the clock was set back.
-    fn holds(&self, at: Timestamp) -> bool {
+    pub(crate) fn holds(&self, at: Timestamp) -> bool {
         self.at <= at && at < self.due
     }
 
@@ -108,17 +110,6 @@ impl ScheduleStates {
 }
 
 impl RuntimeState {
-    /// Returns the runtime state at a time, or `None` if nothing changes.
-    ///
-    /// Costs two comparisons until the next member opens or closes, so it can be called every second.
-    pub fn at(&self, snapshot: &Snapshot, now: Timestamp) -> Option<Self> {
-        let is_known = self.schedule_states().is_some_and(|schedule_states| schedule_states.holds(now));
-        (!is_known && !snapshot.schedules().is_empty()).then(|| {
-            let pools = snapshot.steer_pools();
-            self.timed(pools, ScheduleStates::new(snapshot.schedules(), pools, now, self.schedule_states()))
-        })
-    }
-
     /// Returns the status of a member's schedule, or `None` if it has none.
     pub fn schedule(&self, snapshot: &Snapshot, pool: &PoolName, cluster: &ClusterName) -> Option<&ScheduleStatus> {
         let pool = &snapshot.steer_pools()[snapshot.indices_of(pool).next()?];
@@ -134,7 +125,7 @@ impl RuntimeState {
     /// Returns the members that are open here and closed in `before`, or the other way round.
     pub fn schedule_changes(&self, snapshot: &Snapshot, before: &Self) -> Vec<ScheduleChange> {
         let mut schedule_changes: Vec<ScheduleChange> = Vec::new();
-        for pool in snapshot.steer_pools() {
+        for pool in snapshot.pools.iter() {
             for (member, _) in pool.schedules() {
                 let was_open = pool.schedule_status(*member, before).is_none_or(|status| status.state.open);
                 let Some(status) = pool.schedule_status(*member, self).filter(|status| status.state.open != was_open)

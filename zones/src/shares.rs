@@ -16,7 +16,8 @@ pub(crate) struct CompiledShares {
     /// Shares as balancing gave them, for the next snapshot.
     pub(crate) shares: Arc<Shares>,
     acceptance: Box<[AcceptedShare]>,
-    pins: Pins,
+    /// Number of the cluster that a demand is pinned to.
+    pins: StableMap<Demand, u16>,
     /// Part of the shares in the id of the runtime state.
     pub(crate) id: u64,
 }
@@ -33,11 +34,12 @@ impl CompiledShares {
         }
         let known =
             shares.pins.iter().filter_map(|(demand, cluster)| Some((*demand, cluster, *clusters.get(cluster)?)));
-        let known: Vec<_> = known.take(Shares::PINS_MAX).collect();
-        for (demand, cluster, _) in &known {
+        let mut pins = StableMap::default();
+        for (demand, cluster, number) in known.take(Shares::PINS_MAX) {
             id = id.wrapping_add(stable_hash(&(demand.0, cluster.as_str())));
+            pins.insert(demand, number);
         }
-        Self { acceptance: acceptance.into(), pins: Pins::new(&known), id, shares }
+        Self { acceptance: acceptance.into(), pins, id, shares }
     }
 
     /// Returns the share of clients that a cluster accepts.
@@ -49,50 +51,13 @@ impl CompiledShares {
     /// True if any demand is pinned.
     #[inline]
     pub(crate) fn has_pins(&self) -> bool {
-        !self.pins.slots.is_empty()
+        !self.pins.is_empty()
     }
 
     /// Returns the number of the cluster that a demand is pinned to.
     #[inline]
     pub(crate) fn pin(&self, demand: Demand) -> Option<u16> {
-        self.pins.get(demand.0)
-    }
-}
-
-/// Pinned demand in a table with open addressing that is at most half full, so a lookup ends at the first free slot.
-#[derive(Debug)]
-struct Pins {
-    /// Length: a power of two, or 0.
-    slots: Box<[(u64, u16)]>,
-}
-
-impl Pins {
-    fn new(pins: &[(Demand, &ClusterName, u16)]) -> Self {
-        let size = if pins.is_empty() { 0 } else { (2 * pins.len()).next_power_of_two() };
-        let mut table = Self { slots: vec![(0, UNBALANCED); size].into() };
-        for (demand, _, cluster) in pins {
-            let at = table.places(demand.0).find(|at| table.slots[*at].1 == UNBALANCED);
-            table.slots[at.expect("half of the slots are free")] = (demand.0, *cluster);
-        }
-        table
-    }
-
-    #[inline]
-    fn get(&self, demand: u64) -> Option<u16> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let slots = self.places(demand).map(|at| self.slots[at]);
-        let mut taken = slots.take_while(|(_, cluster)| *cluster != UNBALANCED);
-        taken.find(|(held, _)| *held == demand).map(|(_, cluster)| cluster)
-    }
-
-    /// Returns every slot, beginning with the first slot of a demand.
-    #[inline]
-    fn places(&self, demand: u64) -> impl Iterator<Item = usize> + use<> {
-        let mask = self.slots.len().wrapping_sub(1);
-        // A demand is a hash already.
-        (0..=mask).map(move |step| (demand as usize).wrapping_add(step) & mask)
+        self.pins.get(&demand).copied()
     }
 }
 

@@ -90,8 +90,6 @@ pub struct ZoneInfo {
 pub struct PoolInfo {
     /// The pool.
     pub name: PoolName,
-    /// Clusters of its members, in declared order.
-    pub clusters: Vec<ClusterName>,
     /// TTL of its answers, unless a name declares its own.
     pub ttl: Ttl,
     /// Bounds of the adaptive TTL.
@@ -337,10 +335,11 @@ impl Snapshot {
         &self.pools
     }
 
-    /// Returns the compiled pools, or `None` if none has the down answer `last-good`.
-    pub(crate) fn remembering_pools(&self) -> Option<&Chunks<SteerPool>> {
-        let [memory, _] = self.targets.words();
-        (memory > 0).then_some(&self.pools)
+    /// Returns the pools with the down answer `last-good`, with their indices. Costs nothing if there is none.
+    pub(crate) fn remembering_pools(&self) -> impl Iterator<Item = (u32, &SteerPool)> {
+        let [memory_words, _] = self.targets.words();
+        let pools = (0..).zip(self.pools.iter()).take_while(move |_| memory_words > 0);
+        pools.filter(|(_, pool)| !pool.memory().is_empty())
     }
 
     /// True if a pool balances by load.
@@ -348,7 +347,7 @@ impl Snapshot {
         !self.balanced_clusters().is_empty()
     }
 
-    /// Returns name, members and names of each compiled pool.
+    /// Returns name, TTLs and names of each compiled pool.
     pub fn pool_infos(&self) -> &Chunks<PoolInfo> {
         &self.pool_infos
     }

@@ -22,15 +22,6 @@ impl Table {
         self.names == 0
     }
 
-    /// Makes space for one more name. `hashes` are the hashes of the names in the table, in the order of their numbers.
-    pub(crate) fn make_room(&mut self, hashes: impl Iterator<Item = u64>) {
-        let room = self.slots.len() / 2;
-        if self.names == room {
-            *self = Self::with_room(room * 2);
-            hashes.zip(0..).for_each(|(hash, number)| self.place(hash, number));
-        }
-    }
-
     /// Inserts a node and grows the table if it is full. `hash_of` returns the hash of a node in the table.
     pub(crate) fn add(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
         if self.names == self.slots.len() / 2 {
@@ -76,7 +67,7 @@ impl Table {
     }
 
     /// Inserts a node. The caller has made space for it.
-    pub(crate) fn place(&mut self, hash: u64, number: u32) {
+    fn place(&mut self, hash: u64, number: u32) {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         while self.slots[at] != 0 {

@@ -23,7 +23,7 @@ use fairway_model::{
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{
     ChangedItems, Client, Draw, Now, Outcome, PoolInfo, Request, RuntimeState, ServerOptions, ServingState, Slot,
-    Snapshot, Tallies, Tally, TargetIndex, Transport, compile, explain, recompile, respond, revise,
+    Snapshot, Tallies, Tally, TargetIndex, Transport, compile, explain, recompile, respond, revise, steer::SteerPool,
 };
 use proptest::{prelude::*, test_runner::TestRunner};
 use world::{ASKED, CLIENTS, Dice, STEERED, TYPES, cluster, edit, owner, world, zones};
@@ -104,10 +104,12 @@ fn by_address(explained: &str, snapshot: &Snapshot) -> String {
 
 /// Returns name and members of each pool, in an order that does not depend on numbers.
 fn infos(snapshot: &Snapshot) -> Vec<String> {
-    let explained = |PoolInfo { name, clusters, ttl, bounds, names, .. }: &PoolInfo| {
+    let explained = |(pool, PoolInfo { name, ttl, bounds, names, .. }): (&SteerPool, &PoolInfo)| {
+        let clusters: Vec<_> = pool.clusters().collect();
         format!("{name} {clusters:?} {ttl} {bounds:?} {names:?}")
     };
-    let mut infos: Vec<String> = snapshot.pool_infos().iter().map(explained).collect();
+    let mut infos: Vec<String> =
+        snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter()).map(explained).collect();
     infos.sort();
     infos
 }
@@ -122,8 +124,8 @@ fn assert_same(revised: &ServingState, compiled: &ServingState, context: &str) {
     assert!(ours.zones().eq(theirs.zones()), "{context}");
     assert_eq!(infos(ours), infos(theirs), "{context}");
     assert_eq!(ours.steer_pools().len(), theirs.steer_pools().len(), "{context}");
-    let of_place = |(pool, info): (&fairway_zones::steer::SteerPool, &PoolInfo)| *pool.name() == info.name;
-    assert!(ours.steer_pools().iter().zip(ours.pool_infos()).all(of_place), "{context}");
+    let of_place = |(pool, info): (&SteerPool, &PoolInfo)| *pool.name() == info.name;
+    assert!(ours.steer_pools().iter().zip(ours.pool_infos().iter()).all(of_place), "{context}");
     assert!(ours.uses_load() || !ours.steer_pools().iter().any(|pool| pool.is_balanced()), "{context}");
     assert_eq!(revised.runtime.id(), compiled.runtime.id(), "conditions' id, {context}");
     let ((responses, explained, counted), expected) = (said(revised), said(compiled));
@@ -372,7 +374,7 @@ fn last_good_members_survive_incremental_compilation() {
     let down = |_| Health::new(HealthStatus::Down, None);
     let runtime = Arc::new(RuntimeState::after(&revisions.snapshot, (&before, &first), now, down));
     let explained = explain(&ServingState { snapshot: revisions.snapshot, runtime }, &owner("n0."), Rtype::A, None);
-    assert_eq!(explained.answer.iter().map(|record| &*record.rdata).collect::<Vec<_>>(), ["203.0.113.1"]);
+    assert_eq!(explained.message.answer.iter().map(|record| &*record.rdata).collect::<Vec<_>>(), ["203.0.113.1"]);
 }
 
 /// Returns the test world with three named pools; the third answers with the names of its clusters, which then exist in the upper layer.

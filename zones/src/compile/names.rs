@@ -122,10 +122,9 @@ impl<'a> Names<'a> {
     }
 
     fn insert(&mut self, name: &'a [u8], hash: u64, zone: u16, parent: u32) -> u32 {
-        self.table.make_room(self.drafts.iter().map(|draft| draft.hash));
         let number = self.drafts.len() as u32;
         self.drafts.push(Draft { name, hash, parent, wildcard: 0, occluder: 0, zone, flags: 0 });
-        self.table.place(hash, number);
+        self.table.add(hash, number, |number| self.drafts[number as usize].hash);
         if is_wildcard(name)
             && let Some(parent) = self.drafts.get_mut(parent as usize)
         {

@@ -231,14 +231,13 @@ impl<'a> Pools<'a> {
         let location = placed.as_ref().map_or(&nowhere, |placed| &placed.location);
         let steer = SteerPool::build(self.desired, pool, zone, location, &mut self.targets);
         self.uses.add(&steer);
-        let clusters: Vec<_> = steer.clusters().cloned().collect();
         if steer.ignores_location() {
             self.faults.push(too_many_classes(pool));
         }
         let counters = self.counters.len() as u32;
-        self.count(pool, &clusters);
-        let of: Vec<_> = clusters
-            .iter()
+        self.count(&steer);
+        let of: Vec<_> = steer
+            .clusters()
             .filter_map(|c| self.desired.clusters.get(c))
             .map(|c| (&c.name, &c.addresses, &c.dns_name))
             .collect();
@@ -248,7 +247,6 @@ impl<'a> Pools<'a> {
         let (monitor, hides) = (variant.monitor.cloned(), variant.hides);
         let info = PoolInfo {
             name: pool.name.clone(),
-            clusters,
             ttl: pool.ttl,
             bounds: pool.ttl_bounds,
             names: Vec::new(),
@@ -416,17 +414,17 @@ impl Pools<'_> {
     }
 
     /// Assigns answer counters to the members of a pool.
-    fn count(&mut self, pool: &Pool, clusters: &[ClusterName]) {
-        let is_counted = self.slots.pools.contains(&pool.name);
+    fn count(&mut self, pool: &SteerPool) {
+        let is_counted = self.slots.pools.contains(pool.name());
         if self.slots_are_full() && !is_counted {
-            self.counters.extend(clusters.iter().map(|_| 0));
+            self.counters.extend(pool.clusters().map(|_| 0));
             return;
         }
         if !is_counted {
-            Arc::make_mut(&mut self.slots).pools.insert(pool.name.clone());
+            Arc::make_mut(&mut self.slots).pools.insert(pool.name().clone());
         }
-        for cluster in clusters {
-            let slot = self.slot(&pool.name, cluster);
+        for cluster in pool.clusters() {
+            let slot = self.slot(pool.name(), cluster);
             self.counters.push(slot);
         }
     }

@@ -119,7 +119,7 @@ fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) 
 /// Writes which pools ignore health (panic), as the answering code decides it. A pool of several zones counts if it does so in one of them.
 fn write_panics(sheet: &mut Sheet, view: &ServingState) {
     let mut pools: BTreeMap<&PoolName, bool> = BTreeMap::new();
-    for pool in view.snapshot.steer_pools() {
+    for pool in view.snapshot.steer_pools().iter() {
         *pools.entry(pool.name()).or_default() |= panics(pool, &view.runtime);
     }
     let rows = pools.into_iter().map(|(name, panics)| ([name.to_string()], f64::from(panics)));

@@ -264,7 +264,7 @@ fn content(configured: &Configured, snapshot: &Snapshot) -> Vec<String> {
             uses.pools(number).keys().collect::<Vec<_>>()
         ));
     }
-    for (pool, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos()) {
+    for (pool, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter()) {
         let member = |(number, cluster, target): (u8, &_, fairway_zones::TargetIndex)| {
             let target = &snapshot.targets()[target.0 as usize];
             format!("{number} {cluster} {} {:?}", target.address, target.monitor)

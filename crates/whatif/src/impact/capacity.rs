@@ -83,7 +83,8 @@ struct Clients<'a> {
 impl<'a> Clients<'a> {
     fn new(side: &'a Offline) -> Self {
         let snapshot = &side.view.snapshot;
-        let used = snapshot.steer_pools().iter().zip(snapshot.pool_infos()).filter(|(_, info)| !info.names.is_empty());
+        let used =
+            snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter()).filter(|(_, info)| !info.names.is_empty());
         let pools: Vec<_> = used.map(|(pool, _)| pool).collect();
         let mut clusters: Vec<_> = pools.iter().flat_map(|pool| pool.clusters()).collect();
         clusters.sort();

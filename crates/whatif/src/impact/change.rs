@@ -23,7 +23,7 @@ pub(super) fn compare(before: &Offline, after: &Offline, pools: &mut BTreeMap<Po
     let samples = samples_per_pool(pools.len());
     let snapshot = &after.view.snapshot;
     let mut done = BTreeSet::new();
-    for (pool, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos()) {
+    for (pool, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter()) {
         let Some(impact) = pools.get_mut(&info.name).filter(|_| done.insert(&info.name)) else { continue };
         let Some(old) = info.names.iter().find_map(|name| answering(before, name)) else { continue };
         let pair = Pair { before: (before, old), after: (after, pool) };
@@ -35,7 +35,7 @@ pub(super) fn compare(before: &Offline, after: &Offline, pools: &mut BTreeMap<Po
 fn answering<'a>(side: &'a Offline, name: &Name) -> Option<&'a SteerPool> {
     let of = &side.desired.names.get(name)?.pool;
     let snapshot = &side.view.snapshot;
-    let mut compiled = snapshot.steer_pools().iter().zip(snapshot.pool_infos());
+    let mut compiled = snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter());
     compiled.find(|(_, info)| info.name == *of && info.names.contains(name)).map(|(pool, _)| pool)
 }
 

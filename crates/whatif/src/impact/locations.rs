@@ -35,7 +35,7 @@ pub(super) fn assess(side: &Offline, budget: Option<u32>) -> (BTreeMap<PoolName,
     let mut violations = Vec::new();
     let mut reached = BTreeMap::<PoolName, BTreeSet<ClusterName>>::new();
     let snapshot = &side.view.snapshot;
-    for (steer, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos()) {
+    for (steer, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter()) {
         let Some(declared) = side.desired.pools.get(&info.name) else { continue };
         let impact = pools.entry(info.name.clone()).or_insert_with(|| PoolImpact::new(info.name.as_str()));
         impact.names += info.names.len() as u64;

@@ -149,7 +149,7 @@ fn address_of_two_clusters_is_answered_once() {
     }
     pool.answers = 2;
     let scene = Scene::compile(desired, pool);
-    assert_eq!(scene.targets.len(), 1);
+    assert_eq!(scene.snapshot.targets().len(), 1);
     assert_eq!(sets(&scene), ["a", "a", "a", "a"]);
 }
 

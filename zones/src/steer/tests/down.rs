@@ -174,6 +174,8 @@ fn panic_counts_down_members_only() {
 #[test]
 fn unknown_target_is_pending() {
     let scene = Scene::weighted("a b");
-    let none = RuntimeState::of(&[], Some(&scene.pools()), None, |_| Health::PENDING);
+    let without_targets =
+        Scene::of(DesiredState::default(), scene.pool.clone(), scene.steer.clone(), TargetTable::new());
+    let none = RuntimeState::new(&without_targets.snapshot, |_| Health::PENDING);
     assert_eq!(scene.choose(Kind::V4, &none, "198.51.100.7").basis, Basis::Pending);
 }

@@ -1,6 +1,6 @@
 //! Runtime state: its id, its changes, and last-good members over both.
 
-use fairway_model::{DownAnswer, Policy};
+use fairway_model::{DownAnswer, Policy, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
@@ -64,13 +64,14 @@ fn reload_keeps_last_good_members_by_name() {
     let old = before.changed(&before.runtime("d u u"), "d d d");
     // b is removed, x is added, and the order has changed.
     let after = remembering("c x a");
-    let mut new = after.runtime("d d d");
-    new.carry(&after.pools(), &before.pools(), &old);
+    let reloaded = |states| {
+        let previous = (&before.snapshot, &old);
+        RuntimeState::after(&after.snapshot, previous, Timestamp::from_secs(0), after.health(states))
+    };
+    let new = reloaded("d d d");
     assert_eq!(after.steer.cluster(after.choose(Kind::V4, &new, "192.0.2.1").members.as_slice()[0]).as_str(), "c");
     // Members that are live now win over former ones.
-    let mut live = after.runtime("d d u");
-    live.carry(&after.pools(), &before.pools(), &old);
-    let later = after.changed(&live, "d d d");
+    let later = after.changed(&reloaded("d d u"), "d d d");
     assert_eq!(after.steer.cluster(after.choose(Kind::V4, &later, "192.0.2.1").members.as_slice()[0]).as_str(), "a");
     assert_ne!(new.id(), after.runtime("d d d").id());
 }
@@ -93,7 +94,7 @@ fn pool_without_last_good_reserves_no_words() {
 fn change_of_removed_target_is_ignored() {
     let scene = Scene::weighted("a b");
     let runtime = scene.runtime("u u");
-    let changed = runtime.changed(&scene.pools(), &[(crate::TargetIndex(99), Health::PENDING)]);
+    let changed = runtime.with(&scene.snapshot, &[(crate::TargetIndex(99), Health::PENDING)]);
     assert_eq!(changed.id(), runtime.id());
     assert_eq!(changed.health(crate::TargetIndex(99)), Health::PENDING);
 }

@@ -196,7 +196,7 @@ proptest! {
         let mut pool = scene.pool.clone();
         (pool.mode, pool.down) = (AnswerMode::Cname, DownAnswer::All);
         let any_in = scene.runtime(&states);
-        let any_in = (0..scene.targets.len() as u32)
+        let any_in = (0..scene.snapshot.targets().len() as u32)
             .any(|t| any_in.health(crate::TargetIndex(t)).eligibility() != Eligibility::Out);
         let adjusted = scene.recompiled(pool);
         let choice = adjusted.choose(Kind::Cname, &adjusted.runtime(&states), &std::net::Ipv4Addr::from_bits(client).to_string());

@@ -351,7 +351,7 @@ fn shares_follow_cluster_name_over_reload() {
     let (before, after) = (loaded("a b"), loaded("z a b@2"));
     let balanced = before.balanced(&before.runtime("u u"), "a:0+0 gone:5+5");
     let shares = balanced.shares().unwrap();
-    let carried = after.runtime("u u u").balanced_by(&after.balanced, shares);
+    let carried = after.runtime("u u u").with_shares(&after.snapshot, shares);
     assert_eq!(carried.id(), after.balanced(&after.runtime("u u u"), "a:0+0").id());
     assert_eq!(counts(&after, &after.spread(&carried, 2_000))[1], 0);
 }

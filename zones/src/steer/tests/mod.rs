@@ -17,7 +17,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
     AcceptedShare, Cluster, ClusterName, Demand, DesiredState, Health, HealthStatus, Member, OverrideAction, Partition,
-    Policy, Pool, PoolName, Schedule, Shares, Target, Tier, Weight,
+    Policy, Pool, PoolName, Schedule, Shares, Tier, Weight,
 };
 
 use super::{
@@ -26,7 +26,12 @@ use super::{
     pool::SteerPool,
     targets::TargetTable,
 };
-use crate::{chunks::Chunks, client::Draw, runtime::RuntimeState, shares::ClusterNumbers};
+use crate::{
+    client::Draw,
+    compile,
+    runtime::RuntimeState,
+    snapshot::{ServerOptions, Snapshot},
+};
 
 /// A pool with its compiled form.
 #[derive(Debug)]
@@ -34,9 +39,7 @@ pub(super) struct Scene {
     pub(super) pool: Pool,
     desired: DesiredState,
     pub(super) steer: SteerPool,
-    pub(super) targets: Vec<Target>,
-    balanced: ClusterNumbers,
-    schedules: Vec<Schedule>,
+    pub(super) snapshot: Snapshot,
 }
 
 impl Scene {
@@ -75,8 +78,14 @@ impl Scene {
     pub(super) fn compile_at(desired: DesiredState, pool: Pool, location: &LocationRankings) -> Self {
         let mut table = TargetTable::new();
         let steer = SteerPool::build(&desired, &pool, None, location, &mut table);
-        let (targets, balanced, schedules) = numbered(&table);
-        Self { pool, desired, steer, targets, balanced, schedules }
+        Self::of(desired, pool, steer, table)
+    }
+
+    /// Returns a pool with a snapshot that has nothing else.
+    pub(super) fn of(desired: DesiredState, pool: Pool, steer: SteerPool, targets: TargetTable) -> Self {
+        let (empty, _) = compile(&DesiredState::default(), &[], &ServerOptions::default(), None).unwrap();
+        let snapshot = Snapshot { pools: [steer.clone()].into_iter().collect(), targets, ..empty };
+        Self { pool, desired, steer, snapshot }
     }
 
     /// Returns another pool over the same clusters.
@@ -95,7 +104,7 @@ impl Scene {
     /// Returns a runtime state from one word per member and one letter per address, the last letter for all further
     /// ones: `u`p, `d`own, `p`ending, `s`tale (unknown), drained `x`, overridden down `f`, overridden up `U`.
     pub(super) fn runtime(&self, states: &str) -> RuntimeState {
-        RuntimeState::of(&self.targets, Some(&self.pools()), None, self.health(states))
+        RuntimeState::new(&self.snapshot, self.health(states))
     }
 
     /// Returns the runtime state with shares such as `a:30000+500 b:0+0`: local and overflow share of a cluster.
@@ -113,24 +122,19 @@ impl Scene {
         });
         let pins = pins.iter().map(|(demand, name)| (*demand, cluster(name)));
         let shares = Shares { epoch: 1, accepted: acceptance.collect(), pins: pins.collect() };
-        runtime.balanced_by(&self.balanced, &Arc::new(shares))
+        runtime.with_shares(&self.snapshot, &Arc::new(shares))
     }
 
     /// Returns the runtime state changed to these states.
     pub(super) fn changed(&self, before: &RuntimeState, states: &str) -> RuntimeState {
         let mut health = self.health(states);
-        let indices = (0..self.targets.len() as u32).map(crate::TargetIndex);
+        let indices = (0..self.snapshot.targets().len() as u32).map(crate::TargetIndex);
         let changes: Vec<_> = indices.map(|target| (target, health(target))).collect();
-        before.changed(&self.pools(), &changes)
-    }
-
-    /// Returns the pool as a snapshot holds it.
-    pub(super) fn pools(&self) -> Chunks<SteerPool> {
-        [self.steer.clone()].into_iter().collect()
+        before.with(&self.snapshot, &changes)
     }
 
     fn health(&self, states: &str) -> impl FnMut(crate::TargetIndex) -> Health + use<> {
-        let mut health = vec![Health::PENDING; self.targets.len()];
+        let mut health = vec![Health::PENDING; self.snapshot.targets().len()];
         let words: Vec<_> = states.split_whitespace().collect();
         assert_eq!(words.len(), self.steer.members.len(), "one word a member");
         for member in &self.steer.members {
@@ -257,8 +261,3 @@ pub(super) fn scopes(scene: &Scene) -> (u8, u8) {
 
 /// Questions of both families.
 pub(super) const KINDS: [(Kind, Family); 2] = [(Kind::V4, Family::V4), (Kind::V6, Family::V6)];
-
-/// Returns the numbers of targets, balanced clusters and schedules.
-fn numbered(table: &TargetTable) -> (Vec<Target>, ClusterNumbers, Vec<Schedule>) {
-    (table.targets().to_vec(), table.balanced().clone(), table.schedules().to_vec())
-}

@@ -4,10 +4,7 @@ use fairway_model::{AnswerMode, DownAnswer, Permille, Policy, Pool, ScheduleWind
 use proptest::prelude::*;
 
 use super::{laws::scene, *};
-use crate::{
-    schedules::ScheduleStates,
-    steer::{answer::Basis, explain::Reason},
-};
+use crate::steer::{answer::Basis, explain::Reason};
 
 /// Seconds: members for the day are open before, those for the night from then on.
 const DUSK: u64 = 1000;
@@ -32,18 +29,13 @@ impl Scene {
         self.recompiled(pool)
     }
 
-    fn schedule_states(&self, secs: u64, before: Option<&ScheduleStates>) -> ScheduleStates {
-        ScheduleStates::new(&self.schedules, &self.pools(), moment(secs), before)
-    }
-
     fn runtime_at(&self, states: &str, secs: u64) -> RuntimeState {
-        let schedule_states = Some(self.schedule_states(secs, None));
-        RuntimeState::of(&self.targets, Some(&self.pools()), schedule_states, self.health(states))
+        RuntimeState::new_at(&self.snapshot, moment(secs), self.health(states))
     }
 
     /// Returns the runtime state at another time.
     fn later(&self, runtime: &RuntimeState, secs: u64) -> RuntimeState {
-        runtime.timed(&self.pools(), self.schedule_states(secs, runtime.schedule_states()))
+        runtime.at(&self.snapshot, moment(secs)).unwrap_or_else(|| runtime.clone())
     }
 
     fn answer_at(&self, runtime: &RuntimeState) -> String {
@@ -185,7 +177,7 @@ proptest! {
             for (at, member) in explanation.members.iter().enumerate().filter(|(at, _)| closed(*at)) {
                 prop_assert!(matches!(member.reason, Reason::Closed | Reason::LacksFamily), "{}: {:?}", at, member);
             }
-            if let (Kind::Addresses(family), false) = (kind, scene.schedules.is_empty()) {
+            if let (Kind::Addresses(family), false) = (kind, scene.snapshot.schedules().is_empty()) {
                 prop_assert_eq!(scene.steer.choose_fast(family, &runtime, client, Draw(draw)), None);
             }
         }

@@ -145,7 +145,7 @@ fn member_with_own_probe_is_live_or_down_as_a_whole() {
     let scene = Scene::new(Policy::FAILOVER, "a/2+2 b", |pool| {
         pool.members[0].probe = Some("192.0.2.99:15021".parse().unwrap());
     });
-    assert_eq!(scene.targets.len(), 2);
+    assert_eq!(scene.snapshot.targets().len(), 2);
     assert_eq!(scene.answer(Kind::V4, "u u"), "a a.2");
     assert_eq!(scene.answer(Kind::V6, "u u"), "a a.2");
     assert_eq!(scene.answer(Kind::V4, "d u"), "b");

@@ -33,8 +33,7 @@ fn in_zone(scene: &Scene, visibility: Visibility) -> Scene {
     let zone = ZoneSpec { visibility, ..ZoneSpec::new("gslb.example".parse().unwrap()) };
     let mut table = TargetTable::new();
     let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &LocationRankings::none(), &mut table);
-    let (targets, balanced, schedules) = numbered(&table);
-    Scene { pool: scene.pool.clone(), desired: scene.desired.clone(), steer, targets, balanced, schedules }
+    Scene::of(scene.desired.clone(), scene.pool.clone(), steer, table)
 }
 
 /// Returns the answers to a client inside and to one outside.
@@ -266,8 +265,7 @@ prop_compose! {
         let location = if scene.pool.policy.ranks.is_empty() { LocationRankings::none() } else { location };
         let mut table = TargetTable::new();
         let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &location, &mut table);
-        let (targets, balanced, schedules) = numbered(&table);
-        (Scene { steer, targets, balanced, schedules, ..scene }, is_private)
+        (Scene::of(scene.desired, scene.pool, steer, table), is_private)
     }
 }
 
