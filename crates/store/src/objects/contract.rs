@@ -28,7 +28,8 @@ macro_rules! contract_tests {
             watching: watch_sends_complete_batches_in_order;
             watching: watch_resumes_after_the_last_seen_revision;
             watching: watch_from_an_expired_or_future_revision_is_rejected;
-            watching: slow_watch_is_closed_and_resumes_without_gap;
+            watching: slow_watch_gets_every_batch_in_order;
+            watching: watch_that_is_slower_than_the_history_ends;
             watching: watch_started_during_writes_has_no_gap;
         );
     };

@@ -1,9 +1,9 @@
 //! The store in the data folder: one file, one thread that writes, any number of readers.
 //!
 //! ```text
-//! commit ─► queue ─► writer ─► transaction, synced twice ─► watchers ─► acknowledged
+//! commit ─► queue ─► writer ─► transaction, synced twice ─► acknowledged
+//!                                                        └─► progress ─► each watcher reads the new changes in the log
 //! read, list, history ─► a read transaction, on a thread that may wait for the disk
-//! watch ─► changes in the log after a revision, then those that the writer sends
 //! ```
 //!
 //! Not here: the lock of the folder, and when the store is opened and handed over.
@@ -20,32 +20,24 @@ mod tests;
 pub(super) mod upstream;
 mod writer;
 
-use std::{
-    fmt,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
-};
+use std::{fmt, path::Path, sync::Arc, thread};
 
 use async_trait::async_trait;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     task::spawn_blocking,
 };
 
+pub(super) use self::commit::TableWriter;
 pub use self::file::{StoreFile, Verified};
 use self::{
     database::{Opener, SharedDatabase, panic_error},
     tables::{MIGRATIONS, REVISION, Tables},
-    upstream::Upstream,
-    writer::{Job, PendingBatch, Subscription, Writer},
+    writer::{Job, PendingBatch, Progress, Writer},
 };
 use super::{
     Batch, Committed, Entry, Event, HISTORY_LIMITS, HistoryLimits, Key, Listing, Object, ObjectStore, Prefix,
-    StoreError, StoreKind, StoreStatus, Watch,
+    StoreError, StoreKind, StoreStatus, WATCH_MAX, Watch, etcd::EtcdLog,
 };
 
 /// File of a store in a data folder.
@@ -55,10 +47,12 @@ const COPY_FILE: &str = "objects-copy.redb";
 
 /// Objects in a file of the data folder. Dropping it closes the file, as [`Self::close`] does.
 pub struct LocalStore {
-    database: Arc<SharedDatabase>,
+    handle: Handle,
+    /// Keeps the writer running.
     jobs: mpsc::Sender<Job>,
-    /// Last revision that was sent to watchers.
-    revision: Arc<AtomicU64>,
+    progress: watch::Receiver<Progress>,
+    /// One permit for each watcher.
+    watchers: Arc<Semaphore>,
     writer: Option<thread::JoinHandle<()>>,
 }
 
@@ -71,34 +65,52 @@ impl LocalStore {
 
     /// Opens the copy of a shared store. Without a folder or a usable file, an empty copy is made in memory: the shared store has
     /// everything that belongs into it.
-    pub(super) fn copy_of(folder: Option<&Path>, upstream: Box<dyn Upstream>) -> Result<Self, StoreError> {
+    pub(super) fn copy_of(folder: Option<&Path>, log: EtcdLog) -> Result<Self, StoreError> {
         let path = folder.map(|folder| folder.join(COPY_FILE));
-        Self::open_with(copy::opener(path), HISTORY_LIMITS, Some(upstream))
+        Self::open_with(copy::opener(path), HISTORY_LIMITS, Some(log))
     }
 
-    /// Returns a handle that fetches from the shared store. It does not keep the store open.
-    pub(super) fn fetcher(&self) -> Fetcher {
-        Fetcher(self.jobs.downgrade())
+    /// Returns a handle of the store that does not keep it open.
+    pub(super) fn handle(&self) -> Handle {
+        self.handle.clone()
     }
 
-    fn open_with(
-        opener: Opener,
-        limits: HistoryLimits,
-        upstream: Option<Box<dyn Upstream>>,
-    ) -> Result<Self, StoreError> {
+    fn open_with(opener: Opener, limits: HistoryLimits, log: Option<EtcdLog>) -> Result<Self, StoreError> {
         let database = Arc::new(SharedDatabase::new(opener)?);
-        let revision = Arc::<AtomicU64>::default();
-        let writer = Writer::new(database.clone(), limits, upstream, revision.clone())?;
+        let (writer, progress) = Writer::new(database.clone(), limits, log)?;
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
         let thread = thread::Builder::new().name("store".to_owned()).spawn(|| writer.run(queue));
         let thread = thread.map_err(|e| StoreError::Unavailable(format!("cannot start a thread: {e}")))?;
-        Ok(Self { database, jobs, revision, writer: Some(thread) })
+        let handle = Handle { database, jobs: jobs.downgrade() };
+        let watchers = Arc::new(Semaphore::new(WATCHERS_MAX));
+        Ok(Self { handle, jobs, progress, watchers, writer: Some(thread) })
+    }
+}
+
+/// Reads the file, and sends jobs to the writer. Does not keep the store open; clones share it.
+#[derive(Clone)]
+pub(super) struct Handle {
+    database: Arc<SharedDatabase>,
+    jobs: mpsc::WeakSender<Job>,
+}
+
+impl Handle {
+    /// Makes a copy fetch what other servers added to the shared store. Returns once the copy is current.
+    pub(super) async fn fetch(&self) -> Result<(), StoreError> {
+        self.run_job(Job::Fetch).await?
+    }
+
+    /// True if the store is closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.jobs.upgrade().is_none_or(|jobs| jobs.is_closed())
     }
 
     /// Sends a job to the writer and waits for its result.
     async fn run_job<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T, StoreError> {
         let (result, received) = oneshot::channel();
-        self.jobs.send(job(result)).await.map_err(|_| closed())?;
+        let jobs = self.jobs.upgrade().ok_or_else(closed)?;
+        jobs.send(job(result)).await.map_err(|_| closed())?;
+        drop(jobs);
         received.await.map_err(|_| closed())
     }
 
@@ -115,6 +127,43 @@ impl LocalStore {
                 read_once(self.database.clone(), read).await.1
             }
             (_, result) => result,
+        }
+    }
+
+    /// Sends the changes after a revision, as the file gets them. The log is read a page at a time: a slow reader must not keep old pages
+    /// of the file alive. Ends when the reader is gone, or so slow that the log has lost its next change, or when watches have to end.
+    async fn send_events(
+        self,
+        mut sent: u64,
+        mut progress: watch::Receiver<Progress>,
+        out: mpsc::Sender<Arc<[Event]>>,
+        _permit: OwnedSemaphorePermit,
+    ) {
+        let epoch = progress.borrow().epoch;
+        loop {
+            let Progress { revision: until, epoch: now } = *progress.borrow_and_update();
+            if now != epoch {
+                return;
+            }
+            while sent < until {
+                let page = match self.read_tables(move |tables| tables.events(sent, until)).await {
+                    Ok(page) => page,
+                    Err(e) => return tracing::debug!(error = %e, seen = sent, "watch closed"),
+                };
+                if page.is_empty() {
+                    sent = until;
+                }
+                for events in page {
+                    sent = events.first().map_or(sent, |event| event.revision);
+                    if out.send(events).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            tokio::select! {
+                changed = progress.changed() => if changed.is_err() { return },
+                () = out.closed() => return,
+            }
         }
     }
 }
@@ -145,81 +194,48 @@ async fn read_once<T: Send + 'static>(
 impl ObjectStore for LocalStore {
     /// Another process may open the file when this returns; watches end.
     async fn close(&self) {
-        let _ = self.run_job(Job::Close).await;
+        let _ = self.handle.run_job(Job::Close).await;
     }
 
     async fn read(&self, key: &Key) -> Result<Option<Object>, StoreError> {
         let key = key.clone();
-        self.read_tables(move |tables| tables.object(&key)).await
+        self.handle.read_tables(move |tables| tables.object(&key)).await
     }
 
     async fn list(&self, under: &Prefix, after: Option<&Key>, max: usize) -> Result<Listing, StoreError> {
         let (under, after) = (under.clone(), after.cloned());
-        self.read_tables(move |tables| tables.list(&under, after.as_ref(), max)).await
+        self.handle.read_tables(move |tables| tables.list(&under, after.as_ref(), max)).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
         commit::check_bounds(&batch)?;
-        self.run_job(|result| Job::Commit(PendingBatch { batch, result })).await?
+        self.handle.run_job(|result| Job::Commit(PendingBatch { batch, result })).await?
     }
 
     async fn watch(&self, after: u64) -> Result<Watch, StoreError> {
-        // Subscribed first, so that no change between the log and the live channel is missed.
-        let Subscription { after: until, live } = self.run_job(Job::Watch).await??;
+        let permit = self.watchers.clone().try_acquire_owned();
+        let permit = permit
+            .map_err(|_| StoreError::Unavailable(format!("it has {WATCHERS_MAX} watchers, which is the limit")))?;
+        // Before the file is read, so that a restart of a copy after it ends the watch.
+        let progress = self.progress.clone();
         let (oldest, latest) =
-            self.read_tables(|tables| Ok((tables.number(tables::OLDEST)?, tables.number(REVISION)?))).await?;
-        if after < oldest || after > until.max(latest) {
+            self.handle.read_tables(|tables| Ok((tables.number(tables::OLDEST)?, tables.number(REVISION)?))).await?;
+        if after < oldest || after > latest {
             return Err(StoreError::Compacted { asked: after, oldest });
         }
-        if after == until {
-            return Ok(Watch { events: live });
-        }
-        let (out, events) = mpsc::channel(1);
-        tokio::spawn(replay(self.database.clone(), after, until, live, out));
+        let (out, events) = mpsc::channel(WATCH_MAX);
+        tokio::spawn(self.handle().send_events(after, progress, out, permit));
         Ok(Watch { events })
     }
 
     async fn history(&self, key: &Key, before: Option<u64>, max: usize) -> Result<Vec<Entry>, StoreError> {
         let key = key.clone();
-        self.read_tables(move |tables| tables.history(&key, before, max)).await
+        self.handle.read_tables(move |tables| tables.history(&key, before, max)).await
     }
 
     fn status(&self) -> StoreStatus {
-        let revision = self.revision.load(Ordering::Relaxed);
+        let revision = self.progress.borrow().revision;
         StoreStatus { kind: StoreKind::Embedded, endpoint: None, revision, latest: revision, outage: None }
-    }
-}
-
-/// Sends the changes in the log after one revision and up to another, then the live ones. The log is read a page at a time: a slow
-/// reader must not keep old pages of the file alive. Ends when the reader is gone, or so slow that the log has lost its next change.
-async fn replay(
-    database: Arc<SharedDatabase>,
-    mut sent: u64,
-    until: u64,
-    mut live: mpsc::Receiver<Arc<[Event]>>,
-    out: mpsc::Sender<Arc<[Event]>>,
-) {
-    while sent < until {
-        let (_, page) = read_once(database.clone(), move |tables| tables.events(sent, until)).await;
-        let page = match page {
-            Ok(page) => page,
-            Err(e) => return tracing::debug!(error = %e, seen = sent, "watch closed"),
-        };
-        if page.is_empty() {
-            sent = until;
-        }
-        for events in page {
-            sent = events.first().map_or(sent, |event| event.revision);
-            if out.send(events).await.is_err() {
-                return;
-            }
-        }
-    }
-    while let Some(events) = live.recv().await {
-        let is_new = events.first().is_some_and(|event| event.revision > sent);
-        if is_new && out.send(events).await.is_err() {
-            return;
-        }
     }
 }
 
@@ -233,27 +249,9 @@ impl Drop for LocalStore {
     }
 }
 
-/// Makes a copy fetch what other servers added to the shared store.
-#[derive(Clone)]
-pub(super) struct Fetcher(mpsc::WeakSender<Job>);
-
-impl Fetcher {
-    /// Returns once the copy is current.
-    pub(super) async fn fetch(&self) -> Result<(), StoreError> {
-        let (result, received) = oneshot::channel();
-        self.0.upgrade().ok_or_else(closed)?.send(Job::Fetch(result)).await.map_err(|_| closed())?;
-        received.await.map_err(|_| closed())?
-    }
-
-    /// True if the store is closed.
-    pub(super) fn is_closed(&self) -> bool {
-        self.0.upgrade().is_none_or(|jobs| jobs.is_closed())
-    }
-}
-
-impl fmt::Debug for Fetcher {
+impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fetcher").finish_non_exhaustive()
+        f.debug_struct("Handle").finish_non_exhaustive()
     }
 }
 
@@ -265,3 +263,5 @@ impl fmt::Debug for LocalStore {
 
 /// Batches that wait for the writer. Later callers wait until the queue has space.
 const QUEUE_MAX: usize = 1_024;
+/// Maximum number of watchers.
+const WATCHERS_MAX: usize = 1_024;

@@ -237,8 +237,8 @@ pub struct Event {
 /// Changes after a revision.
 #[derive(Debug)]
 pub struct Watch {
-    /// Complete batches, in order. The channel closes when the store closes, or when the reader is [`WATCH_MAX`] batches behind: watch
-    /// again after the last revision that was received.
+    /// Complete batches, in order. The channel closes when the store closes, or when the reader is so slow that the history lost its next
+    /// batch: watch again after the last revision that was received.
     pub events: mpsc::Receiver<Arc<[Event]>>,
 }
 
@@ -330,7 +330,7 @@ pub const BATCH_BYTES_MAX: usize = 64 << 20;
 pub const AUTHOR_MAX: usize = 256;
 /// Maximum bytes of the reason of a change.
 pub const REASON_MAX: usize = 1_024;
-/// Maximum number of batches that a watcher may be behind.
+/// Maximum number of batches that wait for a watcher in memory. Later ones are read once it is their turn.
 pub const WATCH_MAX: usize = 1_024;
 /// Limits of the history of every store. 2 GiB are 1,000,000 entries of 2 kB.
 pub const HISTORY_LIMITS: HistoryLimits = HistoryLimits { per_key: 100, entries: 1_000_000, bytes: 2 << 30 };

@@ -12,7 +12,7 @@
 //! The revision in the key of a record is the first one of the entry, in 16 hexadecimal digits: keys sort in the order of the log. An entry
 //! counts once the head has its last revision. Chunks without a record are leftovers of a server that lost the race.
 
-use fairway_etcd::prefix_end;
+use fairway_etcd::{KeyValue, prefix_end};
 
 use super::super::{
     StoreError,
@@ -113,15 +113,6 @@ pub(super) struct Keys {
     prefix: String,
 }
 
-/// A key below `record/`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RecordKey {
-    /// The record of an entry.
-    Record,
-    /// A chunk of a long entry.
-    Chunk { nonce: u64, number: usize },
-}
-
 impl Keys {
     pub(super) fn new(prefix: &str) -> Self {
         Self { prefix: prefix.to_owned() }
@@ -156,92 +147,59 @@ impl Keys {
         key
     }
 
-    /// Parses a key below `record/`.
-    pub(super) fn parse(&self, key: &[u8]) -> Option<RecordKey> {
-        let text = std::str::from_utf8(key).ok()?.strip_prefix(&self.prefix)?.strip_prefix("record/")?;
-        let words: Vec<&str> = text.split('/').collect();
-        hex(words.first()?)?;
-        match words[1..] {
-            [] => Some(RecordKey::Record),
-            [nonce, number] => {
-                Some(RecordKey::Chunk { nonce: hex(nonce)?, number: usize::from_str_radix(number, 16).ok()? })
+    /// Parses a key below `record/`: returns the revision, and true for a chunk.
+    pub(super) fn parse(&self, key: &[u8]) -> Result<(u64, bool), StoreError> {
+        let parse = || {
+            let text = std::str::from_utf8(key).ok()?.strip_prefix(&self.prefix)?.strip_prefix("record/")?;
+            let revision = text.split('/').next()?;
+            Some((hex(revision)?, text.len() > revision.len()))
+        };
+        parse().ok_or_else(|| damaged(key, "not a key of Fairway"))
+    }
+}
+
+/// The value of a record's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StoredRecord<'a> {
+    /// The entry.
+    Entry(&'a [u8]),
+    /// The entry is long: its chunks are in keys of their own.
+    Chunks {
+        nonce: u64,
+        /// Number of the chunks.
+        count: usize,
+        /// Bytes of all chunks together.
+        length: usize,
+    },
+}
+
+impl<'a> StoredRecord<'a> {
+    /// Returns the value.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Entry(bytes) => [b"=", *bytes].concat(),
+            Self::Chunks { nonce, count, length } => format!("/{nonce:016x} {count} {length}").into_bytes(),
+        }
+    }
+
+    /// Parses the value of a record's key.
+    pub(super) fn parse(pair: &'a KeyValue) -> Result<Self, StoreError> {
+        let parse = || match pair.value.split_first()? {
+            (b'=', bytes) => Some(Self::Entry(bytes)),
+            (b'/', text) => {
+                let words: Vec<&str> = std::str::from_utf8(text).ok()?.split(' ').collect();
+                let [nonce, count, length] = words.as_slice() else { return None };
+                let number = |word: &str| word.parse::<usize>().ok().filter(|number| *number <= LENGTH_MAX);
+                Some(Self::Chunks { nonce: hex(nonce)?, count: number(count)?, length: number(length)? })
             }
             _ => None,
-        }
+        };
+        parse().ok_or_else(|| damaged(&pair.key, "not a record"))
     }
 }
 
-/// Assembles records from keys that are read in order.
-#[derive(Debug, Default)]
-pub(super) struct Assembler(Option<LongRecord>);
-
-/// A record whose chunks are being read.
-#[derive(Debug)]
-struct LongRecord {
-    nonce: u64,
-    /// Number of its chunks.
-    chunks: usize,
-    /// Number of the chunks that were read.
-    read: usize,
-    /// Length of all chunks together.
-    length: usize,
-    bytes: Vec<u8>,
-}
-
-impl Assembler {
-    /// Takes the next key with its value. Returns a record once it is complete.
-    pub(super) fn take(&mut self, keys: &Keys, key: &[u8], value: &[u8]) -> Result<Option<Record>, StoreError> {
-        let damaged = |what: &str| StoreError::Damaged(format!("key {} in etcd: {what}", String::from_utf8_lossy(key)));
-        let parsed = keys.parse(key).ok_or_else(|| damaged("not a key of Fairway"))?;
-        match (parsed, &mut self.0) {
-            (RecordKey::Record, Some(_)) => Err(damaged("chunks of the record before it are missing")),
-            (RecordKey::Record, None) => match value.split_first() {
-                Some((b'=', bytes)) => decode(bytes).map(Some),
-                Some((b'/', text)) => {
-                    self.0 = Some(LongRecord::parse(text).ok_or_else(|| damaged("not a record"))?);
-                    Ok(None)
-                }
-                _ => Err(damaged("not a record")),
-            },
-            (RecordKey::Chunk { nonce, number }, Some(record)) if nonce == record.nonce => {
-                if number != record.read || record.bytes.len() + value.len() > record.length {
-                    return Err(damaged("a chunk is missing"));
-                }
-                record.bytes.extend(value);
-                record.read += 1;
-                if record.read < record.chunks {
-                    return Ok(None);
-                }
-                let is_complete = record.bytes.len() == record.length;
-                let bytes = std::mem::take(&mut record.bytes);
-                self.0 = None;
-                if is_complete { decode(&bytes).map(Some) } else { Err(damaged("a chunk is cut off")) }
-            }
-            // Left by a server that lost the race, or of a record that was deleted.
-            (RecordKey::Chunk { .. }, _) => Ok(None),
-        }
-    }
-
-    /// True if no record is incomplete.
-    pub(super) const fn is_complete(&self) -> bool {
-        self.0.is_none()
-    }
-}
-
-impl LongRecord {
-    fn parse(text: &[u8]) -> Option<Self> {
-        let words: Vec<&str> = std::str::from_utf8(text).ok()?.split(' ').collect();
-        let [nonce, chunks, length] = words.as_slice() else { return None };
-        let number = |word: &str| word.parse::<usize>().ok().filter(|number| *number <= LENGTH_MAX);
-        let length = number(length)?;
-        let bytes = Vec::with_capacity(length);
-        Some(Self { nonce: hex(nonce)?, chunks: number(chunks)?, read: 0, length, bytes })
-    }
-}
-
-/// Returns the value of the record of an entry that is stored in chunks.
-pub(super) fn chunked_record(nonce: u64, chunks: usize, length: usize) -> Vec<u8> {
-    format!("/{nonce:016x} {chunks} {length}").into_bytes()
+fn damaged(key: &[u8], what: &str) -> StoreError {
+    StoreError::Damaged(format!("key {} in etcd: {what}", String::from_utf8_lossy(key)))
 }
 
 /// Version of the format of head and records.
@@ -266,8 +224,9 @@ mod tests {
         let record = decode(&encode(1, 2, &entry())).unwrap();
         assert_eq!(record, Record { previous_nonce: 1, nonce: 2, entry: entry() });
         let keys = Keys::new("/fairway/");
-        assert_eq!(keys.parse(&keys.record(9)), Some(RecordKey::Record));
-        assert_eq!(keys.parse(&keys.chunk(9, 2, 3)), Some(RecordKey::Chunk { nonce: 2, number: 3 }));
+        assert_eq!(keys.parse(&keys.record(9)), Ok((9, false)));
+        assert_eq!(keys.parse(&keys.chunk(9, 2, 3)), Ok((9, true)));
+        assert!(matches!(keys.parse(b"/fairway/record/other"), Err(StoreError::Damaged(_))));
         assert!(keys.record(9) < keys.chunk(9, u64::MAX, 0xffff) && keys.chunk(9, u64::MAX, 0xffff) < keys.end_of(9));
         assert!(keys.end_of(9) < keys.record(10) && keys.record(15) < keys.record(16));
     }
@@ -285,18 +244,15 @@ mod tests {
     }
 
     #[test]
-    fn long_record_is_assembled_and_chunks_of_others_are_skipped() {
-        let (keys, bytes) = (Keys::new(""), encode(1, 2, &entry()));
-        let (one, two) = bytes.split_at(30);
-        let mut assembler = Assembler::default();
-        let mut take = |key: Vec<u8>, value: &[u8]| assembler.take(&keys, &key, value);
-        assert_eq!(take(keys.record(7), &chunked_record(2, 2, bytes.len())), Ok(None));
-        assert_eq!(take(keys.chunk(7, 1, 0), b"of another entry"), Ok(None));
-        assert_eq!(take(keys.chunk(7, 2, 0), one), Ok(None));
-        assert_eq!(take(keys.chunk(7, 2, 1), two).unwrap().unwrap().entry, entry());
-        assert_eq!(take(keys.chunk(7, 3, 0), b"of another entry"), Ok(None));
-        assert_eq!(take(keys.record(10), &chunked_record(2, 2, bytes.len())), Ok(None));
-        assert!(matches!(take(keys.chunk(10, 2, 1), two), Err(StoreError::Damaged(_))), "the first chunk is missing");
-        assert!(matches!(take(keys.record(11), b"="), Err(StoreError::Damaged(_))), "the second chunk is missing");
+    fn encoded_record_is_parsed_unchanged_and_another_value_is_rejected() {
+        let pair = |value: &[u8]| KeyValue { value: value.to_vec(), ..KeyValue::default() };
+        for record in [StoredRecord::Entry(b"bytes"), StoredRecord::Chunks { nonce: 2, count: 3, length: 2 << 20 }] {
+            assert_eq!(StoredRecord::parse(&pair(&record.encode())), Ok(record));
+        }
+        for value in ["", "entry", "/2 3", "/2 3 x", "/2 3 9999999999"] {
+            let pair = pair(value.as_bytes());
+            let result = StoredRecord::parse(&pair);
+            assert!(matches!(result, Err(StoreError::Damaged(_))), "{value}: {result:?}");
+        }
     }
 }

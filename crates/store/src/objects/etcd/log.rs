@@ -2,24 +2,27 @@
 
 use std::sync::Arc;
 
-use fairway_etcd::{Client, Error, RangeRequest, Txn, TxnOutcome};
+use fairway_etcd::{Client, Error, KeyValue, RangeRequest, Txn, TxnOutcome};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::runtime::Handle;
 
 use super::{
     super::{
         StoreError,
-        local::upstream::{Appended, Fetched, LogHead, NewEntry, Upstream},
+        local::{
+            TableWriter,
+            upstream::{Fetched, LogEntry, LogHead},
+        },
     },
-    format::{Assembler, Keys, StoredHead, chunked_record, decode_head, encode, encode_head},
+    format::{Keys, Record, StoredHead, StoredRecord, decode, decode_head, encode, encode_head},
     status::SyncStatus,
 };
 
 /// The log, for the thread that writes the copy.
-pub(super) struct EtcdLog {
+pub(in super::super) struct EtcdLog {
     pub(super) client: Arc<Client>,
     pub(super) keys: Keys,
-    pub(super) status: Arc<SyncStatus>,
+    pub(in super::super) status: Arc<SyncStatus>,
     /// Runtime of the client's connections.
     pub(super) runtime: Handle,
     /// Head that was read or written last. `None` after a failure.
@@ -35,31 +38,37 @@ pub(super) async fn read_head(client: &Client, keys: &Keys) -> Result<(StoredHea
     Ok((head.unwrap_or_default(), page.revision))
 }
 
-impl Upstream for EtcdLog {
-    fn append(&mut self, after: LogHead, new: &NewEntry<'_>) -> Result<Appended, StoreError> {
+impl EtcdLog {
+    /// Appends an entry, if `after` is the head. Returns the new head once the entry is durable; `None` if another server appended first:
+    /// fetch, and apply the batches again.
+    ///
+    /// `oldest` is the oldest revision that can be watched from after this entry, and `expired` has the first revisions of earlier entries
+    /// that the history no longer needs.
+    pub(in super::super) fn append(
+        &mut self,
+        after: LogHead,
+        entry: &LogEntry,
+        oldest: u64,
+        expired: &[u64],
+    ) -> Result<Option<LogHead>, StoreError> {
         let runtime = self.runtime.clone();
-        let result = runtime.block_on(self.append_entry(after, new));
+        let result = runtime.block_on(self.append_entry(after, entry, oldest, expired));
         self.update_status(result.as_ref().err());
         result
     }
 
-    fn fetch(
+    /// Writes the entries after a head to the copy, or all entries. Returns `None` if there is nothing new.
+    pub(in super::super) fn fetch(
         &mut self,
         after: Option<LogHead>,
-        apply: &mut dyn FnMut(Fetched) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+        copy: &mut TableWriter<'_>,
+    ) -> Result<Option<Fetched>, StoreError> {
         let runtime = self.runtime.clone();
-        let result = runtime.block_on(self.fetch_entries(after, apply));
+        let result = runtime.block_on(self.fetch_entries(after, copy));
         self.update_status(result.as_ref().err());
         result
     }
 
-    fn copied(&mut self, head: LogHead) {
-        self.status.copied(head);
-    }
-}
-
-impl EtcdLog {
     fn update_status(&mut self, error: Option<&StoreError>) {
         match (error, &self.head) {
             (Some(error), _) => {
@@ -71,22 +80,28 @@ impl EtcdLog {
         }
     }
 
-    async fn append_entry(&mut self, after: LogHead, new: &NewEntry<'_>) -> Result<Appended, StoreError> {
-        if new.entry.rows.is_empty() {
+    async fn append_entry(
+        &mut self,
+        after: LogHead,
+        entry: &LogEntry,
+        oldest: u64,
+        expired: &[u64],
+    ) -> Result<Option<LogHead>, StoreError> {
+        if entry.rows.is_empty() {
             // A conflict or "nothing changed" must be true of the latest state.
             let (stored, _) = read_head(&self.client, &self.keys).await?;
             let is_current = stored.head == after;
             self.head = Some(stored);
-            return Ok(if is_current { Appended::Done(after) } else { Appended::Behind });
+            return Ok(is_current.then_some(after));
         }
-        let Some(known) = self.head.clone().filter(|stored| stored.head == after) else { return Ok(Appended::Behind) };
-        let head = LogHead { revision: new.entry.last_revision, nonce: draw_nonce()? };
-        let (record, chunks) = self.write_chunks(after, head, new).await?;
-        let outcome = self.client.txn(self.transaction(&known, head, record, new)).await;
+        let Some(known) = self.head.clone().filter(|stored| stored.head == after) else { return Ok(None) };
+        let head = LogHead { revision: entry.last_revision, nonce: draw_nonce()? };
+        let (record, chunks) = self.write_chunks(after, head, entry).await?;
+        let outcome = self.client.txn(self.transaction(&known, head, oldest, entry.first_revision, record)).await;
         let written = match &outcome {
             Ok(TxnOutcome { succeeded: true, revision, .. }) => {
-                let value = encode_head(head, new.oldest);
-                Some(StoredHead { head, oldest: new.oldest, mod_revision: *revision, value })
+                let value = encode_head(head, oldest);
+                Some(StoredHead { head, oldest: oldest, mod_revision: *revision, value })
             }
             // The first attempt may have been applied, and the second one found its own head.
             Ok(TxnOutcome { is_retry: true, .. }) => {
@@ -95,16 +110,16 @@ impl EtcdLog {
             _ => None,
         };
         if written.is_none() && chunks > 0 && !matches!(outcome, Err(Error::Unavailable { .. })) {
-            self.delete_chunks(new.entry.first_revision, head.nonce).await;
+            self.delete_chunks(entry.first_revision, head.nonce).await;
         }
         outcome?;
         self.head = written;
         if self.head.is_none() {
-            return Ok(Appended::Behind);
+            return Ok(None);
         }
         self.expired.drain(..self.expired.len().min(DELETED_MAX));
-        self.expired.extend(new.expired);
-        Ok(Appended::Done(head))
+        self.expired.extend(expired);
+        Ok(Some(head))
     }
 
     /// Writes the chunks of a long entry. Returns the value of its record and the number of chunks, which is 0 for a short entry.
@@ -112,34 +127,35 @@ impl EtcdLog {
         &self,
         after: LogHead,
         head: LogHead,
-        new: &NewEntry<'_>,
+        entry: &LogEntry,
     ) -> Result<(Vec<u8>, usize), StoreError> {
-        let bytes = encode(after.nonce, head.nonce, new.entry);
+        let bytes = encode(after.nonce, head.nonce, entry);
         if bytes.len() <= INLINE_MAX {
-            return Ok(([b"=".as_slice(), &bytes].concat(), 0));
+            return Ok((StoredRecord::Entry(&bytes).encode(), 0));
         }
         let chunks = bytes.chunks(CHUNK);
         let count = chunks.len();
         for (number, chunk) in chunks.enumerate() {
             let mut txn = Txn::default();
-            txn.put(self.keys.chunk(new.entry.first_revision, head.nonce, number), chunk);
+            txn.put(self.keys.chunk(entry.first_revision, head.nonce, number), chunk);
             self.client.txn(txn).await?;
         }
-        Ok((chunked_record(head.nonce, count, bytes.len()), count))
+        let record = StoredRecord::Chunks { nonce: head.nonce, count, length: bytes.len() };
+        Ok((record.encode(), count))
     }
 
     /// Returns the transaction that writes a record and its head, if the head is still `known`.
-    fn transaction(&self, known: &StoredHead, head: LogHead, record: Vec<u8>, new: &NewEntry<'_>) -> Txn {
+    fn transaction(&self, known: &StoredHead, head: LogHead, oldest: u64, revision: u64, record: Vec<u8>) -> Txn {
         let mut txn = Txn::default();
         txn.if_mod_revision(self.keys.head(), known.mod_revision);
         if known.mod_revision != 0 {
             // After a backup was restored, etcd repeats its own revisions.
             txn.if_value(self.keys.head(), known.value.clone());
         }
-        txn.put(self.keys.head(), encode_head(head, new.oldest));
-        txn.put(self.keys.record(new.entry.first_revision), record);
-        for revision in self.expired.iter().take(DELETED_MAX) {
-            txn.delete_range(self.keys.record(*revision), self.keys.end_of(*revision));
+        txn.put(self.keys.head(), encode_head(head, oldest));
+        txn.put(self.keys.record(revision), record);
+        for expired in self.expired.iter().take(DELETED_MAX) {
+            txn.delete_range(self.keys.record(*expired), self.keys.end_of(*expired));
         }
         txn
     }
@@ -156,71 +172,74 @@ impl EtcdLog {
 
     async fn fetch_entries(
         &mut self,
-        after: Option<LogHead>,
-        apply: &mut dyn FnMut(Fetched) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        for _ in 0..RESTARTS_MAX {
+        mut after: Option<LogHead>,
+        copy: &mut TableWriter<'_>,
+    ) -> Result<Option<Fetched>, StoreError> {
+        for _ in 0..ATTEMPTS_MAX {
             let (stored, at) = read_head(&self.client, &self.keys).await?;
             let head = stored.head;
             if after == Some(head) {
                 self.head = Some(stored);
-                return Ok(());
+                return Ok(None);
             }
-            if let Some(copied) = after {
-                if copied.revision > 0 && head.nonce == 0 {
-                    return Err(StoreError::Unavailable(format!(
-                        "etcd has nothing below store.etcd.prefix, and the copy here has revision {}: restore etcd, or remove the \
-                         copy (objects-copy.redb) from the data folder to start empty",
-                        copied.revision
-                    )));
-                }
-                if copied.revision < head.revision && self.read_entries(Some(copied), &stored, at, apply).await? {
-                    self.head = Some(stored);
-                    return Ok(());
-                }
-                tracing::warn!(
-                    held = copied.revision,
-                    found = head.revision,
-                    "etcd history compacted: reading all objects again"
-                );
+            if let Some(copied) = after.filter(|copied| copied.revision > 0 && head.nonce == 0) {
+                return Err(StoreError::Unavailable(format!(
+                    "etcd has nothing below store.etcd.prefix, and the copy here has revision {}: restore etcd, or remove the copy \
+                     (objects-copy.redb) from the data folder to start empty",
+                    copied.revision
+                )));
             }
-            apply(Fetched::Restart)?;
-            if self.read_entries(None, &stored, at, apply).await? {
+            if after.is_none() {
+                copy.clear()?;
+            }
+            let is_behind = after.is_none_or(|copied| copied.revision < head.revision);
+            if is_behind && self.read_entries(after, &stored, at, copy).await? {
+                let fetched = Fetched { head, oldest: stored.oldest, is_restart: after.is_none() };
                 self.head = Some(stored);
-                return Ok(());
+                return Ok(Some(fetched));
+            }
+            if let Some(copied) = after.take() {
+                let (held, found) = (copied.revision, head.revision);
+                tracing::warn!(held, found, "etcd history compacted: reading all objects again");
             }
         }
-        Err(StoreError::Unavailable(format!("etcd was compacted {RESTARTS_MAX} times while it was read")))
+        Err(StoreError::Unavailable(format!("etcd was compacted {ATTEMPTS_MAX} times while it was read")))
     }
 
-    /// Reads the entries after a head, or all entries. Returns false if the copy has to start over: entries after it were deleted, or it
-    /// belongs to another log.
+    /// Writes the entries after a head to the copy, or all entries. Returns false if the copy has to start over: entries after it were
+    /// deleted, or it belongs to another log.
     async fn read_entries(
         &self,
         after: Option<LogHead>,
         stored: &StoredHead,
         at: i64,
-        apply: &mut dyn FnMut(Fetched) -> Result<(), StoreError>,
+        copy: &mut TableWriter<'_>,
     ) -> Result<bool, StoreError> {
-        let mut key = self.keys.record(after.map_or(0, |head| head.revision + 1));
         let range_end = self.keys.end_of(stored.head.revision);
-        let (mut assembler, mut last, mut limit) = (Assembler::default(), after, PAGE_FIRST);
-        loop {
-            let limit_value = i64::try_from(limit).unwrap_or(1);
-            let request = RangeRequest { key, range_end: range_end.clone(), limit: limit_value, revision: at };
+        let (mut last, mut limit) = (after, PAGE_FIRST);
+        let mut next = Some(self.keys.record(after.map_or(0, |head| head.revision + 1)));
+        while let Some(key) = next.take() {
+            let request = RangeRequest { key, range_end: range_end.clone(), limit, revision: at };
             let page = match self.client.range(request.clone()).await {
                 Ok(page) => page,
                 Err(Error::Compacted { .. }) => return Ok(false),
                 Err(Error::TooLong { .. }) if limit > 1 => {
-                    (key, limit) = (request.key, (limit / 8).max(1));
+                    limit = (limit / 8).max(1);
+                    next = Some(request.key);
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
-            let mut bytes = 0;
-            for pair in &page.pairs {
-                bytes += pair.value.len();
-                let Some(record) = assembler.take(&self.keys, &pair.key, &pair.value)? else { continue };
+            limit = next_limit(&page.pairs);
+            next = page.pairs.last().filter(|_| page.more).map(|pair| [pair.key.as_slice(), b"\0"].concat());
+            for pair in page.pairs {
+                let (revision, is_chunk) = self.keys.parse(&pair.key)?;
+                if is_chunk {
+                    // Left by a server that lost the race, or of a record that was deleted.
+                    continue;
+                }
+                let value = StoredRecord::parse(&pair)?;
+                let Some(record) = self.read_record(revision, &value, at).await? else { return Ok(false) };
                 let is_next = |head: LogHead| {
                     record.previous_nonce == head.nonce && record.entry.first_revision == head.revision + 1
                 };
@@ -228,28 +247,56 @@ impl EtcdLog {
                     return Ok(false);
                 }
                 last = Some(LogHead { revision: record.entry.last_revision, nonce: record.nonce });
-                apply(Fetched::Entry(record.entry))?;
+                copy.apply_entry(&record.entry)?;
+                if matches!(value, StoredRecord::Chunks { .. }) {
+                    // The chunks, which come next, were read.
+                    next = Some(self.keys.end_of(revision));
+                    break;
+                }
             }
-            limit = next_limit(bytes, page.pairs.len());
-            let Some(pair) = page.pairs.last().filter(|_| page.more) else { break };
-            key = [pair.key.as_slice(), b"\0"].concat();
         }
-        if !assembler.is_complete() || last.unwrap_or_default() != stored.head {
-            if after.is_some() {
-                return Ok(false);
-            }
+        let is_complete = last.unwrap_or_default() == stored.head;
+        if !is_complete && after.is_none() {
             let revision = stored.head.revision;
             return Err(StoreError::Damaged(format!("the records in etcd end before revision {revision} of the head")));
         }
-        apply(Fetched::End { head: stored.head, oldest: stored.oldest })?;
-        Ok(true)
+        Ok(is_complete)
+    }
+
+    /// Returns a record, with the chunks of a long one. Returns `None` if etcd has compacted the revision that is read.
+    async fn read_record(
+        &self,
+        revision: u64,
+        value: &StoredRecord<'_>,
+        at: i64,
+    ) -> Result<Option<Record>, StoreError> {
+        let (nonce, count, length) = match *value {
+            StoredRecord::Entry(bytes) => return decode(bytes).map(Some),
+            StoredRecord::Chunks { nonce, count, length } => (nonce, count, length),
+        };
+        let mut bytes = Vec::with_capacity(length);
+        for number in 0..count {
+            let key = self.keys.chunk(revision, nonce, number);
+            match self.client.range(RangeRequest { key, revision: at, ..RangeRequest::default() }).await {
+                Ok(page) => page.pairs.iter().for_each(|pair| bytes.extend(&pair.value)),
+                Err(Error::Compacted { .. }) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if bytes.len() != length {
+            return Err(StoreError::Damaged(format!(
+                "a chunk of the record of revision {revision} in etcd is missing"
+            )));
+        }
+        decode(&bytes).map(Some)
     }
 }
 
 /// Returns the number of keys of the next page, so that it has about `PAGE` bytes.
-fn next_limit(bytes: usize, keys: usize) -> usize {
-    let mean = bytes.checked_div(keys).unwrap_or_default().max(64);
-    (PAGE / mean).clamp(16, 4_096)
+fn next_limit(pairs: &[KeyValue]) -> i64 {
+    let bytes: usize = pairs.iter().map(|pair| pair.value.len()).sum();
+    let mean = bytes.checked_div(pairs.len()).unwrap_or_default().max(64);
+    i64::try_from(PAGE / mean).unwrap_or(i64::MAX).clamp(16, 4_096)
 }
 
 /// Returns a random number other than 0, which means "none".
@@ -268,8 +315,8 @@ const CHUNK: usize = 1 << 20;
 /// Maximum number of entries that one transaction deletes. etcd's default is 128 operations (`--max-txn-ops`).
 const DELETED_MAX: usize = 100;
 /// Attempts to read the log while etcd is being compacted.
-const RESTARTS_MAX: usize = 3;
+const ATTEMPTS_MAX: usize = 3;
 /// Aim for the bytes of a page. Long enough that reading a large log takes few calls, short beside `call_timeout`.
 const PAGE: usize = 4 << 20;
 /// Keys of the first page, before their length is known: 64 values of 1 MiB fit the client's bound on a message.
-const PAGE_FIRST: usize = 64;
+const PAGE_FIRST: i64 = 64;

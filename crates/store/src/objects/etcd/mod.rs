@@ -29,15 +29,16 @@ use tokio::{
     time::{MissedTickBehavior, interval, timeout},
 };
 
+pub(super) use self::log::EtcdLog;
 use self::{
     candidate::Candidate,
     format::Keys,
-    log::{EtcdLog, draw_nonce, read_head},
+    log::{draw_nonce, read_head},
     status::SyncStatus,
 };
 use super::{
     Batch, Committed, Entry, Key, Listing, LocalStore, Object, ObjectStore, Prefix, StoreError, StoreKind, StoreStatus,
-    Watch, local::Fetcher,
+    Watch, local::Handle,
 };
 use crate::{Election, Leadership};
 
@@ -57,7 +58,7 @@ struct Sync {
     client: Arc<Client>,
     keys: Keys,
     status: Arc<SyncStatus>,
-    fetcher: Fetcher,
+    copy: Handle,
 }
 
 /// The runtime of the connections to etcd. They have one of their own, so that a busy main runtime does not let leases expire.
@@ -81,8 +82,8 @@ impl EtcdStore {
             head: None,
             expired: Vec::new(),
         };
-        let local = LocalStore::copy_of(folder, Box::new(log))?;
-        let sync = Arc::new(Sync { client, keys, status, fetcher: local.fetcher() });
+        let local = LocalStore::copy_of(folder, log)?;
+        let sync = Arc::new(Sync { client, keys, status, copy: local.handle() });
         runtime.spawn(follow(Arc::clone(&sync)));
         let (election, backend) = Election::new();
         runtime.spawn(Candidate::new(Arc::clone(&sync.client), sync.keys.leader(), backend, draw_nonce()?).run());
@@ -112,7 +113,7 @@ impl Sync {
             Ok((stored, _)) => {
                 if self.status.get().copied == Some(stored.head) {
                     self.status.answered(stored.head.revision);
-                } else if let Err(error) = self.fetcher.fetch().await {
+                } else if let Err(error) = self.copy.fetch().await {
                     self.status.failed(&error);
                 }
             }
@@ -126,7 +127,7 @@ async fn follow(sync: Arc<Sync>) {
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut watch = None;
-    while !sync.fetcher.is_closed() {
+    while !sync.copy.is_closed() {
         if watch.is_none() {
             watch = sync.client.watch(&sync.keys.head()).await.ok();
         }

@@ -11,7 +11,7 @@ use super::super::{Outage, StoreError, local::upstream::LogHead};
 
 /// Updated by every task that calls etcd.
 #[derive(Debug, Default)]
-pub(super) struct SyncStatus(Mutex<SyncState>);
+pub(in super::super) struct SyncStatus(Mutex<SyncState>);
 
 /// Progress of the copy.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ impl SyncStatus {
         self.lock().clone()
     }
 
-    pub(super) fn copied(&self, head: LogHead) {
+    pub(in super::super) fn copied(&self, head: LogHead) {
         let mut state = self.lock();
         state.copied = Some(head);
         state.latest = state.latest.max(head.revision);

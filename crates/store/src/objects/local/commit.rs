@@ -2,52 +2,36 @@
 //!
 //! Time and author are in the batch. `writer` begins and ends the transaction.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use fairway_model::Timestamp;
 use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 
 use super::{
     super::{
-        AUTHOR_MAX, BATCH_BYTES_MAX, BATCH_MAX, Batch, Change, Committed, Event, HistoryLimits, Object, REASON_MAX,
+        AUTHOR_MAX, BATCH_BYTES_MAX, BATCH_MAX, Batch, Change, Committed, HistoryLimits, Object, REASON_MAX,
         StoreError, VALUE_MAX, rows_wire::Row,
     },
     copy::CopyWriter,
-    tables::{HISTORY, HISTORY_BYTES, LOG, META, OBJECTS, OLDEST, REVISION, length, row, store_error},
-    upstream::LogEntry,
+    tables::{HISTORY, HISTORY_BYTES, LOG, META, OBJECTS, OLDEST, REVISION, length, row},
+    upstream::{LogEntry, LogHead},
 };
 
 /// The tables of a write transaction.
-pub(super) struct TableWriter<'txn> {
+pub(in super::super) struct TableWriter<'txn> {
     objects: Table<'txn, &'static str, &'static [u8]>,
     history: Table<'txn, (&'static str, u64), &'static [u8]>,
     log: Table<'txn, (u64, u32), &'static str>,
     meta: Table<'txn, &'static str, u64>,
-    revision: u64,
-    oldest: u64,
+    /// Revision of the last batch.
+    pub(super) revision: u64,
+    /// Oldest revision that can be watched from.
+    pub(super) oldest: u64,
     /// Bytes of all history entries.
     bytes: u64,
     limits: HistoryLimits,
     /// Set if the file is a copy of a shared store.
     pub(super) copy: Option<CopyWriter<'txn>>,
-}
-
-/// Error of a batch, by what it makes fail.
-#[derive(Debug)]
-pub(super) enum CommitError {
-    /// This batch only; it wrote nothing.
-    Batch(StoreError),
-    /// The transaction: a part of it may be written.
-    Transaction(StoreError),
-    /// The transaction, because the shared store did not accept it.
-    Upstream(StoreError),
-}
-
-/// Result of a batch.
-pub(super) struct Outcome {
-    pub(super) committed: Committed,
-    /// Events for watchers; empty if nothing changed.
-    pub(super) events: Arc<[Event]>,
 }
 
 /// The object at a key before a change.
@@ -59,20 +43,33 @@ struct Found {
     sequence: u64,
 }
 
+impl Found {
+    /// Returns the object at the key of a change, or a conflict if the change expects another one.
+    fn new(change: &Change, bytes: Option<&[u8]>) -> Result<Option<Self>, StoreError> {
+        let row = bytes.map(|bytes| row(change.key.as_str(), bytes)).transpose()?;
+        change.expect.check(&change.key, row.as_ref().map(|row| row.revision))?;
+        Ok(row.map(|row| {
+            let (generation, created, sequence) = (row.generation, row.created, row.sequence);
+            let is_unchanged = row.value.is_some() && row.value == change.value.as_deref();
+            let unchanged = if is_unchanged { row.object(change.key.clone()) } else { None };
+            Self { generation, created, unchanged, sequence }
+        }))
+    }
+}
+
 impl<'txn> TableWriter<'txn> {
     pub(super) fn open(
         writing: &'txn WriteTransaction,
         limits: HistoryLimits,
         is_copy: bool,
     ) -> Result<Self, StoreError> {
-        let meta = writing.open_table(META).map_err(store_error)?;
-        let number =
-            |name: &str| Ok::<_, StoreError>(meta.get(name).map_err(store_error)?.map_or(0, |number| number.value()));
+        let meta = writing.open_table(META)?;
+        let number = |name: &str| Ok::<_, StoreError>(meta.get(name)?.map_or(0, |number| number.value()));
         let (revision, oldest, bytes) = (number(REVISION)?, number(OLDEST)?, number(HISTORY_BYTES)?);
         Ok(Self {
-            objects: writing.open_table(OBJECTS).map_err(store_error)?,
-            history: writing.open_table(HISTORY).map_err(store_error)?,
-            log: writing.open_table(LOG).map_err(store_error)?,
+            objects: writing.open_table(OBJECTS)?,
+            history: writing.open_table(HISTORY)?,
+            log: writing.open_table(LOG)?,
             meta,
             revision,
             oldest,
@@ -82,30 +79,25 @@ impl<'txn> TableWriter<'txn> {
         })
     }
 
-    /// Returns the revision of the last batch, and the oldest revision that can be watched from.
-    pub(super) const fn revisions(&self) -> (u64, u64) {
-        (self.revision, self.oldest)
-    }
-
     /// Writes the numbers of `meta`. The last call before the transaction is committed.
     pub(super) fn close(mut self) -> Result<(), StoreError> {
-        self.meta.insert(REVISION, self.revision).map_err(store_error)?;
-        self.meta.insert(OLDEST, self.oldest).map_err(store_error)?;
-        self.meta.insert(HISTORY_BYTES, self.bytes).map_err(store_error)?;
+        self.meta.insert(REVISION, self.revision)?;
+        self.meta.insert(OLDEST, self.oldest)?;
+        self.meta.insert(HISTORY_BYTES, self.bytes)?;
         self.copy.map_or(Ok(()), |copy| copy.close(&mut self.meta))
     }
 
     /// Deletes everything, for a copy that starts over.
-    pub(super) fn clear(&mut self) -> Result<(), StoreError> {
-        self.objects.retain(|_, _| false).map_err(store_error)?;
-        self.history.retain(|_, _| false).map_err(store_error)?;
-        self.log.retain(|_, _| false).map_err(store_error)?;
+    pub(in super::super) fn clear(&mut self) -> Result<(), StoreError> {
+        self.objects.retain(|_, _| false)?;
+        self.history.retain(|_, _| false)?;
+        self.log.retain(|_, _| false)?;
         (self.revision, self.oldest, self.bytes) = (0, 0, 0);
         self.copy.as_mut().map_or(Ok(()), CopyWriter::clear)
     }
 
     /// Copies an entry of the shared log.
-    pub(super) fn apply_entry(&mut self, entry: &LogEntry) -> Result<(), StoreError> {
+    pub(in super::super) fn apply_entry(&mut self, entry: &LogEntry) -> Result<(), StoreError> {
         for (key, bytes) in &entry.rows {
             let row = row(key, bytes)?;
             if row.revision != self.revision {
@@ -119,50 +111,43 @@ impl<'txn> TableWriter<'txn> {
         self.copy.as_mut().map_or(Ok(()), |copy| copy.add(entry.first_revision, entry.last_revision))
     }
 
-    /// Sets the revision of the log's head, and the oldest revision that can be watched from.
-    pub(super) fn set_revisions(&mut self, revision: u64, oldest: u64) {
-        self.revision = revision;
+    /// Sets the log's head, and the oldest revision that can be watched from.
+    pub(super) fn set_head(&mut self, head: LogHead, oldest: u64) {
+        self.revision = head.revision;
         self.oldest = self.oldest.max(oldest);
+        if let Some(copy) = &mut self.copy {
+            copy.nonce = Some(head.nonce);
+        }
     }
 
-    /// Applies a batch that is within its bounds, or changes nothing.
-    pub(super) fn apply(&mut self, batch: &Batch) -> Result<Outcome, CommitError> {
-        let found: Vec<_> = batch.changes.iter().map(|change| self.check(change)).collect::<Result<_, _>>()?;
-        let changes = |found: &Option<Found>, change: &Change| match found {
+    /// Applies a batch that is within its bounds. A rejected batch changes nothing; after any other error the transaction must end.
+    pub(super) fn apply(&mut self, batch: &Batch) -> Result<Result<Committed, StoreError>, StoreError> {
+        let mut found = Vec::with_capacity(batch.changes.len());
+        for change in &batch.changes {
+            let bytes = self.objects.get(change.key.as_str())?;
+            match Found::new(change, bytes.as_ref().map(|bytes| bytes.value())) {
+                Ok(object) => found.push(object),
+                Err(rejection) => return Ok(Err(rejection)),
+            }
+        }
+        let is_effective = |found: &Option<Found>, change: &Change| match found {
             Some(found) => found.unchanged.is_none(),
             None => change.value.is_some(),
         };
-        let is_changed = found.iter().zip(&batch.changes).any(|(found, change)| changes(found, change));
+        let is_changed = found.iter().zip(&batch.changes).any(|(found, change)| is_effective(found, change));
         self.revision += u64::from(is_changed);
         let mut objects = Vec::with_capacity(found.len());
-        let mut events = Vec::new();
+        let mut position = 0;
         for (found, change) in found.into_iter().zip(&batch.changes) {
-            if !changes(&found, change) {
+            if is_effective(&found, change) {
+                objects.push(self.write(batch, change, found, position)?);
+                position += 1;
+            } else {
                 objects.push(found.and_then(|found| found.unchanged));
-                continue;
             }
-            let position = u32::try_from(events.len()).expect("a batch has at most 10,000 changes");
-            let object = self.write(batch, change, found, position).map_err(CommitError::Transaction)?;
-            events.push(Event { revision: self.revision, key: change.key.clone(), object: object.clone() });
-            objects.push(object);
         }
-        self.trim_history().map_err(CommitError::Transaction)?;
-        Ok(Outcome { committed: Committed { revision: self.revision, objects }, events: events.into() })
-    }
-
-    /// Returns the object at the key of a change, or a conflict if the change expects another one.
-    fn check(&self, change: &Change) -> Result<Option<Found>, CommitError> {
-        let key = change.key.as_str();
-        let bytes = self.objects.get(key).map_err(|e| CommitError::Transaction(store_error(e)))?;
-        let row = bytes.as_ref().map(|bytes| row(key, bytes.value())).transpose().map_err(CommitError::Batch)?;
-        let found = row.as_ref().map(|row| row.revision);
-        change.expect.check(&change.key, found).map_err(CommitError::Batch)?;
-        Ok(row.map(|row| {
-            let (generation, created, sequence) = (row.generation, row.created, row.sequence);
-            let is_unchanged = row.value.is_some() && row.value == change.value.as_deref();
-            let unchanged = if is_unchanged { row.object(change.key.clone()) } else { None };
-            Found { generation, created, unchanged, sequence }
-        }))
+        self.trim_history()?;
+        Ok(Ok(Committed { revision: self.revision, objects }))
     }
 
     fn write(
@@ -198,20 +183,20 @@ impl<'txn> TableWriter<'txn> {
     /// Writes a row of the current revision, and removes the history of its key over the limit.
     fn insert(&mut self, key: &str, row: &Row<'_>, bytes: &[u8]) -> Result<(), StoreError> {
         if row.value.is_some() {
-            self.objects.insert(key, bytes).map_err(store_error)?;
+            self.objects.insert(key, bytes)?;
         } else {
-            self.objects.remove(key).map_err(store_error)?;
+            self.objects.remove(key)?;
         }
-        let replaced = self.history.insert((key, row.revision), bytes).map_err(store_error)?;
+        let replaced = self.history.insert((key, row.revision), bytes)?;
         self.bytes = (self.bytes + length(bytes)).saturating_sub(replaced.map_or(0, |row| length(row.value())));
-        self.log.insert((row.revision, row.position), key).map_err(store_error)?;
+        self.log.insert((row.revision, row.position), key)?;
         self.trim_history_of(key, row.sequence)
     }
 
     /// Returns the sequence number of the last history entry of a key; 0 if there is none.
     fn last_sequence(&self, key: &str) -> Result<u64, StoreError> {
-        match self.history.range((key, 0)..=(key, u64::MAX)).map_err(store_error)?.next_back() {
-            Some(last) => Ok(row(key, last.map_err(store_error)?.1.value())?.sequence),
+        match self.history.range((key, 0)..=(key, u64::MAX))?.next_back() {
+            Some(last) => Ok(row(key, last?.1.value())?.sequence),
             None => Ok(0),
         }
     }
@@ -224,7 +209,7 @@ impl<'txn> TableWriter<'txn> {
                 break;
             }
             self.remove_entry(key, revision)?;
-            self.log.remove((revision, position)).map_err(store_error)?;
+            self.log.remove((revision, position))?;
             self.expire(revision)?;
         }
         Ok(())
@@ -232,8 +217,8 @@ impl<'txn> TableWriter<'txn> {
 
     /// Returns sequence number, revision and position of the oldest history entry of a key.
     fn oldest_entry(&self, key: &str) -> Result<Option<(u64, u64, u32)>, StoreError> {
-        let first = self.history.range((key, 0)..=(key, u64::MAX)).map_err(store_error)?.next();
-        let Some((_, bytes)) = first.transpose().map_err(store_error)? else { return Ok(None) };
+        let first = self.history.range((key, 0)..=(key, u64::MAX))?.next();
+        let Some((_, bytes)) = first.transpose()? else { return Ok(None) };
         let row = row(key, bytes.value())?;
         Ok(Some((row.sequence, row.revision, row.position)))
     }
@@ -241,9 +226,9 @@ impl<'txn> TableWriter<'txn> {
     /// Removes the oldest entries of all keys, down to the limits on their number and bytes.
     fn trim_history(&mut self) -> Result<(), StoreError> {
         let entries_max = u64::try_from(self.limits.entries).unwrap_or(u64::MAX);
-        while self.log.len().map_err(store_error)? > entries_max || self.bytes > self.limits.bytes {
+        while self.log.len()? > entries_max || self.bytes > self.limits.bytes {
             let (revision, key) = {
-                let Some((position, key)) = self.log.pop_first().map_err(store_error)? else { return Ok(()) };
+                let Some((position, key)) = self.log.pop_first()? else { return Ok(()) };
                 (position.value().0, key.value().to_owned())
             };
             self.remove_entry(&key, revision)?;
@@ -253,7 +238,7 @@ impl<'txn> TableWriter<'txn> {
     }
 
     fn remove_entry(&mut self, key: &str, revision: u64) -> Result<(), StoreError> {
-        let removed = self.history.remove((key, revision)).map_err(store_error)?;
+        let removed = self.history.remove((key, revision))?;
         self.bytes = self.bytes.saturating_sub(removed.map_or(0, |row| length(row.value())));
         Ok(())
     }

@@ -10,7 +10,7 @@ use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction, ba
 use super::{
     super::StoreError,
     database::{Opener, catch_panic},
-    tables::{self, MIGRATIONS, REVISION, Tables, store_error},
+    tables::{self, MIGRATIONS, REVISION, Tables},
     upstream::LogHead,
 };
 
@@ -32,18 +32,19 @@ pub(super) struct CopyWriter<'txn> {
 
 impl<'txn> CopyWriter<'txn> {
     pub(super) fn open(writing: &'txn WriteTransaction) -> Result<Self, StoreError> {
-        let entries = writing.open_table(ENTRIES).map_err(store_error)?;
+        let entries = writing.open_table(ENTRIES)?;
         Ok(Self { entries, rows: Vec::new(), expired: Vec::new(), nonce: None })
     }
 
     /// Adds an entry.
     pub(super) fn add(&mut self, first_revision: u64, last_revision: u64) -> Result<(), StoreError> {
-        self.entries.insert(first_revision, last_revision).map_err(store_error).map(|_| ())
+        self.entries.insert(first_revision, last_revision)?;
+        Ok(())
     }
 
     /// Removes all entries.
     pub(super) fn clear(&mut self) -> Result<(), StoreError> {
-        self.entries.retain(|_, _| false).map_err(store_error)
+        Ok(self.entries.retain(|_, _| false)?)
     }
 
     /// Removes the entry of a revision, if the log table has nothing of it any more.
@@ -52,14 +53,13 @@ impl<'txn> CopyWriter<'txn> {
         revision: u64,
         log: &impl ReadableTable<(u64, u32), &'static str>,
     ) -> Result<(), StoreError> {
-        let found =
-            self.entries.range(..=revision).map_err(store_error)?.next_back().transpose().map_err(store_error)?;
+        let found = self.entries.range(..=revision)?.next_back().transpose()?;
         let Some((first, last)) = found.map(|(first, last)| (first.value(), last.value())) else { return Ok(()) };
         // Later revisions than `last` are being written and are in no entry yet.
-        if last < revision || log.range((first, 0)..=(last, u32::MAX)).map_err(store_error)?.next().is_some() {
+        if last < revision || log.range((first, 0)..=(last, u32::MAX))?.next().is_some() {
             return Ok(());
         }
-        self.entries.remove(first).map_err(store_error)?;
+        self.entries.remove(first)?;
         self.expired.push(first);
         Ok(())
     }
@@ -67,7 +67,7 @@ impl<'txn> CopyWriter<'txn> {
     /// Writes the nonce of the head, if there is a new head.
     pub(super) fn close(self, meta: &mut Table<'_, &'static str, u64>) -> Result<(), StoreError> {
         if let Some(nonce) = self.nonce {
-            meta.insert(NONCE, nonce).map_err(store_error)?;
+            meta.insert(NONCE, nonce)?;
         }
         Ok(())
     }
@@ -76,7 +76,7 @@ impl<'txn> CopyWriter<'txn> {
 /// Returns the head that a copy has reached; `None` if it is incomplete.
 pub(super) fn head(tables: &Tables) -> Result<Option<LogHead>, StoreError> {
     let revision = tables.number(REVISION)?;
-    let nonce = tables.meta.get(NONCE).map_err(store_error)?.map(|nonce| nonce.value());
+    let nonce = tables.meta.get(NONCE)?.map(|nonce| nonce.value());
     Ok(nonce.map(|nonce| LogHead { revision, nonce }))
 }
 
@@ -85,7 +85,7 @@ pub(super) fn opener(path: Option<PathBuf>) -> Opener {
     let is_first = AtomicBool::new(true);
     Box::new(move || {
         let path = path.as_deref().filter(|_| is_first.swap(false, Ordering::Relaxed));
-        let opened = path.map(|path| catch_panic(|| on_disk(path)).flatten());
+        let opened = path.map(|path| catch_panic(|| on_disk(path)));
         match opened {
             Some(Ok(database)) => return Ok(database),
             Some(Err(error)) => {
@@ -98,7 +98,7 @@ pub(super) fn opener(path: Option<PathBuf>) -> Opener {
 }
 
 fn on_disk(path: &Path) -> Result<Database, StoreError> {
-    match catch_panic(|| tables::open(tables::file(path)?, MIGRATIONS)).flatten() {
+    match catch_panic(|| tables::open(tables::file(path)?, MIGRATIONS)) {
         Err(error @ (StoreError::Damaged(_) | StoreError::Newer { .. })) => {
             let moved_to = path.with_extension("redb.damaged");
             tracing::error!(%error, moved_to = %moved_to.display(), "copy of declared objects moved aside and rebuilt");

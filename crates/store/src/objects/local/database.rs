@@ -10,10 +10,7 @@ use std::{
 
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 
-use super::{
-    super::StoreError,
-    tables::{begin, store_error},
-};
+use super::{super::StoreError, tables::begin};
 
 /// Opens the file: called at the start, and after each failure.
 pub(super) type Opener = Box<dyn Fn() -> Result<Database, StoreError> + Send + Sync>;
@@ -32,7 +29,7 @@ struct Slot {
 
 impl SharedDatabase {
     pub(super) fn new(opener: Opener) -> Result<Self, StoreError> {
-        let database = catch_panic(&opener)??;
+        let database = catch_panic(&opener)?;
         Ok(Self { opener, slot: RwLock::new(Slot { database: Ok(database), generation: 1 }) })
     }
 
@@ -40,7 +37,7 @@ impl SharedDatabase {
     pub(super) fn read(&self) -> (u64, Result<ReadTransaction, StoreError>) {
         let slot = self.slot.read().unwrap_or_else(PoisonError::into_inner);
         let database = slot.database.as_ref().map_err(Clone::clone);
-        (slot.generation, database.and_then(|database| database.begin_read().map_err(store_error)))
+        (slot.generation, database.and_then(|database| Ok(database.begin_read()?)))
     }
 
     /// Begins a write transaction. Only the writer thread calls this.
@@ -59,7 +56,7 @@ impl SharedDatabase {
         }
         let closed = Err(StoreError::Unavailable("it is being opened again".to_owned()));
         close(std::mem::replace(&mut slot.database, closed));
-        slot.database = catch_panic(|| (self.opener)()).flatten();
+        slot.database = catch_panic(&self.opener);
         slot.generation += 1;
         slot.database.as_ref().map(|_| ()).map_err(Clone::clone)
     }
@@ -79,14 +76,14 @@ impl SharedDatabase {
 fn close(database: Result<Database, StoreError>) {
     let Ok(database) = database else { return };
     // A failed close loses nothing: acknowledged changes are on disk, and the next start repairs the rest.
-    if let Err(error) = catch_panic(|| database.close().map_err(store_error)).flatten() {
+    if let Err(error) = catch_panic(|| Ok(database.close()?)) {
         tracing::warn!(%error, "store file was not closed cleanly");
     }
 }
 
 /// Runs work on a file that may be damaged: redb panics on some damage.
-pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, StoreError> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panic_error(&*panic))
+pub(super) fn catch_panic<T>(work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(&*panic)))
 }
 
 /// Returns the error for a panic of redb.

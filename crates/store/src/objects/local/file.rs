@@ -10,7 +10,10 @@ use std::{
 };
 
 use fairway_files::remove_if_present;
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, backends::FileBackend};
+use redb::{
+    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table,
+    backends::FileBackend,
+};
 
 use super::{
     super::{Entry, Key, Listing, Prefix, StoreError, rows_wire::Row},
@@ -18,7 +21,7 @@ use super::{
     database::catch_panic,
     tables::{
         self, HISTORY, HISTORY_BYTES, LOG, META, MIGRATIONS, OBJECTS, OLDEST, REVISION, SCHEMA, Tables, begin, builder,
-        key, length, row, schema, store_error, unusable,
+        key, length, row, schema, unusable,
     },
 };
 use crate::DataFolder;
@@ -67,9 +70,9 @@ impl StoreFile {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let file = File::open(path).map_err(|e| unusable(path, &e))?;
         catch_panic(|| {
-            let backend = FileBackend::new(file).map_err(store_error)?;
-            let database = builder().open_read_only_with_backend(backend).map_err(store_error)?;
-            let reading = database.begin_read().map_err(store_error)?;
+            let backend = FileBackend::new(file)?;
+            let database = builder().open_read_only_with_backend(backend)?;
+            let reading = database.begin_read()?;
             let (found, known) = (schema(&reading)?, u64::try_from(MIGRATIONS.len()).unwrap_or(u64::MAX));
             match found {
                 0 => Err(StoreError::Damaged("the file is empty".to_owned())),
@@ -77,33 +80,31 @@ impl StoreFile {
                 _ => Ok(Self { reading }),
             }
         })
-        .flatten()
     }
 
     /// Repairs a file after a crash, as the next start would, and verifies the checksum of every page. Returns true if nothing was wrong.
     pub fn repair(_locked: &DataFolder, path: &Path) -> Result<bool, StoreError> {
         catch_panic(|| {
             let mut database = tables::open(tables::file(path)?, MIGRATIONS)?;
-            let is_intact = database.check_integrity().map_err(store_error)?;
-            database.close().map_err(store_error)?;
+            let is_intact = database.check_integrity()?;
+            database.close()?;
             Ok(is_intact)
         })
-        .flatten()
     }
 
     /// Verifies the checksum of every row, and that objects, history and log agree.
     pub fn verify(&self) -> Result<Verified, StoreError> {
-        catch_panic(|| verify(&Tables::open(&self.reading)?)).flatten()
+        catch_panic(|| verify(&Tables::open(&self.reading)?))
     }
 
     /// Returns all objects.
     pub fn list(&self) -> Result<Listing, StoreError> {
-        catch_panic(|| Tables::open(&self.reading)?.list(&Prefix::everything(), None, usize::MAX)).flatten()
+        catch_panic(|| Tables::open(&self.reading)?.list(&Prefix::everything(), None, usize::MAX))
     }
 
     /// Returns the history of a key, the latest entry first.
     pub fn history(&self, key: &Key, most: usize) -> Result<Vec<Entry>, StoreError> {
-        catch_panic(|| Tables::open(&self.reading)?.history(key, None, most)).flatten()
+        catch_panic(|| Tables::open(&self.reading)?.history(key, None, most))
     }
 
     /// Copies the store into a new file (mode 0600). When this returns, the file survives a power cut. Fails if the file exists.
@@ -140,7 +141,6 @@ impl StoreFile {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(to);
         let file = file.map_err(|e| unusable(to, &e))?;
         let copied = catch_panic(|| self.copy_into(file, revision, oldest))
-            .flatten()
             .and_then(|()| fairway_files::sync_folder(fairway_files::folder_of(to)).map_err(|e| unusable(to, &e)));
         if copied.is_err() {
             // An incomplete file must not pass for a backup.
@@ -151,67 +151,65 @@ impl StoreFile {
 
     fn copy_into(&self, file: File, revision: u64, oldest: u64) -> Result<(), StoreError> {
         let from = Tables::open(&self.reading)?;
-        let database: Database =
-            builder().create_with_backend(FileBackend::new(file).map_err(store_error)?).map_err(store_error)?;
+        let database: Database = builder().create_with_backend(FileBackend::new(file)?)?;
         let writing = begin(&database)?;
         {
-            let mut objects = writing.open_table(OBJECTS).map_err(store_error)?;
-            for entry in from.objects.iter().map_err(store_error)? {
-                let (key, row) = entry.map_err(store_error)?;
-                objects.insert(key.value(), row.value()).map_err(store_error)?;
-            }
-            let mut history = writing.open_table(HISTORY).map_err(store_error)?;
-            for entry in from.history.iter().map_err(store_error)? {
-                let (key, row) = entry.map_err(store_error)?;
-                history.insert(key.value(), row.value()).map_err(store_error)?;
-            }
-            let mut log = writing.open_table(LOG).map_err(store_error)?;
-            for entry in from.log.iter().map_err(store_error)? {
-                let (position, key) = entry.map_err(store_error)?;
-                log.insert(position.value(), key.value()).map_err(store_error)?;
-            }
-            let mut meta = writing.open_table(META).map_err(store_error)?;
+            copy_table(&from.objects, writing.open_table(OBJECTS)?)?;
+            copy_table(&from.history, writing.open_table(HISTORY)?)?;
+            copy_table(&from.log, writing.open_table(LOG)?)?;
+            let mut meta = writing.open_table(META)?;
             let numbers = [(SCHEMA, from.number(SCHEMA)?), (REVISION, revision), (OLDEST, oldest)];
             let bytes = from.optional_number(HISTORY_BYTES)?.map(|bytes| (HISTORY_BYTES, bytes));
             for (name, number) in numbers.into_iter().chain(bytes) {
-                meta.insert(name, number).map_err(store_error)?;
+                meta.insert(name, number)?;
             }
         }
-        writing.commit().map_err(store_error)?;
-        database.close().map_err(store_error)
+        writing.commit()?;
+        Ok(database.close()?)
     }
+}
+
+fn copy_table<K: redb::Key, V: redb::Value>(
+    from: &ReadOnlyTable<K, V>,
+    mut to: Table<'_, K, V>,
+) -> Result<(), StoreError> {
+    for entry in from.iter()? {
+        let (key, value) = entry?;
+        to.insert(key.value(), value.value())?;
+    }
+    Ok(())
 }
 
 /// Returns the last revision of a store that may be damaged; `None` if it cannot be read.
 fn last_revision(path: &Path) -> Option<u64> {
     let read = || {
         let database = tables::open(tables::file(path)?, MIGRATIONS)?;
-        let reading = database.begin_read().map_err(store_error)?;
+        let reading = database.begin_read()?;
         Tables::open(&reading)?.number(REVISION)
     };
-    catch_panic(read).flatten().ok()
+    catch_panic(read).ok()
 }
 
 fn verify(tables: &Tables) -> Result<Verified, StoreError> {
     let verified = Verified {
-        objects: tables.objects.len().map_err(store_error)?,
-        entries: tables.log.len().map_err(store_error)?,
+        objects: tables.objects.len()?,
+        entries: tables.log.len()?,
         revision: tables.number(REVISION)?,
         oldest: tables.number(OLDEST)?,
     };
     let damaged = |reason: String| Err(StoreError::Damaged(reason));
-    if tables.history.len().map_err(store_error)? != verified.entries {
+    if tables.history.len()? != verified.entries {
         return damaged("log and history have different numbers of entries".to_owned());
     }
     let mut previous: Option<(String, u64)> = None;
     let mut history_bytes = 0;
-    for entry in tables.history.iter().map_err(store_error)? {
-        let (place, bytes) = entry.map_err(store_error)?;
+    for entry in tables.history.iter()? {
+        let (place, bytes) = entry?;
         let (text, revision) = place.value();
         history_bytes += length(bytes.value());
         let row = row(text, bytes.value())?;
         key(text)?;
-        let logged = tables.log.get((revision, row.position)).map_err(store_error)?;
+        let logged = tables.log.get((revision, row.position))?;
         if row.revision != revision || revision > verified.revision {
             return damaged(format!("{text}: the entry at revision {revision} has revision {}", row.revision));
         }
@@ -226,8 +224,8 @@ fn verify(tables: &Tables) -> Result<Verified, StoreError> {
     if let Some(stored) = tables.optional_number(HISTORY_BYTES)?.filter(|stored| *stored != history_bytes) {
         return damaged(format!("the history has {history_bytes} bytes, and the stored sum is {stored}"));
     }
-    for entry in tables.objects.iter().map_err(store_error)? {
-        let (text, bytes) = entry.map_err(store_error)?;
+    for entry in tables.objects.iter()? {
+        let (text, bytes) = entry?;
         let row = row(text.value(), bytes.value())?;
         key(text.value())?;
         if row.value.is_none() || row.revision > verified.revision || !is_last(tables, text.value(), &row)? {
@@ -243,8 +241,8 @@ fn verify(tables: &Tables) -> Result<Verified, StoreError> {
 
 /// True if an object equals the last entry of its history, or has no history any more.
 fn is_last(tables: &Tables, key: &str, object: &Row<'_>) -> Result<bool, StoreError> {
-    let last = tables.history.range((key, 0)..=(key, u64::MAX)).map_err(store_error)?.next_back();
-    Ok(match last.transpose().map_err(store_error)? {
+    let last = tables.history.range((key, 0)..=(key, u64::MAX))?.next_back();
+    Ok(match last.transpose()? {
         None => true,
         Some((place, bytes)) => place.value().1 == object.revision && row(key, bytes.value())?.value == object.value,
     })

@@ -39,12 +39,12 @@ pub(super) type Migration = fn(&WriteTransaction) -> Result<(), StoreError>;
 pub(super) const MIGRATIONS: &[Migration] = &[create_tables, count_history_bytes];
 
 fn create_tables(writing: &WriteTransaction) -> Result<(), StoreError> {
-    writing.open_table(OBJECTS).map_err(store_error)?;
-    writing.open_table(HISTORY).map_err(store_error)?;
-    writing.open_table(LOG).map_err(store_error)?;
-    let mut meta = writing.open_table(META).map_err(store_error)?;
+    writing.open_table(OBJECTS)?;
+    writing.open_table(HISTORY)?;
+    writing.open_table(LOG)?;
+    let mut meta = writing.open_table(META)?;
     for name in [REVISION, OLDEST] {
-        meta.insert(name, 0).map_err(store_error)?;
+        meta.insert(name, 0)?;
     }
     Ok(())
 }
@@ -52,17 +52,17 @@ fn create_tables(writing: &WriteTransaction) -> Result<(), StoreError> {
 /// Version 2 stores the bytes of the history, which are bounded.
 fn count_history_bytes(writing: &WriteTransaction) -> Result<(), StoreError> {
     let mut bytes = 0;
-    for entry in writing.open_table(HISTORY).map_err(store_error)?.iter().map_err(store_error)? {
-        bytes += length(entry.map_err(store_error)?.1.value());
+    for entry in writing.open_table(HISTORY)?.iter()? {
+        bytes += length(entry?.1.value());
     }
-    writing.open_table(META).map_err(store_error)?.insert(HISTORY_BYTES, bytes).map_err(store_error)?;
+    writing.open_table(META)?.insert(HISTORY_BYTES, bytes)?;
     Ok(())
 }
 
 /// Opens a file for writing, or creates it (mode 0600).
 pub(super) fn file(path: &Path) -> Result<FileBackend, StoreError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    let backend = file.map_err(|e| unusable(path, &e)).and_then(|file| FileBackend::new(file).map_err(store_error))?;
+    let backend = file.map_err(|e| unusable(path, &e)).and_then(|file| Ok(FileBackend::new(file)?))?;
     // A new name in the folder must survive a power cut, too.
     fairway_files::sync_folder(fairway_files::folder_of(path)).map_err(|e| unusable(path, &e))?;
     Ok(backend)
@@ -82,9 +82,9 @@ pub(super) fn builder() -> Builder {
 
 /// Opens a store for writing and applies the migrations that it lacks.
 pub(super) fn open(backend: impl StorageBackend, migrations: &[Migration]) -> Result<Database, StoreError> {
-    let database = builder().create_with_backend(backend).map_err(store_error)?;
+    let database = builder().create_with_backend(backend)?;
     let known = u64::try_from(migrations.len()).unwrap_or(u64::MAX);
-    let found = schema(&database.begin_read().map_err(store_error)?)?;
+    let found = schema(&database.begin_read()?)?;
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
@@ -94,8 +94,8 @@ pub(super) fn open(backend: impl StorageBackend, migrations: &[Migration]) -> Re
         for migrate in &migrations[applied..] {
             migrate(&writing)?;
         }
-        writing.open_table(META).map_err(store_error)?.insert(SCHEMA, known).map_err(store_error)?;
-        writing.commit().map_err(store_error)?;
+        writing.open_table(META)?.insert(SCHEMA, known)?;
+        writing.commit()?;
     }
     Ok(database)
 }
@@ -103,12 +103,12 @@ pub(super) fn open(backend: impl StorageBackend, migrations: &[Migration]) -> Re
 /// Returns the version of a store; 0 of an empty file.
 pub(super) fn schema(reading: &ReadTransaction) -> Result<u64, StoreError> {
     match reading.open_table(META) {
-        Ok(meta) => Ok(meta.get(SCHEMA).map_err(store_error)?.map_or(0, |number| number.value())),
-        Err(redb::TableError::TableDoesNotExist(_)) => match reading.list_tables().map_err(store_error)?.next() {
+        Ok(meta) => Ok(meta.get(SCHEMA)?.map_or(0, |number| number.value())),
+        Err(redb::TableError::TableDoesNotExist(_)) => match reading.list_tables()?.next() {
             None => Ok(0),
             Some(_) => Err(StoreError::Damaged("the file has tables of another program".to_owned())),
         },
-        Err(e) => Err(store_error(e)),
+        Err(e) => Err(e.into()),
     }
 }
 
@@ -119,7 +119,7 @@ pub(super) fn schema(reading: &ReadTransaction) -> Result<u64, StoreError> {
 /// computed from memory; also, a client that chooses values could make a checksum match. The list of free pages is written with each
 /// commit (quick repair), so that a start after a crash need not read the whole file.
 pub(super) fn begin(database: &Database) -> Result<WriteTransaction, StoreError> {
-    let mut writing = database.begin_write().map_err(store_error)?;
+    let mut writing = database.begin_write()?;
     writing.set_two_phase_commit(true);
     writing.set_quick_repair(true);
     Ok(writing)
@@ -136,10 +136,10 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn open(reading: &ReadTransaction) -> Result<Self, StoreError> {
         Ok(Self {
-            meta: reading.open_table(META).map_err(store_error)?,
-            objects: reading.open_table(OBJECTS).map_err(store_error)?,
-            history: reading.open_table(HISTORY).map_err(store_error)?,
-            log: reading.open_table(LOG).map_err(store_error)?,
+            meta: reading.open_table(META)?,
+            objects: reading.open_table(OBJECTS)?,
+            history: reading.open_table(HISTORY)?,
+            log: reading.open_table(LOG)?,
         })
     }
 
@@ -149,11 +149,11 @@ impl Tables {
 
     /// Returns a number that a store of an earlier version lacks.
     pub(super) fn optional_number(&self, name: &str) -> Result<Option<u64>, StoreError> {
-        Ok(self.meta.get(name).map_err(store_error)?.map(|number| number.value()))
+        Ok(self.meta.get(name)?.map(|number| number.value()))
     }
 
     pub(super) fn object(&self, key: &Key) -> Result<Option<Object>, StoreError> {
-        match self.objects.get(key.as_str()).map_err(store_error)? {
+        match self.objects.get(key.as_str())? {
             Some(bytes) => Ok(row(key.as_str(), bytes.value())?.object(key.clone())),
             None => Ok(None),
         }
@@ -166,8 +166,8 @@ impl Tables {
             _ => Included(under.as_str()),
         };
         let mut listing = Listing { revision: self.number(REVISION)?, ..Listing::default() };
-        for entry in self.objects.range::<&str>((from, Unbounded)).map_err(store_error)? {
-            let (text, bytes) = entry.map_err(store_error)?;
+        for entry in self.objects.range::<&str>((from, Unbounded))? {
+            let (text, bytes) = entry?;
             if !text.value().starts_with(under.as_str()) {
                 break;
             }
@@ -184,8 +184,8 @@ impl Tables {
         let key = key.as_str();
         let range = (key, 0)..(key, before.unwrap_or(u64::MAX));
         let mut history = Vec::new();
-        for entry in self.history.range(range).map_err(store_error)?.rev().take(max) {
-            history.push(row(key, entry.map_err(store_error)?.1.value())?.entry());
+        for entry in self.history.range(range)?.rev().take(max) {
+            history.push(row(key, entry?.1.value())?.entry());
         }
         Ok(history)
     }
@@ -199,8 +199,8 @@ impl Tables {
         let mut page = Vec::<Arc<[Event]>>::new();
         let mut batch = Vec::<Event>::new();
         let mut bytes = 0;
-        for entry in self.log.range((after + 1, 0)..=(until, u32::MAX)).map_err(store_error)? {
-            let (position, text) = entry.map_err(store_error)?;
+        for entry in self.log.range((after + 1, 0)..=(until, u32::MAX))? {
+            let (position, text) = entry?;
             let (revision, _) = position.value();
             if batch.last().is_some_and(|event| event.revision != revision) {
                 page.push(std::mem::take(&mut batch).into());
@@ -221,8 +221,7 @@ impl Tables {
     fn event(&self, text: &str, revision: u64) -> Result<Event, StoreError> {
         let bytes = self
             .history
-            .get((text, revision))
-            .map_err(store_error)?
+            .get((text, revision))?
             .ok_or_else(|| StoreError::Damaged(format!("{text}: revision {revision} is missing in the history")))?;
         let key = key(text)?;
         Ok(Event { revision, key: key.clone(), object: row(text, bytes.value())?.object(key) })
@@ -244,31 +243,47 @@ pub(super) fn key(text: &str) -> Result<Key, StoreError> {
     Key::parse(text).map_err(|e| StoreError::Damaged(format!("a key: {e}")))
 }
 
-/// Converts an error of redb.
-pub(super) fn store_error(error: impl Into<redb::Error>) -> StoreError {
-    match error.into() {
-        redb::Error::DatabaseAlreadyOpen | redb::Error::LockProtocolMismatch => {
-            StoreError::Unavailable("another process has it open".to_owned())
+impl From<redb::Error> for StoreError {
+    fn from(error: redb::Error) -> Self {
+        match error {
+            redb::Error::DatabaseAlreadyOpen | redb::Error::LockProtocolMismatch => {
+                Self::Unavailable("another process has it open".to_owned())
+            }
+            redb::Error::Io(error)
+                if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) =>
+            {
+                Self::Damaged(format!("the file is truncated or not a store: {error}"))
+            }
+            // The library reads files of its own major version only.
+            redb::Error::UpgradeRequired(format) => Self::Unavailable(format!(
+                "the file has format {format} of an older fairway; run that one to export all objects with `fairway get`, remove the file, and \
+                 import them with `fairway apply`"
+            )),
+            error @ (redb::Error::DatabaseClosed
+            | redb::Error::Io(_)
+            | redb::Error::LockPoisoned(_)
+            | redb::Error::PreviousIo
+            | redb::Error::RepairAborted
+            | redb::Error::TransactionInProgress
+            | redb::Error::Unsupported
+            | redb::Error::WouldBlock) => Self::Unavailable(error.to_string()),
+            error => Self::Damaged(error.to_string()),
         }
-        redb::Error::Io(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) => {
-            StoreError::Damaged(format!("the file is truncated or not a store: {error}"))
-        }
-        // The library reads files of its own major version only.
-        redb::Error::UpgradeRequired(format) => StoreError::Unavailable(format!(
-            "the file has format {format} of an older fairway; run that one to export all objects with `fairway get`, remove the file, and \
-             import them with `fairway apply`"
-        )),
-        error @ (redb::Error::DatabaseClosed
-        | redb::Error::Io(_)
-        | redb::Error::LockPoisoned(_)
-        | redb::Error::PreviousIo
-        | redb::Error::RepairAborted
-        | redb::Error::TransactionInProgress
-        | redb::Error::Unsupported
-        | redb::Error::WouldBlock) => StoreError::Unavailable(error.to_string()),
-        error => StoreError::Damaged(error.to_string()),
     }
 }
+
+/// Converts the errors of single calls of redb, so that `?` can be used on each.
+macro_rules! from_redb {
+    ($($error:ident)*) => {
+        $(impl From<redb::$error> for StoreError {
+            fn from(error: redb::$error) -> Self {
+                redb::Error::from(error).into()
+            }
+        })*
+    };
+}
+
+from_redb!(CommitError DatabaseError StorageError TableError TransactionError);
 
 /// Memory for pages of the file. Other pages are read again, usually from the page cache of the system.
 const CACHE: usize = 64 << 20;

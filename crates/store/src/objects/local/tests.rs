@@ -268,8 +268,8 @@ async fn read_all(folder: &Path) -> Result<(), StoreError> {
 #[tokio::test]
 async fn older_store_is_migrated_and_newer_one_is_rejected() {
     let mark: Migration = |writing| {
-        let mut meta = writing.open_table(META).map_err(tables::store_error)?;
-        meta.insert("mark", 7).map(|_| ()).map_err(tables::store_error)
+        writing.open_table(META)?.insert("mark", 7)?;
+        Ok(())
     };
     let fails: Migration = |_| Err(StoreError::Unavailable("no room".to_owned()));
     let (folder, store) = fresh();
@@ -291,7 +291,7 @@ async fn older_store_is_migrated_and_newer_one_is_rejected() {
     drop(newer);
     let errors = [LocalStore::open(folder.path()).unwrap_err(), StoreFile::open(&path).unwrap_err()];
     assert!(errors[0].to_string().contains("`fairway get`"), "{}", errors[0]);
-    let upgrade = tables::store_error(redb::Error::UpgradeRequired(2)).to_string();
+    let upgrade = StoreError::from(redb::Error::UpgradeRequired(2)).to_string();
     assert!(upgrade.contains("format 2") && upgrade.contains("`fairway get`"), "{upgrade}");
     assert_eq!(errors, [(); 2].map(|()| StoreError::Newer { found: 3, known: 2 }));
 }

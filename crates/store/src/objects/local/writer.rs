@@ -1,26 +1,20 @@
-//! The thread that writes. Batches that wait share a transaction; each is acknowledged once the disk has it, after watchers got it.
+//! The thread that writes. Batches that wait share a transaction; each is acknowledged once the disk has it.
 //!
 //! While the disk syncs, batches queue up; those that wait then share the next sync. A rejected batch does not affect the others of its
 //! transaction. A disk failure fails all of them, and the file is opened again.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use redb::WriteTransaction;
-use tokio::sync::{
-    mpsc::{self, error::TrySendError},
-    oneshot,
-};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
-    super::{Batch, Committed, Event, HistoryLimits, StoreError, WATCH_MAX},
-    commit::{CommitError, Outcome, TableWriter},
+    super::{Batch, Committed, HistoryLimits, StoreError, etcd::EtcdLog},
+    commit::TableWriter,
     copy,
     database::{SharedDatabase, catch_panic},
-    tables::{REVISION, Tables, store_error},
-    upstream::{Appended, Fetched, LogEntry, LogHead, NewEntry, Upstream},
+    tables::{REVISION, Tables},
+    upstream::{LogEntry, LogHead},
 };
 
 /// A job for the thread.
@@ -33,8 +27,6 @@ pub(super) enum Job {
     Fetch(oneshot::Sender<Result<(), StoreError>>),
     /// Opens the file again after this generation of it failed.
     Reopen(u64, oneshot::Sender<()>),
-    /// Adds a watcher.
-    Watch(oneshot::Sender<Result<Subscription, StoreError>>),
 }
 
 /// A batch, and the channel for its result.
@@ -43,38 +35,50 @@ pub(super) struct PendingBatch {
     pub(super) result: oneshot::Sender<Result<Committed, StoreError>>,
 }
 
-/// Every batch after a revision.
-pub(super) struct Subscription {
-    pub(super) after: u64,
-    pub(super) live: mpsc::Receiver<Arc<[Event]>>,
+/// Progress of the file, for watchers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Revision of the last batch.
+    pub(super) revision: u64,
+    /// Changes when all watches have to end.
+    pub(super) epoch: u64,
 }
 
 /// State of the thread.
 pub(super) struct Writer {
     database: Arc<SharedDatabase>,
     limits: HistoryLimits,
-    /// Last revision that was sent to watchers.
-    revision: u64,
-    watchers: Vec<mpsc::Sender<Arc<[Event]>>>,
-    /// The shared store, if the file is a copy of one.
-    upstream: Option<Box<dyn Upstream>>,
-    /// `revision`, for readers on other threads.
-    published_revision: Arc<AtomicU64>,
+    /// The shared log, if the file is a copy of one.
+    log: Option<EtcdLog>,
+    progress: watch::Sender<Progress>,
+}
+
+/// Error of a transaction.
+enum TransactionError {
+    /// The file failed: a part of the transaction may be written.
+    File(StoreError),
+    /// The shared log did not accept the entry.
+    Log(StoreError),
+}
+
+impl<E: Into<StoreError>> From<E> for TransactionError {
+    fn from(error: E) -> Self {
+        Self::File(error.into())
+    }
 }
 
 impl Writer {
     pub(super) fn new(
         database: Arc<SharedDatabase>,
         limits: HistoryLimits,
-        mut upstream: Option<Box<dyn Upstream>>,
-        published_revision: Arc<AtomicU64>,
-    ) -> Result<Self, StoreError> {
-        let revision = catch_panic(|| revision(&database)).flatten()?;
-        published_revision.store(revision, Ordering::Relaxed);
-        if let (Some(upstream), Some(head)) = (&mut upstream, catch_panic(|| copied_head(&database)).flatten()?) {
-            upstream.copied(head);
+        log: Option<EtcdLog>,
+    ) -> Result<(Self, watch::Receiver<Progress>), StoreError> {
+        let revision = catch_panic(|| revision(&database))?;
+        if let (Some(log), Some(head)) = (&log, catch_panic(|| copied_head(&database))?) {
+            log.status.copied(head);
         }
-        Ok(Self { database, limits, revision, watchers: Vec::new(), upstream, published_revision })
+        let (progress, receiver) = watch::channel(Progress { revision, epoch: 0 });
+        Ok((Self { database, limits, log, progress }, receiver))
     }
 
     /// Works until a job closes it, or all senders are gone.
@@ -99,9 +103,6 @@ impl Writer {
                     self.reopen(failed);
                     let _ = done.send(());
                 }
-                Job::Watch(result) => {
-                    let _ = result.send(self.subscribe());
-                }
             }
         }
         self.database.close(StoreError::Unavailable("it is closed".to_owned()));
@@ -119,10 +120,15 @@ impl Writer {
             return;
         }
         let generation = self.database.generation();
-        let error = match catch_panic(|| self.transact(&group)) {
-            Ok(Ok(outcomes)) => return self.acknowledge(group, outcomes),
-            Ok(Err(CommitError::Upstream(error))) => error,
-            Ok(Err(CommitError::Batch(error) | CommitError::Transaction(error))) => {
+        let error = match catch_panic(|| Ok(self.transact(&group))) {
+            Ok(Ok(results)) => {
+                for (pending, result) in group.into_iter().zip(results) {
+                    let _ = pending.result.send(result);
+                }
+                return;
+            }
+            Ok(Err(TransactionError::Log(error))) => error,
+            Ok(Err(TransactionError::File(error))) => {
                 self.reopen(generation);
                 error
             }
@@ -143,49 +149,48 @@ impl Writer {
     }
 
     /// Returns the result of each batch. Batches that changed something are on disk.
-    fn transact(&mut self, group: &[PendingBatch]) -> Result<Vec<Result<Outcome, StoreError>>, CommitError> {
+    fn transact(&mut self, group: &[PendingBatch]) -> Result<Vec<Result<Committed, StoreError>>, TransactionError> {
         for _ in 0..RACES_MAX {
-            if let Some(outcomes) = self.attempt(group)? {
-                return Ok(outcomes);
+            if let Some(results) = self.attempt(group)? {
+                return Ok(results);
             }
-            self.fetch().map_err(CommitError::Upstream)?;
+            self.fetch().map_err(TransactionError::Log)?;
         }
         let reason = format!("other servers were faster {RACES_MAX} times");
-        Err(CommitError::Upstream(StoreError::Unavailable(reason)))
+        Err(TransactionError::Log(StoreError::Unavailable(reason)))
     }
 
-    /// Runs one transaction. Returns `None`, and changes nothing, if other servers appended to the shared store first.
-    fn attempt(&mut self, group: &[PendingBatch]) -> Result<Option<Vec<Result<Outcome, StoreError>>>, CommitError> {
-        let writing = self.begin().map_err(CommitError::Transaction)?;
-        let mut tables =
-            TableWriter::open(&writing, self.limits, self.upstream.is_some()).map_err(CommitError::Transaction)?;
-        let (before, _) = tables.revisions();
-        let mut outcomes = Vec::with_capacity(group.len());
+    /// Runs one transaction. Returns `None`, and changes nothing, if other servers appended to the shared log first.
+    fn attempt(
+        &mut self,
+        group: &[PendingBatch],
+    ) -> Result<Option<Vec<Result<Committed, StoreError>>>, TransactionError> {
+        let writing = self.begin()?;
+        let mut tables = TableWriter::open(&writing, self.limits, self.log.is_some())?;
+        let before = tables.revision;
+        let mut results = Vec::with_capacity(group.len());
         for pending in group {
-            match tables.apply(&pending.batch) {
-                Ok(outcome) => outcomes.push(Ok(outcome)),
-                Err(CommitError::Batch(error)) => outcomes.push(Err(error)),
-                Err(error) => return Err(error),
-            }
+            results.push(tables.apply(&pending.batch)?);
         }
+        let revision = tables.revision;
         let mut new_head = None;
-        if let Some(upstream) = &mut self.upstream {
-            let head = catch_panic(|| copied_head(&self.database)).flatten().map_err(CommitError::Transaction)?;
-            let Some(head) = head else { return Ok(None) };
-            match append(&mut **upstream, head, before, &mut tables)? {
-                Appended::Behind => return Ok(None),
-                Appended::Done(head) => new_head = Some(head),
+        if let Some(log) = &mut self.log {
+            let Some(head) = copied_head(&self.database)? else { return Ok(None) };
+            new_head = append(log, head, before, &mut tables)?;
+            if new_head.is_none() {
+                return Ok(None);
             }
         }
-        if outcomes.iter().flatten().any(|outcome| !outcome.events.is_empty()) {
-            tables.close().map_err(CommitError::Transaction)?;
-            writing.commit().map_err(|e| CommitError::Transaction(store_error(e)))?;
+        if revision != before {
+            tables.close()?;
+            writing.commit()?;
         }
-        // After the commit, since readers that see the new head read the file.
-        if let (Some(head), Some(upstream)) = (new_head, &mut self.upstream) {
-            upstream.copied(head);
+        // After the commit, since those who see the new head or revision read the file.
+        if let (Some(head), Some(log)) = (new_head, &self.log) {
+            log.status.copied(head);
         }
-        Ok(Some(outcomes))
+        self.publish(revision);
+        Ok(Some(results))
     }
 
     fn begin(&self) -> Result<WriteTransaction, StoreError> {
@@ -198,124 +203,59 @@ impl Writer {
         }
     }
 
-    /// Brings the copy of a shared store up to date, and sends the changes to watchers.
+    /// Brings the copy of a shared log up to date.
     fn fetch(&mut self) -> Result<(), StoreError> {
-        let Some(mut upstream) = self.upstream.take() else { return Ok(()) };
-        let fetched = catch_panic(|| self.fetch_from(&mut *upstream)).flatten();
-        if let Ok(Some(head)) = fetched {
-            upstream.copied(head);
-        }
-        self.upstream = Some(upstream);
+        let fetched = catch_panic(|| self.fetch_entries());
         if let Err(error @ StoreError::Damaged(_)) = &fetched {
             tracing::error!(%error, "changes of other servers not applied");
         }
-        fetched.map(|_| ())
+        fetched
     }
 
-    /// Returns the new head, if there is one.
-    fn fetch_from(&mut self, upstream: &mut dyn Upstream) -> Result<Option<LogHead>, StoreError> {
+    fn fetch_entries(&mut self) -> Result<(), StoreError> {
         let before = copied_head(&self.database)?;
         let writing = self.begin()?;
+        let Some(log) = &mut self.log else { return Ok(()) };
         let mut tables = TableWriter::open(&writing, self.limits, true)?;
-        let mut is_restart = false;
-        let mut new_head = None;
-        upstream.fetch(before, &mut |fetched| {
-            match fetched {
-                Fetched::Restart => {
-                    (is_restart, new_head) = (true, None);
-                    return tables.clear();
-                }
-                Fetched::Entry(entry) => return tables.apply_entry(&entry),
-                Fetched::End { head, oldest } => {
-                    // Watchers of the former content must not go on in the new one.
-                    let oldest = if is_restart && before.is_some() { head.revision } else { oldest };
-                    tables.set_revisions(head.revision, oldest);
-                    new_head = Some(head);
-                }
-            }
-            Ok(())
-        })?;
-        let Some(head) = new_head else { return Ok(None) };
-        if let Some(copy) = &mut tables.copy {
-            copy.nonce = Some(head.nonce);
-        }
+        let Some(fetched) = log.fetch(before, &mut tables)? else { return Ok(()) };
+        let head = fetched.head;
+        // Watchers of the former content must not go on in the new one.
+        let oldest = if fetched.is_restart && before.is_some() { head.revision } else { fetched.oldest };
+        tables.set_head(head, oldest);
         tables.close()?;
-        writing.commit().map_err(store_error)?;
-        if is_restart {
-            self.watchers.clear();
-            self.set_revision(head.revision);
+        writing.commit()?;
+        if fetched.is_restart {
+            self.progress.send_modify(|progress| progress.epoch += 1);
         }
-        self.catch_up()?;
-        Ok(Some(head))
+        self.publish(head.revision);
+        if let Some(log) = &self.log {
+            log.status.copied(head);
+        }
+        Ok(())
     }
 
-    fn acknowledge(&mut self, group: Vec<PendingBatch>, outcomes: Vec<Result<Outcome, StoreError>>) {
-        for (pending, outcome) in group.into_iter().zip(outcomes) {
-            let result = outcome.map(|outcome| {
-                self.broadcast(outcome.events);
-                outcome.committed
-            });
-            let _ = pending.result.send(result);
-        }
-    }
-
-    fn broadcast(&mut self, events: Arc<[Event]>) {
-        let Some(first) = events.first() else { return };
-        self.set_revision(first.revision);
-        // A watcher that is too far behind is closed: it watches again from the last revision that it got.
-        self.watchers.retain(|watcher| match watcher.try_send(events.clone()) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_) | TrySendError::Closed(_)) => false,
+    /// Makes watchers read the changes up to a revision.
+    fn publish(&self, revision: u64) {
+        self.progress.send_if_modified(|progress| {
+            let is_new = progress.revision != revision;
+            progress.revision = revision;
+            is_new
         });
     }
 
-    fn set_revision(&mut self, revision: u64) {
-        self.revision = revision;
-        self.published_revision.store(revision, Ordering::Relaxed);
-    }
-
-    fn subscribe(&mut self) -> Result<Subscription, StoreError> {
-        // After a failure the log may have more than was sent.
-        let result = match catch_panic(|| self.catch_up()).flatten() {
-            Err(StoreError::Unavailable(_)) => {
-                self.reopen(self.database.generation());
-                catch_panic(|| self.catch_up()).flatten()
-            }
-            result => result,
-        };
-        result?;
-        self.watchers.retain(|watcher| !watcher.is_closed());
-        if self.watchers.len() >= WATCHERS_MAX {
-            return Err(StoreError::Unavailable(format!("it has {WATCHERS_MAX} watchers, which is the limit")));
-        }
-        let (watcher, live) = mpsc::channel(WATCH_MAX);
-        self.watchers.push(watcher);
-        Ok(Subscription { after: self.revision, live })
-    }
-
-    /// Opens the file again, and sends changes that are in it although their sync was reported as failed.
-    fn reopen(&mut self, failed: u64) {
+    /// Opens the file again. Watchers then get changes that are in it although their sync was reported as failed.
+    fn reopen(&self, failed: u64) {
         match self.database.reopen(failed) {
             Ok(()) => tracing::info!("store file reopened"),
             Err(error) => return tracing::error!(%error, "store file not reopened"),
         }
-        if let Err(error) = catch_panic(|| self.catch_up()).flatten() {
-            tracing::error!(%error, "missed changes not readable: watches closed");
-            self.watchers.clear();
-        }
-    }
-
-    fn catch_up(&mut self) -> Result<(), StoreError> {
-        let until = revision(&self.database)?;
-        while self.revision < until {
-            let tables = Tables::open(&self.database.read().1?)?;
-            let page = tables.events(self.revision, until)?;
-            if page.is_empty() {
-                self.revision = until;
+        match catch_panic(|| revision(&self.database)) {
+            Ok(revision) => self.publish(revision),
+            Err(error) => {
+                tracing::error!(%error, "missed changes not readable: watches closed");
+                self.progress.send_modify(|progress| progress.epoch += 1);
             }
-            page.into_iter().for_each(|events| self.broadcast(events));
         }
-        Ok(())
     }
 }
 
@@ -341,25 +281,23 @@ fn size(batch: &Batch) -> usize {
     batch.changes.iter().map(|change| 256 + change.value.as_ref().map_or(0, Vec::len)).sum()
 }
 
-/// Appends the rows of a transaction to the shared store. Without rows, checks that the results of the batches still hold there.
+/// Appends the rows of a transaction to the shared log, and returns its new head. Without rows, checks that the results of the batches
+/// still hold there. Returns `None` if another server appended first.
 fn append(
-    upstream: &mut dyn Upstream,
+    log: &mut EtcdLog,
     head: LogHead,
     before: u64,
     tables: &mut TableWriter<'_>,
-) -> Result<Appended, CommitError> {
-    let (revision, oldest) = tables.revisions();
-    let Some(copy) = &mut tables.copy else { return Ok(Appended::Done(head)) };
+) -> Result<Option<LogHead>, TransactionError> {
+    let (last_revision, oldest) = (tables.revision, tables.oldest);
+    let Some(copy) = &mut tables.copy else { return Ok(Some(head)) };
     let rows = std::mem::take(&mut copy.rows);
-    let entry = LogEntry { first_revision: before + 1, last_revision: revision, rows };
+    let entry = LogEntry { first_revision: before + 1, last_revision, rows };
     if !entry.rows.is_empty() {
-        copy.add(entry.first_revision, entry.last_revision).map_err(CommitError::Transaction)?;
+        copy.add(entry.first_revision, entry.last_revision)?;
     }
-    let new = NewEntry { entry: &entry, oldest, expired: &copy.expired };
-    let appended = upstream.append(head, &new).map_err(CommitError::Upstream)?;
-    if let Appended::Done(head) = appended {
-        copy.nonce = Some(head.nonce);
-    }
+    let appended = log.append(head, &entry, oldest, &copy.expired).map_err(TransactionError::Log)?;
+    copy.nonce = appended.map(|head| head.nonce);
     Ok(appended)
 }
 
@@ -377,5 +315,3 @@ const GROUP_MAX: usize = 256;
 const GROUP_BYTES: usize = 8 << 20;
 /// Attempts at a transaction while other servers are faster.
 const RACES_MAX: usize = 64;
-/// Maximum number of watchers.
-pub(super) const WATCHERS_MAX: usize = 1_024;
