@@ -36,9 +36,9 @@ use fairway_control::{
     line_format, objects, publishing,
     reader::{LowerPriority, Reader},
     reloads::{ReloadScope, Trigger},
-    start::{Parts, Past},
+    start::Parts,
 };
-use fairway_store::{DataFolder, FolderError};
+use fairway_store::{DataFolder, FolderError, SavedState};
 use fairway_transport::{
     BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
     handover::{HandoverError, Offer},
@@ -400,21 +400,21 @@ fn log_sample(sample: Sample) -> QuerySample {
 
 /// Opens the data folder and reads the saved state. While another process holds the folder (`is_taken`), the state is only read. A disk
 /// that cannot be written must not prevent the start of a name server: then the state is read, and not saved.
-fn open_folder(path: Option<&Path>, is_taken: bool) -> Result<(Option<Arc<DataFolder>>, Past), StartError> {
-    let Some(path) = path else { return Ok((None, Past::default())) };
+fn open_folder(path: Option<&Path>, is_taken: bool) -> Result<(Option<Arc<DataFolder>>, SavedState), StartError> {
+    let Some(path) = path else { return Ok((None, SavedState::default())) };
     if is_taken {
-        return Ok((None, Past::peek(path)));
+        return Ok((None, SavedState::peek(path)));
     }
     match DataFolder::open(path) {
         Ok(folder) => {
-            let past = Past::read(&folder);
+            let past = folder.read_state();
             Ok((Some(Arc::new(folder)), past))
         }
         Err(FolderError::Unusable { path, source })
             if matches!(source.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::StorageFull) =>
         {
             tracing::error!(path = %path.display(), error = %source, "data folder not writable: state is not saved");
-            Ok((None, Past::peek(&path)))
+            Ok((None, SavedState::peek(&path)))
         }
         Err(error) => Err(error.into()),
     }

@@ -1,6 +1,6 @@
 //! Makes the control task with its first serving state. The daemon starts the task.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use fairway_config::watch::Fingerprint;
@@ -9,7 +9,7 @@ use fairway_health::{
     load::{ClusterLoadSettings, LoadReader},
 };
 use fairway_model::{HealthStatus, Target, Timestamp};
-use fairway_store::{DataFolder, SavedBalance, SavedOverride, SavedTarget, peek_balance, peek_health, peek_overrides};
+use fairway_store::{DataFolder, SavedOverride, SavedState, SavedTarget};
 use fairway_telemetry::{logs::Logs, traces::Traces};
 use fairway_zones::Snapshot;
 use tokio::sync::{mpsc, watch};
@@ -32,30 +32,6 @@ use super::{
     state_writer::StateWriter,
 };
 
-/// State of a previous process.
-#[derive(Debug, Default)]
-pub struct Past {
-    /// Health of each target.
-    pub health: Vec<SavedTarget>,
-    /// Overrides that were added by command.
-    pub overrides: Vec<SavedOverride>,
-    /// State of balancing; `None` if nothing was kept.
-    pub balance: Option<SavedBalance>,
-}
-
-impl Past {
-    /// Reads the data folder.
-    pub fn read(folder: &DataFolder) -> Self {
-        let (health, overrides) = (folder.read_health(), folder.read_overrides());
-        Self { health, overrides, balance: folder.read_balance() }
-    }
-
-    /// Reads a data folder that another process has locked. Invalid files stay where they are.
-    pub fn peek(path: &Path) -> Self {
-        Self { health: peek_health(path), overrides: peek_overrides(path), balance: peek_balance(path) }
-    }
-}
-
 /// Parts of the control task.
 pub struct Parts {
     /// Reads the configuration.
@@ -76,7 +52,7 @@ impl Parts {
         self,
         configured: Configured,
         snapshot: Snapshot,
-        past: Past,
+        past: SavedState,
         traces: Traces,
     ) -> (Control, Actor, watch::Receiver<Fingerprint>) {
         let (transitions, received) = mpsc::channel::<HealthTransition>(TRANSITIONS_WAITING_MAX);

@@ -22,7 +22,7 @@ impl ObjectStore for TracedStore {
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
         let Some(work) = self.traces.below("write") else { return self.store.commit(batch).await };
         let since = SystemTime::now();
-        work.say("fairway.store.kind", self.store.status().kind.as_str());
+        work.say("fairway.store.kind", self.store.status().kind.to_string());
         work.count("fairway.batch.changes", batch.changes.len());
         let outcome = self.store.commit(batch).await;
         match &outcome {

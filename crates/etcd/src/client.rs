@@ -16,9 +16,8 @@ use tonic::{
 };
 
 use crate::{
-    Error, Settings, Txn, TxnOutcome,
+    Error, ErrorKind, Settings, Txn, TxnOutcome,
     connection::Connection,
-    error::Failure,
     etcdserverpb::{
         KeyValue, LeaseGrantRequest, LeaseKeepAliveRequest, LeaseRevokeRequest, RangeRequest, WatchCreateRequest,
         WatchRequest, WatchResponse, watch_request::RequestUnion,
@@ -100,7 +99,9 @@ impl Client {
             async move { Ok(connection.kv().txn(request).await?.into_inner()) }
         };
         match self.call(1, ask).await {
-            Err(Error::Unavailable { .. }) => Ok(TxnOutcome::new(self.call(self.all_attempts(), ask).await?, true)),
+            Err(error) if error.kind.is_transient() => {
+                Ok(TxnOutcome::new(self.call(self.all_attempts(), ask).await?, true))
+            }
             result => Ok(TxnOutcome::new(result?, false)),
         }
     }
@@ -126,7 +127,7 @@ impl Client {
             let requests = tokio_stream::once(LeaseKeepAliveRequest { id });
             let mut responses = connection.lease().lease_keep_alive(requests).await?.into_inner();
             let response = responses.message().await?;
-            response.map(|response| response.ttl > 0).ok_or_else(|| Failure::ended("lease"))
+            response.map(|response| response.ttl > 0).ok_or_else(|| ErrorKind::ended("lease"))
         };
         self.call(1, ask).await
     }
@@ -142,8 +143,10 @@ impl Client {
                 let mut responses = connection.watch().watch(requests).await?.into_inner();
                 match responses.message().await? {
                     Some(first) if first.created && !first.canceled => Ok(Watch(responses)),
-                    Some(first) => Err(Failure::Unavailable(format!("the watch was refused: {}", first.cancel_reason))),
-                    None => Err(Failure::ended("watch")),
+                    Some(first) => {
+                        Err(ErrorKind::Unavailable(format!("the watch was refused: {}", first.cancel_reason)))
+                    }
+                    None => Err(ErrorKind::ended("watch")),
                 }
             }
         };
@@ -158,12 +161,12 @@ impl Client {
     /// Asks, and asks the next endpoint when one is unavailable.
     async fn call<T, F>(&self, attempts: usize, ask: impl Fn(Connection) -> F) -> Result<T, Error>
     where
-        F: Future<Output = Result<T, Failure>>,
+        F: Future<Output = Result<T, ErrorKind>>,
     {
         let end = Instant::now() + self.settings.call_timeout;
         for _ in 1..attempts {
             match self.attempt(end, &ask).await {
-                Err(Error::Unavailable { .. }) if Instant::now() < end => {}
+                Err(error) if error.kind.is_transient() && Instant::now() < end => {}
                 result => return result,
             }
         }
@@ -172,17 +175,17 @@ impl Client {
 
     async fn attempt<T, F>(&self, end: Instant, ask: impl Fn(Connection) -> F) -> Result<T, Error>
     where
-        F: Future<Output = Result<T, Failure>>,
+        F: Future<Output = Result<T, ErrorKind>>,
     {
         let at = self.current.load(Ordering::Relaxed);
         let limit = end.min(Instant::now() + self.settings.endpoint_timeout);
-        let late = |_| Err(Failure::Unavailable(format!("no answer within {:?}", self.settings.endpoint_timeout)));
+        let late = |_| Err(ErrorKind::Unavailable(format!("no answer within {:?}", self.settings.endpoint_timeout)));
         let result = timeout_at(limit, async { ask(self.connection(at).await?).await }).await.unwrap_or_else(late);
-        result.map_err(|failure| self.failed(at, failure))
+        result.map_err(|kind| self.failed(at, kind))
     }
 
     /// The connection to an endpoint; a new one after a failure, so that renewed certificates and passwords are read.
-    async fn connection(&self, at: usize) -> Result<Connection, Failure> {
+    async fn connection(&self, at: usize) -> Result<Connection, ErrorKind> {
         if let Some((of, connection)) = &*self.connection.read().unwrap_or_else(PoisonError::into_inner)
             && *of == at
         {
@@ -194,15 +197,15 @@ impl Client {
     }
 
     /// Closes the connection that failed, and moves on to the next endpoint unless another call has done so already.
-    fn failed(&self, at: usize, failure: Failure) -> Error {
-        if !matches!(failure, Failure::Final(_)) {
+    fn failed(&self, at: usize, kind: ErrorKind) -> Error {
+        if kind.is_transient() {
             let mut connection = self.connection.write().unwrap_or_else(PoisonError::into_inner);
             connection.take_if(|(of, _)| *of == at);
         }
-        if matches!(failure, Failure::Unavailable(_)) {
+        if matches!(kind, ErrorKind::Unavailable(_)) {
             let next = (at + 1) % self.settings.endpoints.len();
             let _ = self.current.compare_exchange(at, next, Ordering::Relaxed, Ordering::Relaxed);
         }
-        failure.into_error(&self.settings.endpoints[at])
+        Error { endpoint: self.settings.endpoints[at].origin().to_owned(), kind }
     }
 }

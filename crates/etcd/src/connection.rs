@@ -11,8 +11,8 @@ use tonic::{
 };
 
 use crate::{
-    Settings,
-    error::{Failure, with_sources},
+    ErrorKind, Settings,
+    error::with_sources,
     etcdserverpb::{
         AuthenticateRequest, auth_client::AuthClient, kv_client::KvClient, lease_client::LeaseClient,
         watch_client::WatchClient,
@@ -44,14 +44,14 @@ impl Interceptor for Headers {
 
 impl Connection {
     /// Prepares a connection; asks for a token if there is a user.
-    pub(crate) async fn open(settings: &Settings, endpoint: &Url) -> Result<Self, Failure> {
-        let channel = channel(settings, endpoint).map_err(Failure::Unavailable)?;
+    pub(crate) async fn open(settings: &Settings, endpoint: &Url) -> Result<Self, ErrorKind> {
+        let channel = channel(settings, endpoint).map_err(ErrorKind::Unavailable)?;
         let anonymous = InterceptedService::new(channel.clone(), Headers { token: None });
         let Some((name, password)) = &settings.user else { return Ok(Self(anonymous)) };
-        let password = password.read_line().map_err(Failure::Unavailable)?;
+        let password = password.read_line().map_err(ErrorKind::Unavailable)?;
         let request = AuthenticateRequest { name: name.clone(), password };
         let token = AuthClient::new(anonymous).authenticate(request).await?.into_inner().token;
-        let token = token.parse().map_err(|_| Failure::Unavailable("the token is no header value".to_owned()))?;
+        let token = token.parse().map_err(|_| ErrorKind::Unavailable("the token is no header value".to_owned()))?;
         Ok(Self(InterceptedService::new(channel, Headers { token: Some(token) })))
     }
 

@@ -1,118 +1,80 @@
 //! Why a call failed.
 
-use fairway_http::Url;
 use tonic::{Code, Status};
 
-/// Why a call failed, with the endpoint that was asked last.
+/// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// No endpoint answered in time. What was asked for may have been done, or not.
-    #[error("etcd at {endpoint} is unavailable: {reason}")]
-    Unavailable {
-        /// The endpoint.
-        endpoint: String,
-        /// Cause.
-        reason: String,
-    },
-    /// The user, its password or its permissions do not allow the call.
-    #[error(
-        "etcd at {endpoint} denied access: {reason}; check user and password, and that the user may read and write below the \
-         configured prefix"
-    )]
-    Denied {
-        /// The endpoint.
-        endpoint: String,
-        /// Its message.
-        reason: String,
-    },
-    /// The quota of its database is used up.
-    #[error(
-        "etcd at {endpoint} is full ({reason}): compact and defragment it, or raise --quota-backend-bytes, then disarm its alarm"
-    )]
-    Full {
-        /// The endpoint.
-        endpoint: String,
-        /// Its message.
-        reason: String,
-    },
-    /// The revision to read at has been compacted.
-    #[error("etcd at {endpoint} has compacted the revision that was read")]
-    Compacted {
-        /// The endpoint.
-        endpoint: String,
-    },
-    /// The answer is longer than the client accepts: ask for fewer keys.
-    #[error("etcd at {endpoint} has an answer that is too long to be read")]
-    TooLong {
-        /// The endpoint.
-        endpoint: String,
-    },
-    /// It understood the request and did not carry it out.
-    #[error("etcd at {endpoint} refused the request: {reason}")]
-    Refused {
-        /// The endpoint.
-        endpoint: String,
-        /// Its message.
-        reason: String,
-    },
+#[error("etcd at {endpoint} {kind}")]
+pub struct Error {
+    /// The endpoint that was asked last.
+    pub endpoint: String,
+    /// Why the call failed.
+    pub kind: ErrorKind,
 }
 
-/// Why one attempt at one endpoint failed.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// Another endpoint, or this one later, may answer.
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ErrorKind {
+    /// No endpoint answered in time. What was asked for may have been done, or not.
+    #[error("is unavailable: {0}")]
     Unavailable(String),
     /// etcd has forgotten the connection's token: it restarted, or the token expired. A new connection gets a new one.
+    #[error("is unavailable: {0}")]
     TokenRejected(String),
-    /// Every endpoint would give this answer.
-    Final(Status),
+    /// The user, its password or its permissions do not allow the call.
+    #[error(
+        "denied access: {0}; check user and password, and that the user may read and write below the configured prefix"
+    )]
+    Denied(String),
+    /// The quota of its database is used up.
+    #[error("is full ({0}): compact and defragment it, or raise --quota-backend-bytes, then disarm its alarm")]
+    Full(String),
+    /// The revision to read at has been compacted.
+    #[error("has compacted the revision that was read")]
+    Compacted,
+    /// The answer is longer than the client accepts: ask for fewer keys.
+    #[error("has an answer that is too long to be read")]
+    TooLong,
+    /// It understood the request and did not carry it out.
+    #[error("refused the request: {0}")]
+    Refused(String),
 }
 
-impl Failure {
+impl ErrorKind {
     /// etcd closed a stream without an answer.
     pub(crate) fn ended(stream: &str) -> Self {
         Self::Unavailable(format!("the {stream} stream ended without an answer"))
     }
 
-    pub(crate) fn into_error(self, endpoint: &Url) -> Error {
-        let endpoint = endpoint.origin().to_owned();
-        let status = match self {
-            Self::Unavailable(reason) | Self::TokenRejected(reason) => return Error::Unavailable { endpoint, reason },
-            Self::Final(status) => status,
-        };
-        let reason = status.message().to_owned();
-        match status.code() {
-            Code::OutOfRange if reason.contains("compacted") => Error::Compacted { endpoint },
-            Code::OutOfRange | Code::ResourceExhausted if reason.contains("message length too large") => {
-                Error::TooLong { endpoint }
-            }
-            Code::ResourceExhausted if reason.contains("space") => Error::Full { endpoint, reason },
-            Code::PermissionDenied => Error::Denied { endpoint, reason },
-            // etcd has no code of its own for a wrong password and for a missing user.
-            Code::InvalidArgument
-                if reason.contains("authentication failed") || reason.contains("user name is empty") =>
-            {
-                Error::Denied { endpoint, reason }
-            }
-            _ => Error::Refused { endpoint, reason },
-        }
+    /// True if another attempt may succeed, on this endpoint or another one.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::TokenRejected(_))
     }
 }
 
-impl From<Status> for Failure {
+impl From<Status> for ErrorKind {
     fn from(status: Status) -> Self {
+        let reason = status.message().to_owned();
         match status.code() {
-            Code::Unauthenticated => Self::TokenRejected(status.message().to_owned()),
-            Code::InvalidArgument if status.message().contains("auth token") => {
-                Self::TokenRejected(status.message().to_owned())
-            }
+            Code::Unauthenticated => Self::TokenRejected(reason),
+            Code::InvalidArgument if reason.contains("auth token") => Self::TokenRejected(reason),
             Code::Unavailable
             | Code::Cancelled
             | Code::DeadlineExceeded
             | Code::Unknown
             | Code::Internal
             | Code::Aborted => Self::Unavailable(with_sources(&status)),
-            _ => Self::Final(status),
+            Code::OutOfRange if reason.contains("compacted") => Self::Compacted,
+            Code::OutOfRange | Code::ResourceExhausted if reason.contains("message length too large") => Self::TooLong,
+            Code::ResourceExhausted if reason.contains("space") => Self::Full(reason),
+            Code::PermissionDenied => Self::Denied(reason),
+            // etcd has no code of its own for a wrong password and for a missing user.
+            Code::InvalidArgument
+                if reason.contains("authentication failed") || reason.contains("user name is empty") =>
+            {
+                Self::Denied(reason)
+            }
+            _ => Self::Refused(reason),
         }
     }
 }
@@ -137,27 +99,30 @@ mod tests {
 
     #[test]
     fn status_becomes_the_error_that_a_caller_acts_on() {
-        let at = || "http://a:2379".to_owned();
-        let endpoint: Url = at().parse().unwrap();
-        let error = |code, message: &str| Failure::from(Status::new(code, message)).into_error(&endpoint);
+        let error = |code, message: &str| ErrorKind::from(Status::new(code, message));
         let reason = || "etcdserver: mvcc: database space exceeded".to_owned();
         assert_eq!(
             error(Code::OutOfRange, "etcdserver: mvcc: required revision has been compacted"),
-            Error::Compacted { endpoint: at() }
+            ErrorKind::Compacted
         );
-        assert_eq!(error(Code::ResourceExhausted, &reason()), Error::Full { endpoint: at(), reason: reason() });
-        assert_eq!(
-            error(Code::OutOfRange, "Error, decoded message length too large: found 5 bytes, the limit is: 4 bytes"),
-            Error::TooLong { endpoint: at() }
-        );
+        assert_eq!(error(Code::ResourceExhausted, &reason()), ErrorKind::Full(reason()));
+        let too_long = "Error, decoded message length too large: found 5 bytes, the limit is: 4 bytes";
+        assert_eq!(error(Code::OutOfRange, too_long), ErrorKind::TooLong);
         for message in
             ["etcdserver: authentication failed, invalid user ID or password", "etcdserver: user name is empty"]
         {
-            assert!(matches!(error(Code::InvalidArgument, message), Error::Denied { .. }), "{message}");
+            assert!(matches!(error(Code::InvalidArgument, message), ErrorKind::Denied(_)), "{message}");
         }
-        assert!(matches!(error(Code::InvalidArgument, "etcdserver: too many operations"), Error::Refused { .. }));
-        assert!(matches!(error(Code::Unavailable, "etcdserver: no leader"), Error::Unavailable { .. }));
-        let expired = Failure::from(Status::unauthenticated("etcdserver: invalid auth token"));
-        assert!(matches!(expired, Failure::TokenRejected(_)), "{expired:?}");
+        assert!(matches!(error(Code::InvalidArgument, "etcdserver: too many operations"), ErrorKind::Refused(_)));
+        assert!(matches!(error(Code::Unavailable, "etcdserver: no leader"), ErrorKind::Unavailable(_)));
+        let expired = error(Code::Unauthenticated, "etcdserver: invalid auth token");
+        assert!(matches!(expired, ErrorKind::TokenRejected(_)), "{expired:?}");
+    }
+
+    #[test]
+    fn error_names_endpoint_and_cause() {
+        let error = Error { endpoint: "http://a:2379".to_owned(), kind: ErrorKind::Full("no space".to_owned()) };
+        let text = "etcd at http://a:2379 is full (no space): compact and defragment it, or raise --quota-backend-bytes, then disarm its alarm";
+        assert_eq!(error.to_string(), text);
     }
 }

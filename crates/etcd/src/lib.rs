@@ -23,7 +23,7 @@ mod txn;
 
 pub use self::{
     client::{Client, LeaseId, Page, Watch},
-    error::Error,
+    error::{Error, ErrorKind},
     etcdserverpb::{KeyValue, RangeRequest},
     settings::{Settings, Source},
     txn::{Txn, TxnOutcome},

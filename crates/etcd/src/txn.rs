@@ -31,30 +31,18 @@ pub struct TxnOutcome {
 impl Txn {
     /// Compares the revision of a key's last change; 0 if the key must not exist.
     pub fn if_mod_revision(&mut self, key: impl Into<Vec<u8>>, revision: i64) {
-        self.compare(
-            CompareResult::Equal,
-            CompareTarget::Mod,
-            key.into(),
-            Vec::new(),
-            TargetUnion::ModRevision(revision),
-        );
+        self.compare(key.into(), Vec::new(), CompareResult::Equal, TargetUnion::ModRevision(revision));
     }
 
     /// Compares the value of a key.
     pub fn if_value(&mut self, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
-        self.compare(
-            CompareResult::Equal,
-            CompareTarget::Value,
-            key.into(),
-            Vec::new(),
-            TargetUnion::Value(value.into()),
-        );
+        self.compare(key.into(), Vec::new(), CompareResult::Equal, TargetUnion::Value(value.into()));
     }
 
     /// Requires that no key with a prefix was created or changed after a revision. A deleted key does not count.
     pub fn if_unchanged_since(&mut self, prefix: &str, revision: i64) {
         let before = TargetUnion::ModRevision(revision.saturating_add(1));
-        self.compare(CompareResult::Less, CompareTarget::Mod, prefix.into(), prefix_end(prefix), before);
+        self.compare(prefix.into(), prefix_end(prefix), CompareResult::Less, before);
     }
 
     /// Writes a key.
@@ -80,12 +68,8 @@ impl Txn {
 
     /// Reads all keys with a prefix.
     pub fn read_prefix(&mut self, prefix: &str) {
-        let range_end = prefix_end(prefix);
-        self.operation(Request::RequestRange(RangeRequest {
-            key: prefix.into(),
-            range_end,
-            ..RangeRequest::default()
-        }));
+        let (key, range_end) = (prefix.into(), prefix_end(prefix));
+        self.operation(Request::RequestRange(RangeRequest { key, range_end, ..RangeRequest::default() }));
     }
 
     /// Number of operations. etcd accepts 128 (`--max-txn-ops`).
@@ -93,16 +77,13 @@ impl Txn {
         self.0.success.len()
     }
 
-    fn compare(
-        &mut self,
-        result: CompareResult,
-        target: CompareTarget,
-        key: Vec<u8>,
-        end: Vec<u8>,
-        union: TargetUnion,
-    ) {
+    fn compare(&mut self, key: Vec<u8>, range_end: Vec<u8>, result: CompareResult, operand: TargetUnion) {
+        let target = match operand {
+            TargetUnion::ModRevision(_) => CompareTarget::Mod,
+            TargetUnion::Value(_) => CompareTarget::Value,
+        };
         let (result, target) = (result.into(), target.into());
-        self.0.compare.push(Compare { result, target, key, range_end: end, target_union: Some(union) });
+        self.0.compare.push(Compare { result, target, key, range_end, target_union: Some(operand) });
     }
 
     fn operation(&mut self, request: Request) {

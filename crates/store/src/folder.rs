@@ -102,19 +102,18 @@ impl DataFolder {
         &self.path
     }
 
-    /// Reads the health of targets; empty without a readable file.
-    pub fn read_health(&self) -> Vec<SavedTarget> {
-        self.read(HEALTH, health::decode)
+    /// Reads the state of the process that had the folder before.
+    pub fn read_state(&self) -> SavedState {
+        SavedState {
+            health: self.read(HEALTH, health::decode).unwrap_or_default(),
+            overrides: self.read_overrides(),
+            balance: self.read(BALANCE, balance::decode),
+        }
     }
 
     /// Reads the overrides of operators; empty without a readable file.
     pub fn read_overrides(&self) -> Vec<SavedOverride> {
-        self.read(OVERRIDES, overrides::decode)
-    }
-
-    /// Reads the state of balancing; `None` without a readable file.
-    pub fn read_balance(&self) -> Option<SavedBalance> {
-        self.read(BALANCE, |text| balance::decode(text).map(|saved| vec![saved])).pop()
+        self.read(OVERRIDES, overrides::decode).unwrap_or_default()
     }
 
     /// Writes the state of balancing.
@@ -137,16 +136,12 @@ impl DataFolder {
     }
 
     /// Reads one file. A file that cannot be read is renamed, so that the next write does not destroy it.
-    fn read<T>(&self, name: &str, decode: impl Fn(&[u8]) -> Result<Vec<T>, FileError>) -> Vec<T> {
-        let reason = match fairway_files::read(&self.path.join(name), FILE_MAX) {
-            Ok(None) => return Vec::new(),
-            Ok(Some(text)) => match decode(&text) {
-                Ok(content) => return content,
-                Err(e) => e.to_string(),
-            },
-            Err(e) => e.to_string(),
-        };
+    fn read<T>(&self, name: &str, decode: fn(&[u8]) -> Result<T, FileError>) -> Option<T> {
         let file = self.path.join(name);
+        let reason = match read(&file, decode) {
+            Ok(content) => return content,
+            Err(reason) => reason,
+        };
         let moved_to = format!("{name}.unreadable");
         match fs::rename(&file, self.path.join(&moved_to)) {
             Ok(()) => {
@@ -156,26 +151,37 @@ impl DataFolder {
                 tracing::error!(file = %file.display(), reason, error = %e, "state file ignored")
             }
         }
-        Vec::new()
+        None
     }
 }
 
-/// Reads the health of targets without the lock: for the process that is about to replace the one that holds it.
-pub fn peek_health(path: &Path) -> Vec<SavedTarget> {
-    let text = fairway_files::read(&path.join(HEALTH), FILE_MAX).ok().flatten();
-    text.and_then(|text| health::decode(&text).ok()).unwrap_or_default()
+/// State of a previous process.
+#[derive(Debug, Default)]
+pub struct SavedState {
+    /// Health of each target.
+    pub health: Vec<SavedTarget>,
+    /// Overrides that were added by command.
+    pub overrides: Vec<SavedOverride>,
+    /// State of balancing; `None` if nothing was kept.
+    pub balance: Option<SavedBalance>,
 }
 
-/// Reads the overrides without the lock, like [`peek_health`].
-pub fn peek_overrides(path: &Path) -> Vec<SavedOverride> {
-    let text = fairway_files::read(&path.join(OVERRIDES), FILE_MAX).ok().flatten();
-    text.and_then(|text| overrides::decode(&text).ok()).unwrap_or_default()
+impl SavedState {
+    /// Reads a data folder that another process has locked, for the process that is about to replace it. Unreadable files stay where they
+    /// are.
+    pub fn peek(folder: &Path) -> Self {
+        Self {
+            health: read(&folder.join(HEALTH), health::decode).ok().flatten().unwrap_or_default(),
+            overrides: read(&folder.join(OVERRIDES), overrides::decode).ok().flatten().unwrap_or_default(),
+            balance: read(&folder.join(BALANCE), balance::decode).ok().flatten(),
+        }
+    }
 }
 
-/// Reads the state of balancing without the lock, like [`peek_health`].
-pub fn peek_balance(path: &Path) -> Option<SavedBalance> {
-    let text = fairway_files::read(&path.join(BALANCE), FILE_MAX).ok().flatten();
-    text.and_then(|text| balance::decode(&text).ok())
+/// Reads a state file; `None` if there is none.
+fn read<T>(file: &Path, decode: fn(&[u8]) -> Result<T, FileError>) -> Result<Option<T>, String> {
+    let text = fairway_files::read(file, FILE_MAX).map_err(|e| e.to_string())?;
+    text.map(|text| decode(&text)).transpose().map_err(|e| e.to_string())
 }
 
 /// Error of a data folder that cannot be used.
@@ -253,7 +259,7 @@ mod tests {
         let folder = DataFolder::open(scratch.path()).unwrap();
         for text in ["{\"version\":99,\"targets\":[]}", "not JSON", ""] {
             fs::write(scratch.path().join(HEALTH), text).unwrap();
-            assert!(folder.read_health().is_empty());
+            assert!(folder.read_state().health.is_empty());
             assert_eq!(fs::read_to_string(scratch.path().join("health.json.unreadable")).unwrap(), text);
             assert!(!scratch.path().join(HEALTH).exists());
         }

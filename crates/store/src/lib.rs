@@ -25,7 +25,7 @@ mod state_wire;
 
 pub use balance::{SavedBalance, decode_decision, encode_decision};
 pub use election::{Election, ElectionBackend, Leadership};
-pub use folder::{DataFolder, FolderError, peek_balance, peek_health, peek_overrides};
+pub use folder::{DataFolder, FolderError, SavedState};
 pub use health::SavedTarget;
 pub use latency::{read_latency_table, replace_latency_table};
 pub use overrides::SavedOverride;

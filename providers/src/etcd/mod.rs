@@ -24,7 +24,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_etcd::{Client, Error, KeyValue, RangeRequest, Settings, Txn, TxnOutcome, prefix_end};
+use fairway_etcd::{Client, Error, ErrorKind, KeyValue, RangeRequest, Settings, Txn, TxnOutcome, prefix_end};
 use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype};
 
 use self::{key::Key, service_wire::Record};
@@ -126,9 +126,9 @@ impl Kv {
 
 impl From<Error> for ProviderError {
     fn from(error: Error) -> Self {
-        match error {
+        match error.kind {
             // The error is about the request, so the publisher looks for the rejected set.
-            Error::Refused { .. } => Self::Refused(error.to_string()),
+            ErrorKind::Refused(_) => Self::Refused(error.to_string()),
             _ => Self::Unavailable(error.to_string()),
         }
     }

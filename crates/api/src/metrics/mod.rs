@@ -141,7 +141,7 @@ fn write_store(sheet: &mut Sheet, shared: &Shared) {
         "fairway_store_info",
         "Always 1; the kind of the store is a label.",
         &["kind"],
-        [([status.kind.as_str()], 1.0)],
+        [([status.kind.to_string()], 1.0)],
     );
     sheet.gauge(
         "fairway_store_up",

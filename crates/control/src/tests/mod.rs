@@ -27,14 +27,7 @@ use fairway_telemetry::traces::Traces;
 use tokio::task::JoinHandle;
 
 use self::scene::{ConfigFolder, PATIENCE, config, gateway, until};
-use super::{
-    Control,
-    actor::Actor,
-    configured::Compiled,
-    reader::Reader,
-    reloads::ReloadScope,
-    start::{Parts, Past},
-};
+use super::{Control, actor::Actor, configured::Compiled, reader::Reader, reloads::ReloadScope, start::Parts};
 
 /// A configuration, and a clock that the test sets.
 pub(crate) struct Scene {
@@ -86,7 +79,7 @@ impl Scene {
         let reading = reader.read_here(ReloadScope::Files, None, self.now());
         let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|errors| panic!("{errors:#?}"));
         let folder = Arc::new(DataFolder::open(&self.data()).unwrap());
-        let past = Past::read(&folder);
+        let past = folder.read_state();
         let time = Arc::clone(&self.clock);
         let parts = Parts {
             reader,

@@ -2,89 +2,91 @@
 
 use std::{fmt, sync::Arc};
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $variant:ident = $word:literal, $names:literal;)*) => {
-        /// Kind of an object. It determines the number of names in the key.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Kind {
-            $($(#[$doc])* $variant,)*
-        }
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
-        impl Kind {
-            /// All kinds.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// Returns the first word of its keys.
-            pub const fn word(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
-
-            /// Returns the number of names in its keys.
-            pub const fn names(self) -> usize {
-                match self {
-                    $(Self::$variant => $names,)*
-                }
-            }
-
-            /// Returns the kind whose keys begin with a word.
-            fn of_word(word: &str) -> Option<Self> {
-                match word {
-                    $($word => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-        }
-    };
+/// Kind of an object. It determines the number of names in the key, and its word is the first one of the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Kind {
+    /// EMCO: rights of clients of an inbound intent.
+    AccessPoint,
+    /// EMCO: clients that may call an inbound intent.
+    Client,
+    /// A cluster, as in a configuration file.
+    Cluster,
+    /// Several inbound intents under one name, by weight.
+    Compound,
+    /// EMCO: a controller of the orchestrator.
+    Controller,
+    /// EMCO: a composite app of a project, in a version.
+    CompositeApp,
+    /// EMCO: a deployment intent group.
+    DeploymentGroup,
+    /// ONAP: a destination to publish records to.
+    DnsUpdateRecord,
+    /// A part of the contribution of a webhook client: its name, and the number of the part.
+    Contribution,
+    /// Time of the last call of a webhook client.
+    Contributor,
+    /// An exposed service.
+    Inbound,
+    /// An inbound intent below a compound one.
+    #[strum(serialize = "compound-inbound")]
+    InboundOfCompound,
+    /// A monitor, as in a configuration file.
+    Monitor,
+    /// A steered name, as in a configuration file.
+    Name,
+    /// A used service.
+    Outbound,
+    /// The server of an outbound intent.
+    OutboundServer,
+    /// A pool, as in a configuration file.
+    Pool,
+    /// EMCO: a project.
+    Project,
+    /// The outcome of a request with an `Idempotency-Key`. The word is that of data folders of earlier versions.
+    #[strum(serialize = "receipt")]
+    IdempotencyRecord,
+    /// Static records of a name, as in a configuration file.
+    Records,
+    /// EMCO: a traffic group.
+    TrafficGroup,
+    /// ONAP: a `traffic-intent-set`.
+    TrafficSet,
 }
 
-// The names of EMCO objects are project, composite app, version, deployment intent group, traffic group, and the names below these.
-kinds! {
-    /// EMCO: rights of clients of an inbound intent.
-    AccessPoint = "access-point", 8;
-    /// EMCO: clients that may call an inbound intent.
-    Client = "client", 7;
-    /// A cluster, as in a configuration file.
-    Cluster = "cluster", 1;
-    /// Several inbound intents under one name, by weight.
-    Compound = "compound", 6;
-    /// EMCO: a controller of the orchestrator.
-    Controller = "controller", 1;
-    /// EMCO: a composite app of a project, in a version.
-    CompositeApp = "composite-app", 3;
-    /// EMCO: a deployment intent group.
-    DeploymentGroup = "deployment-group", 4;
-    /// ONAP: a destination to publish records to.
-    DnsUpdateRecord = "dns-update-record", 2;
-    /// A part of the contribution of a webhook client: its name, and the number of the part.
-    Contribution = "contribution", 2;
-    /// Time of the last call of a webhook client.
-    Contributor = "contributor", 1;
-    /// An exposed service.
-    Inbound = "inbound", 6;
-    /// An inbound intent below a compound one.
-    InboundOfCompound = "compound-inbound", 7;
-    /// A monitor, as in a configuration file.
-    Monitor = "monitor", 1;
-    /// A steered name, as in a configuration file.
-    Name = "name", 1;
-    /// A used service.
-    Outbound = "outbound", 6;
-    /// The server of an outbound intent.
-    OutboundServer = "outbound-server", 6;
-    /// A pool, as in a configuration file.
-    Pool = "pool", 1;
-    /// EMCO: a project.
-    Project = "project", 1;
-    /// The outcome of a request with an `Idempotency-Key`. The word is that of data folders of earlier versions.
-    IdempotencyRecord = "receipt", 1;
-    /// Static records of a name, as in a configuration file.
-    Records = "records", 1;
-    /// EMCO: a traffic group.
-    TrafficGroup = "traffic-group", 5;
-    /// ONAP: a `traffic-intent-set`.
-    TrafficSet = "traffic-set", 4;
+impl Kind {
+    /// All kinds.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// Returns the first word of its keys.
+    pub fn word(self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns the number of names in its keys. The names of EMCO objects are project, composite app, version, deployment intent group,
+    /// traffic group, and the names below these.
+    pub const fn names(self) -> usize {
+        match self {
+            Self::Cluster
+            | Self::Controller
+            | Self::Contributor
+            | Self::Monitor
+            | Self::Name
+            | Self::Pool
+            | Self::Project
+            | Self::IdempotencyRecord
+            | Self::Records => 1,
+            Self::DnsUpdateRecord | Self::Contribution => 2,
+            Self::CompositeApp => 3,
+            Self::DeploymentGroup | Self::TrafficSet => 4,
+            Self::TrafficGroup => 5,
+            Self::Compound | Self::Inbound | Self::Outbound | Self::OutboundServer => 6,
+            Self::Client | Self::InboundOfCompound => 7,
+            Self::AccessPoint => 8,
+        }
+    }
 }
 
 /// Key of an object: `KIND/NAME`, or `KIND/NAME/NAME/…` for objects below others. Keys are ordered as their text.
@@ -108,7 +110,7 @@ impl Key {
     /// Parses the text of a key.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let (word, rest) = text.split_once('/').unwrap_or((text, ""));
-        let Some(kind) = Kind::of_word(word) else {
+        let Ok(kind) = word.parse::<Kind>() else {
             return Err(KeyError::Kind(word.chars().take(40).collect()));
         };
         let names = rest.split('/').count();
@@ -121,7 +123,7 @@ impl Key {
     /// Returns the kind of the object.
     pub fn kind(&self) -> Kind {
         let word = self.0.split('/').next().unwrap_or_default();
-        Kind::of_word(word).expect("a key begins with its kind")
+        word.parse().expect("a key begins with its kind")
     }
 
     /// Returns the names, the outermost first.
@@ -231,7 +233,7 @@ mod tests {
     fn every_kind_has_a_distinct_word() {
         let words: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.word()).collect();
         assert_eq!(words.len(), Kind::ALL.len());
-        assert!(Kind::ALL.iter().all(|kind| Kind::of_word(kind.word()) == Some(*kind)));
+        assert!(Kind::ALL.iter().all(|kind| kind.word().parse() == Ok(*kind)));
     }
 
     #[test]

@@ -78,29 +78,14 @@ pub struct StoreStatus {
     pub outage: Option<Outage>,
 }
 
-/// Kind of a store of declared objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Kind of a store of declared objects. Displays as status, metrics and traces have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum StoreKind {
     /// A file of the data folder.
     Embedded,
     /// An etcd that several servers share.
     Etcd,
-}
-
-impl StoreKind {
-    /// Returns the kind as status, metrics and traces have it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Embedded => "embedded",
-            Self::Etcd => "etcd",
-        }
-    }
-}
-
-impl std::fmt::Display for StoreKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// A time without the store.

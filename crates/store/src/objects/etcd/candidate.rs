@@ -8,8 +8,9 @@
 use std::{sync::Arc, time::Duration};
 
 use fairway_etcd::{Client, Error, LeaseId, RangeRequest, Txn};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 
+use super::changes::Changes;
 use crate::{ElectionBackend, Leadership, objects::StoreError};
 
 /// This server in the election.
@@ -42,31 +43,15 @@ impl Candidate {
         Self { client, key, backend, id, lease: None, answered: Instant::now() }
     }
 
-    /// Takes part until the other side of the election is dropped. Reads the key at every change, and once per `POLL_INTERVAL`.
+    /// Takes part until the other side of the election is dropped.
     pub(super) async fn run(mut self) {
-        let mut ticks = interval(POLL_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut watch = None;
+        let mut changes = Changes::new(Arc::clone(&self.client), self.key.clone());
         loop {
-            if watch.is_none() {
-                watch = self.client.watch(&self.key).await.ok();
-            }
+            changes.start().await;
             self.update().await;
-            let change = async {
-                match &mut watch {
-                    Some(watch) => watch.changed().await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
-                _ = ticks.tick() => {}
+                () = changes.wait() => {}
                 decided = self.backend.decision.changed() => if decided.is_err() { break },
-                is_open = change => {
-                    if !is_open {
-                        watch = None;
-                        ticks.tick().await;
-                    }
-                }
             }
         }
         self.revoke().await;
@@ -161,8 +146,6 @@ impl Candidate {
     }
 }
 
-/// Interval of reading the key without a notification: a broken connection sends none.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Time until a killed server is replaced as leader, and during which a server without etcd follows the last decision it read: six
 /// polls, so that a lost one costs nothing.
 const LEASE_TTL: Duration = Duration::from_secs(6);

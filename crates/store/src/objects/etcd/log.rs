@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_etcd::{Client, Error, KeyValue, RangeRequest, Txn, TxnOutcome};
+use fairway_etcd::{Client, ErrorKind, KeyValue, RangeRequest, Txn, TxnOutcome};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::runtime::Handle;
 
@@ -109,7 +109,7 @@ impl EtcdLog {
             }
             _ => None,
         };
-        if written.is_none() && chunks > 0 && !matches!(outcome, Err(Error::Unavailable { .. })) {
+        if written.is_none() && chunks > 0 && !outcome.as_ref().is_err_and(|error| error.kind.is_transient()) {
             self.delete_chunks(entry.first_revision, head.nonce).await;
         }
         outcome?;
@@ -222,8 +222,8 @@ impl EtcdLog {
             let request = RangeRequest { key, range_end: range_end.clone(), limit, revision: at };
             let page = match self.client.range(request.clone()).await {
                 Ok(page) => page,
-                Err(Error::Compacted { .. }) => return Ok(false),
-                Err(Error::TooLong { .. }) if limit > 1 => {
+                Err(error) if error.kind == ErrorKind::Compacted => return Ok(false),
+                Err(error) if error.kind == ErrorKind::TooLong && limit > 1 => {
                     limit = (limit / 8).max(1);
                     next = Some(request.key);
                     continue;
@@ -279,7 +279,7 @@ impl EtcdLog {
             let key = self.keys.chunk(revision, nonce, number);
             match self.client.range(RangeRequest { key, revision: at, ..RangeRequest::default() }).await {
                 Ok(page) => page.pairs.iter().for_each(|pair| bytes.extend(&pair.value)),
-                Err(Error::Compacted { .. }) => return Ok(None),
+                Err(error) if error.kind == ErrorKind::Compacted => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -13,6 +13,7 @@
 //! Not here: operating, backing up and compacting etcd.
 
 mod candidate;
+mod changes;
 mod format;
 mod log;
 mod status;
@@ -26,12 +27,13 @@ use async_trait::async_trait;
 use fairway_etcd::{Client, Settings};
 use tokio::{
     runtime::{Builder, Runtime},
-    time::{MissedTickBehavior, interval, timeout},
+    time::timeout,
 };
 
 pub(super) use self::log::EtcdLog;
 use self::{
     candidate::Candidate,
+    changes::{Changes, POLL_INTERVAL},
     format::Keys,
     log::{draw_nonce, read_head},
     status::SyncStatus,
@@ -122,29 +124,13 @@ impl Sync {
     }
 }
 
-/// Keeps the copy current until the store is closed: at every change of the head, and once per `POLL_INTERVAL`.
+/// Keeps the copy current until the store is closed.
 async fn follow(sync: Arc<Sync>) {
-    let mut ticks = interval(POLL_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut watch = None;
+    let mut changes = Changes::new(Arc::clone(&sync.client), sync.keys.head());
     while !sync.copy.is_closed() {
-        if watch.is_none() {
-            watch = sync.client.watch(&sync.keys.head()).await.ok();
-        }
+        changes.start().await;
         sync.run().await;
-        let Some(changes) = &mut watch else {
-            ticks.tick().await;
-            continue;
-        };
-        tokio::select! {
-            _ = ticks.tick() => {}
-            is_open = changes.changed() => {
-                if !is_open {
-                    watch = None;
-                    ticks.tick().await;
-                }
-            }
-        }
+        changes.wait().await;
     }
 }
 
@@ -221,7 +207,5 @@ impl From<fairway_etcd::Error> for StoreError {
     }
 }
 
-/// Interval of reading the head without a notification: a broken connection sends none.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for each mebibyte of a batch, in addition to that of a call: a link of 10 Mbit/s.
 const TIME_PER_MEBIBYTE: Duration = Duration::from_secs(1);
