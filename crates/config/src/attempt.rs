@@ -3,7 +3,9 @@
 
 use std::{
     collections::BTreeSet,
+    net::SocketAddr,
     path::{Path, PathBuf},
+    slice,
     sync::Arc,
 };
 
@@ -12,87 +14,71 @@ use serde_json::Value;
 
 use super::{
     Attempt, DIAGNOSTICS_MAX, Loaded, Settings, Source,
-    cache::{PreviousLoad, ZoneCache},
+    cache::PreviousLoad,
     context::{Environment, Input, LoadContext},
     convert,
     environment::{apply, apply_data_dir, apply_dns, apply_http},
-    files::{CONFIG_MAX, Unreadable},
+    files::CONFIG_MAX,
     join::join,
-    maps::MapCache,
+    reason::Reason,
     schema,
     schema_errors::SchemaError,
     tree::{Data, Node, Part, Tree},
     v1, yaml,
 };
 
-/// Loads a configuration. Zones and maps that did not change since the previous load are not read again.
-pub(super) fn attempt(source: &Source, environment: Environment<'_>, previous: Option<PreviousLoad<'_>>) -> Attempt {
+/// Loads a configuration, without applying it, and returns its files even if it is rejected. Zones and maps that did
+/// not change since the previous load are not read again.
+///
+/// `environment` returns `FAIRWAY_*` variables and those that secrets refer to.
+pub fn attempt(source: &Source, environment: Environment<'_>, previous: Option<PreviousLoad<'_>>) -> Attempt {
     let mut context = LoadContext::new(environment, previous);
-    let converted = match source {
+    let loaded = match source {
         Source::Path(path) => from_path(path, &mut context),
         Source::Flags { listen, zones } => Some(from_flags(listen, zones, &mut context)),
     };
     let LoadContext { files, mut diagnostics, has_errors, variables, .. } = context;
     if diagnostics.len() == DIAGNOSTICS_MAX {
         let location = diagnostics[DIAGNOSTICS_MAX - 1].location.clone();
-        diagnostics.push(Diagnostic::error(
-            location,
-            format!("there are more than {DIAGNOSTICS_MAX} errors"),
-            "fix these first",
-        ));
+        let what = format!("there are more than {DIAGNOSTICS_MAX} errors");
+        diagnostics.push(Diagnostic::error(location, what, "fix these first"));
     }
     diagnostics.sort();
     diagnostics.dedup();
     let fingerprint = files.fingerprint;
-    let outcome = match converted {
-        Some(converted) if !has_errors => Ok(Loaded {
-            settings: converted.settings,
-            desired: converted.desired,
-            zones_unchanged: converted.zones.is_none(),
-            zones: converted.zones.unwrap_or_default(),
-            zone_cache: converted.zone_cache,
-            map_cache: converted.map_cache,
-            overrides: converted.overrides,
-            files: fingerprint.files().map(Path::to_owned).collect(),
-            fingerprint: fingerprint.clone(),
-            variables,
-            warnings: diagnostics,
-        }),
+    let outcome = match loaded {
+        Some(loaded) if !has_errors => {
+            Ok(Loaded { fingerprint: fingerprint.clone(), variables, warnings: diagnostics, ..loaded })
+        }
         _ => Err(diagnostics),
     };
     Attempt { fingerprint, outcome }
 }
 
-fn from_path(path: &Path, context: &mut LoadContext<'_>) -> Option<convert::Converted> {
-    let paths = match config_files(path, context) {
-        Ok(paths) => paths,
-        Err(why) => {
-            context.report(unreadable(path, &why));
-            return None;
-        }
-    };
-    let names: Vec<Arc<str>> = paths.iter().map(|path| path.to_string_lossy().into()).collect();
-    let texts: Vec<Option<String>> =
-        paths.iter().zip(&names).map(|(path, name)| read_text(path, name, context)).collect();
+fn from_path(path: &Path, context: &mut LoadContext<'_>) -> Option<Loaded> {
+    let (names, texts) = read_texts(slice::from_ref(&path), context);
+    if names.is_empty() {
+        return None;
+    }
     let (config, tree) = match json(&texts, &names) {
         Some(valid) => valid,
         None => from_yaml(&texts, &names, context)?,
     };
-    let mut converted = convert::convert(config, &tree, context);
-    apply(&mut converted.settings, context);
-    apply_dns(&mut converted.settings, context);
-    let is_from_environment = apply_http(&mut converted.settings, context);
-    if let Some(error) = convert::listener_error(&converted.settings, context) {
+    let mut loaded = convert::convert(config, &tree, context);
+    apply(&mut loaded.settings, context);
+    apply_dns(&mut loaded.settings, context);
+    let is_from_environment = apply_http(&mut loaded.settings, context);
+    if let Some(why) = convert::listener_error(&loaded.settings, context) {
         // Looked up for an error only: a file in JSON is parsed a second time, as YAML, for its positions.
         let location = if is_from_environment {
             FileLocation::file("environment")
         } else {
             tree.locate("/listen/http").position.location(tree.files)
         };
-        context.report(Diagnostic { location, ..error });
+        context.report(Diagnostic::error(location, why.what, why.hint));
     }
-    apply_data_dir(&mut converted.settings, context);
-    Some(converted)
+    apply_data_dir(&mut loaded.settings, context);
+    Some(loaded)
 }
 
 /// Reads a single valid JSON file, which is many times as fast as YAML. JSON is YAML (YAML 1.2.2 section 1.2), so
@@ -111,27 +97,7 @@ pub(super) fn from_yaml<'a>(
     names: &'a [Arc<str>],
     context: &mut LoadContext<'_>,
 ) -> Option<(v1::Config, Tree<'a>)> {
-    context.report_all(texts.iter().zip(names).filter_map(|(text, name)| missing_line_end(name, text.as_ref()?)));
-    let trees: Vec<Node> = texts
-        .iter()
-        .zip(0..)
-        .filter_map(|(text, file)| {
-            yaml::parse(text.as_ref()?, file, names).unwrap_or_else(|diagnostics| {
-                context.report_all(diagnostics);
-                None
-            })
-        })
-        .collect();
-    if trees.is_empty() && context.has_errors {
-        return None;
-    }
-    let mut diagnostics = Vec::new();
-    let mut tree = join(trees, names, &mut diagnostics);
-    if context.has_errors {
-        // The missing key may be in the file that could not be read.
-        tree.add("version", Data::Integer(1));
-    }
-    context.report_all(diagnostics);
+    let mut tree = join_yaml(texts, names, context)?;
     context.left_out.has_files = context.has_errors;
     if let Some(config) = tree.read() {
         debug_assert!(
@@ -150,15 +116,68 @@ pub(super) fn from_yaml<'a>(
     Some((config, Tree::parsed(tree, names)))
 }
 
-/// Reads a configuration that is already a tree and names no files and no environment variables.
-pub(super) fn from_tree(tree: &Value) -> Result<DesiredState, Vec<Diagnostic>> {
-    let (texts, names) = ([Some(tree.to_string())], [Arc::from("configuration")]);
-    let mut context = LoadContext::without_files(Input::Memory);
-    let config = from_yaml(&texts, &names, &mut context);
-    let converted = config.map(|(config, tree)| convert::convert(config, &tree, &mut context));
-    let LoadContext { diagnostics, has_errors, .. } = context;
-    converted.filter(|_| !has_errors).map(|converted| converted.desired).ok_or(diagnostics)
+/// Parses files and joins them. Reports all errors, and returns `None` if no file is left.
+fn join_yaml(texts: &[Option<String>], names: &[Arc<str>], context: &mut LoadContext<'_>) -> Option<Node> {
+    let mut trees = Vec::with_capacity(texts.len());
+    for ((text, name), file) in texts.iter().zip(names).zip(0..) {
+        let Some(text) = text else { continue };
+        context.report_all(missing_line_end(name, text));
+        match yaml::parse(text, file, names) {
+            Ok(tree) => trees.extend(tree),
+            Err(diagnostics) => context.report_all(diagnostics),
+        }
+    }
+    if trees.is_empty() && context.has_errors {
+        return None;
+    }
+    let mut diagnostics = Vec::new();
+    let mut tree = join(trees, names, &mut diagnostics);
+    if context.has_errors {
+        // The missing key may be in the file that could not be read.
+        tree.add("version", Data::Integer(1));
+    }
+    context.report_all(diagnostics);
+    Some(tree)
 }
+
+/// Converts a configuration in JSON that is not in a file.
+pub(super) fn from_text(text: String, name: &str, input: Input) -> Result<DesiredState, Vec<Diagnostic>> {
+    let (texts, names) = ([Some(text)], [Arc::from(name)]);
+    let mut context = LoadContext::without_files(input);
+    let config = json(&texts, &names).or_else(|| from_yaml(&texts, &names, &mut context));
+    let loaded = config.map(|(config, tree)| convert::convert(config, &tree, &mut context));
+    let LoadContext { diagnostics, has_errors, .. } = context;
+    loaded.filter(|_| !has_errors).map(|loaded| loaded.desired).ok_or(diagnostics)
+}
+
+/// Converts a configuration that was composed in memory and names no files; or returns its errors.
+///
+/// Latency tables have no measurements, since those come from files.
+pub fn desired(tree: &Value) -> Result<DesiredState, Vec<Diagnostic>> {
+    from_text(tree.to_string(), "configuration", Input::Memory)
+}
+
+/// Returns sections of files, and of the `*.yaml` files of folders, as one JSON object, joined as files of a
+/// configuration, for commands that send them to a server. Only the YAML is checked.
+pub fn sections(of: &[impl AsRef<Path>]) -> Result<Value, Vec<Diagnostic>> {
+    let mut context = LoadContext::new(&|_| None, None);
+    let (names, texts) = read_texts(of, &mut context);
+    let tree = join_yaml(&texts, &names, &mut context).filter(|_| !context.has_errors);
+    tree.map(|tree| tree.to_json()).ok_or(context.diagnostics)
+}
+
+/// Reads another YAML file within the same limits. Returns all its errors.
+pub fn read_tree(path: &Path) -> Result<Value, Vec<Diagnostic>> {
+    let mut context = LoadContext::new(&|_| None, None);
+    let name = Arc::from(path.to_string_lossy());
+    let text = read_text(path, &name, TREE_MAX, &mut context).ok_or(context.diagnostics)?;
+    let empty =
+        || vec![Diagnostic::error(FileLocation::file(&name), "the file is empty", "the manual describes its content")];
+    yaml::parse(&text, 0, slice::from_ref(&name))?.map(|root| root.to_json()).ok_or_else(empty)
+}
+
+/// Largest file that [`read_tree`] reads, in bytes: a replay or simulation is far smaller.
+const TREE_MAX: u64 = 1 << 20;
 
 /// Reports the structural errors of a tree, and removes the elements that have them, so that the rest can be converted
 /// and checked as well. Returns `None` if nothing valid is left.
@@ -175,37 +194,46 @@ fn prune(tree: &mut Node, names: &[Arc<str>], context: &mut LoadContext<'_>) -> 
     schema::errors(&tree.to_json()).is_empty().then_some(())
 }
 
+/// Returns the names and texts of files, and of those in folders. `None` is the text of one that cannot be used, which
+/// is reported.
+fn read_texts(paths: &[impl AsRef<Path>], context: &mut LoadContext<'_>) -> (Vec<Arc<str>>, Vec<Option<String>>) {
+    let (mut names, mut texts) = (Vec::new(), Vec::new());
+    for path in paths {
+        match config_files(path.as_ref(), context) {
+            Ok(files) => {
+                for file in files {
+                    let name = Arc::from(file.to_string_lossy());
+                    texts.push(read_text(&file, &name, CONFIG_MAX, context));
+                    names.push(name);
+                }
+            }
+            Err(why) => context.report(unreadable(path.as_ref(), why)),
+        }
+    }
+    (names, texts)
+}
+
 /// Returns the files of a configuration: the file itself, or those of a folder.
-pub(super) fn config_files(path: &Path, context: &mut LoadContext<'_>) -> Result<Vec<PathBuf>, Unreadable> {
+fn config_files(path: &Path, context: &mut LoadContext<'_>) -> Result<Vec<PathBuf>, Reason> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let paths = context.files.list(path)?;
     if paths.is_empty() {
-        return Err(Unreadable {
-            what: "contains no *.yaml and no *.yml file".to_owned(),
-            hint: "add one, or name another folder",
-        });
+        return Err(Reason::new("contains no *.yaml and no *.yml file", "add one, or name another folder"));
     }
     Ok(paths)
 }
 
 /// Returns the text of a file, or `None` after reporting why it cannot be used.
-pub(super) fn read_text(path: &Path, name: &Arc<str>, context: &mut LoadContext<'_>) -> Option<String> {
-    let bytes = match context.files.read(path, CONFIG_MAX) {
-        Ok(bytes) => bytes,
-        Err(why) => {
-            context.report(unreadable(path, &why));
-            return None;
-        }
+fn read_text(path: &Path, name: &Arc<str>, limit: u64, context: &mut LoadContext<'_>) -> Option<String> {
+    let read = context.files.read(path, limit);
+    let bytes = read.map_err(|why| context.report(unreadable(path, why))).ok()?;
+    let not_utf8 = |error: std::string::FromUtf8Error| {
+        let location = location_after(name, &error.as_bytes()[..error.utf8_error().valid_up_to()]);
+        context.report(Diagnostic::error(location, "the text is not UTF-8 from here", "save it as UTF-8"));
     };
-    let mut text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            context.report(not_utf8(name, &error.as_bytes()[..error.utf8_error().valid_up_to()]));
-            return None;
-        }
-    };
+    let mut text = String::from_utf8(bytes).map_err(not_utf8).ok()?;
     // A byte order mark is not part of the text (YAML 1.2.2 section 5.2), and would count as a column.
     if text.starts_with('\u{feff}') {
         text.remove(0);
@@ -213,26 +241,19 @@ pub(super) fn read_text(path: &Path, name: &Arc<str>, context: &mut LoadContext<
     Some(text)
 }
 
-pub(super) fn unreadable(path: &Path, why: &Unreadable) -> Diagnostic {
+fn unreadable(path: &Path, why: Reason) -> Diagnostic {
     Diagnostic::error(FileLocation::file(&path.to_string_lossy()), format!("the file {}", why.what), why.hint)
 }
 
 /// Returns an error if the last line may be cut: `weight: 6` could be the beginning of `weight: 60`. Text that begins
 /// with `{` needs no check, because a cut would leave a bracket open.
-pub(super) fn missing_line_end(name: &Arc<str>, text: &str) -> Option<Diagnostic> {
+fn missing_line_end(name: &Arc<str>, text: &str) -> Option<Diagnostic> {
     if text.is_empty() || text.ends_with(['\n', '\r']) || text.trim_start().starts_with('{') {
         return None;
     }
     let what = "the file does not end with a line break, so it may be truncated";
-    Some(Diagnostic::error(
-        location_after(name, text.as_bytes()),
-        what,
-        "complete the last line and end it with a line break",
-    ))
-}
-
-fn not_utf8(name: &Arc<str>, before: &[u8]) -> Diagnostic {
-    Diagnostic::error(location_after(name, before), "the text is not UTF-8 from here", "save it as UTF-8")
+    let hint = "complete the last line and end it with a line break";
+    Some(Diagnostic::error(location_after(name, text.as_bytes()), what, hint))
 }
 
 /// Returns the location right after these bytes.
@@ -245,21 +266,17 @@ fn location_after(name: &Arc<str>, before: &[u8]) -> FileLocation {
 }
 
 /// Builds a configuration of static zones only: no data folder, no HTTP listener, no steered names.
-fn from_flags(
-    listen: &[std::net::SocketAddr],
-    zones: &[(Name, PathBuf)],
-    context: &mut LoadContext<'_>,
-) -> convert::Converted {
-    let mut settings = Settings { http: None, data_dir: None, ..Settings::default() };
-    apply(&mut settings, context);
+fn from_flags(listen: &[SocketAddr], zones: &[(Name, PathBuf)], context: &mut LoadContext<'_>) -> Loaded {
+    let settings = Settings { http: None, data_dir: None, ..Settings::default() };
+    let mut loaded = Loaded { settings, ..Loaded::default() };
+    apply(&mut loaded.settings, context);
     if listen.is_empty() {
-        apply_dns(&mut settings, context);
+        apply_dns(&mut loaded.settings, context);
     } else {
-        settings.dns = listen.to_vec();
+        loaded.settings.dns = listen.to_vec();
     }
-    let (mut desired, mut data) = (DesiredState::default(), Vec::new());
     for (name, path) in zones {
-        if desired.zones.insert(name.clone(), ZoneSpec::new(name.clone())).is_some() {
+        if loaded.desired.zones.insert(name.clone(), ZoneSpec::new(name.clone())).is_some() {
             let what = format!("zone {name} is given twice");
             context.report(Diagnostic::error(FileLocation::file("command line"), what, "remove one"));
             continue;
@@ -267,18 +284,11 @@ fn from_flags(
         match convert::read_zone_file(&mut context.files, name, path) {
             Ok((mut zone, diagnostics)) => {
                 context.report_all(diagnostics);
-                context.report_all(convert::check_zone_data(&mut zone, &desired));
-                data.push(zone);
+                context.report_all(convert::check_zone_data(&mut zone, &loaded.desired));
+                loaded.zones.push(zone);
             }
-            Err(why) => context.report(unreadable(path, &why)),
+            Err(why) => context.report(unreadable(path, why)),
         }
     }
-    convert::Converted {
-        settings,
-        desired,
-        zones: Some(data),
-        zone_cache: ZoneCache::default(),
-        map_cache: MapCache::default(),
-        overrides: Vec::new(),
-    }
+    loaded
 }

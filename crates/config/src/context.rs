@@ -10,7 +10,8 @@ use fairway_model::{Diagnostic, Secret};
 use super::{
     DIAGNOSTICS_MAX,
     cache::PreviousLoad,
-    files::{Files, SECRET_MAX, Unreadable},
+    files::{Files, SECRET_MAX},
+    reason::Reason,
 };
 
 /// Returns the value of an environment variable.
@@ -35,7 +36,7 @@ pub(super) struct LoadContext<'a> {
     /// Cache of the previous load.
     pub(super) previous: Option<PreviousLoad<'a>>,
     /// Secrets by path: many monitors may share one.
-    secrets: BTreeMap<PathBuf, Result<Secret, Unreadable>>,
+    secrets: BTreeMap<PathBuf, Result<Secret, Reason>>,
 }
 
 /// Kind of input of a load.
@@ -92,17 +93,16 @@ impl<'a> LoadContext<'a> {
     }
 
     /// Returns the text of a secret file.
-    pub(super) fn secret(&mut self, path: &Path) -> Result<Secret, Unreadable> {
+    pub(super) fn secret(&mut self, path: &Path) -> Result<Secret, Reason> {
         if self.input == Input::ApiObject {
-            let what = "cannot be used here: objects of the API cannot refer to files of the server".to_owned();
-            return Err(Unreadable { what, hint: "declare this object in a configuration file" });
+            let what = "cannot be used here: objects of the API cannot refer to files of the server";
+            return Err(Reason::new(what, "declare this object in a configuration file"));
         }
         if let Some(known) = self.secrets.get(path) {
             return known.clone();
         }
         let read = self.files.read(path, SECRET_MAX).and_then(|bytes| {
-            let not_text = || Unreadable { what: "is not text".to_owned(), hint: "use PEM" };
-            String::from_utf8(bytes).map(Secret::new).map_err(|_| not_text())
+            String::from_utf8(bytes).map(Secret::new).map_err(|_| Reason::new("is not text", "use PEM"))
         });
         self.secrets.insert(path.to_owned(), read.clone());
         read

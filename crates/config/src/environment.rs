@@ -6,11 +6,7 @@ use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
 use fairway_model::{Diagnostic, FileLocation, closest};
 
 use super::{
-    Settings,
-    context::LoadContext,
-    convert::{FILTER_HINT, filter_error},
-    data_dir,
-    values::{InvalidValue, TextValue},
+    Settings, context::LoadContext, convert::check_filter, data_dir, reason::Reason, values::TextValue,
     values_wire::HttpAddress,
 };
 
@@ -54,9 +50,9 @@ pub fn unknown_variables(names: impl IntoIterator<Item = String>, others: &BTree
 /// Applies the variables that are used with every source.
 pub(super) fn apply(settings: &mut Settings, context: &mut LoadContext<'_>) {
     if let Some(level) = context.variable(LOG) {
-        match filter_error(&level) {
-            Some(what) => report(context, LOG, InvalidValue::new(what, FILTER_HINT)),
-            None => settings.log.filter = level,
+        match check_filter(&level) {
+            Ok(()) => settings.log.filter = level,
+            Err(why) => report(context, LOG, why),
         }
     }
     if let Some(user) = context.variable(USER) {
@@ -76,7 +72,7 @@ pub(super) fn apply_dns(settings: &mut Settings, context: &mut LoadContext<'_>) 
     }
     if list.split(',').all(|text| text.trim().is_empty()) {
         let what = "the list has no address";
-        report(context, LISTEN_DNS, InvalidValue::new(what, "write it like 0.0.0.0:53,[::]:53, or unset it"));
+        report(context, LISTEN_DNS, Reason::new(what, "write it like 0.0.0.0:53,[::]:53, or unset it"));
     }
     settings.dns = addresses;
 }
@@ -110,7 +106,7 @@ pub(super) fn data_dir_of(configured: Option<PathBuf>, context: &mut LoadContext
     folder.or_else(|| data_dir(context.environment))
 }
 
-fn report(context: &mut LoadContext<'_>, name: &str, rejection: InvalidValue) {
+fn report(context: &mut LoadContext<'_>, name: &str, rejection: Reason) {
     context.report(Diagnostic::error(location(), format!("{name}: {}", rejection.what), rejection.hint));
 }
 

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::watch::Fingerprint;
+use super::{reason::Reason, watch::Fingerprint};
 
 /// Largest configuration file: 64 MiB, about 300,000 pools with one name each.
 pub(super) const CONFIG_MAX: u64 = 64 << 20;
@@ -30,18 +30,9 @@ pub(super) struct Files {
     pub(super) fingerprint: Fingerprint,
 }
 
-/// Why a file cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unreadable {
-    /// The error, to follow the path: `does not exist`.
-    pub(super) what: String,
-    /// The hint.
-    pub(super) hint: &'static str,
-}
-
 impl Files {
     /// Returns the content of a file of at most `limit` bytes.
-    pub(super) fn read(&mut self, path: &Path, limit: u64) -> Result<Vec<u8>, Unreadable> {
+    pub(super) fn read(&mut self, path: &Path, limit: u64) -> Result<Vec<u8>, Reason> {
         // Without O_NONBLOCK, opening a pipe without a writer would block; it has no effect on regular files. O_NOCTTY:
         // a terminal named by mistake must not become the controlling one.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
@@ -52,17 +43,17 @@ impl Files {
         let metadata = file.metadata().map_err(|error| explain(&error))?;
         self.fingerprint.add(path, Some(&metadata));
         if metadata.is_dir() {
-            return Err(Unreadable { what: "is a folder".to_owned(), hint: "name a file in it" });
+            return Err(Reason::new("is a folder", "name a file in it"));
         }
         if !metadata.is_file() {
-            return Err(Unreadable { what: "is a pipe, socket or device".to_owned(), hint: "name a regular file" });
+            return Err(Reason::new("is a pipe, socket or device", "name a regular file"));
         }
         read_bounded(file, metadata.len(), limit)
     }
 
     /// Returns the configuration files of a folder, sorted by name. Hidden files are skipped (ConfigMaps have
     /// `..data`).
-    pub(super) fn list(&mut self, folder: &Path) -> Result<Vec<PathBuf>, Unreadable> {
+    pub(super) fn list(&mut self, folder: &Path) -> Result<Vec<PathBuf>, Reason> {
         let metadata = fs::metadata(folder);
         self.fingerprint.add(folder, metadata.as_ref().ok());
         let mut found = Vec::new();
@@ -76,7 +67,7 @@ impl Files {
             }
             if found.len() > FOLDER_MAX {
                 let what = format!("holds more than {FOLDER_MAX} configuration files");
-                return Err(Unreadable { what, hint: "join some of them" });
+                return Err(Reason::new(what, "join some of them"));
             }
         }
         found.sort();
@@ -84,8 +75,8 @@ impl Files {
     }
 }
 
-fn read_bounded(file: File, length: u64, limit: u64) -> Result<Vec<u8>, Unreadable> {
-    let too_long = || Unreadable { what: format!("is larger than {limit} bytes"), hint: "split it" };
+fn read_bounded(file: File, length: u64, limit: u64) -> Result<Vec<u8>, Reason> {
+    let too_long = || Reason::new(format!("is larger than {limit} bytes"), "split it");
     if length > limit {
         return Err(too_long());
     }
@@ -96,23 +87,24 @@ fn read_bounded(file: File, length: u64, limit: u64) -> Result<Vec<u8>, Unreadab
 }
 
 /// The link itself exists, so "does not exist" would be misleading.
-fn dangling() -> Unreadable {
-    Unreadable { what: "is a link to a file that does not exist".to_owned(), hint: "fix the link or its target" }
+fn dangling() -> Reason {
+    Reason::new("is a link to a file that does not exist", "fix the link or its target")
 }
 
-fn explain(error: &io::Error) -> Unreadable {
+fn explain(error: &io::Error) -> Reason {
     if error.raw_os_error() == Some(libc::ELOOP) {
-        return Unreadable { what: "is a link that leads back to itself".to_owned(), hint: "fix the link" };
+        return Reason::new("is a link that leads back to itself", "fix the link");
     }
-    let (what, hint) = match error.kind() {
+    match error.kind() {
         ErrorKind::NotFound => {
-            ("does not exist", "fix the path; relative paths start at the configuration file's folder")
+            Reason::new("does not exist", "fix the path; relative paths start at the configuration file's folder")
         }
-        ErrorKind::PermissionDenied => ("is not readable by this user", "allow the user that runs fairway to read it"),
-        ErrorKind::NotADirectory => ("has a component that is not a folder", "fix the path"),
-        _ => return Unreadable { what: format!("cannot be read: {error}"), hint: "fix the file or the path" },
-    };
-    Unreadable { what: what.to_owned(), hint }
+        ErrorKind::PermissionDenied => {
+            Reason::new("is not readable by this user", "allow the user that runs fairway to read it")
+        }
+        ErrorKind::NotADirectory => Reason::new("has a component that is not a folder", "fix the path"),
+        _ => Reason::new(format!("cannot be read: {error}"), "fix the file or the path"),
+    }
 }
 
 #[cfg(test)]

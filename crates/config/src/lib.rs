@@ -20,9 +20,9 @@ mod otel;
 mod policy_wire;
 mod publish_to_wire;
 mod publish_wire;
+mod reason;
 mod schema;
 mod schema_errors;
-mod sections;
 mod settings;
 mod store_wire;
 mod traces_wire;
@@ -41,25 +41,34 @@ mod values_schedule;
 mod values_wire;
 pub mod watch;
 mod webhook_wire;
+mod words;
 mod yaml;
 
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::SystemTime};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Override, OverrideAction, OverrideScope, Timestamp};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ServerOptions, compile};
 
+use self::reason::Reason;
+
+pub use attempt::{attempt, desired, read_tree, sections};
 pub use cache::{PreviousLoad, ZoneCache};
+pub use convert::parse_policy;
 pub use data_dir::data_dir;
 pub use maps::MapCache;
 pub use maps::{check_latencies, pushed_file};
 pub use object::{ObjectError, object, objects};
 pub use publish_wire::AliasForm;
 pub use schema::{schema as schema_value, sound_example as format_example};
-pub use sections::sections;
 pub use settings::{
     Destination, HealthSettings, LogSettings, PublishTo, PublishedAlias, QueryLogSettings, QueryLogSink,
     ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceSettings, UdpSettings, WebhookSettings,
@@ -67,6 +76,7 @@ pub use settings::{
 };
 pub use traces_wire::TraceProtocol;
 pub use v1_process::LogFormat;
+pub use values::show as show_duration;
 
 /// Returns the value of an environment variable; a parameter, so that tests need no environment.
 pub type Environment = std::sync::Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -86,7 +96,7 @@ pub enum Source {
 }
 
 /// A loaded configuration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Loaded {
     /// Settings of the process.
     pub settings: Settings,
@@ -102,9 +112,8 @@ pub struct Loaded {
     pub map_cache: MapCache,
     /// Overrides of health.
     pub overrides: Vec<OverrideSpec>,
-    /// Every file that was read, including included zone files, certificates and secrets. All are watched.
-    pub files: Vec<PathBuf>,
-    /// Fingerprint of these files when they were read.
+    /// Fingerprint, when they were read, of all files: included zone files, certificates and secrets too. All are
+    /// watched.
     pub fingerprint: watch::Fingerprint,
     /// Environment variables that the configuration refers to, for [`environment::unknown_variables`].
     pub variables: BTreeSet<String>,
@@ -137,17 +146,9 @@ pub struct Attempt {
     pub outcome: Result<Loaded, Vec<Diagnostic>>,
 }
 
-/// Loads a configuration, without applying it.
-///
-/// `env` returns `FAIRWAY_*` variables and those that secrets refer to.
+/// Loads a configuration, as [`attempt`] does.
 pub fn load(source: &Source, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Vec<Diagnostic>> {
     attempt(source, env, None).outcome
-}
-
-/// Loads a configuration as [`load`] does, and returns the files even if it is rejected. Zones and maps that did not
-/// change since the previous load are not read again.
-pub fn attempt(source: &Source, env: &dyn Fn(&str) -> Option<String>, previous: Option<PreviousLoad<'_>>) -> Attempt {
-    attempt::attempt(source, env, previous)
 }
 
 /// Returns all errors and warnings of a configuration and its zones, sorted by location, for `fairway check`.
@@ -193,53 +194,14 @@ pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, V
 }
 
 /// Parses a duration as written in a configuration; the error is a message with a hint.
-pub fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
-    let parsed = values::TextValue::parse(text);
-    parsed.map_err(|rejection: values::InvalidValue| format!("{}; {}", rejection.what, rejection.hint))
-}
-
-/// Parses the steps of an intent's policy. Returns the index of an invalid step, and why.
-pub fn parse_policy(words: &[String]) -> Result<fairway_model::Policy, (usize, String)> {
-    convert::parse_policy(words)
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    values::TextValue::parse(text).map_err(|why: Reason| why.to_string())
 }
 
 /// True if a text can be the owner id in a registry record.
 pub fn is_owner(text: &str) -> bool {
     !text.contains([',', '"', '=']) && !text.chars().any(char::is_control)
 }
-
-/// Formats a duration as written in a configuration.
-pub fn show_duration(duration: std::time::Duration) -> String {
-    values::show(duration)
-}
-
-/// Reads another YAML file within the same limits. Returns all its errors.
-pub fn read_tree(path: &std::path::Path) -> Result<serde_json::Value, Vec<Diagnostic>> {
-    let name: std::sync::Arc<str> = path.to_string_lossy().into();
-    let diagnostic = |what: String, hint: &str| vec![Diagnostic::error(FileLocation::file(&name), what, hint)];
-    let size =
-        std::fs::metadata(path).map_err(|error| diagnostic(error.to_string(), "name a file that can be read"))?.len();
-    if size > TREE_MAX {
-        return Err(diagnostic(
-            format!("the file has {size} bytes, over the limit of {TREE_MAX}"),
-            "use a smaller file",
-        ));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| diagnostic(error.to_string(), "name a text file"))?;
-    let root = yaml::parse(&text, 0, std::slice::from_ref(&name))?;
-    root.map(|root| root.to_json())
-        .ok_or_else(|| diagnostic("the file is empty".to_owned(), "the manual describes its content"))
-}
-
-/// Converts a configuration that was composed in memory and names no files; or returns its errors.
-///
-/// Latency tables have no measurements, since those come from files.
-pub fn desired(tree: &serde_json::Value) -> Result<DesiredState, Vec<Diagnostic>> {
-    attempt::from_tree(tree)
-}
-
-/// Largest file that [`read_tree`] reads, in bytes: a replay or simulation is far smaller.
-const TREE_MAX: u64 = 1 << 20;
 
 /// Returns the JSON Schema of the configuration as indented text, for `fairway config schema`.
 pub fn schema() -> String {

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use fairway_model::{LoadSourceName, LoadUrl};
+use fairway_model::{LoadSignal, LoadSourceName, LoadUnit, LoadUrl};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    bounds_wire::{Int, Text, each_once},
+    bounds_wire::{As, Int, Text, Word, each_once},
     v1::Tls,
-    values_wire::{As, Reference},
+    values_wire::Reference,
 };
 
 /// A load source: where the load of clusters is read. Some keys are allowed for some types only.
@@ -21,7 +21,7 @@ pub(super) struct Load {
     /// Type: metrics of each gateway (`prometheus`), a number in a JSON document (`json`), or one query of a Prometheus
     /// server for many clusters (`promql`).
     #[serde(rename = "type")]
-    pub(super) kind: LoadType,
+    pub(super) kind: Word<LoadType>,
     /// URL to ask instead of the gateways. `{cluster}` in its path is replaced by the name of the cluster. promql: URL
     /// of the server; required.
     pub(super) url: Option<As<LoadUrl>>,
@@ -30,7 +30,7 @@ pub(super) struct Load {
     /// prometheus, json: path and query at the gateways. Default: `/stats/prometheus` for prometheus, `/` for json.
     pub(super) path: Option<String>,
     /// prometheus: the signal to use. Default: the best one that all gateways of a cluster have.
-    pub(super) signal: Option<Signal>,
+    pub(super) signal: Option<Word<LoadSignal>>,
     /// prometheus: the metric to use as load, instead of the known ones of Envoy and Istio.
     pub(super) metric: Option<Metric>,
     /// prometheus: pressure of an Envoy overload monitor, in per cent, from which on a gateway counts as exhausted.
@@ -44,7 +44,7 @@ pub(super) struct Load {
     pub(super) label: Option<Text<1, 128>>,
     /// Unit of the numbers: that of the clusters' capacity, or permille of the capacity.
     #[schemars(extend("default" = "capacity"))]
-    pub(super) unit: Option<Unit>,
+    pub(super) unit: Option<Word<LoadUnit>>,
     /// Token to send as `Authorization: Bearer`.
     pub(super) token: Option<Reference>,
     /// TLS settings. Gateways are asked over TLS only if this key is present; a URL is asked as its scheme says.
@@ -58,9 +58,7 @@ pub(super) struct Load {
 }
 
 /// Type of a load source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoadType {
     /// A number in a JSON document.
     Json,
@@ -68,30 +66,6 @@ pub(super) enum LoadType {
     Prometheus,
     /// One query of a Prometheus server.
     Promql,
-}
-
-/// Signal that load is read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(super) enum Signal {
-    /// Open connections.
-    Connections,
-    /// Requests in flight.
-    InFlight,
-    /// Requests per second.
-    RequestRate,
-}
-
-/// Unit of load numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(super) enum Unit {
-    /// The unit of the capacity.
-    Capacity,
-    /// Permille of the capacity.
-    Permille,
 }
 
 /// A metric to use as load: the sum of all series that match.
@@ -107,13 +81,11 @@ pub(super) struct Metric {
     /// Number to use: its value (`gauge`), or its growth per second (`rate`, for counters).
     #[serde(rename = "type")]
     #[schemars(extend("default" = "gauge"))]
-    pub(super) kind: Option<MetricType>,
+    pub(super) kind: Option<Word<MetricType>>,
 }
 
 /// Use of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricType {
     /// Its value.
     Gauge,

@@ -17,7 +17,8 @@ use fairway_model::{
 };
 
 use super::{
-    files::{Files, LATENCIES_MAX, MMDB_MAX, Unreadable},
+    files::{Files, LATENCIES_MAX, MMDB_MAX},
+    reason::Reason,
     watch::Fingerprint,
 };
 
@@ -54,7 +55,7 @@ pub(super) struct DeclaredTable {
 #[derive(Debug)]
 pub(super) enum FileError {
     /// The file as a whole: its index among the files of the map, and the reason.
-    Whole(usize, Unreadable),
+    Whole(usize, Reason),
     /// A line of the file.
     Line(Diagnostic),
 }
@@ -149,7 +150,7 @@ fn read_map(declared: &DeclaredMap, files: &mut Files) -> Result<ClientMap, Vec<
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let read = files.read(path, MMDB_MAX).and_then(|bytes| {
             let layer = mmdb_wire::read(&bytes, &name, ClientMap::RECORDS_MAX);
-            layer.map_err(|mmdb_wire::Unusable(what)| Unreadable { what, hint: MMDB_HINT })
+            layer.map_err(|mmdb_wire::Unusable(what)| Reason::new(what, MMDB_HINT))
         });
         match read {
             Ok(layer) => layers.push(layer),
@@ -168,7 +169,7 @@ fn read_table(declared: &DeclaredTable, files: &mut Files) -> Result<LatencyTabl
         }
         read => read.map_err(whole)?,
     };
-    let not_text = |_| whole(Unreadable { what: "is not text".to_owned(), hint: "save it as UTF-8" });
+    let not_text = |_| whole(Reason::new("is not text", "save it as UTF-8"));
     let text = String::from_utf8(bytes).map_err(not_text)?;
     let read = csv::read(&declared.name, &declared.file.to_string_lossy(), &text);
     read.map_err(|diagnostics| diagnostics.into_iter().map(FileError::Line).collect())

@@ -4,16 +4,11 @@
 //! objects. Files and environment variables cannot be used, since clients of the API need not be operators of the
 //! server.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use fairway_model::{DesiredState, Diagnostic};
 
-use super::{
-    attempt::{from_yaml, json},
-    context::{Input, LoadContext},
-    convert,
-    tree_wire::is_json_object,
-};
+use super::{attempt::from_text, context::Input, tree_wire::is_json_object};
 
 /// An error of an object, with its location in the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,14 +50,7 @@ pub fn objects(section: &str, texts: &[&str]) -> Option<DesiredState> {
 
 /// Reads objects that are each a JSON object.
 fn read(section: &str, objects: &[&str]) -> Result<DesiredState, Vec<Diagnostic>> {
-    let list = objects.join(",");
-    let texts = [Some(format!("{{\"version\": 1, \"{section}\": [{list}]}}"))];
-    let names = [Arc::from("")];
-    let mut context = LoadContext::without_files(Input::ApiObject);
-    let config = json(&texts, &names).or_else(|| from_yaml(&texts, &names, &mut context));
-    let converted = config.map(|(config, tree)| convert::convert(config, &tree, &mut context));
-    let LoadContext { diagnostics, has_errors, .. } = context;
-    converted.filter(|_| !has_errors).map(|converted| converted.desired).ok_or(diagnostics)
+    from_text(format!("{{\"version\": 1, \"{section}\": [{}]}}", objects.join(",")), "", Input::ApiObject)
 }
 
 /// Converts an error of a list of one object to an error of that object.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::bounds_wire::List;
+use super::bounds_wire::{As, List, Plain, Word};
 
 /// Policy of a pool.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -11,15 +11,23 @@ use super::bounds_wire::List;
 #[schemars(inline, title = "weighted, failover, or a list of steps like [geo, nearest, load, weighted]")]
 pub(super) enum Policy {
     /// One step. A ranking alone means shares by weight among members of equal rank.
-    Word(Step),
+    Word(Word<Step>),
     /// Several steps.
-    Steps(List<Step, 1, 8>),
+    Steps(List<Word<Step>, 1, 8>),
+}
+
+impl Policy {
+    /// Returns its steps.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        match self {
+            Self::Word(As(step)) => vec![*step],
+            Self::Steps(As(steps)) => steps.clone().plain(),
+        }
+    }
 }
 
 /// One step of a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Ranks by cost.
     Cost,

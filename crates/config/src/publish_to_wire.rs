@@ -3,12 +3,13 @@
 use std::{net::SocketAddr, time::Duration};
 
 use fairway_model::Name;
+use fairway_providers::{publish::Weights, rfc2136::TsigAlgorithm};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    bounds_wire::{List, Text},
-    values_wire::{As, Reference},
+    bounds_wire::{As, List, Text, Word},
+    values_wire::Reference,
 };
 
 /// A server with dynamic updates.
@@ -45,24 +46,9 @@ pub(super) struct Tsig {
     pub(super) name: As<Name>,
     /// Signature algorithm.
     #[schemars(extend("default" = "hmac-sha256"))]
-    pub(super) algorithm: Option<TsigAlgorithm>,
+    pub(super) algorithm: Option<Word<TsigAlgorithm>>,
     /// Secret in base64, as in the configuration of the server.
     pub(super) secret: Reference,
-}
-
-/// Signature algorithm of TSIG.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[schemars(inline)]
-pub(super) enum TsigAlgorithm {
-    /// HMAC-SHA-256.
-    #[serde(rename = "hmac-sha256")]
-    Sha256,
-    /// HMAC-SHA-384.
-    #[serde(rename = "hmac-sha384")]
-    Sha384,
-    /// HMAC-SHA-512.
-    #[serde(rename = "hmac-sha512")]
-    Sha512,
 }
 
 /// The etcd of a CoreDNS or SkyDNS.
@@ -99,7 +85,7 @@ pub(super) struct WebhookProvider {
     pub(super) tls: CallTls,
     /// Field that contains weights; required to publish a name as several weighted sets. Default: none, no set
     /// identifiers.
-    pub(super) weights: Option<WeightField>,
+    pub(super) weights: Option<Word<Weights>>,
     /// Time limit of a call, 1s to 120s.
     #[schemars(extend("default" = "30s"))]
     pub(super) timeout: Option<As<Duration>>,
@@ -115,18 +101,7 @@ pub(super) struct DnsEndpoints {
     #[schemars(extend("default" = "default"))]
     pub(super) namespace: Option<Text<1, 63>>,
     /// Field that contains weights for the provider that reads the objects. Default: none, no set identifiers.
-    pub(super) weights: Option<WeightField>,
-}
-
-/// A field of ExternalDNS that contains a weight.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(super) enum WeightField {
-    /// `aws/weight`, 0 to 255.
-    Aws,
-    /// `webhook/gslb-weight`, 0 to 65535.
-    Fairway,
+    pub(super) weights: Option<Word<Weights>>,
 }
 
 /// TLS of outbound calls.

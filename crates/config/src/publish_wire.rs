@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use fairway_model::{Name, Ttl};
+use fairway_providers::publish::Policy;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    bounds_wire::{Int, List, Text},
+    bounds_wire::{As, Int, List, Text, Word},
     publish_to_wire::{DnsEndpoints, PowerDns, Rfc2136, SkyDns, WebhookProvider},
     values_access::AccessName,
-    values_wire::{As, Reference},
+    values_wire::Reference,
 };
 
 /// Publishing to other DNS servers.
@@ -48,7 +49,7 @@ pub(super) struct Provider {
     pub(super) file: Option<Text<1>>,
     /// Allowed changes: all (`sync`), all except deletions (`upsert-only`), or creations only (`create-only`).
     #[schemars(extend("default" = "sync"))]
-    pub(super) policy: Option<PublishPolicy>,
+    pub(super) policy: Option<Word<Policy>>,
     /// Ownership of records.
     #[serde(default)]
     pub(super) registry: Registry,
@@ -78,19 +79,6 @@ pub(super) struct Provider {
     pub(super) delegations: Vec<Delegation>,
 }
 
-/// Allowed changes.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub(super) enum PublishPolicy {
-    /// All changes.
-    Sync,
-    /// All except deletions.
-    UpsertOnly,
-    /// Creations only.
-    CreateOnly,
-}
-
 /// Ownership of records.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -99,7 +87,7 @@ pub(super) struct Registry {
     /// folder of this server (`store`); or none (`none`), and then nothing is ever deleted.
     #[serde(rename = "type")]
     #[schemars(extend("default" = "txt"))]
-    pub(super) kind: Option<RegistryKind>,
+    pub(super) kind: Option<Word<RegistryKind>>,
     /// Owner id in the registry. Default: `publish.owner`.
     pub(super) owner: Option<Text<1, 128>>,
     /// Prefix of the names of TXT records; `%{record_type}` is replaced by the type. Default: the type and a dash.
@@ -114,15 +102,13 @@ pub(super) struct Registry {
 }
 
 /// Kind of registry.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RegistryKind {
-    /// Notes in the data folder.
+    /// TXT records next to the published ones.
     Txt,
-    /// No registry.
+    /// Notes in the data folder.
     Store,
-    /// Limits of the deletions of one sync. Over a limit, nothing is deleted until an operator confirms it.
+    /// No registry.
     None,
 }
 
@@ -132,7 +118,7 @@ pub(super) enum RegistryKind {
 pub(super) struct Deletions {
     /// Largest part, in per cent, of the owned record sets of the provider; one set may always be deleted.
     #[schemars(extend("default" = 100))]
-    pub(super) max: Option<Int<u32, 0, 1_000_000>>,
+    pub(super) max: Option<Int<usize, 0, 1_000_000>>,
     /// Largest part, in per cent, of the owned record sets of the provider; one set may always be deleted.
     #[schemars(extend("default" = 30))]
     pub(super) percent: Option<Int<u8, 0, 100>>,
@@ -150,13 +136,11 @@ pub(super) struct Alias {
     /// (`addresses`).
     #[serde(rename = "as")]
     #[schemars(extend("default" = "cname"))]
-    pub(super) form: Option<AliasForm>,
+    pub(super) form: Option<Word<AliasForm>>,
 }
 
 /// Form of a published alias.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AliasForm {
     /// A CNAME.
     #[default]

@@ -17,9 +17,10 @@ use serde_json::{Map, Value, json};
 
 use super::webhook_wire::Lease;
 use super::{
+    reason::Reason,
     schema_errors::{self, SchemaError},
     v1,
-    values::{InvalidValue, Sample, TextValue},
+    values::{Sample, TextValue},
     values_access::SecureUrl,
     values_location::{Distance, Milliseconds},
     values_wire::{HttpAddress, PrefixLength, StatusText},
@@ -61,7 +62,7 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
 struct Format {
     name: &'static str,
     example: &'static str,
-    rejection: fn(&str) -> Option<InvalidValue>,
+    rejection: fn(&str) -> Option<Reason>,
     register: fn(ValidationOptions<'_>) -> ValidationOptions<'_>,
 }
 
@@ -111,7 +112,7 @@ static FORMATS: [Format; 32] = [
 ];
 
 /// Returns why a text does not have the format; `None` if it has, or if the format is unknown.
-pub(super) fn rejection(format: &str, text: &str) -> Option<InvalidValue> {
+pub(super) fn rejection(format: &str, text: &str) -> Option<Reason> {
     FORMATS.iter().find(|known| known.name == format).and_then(|known| (known.rejection)(text))
 }
 
@@ -126,18 +127,13 @@ pub(super) fn example(format: &str) -> Option<&'static str> {
     FORMATS.iter().find(|known| known.name == format).map(|known| known.example)
 }
 
-/// Simplifies a generated schema. Optional keys are left out and never null; an enum of plain words is one schema and
-/// not one for each word; formats of Rust's integers mean nothing to others.
+/// Simplifies a generated schema. Optional keys are left out and never null; formats of Rust's integers mean nothing to
+/// others.
 fn tidy(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(tidy),
         Value::Object(object) => {
             drop_null(object);
-            join_words(object);
-            // The words of an enum imply the type; a second rule would produce a second error.
-            if object.contains_key("enum") {
-                object.remove("type");
-            }
             let numeric = |format: &str| format.starts_with("uint") || format == "double";
             if object.get("format").and_then(Value::as_str).is_some_and(numeric) {
                 object.remove("format");
@@ -166,6 +162,9 @@ fn drop_null(object: &mut Map<String, Value>) {
             object.insert("type".to_owned(), one);
         }
     }
+    if let Some(Value::Array(words)) = object.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
     if object.get("default").is_some_and(Value::is_null) {
         object.remove("default");
     }
@@ -179,17 +178,4 @@ fn drop_null(object: &mut Map<String, Value>) {
             }
         }
     }
-}
-
-/// Replaces `oneOf` over constants by `enum`.
-fn join_words(object: &mut Map<String, Value>) {
-    let words = |form: &Value| match (form.get("const"), form.get("enum")) {
-        (Some(word), _) => Some(vec![word.clone()]),
-        (_, Some(Value::Array(words))) => Some(words.clone()),
-        _ => None,
-    };
-    let Some(Value::Array(forms)) = object.get("oneOf") else { return };
-    let Some(words) = forms.iter().map(words).collect::<Option<Vec<_>>>() else { return };
-    object.remove("oneOf");
-    object.insert("enum".to_owned(), words.concat().into());
 }

@@ -7,9 +7,9 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;
 
 use super::{
+    reason::Reason,
     schema,
     tree::{Node, Part, push_key, quoted},
-    values::InvalidValue,
 };
 
 /// A structural error without its location.
@@ -18,7 +18,7 @@ pub(super) struct SchemaError {
     pointer: String,
     /// Key of that value, if the error is the key itself.
     key: Option<String>,
-    words: InvalidValue,
+    words: Reason,
 }
 
 impl SchemaError {
@@ -69,31 +69,31 @@ pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<SchemaErro
         Kind::Format { format } => {
             let text = instance.as_str().unwrap_or_default();
             schema::rejection(format, text)
-                .unwrap_or_else(|| InvalidValue::new(format!("{} is not {format}", show(instance)), ""))
+                .unwrap_or_else(|| Reason::new(format!("{} is not {format}", show(instance)), ""))
         }
         Kind::Maximum { limit } if pointer == "/version" => {
             let what = format!("{} is newer than this program, which reads version {limit}", show(instance));
-            InvalidValue::new(what, "use a newer fairway, or write the file in version 1")
+            Reason::new(what, "use a newer fairway, or write the file in version 1")
         }
-        Kind::Maximum { limit } => InvalidValue::new(format!("{} is over {limit}", show(instance)), range(schema)),
-        Kind::Minimum { limit } => InvalidValue::new(format!("{} is under {limit}", show(instance)), range(schema)),
-        Kind::MinItems { .. } => InvalidValue::new("the list is empty", "give at least one element"),
+        Kind::Maximum { limit } => Reason::new(format!("{} is over {limit}", show(instance)), range(schema)),
+        Kind::Minimum { limit } => Reason::new(format!("{} is under {limit}", show(instance)), range(schema)),
+        Kind::MinItems { .. } => Reason::new("the list is empty", "give at least one element"),
         Kind::MaxItems { limit } => {
             let count = instance.as_array().map_or(0, Vec::len);
-            InvalidValue::new(format!("the list has {count} elements; {limit} is the most"), "shorten or split it")
+            Reason::new(format!("the list has {count} elements; {limit} is the most"), "shorten or split it")
         }
-        Kind::MinLength { limit: 1 } => InvalidValue::new("the text is empty", "write one, or remove the key"),
+        Kind::MinLength { limit: 1 } => Reason::new("the text is empty", "write one, or remove the key"),
         Kind::MinLength { limit } => {
-            InvalidValue::new(format!("{} is shorter than {limit} characters", show(instance)), "write a longer one")
+            Reason::new(format!("{} is shorter than {limit} characters", show(instance)), "write a longer one")
         }
         Kind::MaxLength { limit } => {
             let count = instance.as_str().map_or(0, |text| text.chars().count());
-            InvalidValue::new(format!("the text has {count} characters; {limit} is the most"), "shorten it")
+            Reason::new(format!("the text has {count} characters; {limit} is the most"), "shorten it")
         }
         Kind::MinProperties { .. } | Kind::MaxProperties { .. } => {
-            InvalidValue::new(format!("this is not {}", expected(schema)), "give exactly one of the keys")
+            Reason::new(format!("this is not {}", expected(schema)), "give exactly one of the keys")
         }
-        other => InvalidValue::new(format!("{} breaks the rule {} of the schema", show(instance), other.keyword()), ""),
+        other => Reason::new(format!("{} breaks the rule {} of the schema", show(instance), other.keyword()), ""),
     };
     vec![SchemaError { pointer, key: None, words }]
 }
@@ -113,7 +113,7 @@ fn forms(
         Some(form) => match (&form[..], schema["title"].as_str()) {
             ([error], Some(title)) if is_far_word(error, pointer) => {
                 let words =
-                    InvalidValue::new(format!("{} is not known here", show(error.instance())), format!("give {title}"));
+                    Reason::new(format!("{} is not known here", show(error.instance())), format!("give {title}"));
                 vec![SchemaError { pointer: pointer.to_owned(), key: None, words }]
             }
             _ => form.iter().flat_map(|error| words(error, root)).collect(),
@@ -145,7 +145,7 @@ fn is_far_word(error: &ValidationError<'_>, pointer: &str) -> bool {
         && error.instance().as_str().is_some_and(|text| closest(text, known).is_none())
 }
 
-fn unknown(key: &str, schema: &Value) -> InvalidValue {
+fn unknown(key: &str, schema: &Value) -> Reason {
     let known: Vec<&str> =
         schema["properties"].as_object().map(|p| p.keys().map(String::as_str).collect()).unwrap_or_default();
     let hint = if key == "<<" {
@@ -157,53 +157,53 @@ fn unknown(key: &str, schema: &Value) -> InvalidValue {
     } else {
         format!("known here: {}", known.join(", "))
     };
-    InvalidValue::new("unknown key", hint)
+    Reason::new("unknown key", hint)
 }
 
-fn missing(property: &str, schema: &Value) -> InvalidValue {
+fn missing(property: &str, schema: &Value) -> Reason {
     let expected = expected(&schema["properties"][property]);
-    InvalidValue::new(format!("key {property} is missing"), format!("add {property}: {expected}"))
+    Reason::new(format!("key {property} is missing"), format!("add {property}: {expected}"))
 }
 
-fn wrong_word(instance: &Value, options: &Value) -> InvalidValue {
+fn wrong_word(instance: &Value, options: &Value) -> Reason {
     let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let Some(text) = instance.as_str() else { return mismatch(instance, &options.join(" or ")) };
     let hint = match closest(text, options.iter().copied()) {
         Some(word) => format!("did you mean {word}?"),
         None => format!("take one of: {}", options.join(", ")),
     };
-    InvalidValue::new(format!("{} is not known here", quoted(text)), hint)
+    Reason::new(format!("{} is not known here", quoted(text)), hint)
 }
 
-fn wrong_type(instance: &Value, schema: &Value) -> InvalidValue {
+fn wrong_type(instance: &Value, schema: &Value) -> Reason {
     let expected = expected(schema);
     let format = schema["format"].as_str().unwrap_or_default();
     match (instance, schema["type"].as_str().unwrap_or_default()) {
-        (Value::Null, _) => InvalidValue::new("the key has no value", format!("write {expected}, or remove the key")),
+        (Value::Null, _) => Reason::new("the key has no value", format!("write {expected}, or remove the key")),
         (Value::Number(number), _) if format == "distance-with-unit" => {
-            InvalidValue::new(format!("{number} has no unit"), format!("write {number}km or {number}m"))
+            Reason::new(format!("{number} has no unit"), format!("write {number}km or {number}m"))
         }
         (Value::Number(number), _) if format.ends_with("-with-unit") => {
-            InvalidValue::new(format!("{number} has no unit"), format!("write {number}s, or another unit: ms, m, h, d"))
+            Reason::new(format!("{number} has no unit"), format!("write {number}s, or another unit: ms, m, h, d"))
         }
         (Value::Number(_) | Value::Bool(_), "string") => {
             let hint = match schema::example(format) {
                 Some(example) => format!("write it like {example}"),
                 None => format!("put it in quotes: \"{}\"", show(instance)),
             };
-            InvalidValue::new(format!("{} is {}, expected {expected}", show(instance), kind(instance)), hint)
+            Reason::new(format!("{} is {}, expected {expected}", show(instance), kind(instance)), hint)
         }
         (Value::String(text), "integer" | "number") if text.parse::<f64>().is_ok() => {
-            InvalidValue::new(format!("{} is text, expected a number", quoted(text)), "remove the quotes")
+            Reason::new(format!("{} is text, expected a number", quoted(text)), "remove the quotes")
         }
         (Value::String(text), "boolean") => {
-            InvalidValue::new(format!("{} is not true or false", quoted(text)), "write true or false, without quotes")
+            Reason::new(format!("{} is not true or false", quoted(text)), "write true or false, without quotes")
         }
         (Value::Object(keys), "array") if keys.keys().next().is_some_and(|key| key.starts_with('-')) => {
             let key = keys.keys().next().map_or("", |key| key.trim_start_matches('-'));
-            InvalidValue::new("this is not a list", format!("write \"- {key}\": a space follows the dash"))
+            Reason::new("this is not a list", format!("write \"- {key}\": a space follows the dash"))
         }
-        (_, "array") => InvalidValue::new(
+        (_, "array") => Reason::new(
             format!("{} is not a list", show(instance)),
             "write [ONE, TWO], or one line per element, beginning with \"- \"",
         ),
@@ -211,8 +211,8 @@ fn wrong_type(instance: &Value, schema: &Value) -> InvalidValue {
     }
 }
 
-fn mismatch(instance: &Value, expected: &str) -> InvalidValue {
-    InvalidValue::new(format!("{} is not valid here", show(instance)), format!("give {expected}"))
+fn mismatch(instance: &Value, expected: &str) -> Reason {
+    Reason::new(format!("{} is not valid here", show(instance)), format!("give {expected}"))
 }
 
 /// Returns a description of the values that a schema accepts, to follow "write" or "expected".

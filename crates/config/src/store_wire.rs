@@ -5,10 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{
-    bounds_wire::{List, Text},
-    values_wire::As,
-};
+use super::bounds_wire::{As, List, Text};
 
 /// Store of objects that are declared over the API.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    bounds_wire::{List, Text, each_once},
+    bounds_wire::{As, List, Text, Word, each_once},
     publish_to_wire::CallTls,
-    values_wire::{As, Fraction, Reference},
+    values_wire::{Fraction, Reference},
 };
 
 /// Export of traces over OTLP. Default: none.
@@ -21,7 +21,7 @@ pub(super) struct Traces {
     pub(super) endpoint: Option<As<Url>>,
     /// Protocol of the collector: OTLP over HTTP, usually on port 4318, or over gRPC, usually on port 4317.
     #[schemars(extend("default" = "http/protobuf"))]
-    pub(super) protocol: Option<TraceProtocol>,
+    pub(super) protocol: Option<Word<TraceProtocol>>,
     /// Headers of each request, for example for authentication.
     pub(super) headers: Option<List<TraceHeader, 0, 32>>,
     /// TLS of the connections.
@@ -43,15 +43,12 @@ pub(super) struct Traces {
 }
 
 /// Protocol of a collector.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[schemars(inline)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceProtocol {
     /// OTLP over HTTP in protobuf, usually on port 4318.
     #[default]
-    #[serde(rename = "http/protobuf")]
     HttpProtobuf,
     /// OTLP over gRPC, usually on port 4317.
-    #[serde(rename = "grpc")]
     Grpc,
 }
 

@@ -6,14 +6,14 @@
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use fairway_model::{
-    ClusterName, LoadSourceName, MapName, MonitorName, Name, Network, OverrideScope, PoolName, ProbeAddress, Schedule,
-    Timestamp, Ttl,
+    AnswerMode, ClusterName, LoadSourceName, MapName, MonitorName, Name, Network, OverrideAction, OverrideScope,
+    PoolName, ProbeAddress, Schedule, Spread, Timestamp, Ttl, Visibility,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    bounds_wire::{Float, Int, List, Text, each_once},
+    bounds_wire::{As, Float, Int, List, Text, Word, each_once},
     load_wire::Load,
     policy_wire::Policy,
     publish_wire::Publish,
@@ -24,7 +24,7 @@ use super::{
     v1_process::{Explain, Health, Identity, Listen, Log, QueryLog, Ready, Tcp, Udp},
     v1_records::Records,
     v1_schedule::Window,
-    values_wire::{As, Down, Fraction, NameServer, Prefix, Reference, Statuses},
+    values_wire::{Down, Fraction, NameServer, Prefix, Reference, Statuses},
     webhook_wire::Webhook,
 };
 
@@ -140,18 +140,7 @@ pub(super) struct Zone {
     /// Clients of the zone: everybody, or internal clients only. Members that are `internal` are answered in private
     /// zones only.
     #[schemars(extend("default" = "public"))]
-    pub(super) visibility: Option<Visibility>,
-}
-
-/// Clients of a zone.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(super) enum Visibility {
-    /// Internal clients.
-    Private,
-    /// Everybody.
-    Public,
+    pub(super) visibility: Option<Word<Visibility>>,
 }
 
 /// A cluster that traffic can be sent to.
@@ -209,7 +198,7 @@ pub(super) struct Monitor {
     /// Type of the probe: open a TCP connection, send an HTTP request (plain or over TLS), call `grpc.health.v1`, or
     /// none (`always` passes).
     #[serde(rename = "type")]
-    pub(super) kind: MonitorType,
+    pub(super) kind: Word<MonitorType>,
     /// Port to connect to. Default: 443 for tcp and https, 80 for http; required for grpc.
     pub(super) port: Option<Int<u16, 1, 65_535>>,
     /// http, https: path and query of the request, beginning with `/`.
@@ -217,7 +206,7 @@ pub(super) struct Monitor {
     pub(super) path: Option<String>,
     /// http, https: method of the request.
     #[schemars(extend("default" = "GET"))]
-    pub(super) method: Option<Method>,
+    pub(super) method: Option<Word<Method>>,
     /// http, https: Host header. Default: the probed address.
     pub(super) host: Option<Text<1, 255>>,
     /// http, https: additional headers of the request.
@@ -248,9 +237,7 @@ pub(super) struct Monitor {
 }
 
 /// Type of a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MonitorType {
     /// No probe: it always passes.
     Always,
@@ -265,9 +252,7 @@ pub(super) enum MonitorType {
 }
 
 /// Method of an HTTP request.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-#[schemars(inline)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     /// The response has a body.
     Get,
@@ -314,7 +299,7 @@ pub(super) struct Pool {
     pub(super) policy: Policy,
     /// Kind of answer: addresses at the name itself, or a CNAME to the cluster's `dnsName`.
     #[schemars(extend("default" = "address"))]
-    pub(super) mode: Option<Mode>,
+    pub(super) mode: Option<Word<AnswerMode>>,
     /// TTL of answers; at most 1d.
     #[schemars(extend("default" = "30s"))]
     pub(super) ttl: Option<As<Ttl>>,
@@ -331,7 +316,7 @@ pub(super) struct Pool {
     pub(super) down: Option<Down>,
     /// Choice of the member: kept per client network (`client`), or drawn for each query (`query`).
     #[schemars(extend("default" = "client"))]
-    pub(super) spread: Option<Spread>,
+    pub(super) spread: Option<Word<Spread>>,
     /// Prefix lengths of a client network. Default: /24 for IPv4, /56 for IPv6.
     #[schemars(extend("default" = { "v4": 24, "v6": 56 }))]
     pub(super) client_prefix: Option<Prefix>,
@@ -354,28 +339,6 @@ pub(super) struct Pool {
     pub(super) monitor: Option<As<MonitorName>>,
     /// Members in order; at most 255.
     pub(super) members: List<Member, 1, 255>,
-}
-
-/// Kind of answer of a pool.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(super) enum Mode {
-    /// Addresses at the name itself.
-    Address,
-    /// A CNAME to the domain name of the cluster.
-    Cname,
-}
-
-/// Choice of a member for a client.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(super) enum Spread {
-    /// A client network keeps its member.
-    Client,
-    /// Each query draws a member.
-    Query,
 }
 
 /// One cluster in a pool.
@@ -430,22 +393,9 @@ pub(super) struct Override {
     pub(super) scope: As<OverrideScope>,
     /// Health status: answered whatever the probes say (`up`), never answered (`down`), or taken out for planned work
     /// (`drain`).
-    pub(super) action: Action,
+    pub(super) action: Word<OverrideAction>,
     /// Reason, for people who find it later; one line.
     pub(super) reason: Text<1, 500>,
     /// Expiry; at most 30 days from now.
     pub(super) until: As<Timestamp>,
-}
-
-/// Health status of an override.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(super) enum Action {
-    /// Taken out for planned work.
-    Drain,
-    /// Never answered.
-    Down,
-    /// Answered whatever the probes say.
-    Up,
 }

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    bounds_wire::{Int, List, Text},
+    bounds_wire::{As, Int, List, Text},
     values_access::{AccessName, SecureUrl},
-    values_wire::{As, Reference},
+    values_wire::Reference,
 };
 use fairway_access::{Algorithm, Subject, TokenHash, Verb};
 
@@ -135,5 +135,5 @@ pub(super) struct Limits {
     pub(super) failures_per_minute: Option<Int<u32, 1, 1_000_000>>,
     /// Open connections.
     #[schemars(extend("default" = 32))]
-    pub(super) connections: Option<Int<u32, 1, 64>>,
+    pub(super) connections: Option<Int<usize, 1, 64>>,
 }

@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    bounds_wire::{Float, Int, List, Text},
+    bounds_wire::{As, Float, Int, List, Text},
     values_location::{Distance, Milliseconds},
-    values_wire::As,
 };
 
 /// A map from client addresses to locations.

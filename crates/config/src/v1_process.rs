@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    bounds_wire::{Int, List, Text},
+    bounds_wire::{As, Int, List, Text, Word},
     values::Sample,
-    values_wire::{As, HttpAddress},
+    values_wire::HttpAddress,
 };
 
 /// Addresses to listen on.
@@ -37,13 +37,11 @@ pub(super) struct Log {
     pub(super) level: Option<Text<1>>,
     /// Format of a line: text on a terminal and JSON otherwise (`auto`), or always one of them.
     #[schemars(extend("default" = "auto"))]
-    pub(super) format: Option<LogFormat>,
+    pub(super) format: Option<Word<LogFormat>>,
 }
 
 /// Format of a log line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text on a terminal, JSON otherwise.
     #[default]
@@ -79,11 +77,11 @@ pub(super) struct Explain {
 pub(super) struct Tcp {
     /// Largest number of open connections. At the limit, a new connection replaces the one that has been idle longest.
     #[schemars(extend("default" = 1000))]
-    pub(super) connections_max: Option<Int<u32, 1, 1_000_000>>,
+    pub(super) connections_max: Option<Int<usize, 1, 1_000_000>>,
     /// Largest number of connections per client address. At the limit, a new one replaces the client's longest idle
     /// one.
     #[schemars(extend("default" = 100))]
-    pub(super) per_client_max: Option<Int<u32, 1, 1_000_000>>,
+    pub(super) per_client_max: Option<Int<usize, 1, 1_000_000>>,
     /// Longest time a connection may stay open without a query; 100ms to 10m.
     #[schemars(extend("default" = "10s"))]
     pub(super) idle_timeout: Option<As<Duration>>,
@@ -97,7 +95,7 @@ pub(super) struct Tcp {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Udp {
     /// Threads and sockets per address. Default: one per core.
-    pub(super) workers: Option<Int<u16, 1, 1024>>,
+    pub(super) workers: Option<Int<usize, 1, 1024>>,
     /// Largest response, in octets. 1232 never needs fragmenting (RFC 9715).
     #[schemars(extend("default" = 1232))]
     pub(super) payload_max: Option<Int<u16, 512, 1232>>,
@@ -109,7 +107,7 @@ pub(super) struct Udp {
 pub(super) struct Health {
     /// Largest number of open probe sockets.
     #[schemars(extend("default" = 1024))]
-    pub(super) sockets_max: Option<Int<u32, 1, 1_000_000>>,
+    pub(super) sockets_max: Option<Int<usize, 1, 1_000_000>>,
     /// Longest time that the first round of probes delays the first answer; at most 10m, and 0s does not wait.
     #[schemars(extend("default" = "5s"))]
     pub(super) first_round: Option<As<Duration>>,

@@ -6,10 +6,7 @@ use fairway_model::{Name, Rtype, Ttl};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{
-    bounds_wire::{List, Text},
-    values_wire::As,
-};
+use super::bounds_wire::{As, List, Text};
 
 /// Static records of a name, in addition to those of the zone file.
 #[derive(Debug, Deserialize, JsonSchema)]

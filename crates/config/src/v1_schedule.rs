@@ -4,7 +4,7 @@ use fairway_model::{NamedTimeZone, TimeOfDay, Timestamp, Weekdays};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::values_wire::As;
+use super::bounds_wire::As;
 
 /// A window of time in which a member takes part; all given keys must hold.
 #[derive(Debug, Deserialize, JsonSchema)]

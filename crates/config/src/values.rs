@@ -13,23 +13,7 @@ use fairway_model::{
     NetworkError, OverrideScope, Permille, PoolName, ProbeAddress, Rtype, Subdivision, Timestamp, Ttl,
 };
 
-use super::tree::quoted;
-
-/// Why a text is not a valid value, with a hint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct InvalidValue {
-    /// The error and its reason.
-    pub(super) what: String,
-    /// The hint.
-    pub(super) hint: String,
-}
-
-impl InvalidValue {
-    /// Returns a rejection with these texts.
-    pub(super) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: hint.into() }
-    }
-}
+use super::{reason::Reason, tree::quoted};
 
 /// A value that is written as text. Schema, validation and parser are derived from it.
 pub(super) trait TextValue: Sized {
@@ -41,14 +25,11 @@ pub(super) trait TextValue: Sized {
     const EXAMPLE: &'static str;
 
     /// Parses a text.
-    fn parse(text: &str) -> Result<Self, InvalidValue>;
+    fn parse(text: &str) -> Result<Self, Reason>;
 
     /// Returns the error for a text that is not a value of this kind.
-    fn invalid(text: &str) -> InvalidValue {
-        InvalidValue::new(
-            format!("{} is not {}", quoted(text), Self::EXPECTED),
-            format!("write it like {}", Self::EXAMPLE),
-        )
+    fn invalid(text: &str) -> Reason {
+        Reason::new(format!("{} is not {}", quoted(text), Self::EXPECTED), format!("write it like {}", Self::EXAMPLE))
     }
 }
 
@@ -57,9 +38,9 @@ impl TextValue for Duration {
     const EXPECTED: &'static str = "a duration with its unit";
     const EXAMPLE: &'static str = "30s, 200ms or 1h30m";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(InvalidValue::new(
+            return Err(Reason::new(
                 format!("{} has no unit", quoted(text)),
                 format!("write {text}s, {text}ms or {text}m"),
             ));
@@ -67,7 +48,7 @@ impl TextValue for Duration {
         let parts = units(text).ok_or_else(|| Self::invalid(text))?;
         let total = parts.into_iter().try_fold(0u64, |sum, (number, unit)| sum.checked_add(number.checked_mul(unit)?));
         let total = total.map(Self::from_millis).filter(|total| *total <= LONGEST);
-        total.ok_or_else(|| InvalidValue::new(format!("{} is over 100 years", quoted(text)), "write a shorter one"))
+        total.ok_or_else(|| Reason::new(format!("{} is over 100 years", quoted(text)), "write a shorter one"))
     }
 }
 
@@ -100,7 +81,7 @@ fn units(text: &str) -> Option<Vec<(u64, u64)>> {
 }
 
 /// Formats a duration as written in a configuration: `1h30m`.
-pub(super) fn show(duration: Duration) -> String {
+pub fn show(duration: Duration) -> String {
     let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let mut text = String::new();
     for (name, unit) in UNITS.iter().filter(|(name, _)| *name != "w") {
@@ -117,18 +98,17 @@ impl TextValue for Url {
     const EXPECTED: &'static str = "an http or https URL";
     const EXAMPLE: &'static str = "http://127.0.0.1:8080/ready";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         Self::parse(text).map_err(|error| invalid_url(error, Self::invalid(text)))
     }
 }
 
 /// Returns an error that shows the text, unless it contains a secret.
-fn invalid_url(error: UrlError, shown: InvalidValue) -> InvalidValue {
+fn invalid_url(error: UrlError, shown: Reason) -> Reason {
     match error {
-        UrlError::UserInfo => InvalidValue::new(
-            error.to_string(),
-            "remove the text before the @; a configuration must not contain secrets",
-        ),
+        UrlError::UserInfo => {
+            Reason::new(error.to_string(), "remove the text before the @; a configuration must not contain secrets")
+        }
         _ => shown,
     }
 }
@@ -138,7 +118,7 @@ impl TextValue for LoadUrl {
     const EXPECTED: &'static str = "an http or https URL";
     const EXAMPLE: &'static str = "http://prometheus.example:9090";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let url = Url::parse(text).map_err(|error| invalid_url(error, Self::invalid(text)))?;
         let address = match url.host().parse::<IpAddr>() {
             Ok(address) => ProbeAddress::Socket(SocketAddr::new(address, url.port())),
@@ -157,14 +137,14 @@ impl TextValue for Ttl {
     const EXPECTED: &'static str = "a TTL in whole seconds with its unit";
     const EXAMPLE: &'static str = "30s, 5m or 1h";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let duration = Duration::parse(text)?;
         if duration.subsec_millis() != 0 {
             let what = format!("{} is not a whole number of seconds", quoted(text));
-            return Err(InvalidValue::new(what, format!("write it like {}", Self::EXAMPLE)));
+            return Err(Reason::new(what, format!("write it like {}", Self::EXAMPLE)));
         }
         let secs = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
-        Self::from_secs(secs).map_err(|error| InvalidValue::new(error.to_string(), "write a shorter one"))
+        Self::from_secs(secs).map_err(|error| Reason::new(error.to_string(), "write a shorter one"))
     }
 }
 
@@ -173,11 +153,11 @@ impl TextValue for Network {
     const EXPECTED: &'static str = "a network";
     const EXAMPLE: &'static str = "10.0.0.0/8 or \"2001:db8::/32\"";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         text.parse::<Self>().map_err(|error| match error {
             NetworkError::Form(_) => Self::invalid(text),
             NetworkError::StrayBits { block, .. } => {
-                InvalidValue::new(format!("{} has bits set past its length", quoted(text)), format!("write {block}"))
+                Reason::new(format!("{} has bits set past its length", quoted(text)), format!("write {block}"))
             }
         })
     }
@@ -188,7 +168,7 @@ impl TextValue for Permille {
     const EXPECTED: &'static str = "a fraction from 0 to 1 or a percentage";
     const EXAMPLE: &'static str = "0.5 or 50%";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let invalid = || Self::invalid(text);
         let (whole, tenths) =
             text.strip_suffix('%').map(|t| t.split_once('.').unwrap_or((t, "0"))).ok_or_else(invalid)?;
@@ -196,8 +176,7 @@ impl TextValue for Permille {
         let (whole, tenths) =
             (digits(whole).ok_or_else(invalid)?, digits(tenths).filter(|t| *t <= 9).ok_or_else(invalid)?);
         let thousandths = whole.checked_mul(10).and_then(|w| w.checked_add(tenths)).unwrap_or(u16::MAX);
-        Self::new(thousandths)
-            .map_err(|_| InvalidValue::new(format!("{} is over 100%", quoted(text)), "give at most 100%"))
+        Self::new(thousandths).map_err(|_| Reason::new(format!("{} is over 100%", quoted(text)), "give at most 100%"))
     }
 }
 
@@ -218,7 +197,7 @@ impl TextValue for Sample {
     const EXPECTED: &'static str = "a share of one in so many";
     const EXAMPLE: &'static str = "1/1000";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let of = text.strip_prefix("1/").and_then(|n| n.parse().ok());
         of.map(Self).ok_or_else(|| Self::invalid(text))
     }
@@ -229,12 +208,10 @@ impl TextValue for SocketAddr {
     const EXPECTED: &'static str = "ADDRESS:PORT";
     const EXAMPLE: &'static str = "\"0.0.0.0:53\" or \"[::]:53\"";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         text.parse().map_err(|_| match text.parse::<IpAddr>() {
-            Ok(IpAddr::V4(v4)) => InvalidValue::new(format!("{} has no port", quoted(text)), format!("write {v4}:53")),
-            Ok(IpAddr::V6(v6)) => {
-                InvalidValue::new(format!("{} has no port", quoted(text)), format!("write \"[{v6}]:53\""))
-            }
+            Ok(IpAddr::V4(v4)) => Reason::new(format!("{} has no port", quoted(text)), format!("write {v4}:53")),
+            Ok(IpAddr::V6(v6)) => Reason::new(format!("{} has no port", quoted(text)), format!("write \"[{v6}]:53\"")),
             Err(_) => Self::invalid(text),
         })
     }
@@ -245,9 +222,9 @@ impl TextValue for Rtype {
     const EXPECTED: &'static str = "a record type";
     const EXAMPLE: &'static str = "TXT";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let hint = "write a mnemonic like AAAA, or the form TYPE65280 (RFC 3597 section 5)";
-        text.parse().map_err(|_| InvalidValue::new(format!("{} is not a record type", quoted(text)), hint))
+        text.parse().map_err(|_| Reason::new(format!("{} is not a record type", quoted(text)), hint))
     }
 }
 
@@ -256,13 +233,13 @@ impl TextValue for Name {
     const EXPECTED: &'static str = "a domain name";
     const EXAMPLE: &'static str = "shop.gslb.example";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         if !text.is_ascii() {
             let what = format!("{} has non-ASCII characters", quoted(text));
-            return Err(InvalidValue::new(what, "write its A-labels (xn--...), as in the DNS (RFC 5890)"));
+            return Err(Reason::new(what, "write its A-labels (xn--...), as in the DNS (RFC 5890)"));
         }
         text.parse().map_err(|error: fairway_model::NameError| {
-            InvalidValue::new(
+            Reason::new(
                 format!("{} is not a domain name: {error}", quoted(text)),
                 format!("write it like {}", Self::EXAMPLE),
             )
@@ -277,7 +254,7 @@ macro_rules! parsed_by_its_type {
             const EXPECTED: &'static str = $expected;
             const EXAMPLE: &'static str = $example;
 
-            fn parse(text: &str) -> Result<Self, InvalidValue> {
+            fn parse(text: &str) -> Result<Self, Reason> {
                 text.parse().map_err(|_| Self::invalid(text))
             }
         })*
@@ -310,14 +287,8 @@ macro_rules! object_name {
             const EXPECTED: &'static str = $expected;
             const EXAMPLE: &'static str = $example;
 
-            fn parse(text: &str) -> Result<Self, InvalidValue> {
-                Self::new(text).map_err(|error| {
-                    let (what, hint) = (error.to_string(), concat!("write it like ", $example));
-                    match what.split_once("; ") {
-                        Some((what, hint)) => InvalidValue::new(what, hint),
-                        None => InvalidValue::new(what, hint),
-                    }
-                })
+            fn parse(text: &str) -> Result<Self, Reason> {
+                Self::new(text).map_err(|error| Reason::from(error.to_string()).or_hint(concat!("write it like ", $example)))
             }
         })*
     };
@@ -335,8 +306,7 @@ object_name! {
 /// Returns the message and hint of a rejected text.
 #[cfg(test)]
 pub(super) fn rejection<T: TextValue + std::fmt::Debug>(text: &str) -> String {
-    let rejection = T::parse(text).unwrap_err();
-    format!("{}; {}", rejection.what, rejection.hint)
+    T::parse(text).unwrap_err().to_string()
 }
 
 #[cfg(test)]

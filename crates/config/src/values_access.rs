@@ -3,10 +3,7 @@
 use fairway_http::Url;
 use fairway_model::{ClusterName, closest};
 
-use super::{
-    tree::quoted,
-    values::{InvalidValue, TextValue},
-};
+use super::{reason::Reason, tree::quoted, values::TextValue};
 use fairway_access::{TokenHash, Verb};
 
 /// Name of a token, an issuer, a role or a provider; same format as names of objects.
@@ -18,7 +15,7 @@ impl TextValue for AccessName {
     const EXPECTED: &'static str = "the name of a token, an issuer or a role";
     const EXAMPLE: &'static str = "ci";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         ClusterName::parse(text).map(|_| Self(text.to_owned()))
     }
 }
@@ -32,7 +29,7 @@ impl TextValue for SecureUrl {
     const EXPECTED: &'static str = "an https URL without user, query and fragment (http on this machine only)";
     const EXAMPLE: &'static str = "https://id.example/keys";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         Url::parse_secure(text).map(Self).map_err(|_| Self::invalid(text))
     }
 }
@@ -42,10 +39,10 @@ impl TextValue for TokenHash {
     const EXPECTED: &'static str = "the SHA-256 of a token";
     const EXAMPLE: &'static str = "64 hexadecimal digits, as `fairway token create` prints them";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         // The text is not shown: it may be the token itself, by mistake.
         let what = "not the SHA-256 of a token";
-        Self::from_hex(text).ok_or_else(|| InvalidValue::new(what, format!("write {}", Self::EXAMPLE)))
+        Self::from_hex(text).ok_or_else(|| Reason::new(what, format!("write {}", Self::EXAMPLE)))
     }
 }
 
@@ -54,9 +51,9 @@ impl TextValue for Verb {
     const EXPECTED: &'static str = "a verb";
     const EXAMPLE: &'static str = "read, or another of delete, force, observe, operate, read, report, write";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         text.parse().map_err(|()| match closest(text, Self::ALL.iter().map(|verb| verb.word())) {
-            Some(word) => InvalidValue::new(format!("{} is not a verb", quoted(text)), format!("did you mean {word}?")),
+            Some(word) => Reason::new(format!("{} is not a verb", quoted(text)), format!("did you mean {word}?")),
             None => Self::invalid(text),
         })
     }

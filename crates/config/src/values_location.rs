@@ -4,21 +4,18 @@ use std::time::Duration;
 
 use fairway_model::Country;
 
-use super::{
-    tree::quoted,
-    values::{InvalidValue, TextValue},
-};
+use super::{reason::Reason, tree::quoted, values::TextValue};
 
 impl TextValue for Country {
     const FORMAT: &'static str = "country";
     const EXPECTED: &'static str = "a country by its two letters (ISO 3166-1)";
     const EXAMPLE: &'static str = "DE";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let country = Self::new(text).ok_or_else(|| Self::invalid(text))?;
         // An unassigned code would never match a client, without any error.
         country.continent().map(|_| country).ok_or_else(|| {
-            InvalidValue::new(
+            Reason::new(
                 format!("{} is not the code of a country", quoted(text)),
                 "give its two letters (ISO 3166-1), like DE",
             )
@@ -35,7 +32,7 @@ impl TextValue for Distance {
     const EXPECTED: &'static str = "a distance with its unit, m or km";
     const EXAMPLE: &'static str = "100km or 500m";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let (number, unit) = match (text.strip_suffix("km"), text.strip_suffix('m')) {
             (Some(number), _) => (number.trim_end(), 1_000),
             (_, Some(number)) => (number.trim_end(), 1),
@@ -47,7 +44,7 @@ impl TextValue for Distance {
         let metres = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
         let metres = metres.filter(|metres| *metres <= DISTANCE_MAX);
         metres.map(Self).ok_or_else(|| {
-            InvalidValue::new(
+            Reason::new(
                 format!("{} is more than half the circumference of the earth", quoted(text)),
                 "give at most 20000km",
             )
@@ -67,12 +64,12 @@ impl TextValue for Milliseconds {
     const EXPECTED: &'static str = "a duration of at most a minute with its unit";
     const EXAMPLE: &'static str = "10ms or 1s";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let duration = Duration::parse(text)?;
         let millis = u16::try_from(duration.as_millis()).ok().filter(|millis| *millis <= 60_000);
         millis
             .map(Self)
-            .ok_or_else(|| InvalidValue::new(format!("{} is more than a minute", quoted(text)), "give at most 1m"))
+            .ok_or_else(|| Reason::new(format!("{} is more than a minute", quoted(text)), "give at most 1m"))
     }
 }
 

@@ -3,17 +3,14 @@
 use fairway_model::{NamedTimeZone, TimeOfDay, Weekdays, closest};
 use jiff::tz;
 
-use super::{
-    tree::quoted,
-    values::{InvalidValue, TextValue},
-};
+use super::{reason::Reason, tree::quoted, values::TextValue};
 
 impl TextValue for Weekdays {
     const FORMAT: &'static str = "weekdays";
     const EXPECTED: &'static str = "days of the week";
     const EXAMPLE: &'static str = "mon-fri, or sat,sun";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let day = |name: &str| {
             let name = name.trim();
             (0u8..).zip(Self::NAMES).find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(day, _)| day)
@@ -34,7 +31,7 @@ impl TextValue for TimeOfDay {
     const EXPECTED: &'static str = "a time of day from 00:00 to 24:00";
     const EXAMPLE: &'static str = "\"08:00\"";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let two_digits = |text: &str| {
             let are_two = text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
             are_two.then(|| text.parse().ok()).flatten()
@@ -49,7 +46,7 @@ impl TextValue for NamedTimeZone {
     const EXPECTED: &'static str = "a zone of the IANA database";
     const EXAMPLE: &'static str = "Europe/Berlin or UTC";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         if let Some(zone) = tz::db().get(text).ok().and_then(Self::new) {
             return Ok(zone);
         }
@@ -59,7 +56,7 @@ impl TextValue for NamedTimeZone {
             Some(meant) => format!("did you mean {meant}?"),
             None => format!("write it like {}", Self::EXAMPLE),
         };
-        Err(InvalidValue::new(format!("{} is not {}", quoted(text), Self::EXPECTED), hint))
+        Err(Reason::new(format!("{} is not {}", quoted(text), Self::EXPECTED), hint))
     }
 }
 

@@ -4,61 +4,18 @@
 
 use std::{
     borrow::Cow,
-    fmt,
-    marker::PhantomData,
     net::{IpAddr, SocketAddr},
 };
 
-use fairway_model::{Name, Permille};
+use fairway_model::{DownAnswer, Name, Permille, StatusSet};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, Visitor},
-};
+use serde::{Deserialize, Deserializer};
 
 use super::{
-    bounds_wire::{Float, Int, List, Text},
-    values::{InvalidValue, TextValue},
+    bounds_wire::{As, Float, Int, List, Text, Word},
+    reason::Reason,
+    values::TextValue,
 };
-
-/// A value that is written as text and parsed here.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct As<T>(pub(super) T);
-
-impl<'de, T: TextValue> Deserialize<'de> for As<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Parse(PhantomData)).map(Self)
-    }
-}
-
-/// Parses a borrowed text, without copying it first.
-struct Parse<T>(PhantomData<T>);
-
-impl<T: TextValue> Visitor<'_> for Parse<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(T::EXPECTED)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        T::parse(text).map_err(|rejection| E::custom(rejection.what))
-    }
-}
-
-impl<T: TextValue> JsonSchema for As<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        T::FORMAT.into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": T::FORMAT, "title": T::EXPECTED })
-    }
-}
 
 /// Address and port of an HTTP listener, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +26,7 @@ impl TextValue for HttpAddress {
     const EXPECTED: &'static str = "ADDRESS:PORT or off";
     const EXAMPLE: &'static str = "127.0.0.1:8053 or off";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         match text {
             "off" => Ok(Self(None)),
             // An address without port has its own error.
@@ -88,7 +45,7 @@ impl TextValue for PrefixLength {
     const EXPECTED: &'static str = "a prefix length from /0 to /32";
     const EXAMPLE: &'static str = "/24, or { v4: 24, v6: 56 }";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         let length = text.strip_prefix('/').and_then(|t| t.parse().ok()).filter(|length| *length <= 32);
         length.map(Self).ok_or_else(|| Self::invalid(text))
     }
@@ -103,8 +60,8 @@ impl TextValue for StatusText {
     const EXPECTED: &'static str = "a set of HTTP statuses";
     const EXAMPLE: &'static str = "\"200-299,401\" or \"2xx\"";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let known = text.parse::<fairway_model::StatusSet>();
+    fn parse(text: &str) -> Result<Self, Reason> {
+        let known = text.parse::<StatusSet>();
         known.map(|_| Self(text.to_owned())).map_err(|_| Self::invalid(text))
     }
 }
@@ -122,20 +79,18 @@ pub(super) enum Fraction {
 
 impl Fraction {
     /// Returns it in thousandths, rounded.
-    pub(super) fn permille(&self) -> Permille {
+    pub(super) fn permille(self) -> Permille {
         match self {
             // From 0 to 1, so the cast fits.
-            Self::Number(Float(number)) => {
-                Permille::new(((number * 1000.0).round() as u16).min(1000)).unwrap_or_default()
-            }
-            Self::Percentage(As(permille)) => *permille,
+            Self::Number(As(number)) => Permille::new((number * 1000.0).round() as u16).unwrap_or_default(),
+            Self::Percentage(As(permille)) => permille,
         }
     }
 
     /// Returns it in millionths, rounded.
-    pub(super) fn per_million(&self) -> u32 {
+    pub(super) fn per_million(self) -> u32 {
         match self {
-            Self::Number(Float(number)) => per_million(*number),
+            Self::Number(As(number)) => per_million(number),
             Self::Percentage(As(permille)) => u32::from(permille.thousandths()) * 1_000,
         }
     }
@@ -153,24 +108,9 @@ pub(super) fn per_million(ratio: f64) -> u32 {
 #[schemars(inline, title = "all, empty, refuse, last-good, or { fallback: ... }")]
 pub(super) enum Down {
     /// A policy by its name.
-    Word(DownWord),
+    Word(Word<DownAnswer>),
     /// Replacement addresses or a CNAME.
     Fallback(Fallback),
-}
-
-/// Down answers without parameters.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub(super) enum DownWord {
-    /// Every member: the health checks may be wrong.
-    All,
-    /// The name without addresses (NODATA).
-    Empty,
-    /// SERVFAIL, so that a resolver asks another server.
-    Refuse,
-    /// The members that were the last to be up.
-    LastGood,
 }
 
 /// A down answer with addresses or a CNAME.
@@ -245,16 +185,17 @@ pub(super) enum Status {
 }
 
 impl Statuses {
-    /// Returns all as one set in text form.
-    pub(super) fn text(&self) -> String {
-        let one = |status: &Status| match status {
-            Status::Number(Int(number)) => number.to_string(),
-            Status::Set(As(StatusText(text))) => text.clone(),
+    /// Returns all as one set.
+    pub(super) fn set(self) -> StatusSet {
+        let text = |status| match status {
+            Status::Number(As(number)) => number.to_string(),
+            Status::Set(As(StatusText(text))) => text,
         };
-        match self {
-            Self::One(status) => one(status),
-            Self::Many(List(many)) => many.iter().map(one).collect::<Vec<_>>().join(","),
-        }
+        let texts: Vec<_> = match self {
+            Self::One(status) => vec![text(status)],
+            Self::Many(As(many)) => many.into_iter().map(text).collect(),
+        };
+        texts.join(",").parse().expect("a list of valid sets is one")
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use fairway_model::SharedNamePolicy;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    values::{InvalidValue, TextValue},
-    values_wire::{As, HttpAddress, Reference},
+    bounds_wire::{As, Word},
+    reason::Reason,
+    values::TextValue,
+    values_wire::{HttpAddress, Reference},
 };
 use fairway_access::TokenHash;
 
@@ -28,7 +31,7 @@ pub(super) struct Webhook {
     /// Policy for a name that several owners contribute without set identifiers: the oldest one keeps it and the others
     /// get an error (`refuse`), or all become members (`merge`).
     #[schemars(extend("default" = "refuse"))]
-    pub(super) shared: Option<OnShared>,
+    pub(super) shared: Option<Word<SharedNamePolicy>>,
     /// Time without a call after which the contributions of an owner lose weight; after twice that time they are
     /// removed. At least 10s; `off` keeps them forever.
     #[schemars(extend("default" = "off"))]
@@ -45,17 +48,6 @@ pub(super) struct WebhookTls {
     pub(super) key: Reference,
 }
 
-/// Policy for a name that several owners contribute without set identifiers.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub(super) enum OnShared {
-    /// All become members.
-    Merge,
-    /// The oldest one keeps it.
-    Refuse,
-}
-
 /// A duration, or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease(pub(super) Option<Duration>);
@@ -65,7 +57,7 @@ impl TextValue for Lease {
     const EXPECTED: &'static str = "a time with its unit, or off";
     const EXAMPLE: &'static str = "5m or off";
 
-    fn parse(text: &str) -> Result<Self, InvalidValue> {
+    fn parse(text: &str) -> Result<Self, Reason> {
         match text {
             "off" => Ok(Self(None)),
             _ => TextValue::parse(text).map(|time| Self(Some(time))),

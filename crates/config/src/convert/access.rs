@@ -3,17 +3,21 @@
 use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc, time::Duration};
 
 use fairway_http::Url;
-use fairway_model::{Diagnostic, FileLocation, closest};
+use fairway_model::closest;
 
-use super::{Converter, monitors::secret};
+use super::{
+    Converter,
+    monitors::{secret, secret_if_given},
+};
 use crate::{
     Settings,
-    bounds_wire::{Int, List, Text},
+    bounds_wire::{As, Int, Plain},
     context::LoadContext,
     files::SECRET_MAX,
+    reason::Reason,
     v1_access::{self as v1, Limits, Role, Token},
     values_access::{AccessName, SecureUrl},
-    values_wire::{As, Reference},
+    values_wire::Reference,
 };
 use fairway_access::{
     Access, Algorithm, BUILT_IN_ROLES, Grant, Issuer, KeySource, LimitSettings, Projects, ServerTls, ServerTlsError,
@@ -34,9 +38,9 @@ pub(super) fn access(converter: &mut Converter<'_, '_>, wire: Option<v1::Access>
         .enumerate()
         .filter_map(|(index, grant)| self::grant(converter, &access, &roles, index, grant))
         .collect();
-    access.limits = limits.as_ref().map(limits_of).or_else(|| access.is_enabled().then(LimitSettings::default));
-    access.hosts =
-        hosts.into_iter().flat_map(|List(names)| names).map(|Text(name)| name.to_ascii_lowercase()).collect();
+    access.limits = limits.map(limits_of).or_else(|| access.is_enabled().then(LimitSettings::default));
+    access.hosts = hosts.plain().unwrap_or_default().plain();
+    access.hosts.iter_mut().for_each(|name| name.make_ascii_lowercase());
     if converter.is_complete("access") && !access.grants.is_empty() && !access.is_enabled() {
         let what = "grants have no effect without authentication: every client on this machine has full access";
         converter.error("/access/grants", what, "declare tokens, issuers or tls.clientCa, or remove the grants");
@@ -47,8 +51,8 @@ pub(super) fn access(converter: &mut Converter<'_, '_>, wire: Option<v1::Access>
     access
 }
 
-/// Returns an error, without its location, if other machines can reach the listener and it lacks TLS or authentication.
-pub(crate) fn listener_error(settings: &Settings, context: &LoadContext<'_>) -> Option<Diagnostic> {
+/// Returns an error if other machines can reach the listener and it lacks TLS or authentication.
+pub(crate) fn listener_error(settings: &Settings, context: &LoadContext<'_>) -> Option<Reason> {
     let address = settings.http.filter(|address| !address.ip().to_canonical().is_loopback())?;
     if context.has_errors {
         // The missing keys may be the ones with an error.
@@ -63,7 +67,7 @@ pub(crate) fn listener_error(settings: &Settings, context: &LoadContext<'_>) -> 
     let what =
         format!("listen.http: {address} can be reached from other machines, which requires TLS and authentication");
     let hint = format!("add {missing} (docs/access.md), or listen on 127.0.0.1:{}", address.port());
-    Some(Diagnostic::error(FileLocation::file(""), what, hint))
+    Some(Reason::new(what, hint))
 }
 
 /// Returns the TLS settings of a listener, after checking that they can be used.
@@ -74,25 +78,19 @@ pub(super) fn server_tls(
     key: &Reference,
     client_ca: Option<&Reference>,
 ) -> Option<ServerTls> {
-    let cert = secret(converter, &format!("{pointer}/cert"), cert);
-    let key = secret(converter, &format!("{pointer}/key"), key);
-    let client_ca = match client_ca {
-        // Without its authority, clients with an invalid certificate would count as clients without one.
-        Some(ca) => Some(secret(converter, &format!("{pointer}/clientCa"), ca)?),
-        None => None,
+    let cert = secret(converter, format_args!("{pointer}/cert"), cert);
+    let key = secret(converter, format_args!("{pointer}/key"), key);
+    // Without its authority, clients with an invalid certificate would count as clients without one.
+    let client_ca = secret_if_given(converter, format_args!("{pointer}/clientCa"), client_ca)?;
+    let report = |error| {
+        let (at, what) = match error {
+            ServerTlsError::Certificate(what) => ("cert", what),
+            ServerTlsError::ClientCa(what) => ("clientCa", what),
+            ServerTlsError::Key(what) => ("key", what),
+        };
+        converter.error(format_args!("{pointer}/{at}"), what, "use a certificate and its key, both in PEM");
     };
-    match ServerTls::new(&cert?, &key?, client_ca.as_ref()) {
-        Ok(tls) => Some(tls),
-        Err(error) => {
-            let (at, what) = match error {
-                ServerTlsError::Certificate(what) => ("cert", what),
-                ServerTlsError::ClientCa(what) => ("clientCa", what),
-                ServerTlsError::Key(what) => ("key", what),
-            };
-            converter.error(format_args!("{pointer}/{at}"), what, "use a certificate and its key, both in PEM");
-            None
-        }
-    }
+    ServerTls::new(&cert?, &key?, client_ca.as_ref()).map_err(report).ok()
 }
 
 fn tokens(converter: &mut Converter<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntry> {
@@ -103,13 +101,10 @@ fn tokens(converter: &mut Converter<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntr
         declare_name(converter, &mut names, "tokens", index, &name);
         if let Some(first) = hashes.insert(hash.clone(), index) {
             let what = format!("access.tokens[{first}] has the same hash");
-            converter.error(
-                format_args!("/access/tokens/{index}/sha256"),
-                what,
-                "create another token: fairway token create",
-            );
+            let hint = "create another token: fairway token create";
+            converter.error(format_args!("/access/tokens/{index}/sha256"), what, hint);
         }
-        entries.push(TokenEntry { name, hash, expires: expires.map(|As(at)| at) });
+        entries.push(TokenEntry { name, hash, expires: expires.plain() });
     }
     entries
 }
@@ -133,33 +128,25 @@ fn issuers(converter: &mut Converter<'_, '_>, wires: Vec<v1::Issuer>) -> Vec<Arc
     let mut found: Vec<Arc<Issuer>> = Vec::new();
     for (index, wire) in wires.into_iter().enumerate() {
         let at = format!("/access/issuers/{index}");
-        let As(AccessName(name)) = wire.name.clone();
-        declare_name(converter, &mut names, "issuers", index, &name);
+        declare_name(converter, &mut names, "issuers", index, &wire.name.0.0);
         if found.iter().any(|other| other.issuer == wire.issuer.0) {
             let what = format!("{} is also the issuer of another element", wire.issuer.0);
             converter.error(format_args!("{at}/issuer"), what, "merge them: audiences is a list");
         }
         let Some(keys) = keys(converter, &at, &wire) else { continue };
-        let text =
-            |given: Option<Text<1, 128>>, default: &str| given.map_or_else(|| default.to_owned(), |Text(text)| text);
-        let bounds = Duration::ZERO..=Duration::from_secs(600);
-        let leeway = converter.bounded(&format!("{at}/leeway"), wire.leeway.as_ref(), &bounds, Duration::from_secs(30));
-        let bounds = Duration::from_secs(10)..=Duration::from_secs(86_400);
-        let refresh =
-            converter.bounded(&format!("{at}/refresh"), wire.refresh.as_ref(), &bounds, Duration::from_secs(600));
+        let secs = Duration::from_secs;
+        let (leeway, refresh) = (format_args!("{at}/leeway"), format_args!("{at}/refresh"));
         found.push(Arc::new(Issuer {
-            name,
+            name: wire.name.0.0,
             issuer: wire.issuer.0,
-            audiences: wire.audiences.0.into_iter().map(|Text(audience)| audience).collect(),
+            audiences: wire.audiences.0.plain(),
             keys,
-            algorithms: wire
-                .algorithms
-                .map_or_else(|| Algorithm::USUAL.to_vec(), |List(all)| all.into_iter().map(|As(one)| one).collect()),
-            subject: text(wire.subject_claim, "sub"),
-            groups: text(wire.groups_claim, "groups"),
-            leeway,
-            refresh,
-            ca: wire.ca.and_then(|ca| secret(converter, &format!("{at}/ca"), &ca)),
+            algorithms: wire.algorithms.map_or_else(|| Algorithm::USUAL.to_vec(), |As(algorithms)| algorithms.plain()),
+            subject: wire.subject_claim.plain().unwrap_or_else(|| "sub".to_owned()),
+            groups: wire.groups_claim.plain().unwrap_or_else(|| "groups".to_owned()),
+            leeway: converter.bounded(leeway, wire.leeway, Duration::ZERO..=secs(600), secs(30)),
+            refresh: converter.bounded(refresh, wire.refresh, secs(10)..=secs(86_400), secs(600)),
+            ca: wire.ca.and_then(|ca| secret(converter, format_args!("{at}/ca"), &ca)),
         }));
     }
     found
@@ -168,30 +155,20 @@ fn issuers(converter: &mut Converter<'_, '_>, wires: Vec<v1::Issuer>) -> Vec<Arc
 fn keys(converter: &mut Converter<'_, '_>, at: &str, wire: &v1::Issuer) -> Option<KeySource> {
     match (&wire.keys_url, &wire.keys_file) {
         (Some(_), Some(_)) => {
-            converter.error(
-                format_args!("{at}/keysFile"),
-                "keysFile and keysUrl exclude each other",
-                "remove one of them",
-            );
+            let what = "keysFile and keysUrl exclude each other";
+            converter.error(format_args!("{at}/keysFile"), what, "remove one of them");
             None
         }
         (Some(As(SecureUrl(url))), None) => Some(KeySource::Url(url.clone())),
-        (None, Some(Text(file))) => {
+        (None, Some(As(file))) => {
             let pointer = format!("{at}/keysFile");
             let path = converter.path(&pointer, file);
-            let read = converter.files().read(&path, SECRET_MAX).map_err(|why| (why.what, why.hint));
-            let read = read.and_then(|bytes| {
-                check_keys(&bytes)
-                    .map_err(|why| (format!("cannot be used: {why}"), "use a JSON Web Key Set (RFC 7517)"))?;
-                Ok(String::from_utf8_lossy(&bytes).into())
+            let read = converter.files().read(&path, SECRET_MAX).and_then(|bytes| {
+                let invalid = |why| Reason::new(format!("cannot be used: {why}"), "use a JSON Web Key Set (RFC 7517)");
+                check_keys(&bytes).map_err(invalid)?;
+                Ok(KeySource::Given(String::from_utf8_lossy(&bytes).into()))
             });
-            match read {
-                Ok(text) => Some(KeySource::Given(text)),
-                Err((what, hint)) => {
-                    converter.error(pointer, format!("{} {what}", path.display()), hint);
-                    None
-                }
-            }
+            read.map_err(|why| converter.reject(pointer, why.about(&path))).ok()
         }
         (None, None) => match Url::parse_secure(&wire.issuer.0) {
             Ok(url) => Some(KeySource::Discovered(url)),
@@ -208,17 +185,14 @@ fn roles(converter: &mut Converter<'_, '_>, wires: Vec<Role>) -> BTreeMap<String
     let mut roles: BTreeMap<String, Verbs> =
         BUILT_IN_ROLES.iter().map(|(name, verbs)| ((*name).to_owned(), *verbs)).collect();
     let mut names = BTreeMap::new();
-    for (index, Role { name: As(AccessName(name)), verbs: List(verbs) }) in wires.into_iter().enumerate() {
+    for (index, Role { name: As(AccessName(name)), verbs: As(verbs) }) in wires.into_iter().enumerate() {
         if BUILT_IN_ROLES.iter().any(|(known, _)| *known == name) {
-            converter.error(
-                format_args!("/access/roles/{index}/name"),
-                format!("{name} is a built-in role"),
-                "rename it",
-            );
+            let what = format!("{name} is a built-in role");
+            converter.error(format_args!("/access/roles/{index}/name"), what, "rename it");
             continue;
         }
         declare_name(converter, &mut names, "roles", index, &name);
-        roles.insert(name, verbs.into_iter().map(|As(verb)| verb).collect());
+        roles.insert(name, verbs.plain().into_iter().collect());
     }
     roles
 }
@@ -230,7 +204,8 @@ fn grant(
     index: usize,
     wire: v1::Grant,
 ) -> Option<Grant> {
-    let v1::Grant { role: As(AccessName(role)), to: List(to), projects } = wire;
+    let v1::Grant { role: As(AccessName(role)), to, projects } = wire;
+    let to = to.0.plain();
     let verbs = roles.get(&role).copied();
     if verbs.is_none() && converter.is_complete("access") {
         let hint = match closest(&role, roles.keys().map(String::as_str)) {
@@ -239,50 +214,53 @@ fn grant(
         };
         converter.error(format_args!("/access/grants/{index}/role"), format!("role {role} is not declared"), hint);
     }
-    for (number, As(subject)) in to.iter().enumerate() {
-        if let Some((what, hint)) =
-            unfit(access, subject, verbs.unwrap_or_default()).filter(|_| converter.is_complete("access"))
+    for (number, subject) in to.iter().enumerate() {
+        if let Some(why) = unfit(access, subject, verbs.unwrap_or_default())
+            && converter.is_complete("access")
         {
-            converter.error(format_args!("/access/grants/{index}/to/{number}"), what, hint);
+            converter.reject(format_args!("/access/grants/{index}/to/{number}"), why);
         }
     }
-    let projects = projects
-        .map_or(Projects::All, |List(names)| Projects::Named(names.into_iter().map(|Text(name)| name).collect()));
-    Some(Grant { to: to.into_iter().map(|As(subject)| subject).collect(), verbs: verbs?, projects })
+    let projects = projects.map_or(Projects::All, |As(names)| Projects::Named(names.plain().into_iter().collect()));
+    Some(Grant { to: to.into_iter().collect(), verbs: verbs?, projects })
 }
 
 /// Returns why a grant to a subject has no effect or is too wide, and a hint.
-fn unfit(access: &Access, subject: &Subject, verbs: Verbs) -> Option<(String, String)> {
+fn unfit(access: &Access, subject: &Subject, verbs: Verbs) -> Option<Reason> {
+    let undeclared = |what, is_declared: bool, section| {
+        (!is_declared)
+            .then(|| Reason::new(format!("{what} is not declared"), format!("declare it in access.{section}")))
+    };
     match subject {
-        Subject::Anyone if !verbs.without(Verbs::READ_ONLY).is_empty() => {
-            let what = format!("clients without authentication would get {}", verbs.without(Verbs::READ_ONLY));
-            Some((what, "grant anyone a role with observe and read only, like viewer".to_owned()))
+        Subject::Anyone => {
+            let excess = verbs.without(Verbs::READ_ONLY);
+            let what = format!("clients without authentication would get {excess}");
+            let hint = "grant anyone a role with observe and read only, like viewer";
+            (!excess.is_empty()).then(|| Reason::new(what, hint))
         }
-        Subject::Anyone => None,
-        Subject::Certificate(_) if access.tls.as_ref().is_none_or(|tls| !tls.asks_clients()) => {
-            Some(("client certificates are not requested".to_owned(), "add access.tls.clientCa".to_owned()))
+        Subject::Certificate(_) => {
+            let are_requested = access.tls.as_ref().is_some_and(ServerTls::asks_clients);
+            (!are_requested).then(|| Reason::new("client certificates are not requested", "add access.tls.clientCa"))
         }
-        Subject::Certificate(_) => None,
         Subject::Group(issuer, _) | Subject::Jwt(issuer, _) => {
-            let is_known = access.issuers.iter().any(|known| known.name == *issuer);
-            (!is_known).then(|| (format!("issuer {issuer} is not declared"), "declare it in access.issuers".to_owned()))
+            let is_declared = access.issuers.iter().any(|known| known.name == *issuer);
+            undeclared(format!("issuer {issuer}"), is_declared, "issuers")
         }
         Subject::Token(name) => {
-            let is_known = access.tokens.iter().any(|known| known.name == *name);
-            (!is_known).then(|| (format!("token {name} is not declared"), "declare it in access.tokens".to_owned()))
+            let is_declared = access.tokens.iter().any(|known| known.name == *name);
+            undeclared(format!("token {name}"), is_declared, "tokens")
         }
     }
 }
 
-fn limits_of(wire: &Limits) -> LimitSettings {
+fn limits_of(wire: Limits) -> LimitSettings {
     let default = LimitSettings::default();
-    let count = |given: Option<Int<u32, 1, 1_000_000>>, default| {
-        given.and_then(|Int(count)| NonZeroU32::new(count)).unwrap_or(default)
-    };
+    let count =
+        |given: Option<Int<u32, 1, 1_000_000>>, default| given.plain().and_then(NonZeroU32::new).unwrap_or(default);
     LimitSettings {
         per_second: count(wire.per_second, default.per_second),
         burst: count(wire.burst, default.burst),
         failures_per_minute: count(wire.failures_per_minute, default.failures_per_minute),
-        connections: wire.connections.map_or(default.connections, |Int(count)| count as usize),
+        connections: wire.connections.plain().unwrap_or(default.connections),
     }
 }

@@ -22,7 +22,7 @@ mod zones;
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    fmt::Display,
+    fmt::{Arguments, Display},
     ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::Arc,
@@ -30,44 +30,34 @@ use std::{
 };
 
 use fairway_model::{DesiredState, Diagnostic, FileLocation, Member, MonitorName, Name, Severity, Subject};
-use fairway_zonefile::ZoneData;
 
 use super::{
-    OverrideSpec, Settings,
-    cache::ZoneCache,
+    Loaded,
+    bounds_wire::As,
     context::{Input, LoadContext},
     environment::data_dir_of,
     files::Files,
     maps::MapCache,
+    reason::Reason,
     tree::Tree,
     v1,
     values::show,
-    values_wire::As,
+    words::Words,
 };
 
-pub(super) use self::policy::parse as parse_policy;
+pub use self::policy::parse as parse_policy;
 pub(super) use self::{
     access::listener_error,
-    settings::{FILTER_HINT, filter_error},
+    settings::check_filter,
     zones::{check as check_zone_data, read as read_zone_file},
 };
 
-/// A converted configuration.
-pub(super) struct Converted {
-    pub(super) settings: Settings,
-    pub(super) desired: DesiredState,
-    /// Records of the zones; `None` if they did not change.
-    pub(super) zones: Option<Vec<ZoneData>>,
-    pub(super) zone_cache: ZoneCache,
-    pub(super) map_cache: MapCache,
-    pub(super) overrides: Vec<OverrideSpec>,
-}
-
-/// Converts a whole configuration. Errors go to the context; the result is valid only if there are none.
+/// Converts a whole configuration. Errors go to the context; the result is valid only if there are none. It lacks the
+/// files, variables and warnings, which are in the context.
 ///
 /// Objects may be missing from the input: elements with structural errors are left out, and an object of the API comes
 /// alone. No error is reported that a missing object would resolve.
-pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, context: &mut LoadContext<'_>) -> Converted {
+pub(super) fn convert(mut config: v1::Config, tree: &Tree<'_>, context: &mut LoadContext<'_>) -> Loaded {
     let objects = config.monitors.len()
         + config.clusters.len()
         + config.pools.len()
@@ -75,33 +65,39 @@ pub(super) fn convert(config: v1::Config, tree: &Tree<'_>, context: &mut LoadCon
         + config.records.len()
         + config.zones.len();
     let mut converter = Converter { tree, context, subjects: HashMap::with_capacity(objects) };
-    let mut settings = settings::settings(&mut converter, &config);
+    let mut settings = settings::settings(&mut converter, &mut config);
     settings.access = Arc::new(access::access(&mut converter, config.access));
     let data_dir = match converter.context.input {
         Input::Files => data_dir_of(settings.data_dir.clone(), converter.context),
         Input::ApiObject | Input::Memory => None,
     };
-    let locations::Maps { maps, latencies, cache: map_cache } =
-        locations::maps(&mut converter, config.maps, config.latencies, data_dir.as_deref());
     let mut desired = DesiredState {
-        cluster_load_sources: load::cluster_sources(&mut converter, &config.clusters),
-        load_bounds: load::bounds(&mut converter, &config.clusters),
-        load_sources: load::sources(&mut converter, config.load),
-        maps,
-        latencies,
-        monitors: monitors::monitors(&mut converter, config.monitors),
-        clusters: objects::clusters(&mut converter, config.clusters),
-        pools: objects::pools(&mut converter, config.pools),
-        names: objects::names(&mut converter, config.names),
+        load_sources: converter.objects("load", config.load, Subject::LoadSource, load::source),
+        monitors: converter.objects("monitors", config.monitors, Subject::Monitor, monitors::monitor),
+        pools: converter.objects("pools", config.pools, Subject::Pool, objects::pool),
+        names: converter.objects("names", config.names, Subject::Name, objects::name),
         records: records::records(&mut converter, config.records),
         ..DesiredState::default()
     };
+    objects::clusters(&mut converter, config.clusters, &mut desired);
+    let mut map_cache = MapCache::default();
+    locations::maps(&mut converter, config.maps, &mut map_cache, &mut desired);
+    locations::latencies(&mut converter, config.latencies, data_dir.as_deref(), &mut map_cache, &mut desired);
     let overrides = objects::overrides(&mut converter, config.overrides, &desired);
     let (zones, zone_cache) = zones::zones(&mut converter, config.zones, &mut desired);
     if converter.context.input != Input::ApiObject {
         converter.report_violations(&desired);
     }
-    Converted { settings, desired, zones, zone_cache, map_cache, overrides }
+    Loaded {
+        settings,
+        desired,
+        zones_unchanged: zones.is_none(),
+        zones: zones.unwrap_or_default(),
+        zone_cache,
+        map_cache,
+        overrides,
+        ..Loaded::default()
+    }
 }
 
 /// State of a conversion.
@@ -125,6 +121,12 @@ impl Converter<'_, '_> {
         self.report(Severity::Warning, &pointer.to_string(), what.as_ref(), hint.into());
     }
 
+    /// Records that something at a JSON pointer cannot be used.
+    fn reject(&mut self, pointer: impl Display, why: impl Into<Reason>) {
+        let Reason { what, hint } = why.into();
+        self.error(pointer, what, hint);
+    }
+
     fn report(&mut self, severity: Severity, pointer: &str, what: &str, hint: String) {
         let located = self.tree.locate(pointer);
         let what = format!("{}: {what}", located.path);
@@ -136,6 +138,26 @@ impl Converter<'_, '_> {
 
     fn location(&self, pointer: &str) -> FileLocation {
         self.tree.locate(pointer).position.location(self.tree.files)
+    }
+
+    /// Converts the elements of a section with one object each. Of several objects with the same name, the first one
+    /// counts.
+    fn objects<W, K: Clone, V, C: FromIterator<(K, V)>>(
+        &mut self,
+        section: &str,
+        list: Vec<W>,
+        subject: impl Fn(K) -> Subject,
+        convert: impl Fn(&mut Self, Arguments<'_>, W) -> (K, V),
+    ) -> C {
+        // Collected first: building a map from a list is several times as fast as inserting, and most lists are sorted.
+        let mut objects = Vec::with_capacity(list.len());
+        for (index, wire) in list.into_iter().enumerate() {
+            let (name, object) = convert(self, format_args!("/{section}/{index}"), wire);
+            if self.declare(subject(name.clone()), index) {
+                objects.push((name, object));
+            }
+        }
+        objects.into_iter().collect()
     }
 
     /// Declares an object. Reports an error and returns false if its name is already declared.
@@ -170,33 +192,34 @@ impl Converter<'_, '_> {
     /// Returns a duration if it is within limits, or the default after reporting an error.
     fn bounded(
         &mut self,
-        pointer: &str,
-        given: Option<&As<Duration>>,
-        bounds: &RangeInclusive<Duration>,
+        pointer: impl Display,
+        given: Option<As<Duration>>,
+        bounds: RangeInclusive<Duration>,
         default: Duration,
     ) -> Duration {
         let Some(As(duration)) = given else { return default };
-        if !bounds.contains(duration) {
+        if !bounds.contains(&duration) {
             let what =
-                format!("{} is not between {} and {}", show(*duration), show(*bounds.start()), show(*bounds.end()));
+                format!("{} is not between {} and {}", show(duration), show(*bounds.start()), show(*bounds.end()));
             self.error(pointer, what, format!("the default is {}", show(default)));
         }
-        *duration
+        duration
     }
 
     /// Rejects given keys of other types: they would have no effect, which the user does not expect.
-    fn reject_foreign_keys<T: PartialEq>(
+    fn reject_foreign_keys<T: Words>(
         &mut self,
-        pointer: &str,
+        pointer: Arguments<'_>,
         table: &KeysByType<T>,
-        kind: T,
+        kind: &T,
         given: &[(&str, bool)],
     ) {
-        let Some((_, name, own)) = table.iter().find(|(of, ..)| *of == kind) else { return };
+        let Some((_, own)) = table.iter().find(|(of, _)| of == kind) else { return };
         for (key, _) in given.iter().filter(|(key, is_given)| *is_given && !own.contains(key)) {
-            let others = table.iter().filter(|(.., own)| own.contains(key)).map(|(_, name, _)| *name);
+            let others = table.iter().filter(|(_, own)| own.contains(key)).map(|(of, _)| of.word());
             let hint = format!("remove it; it belongs to type {}", others.collect::<Vec<_>>().join(" and "));
-            self.error(format_args!("{pointer}/{key}"), format!("{key} is not valid for type {name}"), hint);
+            let what = format!("{key} is not valid for type {}", kind.word());
+            self.error(format_args!("{pointer}/{key}"), what, hint);
         }
     }
 
@@ -206,8 +229,8 @@ impl Converter<'_, '_> {
     }
 
     /// Resolves a path of the configuration. Relative paths start at the folder of the file that names them.
-    fn path(&self, pointer: &str, path: &str) -> PathBuf {
-        let file = self.file(pointer);
+    fn path(&self, pointer: impl Display, path: &str) -> PathBuf {
+        let file = self.file(&pointer.to_string());
         Path::new(&*file).parent().unwrap_or_else(|| Path::new("")).join(path)
     }
 
@@ -268,8 +291,8 @@ impl Converter<'_, '_> {
     }
 }
 
-/// Types of an object, each with its name in files and the keys that are allowed for it and not for all types.
-type KeysByType<T> = [(T, &'static str, &'static [&'static str])];
+/// Types of an object, each with the keys that are allowed for it and not for all types.
+type KeysByType<T> = [(T, &'static [&'static str])];
 
 /// Returns the section of an object, its kind in words, and its name.
 fn described(subject: &Subject) -> (&'static str, &'static str, String) {

@@ -1,53 +1,38 @@
 //! Monitors, and references to secrets.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    fmt::{Arguments, Display},
+    sync::Arc,
+    time::Duration,
+};
 
 use fairway_health::{MonitorError, check_monitor};
-use fairway_model::{
-    Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, SharedMap, StatusSet, Subject, TlsCheck,
-};
+use fairway_model::{Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, TlsCheck};
 
 use super::{Converter, KeysByType};
 use crate::{
-    bounds_wire::{Int, Text},
+    bounds_wire::{As, Plain},
     tree::quoted,
     v1::{self, Method, MonitorType},
-    values_wire::{As, Reference, Statuses},
+    values_wire::Reference,
+    words::Words,
 };
 
 /// Keys that are allowed for some types only.
 const OWN: &KeysByType<MonitorType> = &[
-    (MonitorType::Always, "always", &[]),
-    (MonitorType::Tcp, "tcp", &["port"]),
-    (MonitorType::Http, "http", &["port", "path", "method", "host", "headers", "status", "body", "responseHeader"]),
-    (
-        MonitorType::Https,
-        "https",
-        &["port", "path", "method", "host", "headers", "status", "body", "responseHeader", "tls"],
-    ),
-    (MonitorType::Grpc, "grpc", &["port", "service", "tls"]),
+    (MonitorType::Always, &[]),
+    (MonitorType::Tcp, &["port"]),
+    (MonitorType::Http, &["port", "path", "method", "host", "headers", "status", "body", "responseHeader"]),
+    (MonitorType::Https, &["port", "path", "method", "host", "headers", "status", "body", "responseHeader", "tls"]),
+    (MonitorType::Grpc, &["port", "service", "tls"]),
 ];
 
-/// Returns the monitors by name.
-pub(super) fn monitors(
+/// Converts a monitor.
+pub(super) fn monitor(
     converter: &mut Converter<'_, '_>,
-    list: Vec<v1::Monitor>,
-) -> SharedMap<MonitorName, Arc<Monitor>> {
-    let mut monitors = SharedMap::new();
-    for (index, wire) in list.into_iter().enumerate() {
-        let pointer = format!("/monitors/{index}");
-        let As(name) = wire.name.clone();
-        reject_foreign_keys(converter, &pointer, &wire);
-        let monitor = monitor(converter, &pointer, wire);
-        if converter.declare(Subject::Monitor(name.clone()), index) {
-            monitors.insert(name, Arc::new(monitor));
-        }
-    }
-    monitors
-}
-
-/// Rejects keys of other types.
-fn reject_foreign_keys(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Monitor) {
+    pointer: Arguments<'_>,
+    mut wire: v1::Monitor,
+) -> (MonitorName, Arc<Monitor>) {
     let given = [
         ("body", wire.body.is_some()),
         ("headers", wire.headers.is_some()),
@@ -60,87 +45,76 @@ fn reject_foreign_keys(converter: &mut Converter<'_, '_>, pointer: &str, wire: &
         ("status", wire.status.is_some()),
         ("tls", wire.tls.is_some()),
     ];
-    converter.reject_foreign_keys(pointer, OWN, wire.kind, &given);
-}
-
-fn monitor(converter: &mut Converter<'_, '_>, pointer: &str, mut wire: v1::Monitor) -> Monitor {
-    let count = |given: Option<Int<u8, 1, 255>>, default| given.map_or(default, |Int(count)| count);
-    let (rise, fall) = (wire.rise, wire.fall);
-    let bounds = Monitor::PERIOD_MIN..=Duration::from_secs(86_400);
+    converter.reject_foreign_keys(pointer, OWN, &wire.kind.0, &given);
     let default = Monitor::new(Check::Always);
-    let period = converter.bounded(&format!("{pointer}/period"), wire.period.as_ref(), &bounds, default.period);
-    let timeout = wire.timeout.as_ref().map_or_else(|| default.timeout.min(period), |As(timeout)| *timeout);
-    let check = check(converter, pointer, &mut wire);
-    let monitor = Monitor { check, period, timeout, rise: count(rise, default.rise), fall: count(fall, default.fall) };
-    reject_unusable(converter, pointer, &monitor);
-    monitor
+    let bounds = Monitor::PERIOD_MIN..=Duration::from_secs(86_400);
+    let period = converter.bounded(format_args!("{pointer}/period"), wire.period, bounds, default.period);
+    let monitor = Monitor {
+        check: check(converter, pointer, &mut wire),
+        period,
+        timeout: wire.timeout.plain().unwrap_or_else(|| default.timeout.min(period)),
+        rise: wire.rise.plain().unwrap_or(default.rise),
+        fall: wire.fall.plain().unwrap_or(default.fall),
+    };
+    // Times and counts are left to the rules across objects, which report all their errors together.
+    if let Err(error) = check_monitor(&monitor)
+        && let Some(key) = key_of(&error)
+    {
+        converter.reject(format_args!("{pointer}{key}"), error.to_string());
+    }
+    (wire.name.0, Arc::new(monitor))
 }
 
-fn check(converter: &mut Converter<'_, '_>, pointer: &str, wire: &mut v1::Monitor) -> Check {
-    let tls = wire.tls.take().map(|wire| tls(converter, &format!("{pointer}/tls"), wire));
-    match wire.kind {
+fn check(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: &mut v1::Monitor) -> Check {
+    let tls = wire.tls.take().map(|wire| tls(converter, format_args!("{pointer}/tls"), wire));
+    let port = wire.port.plain();
+    match wire.kind.0 {
         MonitorType::Always => Check::Always,
         MonitorType::Grpc => {
-            let port = wire.port.map(|Int(port)| port).unwrap_or_else(|| {
-                let what = "type grpc has no default port";
-                converter.error(pointer, what, "add port");
-                1
-            });
-            Check::Grpc(GrpcCheck { port, service: wire.service.take().unwrap_or_default(), tls })
+            if port.is_none() {
+                converter.error(pointer, "type grpc has no default port", "add port");
+            }
+            Check::Grpc(GrpcCheck { port: port.unwrap_or(1), service: wire.service.take().unwrap_or_default(), tls })
         }
-        MonitorType::Http => Check::Http(http(converter, pointer, wire, 80, None)),
-        MonitorType::Https => Check::Http(http(converter, pointer, wire, 443, Some(tls.unwrap_or_default()))),
-        MonitorType::Tcp => Check::Tcp { port: wire.port.map_or(443, |Int(port)| port) },
+        MonitorType::Http => Check::Http(http(converter, pointer, wire, port.unwrap_or(80), None)),
+        MonitorType::Https => {
+            Check::Http(http(converter, pointer, wire, port.unwrap_or(443), Some(tls.unwrap_or_default())))
+        }
+        MonitorType::Tcp => Check::Tcp { port: port.unwrap_or(443) },
     }
 }
 
 fn http(
     converter: &mut Converter<'_, '_>,
-    pointer: &str,
+    pointer: Arguments<'_>,
     wire: &mut v1::Monitor,
     port: u16,
     tls: Option<TlsCheck>,
 ) -> HttpCheck {
     let headers = wire.headers.take().unwrap_or_default();
     if let Some(name) = headers.keys().find(|name| name.eq_ignore_ascii_case("host")) {
-        converter.error(
-            format_args!("{pointer}/headers/{name}"),
-            "the Host header has its own key",
-            "write it as host",
-        );
+        let what = "the Host header has its own key";
+        converter.error(format_args!("{pointer}/headers/{name}"), what, "write it as host");
     }
     HttpCheck {
-        port: wire.port.map_or(port, |Int(port)| port),
+        port,
         path: wire.path.take().unwrap_or_else(|| "/".to_owned()),
-        method: match wire.method {
-            None | Some(Method::Get) => "GET".to_owned(),
-            Some(Method::Head) => "HEAD".to_owned(),
-        },
-        host: wire.host.take().map(|Text(host)| host),
+        method: wire.method.plain().unwrap_or(Method::Get).word().to_owned(),
+        host: wire.host.take().plain(),
         headers: headers.into_iter().collect(),
-        status: wire.status.take().map(|wire| statuses(converter, pointer, &wire)).unwrap_or_default(),
-        body: wire.body.take().map(|Text(body)| body),
-        response_header: wire.response_header.take().map(|wire| (wire.name.0, wire.contains.map(|Text(text)| text))),
+        status: wire.status.take().map(|wire| wire.set()).unwrap_or_default(),
+        body: wire.body.take().plain(),
+        response_header: wire.response_header.take().map(|wire| (wire.name.0, wire.contains.plain())),
         tls,
     }
 }
 
-fn statuses(converter: &mut Converter<'_, '_>, pointer: &str, wire: &Statuses) -> StatusSet {
-    wire.text().parse().unwrap_or_else(|diagnostic: String| {
-        let (what, hint) = diagnostic.split_once("; ").unwrap_or((&diagnostic, ""));
-        converter.error(format_args!("{pointer}/status"), what, hint);
-        StatusSet::default()
-    })
-}
-
-pub(super) fn tls(converter: &mut Converter<'_, '_>, pointer: &str, wire: v1::Tls) -> TlsCheck {
+/// Converts the TLS settings of a probe or a load source.
+pub(super) fn tls(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: v1::Tls) -> TlsCheck {
     if wire.cert.is_some() != wire.key.is_some() {
         let missing = if wire.cert.is_some() { "key" } else { "cert" };
-        converter.error(
-            pointer,
-            "cert and key must be given together",
-            format!("add {missing}, or remove the other one"),
-        );
+        let hint = format!("add {missing}, or remove the other one");
+        converter.error(pointer, "cert and key must be given together", hint);
     }
     if wire.verify == Some(false) {
         if wire.ca.is_some() {
@@ -150,49 +124,48 @@ pub(super) fn tls(converter: &mut Converter<'_, '_>, pointer: &str, wire: v1::Tl
             converter.warn(format_args!("{pointer}/verify"), what, "give its ca, and remove verify");
         }
     }
-    let ca = wire.ca.and_then(|wire| secret(converter, &format!("{pointer}/ca"), &wire));
-    let cert = wire.cert.and_then(|wire| secret(converter, &format!("{pointer}/cert"), &wire));
-    let key = wire.key.and_then(|wire| secret(converter, &format!("{pointer}/key"), &wire));
-    TlsCheck {
-        server_name: wire.server_name.map(|Text(name)| name),
-        ca,
-        client: cert.zip(key),
-        verify: wire.verify.unwrap_or(true),
-    }
+    let mut read =
+        |key: &str, wire: &Option<Reference>| secret(converter, format_args!("{pointer}/{key}"), wire.as_ref()?);
+    let (ca, cert, key) = (read("ca", &wire.ca), read("cert", &wire.cert), read("key", &wire.key));
+    TlsCheck { server_name: wire.server_name.plain(), ca, client: cert.zip(key), verify: wire.verify.unwrap_or(true) }
 }
 
 /// Returns the secret of a reference; `None` after reporting an error. Errors never show the secret.
-pub(super) fn secret(converter: &mut Converter<'_, '_>, pointer: &str, wire: &Reference) -> Option<Secret> {
-    let file = match wire {
-        Reference::Env(Text(name)) => return secret_variable(converter, pointer, name),
-        Reference::File(Text(file)) => file,
-    };
-    let pointer = format!("{pointer}/file");
-    let path = converter.path(&pointer, file);
-    match converter.context.secret(&path) {
-        Ok(secret) => Some(secret),
-        Err(why) => {
-            converter.error(&pointer, format!("{} {}", path.display(), why.what), why.hint);
-            None
+pub(super) fn secret(converter: &mut Converter<'_, '_>, pointer: impl Display, wire: &Reference) -> Option<Secret> {
+    match wire {
+        Reference::Env(As(name)) => {
+            let found = converter.context.variable(name);
+            if found.is_none() {
+                let what = format!("the environment variable {} is not set or empty", quoted(name));
+                converter.error(format_args!("{pointer}/env"), what, "set it in the environment of fairway");
+            }
+            found.map(Secret::new)
+        }
+        Reference::File(As(file)) => {
+            let pointer = format!("{pointer}/file");
+            let path = converter.path(&pointer, file);
+            let read = converter.context.secret(&path);
+            read.map_err(|why| converter.reject(&pointer, why.about(&path))).ok()
         }
     }
 }
 
-fn secret_variable(converter: &mut Converter<'_, '_>, pointer: &str, name: &str) -> Option<Secret> {
-    let found = converter.context.variable(name);
-    if found.is_none() {
-        let what = format!("the environment variable {} is not set or empty", quoted(name));
-        converter.error(format_args!("{pointer}/env"), what, "set it in the environment of fairway");
+/// Returns the secret of an optional reference; `None` after reporting an error.
+pub(super) fn secret_if_given(
+    converter: &mut Converter<'_, '_>,
+    pointer: impl Display,
+    wire: Option<&Reference>,
+) -> Option<Option<Secret>> {
+    match wire {
+        Some(wire) => secret(converter, pointer, wire).map(Some),
+        None => Some(None),
     }
-    found.map(Secret::new)
 }
 
-/// Rejects a monitor that could not run: invalid headers, names, certificates and keys. Times and counts are left to
-/// the rules across objects, which report all their errors together.
-fn reject_unusable(converter: &mut Converter<'_, '_>, pointer: &str, monitor: &Monitor) {
-    let Err(error) = check_monitor(monitor) else { return };
-    let key = match &error {
-        MonitorError::Count(_) | MonitorError::Period(_) | MonitorError::Timeout { .. } => return,
+/// Returns the key, as a pointer in the object, that an error is about; `None` for times and counts.
+pub(super) fn key_of(error: &MonitorError) -> Option<&'static str> {
+    Some(match error {
+        MonitorError::Count(_) | MonitorError::Period(_) | MonitorError::Timeout { .. } => return None,
         MonitorError::Ca(_) => "/tls/ca",
         MonitorError::ClientCertificate(_) => "/tls/cert",
         MonitorError::ClientKey(_) => "/tls/key",
@@ -204,8 +177,5 @@ fn reject_unusable(converter: &mut Converter<'_, '_>, pointer: &str, monitor: &M
         MonitorError::Port => "/port",
         MonitorError::ServerName(_) => "/tls/serverName",
         _ => "/tls",
-    };
-    let text = error.to_string();
-    let (what, hint) = text.split_once("; ").unwrap_or((&text, ""));
-    converter.error(format_args!("{pointer}{key}"), what, hint);
+    })
 }

@@ -1,103 +1,88 @@
 //! Publishing to other DNS servers.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
-use fairway_model::{Name, ProviderRecordSet, RecordSet, Rtype, Ttl};
-use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules, SealKey};
+use fairway_model::{Name, ProviderRecordSet, RecordSet, Rtype};
+use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Rules, SealKey};
 use fairway_zonefile::rdata_from_text;
 
-use super::{Converter, monitors::secret, publish_to::destination};
+use super::{Converter, monitors::secret, publish_to::destination, zones::HOUR};
 use crate::{
-    PublishTo, PublishedAlias, ServedDelegation, Settings, Steered, address_sets,
-    bounds_wire::{Int, List, Text},
-    is_owner,
-    publish_wire::{self as wire, Publish},
-    values_access::AccessName,
-    values_wire::As,
+    PublishTo, PublishedAlias, ServedDelegation, Steered, address_sets,
+    bounds_wire::{As, Plain, Text},
+    is_owner, publish_wire as wire,
 };
 
-/// Returns the owner id in registries of providers that name none.
-pub(super) fn owner(publish: &Publish) -> &str {
-    publish.owner.as_ref().map_or(Settings::PUBLISH_OWNER, |Text(owner)| owner)
-}
-
-pub(super) fn publish(converter: &mut Converter<'_, '_>, publish: &Publish) -> Vec<PublishTo> {
-    let owner = owner(publish);
-    if !is_owner(owner) {
-        report_owner(converter, "/publish/owner", owner);
-    }
+/// Converts the providers. `owner` is the owner id of those that name none.
+pub(super) fn publish(converter: &mut Converter<'_, '_>, list: Vec<wire::Provider>, owner: &str) -> Vec<PublishTo> {
+    check_owner(converter, "/publish/owner", owner);
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
-    for (index, provider) in publish.providers.iter().enumerate() {
+    for (index, provider) in list.into_iter().enumerate() {
         let pointer = format!("/publish/providers/{index}");
-        let As(AccessName(name)) = &provider.name;
-        if !seen.insert(name) {
-            converter.error(
-                format_args!("{pointer}/name"),
-                format!("{name} is repeated"),
-                "give each provider its own name",
-            );
+        let name = &provider.name.0.0;
+        if !seen.insert(name.clone()) {
+            let what = format!("{name} is repeated");
+            converter.error(format_args!("{pointer}/name"), what, "give each provider its own name");
         }
         all.extend(self::provider(converter, &pointer, provider, owner));
     }
     all
 }
 
-fn provider(converter: &mut Converter<'_, '_>, pointer: &str, from: &wire::Provider, owner: &str) -> Option<PublishTo> {
-    let As(AccessName(name)) = &from.name;
-    let List(zones) = &from.zones;
-    let zones: Vec<Name> = zones.iter().map(|As(zone)| zone.clone()).collect();
-    let default = Bounds::default();
+fn provider(
+    converter: &mut Converter<'_, '_>,
+    pointer: &str,
+    mut from: wire::Provider,
+    owner: &str,
+) -> Option<PublishTo> {
+    let (bounds, pacing) = (Bounds::default(), Pacing::default());
     let rules = Rules {
-        policy: match from.policy {
-            None | Some(wire::PublishPolicy::Sync) => Policy::Sync,
-            Some(wire::PublishPolicy::UpsertOnly) => Policy::UpsertOnly,
-            Some(wire::PublishPolicy::CreateOnly) => Policy::CreateOnly,
-        },
-        ownership: ownership(converter, pointer, from, owner),
+        policy: from.policy.plain().unwrap_or_default(),
+        ownership: ownership(converter, pointer, &from, owner),
         bounds: Bounds {
-            deletions_max: from.deletions.max.map_or(default.deletions_max, |Int(max)| max as usize),
-            deletions_percent: from.deletions.percent.map_or(default.deletions_percent, |Int(percent)| percent),
+            deletions_max: from.deletions.max.plain().unwrap_or(bounds.deletions_max),
+            deletions_percent: from.deletions.percent.plain().unwrap_or(bounds.deletions_percent),
         },
-        zones: zones.clone(),
+        zones: std::mem::take(&mut from.zones.0).plain(),
     };
-    let pacing = Pacing::default();
     let secs = Duration::from_secs;
+    let resync = format_args!("{pointer}/resync");
     let pacing = Pacing {
-        resync: converter.bounded(
-            &format!("{pointer}/resync"),
-            from.resync.as_ref(),
-            &(secs(10)..=secs(86_400)),
-            pacing.resync,
-        ),
+        resync: converter.bounded(resync, from.resync, secs(10)..=secs(86_400), pacing.resync),
         call_gap: converter.bounded(
-            &format!("{pointer}/callGap"),
-            from.call_gap.as_ref(),
-            &(Duration::ZERO..=secs(60)),
+            format_args!("{pointer}/callGap"),
+            from.call_gap,
+            Duration::ZERO..=secs(60),
             pacing.call_gap,
         ),
     };
     let (mut fixed, mut served) = (Vec::new(), Vec::new());
-    for (index, delegation) in from.delegations.iter().enumerate() {
+    for (index, delegation) in std::mem::take(&mut from.delegations).into_iter().enumerate() {
         let all = ServedDelegation {
-            zone: delegation.zone.0.clone(),
-            ttl: delegation.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl),
+            zone: delegation.zone.0,
+            ttl: delegation.ttl.plain().unwrap_or(HOUR),
             ds: ds(converter, &format!("{pointer}/delegations/{index}/ds"), &delegation.ds),
         };
-        match &delegation.servers {
-            Some(List(servers)) => fixed.extend(delegation_sets(all, servers, &zones)),
+        match delegation.servers {
+            Some(As(servers)) => fixed.extend(delegation_sets(all, servers, &rules.zones)),
             None => served.push(all),
         }
     }
+    let alias = |from: wire::Alias| PublishedAlias {
+        name: from.name.0,
+        of: from.of.0,
+        form: from.form.plain().unwrap_or_default(),
+    };
     Some(PublishTo {
-        name: name.clone(),
+        name: from.name.0.0.clone(),
         rules,
         pacing,
         auto: from.auto.unwrap_or(true),
-        destination: destination(converter, pointer, from)?,
         steered: if from.steered.unwrap_or(true) { Steered::All } else { Steered::None },
         records: from.records.unwrap_or(false),
-        aliases: from.aliases.iter().map(alias).collect(),
+        aliases: std::mem::take(&mut from.aliases).into_iter().map(alias).collect(),
+        destination: destination(converter, pointer, from)?,
         fixed,
         served,
     })
@@ -112,21 +97,19 @@ fn ownership(converter: &mut Converter<'_, '_>, pointer: &str, from: &wire::Prov
         }
         return Ownership::Whole;
     }
-    match registry.kind {
+    match registry.kind.plain() {
         Some(wire::RegistryKind::Store) => return Ownership::Store,
         Some(wire::RegistryKind::None) => return Ownership::Unknown,
         Some(wire::RegistryKind::Txt) | None => {}
     }
-    if let Some(Text(own)) = &registry.owner
-        && !is_owner(own)
-    {
-        report_owner(converter, &format!("{pointer}/owner"), own);
+    if let Some(As(own)) = &registry.owner {
+        check_owner(converter, &format!("{pointer}/owner"), own);
     }
-    let owner = registry.owner.as_ref().map_or(owner, |Text(owner)| owner);
-    let prefix = registry.prefix.as_ref().map_or("", |Text(prefix)| prefix);
-    let suffix = registry.suffix.as_ref().map_or("", |Text(suffix)| suffix);
-    let wildcard = registry.wildcard.as_ref().map_or("", |Text(wildcard)| wildcard);
-    let affix = Affix::new(prefix, suffix, wildcard).unwrap_or_else(|error| {
+    let owner = registry.owner.as_ref().map_or(owner, |As(owner)| owner);
+    let text = |given: &Option<_>| given.clone().plain().unwrap_or_default();
+    let (prefix, suffix) = (text(&registry.prefix), text(&registry.suffix));
+    let wildcard = registry.wildcard.clone().plain().unwrap_or_default();
+    let affix = Affix::new(&prefix, &suffix, &wildcard).unwrap_or_else(|error| {
         converter.error(&pointer, error.to_string(), "shorten or leave out prefix, suffix and wildcard");
         Affix::default()
     });
@@ -138,19 +121,17 @@ fn ownership(converter: &mut Converter<'_, '_>, pointer: &str, from: &wire::Prov
     Ownership::Txt { affix, owner: owner.to_owned(), key }
 }
 
-fn report_owner(converter: &mut Converter<'_, '_>, pointer: &str, owner: &str) {
-    let what = format!("{owner:?} is not a valid owner id of registry records");
-    converter.error(pointer, what, "write it without commas, quotes, equals signs and control characters");
-}
-
-fn alias(from: &wire::Alias) -> PublishedAlias {
-    let (As(name), As(of)) = (&from.name, &from.of);
-    PublishedAlias { name: name.clone(), of: of.clone(), form: from.form.unwrap_or_default() }
+fn check_owner(converter: &mut Converter<'_, '_>, pointer: &str, owner: &str) {
+    if !is_owner(owner) {
+        let what = format!("{owner:?} is not a valid owner id of registry records");
+        let hint = "write it without commas, quotes, equals signs and control characters";
+        converter.error(pointer, what, hint);
+    }
 }
 
 fn ds(converter: &mut Converter<'_, '_>, pointer: &str, texts: &[Text<1, 512>]) -> Vec<Box<[u8]>> {
     let mut ds = Vec::new();
-    for (at, Text(text)) in texts.iter().enumerate() {
+    for (at, As(text)) in texts.iter().enumerate() {
         match rdata_from_text(Rtype::DS, text.as_bytes(), &Name::root()) {
             Ok(rdata) => ds.push(rdata),
             Err(error) => converter.error(
@@ -164,23 +145,15 @@ fn ds(converter: &mut Converter<'_, '_>, pointer: &str, texts: &[Text<1, 512>]) 
 }
 
 /// Returns the NS, glue and DS record sets of a delegation to these servers.
-fn delegation_sets(of: ServedDelegation, servers: &[wire::NameServer], zones: &[Name]) -> Vec<ProviderRecordSet> {
+fn delegation_sets(of: ServedDelegation, servers: Vec<wire::NameServer>, zones: &[Name]) -> Vec<ProviderRecordSet> {
     let ServedDelegation { zone, ttl, ds } = of;
-    let names = servers.iter().map(|wire::NameServer { name: As(name), .. }| Box::from(name.as_wire()));
-    let mut sets =
-        vec![RecordSet::new(zone.clone(), Rtype::NS, ttl, names), RecordSet::new(zone.clone(), Rtype::DS, ttl, ds)];
+    let names = servers.iter().map(|server| Box::from(server.name.0.as_wire()));
+    let mut sets = vec![RecordSet::new(zone.clone(), Rtype::NS, ttl, names), RecordSet::new(zone, Rtype::DS, ttl, ds)];
     for wire::NameServer { name: As(name), addresses } in servers {
-        if !zones.iter().any(|zone| name.is_within(zone)) {
-            continue;
+        if zones.iter().any(|zone| name.is_within(zone)) {
+            let addresses: Vec<IpAddr> = addresses.plain();
+            sets.extend(address_sets(&name, ttl, &addresses));
         }
-        let addresses: Vec<_> = addresses.iter().map(|As(address)| *address).collect();
-        sets.extend(address_sets(name, ttl, &addresses));
     }
     sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderRecordSet::plain).collect()
 }
-
-/// Default TTL of delegations, which change seldom.
-const HOUR: Ttl = match Ttl::from_secs(3_600) {
-    Ok(ttl) => ttl,
-    Err(_) => Ttl::MAX,
-};

@@ -7,9 +7,8 @@ use fairway_zonefile::rdata_from_text;
 
 use super::Converter;
 use crate::{
-    bounds_wire::{List, Text},
+    bounds_wire::{As, Plain},
     v1_records,
-    values_wire::As,
 };
 
 /// Returns the record sets by name and type.
@@ -19,7 +18,7 @@ pub(super) fn records(
 ) -> SharedMap<(Name, Rtype), RecordSet> {
     let mut sets = Vec::with_capacity(list.len());
     for (index, wire) in list.into_iter().enumerate() {
-        let (As(name), List(own)) = (wire.name, wire.sets);
+        let (As(name), As(own)) = (wire.name, wire.sets);
         for (at, wire) in own.into_iter().enumerate() {
             let As(rtype) = wire.rtype;
             let pointer = format_args!("/records/{index}/sets/{at}");
@@ -39,15 +38,15 @@ fn set(
     name: &Name,
     wire: v1_records::RecordSet,
 ) -> Option<RecordSet> {
-    let (As(rtype), List(data)) = (wire.rtype, wire.data);
+    let (As(rtype), As(data)) = (wire.rtype, wire.data);
     if !rtype.is_declarable() {
         let hint = "zones have their own SOA; remove it";
         converter.error(format_args!("{pointer}/type"), format!("{rtype} records cannot be declared"), hint);
         return None;
     }
-    let ttl = wire.ttl.map_or(RecordSet::TTL_USUAL, |As(ttl)| ttl);
+    let ttl = wire.ttl.plain().unwrap_or(RecordSet::TTL_USUAL);
     let mut rdatas = Vec::with_capacity(data.len());
-    for (at, Text(text)) in data.iter().enumerate() {
+    for (at, As(text)) in data.iter().enumerate() {
         match rdata_from_text(rtype, text.as_bytes(), &Name::root()) {
             Ok(rdata) => rdatas.push(rdata),
             Err(error) => {

@@ -1,6 +1,6 @@
-//! The store of declared objects.
+//! The store of declared objects, and what it has in common with the etcd of a CoreDNS.
 
-use std::{fmt::Display, ops::RangeInclusive, time::Duration};
+use std::time::Duration;
 
 use fairway_etcd::{Settings, Source};
 use fairway_http::{Url, UrlError};
@@ -8,31 +8,28 @@ use fairway_http::{Url, UrlError};
 use super::Converter;
 use crate::{
     StoreSettings,
-    bounds_wire::{List, Text},
+    bounds_wire::{As, List, Plain, Text},
     store_wire::{Etcd, Store},
 };
 
-pub(super) fn store(converter: &mut Converter<'_, '_>, store: &Store) -> StoreSettings {
-    let Some(etcd) = &store.etcd else { return StoreSettings::Embedded };
-    let List(endpoints) = &etcd.endpoints;
-    let endpoints: Vec<_> = endpoints
-        .iter()
-        .enumerate()
-        .filter_map(|(at, text)| endpoint(converter, format_args!("/store/etcd/endpoints/{at}"), text))
-        .collect();
-    reject_incomplete_pairs(converter, etcd);
-    let file = |name: &str, given: &Option<Text<1>>| {
-        given.as_ref().map(|Text(path)| Source::File(converter.path(&format!("/store/etcd/{name}"), path)))
+pub(super) fn store(converter: &mut Converter<'_, '_>, store: Store) -> StoreSettings {
+    let Some(etcd) = store.etcd else { return StoreSettings::Embedded };
+    let pointer = "/store/etcd";
+    let endpoints = endpoints(converter, pointer, &etcd.endpoints);
+    reject_incomplete_pairs(converter, &etcd);
+    let file = |name: &str, given: Option<Text<1>>| {
+        given.map(|As(path)| Source::File(converter.path(format_args!("{pointer}/{name}"), &path)))
     };
-    let (password, ca) = (file("passwordFile", &etcd.password_file), file("ca", &etcd.ca));
-    let identity = file("certificate", &etcd.certificate).zip(file("key", &etcd.key));
-    let user = etcd.user.as_ref().map(|Text(user)| user.clone()).zip(password);
-    let timeout = converter.bounded("/store/etcd/timeout", etcd.timeout.as_ref(), &TIMEOUTS, TIMEOUT);
+    let (password, ca) = (file("passwordFile", etcd.password_file), file("ca", etcd.ca));
+    let identity = file("certificate", etcd.certificate).zip(file("key", etcd.key));
+    let bounds = Duration::from_millis(100)..=Duration::from_secs(30);
+    let timeout = converter.bounded("/store/etcd/timeout", etcd.timeout, bounds, Duration::from_secs(2));
+    let prefix = key_prefix(converter, pointer, etcd.prefix, "/fairway/");
     StoreSettings::Etcd {
-        prefix: prefix(converter, etcd),
+        prefix: if prefix.ends_with('/') { prefix } else { prefix + "/" },
         etcd: Settings {
-            endpoints,
-            user,
+            endpoints: endpoints.unwrap_or_default(),
+            user: etcd.user.plain().zip(password),
             ca,
             identity,
             endpoint_timeout: timeout,
@@ -42,21 +39,42 @@ pub(super) fn store(converter: &mut Converter<'_, '_>, store: &Store) -> StoreSe
     }
 }
 
-/// Parses an endpoint. Errors do not show a password in the URL.
-pub(super) fn endpoint<const MOST: usize>(
+/// Parses the endpoints of an etcd; `None` after reporting the invalid ones. Errors do not show a password in the URL.
+pub(super) fn endpoints(
     converter: &mut Converter<'_, '_>,
-    pointer: impl Display,
-    Text(text): &Text<1, MOST>,
-) -> Option<Url> {
-    let report = |error: UrlError| {
-        let shown = text.rsplit('@').next().unwrap_or_default();
-        let hint = match error {
-            UrlError::UserInfo => "use the keys user and password",
-            _ => "write http://HOST:PORT or https://HOST:PORT, without a path",
-        };
-        converter.error(pointer, format!("{shown:.100}: {error}"), hint);
-    };
-    Url::parse_origin(text).map_err(report).ok()
+    pointer: &str,
+    As(texts): &List<Text<1, 512>, 1, 16>,
+) -> Option<Vec<Url>> {
+    let mut valid = Vec::with_capacity(texts.len());
+    for (at, As(text)) in texts.iter().enumerate() {
+        match Url::parse_origin(text) {
+            Ok(url) => valid.push(url),
+            Err(error) => {
+                let shown = text.rsplit('@').next().unwrap_or_default();
+                let hint = match error {
+                    UrlError::UserInfo => "use the keys user and password",
+                    _ => "write http://HOST:PORT or https://HOST:PORT, without a path",
+                };
+                converter.error(format_args!("{pointer}/endpoints/{at}"), format!("{shown:.100}: {error}"), hint);
+            }
+        }
+    }
+    (valid.len() == texts.len()).then_some(valid)
+}
+
+/// Returns the prefix of the keys in an etcd.
+pub(super) fn key_prefix(
+    converter: &mut Converter<'_, '_>,
+    pointer: &str,
+    given: Option<Text<1, 200>>,
+    default: &str,
+) -> String {
+    let prefix = given.plain().unwrap_or_else(|| default.to_owned());
+    if !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let what = format!("{prefix:?} is not printable ASCII");
+        converter.error(format_args!("{pointer}/prefix"), what, format!("write it as {default}"));
+    }
+    prefix
 }
 
 /// Rejects keys that have no effect without another one.
@@ -74,25 +92,9 @@ fn reject_incomplete_pairs(converter: &mut Converter<'_, '_>, etcd: &Etcd) {
             converter.error(format_args!("/store/etcd/{name}"), what, format!("add {other}, or remove it"));
         }
     }
-    let List(endpoints) = &etcd.endpoints;
-    let is_plain = endpoints.iter().any(|Text(endpoint)| endpoint.starts_with("http://"));
+    let is_plain = etcd.endpoints.0.iter().any(|As(endpoint)| endpoint.starts_with("http://"));
     if is_plain && (certificate || etcd.ca.is_some()) {
         let what = "certificates have no effect on an http endpoint";
         converter.error("/store/etcd/endpoints", what, "write https:// for all of them, or remove the certificates");
     }
 }
-
-/// Returns the prefix, which ends with a slash.
-fn prefix(converter: &mut Converter<'_, '_>, etcd: &Etcd) -> String {
-    let given = etcd.prefix.as_ref().map_or(PREFIX, |Text(prefix)| prefix);
-    if !given.bytes().all(|byte| byte.is_ascii_graphic()) {
-        converter.error("/store/etcd/prefix", format!("{given:?} is not printable ASCII"), "write it as /fairway/");
-    }
-    if given.ends_with('/') { given.to_owned() } else { format!("{given}/") }
-}
-
-/// Default prefix of keys.
-const PREFIX: &str = "/fairway/";
-/// Default time limit of an endpoint.
-const TIMEOUT: Duration = Duration::from_secs(2);
-const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(30);

@@ -2,31 +2,27 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use fairway_model::SharedNamePolicy;
-
 use super::{Converter, access::server_tls};
 use crate::{
     WebhookSettings,
-    values_wire::{As, HttpAddress},
-    webhook_wire::{Lease, OnShared, Webhook},
+    bounds_wire::{As, Plain},
+    values_wire::HttpAddress,
+    webhook_wire::{Lease, Webhook},
 };
 
-pub(super) fn webhook(converter: &mut Converter<'_, '_>, wire: &Webhook) -> WebhookSettings {
+pub(super) fn webhook(converter: &mut Converter<'_, '_>, wire: Webhook) -> WebhookSettings {
     let default = WebhookSettings::default();
-    let lease = wire.lease.as_ref().and_then(|As(Lease(lease))| *lease);
+    let lease = wire.lease.and_then(|As(Lease(lease))| lease);
     if let Some(short) = lease.filter(|lease| *lease < LEASE_MIN || *lease > LEASE_MAX) {
         let what = format!("{short:?} is not between {LEASE_MIN:?} and {LEASE_MAX:?}");
         converter.error("/webhook/lease", what, "write a time within these limits, or off");
     }
     let settings = WebhookSettings {
-        listen: wire.listen.as_ref().map_or(default.listen, |As(address)| *address),
-        metrics: wire.metrics.as_ref().map_or(default.metrics, |As(HttpAddress(address))| *address),
-        tls: wire.tls.as_ref().and_then(|tls| server_tls(converter, "/webhook/tls", &tls.cert, &tls.key, None)),
-        token: wire.token.as_ref().map(|As(hash)| hash.clone()),
-        shared: match wire.shared {
-            Some(OnShared::Merge) => SharedNamePolicy::Merge,
-            None | Some(OnShared::Refuse) => SharedNamePolicy::Refuse,
-        },
+        listen: wire.listen.plain().unwrap_or(default.listen),
+        metrics: wire.metrics.map_or(default.metrics, |As(HttpAddress(address))| address),
+        tls: wire.tls.and_then(|tls| server_tls(converter, "/webhook/tls", &tls.cert, &tls.key, None)),
+        token: wire.token.plain(),
+        shared: wire.shared.plain().unwrap_or_default(),
         lease,
     };
     if settings.metrics.is_some_and(|metrics| same(metrics, settings.listen)) {

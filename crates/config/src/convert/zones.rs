@@ -1,22 +1,24 @@
 //! Zones: read from their files, or made from the configuration if they have none.
 
 use std::{
-    collections::BTreeMap,
     mem,
+    net::IpAddr,
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
-use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Rtype, Subject, Ttl, Visibility, ZoneSpec};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, NameError, Rtype, Subject, Ttl, ZoneSpec};
 use fairway_zonefile::{Record, ZoneData, check_zone, read_zone};
 
 use super::Converter;
 use crate::{
-    bounds_wire::{Int, List, Text},
+    address_sets,
+    bounds_wire::{As, Plain},
     cache::{Origin, ZoneCache},
-    files::{Files, Unreadable, ZONE_MAX},
+    files::{Files, ZONE_MAX},
+    reason::Reason,
     v1,
-    values_wire::{As, NameServer},
+    values_wire::{NameServer, NameServerAddresses},
 };
 
 /// Returns the records of every zone, or `None` if they did not change. Adds the zones to `desired`, whose names must
@@ -34,11 +36,7 @@ pub(super) fn zones(
         if !converter.declare(Subject::Zone(name.clone()), index) {
             continue;
         }
-        let monitor = wire.monitor.map(|As(name)| name);
-        let visibility = match wire.visibility {
-            None | Some(v1::Visibility::Public) => Visibility::Public,
-            Some(v1::Visibility::Private) => Visibility::Private,
-        };
+        let (monitor, visibility) = (wire.monitor.plain(), wire.visibility.plain().unwrap_or_default());
         desired.zones.insert(name.clone(), ZoneSpec { name: name.clone(), monitor, visibility });
         declared.extend(text.map(|text| (pointer, name.clone(), text)));
     }
@@ -87,9 +85,9 @@ fn text(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone) -> Op
     match (&wire.file, &wire.ns) {
         (Some(file), None) => {
             reject_keys_of_made_zones(converter, pointer, wire);
-            Some(Records::File(converter.path(&format!("{pointer}/file"), &file.0)))
+            Some(Records::File(converter.path(format_args!("{pointer}/file"), &file.0)))
         }
-        (None, Some(List(ns))) => made(converter, pointer, wire, ns).map(Records::Made),
+        (None, Some(As(ns))) => made(converter, pointer, wire, ns).map(Records::Made),
         (Some(_), Some(_)) => {
             converter.error(pointer, "file and ns exclude each other", "keep file, or ns and contact");
             None
@@ -131,30 +129,21 @@ fn reject_keys_of_made_zones(converter: &mut Converter<'_, '_>, pointer: &str, w
         ("negativeTtl", wire.negative_ttl.is_some()),
     ];
     for (key, _) in given.iter().filter(|(_, given)| *given) {
-        converter.error(
-            format_args!("{pointer}/{key}"),
-            format!("{key} is not allowed with file"),
-            "the zone file has it; remove the key",
-        );
+        let what = format!("{key} is not allowed with file");
+        converter.error(format_args!("{pointer}/{key}"), what, "the zone file has it; remove the key");
     }
 }
 
 fn from_file(converter: &mut Converter<'_, '_>, pointer: &str, origin: &Name, path: &Path) -> Option<ZoneData> {
-    let pointer = format!("{pointer}/file");
-    match read(converter.files(), origin, path) {
-        Ok((data, diagnostics)) => {
-            converter.context.report_all(diagnostics);
-            Some(data)
-        }
-        Err(why) => {
-            converter.error(&pointer, format!("{} {}", path.display(), why.what), why.hint);
-            None
-        }
-    }
+    let read = read(converter.files(), origin, path);
+    let (data, diagnostics) =
+        read.map_err(|why| converter.reject(format_args!("{pointer}/file"), why.about(path))).ok()?;
+    converter.context.report_all(diagnostics);
+    Some(data)
 }
 
 /// Reads a zone file and its included files. Relative paths of inclusions start at the zone file's folder.
-pub(crate) fn read(files: &mut Files, origin: &Name, path: &Path) -> Result<(ZoneData, Vec<Diagnostic>), Unreadable> {
+pub(crate) fn read(files: &mut Files, origin: &Name, path: &Path) -> Result<(ZoneData, Vec<Diagnostic>), Reason> {
     let text = files.read(path, ZONE_MAX)?;
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let mut include = |included: &str| files.read(&folder.join(included), ZONE_MAX).map_err(|why| why.what);
@@ -165,8 +154,8 @@ pub(crate) fn read(files: &mut Files, origin: &Name, path: &Path) -> Result<(Zon
 fn made(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &[NameServer]) -> Option<ZoneData> {
     let origin = &wire.name.0;
     let line = converter.tree.parsed_position(pointer).line;
-    let ttl = wire.ttl.as_ref().map_or(HOUR, |As(ttl)| *ttl);
-    let record = |owner: &Name, rtype: Rtype, rdata: Vec<u8>| Record {
+    let ttl = wire.ttl.plain().unwrap_or(HOUR);
+    let record = |owner: &Name, rtype, rdata: &[u8]| Record {
         owner: owner.clone(),
         rtype,
         ttl,
@@ -176,19 +165,10 @@ fn made(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone, ns: &
     };
     let servers = servers(converter, pointer, origin, ns);
     let soa = soa(converter, pointer, wire, servers.first()?.0)?;
-    let mut records = vec![record(origin, Rtype::SOA, soa)];
-    records.extend(servers.iter().map(|(name, _)| record(origin, Rtype::NS, name.as_wire().to_vec())));
-    let mut known = BTreeMap::new();
-    for (name, addresses) in &servers {
-        for As(address) in *addresses {
-            let (rtype, rdata) = match address {
-                std::net::IpAddr::V4(v4) => (Rtype::A, v4.octets().to_vec()),
-                std::net::IpAddr::V6(v6) => (Rtype::AAAA, v6.octets().to_vec()),
-            };
-            if known.insert((*name, *address), ()).is_none() {
-                records.push(record(name, rtype, rdata));
-            }
-        }
+    let mut records = vec![record(origin, Rtype::SOA, &soa)];
+    records.extend(servers.iter().map(|(name, _)| record(origin, Rtype::NS, name.as_wire())));
+    for set in servers.iter().flat_map(|(name, addresses)| address_sets(name, ttl, addresses)) {
+        records.extend(set.rdatas.iter().map(|rdata| record(&set.name, set.rtype, rdata)));
     }
     Some(ZoneData { origin: origin.clone(), records, files: vec![converter.file(pointer)] })
 }
@@ -199,13 +179,15 @@ fn servers<'w>(
     pointer: &str,
     origin: &Name,
     ns: &'w [NameServer],
-) -> Vec<(&'w Name, &'w [As<std::net::IpAddr>])> {
-    let mut servers: Vec<(&Name, &[As<std::net::IpAddr>])> = Vec::new();
+) -> Vec<(&'w Name, Vec<IpAddr>)> {
+    let mut servers: Vec<(&Name, Vec<IpAddr>)> = Vec::new();
     for (index, server) in ns.iter().enumerate() {
         let pointer = format!("{pointer}/ns/{index}");
         let (name, addresses) = match server {
-            NameServer::Name(As(name)) => (name, &[][..]),
-            NameServer::WithAddresses(wire) => (&wire.name.0, &wire.addresses.0[..]),
+            NameServer::Name(As(name)) => (name, Vec::new()),
+            NameServer::WithAddresses(NameServerAddresses { name: As(name), addresses: As(addresses) }) => {
+                (name, addresses.clone().plain())
+            }
         };
         if !addresses.is_empty() && !name.is_within(origin) {
             let what = format!("{name} is outside the zone, so it cannot have addresses here");
@@ -223,33 +205,25 @@ fn servers<'w>(
 /// Returns the RDATA of the SOA record (RFC 1035 section 3.3.13).
 fn soa(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone, primary: &Name) -> Option<Vec<u8>> {
     let origin = &wire.name.0;
-    let contact = wire
-        .contact
-        .as_ref()
-        .map_or_else(|| origin.child(b"hostmaster").map_err(|e| e.to_string()), |Text(contact)| mailbox(contact));
-    let contact = match contact {
-        Ok(contact) => contact,
-        Err(why) => {
-            let what = format!("the contact is not a mail address or name: {why}");
-            converter.error(format_args!("{pointer}/contact"), what, "write it like hostmaster@example.com");
-            return None;
-        }
+    let contact = match &wire.contact {
+        Some(As(contact)) => mailbox(contact),
+        None => origin.child(b"hostmaster"),
     };
-    let negative = wire.negative_ttl.as_ref().map_or(MINUTE, |As(ttl)| *ttl);
-    let numbers = [wire.serial.map_or(1, |Int(serial)| serial), REFRESH, RETRY, EXPIRE, negative.secs()];
+    let report = |why: NameError| {
+        let what = format!("the contact is not a mail address or name: {why}");
+        converter.error(format_args!("{pointer}/contact"), what, "write it like hostmaster@example.com");
+    };
+    let contact = contact.map_err(report).ok()?;
+    let negative = wire.negative_ttl.plain().unwrap_or(MINUTE);
+    let numbers = [wire.serial.plain().unwrap_or(1), REFRESH, RETRY, EXPIRE, negative.secs()];
     let numbers = numbers.map(u32::to_be_bytes).concat();
     Some([primary.as_wire(), contact.as_wire(), &numbers].concat())
 }
 
 /// Parses the mailbox of an SOA: the part before the `@` is one label, including its dots (RFC 1035 section 8).
-fn mailbox(text: &str) -> Result<Name, String> {
-    let Some((local, domain)) = text.rsplit_once('@') else { return text.parse().map_err(message) };
-    let domain: Name = domain.parse().map_err(message)?;
-    domain.child(local.as_bytes()).map_err(message)
-}
-
-fn message(error: fairway_model::NameError) -> String {
-    error.to_string()
+fn mailbox(text: &str) -> Result<Name, NameError> {
+    let Some((local, domain)) = text.rsplit_once('@') else { return text.parse() };
+    domain.parse::<Name>()?.child(local.as_bytes())
 }
 
 const fn seconds(secs: u32) -> Ttl {
@@ -259,7 +233,8 @@ const fn seconds(secs: u32) -> Ttl {
     }
 }
 
-const HOUR: Ttl = seconds(3_600);
+/// Default TTL of zones and delegations, which change seldom.
+pub(super) const HOUR: Ttl = seconds(3_600);
 const MINUTE: Ttl = seconds(60);
 // For secondaries, which a zone without file seldom has: the values that RIPE-203 recommends for small zones.
 const REFRESH: u32 = 86_400;

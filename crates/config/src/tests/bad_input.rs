@@ -135,7 +135,7 @@ fn folder_is_joined_without_hidden_files() {
     ]);
     let loaded = folder.load("conf").unwrap();
     assert_eq!(loaded.desired.clusters.len(), 2);
-    let names: Vec<_> = loaded.files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
+    let names: Vec<_> = loaded.fingerprint.files().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
     assert_eq!(names, ["conf", "10-process.yaml", "20-eu.yml", "30-us.yaml"]);
     folder.write("conf/40.yaml", "user: b\nclusters: [{name: eu1, addresses: [192.0.2.3]}, {name: x}]\n");
     let expected = [

@@ -34,7 +34,7 @@ fn included_zone_files_are_read_relative_to_the_zone_file() {
     let loaded = folder.load("f.yaml").unwrap();
     assert_eq!((loaded.zones[0].records.len(), &loaded.warnings[..]), (4, &[][..]));
     let files: Vec<_> =
-        loaded.files.iter().map(|file| file.strip_prefix(folder.path()).unwrap().to_str().unwrap()).collect();
+        loaded.fingerprint.files().map(|file| file.strip_prefix(folder.path()).unwrap().to_str().unwrap()).collect();
     assert_eq!(files, ["f.yaml", "zones/a.zone", "zones/more/www"]);
     fs::remove_file(folder.path().join("zones/more/www")).unwrap();
     let errors = folder.load("f.yaml").unwrap_err();
@@ -212,7 +212,7 @@ fn flags_give_static_zones_without_folder_and_listener() {
     let source = Source::Flags { listen: listen.clone(), zones: vec![zone("a.zone")] };
     let loaded = load(&source, &|name| variable(&[("FAIRWAY_LISTEN_DNS", "127.0.0.1:1")], name)).unwrap();
     assert_eq!((loaded.settings.dns, loaded.settings.http, loaded.settings.data_dir), (listen, None, None));
-    assert_eq!((loaded.zones.len(), loaded.desired.zones.len(), loaded.files.len()), (1, 1, 1));
+    assert_eq!((loaded.zones.len(), loaded.desired.zones.len(), loaded.fingerprint.files().count()), (1, 1, 1));
     let source = Source::Flags { listen: vec![], zones: vec![zone("a.zone"), zone("a.zone")] };
     let errors = load(&source, &|_| None).unwrap_err();
     assert_eq!(folder.lines(&errors), ["command line: zone a.example. is given twice; remove one"]);

@@ -1,0 +1,137 @@
+//! Words of closed sets of values, as written in a file.
+
+use fairway_model::{
+    AnswerMode, DownAnswer, LoadSignal, LoadUnit, OverrideAction, SharedNamePolicy, Spread, Visibility,
+};
+use fairway_providers::{
+    publish::{Policy, Weights},
+    rfc2136::TsigAlgorithm,
+};
+
+use super::{
+    load_wire::{LoadType, MetricType},
+    policy_wire::Step,
+    publish_wire::{AliasForm, RegistryKind},
+    traces_wire::TraceProtocol,
+    v1::{Method, MonitorType},
+    v1_process::LogFormat,
+};
+
+/// A closed set of values that are written as words.
+pub(super) trait Words: Clone + PartialEq + 'static {
+    /// The values with their words, in the order in which messages list them.
+    const WORDS: &'static [(&'static str, Self)];
+
+    /// Returns the value of a word.
+    fn of_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, value)| value.clone())
+    }
+
+    /// Returns the word of a value; empty if a file cannot have that value.
+    fn word(&self) -> &'static str {
+        Self::WORDS.iter().find(|(_, value)| value == self).map_or("", |(word, _)| word)
+    }
+}
+
+impl Words for AliasForm {
+    const WORDS: &'static [(&'static str, Self)] = &[("cname", Self::Cname), ("addresses", Self::Addresses)];
+}
+
+impl Words for AnswerMode {
+    const WORDS: &'static [(&'static str, Self)] = &[("address", Self::Address), ("cname", Self::Cname)];
+}
+
+/// Answers without addresses of their own.
+impl Words for DownAnswer {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("all", Self::All), ("empty", Self::Empty), ("refuse", Self::Refuse), ("last-good", Self::LastGood)];
+}
+
+impl Words for LoadSignal {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("connections", Self::Connections), ("inFlight", Self::InFlight), ("requestRate", Self::RequestRate)];
+}
+
+impl Words for LoadType {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("json", Self::Json), ("prometheus", Self::Prometheus), ("promql", Self::Promql)];
+}
+
+impl Words for LoadUnit {
+    const WORDS: &'static [(&'static str, Self)] = &[("capacity", Self::Capacity), ("permille", Self::Permille)];
+}
+
+impl Words for LogFormat {
+    const WORDS: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("text", Self::Text), ("json", Self::Json)];
+}
+
+impl Words for Method {
+    const WORDS: &'static [(&'static str, Self)] = &[("GET", Self::Get), ("HEAD", Self::Head)];
+}
+
+impl Words for MetricType {
+    const WORDS: &'static [(&'static str, Self)] = &[("gauge", Self::Gauge), ("rate", Self::Rate)];
+}
+
+impl Words for MonitorType {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("always", Self::Always),
+        ("grpc", Self::Grpc),
+        ("http", Self::Http),
+        ("https", Self::Https),
+        ("tcp", Self::Tcp),
+    ];
+}
+
+impl Words for OverrideAction {
+    const WORDS: &'static [(&'static str, Self)] = &[("drain", Self::Drain), ("down", Self::Down), ("up", Self::Up)];
+}
+
+impl Words for Policy {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("sync", Self::Sync), ("upsert-only", Self::UpsertOnly), ("create-only", Self::CreateOnly)];
+}
+
+impl Words for RegistryKind {
+    const WORDS: &'static [(&'static str, Self)] = &[("txt", Self::Txt), ("store", Self::Store), ("none", Self::None)];
+}
+
+impl Words for SharedNamePolicy {
+    const WORDS: &'static [(&'static str, Self)] = &[("merge", Self::Merge), ("refuse", Self::Refuse)];
+}
+
+impl Words for Spread {
+    const WORDS: &'static [(&'static str, Self)] = &[("client", Self::Client), ("query", Self::Query)];
+}
+
+impl Words for Step {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("cost", Self::Cost),
+        ("failover", Self::Failover),
+        ("geo", Self::Geo),
+        ("latency", Self::Latency),
+        ("load", Self::Load),
+        ("nearest", Self::Nearest),
+        ("schedule", Self::Schedule),
+        ("sticky", Self::Sticky),
+        ("tier", Self::Tier),
+        ("weighted", Self::Weighted),
+    ];
+}
+
+impl Words for TraceProtocol {
+    const WORDS: &'static [(&'static str, Self)] = &[("http/protobuf", Self::HttpProtobuf), ("grpc", Self::Grpc)];
+}
+
+impl Words for TsigAlgorithm {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("hmac-sha256", Self::Sha256), ("hmac-sha384", Self::Sha384), ("hmac-sha512", Self::Sha512)];
+}
+
+impl Words for Visibility {
+    const WORDS: &'static [(&'static str, Self)] = &[("private", Self::Private), ("public", Self::Public)];
+}
+
+impl Words for Weights {
+    const WORDS: &'static [(&'static str, Self)] = &[("aws", Self::Aws), ("fairway", Self::Fairway)];
+}
