@@ -3,17 +3,14 @@
 //! Only what is affected is merged, checked and compiled; the rest is taken from the last state. So the cost of a reload is
 //! proportional to what changed, and a start is a reload that affects everything.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use fairway_model::{ClusterName, DesiredState, MonitorName, Name, PoolName, RecordSet, SharedMap, Subject};
 use fairway_providers::plain_name;
-use fairway_zones::{ChangedItems, Snapshot};
+use fairway_zones::ChangedItems;
 
 use super::{
-    configured::{Configured, Files, Previous},
+    configured::{Files, Previous},
     contributed::Contributed,
     declared::{Declared, exposed, key_of, records_key},
 };
@@ -21,17 +18,10 @@ use fairway_intents::object_name;
 use fairway_store::objects::{Key, Kind};
 
 /// The parts of the desired state that may differ from the last state.
-#[derive(Clone, Debug)]
-pub(crate) enum Affected {
-    /// Everything: there is no last state, or something changed that any object may refer to.
-    All,
-    /// These parts alone.
-    Part(Box<AffectedParts>),
-}
-
-/// Some parts of the desired state.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AffectedParts {
+#[derive(Clone)]
+pub(crate) struct AffectedParts<'a> {
+    /// The last state.
+    pub(crate) previous: &'a Previous,
     /// Declared objects that changed, and those that the last state rejected: what changed may make them valid.
     keys: BTreeSet<Key>,
     /// Inbound and compound intents to evaluate again.
@@ -44,52 +34,31 @@ pub(crate) struct AffectedParts {
     pub(crate) monitors: BTreeSet<MonitorName>,
 }
 
-impl Affected {
+impl<'a> AffectedParts<'a> {
     /// Returns what the difference between the last state and these sources may affect.
-    pub(crate) fn between(previous: Option<&Previous>, files: &Files, objects: &Declared) -> Self {
-        let part = previous.and_then(|previous| AffectedParts::between(&previous.configured, files, objects));
-        part.map_or(Self::All, |part| Self::Part(Box::new(part)))
-    }
-
-    /// Returns the affected parts of a desired state.
-    pub(crate) fn of(&self, desired: &DesiredState) -> DesiredState {
-        match self {
-            Self::All => desired.clone(),
-            Self::Part(part) => part.of(desired),
-        }
-    }
-
-    /// Returns the last state with the affected parts replaced.
-    pub(crate) fn replaced(&self, before: Option<&Arc<DesiredState>>, with: DesiredState) -> Arc<DesiredState> {
-        match (self, before) {
-            (Self::Part(part), Some(before)) => Arc::new(part.replaced(before, with)),
-            _ => Arc::new(with),
-        }
-    }
-
-    /// Returns the parts, unless everything is affected.
-    pub(crate) fn part(&self) -> Option<&AffectedParts> {
-        match self {
-            Self::All => None,
-            Self::Part(part) => Some(part),
-        }
-    }
-}
-
-impl AffectedParts {
-    /// Returns `None` if something changed that any object may refer to: a cluster (but for its services), a monitor, a
-    /// zone, a map; or so much that merging everything costs less.
-    fn between(before: &Configured, files: &Files, objects: &Declared) -> Option<Self> {
+    ///
+    /// Returns `None` if everything may be affected: something changed that any object may refer to (a cluster but for its services, a
+    /// monitor, a zone, a map), or so much that merging everything costs less.
+    pub(crate) fn between(previous: &'a Previous, files: &Files, objects: &Declared) -> Option<Self> {
+        let before = &*previous.configured;
         // With other text in a zone, any name may be hidden, or no longer hidden.
         if files.zones.is_some() || files.settings.shared_names() != before.settings.shared_names() {
             return None;
         }
-        let mut part = Self { touched: changed_in_files(&before.files.desired, &files.desired)?, ..Self::default() };
+        let mut part = Self {
+            previous,
+            keys: BTreeSet::new(),
+            intents: BTreeSet::new(),
+            texts: BTreeSet::new(),
+            touched: changed_in_files(&before.files.desired, &files.desired)?,
+            clusters: BTreeSet::new(),
+            monitors: BTreeSet::new(),
+        };
         for key in objects.changed_since(&before.objects)? {
-            part.add(&key, before, files, objects).then_some(())?;
+            part.add(&key, files, objects).then_some(())?;
         }
         let mut rejected = before.rejected.objects.keys();
-        rejected.all(|key| part.add_rejected(key, before, files, objects)).then_some(())?;
+        rejected.all(|key| part.add_rejected(key, files, objects)).then_some(())?;
         part.add_rejected_names(before.rejected.names.keys());
         let all =
             before.merged.desired.pools.len() + before.merged.desired.names.len() + before.merged.desired.records.len();
@@ -97,7 +66,8 @@ impl AffectedParts {
     }
 
     /// Adds what depends on an object. Returns false if that is not known, so that everything is affected.
-    pub(crate) fn add(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
+    fn add(&mut self, key: &Key, files: &Files, objects: &Declared) -> bool {
+        let before = &*self.previous.configured;
         if key.kind() == Kind::Cluster {
             let Some((was, is)) = objects.other_services(&before.objects, key) else { return false };
             // If the files declare the cluster too, their services are used.
@@ -119,20 +89,20 @@ impl AffectedParts {
     }
 
     /// Adds what depends on an object that is rejected, or was. Returns false as [`AffectedParts::add`] does.
-    pub(crate) fn add_rejected(&mut self, key: &Key, before: &Configured, files: &Files, objects: &Declared) -> bool {
+    pub(crate) fn add_rejected(&mut self, key: &Key, files: &Files, objects: &Declared) -> bool {
         // Any object may refer to these.
         let is_referred_to = matches!(key.kind(), Kind::Cluster | Kind::Monitor);
-        !is_referred_to && self.add(key, before, files, objects)
+        !is_referred_to && self.add(key, files, objects)
     }
 
     /// Adds contributed names that are rejected, or were.
-    pub(crate) fn add_rejected_names<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
+    pub(crate) fn add_rejected_names<'n>(&mut self, names: impl Iterator<Item = &'n Name>) {
         self.texts.extend(names.map(|name| plain_name(&name.to_string())));
     }
 
     /// Adds everything that depends on affected parts.
-    pub(crate) fn add_dependents(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
-        let before = &*previous.configured;
+    pub(crate) fn add_dependents(&mut self, files: &Files, objects: &Declared) {
+        let before = &*self.previous.configured;
         let versions = [&*before.objects, objects];
         loop {
             let size = self.len();
@@ -152,7 +122,7 @@ impl AffectedParts {
                 self.monitors.extend(MonitorName::new(&object_name(key)).ok());
             }
             if !before.merged.contributed.is_empty() {
-                self.add_contributed_names(previous, files, objects);
+                self.add_contributed_names(files, objects);
             }
             if self.len() == size {
                 return;
@@ -162,19 +132,20 @@ impl AffectedParts {
 
     /// Adds the contributions to affected names and to the other names of their pools. A contribution is merged into a declared pool
     /// depending on the names that the pool answers.
-    fn add_contributed_names(&mut self, previous: &Previous, files: &Files, objects: &Declared) {
-        let before = &*previous.configured;
+    fn add_contributed_names(&mut self, files: &Files, objects: &Declared) {
+        let before = &*self.previous.configured;
         let of_name = |name| [before.merged.desired.names.get(name), files.desired.names.get(name), objects.name(name)];
         let of_names = self.touched.names.iter().flat_map(of_name).flatten().map(|steered| &steered.pool);
         let pools: BTreeSet<&PoolName> = of_names.chain(&self.touched.pools).collect();
-        let answered = pools.into_iter().flat_map(|pool| names_of(&previous.snapshot, pool)).chain(&self.touched.names);
+        let answered = pools.into_iter().flat_map(|pool| self.names_of(pool)).chain(&self.touched.names);
         let contributed = answered.filter(|name| before.merged.contributed.merged_names().of_name(name).is_some());
         let texts: Vec<String> = contributed.map(|name| plain_name(&name.to_string())).collect();
         self.texts.extend(texts);
     }
 
     /// Adds what changed in the merged contributions. Returns false if a contributed cluster or monitor changed, which affects all its users.
-    pub(crate) fn add_contributed(&mut self, was: &Contributed, is: &Contributed) -> bool {
+    pub(crate) fn add_contributed(&mut self, is: &Contributed) -> bool {
+        let was = &*self.previous.configured.merged.contributed;
         for name in self.texts.iter().filter_map(|text| text.parse::<Name>().ok()) {
             let steered = [was, is].map(|of| of.merged_names().desired().names.get(&name));
             self.touched.pools.extend(steered.iter().flatten().map(|steered| steered.pool.clone()));
@@ -211,24 +182,32 @@ impl AffectedParts {
         keys.chain(self.keys.iter().cloned()).collect()
     }
 
-    fn of(&self, desired: &DesiredState) -> DesiredState {
+    /// Returns the names that a pool answers in the last state.
+    pub(crate) fn names_of(&self, pool: &PoolName) -> Vec<&'a Name> {
+        let snapshot = &self.previous.snapshot;
+        snapshot.indices_of(pool).flat_map(|place| &snapshot.pool_infos()[place].names).collect()
+    }
+
+    /// Returns these parts of a desired state.
+    pub(crate) fn of(&self, desired: &DesiredState) -> DesiredState {
         DesiredState {
-            pools: selected(&desired.pools, &self.touched.pools),
-            names: selected(&desired.names, &self.touched.names),
+            pools: selected(&self.touched.pools, |name| desired.pools.get(name)),
+            names: selected(&self.touched.names, |name| desired.names.get(name)),
             records: self.records_of(desired).map(|set| (set.key(), set.clone())).collect(),
-            monitors: selected(&desired.monitors, &self.monitors),
-            clusters: selected_few(&desired.clusters, &self.clusters),
-            cluster_load_sources: selected_few(&desired.cluster_load_sources, &self.clusters),
-            load_bounds: selected_few(&desired.load_bounds, &self.clusters),
+            monitors: selected(&self.monitors, |name| desired.monitors.get(name)),
+            clusters: selected(&self.clusters, |name| desired.clusters.get(name)),
+            cluster_load_sources: selected(&self.clusters, |name| desired.cluster_load_sources.get(name)),
+            load_bounds: selected(&self.clusters, |name| desired.load_bounds.get(name)),
             ..DesiredState::default()
         }
     }
 
-    fn records_of<'a>(&self, desired: &'a DesiredState) -> impl Iterator<Item = &'a RecordSet> {
+    fn records_of<'d>(&self, desired: &'d DesiredState) -> impl Iterator<Item = &'d RecordSet> {
         self.touched.records.iter().flat_map(|name| desired.records_at(name))
     }
 
-    fn replaced(&self, before: &DesiredState, with: DesiredState) -> DesiredState {
+    /// Returns a desired state with these parts replaced.
+    pub(crate) fn replaced(&self, before: &DesiredState, with: DesiredState) -> DesiredState {
         let mut desired = before.clone();
         for name in &self.touched.pools {
             desired.pools.remove(name);
@@ -247,13 +226,7 @@ impl AffectedParts {
             desired.cluster_load_sources.remove(cluster);
             desired.load_bounds.remove(cluster);
         }
-        desired.pools.extend(with.pools);
-        desired.names.extend(with.names);
-        desired.records.extend(with.records);
-        desired.monitors.extend(with.monitors);
-        desired.clusters.extend(with.clusters);
-        desired.cluster_load_sources.extend(with.cluster_load_sources);
-        desired.load_bounds.extend(with.load_bounds);
+        desired.extend_served(with);
         desired
     }
 
@@ -269,19 +242,12 @@ fn changed_in_files(before: &Arc<DesiredState>, after: &Arc<DesiredState>) -> Op
     if Arc::ptr_eq(before, after) {
         return Some(touched);
     }
-    let DesiredState { pools, names, records, .. } = &**after;
-    let others = |all: &DesiredState| DesiredState {
-        pools: SharedMap::new(),
-        names: SharedMap::new(),
-        records: SharedMap::new(),
-        ..all.clone()
-    };
-    if others(before) != others(after) {
+    if before.without_names() != after.without_names() {
         return None;
     }
-    touched.pools.extend(changed(pools, &before.pools).cloned());
-    touched.names.extend(changed(names, &before.names).cloned());
-    touched.records.extend(changed(records, &before.records).map(|(name, _)| name.clone()));
+    touched.pools.extend(changed(&after.pools, &before.pools).cloned());
+    touched.names.extend(changed(&after.names, &before.names).cloned());
+    touched.records.extend(changed(&after.records, &before.records).map(|(name, _)| name.clone()));
     Some(touched)
 }
 
@@ -292,17 +258,12 @@ fn changed<'a, K: Ord, V: PartialEq>(
     now.differences(then, V::eq).into_iter().map(|(key, ..)| key)
 }
 
-fn selected<K: Ord + Clone, V: Clone>(from: &SharedMap<K, V>, keys: &BTreeSet<K>) -> SharedMap<K, V> {
-    keys.iter().filter_map(|key| Some((key.clone(), from.get(key)?.clone()))).collect()
-}
-
-fn selected_few<K: Ord + Clone, V: Clone>(from: &BTreeMap<K, V>, keys: &BTreeSet<K>) -> BTreeMap<K, V> {
-    keys.iter().filter_map(|key| Some((key.clone(), from.get(key)?.clone()))).collect()
-}
-
-/// Returns the names that a pool answers in a snapshot.
-pub(crate) fn names_of<'s>(snapshot: &'s Snapshot, pool: &PoolName) -> Vec<&'s Name> {
-    snapshot.indices_of(pool).flat_map(|place| &snapshot.pool_infos()[place].names).collect()
+/// Returns the entries of a map at these keys.
+fn selected<'d, K: Clone, V: Clone + 'd, M: FromIterator<(K, V)>>(
+    keys: &BTreeSet<K>,
+    get: impl Fn(&K) -> Option<&'d V>,
+) -> M {
+    keys.iter().filter_map(|key| Some((key.clone(), get(key)?.clone()))).collect()
 }
 
 /// Affected parts that are always merged separately. Above that, and above a quarter of everything that is served, merging everything costs

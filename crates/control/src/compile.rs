@@ -15,14 +15,12 @@ use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, PoolName, Seve
 use fairway_zones::{ChangedItems, ServerOptions, Snapshot, compile, recompile, revise};
 
 use super::{
-    affected::{Affected, names_of},
-    configured::{Compiled, Configured, Files, MergedState, Rejected},
+    affected::AffectedParts,
+    configured::{Compiled, Configured, Files, MergedState, Previous, Rejected},
     declared::Declared,
-    merge::Sources,
     uses::TargetUses,
 };
 use fairway_config::Settings;
-use fairway_store::objects::Key;
 
 /// The reason why nothing was compiled.
 #[derive(Debug)]
@@ -33,11 +31,14 @@ pub(crate) enum Stop {
     NotBrief,
 }
 
-/// One compilation.
+/// One compilation, from everything that contributes to the desired state.
 pub(crate) struct Job<'a> {
-    pub(crate) sources: Sources<'a>,
+    /// The last state with its snapshot; `None` at the start.
+    pub(crate) previous: Option<&'a Previous>,
     pub(crate) files: &'a Arc<Files>,
     pub(crate) objects: &'a Arc<Declared>,
+    /// The name of the configuration, for messages.
+    pub(crate) owner: &'a str,
     pub(crate) now: Timestamp,
     /// If true, stops if an object is rejected, or if everything has to be merged.
     pub(crate) is_brief: bool,
@@ -47,42 +48,22 @@ impl Job<'_> {
     pub(crate) fn run(&self) -> Result<Compiled, Stop> {
         let (overrides, of_overrides) = fairway_config::overrides(&self.files.overrides, self.now);
         let (errors, of_overrides): (Vec<_>, Vec<_>) = of_overrides.into_iter().partition(Diagnostic::is_error);
-        let warnings = [&self.files.warnings[..], &of_overrides].concat();
-        if errors.is_empty()
-            && let Some(dry_run) = self.take_dry_run()
-        {
-            let Compiled { configured, .. } = dry_run;
-            let warnings = [&warnings[..], &configured.compile_warnings].concat();
-            let objects = Arc::clone(self.objects);
-            return Ok(Compiled { configured: Configured { objects, overrides, warnings, ..configured }, ..dry_run });
-        }
-        let Valid { merged, rejected, uses, compiled } = match self.compile_valid() {
-            Ok(valid) if errors.is_empty() => valid,
-            Ok(_) => return Err(Stop::Errors(errors)),
+        let dry_run = if errors.is_empty() { self.take_dry_run() } else { None };
+        let mut compiled = match dry_run.map_or_else(|| self.compile_valid(), Ok) {
             Err(Stop::Errors(more)) => return Err(Stop::Errors([errors, more].concat())),
-            Err(stop) => return Err(stop),
+            Ok(_) if !errors.is_empty() => return Err(Stop::Errors(errors)),
+            result => result?,
         };
-        let CompiledSnapshot { snapshot, warnings: compile_warnings, touched, is_incremental } = compiled;
-        let mut not_served = merged.unserved_intents.clone();
-        not_served.extend(rejected.objects.clone());
-        let configured = Configured {
-            settings: self.files.settings.clone(),
-            files: self.files_kept(),
-            objects: Arc::clone(self.objects),
-            merged,
-            rejected,
-            not_served,
-            overrides,
-            uses,
-            warnings: [warnings, compile_warnings.clone()].concat(),
-            compile_warnings,
-        };
-        Ok(Compiled { configured, snapshot, touched, is_incremental })
+        let configured = &mut compiled.configured;
+        configured.objects = Arc::clone(self.objects);
+        configured.overrides = overrides;
+        configured.warnings = [&self.files.warnings[..], &of_overrides, &configured.compile_warnings].concat();
+        Ok(compiled)
     }
 
     /// Returns the result of a dry run of the same objects from the same state.
     fn take_dry_run(&self) -> Option<Compiled> {
-        let previous = self.sources.previous?;
+        let previous = self.previous?;
         if !Arc::ptr_eq(self.files, &previous.configured.files) {
             return None;
         }
@@ -98,32 +79,31 @@ impl Job<'_> {
     }
 
     /// Merges, checks and compiles without invalid objects. Fails if the files alone have errors.
-    fn compile_valid(&self) -> Result<Valid, Stop> {
-        let mut affected = Affected::between(self.sources.previous, self.files, self.objects);
+    fn compile_valid(&self) -> Result<Compiled, Stop> {
+        let mut affected =
+            self.previous.and_then(|previous| AffectedParts::between(previous, self.files, self.objects));
         let mut rejected = Rejected::default();
         loop {
-            if self.is_brief && affected.part().is_none() {
+            if self.is_brief && affected.is_none() {
                 return Err(Stop::NotBrief);
             }
             let mut grown = affected.clone();
-            let Some(merged) = self.sources.merge(&mut grown, &mut rejected) else {
-                (affected, rejected) = (Affected::All, Rejected::default());
+            let Some(merged) = self.merge(&mut grown, &mut rejected) else {
+                (affected, rejected) = (None, Rejected::default());
                 continue;
             };
-            let errors = match self.check(&grown, &merged).and_then(|()| self.compile(&grown, &merged)) {
-                Ok(compiled) => {
-                    let uses = self.uses(&compiled, &merged.desired);
-                    return Ok(Valid { merged, rejected, uses, compiled });
-                }
+            let part = grown.as_ref();
+            let errors = match self.check(part, &merged).and_then(|()| self.compile(part, &merged)) {
+                Ok(compiled) => return Ok(self.compiled(merged, rejected, compiled, grown)),
                 Err(_) if self.is_brief => return Err(Stop::NotBrief),
                 Err(errors) => errors,
             };
             // Each round rejects at least one more, those of the lowest precedence first, until only the files are left.
             let before = rejected.clone();
             let is_found = merged.contributed.reject(&errors, &mut rejected.names)
-                || self.objects.reject(&errors, &self.files.desired, &mut rejected.objects);
-            if !is_found && affected.part().is_some() {
-                (affected, rejected) = (Affected::All, Rejected::default());
+                || self.objects.reject(&errors, &self.files.desired, &merged.desired, &mut rejected.objects);
+            if !is_found && affected.is_some() {
+                (affected, rejected) = (None, Rejected::default());
                 continue;
             }
             let is_any = is_found
@@ -132,33 +112,31 @@ impl Job<'_> {
             if !is_any {
                 return Err(Stop::Errors(errors));
             }
-            if !self.widen(&mut affected, &rejected, &before) {
-                (affected, rejected) = (Affected::All, Rejected::default());
+            if affected.as_mut().is_some_and(|part| !self.widen(part, &rejected, &before)) {
+                (affected, rejected) = (None, Rejected::default());
             }
         }
     }
 
     /// Adds what was rejected in the last round to the affected parts. Returns false if everything is affected.
-    fn widen(&self, affected: &mut Affected, rejected: &Rejected, before: &Rejected) -> bool {
-        let (Affected::Part(part), Some(previous)) = (affected, self.sources.previous) else { return true };
-        let new = rejected.objects.differences(&before.objects, |_, _| true).into_iter().map(|(key, ..)| key);
-        let new: Vec<&Key> = new.collect();
+    fn widen(&self, part: &mut AffectedParts<'_>, rejected: &Rejected, before: &Rejected) -> bool {
         part.add_rejected_names(rejected.names.keys().filter(|name| !before.names.contains_key(*name)));
-        new.into_iter().all(|key| part.add_rejected(key, &previous.configured, self.files, self.objects))
+        let mut new = rejected.objects.differences(&before.objects, |_, _| true).into_iter();
+        new.all(|(key, ..)| part.add_rejected(key, self.files, self.objects))
     }
 
     /// Checks the rules across objects. The files were checked when they were read.
-    fn check(&self, affected: &Affected, merged: &MergedState) -> Result<(), Vec<Diagnostic>> {
+    fn check(&self, affected: Option<&AffectedParts<'_>>, merged: &MergedState) -> Result<(), Vec<Diagnostic>> {
         let desired = &merged.desired;
-        let problems = match (affected.part(), self.sources.previous) {
-            (Some(part), Some(previous)) => {
+        let problems = match affected {
+            Some(part) => {
                 let ChangedItems { pools, names, records } = &part.touched;
-                let of_pools = pools.iter().flat_map(|pool| names_of(&previous.snapshot, pool));
+                let of_pools = pools.iter().flat_map(|pool| part.names_of(pool));
                 let names: BTreeSet<&Name> = names.iter().chain(of_pools).collect();
                 desired.violations_of(&part.monitors, pools, names, records)
             }
-            _ if self.objects.is_empty() => vec![],
-            _ => desired.violations(),
+            None if self.objects.is_empty() => vec![],
+            None => desired.violations(),
         };
         let errors = problems.into_iter().filter(|problem| problem.severity == Severity::Error);
         let errors: Vec<Diagnostic> =
@@ -166,35 +144,58 @@ impl Job<'_> {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    fn compile(&self, affected: &Affected, merged: &MergedState) -> Result<CompiledSnapshot, Vec<Diagnostic>> {
+    fn compile(
+        &self,
+        affected: Option<&AffectedParts<'_>>,
+        merged: &MergedState,
+    ) -> Result<CompiledSnapshot, Vec<Diagnostic>> {
         let (desired, options) = (&*merged.desired, options(&self.files.settings));
-        let previous = self.sources.previous;
-        let touched = affected.part().map(|part| part.touched.clone());
-        if let (Some(touched), Some(previous)) = (&touched, previous)
-            && previous.configured.compile_warnings.is_empty()
-            && let before = &previous.configured.merged.desired
-            && let Some(snapshot) = revise(before, desired, touched, &options, &previous.snapshot)
+        if let Some(part) = affected
+            && let Previous { configured, snapshot, .. } = part.previous
+            && configured.compile_warnings.is_empty()
+            && let Some(snapshot) = revise(&configured.merged.desired, desired, &part.touched, &options, snapshot)
         {
-            let touched = Some(touched.clone());
-            return Ok(CompiledSnapshot { snapshot, warnings: vec![], touched, is_incremental: true });
+            return Ok(CompiledSnapshot { snapshot, warnings: vec![], is_incremental: true });
         }
-        let before = previous.map(|previous| &*previous.snapshot);
+        let before = self.previous.map(|previous| &*previous.snapshot);
         let (snapshot, warnings) = match (&self.files.zones, before) {
             (None, Some(before)) => recompile(desired, &options, before)?,
             (zones, before) => compile(desired, zones.as_deref().unwrap_or_default(), &options, before)?,
         };
-        Ok(CompiledSnapshot { snapshot, warnings, touched, is_incremental: false })
+        Ok(CompiledSnapshot { snapshot, warnings, is_incremental: false })
     }
 
-    fn uses(&self, compiled: &CompiledSnapshot, desired: &DesiredState) -> TargetUses {
-        match (&compiled.touched, self.sources.previous) {
-            (Some(touched), Some(previous)) if compiled.is_incremental => {
-                let Configured { merged, uses, .. } = &*previous.configured;
-                let pools = affected_pools(&merged.desired, desired, touched);
-                uses.revised(desired, previous.snapshot.targets(), &compiled.snapshot, &pools)
+    /// Returns the configuration with its snapshot, as yet without overrides.
+    fn compiled(
+        &self,
+        merged: MergedState,
+        rejected: Rejected,
+        compiled: CompiledSnapshot,
+        affected: Option<AffectedParts<'_>>,
+    ) -> Compiled {
+        let CompiledSnapshot { snapshot, warnings: compile_warnings, is_incremental } = compiled;
+        let uses = match &affected {
+            Some(AffectedParts { previous, touched, .. }) if is_incremental => {
+                let pools = affected_pools(&previous.configured.merged.desired, &merged.desired, touched);
+                previous.configured.uses.revised(&merged.desired, previous.snapshot.targets(), &snapshot, &pools)
             }
-            _ => TargetUses::new(desired, &compiled.snapshot),
-        }
+            _ => TargetUses::new(&merged.desired, &snapshot),
+        };
+        let mut not_served = merged.unserved_intents.clone();
+        not_served.extend(rejected.objects.clone());
+        let configured = Configured {
+            settings: self.files.settings.clone(),
+            files: self.files_kept(),
+            objects: Arc::clone(self.objects),
+            merged,
+            rejected,
+            not_served,
+            overrides: vec![],
+            uses,
+            warnings: vec![],
+            compile_warnings,
+        };
+        Compiled { configured, snapshot, touched: affected.map(|part| part.touched), is_incremental }
     }
 }
 
@@ -202,16 +203,7 @@ impl Job<'_> {
 struct CompiledSnapshot {
     snapshot: Snapshot,
     warnings: Vec<Diagnostic>,
-    touched: Option<ChangedItems>,
     is_incremental: bool,
-}
-
-/// Everything that is valid, compiled.
-struct Valid {
-    merged: MergedState,
-    rejected: Rejected,
-    uses: TargetUses,
-    compiled: CompiledSnapshot,
 }
 
 fn options(settings: &Settings) -> ServerOptions {

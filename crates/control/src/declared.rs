@@ -9,14 +9,11 @@ mod object;
 mod parallel;
 mod ranges;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_config::ObjectError;
 use fairway_intents::StoredIntent;
-use fairway_model::{Cluster, Conflict, DesiredState, Diagnostic, Name, SharedMap, SteeredName, Subject};
+use fairway_model::{Cluster, DesiredState, Diagnostic, Name, SharedMap, SteeredName, Subject};
 use fairway_store::objects::{Event, Key, Kind, Object};
 
 pub use self::{intents::exposed, object::ParsedObjects};
@@ -24,7 +21,7 @@ use self::{
     intents::{Claim, Claims},
     object::{DeclaredObject, declares},
 };
-use crate::contributed::LeaseWeights;
+use crate::{affected::AffectedParts, contributed::LeaseWeights};
 
 /// All declared objects of one revision.
 #[derive(Clone, Debug, Default)]
@@ -40,15 +37,6 @@ pub struct Declared {
 
 /// Objects with their errors.
 pub type ObjectErrors = SharedMap<Key, Vec<ObjectError>>;
-
-/// Keys of objects that a merge is limited to.
-#[derive(Debug)]
-pub(crate) struct ObjectSelection<'a> {
-    /// Exposed of a configuration.
-    pub elements: BTreeSet<Key>,
-    /// Intents.
-    pub intents: &'a BTreeSet<Key>,
-}
 
 /// Returns the section of a configuration that objects of a kind are elements of; `None` for intents and contributions.
 pub const fn section(kind: Kind) -> Option<&'static str> {
@@ -172,24 +160,24 @@ impl Declared {
     /// Returns what objects declare that are not rejected, and the valid intents that are not served, with the reasons. Objects that cannot be
     /// parsed are rejected.
     ///
-    /// `selection` limits this to some objects.
+    /// `affected` limits this to some objects.
     pub(crate) fn contribution(
         &self,
-        selection: Option<&ObjectSelection<'_>>,
+        affected: Option<&AffectedParts<'_>>,
         files: &DesiredState,
         rejected: &mut ObjectErrors,
     ) -> (DesiredState, ObjectErrors) {
         let mut desired = DesiredState::default();
-        let intents: Vec<&StoredIntent> = match selection {
+        let intents: Vec<&StoredIntent> = match affected {
             None => {
                 self.objects.values().for_each(|object| object.add_to(&mut desired, rejected));
                 self.all_intents().collect()
             }
-            Some(selection) => {
-                for object in selection.elements.iter().filter_map(|key| self.objects.get(key)) {
+            Some(part) => {
+                for object in part.object_keys().iter().filter_map(|key| self.objects.get(key)) {
                     object.add_to(&mut desired, rejected);
                 }
-                self.with_children(selection.intents)
+                self.with_children(&part.intents)
             }
         };
         let unserved = self.add_intents(&intents, files, &mut desired, rejected);
@@ -208,18 +196,20 @@ impl Declared {
         is_any
     }
 
-    /// Rejects the objects that errors are about. Returns false if there is no such object that was not rejected before.
-    pub(crate) fn reject(&self, errors: &[Diagnostic], files: &DesiredState, rejected: &mut ObjectErrors) -> bool {
-        let errors = || errors.iter().filter(|error| error.is_error());
-        let owners = self.owners(errors().filter_map(|error| error.about.as_ref()), files, rejected);
+    /// Rejects the objects that errors are about. Returns false if there is no such object that was not rejected before. `desired` is the
+    /// merged state with the errors.
+    pub(crate) fn reject(
+        &self,
+        errors: &[Diagnostic],
+        files: &DesiredState,
+        desired: &DesiredState,
+        rejected: &mut ObjectErrors,
+    ) -> bool {
         let mut found = BTreeMap::<Key, Vec<ObjectError>>::new();
-        for error in errors() {
+        for error in errors.iter().filter(|error| error.is_error()) {
             let Some(subject) = &error.about else { continue };
-            let owner = match subject {
-                Subject::Member(pool, _) => owners.get(&Subject::Pool(pool.clone())).cloned(),
-                subject => owners.get(subject).cloned(),
-            };
-            let Some(key) = owner.or_else(|| key_of(subject)) else { continue };
+            let intent = self.intent_of(subject, desired).filter(|key| self.objects.contains_key(key));
+            let Some(key) = intent.or_else(|| key_of(subject)) else { continue };
             if !self.objects.contains_key(&key) || rejected.contains_key(&key) {
                 continue;
             }
@@ -246,9 +236,9 @@ fn reason(error: &Diagnostic, pointer: String) -> ObjectError {
 const REASONS_MAX: usize = 3;
 
 /// Returns the objects that files declare differently, with what is in force.
-pub(crate) fn shadowed(conflicts: &[Conflict], files: &str) -> BTreeMap<Key, String> {
-    let message = |conflict: &Conflict| {
-        let key = key_of(&conflict.subject)?;
+pub(crate) fn shadowed(conflicts: &[Subject], files: &str) -> BTreeMap<Key, String> {
+    let message = |subject: &Subject| {
+        let key = key_of(subject)?;
         let effect = match key.kind() {
             Kind::Pool => "its members are added to those of the file, all other fields are the file's",
             _ => "the file is used",

@@ -5,51 +5,40 @@
 //! declared objects ─┴── declared ──┬───────────────────────┬── desired
 //! webhook rows ────────────────────┴── contributed names ──┘
 //! ```
-//! Parts that are not affected ([`Affected`]) are taken from the last state.
+//! Parts that are not affected ([`AffectedParts`]) are taken from the last state.
 
 use std::{collections::HashMap, sync::Arc};
 
-use fairway_model::{
-    Contribution, DeclaredClusters, DesiredState, Merged, Name, PoolName, SharedSet, SourceKind, SteeredName, merge,
-};
+use fairway_model::{DeclaredClusters, DesiredState, Name, PoolName, SharedSet, SteeredName};
 
 use super::{
-    affected::{Affected, names_of},
-    configured::{Files, MergedState, Previous, Rejected},
+    affected::AffectedParts,
+    compile::Job,
+    configured::{MergedState, Rejected},
     contributed::{Contributed, DeclaredName, MergeContext, RejectedNames},
-    declared::{Declared, ObjectSelection, shadowed},
+    declared::shadowed,
 };
 
-/// Everything that contributes to the desired state.
-#[derive(Clone, Copy)]
-pub(crate) struct Sources<'a> {
-    /// The last state with its snapshot; `None` at the start.
-    pub(crate) previous: Option<&'a Previous>,
-    pub(crate) files: &'a Files,
-    pub(crate) objects: &'a Declared,
-    /// The name of the configuration, for messages.
-    pub(crate) owner: &'a str,
-}
-
-impl Sources<'_> {
-    /// Merges the sources without rejected objects and names. Adds to the affected parts what depends on them, and to the rejected objects
-    /// those that cannot be parsed.
+impl Job<'_> {
+    /// Merges the sources without rejected objects and names: everything, or the affected parts. Adds to these parts what depends on them,
+    /// and to the rejected objects those that cannot be parsed.
     ///
     /// Returns `None` if everything turns out to be affected.
-    pub(crate) fn merge(&self, affected: &mut Affected, rejected: &mut Rejected) -> Option<MergedState> {
-        if let (Affected::Part(part), Some(previous)) = (&mut *affected, self.previous) {
-            part.add_dependents(previous, self.files, self.objects);
+    pub(crate) fn merge(
+        &self,
+        affected: &mut Option<AffectedParts<'_>>,
+        rejected: &mut Rejected,
+    ) -> Option<MergedState> {
+        if let Some(part) = affected {
+            part.add_dependents(self.files, self.objects);
         }
-        let before = self.previous.filter(|_| affected.part().is_some()).map(|previous| &previous.configured.merged);
-        let of = |source, desired| Contribution::of(source, self.owner, desired);
-        let selection =
-            affected.part().map(|part| ObjectSelection { elements: part.object_keys(), intents: &part.intents });
-        let files = &self.files.desired;
-        let (of_objects, unserved) = self.objects.contribution(selection.as_ref(), files, &mut rejected.objects);
-        let of_files = of(SourceKind::Config, affected.of(&self.files.desired));
-        let Merged { desired, conflicts } = merge([of_files, Contribution::of(SourceKind::Api, "api", of_objects)]);
+        let (files, part) = (&self.files.desired, affected.as_ref());
+        let (of_objects, unserved) = self.objects.contribution(part, files, &mut rejected.objects);
+        let mut declared = selected(part, files);
+        let conflicts = declared.merge(of_objects);
+        let before = part.map(|part| &part.previous.configured.merged);
         let mut state = before.cloned().unwrap_or_default();
-        if let Some(part) = affected.part() {
+        if let Some(part) = part {
             for key in part.object_keys() {
                 state.conflicts.remove(&key);
             }
@@ -59,44 +48,42 @@ impl Sources<'_> {
         }
         state.conflicts.extend(shadowed(&conflicts, self.owner));
         state.unserved_intents.extend(unserved);
-        let declared = affected.replaced(before.map(|before| &before.declared), desired);
-        let clusters = match before {
+        state.declared = replaced(part, &state.declared, declared);
+        if before.is_none() {
             // A cluster that is added, removed or moved affects everything.
-            Some(before) => Arc::clone(&before.clusters),
-            None => Arc::new(DeclaredClusters::new(declared.clusters.values())),
-        };
-        let contributed = self.contributed(affected, &declared, &clusters, &rejected.names)?;
-        let desired = if contributed.is_empty() {
-            Arc::clone(&declared)
+            state.clusters = Arc::new(DeclaredClusters::new(state.declared.clusters.values()));
+        }
+        state.contributed = self.contributed(affected, &state, &rejected.names)?;
+        let part = affected.as_ref();
+        state.desired = if state.contributed.is_empty() {
+            Arc::clone(&state.declared)
         } else {
-            // Declared fields are copied into contributed names beforehand, so that there is no conflict to report.
-            let of_clients = Contribution::of(SourceKind::Webhook, "webhook", affected.of(&contributed.desired()));
-            let merged = merge([of(SourceKind::Config, affected.of(&declared)), of_clients]).desired;
-            affected.replaced(before.map(|before| &before.desired), merged)
+            let mut desired = selected(part, &state.declared);
+            // Declared fields are copied into contributed names beforehand, so that there is no difference to report.
+            desired.merge(selected(part, &state.contributed.desired()));
+            replaced(part, &state.desired, desired)
         };
-        state.not_in_files = self.names_not_in_files(affected, state.not_in_files, &desired);
-        Some(MergedState { declared, desired, contributed, clusters, ..state })
+        state.not_in_files = self.names_not_in_files(part, state.not_in_files, &state.desired);
+        Some(state)
     }
 
+    /// Merges the contributions of webhook clients with what is declared. Adds to the affected parts what they change.
     fn contributed(
         &self,
-        affected: &mut Affected,
-        declared: &DesiredState,
-        clusters: &DeclaredClusters,
+        affected: &mut Option<AffectedParts<'_>>,
+        state: &MergedState,
         rejected: &RejectedNames,
     ) -> Option<Arc<Contributed>> {
-        let part = affected.part().zip(self.previous);
-        let before = part.map(|(part, previous)| (&previous.configured.merged.contributed, &part.texts));
-        if let Some((before, texts)) = before
-            && texts.is_empty()
-        {
-            return Some(Arc::clone(before));
+        let declared = &*state.declared;
+        let part = affected.as_ref();
+        if part.is_some_and(|part| part.texts.is_empty()) {
+            return Some(Arc::clone(&state.contributed));
         }
         let uses = if part.is_none() { uses_of_pools(declared) } else { HashMap::new() };
         let is_shared = |own: &SteeredName| match part {
             None => uses[&own.pool] > 1,
-            Some((part, previous)) => {
-                let names = names_of(&previous.snapshot, &own.pool).into_iter().chain(&part.touched.names);
+            Some(part) => {
+                let names = part.names_of(&own.pool).into_iter().chain(&part.touched.names);
                 let mut others = names.filter(|name| **name != own.name).filter_map(|name| declared.names.get(name));
                 others.any(|other| other.pool == own.pool)
             }
@@ -107,23 +94,24 @@ impl Sources<'_> {
             Some(DeclaredName { steered, pool, is_shared: is_shared(steered) })
         };
         let shared = self.files.settings.shared_names();
-        let context = MergeContext { zones: declared, clusters, steered: &steered, shared, rejected };
-        let rows = self.objects.owned_rows(before.map(|(_, texts)| texts));
-        let contributed = Contributed::merged(before.map(|(before, texts)| (&**before, texts)), rows, &context)?;
-        if let (Affected::Part(part), Some(previous)) = (&mut *affected, self.previous) {
-            part.add_contributed(&previous.configured.merged.contributed, &contributed).then_some(())?;
+        let context = MergeContext { zones: declared, clusters: &state.clusters, steered: &steered, shared, rejected };
+        let texts = part.map(|part| &part.texts);
+        let before = texts.map(|texts| (&*state.contributed, texts));
+        let contributed = Contributed::merged(before, self.objects.owned_rows(texts), &context)?;
+        if let Some(part) = affected {
+            part.add_contributed(&contributed).then_some(())?;
         }
         Some(Arc::new(contributed))
     }
 
     fn names_not_in_files(
         &self,
-        affected: &Affected,
+        affected: Option<&AffectedParts<'_>>,
         before: SharedSet<Name>,
         desired: &DesiredState,
     ) -> SharedSet<Name> {
         let of_files = &self.files.desired.names;
-        let Some(part) = affected.part() else {
+        let Some(part) = affected else {
             let not_in_files = desired.names.keys().filter(|name| !of_files.contains_key(*name));
             return not_in_files.map(|name| (name.clone(), ())).collect();
         };
@@ -137,6 +125,19 @@ impl Sources<'_> {
         }
         not_in_files
     }
+}
+
+/// Returns the affected parts of a desired state.
+fn selected(affected: Option<&AffectedParts<'_>>, desired: &DesiredState) -> DesiredState {
+    affected.map_or_else(|| desired.clone(), |part| part.of(desired))
+}
+
+/// Returns the last state with the affected parts replaced.
+fn replaced(affected: Option<&AffectedParts<'_>>, before: &DesiredState, with: DesiredState) -> Arc<DesiredState> {
+    Arc::new(match affected {
+        Some(part) => part.replaced(before, with),
+        None => with,
+    })
 }
 
 /// Returns the number of names of each pool.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_config::{Environment, Loaded, PreviousLoad, Source, watch::Fingerprint};
+use fairway_config::{Attempt, Environment, PreviousLoad, Source, watch::Fingerprint};
 use fairway_model::{Diagnostic, FileLocation, Timestamp};
 use fairway_zones::give_back_memory;
 use tokio::sync::oneshot;
@@ -18,7 +18,6 @@ use super::{
     compile::{Job, Stop},
     configured::{Compiled, Configured, Files, Previous},
     declared::Declared,
-    merge::Sources,
     reloads::ReloadScope,
 };
 
@@ -122,13 +121,15 @@ impl Reader {
         previous: Option<&Previous>,
         now: Timestamp,
     ) -> (Fingerprint, Option<Outcome>) {
-        let (mut fingerprint, mut loaded) = self.load(before);
+        let load = || fairway_config::attempt(&self.source, &*self.environment, before);
+        let mut attempt = load();
         for _ in 1..ATTEMPTS {
-            if fingerprint.is_current() {
+            if attempt.fingerprint.is_current() {
                 break;
             }
-            (fingerprint, loaded) = self.load(before);
+            attempt = load();
         }
+        let Attempt { fingerprint, outcome: mut loaded } = attempt;
         if !fingerprint.is_current() {
             let changing = fingerprint.changed().map(|file| {
                 let location = FileLocation::file(&file.to_string_lossy());
@@ -147,11 +148,6 @@ impl Reader {
         (fingerprint, outcome)
     }
 
-    fn load(&self, before: Option<PreviousLoad<'_>>) -> (Fingerprint, Result<Loaded, Vec<Diagnostic>>) {
-        let attempt = fairway_config::attempt(&self.source, &*self.environment, before);
-        (attempt.fingerprint, attempt.outcome)
-    }
-
     fn compile_all(&self, files: &Arc<Files>, previous: Option<&Previous>, now: Timestamp) -> Outcome {
         self.compile(files, previous, now, false).map_err(|stop| match stop {
             Stop::Errors(errors) => errors,
@@ -167,8 +163,7 @@ impl Reader {
         is_brief: bool,
     ) -> Result<Compiled, Stop> {
         let (objects, owner) = (self.declared.load_full(), describe(&self.source));
-        let sources = Sources { previous, files, objects: &objects, owner: &owner };
-        Job { sources, files, objects: &objects, now, is_brief }.run()
+        Job { previous, files, objects: &objects, owner: &owner, now, is_brief }.run()
     }
 
     /// Runs work on a separate thread of low priority. Returns `None` if the thread cannot be started.

@@ -57,7 +57,6 @@ pub use load::{Load, LoadReport, LoadSignal};
 pub use load_bounds::{LoadBounds, LoadBoundsError};
 pub use load_source::{ClusterLoadSource, LoadEndpoint, LoadMetric, LoadQuery, LoadSource, LoadUnit, LoadUrl};
 pub use map::{ClientMap, MapEntry, MapLayer, MapSource};
-pub use merge::{Conflict, Contribution, Merged, SourceKind, merge};
 pub use monitor::{Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, Secret, StatusSet, Target, TlsCheck};
 pub use name::{Name, NameError};
 pub use overrides::{Override, OverrideError, OverrideScope, OverrideScopeError};

@@ -1,110 +1,15 @@
-//! Merges the contributions of several sources into one desired state.
-//!
-//! Each source owns its contribution: removing it removes nothing else. Members of a pool are merged. Anything that can have
-//! only one value is decided by rank, and the losing source gets a conflict.
+//! Merges the declarations of two sources into one desired state.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use crate::{ClusterName, DesiredState, Name, Pool, PoolName, RecordSet, Rtype, SharedMap, SteeredName, Subject};
+use crate::{DesiredState, Pool, SharedMap, Subject};
 
-/// The kind of source of a contribution, by rank: the first wins a conflict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SourceKind {
-    /// Configuration files.
-    Config,
-    /// The REST API.
-    Api,
-    /// ExternalDNS, through the webhook.
-    Webhook,
-    /// Kubernetes objects.
-    Kubernetes,
-}
-
-/// The objects that one owner in one source declares.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Contribution {
-    /// The kind of source.
-    pub source: SourceKind,
-    /// The owner in that source: a file, a user, an ExternalDNS owner, a cluster.
-    pub owner: String,
-    /// The set identifier of ExternalDNS; empty without one.
-    pub set: String,
-    /// Time it was first seen, in seconds since 1970. Among sources of one kind the older contribution wins.
-    pub created: u64,
-    /// The declared objects.
-    pub desired: DesiredState,
-}
-
-impl Contribution {
-    /// Returns the contribution of a source with a single owner of this name, without a set identifier.
-    pub fn of(source: SourceKind, owner: &str, desired: DesiredState) -> Self {
-        Self { source, owner: owner.to_owned(), set: String::new(), created: 0, desired }
-    }
-}
-
-/// Two contributions that declare an object differently.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    /// The object.
-    pub subject: Subject,
-    /// Source and owner of the declaration in effect.
-    pub winner: (SourceKind, String),
-    /// Source and owner of the declaration that is not in effect.
-    pub loser: (SourceKind, String),
-}
-
-/// The merged desired state, with conflicts.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Merged {
-    /// The merged state.
-    pub desired: DesiredState,
-    /// Objects that were declared differently.
-    pub conflicts: Vec<Conflict>,
-}
-
-/// Merges contributions; the result does not depend on their order.
-///
-/// Precedence: config, API, webhook, Kubernetes; then the older contribution; then owner and set identifier in
-/// alphabetical order. Pools of one name get the members of all, and the other fields of the first.
-pub fn merge(contributions: impl IntoIterator<Item = Contribution>) -> Merged {
-    let mut ranked: Vec<_> = contributions.into_iter().collect();
-    ranked.sort_by(|a, b| rank(a).cmp(&rank(b)));
-    let mut ranked = ranked.into_iter();
-    // The first contribution conflicts with nothing and is mostly by far the largest, so it is not merged but moved.
-    let Some(first) = ranked.next() else { return Merged::default() };
-    let mut merger = Merger {
-        desired: first.desired,
-        first: (first.source, first.owner),
-        owners: BTreeMap::new(),
-        is_last: false,
-        conflicts: Vec::new(),
-    };
-    while let Some(contribution) = ranked.next() {
-        merger.is_last = ranked.len() == 0;
-        merger.add(contribution);
-    }
-    Merged { desired: merger.desired, conflicts: merger.conflicts }
-}
-
-fn rank(c: &Contribution) -> (SourceKind, u64, &str, &str) {
-    (c.source, c.created, &c.owner, &c.set)
-}
-
-struct Merger {
-    desired: DesiredState,
-    /// Source and owner of the first contribution.
-    first: (SourceKind, String),
-    /// Owners of objects that the first contribution does not declare.
-    owners: BTreeMap<Subject, (SourceKind, String)>,
-    /// True if no further contribution can lose against the present one, so that owners need not be recorded.
-    is_last: bool,
-    conflicts: Vec<Conflict>,
-}
-
-impl Merger {
-    fn add(&mut self, from: Contribution) {
-        let owner = (from.source, from.owner);
-        let DesiredState {
+impl DesiredState {
+    /// Adds the declarations of a source of lower precedence. Returns the objects that it declares differently.
+    ///
+    /// Of an object that both declare, the one of `self` is kept. Pools get the members of both, and keep their other fields.
+    pub fn merge(&mut self, lower: Self) -> Vec<Subject> {
+        let Self {
             zones,
             clusters,
             monitors,
@@ -116,141 +21,93 @@ impl Merger {
             load_sources,
             cluster_load_sources,
             load_bounds,
-        } = from.desired;
-        self.add_few(|all| &mut all.zones, zones, Subject::Zone, &owner);
-        self.add_few(|all| &mut all.clusters, clusters, Subject::Cluster, &owner);
-        self.add_few(|all| &mut all.load_sources, load_sources, Subject::LoadSource, &owner);
-        self.add_few(|all| &mut all.maps, maps, Subject::Map, &owner);
-        self.add_few(|all| &mut all.latencies, latencies, Subject::Latencies, &owner);
-        self.add_cluster_parts(|all| &mut all.cluster_load_sources, cluster_load_sources, &owner);
-        self.add_cluster_parts(|all| &mut all.load_bounds, load_bounds, &owner);
-        self.add_all(|all| &mut all.monitors, monitors, |first, second| first == second, Subject::Monitor, &owner);
-        self.add_served(names, records, pools, &owner);
+        } = lower;
+        let mut different: Vec<Subject> = Vec::new();
+        different.extend(add_few(&mut self.zones, zones).into_iter().map(Subject::Zone));
+        different.extend(add_few(&mut self.clusters, clusters).into_iter().map(Subject::Cluster));
+        different.extend(add_few(&mut self.load_sources, load_sources).into_iter().map(Subject::LoadSource));
+        different.extend(add_few(&mut self.maps, maps).into_iter().map(Subject::Map));
+        different.extend(add_few(&mut self.latencies, latencies).into_iter().map(Subject::Latencies));
+        let parts = [
+            add_few(&mut self.cluster_load_sources, cluster_load_sources),
+            add_few(&mut self.load_bounds, load_bounds),
+        ];
+        different.extend(parts.into_iter().flatten().map(Subject::Cluster));
+        different.extend(add_many(&mut self.monitors, monitors, is_same).into_iter().map(Subject::Monitor));
+        different.extend(add_many(&mut self.names, names, is_same).into_iter().map(Subject::Name));
+        let records = add_many(&mut self.records, records, is_same);
+        different.extend(records.into_iter().map(|(name, rtype)| Subject::Records(name, rtype)));
+        different.extend(add_many(&mut self.pools, pools, merge_pools).into_iter().map(Subject::Pool));
+        different
     }
 
-    /// Adds names, records and pools, which are many.
-    fn add_served(
-        &mut self,
-        names: SharedMap<Name, SteeredName>,
-        records: SharedMap<(Name, Rtype), RecordSet>,
-        pools: SharedMap<PoolName, Pool>,
-        owner: &(SourceKind, String),
-    ) {
-        let records_of = |(name, rtype)| Subject::Records(name, rtype);
-        self.add_all(|all| &mut all.names, names, |first, second| first == second, Subject::Name, owner);
-        self.add_all(|all| &mut all.records, records, |first, second| first == second, records_of, owner);
-        self.add_all(|all| &mut all.pools, pools, merge_pools, Subject::Pool, owner);
+    /// Returns the same without pools, names and records, which are many.
+    pub fn without_names(&self) -> Self {
+        Self { pools: SharedMap::new(), names: SharedMap::new(), records: SharedMap::new(), ..self.clone() }
     }
 
-    /// Adds all entries of a small map.
-    fn add_few<K: Ord + Clone, V: PartialEq>(
-        &mut self,
-        map: impl Fn(&mut DesiredState) -> &mut BTreeMap<K, V>,
-        entries: BTreeMap<K, V>,
-        subject: impl Fn(K) -> Subject,
-        owner: &(SourceKind, String),
-    ) {
-        for (key, value) in entries {
-            let agreement = keep_first(map(&mut self.desired), &key, value);
-            self.record(subject(key), owner, agreement);
+    /// Adds pools, names, records, monitors and clusters, in place of those with the same key.
+    pub fn extend_served(&mut self, more: Self) {
+        self.pools.extend(more.pools);
+        self.names.extend(more.names);
+        self.records.extend(more.records);
+        self.monitors.extend(more.monitors);
+        self.clusters.extend(more.clusters);
+        self.cluster_load_sources.extend(more.cluster_load_sources);
+        self.load_bounds.extend(more.load_bounds);
+    }
+}
+
+/// Adds the entries of a small map that are absent. Returns the keys of those that differ.
+fn add_few<K: Ord + Clone, V: PartialEq>(ours: &mut BTreeMap<K, V>, theirs: BTreeMap<K, V>) -> Vec<K> {
+    let mut different = Vec::new();
+    for (key, value) in theirs {
+        match ours.entry(key) {
+            Entry::Vacant(entry) => _ = entry.insert(value),
+            Entry::Occupied(entry) if *entry.get() == value => {}
+            Entry::Occupied(entry) => different.push(entry.key().clone()),
         }
     }
+    different
+}
 
-    /// Adds settings of clusters. Their owner is recorded with the cluster, so only conflicts are recorded here.
-    fn add_cluster_parts<V: PartialEq>(
-        &mut self,
-        map: impl Fn(&mut DesiredState) -> &mut BTreeMap<ClusterName, V>,
-        entries: BTreeMap<ClusterName, V>,
-        owner: &(SourceKind, String),
-    ) {
-        for (key, value) in entries {
-            let agreement = keep_first(map(&mut self.desired), &key, value);
-            if matches!(agreement, Agreement::Different) {
-                self.record(Subject::Cluster(key), owner, agreement);
+/// Adds the entries of a large map that are absent, and merges the others by `merge`, which returns true if both agree. Returns the keys of
+/// those that do not.
+fn add_many<K: Ord + Clone, V: Clone>(
+    ours: &mut SharedMap<K, V>,
+    theirs: SharedMap<K, V>,
+    merge: impl Fn(&mut V, &V) -> bool,
+) -> Vec<K> {
+    let mut different = Vec::new();
+    // A whole map is moved if there is nothing to merge with: mostly files declare a few objects and the API all others.
+    if ours.is_empty() {
+        *ours = theirs;
+        return different;
+    }
+    for (key, value) in theirs {
+        match ours.get_mut(&key) {
+            None => _ = ours.insert(key, value),
+            Some(known) => {
+                if !merge(known, &value) {
+                    different.push(key);
+                }
             }
         }
     }
-
-    /// Adds all entries of a large map.
-    fn add_all<K: Ord + Clone, V: Clone>(
-        &mut self,
-        map: impl Fn(&mut DesiredState) -> &mut SharedMap<K, V>,
-        entries: SharedMap<K, V>,
-        merge: impl Fn(&mut V, &V) -> bool,
-        subject: impl Fn(K) -> Subject,
-        owner: &(SourceKind, String),
-    ) {
-        // A whole map is moved if there is nothing to merge with: mostly files declare a few objects and the API all others.
-        if self.is_last && map(&mut self.desired).is_empty() {
-            *map(&mut self.desired) = entries;
-            return;
-        }
-        for (key, value) in entries {
-            let agreement = add(map(&mut self.desired), &key, value, &merge);
-            self.record(subject(key), owner, agreement);
-        }
-    }
-
-    fn record(&mut self, subject: Subject, owner: &(SourceKind, String), agreement: Agreement) {
-        match agreement {
-            Agreement::First if self.is_last => {}
-            Agreement::First => drop(self.owners.insert(subject, owner.clone())),
-            Agreement::Same => {}
-            Agreement::Different => {
-                let winner = self.owners.get(&subject).unwrap_or(&self.first).clone();
-                self.conflicts.push(Conflict { subject, winner, loser: owner.clone() });
-            }
-        }
-    }
+    different
 }
 
-/// The relation of a declaration to the earlier one of the same object.
-enum Agreement {
-    First,
-    Same,
-    Different,
+/// Keeps our value. Returns true if theirs is the same.
+fn is_same<V: PartialEq>(ours: &mut V, theirs: &V) -> bool {
+    ours == theirs
 }
 
-/// Adds a value if the key has none.
-fn keep_first<K: Ord + Clone, V: PartialEq>(map: &mut BTreeMap<K, V>, key: &K, value: V) -> Agreement {
-    match map.entry(key.clone()) {
-        Entry::Vacant(entry) => {
-            entry.insert(value);
-            Agreement::First
-        }
-        Entry::Occupied(entry) if *entry.get() == value => Agreement::Same,
-        Entry::Occupied(_) => Agreement::Different,
-    }
-}
-
-/// Adds a value if the key has none, else merges it by `merge`, which returns true if both agree.
-fn add<K: Ord + Clone, V: Clone>(
-    map: &mut SharedMap<K, V>,
-    key: &K,
-    value: V,
-    merge: impl FnOnce(&mut V, &V) -> bool,
-) -> Agreement {
-    match map.get_mut(key) {
-        None => {
-            map.insert(key.clone(), value);
-            Agreement::First
-        }
-        Some(first) => {
-            if merge(first, &value) {
-                Agreement::Same
-            } else {
-                Agreement::Different
-            }
-        }
-    }
-}
-
-/// Adds the members that `first` lacks; returns true if everything else agrees.
-fn merge_pools(first: &mut Pool, second: &Pool) -> bool {
-    let mut agrees = Pool { members: vec![], ..first.clone() } == Pool { members: vec![], ..second.clone() };
-    for member in &second.members {
-        match first.members.iter().find(|m| m.cluster == member.cluster) {
-            None => first.members.push(member.clone()),
+/// Adds the members that `ours` lacks. Returns true if everything else agrees.
+fn merge_pools(ours: &mut Pool, theirs: &Pool) -> bool {
+    let mut agrees = Pool { members: vec![], ..ours.clone() } == Pool { members: vec![], ..theirs.clone() };
+    for member in &theirs.members {
+        match ours.members.iter().find(|known| known.cluster == member.cluster) {
+            None => ours.members.push(member.clone()),
             Some(known) => agrees &= known == member,
         }
     }
@@ -260,7 +117,7 @@ fn merge_pools(first: &mut Pool, second: &Pool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Member, Policy, PoolName, Ttl};
+    use crate::{ClusterName, Member, Policy, PoolName, Ttl};
 
     fn pool(members: &[&str], ttl: u32) -> DesiredState {
         let mut pool = Pool::new(PoolName::new("shop").unwrap(), Policy::WEIGHTED);
@@ -269,26 +126,17 @@ mod tests {
         DesiredState { pools: [(pool.name.clone(), pool)].into(), ..DesiredState::default() }
     }
 
-    fn members(merged: &Merged) -> Vec<&str> {
-        merged.desired.pools.values().flat_map(|p| &p.members).map(|m| m.cluster.as_str()).collect()
+    #[test]
+    fn pools_get_the_members_of_both_sources() {
+        let mut merged = pool(&["c1"], 30);
+        assert_eq!(merged.merge(pool(&["c2"], 30)), []);
+        assert_eq!(merged, pool(&["c1", "c2"], 30));
     }
 
     #[test]
-    fn pool_members_of_two_owners_are_merged_and_removed_separately() {
-        let a = Contribution::of(SourceKind::Webhook, "a", pool(&["c1"], 30));
-        let b = Contribution::of(SourceKind::Webhook, "b", pool(&["c2"], 30));
-        let both = merge([b.clone(), a]);
-        assert_eq!((members(&both), both.conflicts.len()), (vec!["c1", "c2"], 0));
-        assert_eq!(members(&merge([b])), ["c2"]);
-    }
-
-    #[test]
-    fn config_wins_over_webhook_in_any_order() {
-        let config = Contribution::of(SourceKind::Config, "f", pool(&["c1"], 60));
-        let hook = Contribution::of(SourceKind::Webhook, "h", pool(&["c1"], 30));
-        let merged = merge([hook.clone(), config.clone()]);
-        assert_eq!(merged, merge([config, hook]));
-        assert_eq!(merged.desired.pools.values().next().unwrap().ttl.secs(), 60);
-        assert_eq!(merged.conflicts[0].loser, (SourceKind::Webhook, "h".to_owned()));
+    fn higher_source_is_kept_and_the_difference_reported() {
+        let mut merged = pool(&["c1"], 60);
+        assert_eq!(merged.merge(pool(&["c1"], 30)), [Subject::Pool(PoolName::new("shop").unwrap())]);
+        assert_eq!(merged, pool(&["c1"], 60));
     }
 }

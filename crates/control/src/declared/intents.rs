@@ -1,12 +1,11 @@
 //! The intents among declared objects: the names they claim, and what they declare.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashSet},
     sync::Arc,
 };
 
-use fairway_config::ObjectError;
-use fairway_intents::{Clusters, Exposed, StoredIntent, expose, is_of_intent, object_name, runs};
+use fairway_intents::{Clusters, Exposed, Exposure, StoredIntent, expose, is_of_intent, object_name, runs};
 use fairway_model::{
     Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SharedSet, SteeredName, Subject, Timestamp,
     intent::{DnsUpdateRecord, Intent},
@@ -14,7 +13,7 @@ use fairway_model::{
 use fairway_store::objects::{Key, Kind, Prefix};
 
 use super::{
-    Declared, ObjectErrors, key_of,
+    Declared, ObjectErrors,
     object::{DeclaredObject, whole},
     ranges::before_all,
 };
@@ -119,32 +118,26 @@ impl Declared {
         rejected: &ObjectErrors,
     ) -> ObjectErrors {
         let (mut unserved, mut elements) = (Vec::new(), IntentElements::default());
-        for intent in self.evaluated(intents, files, rejected) {
-            match answered(intent, |name| desired.names.contains_key(name)) {
-                Ok((_, of_intent)) => elements.push(of_intent),
-                Err(why) => unserved.push(why),
-            }
-        }
-        elements.add_to(desired);
-        unserved.into_iter().collect()
-    }
-
-    /// Returns what intents declare on the clusters of files and objects, without rejected ones.
-    fn evaluated(
-        &self,
-        intents: &[&StoredIntent],
-        files: &DesiredState,
-        rejected: &ObjectErrors,
-    ) -> Vec<fairway_intents::Exposure> {
         if intents.is_empty() {
-            return vec![];
+            return ObjectErrors::new();
         }
         let objects = self.under(Kind::Cluster, &[]).filter(|object| !rejected.contains_key(&object.object.key));
         let declared = objects.filter_map(|object| object.element()).flat_map(|element| &element.clusters);
         let clusters: Clusters<'_> = declared.chain(&files.clusters).collect();
-        let mut evaluated = expose(intents, &clusters);
-        evaluated.retain(|intent| !rejected.contains_key(&intent.key));
-        evaluated
+        for Exposure { key, outcome } in expose(intents, &clusters) {
+            match outcome {
+                _ if rejected.contains_key(&key) => {}
+                Err(why) => unserved.push((key, whole(why.to_string()))),
+                Ok(Exposed { name, .. }) if desired.names.contains_key(&name.name) => {
+                    let name = name.name;
+                    let what = format!("{name} is declared in /v1/names, which has precedence; remove one of the two");
+                    unserved.push((key, whole(what)));
+                }
+                Ok(exposed) => elements.push(exposed),
+            }
+        }
+        elements.add_to(desired);
+        unserved.into_iter().collect()
     }
 
     /// Returns these intents, each followed by its parts.
@@ -152,34 +145,14 @@ impl Declared {
         keys.iter().flat_map(|key| self.stored(key).into_iter().chain(self.parts_of_intent(key))).collect()
     }
 
-    /// Returns the intents, unless rejected, that names, pools and monitors belong to.
-    pub(crate) fn owners<'a>(
-        &self,
-        subjects: impl Iterator<Item = &'a Subject>,
-        files: &DesiredState,
-        rejected: &ObjectErrors,
-    ) -> HashMap<Subject, Key> {
-        let mut keys = BTreeSet::new();
-        for subject in subjects {
-            let name = match subject {
-                Subject::Name(name) => Some(name.clone()),
-                Subject::Pool(pool) | Subject::Member(pool, _) => {
-                    self.intent_called(pool.as_str()).and_then(|key| self.claimed_by(&key))
-                }
-                Subject::Monitor(monitor) => self.intent_called(monitor.as_str()).and_then(|key| self.claimed_by(&key)),
-                _ => None,
-            };
-            keys.extend(name.iter().flat_map(|name| self.claimants(name)).cloned());
+    /// Returns the intent that a name, a pool or a monitor of a desired state belongs to, if it belongs to one.
+    pub(super) fn intent_of(&self, subject: &Subject, desired: &DesiredState) -> Option<Key> {
+        match subject {
+            Subject::Name(name) => self.intent_called(desired.names.get(name)?.pool.as_str()),
+            Subject::Pool(pool) | Subject::Member(pool, _) => self.intent_called(pool.as_str()),
+            Subject::Monitor(monitor) => self.intent_called(monitor.as_str()),
+            _ => None,
         }
-        let mut owners = HashMap::new();
-        for intent in self.evaluated(&self.with_children(&keys), files, rejected) {
-            if let Ok((key, Exposed { name, pool, monitor })) = answered(intent, |name| self.has_name(name, rejected)) {
-                owners.insert(Subject::Name(name.name), key.clone());
-                owners.insert(Subject::Pool(pool.name), key.clone());
-                owners.extend(monitor.map(|(name, _)| (Subject::Monitor(name), key)));
-            }
-        }
-        owners
     }
 
     /// Returns the intent whose pool and monitor have this name.
@@ -200,27 +173,6 @@ impl Declared {
             _ => false,
         };
         self.all_intents().filter(is_moved).filter_map(|stored| exposed(&stored.key)).collect()
-    }
-
-    /// Returns true if a name is declared as an object that is not rejected.
-    fn has_name(&self, name: &Name, rejected: &ObjectErrors) -> bool {
-        let key = key_of(&Subject::Name(name.clone()));
-        self.name(name).is_some() && key.is_some_and(|key| !rejected.contains_key(&key))
-    }
-}
-
-/// Returns what an intent declares, or the reason why it is not served.
-fn answered(
-    intent: fairway_intents::Exposure,
-    is_named: impl Fn(&Name) -> bool,
-) -> Result<(Key, Exposed), (Key, Vec<ObjectError>)> {
-    match intent.outcome {
-        Err(why) => Err((intent.key, whole(why.to_string()))),
-        Ok(Exposed { name, .. }) if is_named(&name.name) => {
-            let what = format!("{} is declared in /v1/names, which has precedence; remove one of the two", name.name);
-            Err((intent.key, whole(what)))
-        }
-        Ok(elements) => Ok((intent.key, elements)),
     }
 }
 

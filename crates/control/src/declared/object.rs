@@ -85,7 +85,7 @@ impl DeclaredObject {
         let records = element.records.keys().map(|(name, rtype)| key_of(&Subject::Records(name.clone(), *rtype)));
         let mut keys: Vec<_> = pools.chain(names).chain(records).collect();
         keys.dedup();
-        keys == [Some(self.object.key.clone())] && is_limited_to_names(element)
+        keys == [Some(self.object.key.clone())] && element.without_names() == DesiredState::default()
     }
 
     /// Adds what the object declares, unless it is rejected. Rejects it if it cannot be parsed.
@@ -96,15 +96,7 @@ impl DeclaredObject {
         }
         match &self.content {
             Ok(Content::Intent(_) | Content::Rows(_) | Content::Seen(_)) => {}
-            Ok(Content::Element(element)) => {
-                desired.clusters.extend(element.clusters.clone());
-                desired.cluster_load_sources.extend(element.cluster_load_sources.clone());
-                desired.load_bounds.extend(element.load_bounds.clone());
-                desired.monitors.extend(element.monitors.clone());
-                desired.pools.extend(element.pools.clone());
-                desired.names.extend(element.names.clone());
-                desired.records.extend(element.records.clone());
-            }
+            Ok(Content::Element(element)) => desired.extend_served(DesiredState::clone(element)),
             Err(errors) => _ = rejected.insert(key.clone(), errors.clone()),
         }
     }
@@ -181,32 +173,6 @@ pub(super) fn declares(key: &Key) -> bool {
 /// Returns an error about an object as a whole.
 pub(super) fn whole(what: String) -> Vec<ObjectError> {
     vec![ObjectError { pointer: String::new(), what }]
-}
-
-/// Returns true if an element declares nothing but pools, names and records.
-fn is_limited_to_names(element: &DesiredState) -> bool {
-    // Without `..`, so that a new field cannot be forgotten here.
-    let DesiredState {
-        zones,
-        clusters,
-        monitors,
-        maps,
-        latencies,
-        pools: _,
-        names: _,
-        records: _,
-        load_sources,
-        cluster_load_sources,
-        load_bounds,
-    } = element;
-    zones.is_empty()
-        && clusters.is_empty()
-        && monitors.is_empty()
-        && maps.is_empty()
-        && latencies.is_empty()
-        && load_sources.is_empty()
-        && cluster_load_sources.is_empty()
-        && load_bounds.is_empty()
 }
 
 /// Objects that are parsed together: their text is some hundred KiB.
