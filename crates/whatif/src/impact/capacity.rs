@@ -9,7 +9,7 @@ use fairway_model::ClusterName;
 use fairway_zones::steer::{ClientNet, SteerPool};
 
 use super::{
-    CapacityReport, Rule, Severity, Violation,
+    CapacityReport, Finding, Rule, Severity,
     query::{cluster, first, reachable, samples_per_pool},
 };
 use fairway_control::{Offline, samples::samples};
@@ -18,20 +18,20 @@ use fairway_control::{Offline, samples::samples};
 type Sums<'a> = BTreeMap<&'a ClusterName, f64>;
 
 /// Assesses a configuration. `offered` is the load of each cluster in use, in percent of its capacity.
-pub(super) fn assess(side: &Offline, offered: Option<f64>) -> (CapacityReport, Vec<Violation>) {
+pub(super) fn assess(side: &Offline, offered: Option<f64>) -> (CapacityReport, Vec<Finding>) {
     let clients = Clients::new(side);
     let capacity = |name: &ClusterName| side.desired.clusters.get(name).and_then(|cluster| cluster.capacity);
     let unknown: Vec<_> = clients.clusters.iter().filter(|name| capacity(name).is_none_or(|c| c == 0)).collect();
     if !unknown.is_empty() || clients.clusters.is_empty() {
         let names: Vec<String> = unknown.iter().map(ToString::to_string).collect();
-        let violation = offered.filter(|_| !names.is_empty()).map(|_| undeclared(&names));
-        return (CapacityReport { undeclared: names, ..CapacityReport::default() }, violation.into_iter().collect());
+        let finding = offered.filter(|_| !names.is_empty()).map(|_| undeclared(&names));
+        return (CapacityReport { undeclared: names, ..CapacityReport::default() }, finding.into_iter().collect());
     }
     let capacities: Sums<'_> =
         clients.clusters.iter().map(|name| (*name, capacity(name).unwrap_or_default() as f64)).collect();
     let demand = clients.demand(&capacities);
     let mut report = CapacityReport::default();
-    let mut violations = Vec::new();
+    let mut findings = Vec::new();
     for down in &clients.clusters {
         for (name, carried) in clients.carried(down, &demand) {
             // Load relative to the offered load of each cluster.
@@ -42,16 +42,17 @@ pub(super) fn assess(side: &Offline, offered: Option<f64>) -> (CapacityReport, V
                 report.worst_down = Some(down.to_string());
                 report.worst_full = Some(name.to_string());
             }
-            violations.extend(offered.and_then(|offered| overloaded(down, name, offered * load)));
+            findings.extend(offered.and_then(|offered| overloaded(down, name, offered * load)));
         }
     }
-    (report, violations)
+    (report, findings)
 }
 
-fn overloaded(down: &ClusterName, name: &ClusterName, load: f64) -> Option<Violation> {
-    (load > 100.0 + LOAD_NOISE).then(|| Violation {
+fn overloaded(down: &ClusterName, name: &ClusterName, load: f64) -> Option<Finding> {
+    (load > 100.0 + LOAD_NOISE).then(|| Finding {
         rule: Rule::Capacity,
         severity: Severity::Error,
+        since: None,
         pool: None,
         subject: format!("{down} down, {name}"),
         measure: load.round(),
@@ -59,10 +60,11 @@ fn overloaded(down: &ClusterName, name: &ClusterName, load: f64) -> Option<Viola
     })
 }
 
-fn undeclared(names: &[String]) -> Violation {
-    Violation {
+fn undeclared(names: &[String]) -> Finding {
+    Finding {
         rule: Rule::Capacity,
         severity: Severity::Warning,
+        since: None,
         pool: None,
         subject: "undeclared".to_owned(),
         measure: names.len() as f64,

@@ -6,7 +6,7 @@ use fairway_model::{ClusterName, DesiredState, Permille, Pool, PoolName, Ttl};
 use fairway_zones::steer::{Basis, ClientNet, SteerPool};
 
 use super::{
-    PoolImpact, Rule, Severity, Violation,
+    Finding, PoolImpact, Rule, Severity,
     query::{live, reachable},
 };
 use fairway_control::Offline;
@@ -30,9 +30,9 @@ struct Affected {
 }
 
 /// Assesses every pool that answers names. A pool that is compiled twice, for public and for internal zones, counts as one.
-pub(super) fn assess(side: &Offline, budget: Option<u32>) -> (BTreeMap<PoolName, PoolImpact>, Vec<Violation>) {
+pub(super) fn assess(side: &Offline, budget: Option<u32>) -> (BTreeMap<PoolName, PoolImpact>, Vec<Finding>) {
     let mut pools = BTreeMap::<PoolName, PoolImpact>::new();
-    let mut violations = Vec::new();
+    let mut findings = Vec::new();
     let mut reached = BTreeMap::<PoolName, BTreeSet<ClusterName>>::new();
     let snapshot = &side.view.snapshot;
     for (steer, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter()) {
@@ -49,18 +49,18 @@ pub(super) fn assess(side: &Offline, budget: Option<u32>) -> (BTreeMap<PoolName,
         }
         for domain in domains(&side.desired, steer) {
             let affected = lose(side, steer, &domain, &classes);
-            violations.extend(violation(declared, &domain, &affected, classes.len()));
+            findings.extend(finding(declared, &domain, &affected, classes.len()));
         }
     }
     for (name, reached) in &reached {
         let pool = side.desired.pools.get(name);
-        violations.extend(pool.into_iter().flat_map(|pool| unreachable(pool, reached)));
+        findings.extend(pool.into_iter().flat_map(|pool| unreachable(pool, reached)));
     }
     for (name, impact) in &mut pools {
         impact.ttl_seconds = ttl(&side.desired, name);
-        violations.extend(budget.and_then(|budget| too_long(name, impact.ttl_seconds, budget)));
+        findings.extend(budget.and_then(|budget| too_long(name, impact.ttl_seconds, budget)));
     }
-    (pools, violations)
+    (pools, findings)
 }
 
 /// Returns the number of regions of clusters.
@@ -108,7 +108,7 @@ fn lose(side: &Offline, pool: &SteerPool, domain: &Domain<'_>, classes: &[(Clien
     affected
 }
 
-fn violation(pool: &Pool, domain: &Domain<'_>, affected: &Affected, classes: usize) -> Option<Violation> {
+fn finding(pool: &Pool, domain: &Domain<'_>, affected: &Affected, classes: usize) -> Option<Finding> {
     let example = affected.example?;
     let clients = match affected.classes {
         all if all == classes => "any client".to_owned(),
@@ -122,10 +122,11 @@ fn violation(pool: &Pool, domain: &Domain<'_>, affected: &Affected, classes: usi
     } else {
         format!("with {label} down, no live cluster is left for {clients}")
     };
-    Some(Violation {
+    Some(Finding {
         rule: domain.rule,
         severity: if domain.rule == Rule::Regions { Severity::Warning } else { Severity::Error },
-        pool: Some(pool.name.clone()),
+        since: None,
+        pool: Some(pool.name.to_string()),
         subject: label.clone(),
         measure: affected.addresses,
         what,
@@ -137,7 +138,7 @@ fn panic_reason(threshold: Permille) -> String {
 }
 
 /// Returns the members that no client gets, whatever else is down.
-fn unreachable<'a>(pool: &'a Pool, reached: &'a BTreeSet<ClusterName>) -> impl Iterator<Item = Violation> + 'a {
+fn unreachable<'a>(pool: &'a Pool, reached: &'a BTreeSet<ClusterName>) -> impl Iterator<Item = Finding> + 'a {
     let tier_of = |tier| pool.members.iter().filter(move |member| member.tier == tier);
     pool.members.iter().filter(|member| !reached.contains(&member.cluster)).map(move |member| {
         let whole = tier_of(member.tier).all(|member| !reached.contains(&member.cluster));
@@ -149,10 +150,11 @@ fn unreachable<'a>(pool: &'a Pool, reached: &'a BTreeSet<ClusterName>) -> impl I
         } else {
             "a view, preference or override excludes it for all clients"
         };
-        Violation {
+        Finding {
             rule: Rule::Unreachable,
             severity: Severity::Error,
-            pool: Some(pool.name.clone()),
+            since: None,
+            pool: Some(pool.name.to_string()),
             subject: member.cluster.to_string(),
             measure: 0.0,
             what: format!("no client ever gets {}{tier}, whatever is down; {reason}", member.cluster),
@@ -166,11 +168,12 @@ fn ttl(desired: &DesiredState, pool: &PoolName) -> u32 {
     names.filter_map(|name| desired.ttl_max(name)).max().map_or(0, Ttl::secs)
 }
 
-fn too_long(pool: &PoolName, ttl: u32, budget: u32) -> Option<Violation> {
-    (ttl > budget).then(|| Violation {
+fn too_long(pool: &PoolName, ttl: u32, budget: u32) -> Option<Finding> {
+    (ttl > budget).then(|| Finding {
         rule: Rule::Ttl,
         severity: Severity::Error,
-        pool: Some(pool.clone()),
+        since: None,
+        pool: Some(pool.to_string()),
         subject: "ttl".to_owned(),
         measure: ttl.into(),
         what: format!("caches keep answers for {ttl} s, but a drain may take only {budget} s"),

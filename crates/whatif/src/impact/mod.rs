@@ -15,7 +15,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{Diagnostic, HealthStatus, PoolName};
+use fairway_model::{Diagnostic, HealthStatus};
 
 use fairway_config::{Environment, Source};
 use fairway_control::{Offline, of_files};
@@ -40,35 +40,22 @@ pub struct Terms {
     pub drain_budget: Option<u32>,
 }
 
-/// A rule that does not hold. Two configurations have the same violation if rule, pool and subject are equal.
-#[derive(Clone, Debug)]
-struct Violation {
-    rule: Rule,
-    severity: Severity,
-    pool: Option<PoolName>,
-    subject: String,
-    /// Severity as a number, to compare the same violation in two configurations.
-    measure: f64,
-    what: String,
-}
-
 /// Assesses a configuration, and its difference to the one before it if there is one.
 pub fn assess(before: Option<&Offline>, after: &Offline, terms: Terms) -> Report {
     let assessed = |side: &Offline| {
-        let (pools, mut violations) = locations::assess(side, terms.drain_budget);
+        let (pools, mut findings) = locations::assess(side, terms.drain_budget);
         let (capacity, overloads) = capacity::assess(side, terms.offered);
-        violations.extend(overloads);
-        (pools, capacity, violations)
+        findings.extend(overloads);
+        (pools, capacity, findings)
     };
-    let (mut pools, mut capacity, violations) = assessed(after);
+    let (mut pools, mut capacity, mut findings) = assessed(after);
     let Some(before) = before else {
-        let findings = violations.into_iter().map(|violation| finding(violation, None)).collect();
         return Report { findings, capacity, pools: pools.into_values().collect(), ..Report::default() };
     };
-    let (_, capacity_before, violations_before) = assessed(before);
+    let (_, capacity_before, findings_before) = assessed(before);
     capacity.holds_up_to_before = capacity_before.holds_up_to;
     change::compare(before, after, &mut pools);
-    let (findings, fixed) = compare(violations, violations_before);
+    let fixed = compare(&mut findings, findings_before);
     Report {
         compared: true,
         findings,
@@ -80,27 +67,19 @@ pub fn assess(before: Option<&Offline>, after: &Offline, terms: Terms) -> Report
     }
 }
 
-/// Returns the violations, each compared with the one before, and those that are fixed.
-fn compare(violations: Vec<Violation>, before: Vec<Violation>) -> (Vec<Finding>, Vec<Finding>) {
-    let key = |violation: &Violation| (violation.rule, violation.pool.clone(), violation.subject.clone());
-    let known: BTreeMap<_, _> = before.iter().map(|violation| (key(violation), violation.measure)).collect();
-    let still: BTreeSet<_> = violations.iter().map(key).collect();
-    let since = |violation: &Violation| match known.get(&key(violation)) {
-        None => Since::New,
-        Some(measure) if violation.measure > measure + MEASURE_NOISE => Since::Worse,
-        Some(_) => Since::Before,
-    };
-    let findings = violations.into_iter().map(|violation| {
-        let since = since(&violation);
-        finding(violation, Some(since))
-    });
-    let fixed = before.into_iter().filter(|violation| !still.contains(&key(violation)));
-    (findings.collect(), fixed.map(|violation| finding(violation, None)).collect())
-}
-
-fn finding(violation: Violation, since: Option<Since>) -> Finding {
-    let Violation { rule, severity, pool, subject, what, .. } = violation;
-    Finding { rule, severity, since, pool: pool.map(|pool| pool.to_string()), subject, what }
+/// Compares each finding with the one before. Returns those that are fixed.
+fn compare(findings: &mut [Finding], before: Vec<Finding>) -> Vec<Finding> {
+    let key = |finding: &Finding| (finding.rule, finding.pool.clone(), finding.subject.clone());
+    let known: BTreeMap<_, _> = before.iter().map(|finding| (key(finding), finding.measure)).collect();
+    let still: BTreeSet<_> = findings.iter().map(key).collect();
+    for finding in findings {
+        finding.since = Some(match known.get(&key(finding)) {
+            None => Since::New,
+            Some(measure) if finding.measure > measure + MEASURE_NOISE => Since::Worse,
+            Some(_) => Since::Before,
+        });
+    }
+    before.into_iter().filter(|finding| !still.contains(&key(finding))).collect()
 }
 
 /// Returns the pools that answered names before and no longer do.

@@ -22,8 +22,8 @@ pub struct Report {
     pub pools_removed: Vec<String>,
 }
 
-/// A rule that does not hold.
-#[derive(Debug, Serialize)]
+/// A rule that does not hold. Two configurations have the same finding if rule, pool and subject are equal.
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// The rule.
@@ -38,6 +38,9 @@ pub struct Finding {
     pub pool: Option<String>,
     /// The failing cluster or region, or the member concerned.
     pub subject: String,
+    /// Severity as a number, to compare the same finding in two configurations.
+    #[serde(skip)]
+    pub(super) measure: f64,
     /// Description for people.
     pub what: String,
 }

@@ -16,7 +16,10 @@ pub struct Traffic {
     population: Population,
     /// By network and cache.
     answers: Vec<Vec<Answer>>,
-    gateways: Gateways,
+    /// True for the clusters whose gateway serves.
+    serving: Vec<bool>,
+    /// Demand at each gateway.
+    carried: Vec<f64>,
     /// Demand at the nearest cluster of its clients.
     near: f64,
     /// Demand at the nearest cluster or the next one.
@@ -26,29 +29,34 @@ pub struct Traffic {
     slower: f64,
 }
 
-#[derive(Debug)]
-struct Gateways {
-    serves: Vec<bool>,
-    carried: Vec<f64>,
-}
+impl Traffic {
+    /// Adds demand of a network's clients with this answer. A negative demand is removed.
+    fn add(&mut self, network: u32, answer: Answer, demand: f64) {
+        self.carry(answer, demand);
+        let client = &self.population.networks[network as usize];
+        let order = &self.population.orders[usize::from(client.order)];
+        self.near += demand * near_part(answer, order, 1);
+        self.nearby += demand * near_part(answer, order, 2);
+        if let Some(paths) = &self.paths {
+            self.slower += demand * answer.mean(|cluster| paths.slower(network, cluster));
+        }
+    }
 
-impl Gateways {
-    /// Adds the demand of clients with this answer, evenly over the clusters that they reach. A negative demand is removed.
-    fn add(&mut self, answer: Answer, demand: f64) {
-        let reached = answer.reached(|cluster| self.serves[cluster]);
+    /// Adds the demand to the gateways that clients with this answer reach, evenly.
+    fn carry(&mut self, answer: Answer, demand: f64) {
+        let reached = answer.reached(|cluster| self.serving[cluster]);
         for cluster in reached.iter() {
             self.carried[cluster] += demand / reached.len() as f64;
         }
     }
-}
 
-impl Traffic {
     /// Returns the traffic of clients that have no answer yet, with every gateway serving.
     pub fn new(population: Population, clusters: usize) -> Self {
         let caches = |network: &super::ClientNetwork| vec![Answer::default(); usize::from(network.caches)];
         Self {
             answers: population.networks.iter().map(caches).collect(),
-            gateways: Gateways { serves: vec![true; clusters], carried: vec![0.0; clusters] },
+            serving: vec![true; clusters],
+            carried: vec![0.0; clusters],
             near: 0.0,
             nearby: 0.0,
             paths: None,
@@ -73,12 +81,12 @@ impl Traffic {
 
     /// Returns the demand that each gateway carries.
     pub fn carried(&self) -> &[f64] {
-        &self.gateways.carried
+        &self.carried
     }
 
     /// True if the gateway of a cluster serves.
     pub fn serves(&self, cluster: usize) -> bool {
-        self.gateways.serves[cluster]
+        self.serving[cluster]
     }
 
     /// Moves the demand of a cache to its new answer. Returns the previous answer.
@@ -89,15 +97,8 @@ impl Traffic {
         }
         let client = &self.population.networks[network as usize];
         let demand = client.demand / f64::from(client.caches);
-        self.gateways.add(previous, -demand);
-        self.gateways.add(answer, demand);
-        let order = &self.population.orders[usize::from(client.order)];
-        self.near += demand * (near_part(answer, order, 1) - near_part(previous, order, 1));
-        self.nearby += demand * (near_part(answer, order, 2) - near_part(previous, order, 2));
-        if let Some(paths) = &self.paths {
-            let slower = |answer: Answer| answer.mean(|cluster| paths.slower(network, cluster));
-            self.slower += demand * (slower(answer) - slower(previous));
-        }
+        self.add(network, previous, -demand);
+        self.add(network, answer, demand);
         previous
     }
 
@@ -110,46 +111,40 @@ impl Traffic {
             affected.extend(answers.iter().filter(has_others).map(|answer| (*answer, demand)));
         }
         for (answer, demand) in &affected {
-            self.gateways.add(*answer, -demand);
+            self.carry(*answer, -demand);
         }
-        self.gateways.serves[cluster] = serves;
+        self.serving[cluster] = serves;
         for (answer, demand) in &affected {
-            self.gateways.add(*answer, *demand);
+            self.carry(*answer, *demand);
         }
     }
 
     /// Scales the demand of clients nearest to a cluster, so that all demand together is `total`.
     pub fn set_demand(&mut self, cluster: usize, total: f64) {
         let factor = self.population.growth(cluster, total);
-        let Self { population: Population { networks, orders }, answers, gateways, .. } = self;
-        for (number, (network, answers)) in (0..).zip(networks.iter_mut().zip(answers)) {
-            if network.home != cluster {
+        for network in 0..self.population.networks.len() {
+            let client = &mut self.population.networks[network];
+            if client.home != cluster {
                 continue;
             }
-            let added = network.grow(factor);
-            let order = &orders[usize::from(network.order)];
-            for answer in answers {
-                gateways.add(*answer, added);
-                self.near += added * near_part(*answer, order, 1);
-                self.nearby += added * near_part(*answer, order, 2);
-                if let Some(paths) = &self.paths {
-                    self.slower += added * answer.mean(|cluster| paths.slower(number, cluster));
-                }
+            let added = client.grow(factor);
+            for cache in 0..self.answers[network].len() {
+                self.add(network as u32, self.answers[network][cache], added);
             }
         }
     }
 
     /// Returns the present figures.
     pub fn sample(&self, scenario: &Scenario, at: Duration) -> Sample {
-        let Gateways { serves, carried } = &self.gateways;
-        let load = |cluster: usize| match serves[cluster] {
+        let Self { serving, carried, .. } = self;
+        let load = |cluster: usize| match serving[cluster] {
             true => carried[cluster] / scenario.clusters[cluster].capacity as f64,
             false => 0.0,
         };
-        let dead = (0..serves.len()).filter(|cluster| !serves[*cluster]);
+        let dead = (0..serving.len()).filter(|cluster| !serving[*cluster]);
         Sample {
             at,
-            loads: (0..serves.len()).map(load).collect(),
+            loads: (0..serving.len()).map(load).collect(),
             near: self.near,
             nearby: self.nearby,
             lost: dead.map(|cluster| carried[cluster].max(0.0)).sum(),
