@@ -6,7 +6,7 @@ use super::{
     clients::{Population, kilometres},
     pool_wire::TABLE,
     rng::Rng,
-    scenario::{Detour, Scenario},
+    scenario::Scenario,
     steering::subnet,
 };
 
@@ -23,7 +23,7 @@ impl Paths {
     /// Draws the times. Returns `None` if the scenario has no latencies. The random numbers come from a sequence of their own, so that
     /// everything else is the same as without latencies.
     pub(super) fn new(scenario: &Scenario, population: &Population, seed: u64) -> Option<Self> {
-        let Detour(detour) = scenario.latencies?;
+        let detour = scenario.detour?;
         let mut rng = Rng::new(!seed);
         let mut path = |from: Coordinates, to: Coordinates| {
             LEAST + kilometres(from, to) / 100.0 * HUNDRED_KILOMETRES * (1.0 + detour * rng.fraction())

@@ -33,9 +33,9 @@ impl PoolContext {
         }
     }
 
-    /// Reads a pool, by default that of [`Scenario::default_policy`](super::scenario::Scenario::default_policy). Also returns the
-    /// location of the clients nearest to each cluster.
-    pub(super) fn read(&self, pool: Option<&Value>) -> Result<(Pool, Vec<ClientLocation>), String> {
+    /// Reads a pool, by default that of [`Scenario::default_policy`](super::scenario::Scenario::default_policy). Also returns the rest of
+    /// the configuration.
+    pub(super) fn read(&self, pool: Option<&Value>) -> Result<(Pool, DesiredState), String> {
         let mut pool = pool.cloned().unwrap_or_else(|| json!({ "policy": ["nearest", "load", "weighted"] }));
         let Some(keys) = pool.as_object_mut() else {
             return Err("pool: write it as in a configuration, with its policy".to_owned());
@@ -52,19 +52,18 @@ impl PoolContext {
             "version": 1, "clusters": self.clusters, "maps": maps, "latencies": self.latencies, "pools": [pool],
         });
         let desired = fairway_config::desired(&tree).map_err(|errors| messages(&errors))?;
-        let locations = self.locations(&desired);
-        let (_, pool) = desired.pools.into_iter().next().ok_or("pool: there is none")?;
+        let pool = desired.pools.values().next().cloned().ok_or("pool: there is none")?;
         if pool.members.iter().any(|member| member.probe.is_some()) {
             return Err("pool: probe is not simulated; remove it".to_owned());
         }
         if pool.policy.load && pool.spread == Spread::Query {
             return Err("pool: load with spread: query is not simulated; remove one of them".to_owned());
         }
-        Ok((pool, locations))
+        Ok((pool, desired))
     }
 
     /// Returns the map entries of the clients nearest to each cluster, without coordinates: each network has its own.
-    fn locations(&self, desired: &DesiredState) -> Vec<ClientLocation> {
+    pub(super) fn locations(&self, desired: &DesiredState) -> Vec<ClientLocation> {
         let map = MapName::new(MAP).ok().and_then(|name| desired.maps.get(&name));
         let location = |number: usize| {
             let known = map.map(|map| map.entry(address(number)).location.clone()).unwrap_or_default();

@@ -10,8 +10,8 @@ use fairway_health::{
     balance::{Balancer, Declared, Kept, Settings},
 };
 use fairway_model::{
-    Cause, Check, Demand, Eligibility, Health, HealthStatus, LatencyTable, Load, LoadReport, LoadSignal, Monitor,
-    Observation, OverrideAction, Permille, Pool, Shares, Spread, Timestamp,
+    Cause, Demand, Eligibility, Health, HealthStatus, LatencyTable, Load, LoadReport, LoadSignal, Observation,
+    OverrideAction, Permille, Pool, Shares, Spread, Timestamp,
 };
 use fairway_zones::{Draw, RuntimeState};
 
@@ -71,7 +71,6 @@ pub(super) struct Run<'a> {
     pool: usize,
     table: Option<Arc<LatencyTable>>,
     steering: Steering,
-    monitor: Monitor,
     balancer: Balancer,
     runtime: Arc<RuntimeState>,
     /// True for clusters whose schedule is open.
@@ -99,9 +98,6 @@ impl<'a> Run<'a> {
             evaluator: Evaluator::new(HealthStatus::Up),
             reports: 0,
         };
-        let mut monitor = Monitor::new(Check::Tcp { port: 443 });
-        (monitor.period, monitor.fall, monitor.rise) =
-            (scenario.probes.period, scenario.probes.fall, scenario.probes.rise);
         let start = Instant::now();
         let balancer = Balancer::new(settings(scenario), start, None);
         let up = vec![Health::new(HealthStatus::Up, None); clusters];
@@ -122,7 +118,6 @@ impl<'a> Run<'a> {
             scenario,
             steering,
             rng,
-            monitor,
             balancer,
             start,
         }
@@ -194,8 +189,9 @@ impl<'a> Run<'a> {
         let gateway = &mut self.gateways[cluster];
         let passes = self.traffic.serves(cluster) && !gateway.is_cut_off;
         let outcome = if passes { Observation::Pass } else { Observation::Fail(Cause::new("timeout")) };
-        let transition = gateway.evaluator.observe(&outcome, &self.monitor);
-        let pause = if gateway.evaluator.is_wavering() { self.monitor.period / 10 } else { self.monitor.period };
+        let transition = gateway.evaluator.observe(&outcome, &self.scenario.probes);
+        let period = self.scenario.probes.period;
+        let pause = if gateway.evaluator.is_wavering() { period / 10 } else { period };
         self.queue.push(now + pause, Next::Server(Work::Probe(cluster)));
         if transition.is_some() {
             self.availability_changed(now, cluster);

@@ -1,8 +1,13 @@
 //! A scenario: clusters, clients, load reports, events, and the goals for its figures.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
-use fairway_model::{ClientLocation, ClusterName, Coordinates, Permille, Policy, Pool, Rank, Timestamp};
+use fairway_model::{
+    ClientLocation, Cluster, ClusterName, Coordinates, Monitor, Permille, Policy, Pool, Rank, Timestamp,
+};
+use strum::{EnumString, IntoStaticStr};
+
+pub use super::scenario_wire::Clients;
 
 /// Samples of a run per TTL.
 pub const SAMPLES_PER_TTL: u32 = 40;
@@ -20,18 +25,21 @@ pub struct Scenario {
     pub offered: f64,
     /// The clusters. Everything else refers to them by index.
     pub clusters: Vec<SimulatedCluster>,
+    /// The clusters as the server reads them from its configuration.
+    pub configured: BTreeMap<ClusterName, Cluster>,
     /// The pool at the start, then those that [`Event::Pool`] replaces it by.
     pub pools: Vec<Pool>,
     /// Time of the clock at the start, for schedules.
     pub begins: Timestamp,
-    /// Latencies; `None` without a latency table.
-    pub latencies: Option<Detour>,
+    /// Difference between latencies and distances, at least 0: a round trip takes 1 ms per 100 km, and up to this part more, drawn for each
+    /// network and cluster. `None` without a latency table.
+    pub detour: Option<f64>,
     /// The clients.
     pub clients: Clients,
     /// Load reports.
     pub reports: Reports,
-    /// Probes.
-    pub probes: Probes,
+    /// Period and thresholds of the probes of gateways.
+    pub probes: Monitor,
     /// Events in order of time.
     pub events: Vec<(Duration, Event)>,
     /// Goals.
@@ -57,11 +65,6 @@ pub struct SimulatedCluster {
     pub clients: ClientLocation,
 }
 
-/// Difference between latencies and distances, at least 0. A round trip takes 1 ms per 100 km, and up to this part more, drawn for each
-/// network and cluster.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Detour(pub f64);
-
 impl Scenario {
     /// Returns the policy of a scenario without a pool.
     pub fn default_policy() -> Policy {
@@ -79,25 +82,6 @@ impl Scenario {
     }
 }
 
-/// The client networks, each behind a resolver with one or more caches.
-#[derive(Clone, Debug)]
-pub struct Clients {
-    /// Number of networks.
-    pub networks: u32,
-    /// Exponent of Zipf's law: demand of the n-th largest network is proportional to n^-zipf.
-    pub zipf: f64,
-    /// Part of the demand that is nearest to each cluster, in the order of the clusters; the sum is 1.
-    pub near: Vec<f64>,
-    /// Part of the networks with several caches, in proportion to their demand (as resolvers of a carrier). Others have one.
-    pub many_caches: f64,
-    /// Part of the networks that keep answers longer than the TTL allows.
-    pub abusers: f64,
-    /// Number of TTLs for which those keep answers.
-    pub abuse: f64,
-    /// Part of the networks that query again before the TTL is over.
-    pub prefetchers: f64,
-}
-
 /// Load reports of gateways.
 #[derive(Clone, Debug)]
 pub struct Reports {
@@ -111,17 +95,6 @@ pub struct Reports {
     pub loss: f64,
     /// One query in so many is sampled for balancing.
     pub sample: u32,
-}
-
-/// Probes of gateways.
-#[derive(Clone, Debug)]
-pub struct Probes {
-    /// Time between two probes.
-    pub period: Duration,
-    /// Failures in a row until a gateway is down.
-    pub fall: u8,
-    /// Passes in a row until it is up again.
-    pub rise: u8,
 }
 
 /// An event of a scenario. Clusters are given by index.
@@ -173,7 +146,8 @@ pub struct Goal {
 }
 
 /// A figure that is measured over a part of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "camelCase")]
 pub enum Figure {
     /// 99th percentile of the load of the fullest cluster.
     Peak,
@@ -204,46 +178,12 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// Every figure that is not about a single cluster.
-    pub const ALL: [Self; 12] = [
-        Self::Peak,
-        Self::Highest,
-        Self::Overload,
-        Self::Churn,
-        Self::Near,
-        Self::Nearby,
-        Self::Slope,
-        Self::OffSplit,
-        Self::Turns,
-        Self::DrainError,
-        Self::Lost,
-        Self::Slower,
-    ];
-
-    /// Returns its name in files and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Peak => "peak",
-            Self::Highest => "highest",
-            Self::Overload => "overload",
-            Self::Churn => "churn",
-            Self::Near => "near",
-            Self::Nearby => "nearby",
-            Self::Slope => "slope",
-            Self::OffSplit => "offSplit",
-            Self::Turns => "turns",
-            Self::DrainError => "drainError",
-            Self::Load(_) => "load",
-            Self::Lost => "lost",
-            Self::Slower => "slower",
-        }
-    }
-
     /// Returns its name, with the cluster for [`Figure::Load`].
     pub fn label(self, scenario: &Scenario) -> String {
+        let name = <&str>::from(self);
         match self {
-            Self::Load(cluster) => format!("{} {}", self.name(), scenario.clusters[cluster].name),
-            other => other.name().to_owned(),
+            Self::Load(cluster) => format!("{name} {}", scenario.clusters[cluster].name),
+            _ => name.to_owned(),
         }
     }
 }

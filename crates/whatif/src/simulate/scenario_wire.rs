@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use fairway_model::{ClientLocation, ClusterName, Coordinates, Permille, Pool, Timestamp};
+use fairway_model::{ClientLocation, ClusterName, Coordinates, Monitor, Permille, Pool, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
     pool_wire::PoolContext,
-    scenario::{Clients, Detour, Event, Figure, Goal, Probes, Reports, Scenario, SimulatedCluster},
+    scenario::{Event, Figure, Goal, Reports, Scenario, SimulatedCluster},
 };
 
 /// The file.
@@ -30,7 +30,7 @@ struct File {
     #[serde(default = "begins")]
     begins: String,
     latencies: Option<LatenciesWire>,
-    clients: ClientsWire,
+    clients: Clients,
     reports: ReportsWire,
     #[serde(default)]
     probes: ProbesWire,
@@ -69,19 +69,29 @@ struct LatenciesWire {
     detour: f64,
 }
 
-#[derive(Debug, Deserialize)]
+/// The client networks, each behind a resolver with one or more caches.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct ClientsWire {
-    networks: u32,
-    zipf: f64,
+pub struct Clients {
+    /// Number of networks.
+    pub networks: u32,
+    /// Exponent of Zipf's law: demand of the n-th largest network is proportional to n^-zipf.
+    pub zipf: f64,
+    /// Part of the demand that is nearest to each cluster, in the order of the clusters; the sum is 1.
+    #[serde(skip)]
+    pub near: Vec<f64>,
+    /// Part of the networks with several caches, in proportion to their demand (as resolvers of a carrier). Others have one.
     #[serde(default)]
-    many_caches: f64,
+    pub many_caches: f64,
+    /// Part of the networks that keep answers longer than the TTL allows.
     #[serde(default)]
-    abusers: f64,
+    pub abusers: f64,
+    /// Number of TTLs for which those keep answers.
     #[serde(default = "abuse")]
-    abuse: f64,
+    pub abuse: f64,
+    /// Part of the networks that query again before the TTL is over.
     #[serde(default)]
-    prefetchers: f64,
+    pub prefetchers: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -168,21 +178,21 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
     if (near.iter().sum::<f64>() - 1.0).abs() > 0.01 || near.iter().any(|n| *n < 0.0) {
         return Err("clusters: the sum of all `near` is not 1".to_owned());
     }
-    let latencies = file.latencies.map(|wire| bounded("latencies.detour", wire.detour, 0.0..=100.0).map(Detour));
-    let latencies = latencies.transpose()?;
+    let detour = file.latencies.map(|wire| bounded("latencies.detour", wire.detour, 0.0..=100.0)).transpose()?;
     let client_entries: Vec<_> = file.clusters.into_iter().map(|wire| wire.clients).collect();
-    let context = PoolContext::new(&clusters, &client_entries, latencies.is_some());
-    let (pool, locations) = context.read(file.pool.as_ref())?;
-    for (cluster, location) in clusters.iter_mut().zip(locations) {
+    let context = PoolContext::new(&clusters, &client_entries, detour.is_some());
+    let (pool, desired) = context.read(file.pool.as_ref())?;
+    for (cluster, location) in clusters.iter_mut().zip(context.locations(&desired)) {
         cluster.clients = location;
     }
     let mut pools = vec![pool];
     let at = |ttls: f64| Duration::from_secs_f64(ttls.clamp(0.0, length) * ttl);
     let mut event = |wire: EventWire| Ok((at(wire.at), event(&wire.what, &clusters, &context, &mut pools)?));
     let events = file.events.into_iter().map(&mut event).collect::<Result<Vec<_>, String>>()?;
-    if latencies.is_none() && events.iter().any(|(_, event)| matches!(event, Event::Measured(_))) {
+    if detour.is_none() && events.iter().any(|(_, event)| matches!(event, Event::Measured(_))) {
         return Err("events: measured: there is no latency table; add `latencies`".to_owned());
     }
+    check_clients(&file.clients)?;
     let goals = file.goals.iter().map(|wire| goal(wire, &clusters, &at)).collect::<Result<Vec<_>, _>>()?;
     Ok(Scenario {
         title: file.title,
@@ -190,15 +200,17 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
         length: at(length),
         offered: positive("offered", file.offered)?,
         clusters,
+        configured: desired.clusters,
         pools,
         begins: file.begins.parse::<Timestamp>().map_err(|error| format!("begins: {error}"))?,
-        latencies,
-        clients: clients(&file.clients, near)?,
+        detour,
+        clients: Clients { near, ..file.clients },
         reports: reports(&file.reports)?,
-        probes: Probes {
+        probes: Monitor {
             period: Duration::from_secs_f64(positive("probes.period", file.probes.period)?),
             fall: file.probes.fall,
             rise: file.probes.rise,
+            ..Monitor::default()
         },
         events,
         goals,
@@ -248,20 +260,16 @@ fn default_location(number: usize, count: usize) -> LocationWire {
     LocationWire { latitude: (0.9 * height).asin().to_degrees(), longitude: east - 180.0, region: None }
 }
 
-fn clients(wire: &ClientsWire, near: Vec<f64>) -> Result<Clients, String> {
-    if !(1..=200_000).contains(&wire.networks) {
-        return Err(format!("clients.networks: {} is not from 1 to 200000", wire.networks));
+fn check_clients(clients: &Clients) -> Result<(), String> {
+    if !(1..=200_000).contains(&clients.networks) {
+        return Err(format!("clients.networks: {} is not from 1 to 200000", clients.networks));
     }
-    let part = |what: &str, value| bounded(&format!("clients.{what}"), value, 0.0..=1.0);
-    Ok(Clients {
-        networks: wire.networks,
-        zipf: bounded("clients.zipf", wire.zipf, 0.0..=2.0)?,
-        near,
-        many_caches: part("manyCaches", wire.many_caches)?,
-        abusers: part("abusers", wire.abusers)?,
-        abuse: bounded("clients.abuse", wire.abuse, 1.0..=100.0)?,
-        prefetchers: part("prefetchers", wire.prefetchers)?,
-    })
+    bounded("clients.zipf", clients.zipf, 0.0..=2.0)?;
+    bounded("clients.manyCaches", clients.many_caches, 0.0..=1.0)?;
+    bounded("clients.abusers", clients.abusers, 0.0..=1.0)?;
+    bounded("clients.abuse", clients.abuse, 1.0..=100.0)?;
+    bounded("clients.prefetchers", clients.prefetchers, 0.0..=1.0)?;
+    Ok(())
 }
 
 fn reports(wire: &ReportsWire) -> Result<Reports, String> {
@@ -318,13 +326,15 @@ fn event(
 }
 
 fn goal(wire: &GoalWire, clusters: &[SimulatedCluster], at: &impl Fn(f64) -> Duration) -> Result<Goal, String> {
-    let index = |name: &String| clusters.iter().position(|cluster| cluster.name.as_str() == name);
-    let figure = match &wire.cluster {
-        Some(name) => {
-            let cluster = index(name).ok_or_else(|| format!("goals: {name:?} is not a declared cluster"))?;
-            Some(Figure::Load(cluster)).filter(|figure| figure.name() == wire.figure)
-        }
-        None => Figure::ALL.into_iter().find(|figure| figure.name() == wire.figure),
+    let index = |name: &String| {
+        let found = clusters.iter().position(|cluster| cluster.name.as_str() == name);
+        found.ok_or_else(|| format!("goals: {name:?} is not a declared cluster"))
+    };
+    let cluster = wire.cluster.as_ref().map(index).transpose()?;
+    let figure = match (wire.figure.parse().ok(), cluster) {
+        (Some(Figure::Load(_)), Some(cluster)) => Some(Figure::Load(cluster)),
+        (Some(Figure::Load(_)), None) | (_, Some(_)) => None,
+        (figure, None) => figure,
     };
     let figure =
         figure.ok_or_else(|| format!("goals: {:?} is not a figure; docs/simulate.md lists them", wire.figure))?;

@@ -10,8 +10,8 @@ use std::{
 };
 
 use fairway_model::{
-    Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Demand, DesiredState, Health, LatencyTable,
-    MapLayer, MapName, Name, Network, Pool, ProbeAddress, Rtype, Shares, SteeredName, Target, Timestamp, ZoneSpec,
+    ClientLocation, ClientMap, ClusterName, Demand, DesiredState, Health, LatencyTable, MapLayer, MapName, Name,
+    Network, Pool, ProbeAddress, Rtype, Shares, SteeredName, Target, Timestamp, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
@@ -22,7 +22,7 @@ use fairway_zones::{
 use super::{
     answer::Answer,
     clients::{ClientNetwork, Population},
-    scenario::{Scenario, SimulatedCluster},
+    scenario::Scenario,
 };
 
 /// Zone of the steered name.
@@ -139,9 +139,7 @@ fn snapshot(scenario: &Scenario, population: &Population, pool: &Pool, table: Op
     let apex: Name = ZONE.parse().expect("a name");
     let mut desired = DesiredState::default();
     desired.zones.insert(apex.clone(), ZoneSpec::new(apex.clone()));
-    for (number, declared) in scenario.clusters.iter().enumerate() {
-        desired.clusters.insert(declared.name.clone(), cluster(declared, number));
-    }
+    desired.clusters.clone_from(&scenario.configured);
     let map = map(scenario, population);
     desired.maps.insert(map.name().clone(), Arc::new(map));
     desired.latencies = table.into_iter().map(|table| (table.name().clone(), Arc::clone(table))).collect();
@@ -162,21 +160,6 @@ fn map(scenario: &Scenario, population: &Population) -> ClientMap {
     let networks = (0..).zip(&population.networks).map(|(number, network)| (subnet(number), location(network)));
     let networks: Vec<_> = networks.collect();
     ClientMap::new(MapName::new("clients").expect("letters"), MapLayer::of_networks(&networks))
-}
-
-fn cluster(declared: &SimulatedCluster, number: usize) -> Cluster {
-    Cluster {
-        name: declared.name.clone(),
-        addresses: vec![ip(number)],
-        dns_name: None,
-        location: Some(ClusterLocation {
-            coordinates: Some(declared.at),
-            region: declared.region.clone(),
-            bias: Bias::default(),
-        }),
-        capacity: Some(declared.capacity),
-        services: vec![],
-    }
 }
 
 #[cfg(test)]
