@@ -177,7 +177,7 @@ impl Job<'_> {
         let uses = match &affected {
             Some(AffectedParts { previous, touched, .. }) if is_incremental => {
                 let pools = affected_pools(&previous.configured.merged.desired, &merged.desired, touched);
-                previous.configured.uses.revised(&merged.desired, previous.snapshot.targets(), &snapshot, &pools)
+                previous.configured.uses.revised(previous.snapshot.targets(), &snapshot, &pools)
             }
             _ => TargetUses::new(&merged.desired, &snapshot),
         };

@@ -7,10 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{
-    ClusterName, DesiredState, Monitor, MonitorName, Pool, PoolName, ProbeAddress, SharedMap, SharedSet, Target,
-    ZoneSpec,
-};
+use fairway_model::{ClusterName, DesiredState, PoolName, SharedMap, SharedSet, Target};
 use fairway_zones::{Snapshot, TargetIndex};
 
 /// One address of one cluster, as an override scope names it.
@@ -37,18 +34,17 @@ impl TargetUses {
     pub fn new(desired: &DesiredState, snapshot: &Snapshot) -> Self {
         let mut uses = Self::default();
         uses.renumber(&[], snapshot.targets(), &[]);
-        let mut known = Known::default();
         // Pools come in order, so their sets are built at once, without a search for each.
         let (mut pools, mut members) = (vec![Vec::new(); uses.len()], Vec::new());
-        for pool in desired.pools.values() {
-            let Some(pool_targets) = uses.pool_targets(desired, snapshot, pool, &mut known) else { continue };
+        for pool in desired.pools.keys() {
+            let Some(pool_targets) = uses.pool_targets(snapshot, pool) else { continue };
             for (_, number) in &*pool_targets {
                 let of_target: &mut Vec<(PoolName, ())> = &mut pools[number.0 as usize];
-                if of_target.last().is_none_or(|(last, ())| *last != pool.name) {
-                    of_target.push((pool.name.clone(), ()));
+                if of_target.last().is_none_or(|(last, ())| last != pool) {
+                    of_target.push((pool.clone(), ()));
                 }
             }
-            members.push((pool.name.clone(), pool_targets));
+            members.push((pool.clone(), pool_targets));
         }
         uses.pools = pools.into_iter().map(SharedSet::from_iter).collect();
         uses.members = members.into_iter().collect();
@@ -59,7 +55,6 @@ impl TargetUses {
     /// answer other names now.
     pub fn revised<'a>(
         &self,
-        desired: &DesiredState,
         before: &[Target],
         snapshot: &Snapshot,
         changed: impl IntoIterator<Item = &'a PoolName>,
@@ -71,12 +66,9 @@ impl TargetUses {
             pools.insert(name);
         }
         let mut uses = self.clone();
-        pools.iter().for_each(|name| uses.take_out(name));
+        pools.iter().for_each(|pool| uses.take_out(pool));
         uses.renumber(before, now, &moved);
-        let mut known = Known::default();
-        for pool in pools.iter().filter_map(|name| desired.pools.get(*name)) {
-            uses.add(desired, snapshot, pool, &mut known);
-        }
+        pools.into_iter().for_each(|pool| uses.add(snapshot, pool));
         uses
     }
 
@@ -97,34 +89,24 @@ impl TargetUses {
     }
 
     /// Adds a pool, if any name uses it.
-    fn add(&mut self, desired: &DesiredState, snapshot: &Snapshot, pool: &Pool, known: &mut Known) {
-        let Some(pool_targets) = self.pool_targets(desired, snapshot, pool, known) else { return };
+    fn add(&mut self, snapshot: &Snapshot, pool: &PoolName) {
+        let Some(pool_targets) = self.pool_targets(snapshot, pool) else { return };
         for (_, number) in &*pool_targets {
-            self.pools[number.0 as usize].insert(pool.name.clone(), ());
+            self.pools[number.0 as usize].insert(pool.clone(), ());
         }
-        self.members.insert(pool.name.clone(), pool_targets);
+        self.members.insert(pool.clone(), pool_targets);
     }
 
     /// Returns the targets of a pool's addresses and counts them, or `None` if no name uses the pool.
-    fn pool_targets(
-        &mut self,
-        desired: &DesiredState,
-        snapshot: &Snapshot,
-        pool: &Pool,
-        known: &mut Known,
-    ) -> Option<PoolTargets> {
-        let infos = snapshot.pool_infos();
-        // The zones of one compiled pool have the same monitors, so its first name stands for all.
-        let mut names: Vec<_> =
-            snapshot.indices_of(&pool.name).filter_map(|place| infos[place].names.first()).collect();
-        if names.is_empty() {
-            return None;
-        }
-        names.sort();
-        let mut pool_targets = Vec::with_capacity(pool.members.len());
-        for name in names {
-            add_targets(desired, pool, desired.zone_of(name), &mut known.of(&self.numbers), &mut pool_targets);
-        }
+    fn pool_targets(&mut self, snapshot: &Snapshot, pool: &PoolName) -> Option<PoolTargets> {
+        let mut places =
+            snapshot.indices_of(pool).filter(|place| !snapshot.pool_infos()[*place].names.is_empty()).peekable();
+        places.peek()?;
+        let all = places.flat_map(|place| snapshot.steer_pools()[place].address_targets());
+        let mut pool_targets: Vec<_> =
+            all.map(|(cluster, address, target)| ((cluster.clone(), address), target)).collect();
+        pool_targets.sort();
+        pool_targets.dedup();
         for (address, number) in &pool_targets {
             let addresses = Arc::make_mut(&mut self.addresses[number.0 as usize]);
             match addresses.binary_search_by(|(known, _)| known.cmp(address)) {
@@ -190,53 +172,5 @@ impl TargetUses {
     pub fn targets(&self, pool: &PoolName, address: &ClusterAddress) -> impl Iterator<Item = TargetIndex> {
         let members = self.members.get(pool).map_or(&[][..], |pool_targets| pool_targets);
         members.iter().filter(move |(of, _)| of == address).map(|(_, number)| *number)
-    }
-}
-
-/// Indexes of targets by the address of their monitor in memory. Most members share a monitor, and hashing one takes long.
-#[derive(Default)]
-struct Known(HashMap<(ProbeAddress, *const Monitor), Option<TargetIndex>>);
-
-impl Known {
-    fn of<'a>(&'a mut self, numbers: &'a HashMap<Target, TargetIndex>) -> Numbers<'a> {
-        Numbers { placed: &mut self.0, numbers }
-    }
-}
-
-struct Numbers<'a> {
-    placed: &'a mut HashMap<(ProbeAddress, *const Monitor), Option<TargetIndex>>,
-    numbers: &'a HashMap<Target, TargetIndex>,
-}
-
-impl Numbers<'_> {
-    fn number(&mut self, address: ProbeAddress, label: &MonitorName, monitor: &Arc<Monitor>) -> Option<TargetIndex> {
-        *self.placed.entry((address, Arc::as_ptr(monitor))).or_insert_with_key(|(address, _)| {
-            let target = Target { address: address.clone(), monitor: Arc::clone(monitor), label: label.clone() };
-            self.numbers.get(&target).copied()
-        })
-    }
-}
-
-/// Adds the targets of a pool's addresses for names of one zone.
-fn add_targets(
-    desired: &DesiredState,
-    pool: &Pool,
-    zone: Option<&ZoneSpec>,
-    known: &mut Numbers<'_>,
-    pool_targets: &mut Vec<(ClusterAddress, TargetIndex)>,
-) {
-    let of_pool = desired.monitor_of_pool(pool, zone);
-    for member in &pool.members {
-        let Some(cluster) = desired.clusters.get(&member.cluster) else { continue };
-        let (label, monitor) = desired.monitor_of(member, of_pool);
-        for address in &cluster.addresses {
-            let probed = member.probe.clone().unwrap_or(ProbeAddress::Address(*address));
-            // The compiler makes no target for addresses that are never answered.
-            let Some(number) = known.number(probed, label, monitor) else { continue };
-            let of_address = ((cluster.name.clone(), *address), number);
-            if !pool_targets.contains(&of_address) {
-                pool_targets.push(of_address);
-            }
-        }
     }
 }

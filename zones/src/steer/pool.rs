@@ -282,6 +282,17 @@ impl SteerPool {
         })
     }
 
+    /// Returns the addresses of all members, each with its cluster and target.
+    pub fn address_targets(&self) -> impl Iterator<Item = (&ClusterName, IpAddr, TargetIndex)> {
+        self.members.iter().flat_map(move |member| {
+            let sets = Family::BOTH.into_iter().zip(&member.address_sets);
+            sets.flat_map(move |(family, set)| {
+                let addresses = self.addresses(member.number, family).take(set.addresses() as usize).enumerate();
+                addresses.map(move |(at, address)| (self.cluster(member.number), address, self.target_of(set, at)))
+            })
+        })
+    }
+
     /// True if a member has a schedule that counts.
     pub fn uses_schedules(&self) -> bool {
         self.closed_count > 0
