@@ -22,7 +22,7 @@ use crate::daemon::announce::Announcer;
 use fairway_api::{Api, Webhook};
 use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{Environment, Source};
-use fairway_control::{Control, Readiness, Shared, Stopping, command::Command};
+use fairway_control::{Control, Readiness, Shared, command::Command};
 use fairway_store::DataFolder;
 use fairway_transport::{
     Notifier, Server, Sockets,
@@ -140,7 +140,7 @@ impl Daemon {
         let successor = tokio::select! {
             // `self` holds the sender, so waiting never fails.
             reason = stopping.wait_for(Option::is_some) => {
-                let reason = reason.ok().and_then(|reason| *reason).map_or("", Stopping::word);
+                let reason = reason.ok().and_then(|reason| *reason).map_or("", Into::into);
                 tracing::info!(reason, "stopping");
                 None
             }

@@ -75,9 +75,7 @@ impl Actor {
             Command::Reload { scope, trigger, reply } => self.request_reload(scope, trigger, reply),
             Command::AddOverride(new, id, reply) => drop(reply.send(self.add_override(new, id).await)),
             Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
-            Command::DryRun(request, reply) => {
-                self.dry_runs.start(*request, (&self.reloads.reader, &self.clock, &self.shared.serving), reply)
-            }
+            Command::DryRun(request, reply) => self.dry_runs.start(*request, reply),
             Command::Adopt(folder) => self.adopt(folder),
             Command::Leadership(leadership) => self.follow_leader(&leadership),
             // Health transitions are received before commands, so none is left.

@@ -37,7 +37,7 @@ pub use self::leader::LeaderStatus;
 use self::{
     clusters::{Clusters, balanced_pools, settings},
     leader::Role,
-    learnt::{BalanceStep, Learnt, Numbers},
+    learnt::{Learnt, Numbers},
     past::Past,
 };
 use super::answers::Answered;
@@ -74,7 +74,7 @@ struct Running {
 /// Holds what was learnt, unless a step uses it.
 enum Work {
     Idle(Box<Learnt>),
-    Stepping(JoinHandle<Learnt>),
+    Stepping(JoinHandle<Box<Learnt>>),
     /// Between the two.
     Changing,
 }
@@ -298,25 +298,28 @@ impl Running {
     /// Begins a step. If one runs, the next one stays due.
     fn begin_step(&mut self, state: &ServingState, now: Instant) {
         self.work = match std::mem::replace(&mut self.work, Work::Changing) {
-            Work::Idle(learnt) => {
+            Work::Idle(mut learnt) => {
                 self.next_step = now + self.settings.period;
                 self.clusters.step_begins();
-                let step =
-                    BalanceStep { learnt: *learnt, numbers: Arc::clone(&self.numbers), state: state.clone(), now };
-                Work::Stepping(spawn_blocking(|| step.run()))
+                let (numbers, state) = (Arc::clone(&self.numbers), state.clone());
+                Work::Stepping(spawn_blocking(move || {
+                    learnt.step(&numbers, &state, now);
+                    learnt
+                }))
             }
             stepping => stepping,
         };
     }
 
     /// Takes the result of a step. If its thread failed, balancing starts over.
-    fn end_step(&mut self, learnt: Option<Learnt>) {
+    fn end_step(&mut self, learnt: Option<Box<Learnt>>) {
         let now = Instant::now();
         let mut learnt = learnt.unwrap_or_else(|| {
             tracing::error!(
                 "load balancing failed and restarts from the declared weights; please report this as a bug"
             );
-            Learnt { balancer: Balancer::new(self.settings.clone(), now, None), clients: HashMap::new() }
+            let balancer = Balancer::new(self.settings.clone(), now, None);
+            Box::new(Learnt { balancer, clients: HashMap::new() })
         });
         for (report, at) in self.waiting.drain(..) {
             learnt.add_report(&report, at);
@@ -328,7 +331,7 @@ impl Running {
         self.decided = learnt.balancer.shares().clone();
         self.risk_level = learnt.balancer.caution(now);
         self.clusters.step_ended();
-        self.work = Work::Idle(Box::new(learnt));
+        self.work = Work::Idle(learnt);
     }
 }
 

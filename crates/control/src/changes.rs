@@ -27,47 +27,31 @@ pub(crate) fn counted(before: &DesiredState, after: &DesiredState) -> Vec<String
 }
 
 fn line<K: Ord, V: PartialEq>(kind: &str, before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> Option<String> {
-    let kept = after.iter().map(|(key, value)| Change::between(before.get(key), Some(value)));
-    let removed = before.iter().filter(|(key, _)| !after.contains_key(key)).map(|_| Change::Removed);
+    let kept = after.iter().map(|(key, value)| (before.get(key), Some(value)));
+    let removed = before.iter().filter(|(key, _)| !after.contains_key(key)).map(|(_, value)| (Some(value), None));
     counts(kind, kept.chain(removed))
 }
 
 fn shared<K: Ord, V: PartialEq>(kind: &str, before: &SharedMap<K, V>, after: &SharedMap<K, V>) -> Option<String> {
     let changes = after.differences(before, V::eq);
-    counts(kind, changes.into_iter().map(|(_, after, before)| Change::between(before, after)))
+    counts(kind, changes.into_iter().map(|(_, after, before)| (before, after)))
 }
 
-fn counts(kind: &str, changes: impl Iterator<Item = Change>) -> Option<String> {
+/// Counts the differences between two versions of each object of a kind.
+fn counts<'a, V: PartialEq + 'a>(
+    kind: &str,
+    versions: impl Iterator<Item = (Option<&'a V>, Option<&'a V>)>,
+) -> Option<String> {
     let (mut added, mut changed, mut removed) = (0u32, 0u32, 0u32);
-    for change in changes {
-        match change {
-            Change::Added => added += 1,
-            Change::Changed => changed += 1,
-            Change::None => {}
-            Change::Removed => removed += 1,
+    for version in versions {
+        match version {
+            (None, Some(_)) => added += 1,
+            (Some(before), Some(after)) if before != after => changed += 1,
+            (Some(_), None) => removed += 1,
+            _ => {}
         }
     }
     (added + changed + removed > 0).then(|| format!("{kind}: {added} added, {changed} changed, {removed} removed"))
-}
-
-/// The difference between two versions of an object.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
-    Added,
-    Changed,
-    None,
-    Removed,
-}
-
-impl Change {
-    fn between<V: PartialEq>(before: Option<&V>, after: Option<&V>) -> Self {
-        match (before, after) {
-            (None, Some(_)) => Self::Added,
-            (Some(before), Some(after)) if before != after => Self::Changed,
-            (Some(_), None) => Self::Removed,
-            _ => Self::None,
-        }
-    }
 }
 
 /// Returns the addresses of the webhook, which are read at the start only.

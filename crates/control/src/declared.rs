@@ -7,14 +7,13 @@ mod contributions;
 mod intents;
 mod object;
 mod parallel;
-mod ranges;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use fairway_config::ObjectError;
 use fairway_intents::StoredIntent;
 use fairway_model::{Cluster, DesiredState, Diagnostic, Name, SharedMap, SteeredName, Subject};
-use fairway_store::objects::{Event, Key, Kind, Object};
+use fairway_store::objects::{Event, Key, Kind, Object, Prefix};
 
 pub use self::{intents::exposed, object::ParsedObjects};
 use self::{
@@ -149,7 +148,14 @@ impl Declared {
 
     /// Returns the objects of a kind, in order.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Object> {
-        self.all().filter(move |object| object.key.kind() == kind)
+        self.under(kind, &[]).map(|object| &object.object)
+    }
+
+    /// Returns the objects of a kind whose first names are these, fewer than the kind has, in the order of their keys.
+    fn under<'a>(&'a self, kind: Kind, names: &[&str]) -> impl Iterator<Item = &'a DeclaredObject> + use<'a> {
+        let prefix = Prefix::new(kind, names).expect("fewer names than the kind has, taken from keys");
+        let objects = self.objects.starting_at(&|key| key.as_str() < prefix.as_str());
+        objects.take_while(move |(key, _)| prefix.holds(key)).map(|(_, object)| &**object)
     }
 
     /// Returns true if there is no object.

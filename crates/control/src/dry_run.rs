@@ -54,8 +54,10 @@ impl DryRunResult {
 }
 
 /// Dry runs of one server.
-#[derive(Debug, Default)]
 pub(crate) struct DryRuns {
+    reader: Reader,
+    clock: Clock,
+    serving: Served,
     /// The last result. Earlier ones are freed: each holds a version of everything that is served.
     last: Mutex<Weak<CompiledDryRun>>,
     queue: Mutex<Queue>,
@@ -80,6 +82,10 @@ struct Waiting {
 }
 
 impl DryRuns {
+    pub(crate) fn new(reader: Reader, clock: Clock, serving: Served) -> Self {
+        Self { reader, clock, serving, last: Mutex::default(), queue: Mutex::default() }
+    }
+
     /// Returns the last result, while its caller holds it.
     pub(crate) fn last(&self) -> Option<Arc<CompiledDryRun>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
@@ -96,28 +102,22 @@ impl DryRuns {
     }
 
     /// Starts a dry run.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        request: DryRunRequest,
-        (reader, clock, serving): (&Reader, &Clock, &Served),
-        reply: oneshot::Sender<DryRunResult>,
-    ) {
-        let runner = Runner {
-            reader: reader.clone(),
-            clock: Arc::clone(clock),
-            serving: serving.clone(),
-            dry_runs: Arc::clone(self),
-        };
+    pub(crate) fn start(self: &Arc<Self>, request: DryRunRequest, reply: oneshot::Sender<DryRunResult>) {
         let DryRunRequest { declared, written } = request;
         match written {
             Some(key) => {
                 if self.enqueue(Waiting { declared, key, reply }) {
-                    tokio::spawn(runner.serve_queue());
+                    tokio::spawn(Arc::clone(self).serve_queue());
                 }
             }
-            // A caller that has gone needs no reply.
-            None => drop(tokio::spawn(async move { reply.send(runner.run_alone(declared).await) })),
+            None => self.start_alone(declared, reply),
         }
+    }
+
+    fn start_alone(self: &Arc<Self>, declared: Declared, reply: oneshot::Sender<DryRunResult>) {
+        let dry_runs = Arc::clone(self);
+        // A caller that has gone needs no reply.
+        tokio::spawn(async move { reply.send(dry_runs.run_alone(declared).await) });
     }
 
     /// Adds a write to the queue. Returns true if no task serves the queue, so that the caller has to start one.
@@ -141,39 +141,17 @@ impl DryRuns {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Held by the task that serves the queue. After a panic, the next write starts another task.
-struct QueueGuard<'a>(&'a DryRuns);
-
-impl Drop for QueueGuard<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.queue().is_served = false;
-        }
-    }
-}
-
-/// Runs objects dry.
-#[derive(Clone)]
-struct Runner {
-    reader: Reader,
-    clock: Clock,
-    serving: Served,
-    dry_runs: Arc<DryRuns>,
-}
-
-impl Runner {
     /// Runs what waits until nothing does.
-    async fn serve_queue(self) {
-        let _guard = QueueGuard(&self.dry_runs);
-        while let Some(writes) = self.dry_runs.next() {
+    async fn serve_queue(self: Arc<Self>) {
+        let _guard = QueueGuard(&self);
+        while let Some(writes) = self.next() {
             self.run_together(writes).await;
         }
     }
 
     /// Runs writes together. If anything is invalid, each runs alone, so that each is answered with its own errors.
-    async fn run_together(&self, writes: Vec<Waiting>) {
+    async fn run_together(self: &Arc<Self>, writes: Vec<Waiting>) {
         let mut declared = Declared::clone(&self.reader.declared.load());
         writes.iter().for_each(|write| declared.take_from(&write.declared, &write.key));
         let (reader, previous) = self.reader_of(declared);
@@ -189,8 +167,7 @@ impl Runner {
             }
         }
         for Waiting { declared, reply, .. } in writes {
-            let runner = self.clone();
-            tokio::spawn(async move { reply.send(runner.run_alone(declared).await) });
+            self.start_alone(declared, reply);
         }
     }
 
@@ -220,7 +197,18 @@ impl Runner {
             changes: changes::counted(&before.merged.desired, &compiled.configured.merged.desired),
             not_served: compiled.configured.not_served.clone(),
             errors: vec![],
-            compiled: Some(self.dry_runs.keep(compiled, before)),
+            compiled: Some(self.keep(compiled, before)),
+        }
+    }
+}
+
+/// Held by the task that serves the queue. After a panic, the next write starts another task.
+struct QueueGuard<'a>(&'a DryRuns);
+
+impl Drop for QueueGuard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.queue().is_served = false;
         }
     }
 }

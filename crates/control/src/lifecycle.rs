@@ -6,6 +6,7 @@ use std::{
 };
 
 use fairway_model::Timestamp;
+use strum::IntoStaticStr;
 use tokio::sync::watch;
 
 /// Returns the time. Tests set it by hand.
@@ -47,23 +48,14 @@ impl Readiness {
     }
 }
 
-/// Reason of a stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason of a stop, with the word for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Stopping {
     /// SIGTERM or SIGINT.
     Signal,
     /// `POST /v1/stop`, or [`Control::stop`](crate::Control::stop).
     Command,
-}
-
-impl Stopping {
-    /// Returns the word for the log.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Signal => "signal",
-            Self::Command => "command",
-        }
-    }
 }
 
 /// A bound address.

@@ -32,24 +32,29 @@ use super::{
 };
 
 /// Opens the store: the one in the data folder, or the one that several servers share. If that fails, files and all objects that can be
-/// read are served nevertheless, and nothing can be declared.
+/// read are served nevertheless, and nothing can be declared. Returns the reason.
 pub async fn open(
     folder: &DataFolder,
     settings: &StoreSettings,
     declared: &Arc<ArcSwap<Declared>>,
 ) -> Result<Objects, String> {
-    let (path, settings) = (folder.path().to_owned(), settings.clone());
-    let file = objects_file(&settings, &path);
-    let opened = tokio::task::spawn_blocking(move || open_store(Some(&path), settings)).await;
-    let loaded = match opened.map_err(|error| error.to_string()).flatten() {
-        Ok(store) => Objects::load(store, Arc::clone(declared)).await.map_err(|error| error.to_string()),
-        Err(error) => Err(error),
-    };
+    let loaded = load(Some(folder.path()), settings, declared).await;
     if let Err(error) = &loaded {
         tracing::error!(error, "store not available: API writes are refused");
-        peek(file, declared).await;
+        peek(objects_file(settings, folder.path()), declared).await;
     }
     loaded
+}
+
+async fn load(
+    folder: Option<&Path>,
+    settings: &StoreSettings,
+    declared: &Arc<ArcSwap<Declared>>,
+) -> Result<Objects, String> {
+    let (folder, settings) = (folder.map(Path::to_owned), settings.clone());
+    let opened = tokio::task::spawn_blocking(move || open_store(folder.as_deref(), settings)).await;
+    let store = opened.map_err(|error| error.to_string())??;
+    Objects::load(store, Arc::clone(declared)).await.map_err(|error| error.to_string())
 }
 
 /// Returns the file with the objects of a store: the store itself, or the copy of a shared one.
@@ -71,7 +76,9 @@ fn open_store(folder: Option<&Path>, settings: StoreSettings) -> Result<Arc<dyn 
             }
             Ok(Arc::new(LocalStore::open(folder).map_err(message)?))
         }
-        (StoreSettings::Embedded, None) => Err(NO_FOLDER.to_owned()),
+        (StoreSettings::Embedded, None) => {
+            Err("there is no data folder; start fairway with one (--data-dir)".to_owned())
+        }
         (StoreSettings::Etcd { prefix, etcd }, folder) => {
             Ok(Arc::new(EtcdStore::open(etcd, &prefix, folder).map_err(message)?))
         }
@@ -97,19 +104,13 @@ pub async fn at_start(
     if let Some(folder) = folder {
         return open(folder, &settings.store, declared).await;
     }
-    if let Some(path) = &settings.data_dir {
-        peek(objects_file(&settings.store, path), declared).await;
-    }
+    peek_at_start(settings, declared).await;
     match (&settings.store, &settings.data_dir) {
-        // A shared store needs no data folder.
-        (StoreSettings::Etcd { .. }, _) => {
-            let store = open_store(None, settings.store.clone())?;
-            Objects::load(store, Arc::clone(declared)).await.map_err(|error| error.to_string())
-        }
         (StoreSettings::Embedded, Some(path)) => {
             Err(format!("the data folder {} cannot be written to", path.display()))
         }
-        (StoreSettings::Embedded, None) => Err(NO_FOLDER.to_owned()),
+        // A shared store needs no data folder.
+        _ => load(None, &settings.store, declared).await,
     }
 }
 
@@ -218,8 +219,6 @@ async fn follow_leader(mut leadership: watch::Receiver<Leadership>, commands: mp
         }
     }
 }
-
-const NO_FOLDER: &str = "there is no data folder; start fairway with one (--data-dir)";
 
 #[cfg(test)]
 mod tests {

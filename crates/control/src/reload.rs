@@ -75,8 +75,7 @@ impl Actor {
                     Ok(compiled) => {
                         let before = Arc::clone(&self.shared.serving.published().configured);
                         outcome.changes = changes::counted(&before.merged.desired, &compiled.configured.merged.desired);
-                        let progress = Progress::now(took, &compiled, trace);
-                        outcome.warnings = self.accept(compiled, progress).await;
+                        outcome.warnings = self.accept(compiled, (SystemTime::now(), took, trace)).await;
                     }
                     Err(errors) => outcome.errors = errors.iter().map(ToString::to_string).collect(),
                 }
@@ -114,9 +113,9 @@ impl Actor {
         }
     }
 
-    /// Applies a configuration. Returns warnings about it.
-    async fn accept(&mut self, compiled: Compiled, progress: Progress) -> Vec<String> {
-        let Compiled { configured, snapshot, .. } = compiled;
+    /// Applies a configuration. Returns warnings about it. `reading` has its end, how long it took, and the id of its log lines.
+    async fn accept(&mut self, compiled: Compiled, reading: (SystemTime, Duration, Trace)) -> Vec<String> {
+        let Compiled { configured, snapshot, .. } = &compiled;
         let before = Arc::clone(&self.shared.serving.published().configured);
         let mut warnings: Vec<String> = configured.warnings.iter().map(Diagnostic::to_string).collect();
         let restart = changes::need_restart(&before.settings, &configured.settings);
@@ -135,8 +134,8 @@ impl Actor {
             let why = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             tracing::warn!(%key, why, "declared object rejected");
         }
-        self.warm_up(&snapshot, &configured).await;
-        self.swap(configured, snapshot, progress).await;
+        self.warm_up(snapshot, configured).await;
+        self.swap(compiled, reading).await;
         warnings
     }
 
@@ -158,7 +157,8 @@ impl Actor {
     }
 
     /// Puts a configuration in force.
-    async fn swap(&mut self, configured: Configured, snapshot: Snapshot, progress: Progress) {
+    async fn swap(&mut self, compiled: Compiled, (ended, took, trace): (SystemTime, Duration, Trace)) {
+        let Compiled { configured, snapshot, touched, is_incremental } = compiled;
         let shared = Arc::clone(&self.shared);
         let targets = snapshot.targets().to_vec();
         let states = self.during(async move { shared.probes.checker.states().await }).await;
@@ -188,7 +188,17 @@ impl Actor {
         };
         self.deferred.push(self.shared.serving.swap(serving, Arc::new(published)));
         let served = self.shared.declarations.served.send_replace(revision);
-        self.shared.traces.passed(|| progress.passage((served, revision), id, generation));
+        self.shared.traces.passed(|| Passage {
+            revisions: (served, revision),
+            begun: ended.checked_sub(took).unwrap_or(ended),
+            compiled: ended,
+            in_force: SystemTime::now(),
+            is_incremental,
+            touched: touched.map_or([0; 3], |of| [of.pools.len(), of.names.len(), of.records.len()]),
+            snapshot: id,
+            generation,
+            log: trace.to_string(),
+        });
         let shared = Arc::clone(&self.shared);
         self.during(async move {
             shared.probes.checker.set_targets(targets, vec![]).await;
@@ -199,7 +209,7 @@ impl Actor {
 }
 
 fn log_outcome(scope: ReloadScope, outcome: &ReloadOutcome) {
-    let (trigger, generation) = (outcome.trigger.word(), outcome.generation);
+    let (trigger, generation) = (<&str>::from(outcome.trigger), outcome.generation);
     let duration_ms = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
     if outcome.is_accepted() {
         let changes = outcome.changes.join("; ");
@@ -222,38 +232,6 @@ fn log_outcome(scope: ReloadScope, outcome: &ReloadOutcome) {
         for warning in outcome.warnings.iter().take(LINES_MAX) {
             tracing::warn!(warning, "configuration warning");
         }
-    }
-}
-
-/// Times and extent of an accepted reload, for traces.
-struct Progress {
-    begun: SystemTime,
-    ended: SystemTime,
-    is_incremental: bool,
-    /// Affected pools, names, and names with records; zeros if everything is affected.
-    touched: [usize; 3],
-    trace: Trace,
-}
-
-impl Progress {
-    /// Returns the progress of a compilation that ended now.
-    fn now(took: Duration, compiled: &Compiled, trace: Trace) -> Self {
-        let ended = SystemTime::now();
-        let touched = compiled.touched.as_ref();
-        let touched = touched.map(|touched| [touched.pools.len(), touched.names.len(), touched.records.len()]);
-        Self {
-            begun: ended.checked_sub(took).unwrap_or(ended),
-            ended,
-            is_incremental: compiled.is_incremental,
-            touched: touched.unwrap_or_default(),
-            trace,
-        }
-    }
-
-    fn passage(&self, revisions: (u64, u64), snapshot: u64, generation: u64) -> Passage {
-        let (in_force, log) = (SystemTime::now(), self.trace.to_string());
-        let Self { begun, ended: compiled, is_incremental, touched, .. } = *self;
-        Passage { revisions, begun, compiled, in_force, is_incremental, touched, snapshot, generation, log }
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fairway_model::Timestamp;
 use fairway_telemetry::logs::Trace;
+use strum::IntoStaticStr;
 
 /// The extent of a reload. The larger one includes the smaller one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,8 +16,9 @@ pub enum ReloadScope {
     Files,
 }
 
-/// The cause of a reload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The cause of a reload, with the word for logs and status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Trigger {
     /// SIGHUP.
     Signal,
@@ -28,19 +30,6 @@ pub enum Trigger {
     Api,
     /// Leases of the webhook that expired or were renewed.
     Webhook,
-}
-
-impl Trigger {
-    /// Returns the word for logs and status.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Signal => "signal",
-            Self::Files => "files",
-            Self::Command => "command",
-            Self::Api => "api",
-            Self::Webhook => "webhook",
-        }
-    }
 }
 
 /// The outcome of one reload.

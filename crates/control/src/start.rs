@@ -86,6 +86,7 @@ impl Parts {
         });
         let (commands, commands_in) = mpsc::channel(COMMANDS_WAITING_MAX);
         let (fingerprint, files) = watch::channel(self.fingerprint);
+        let dry_runs = DryRuns::new(self.reader.clone(), Arc::clone(&self.clock), shared.serving.clone());
         let actor = Actor {
             shared: Arc::clone(&shared),
             commands: commands_in,
@@ -93,7 +94,7 @@ impl Parts {
             waiting: vec![],
             load_reports: shared.probes.loads.updates(),
             reloads: ReloadQueue::new(self.reader, fingerprint),
-            dry_runs: Arc::new(DryRuns::default()),
+            dry_runs: Arc::new(dry_runs),
             inputs,
             answers: AnswerCounts::default(),
             drains: DrainWatch::default(),

@@ -8,7 +8,7 @@ pub(crate) fn reload_report(outcome: &ReloadOutcome) -> ReloadReport {
     ReloadReport {
         trace: outcome.trace.to_string(),
         at: format!("{:.3}", outcome.at),
-        trigger: outcome.trigger.word().to_owned(),
+        trigger: <&str>::from(outcome.trigger).to_owned(),
         accepted: outcome.is_accepted(),
         generation: outcome.generation,
         duration_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),

@@ -38,35 +38,23 @@ pub(super) struct Learnt {
     pub clients: HashMap<Demand, (u64, ClientNet)>,
 }
 
-/// A balancing step, with everything that it needs.
-pub(super) struct BalanceStep {
-    pub learnt: Learnt,
-    pub numbers: Arc<Numbers>,
-    pub state: ServingState,
-    pub now: Instant,
-}
-
-impl BalanceStep {
+impl Learnt {
     /// Decides the shares. To find the cluster that a client would get under other shares, it asks the code that answers queries.
-    pub(super) fn run(self) -> Learnt {
-        let Self { learnt: Learnt { mut balancer, clients }, numbers, state, now } = self;
-        let ServingState { snapshot, runtime } = state;
+    pub(super) fn step(&mut self, numbers: &Numbers, ServingState { snapshot, runtime }: &ServingState, now: Instant) {
+        let Self { balancer, clients } = self;
         let mut routed = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
-            let alternative = runtime.with_shares(&snapshot, &Arc::new(shares.clone()));
+            let alternative = runtime.with_shares(snapshot, &Arc::new(shares.clone()));
             let route = |demand: &Demand| {
                 let (key, client) = clients.get(demand)?;
-                let pool = numbers.pool(*key, &snapshot)?;
+                let pool = numbers.pool(*key, snapshot)?;
                 let route = pool.route(pool.answerable_kind(), &alternative, *client, Draw(0))?;
                 numbers.clusters.get(route.cluster).copied()
             };
             demands.iter().map(route).collect()
         };
         balancer.step(now, &mut routed);
-        Learnt { balancer, clients }
     }
-}
 
-impl Learnt {
     /// Adds a report.
     pub(super) fn add_report(&mut self, report: &LoadUpdate, now: Instant) {
         if self.balancer.report(&report.report, now) == Heard::Disbelieved {

@@ -100,20 +100,28 @@ fn heritage_owner(target: &str) -> Option<&str> {
     pairs.split(',').find_map(|pair| pair.strip_prefix("external-dns/owner="))
 }
 
-fn addresses(endpoint: &Endpoint, problems: &mut Vec<String>) -> Vec<IpAddr> {
-    let wants_v4 = endpoint.record_type.eq_ignore_ascii_case("A");
-    let mut addresses = Vec::with_capacity(endpoint.targets.len());
+/// Reads the targets. Those that are invalid are reported and left out.
+fn targets<T>(endpoint: &Endpoint, problems: &mut Vec<String>, read: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
+    let mut valid = Vec::with_capacity(endpoint.targets.len());
     for target in &endpoint.targets {
-        match target.parse::<IpAddr>().ok().filter(|address| address.is_ipv4() == wants_v4) {
-            Some(address) => addresses.push(address),
-            None => problems.push(format!("{target:.60?} is not an address of type {}", endpoint.record_type)),
+        match read(target) {
+            Ok(value) => valid.push(value),
+            Err(problem) => problems.push(format!("{target:.60?}{problem}")),
         }
     }
     if endpoint.targets.is_empty() {
         problems.push("it has no target".to_owned());
     }
     problems.truncate(PROBLEMS_MAX);
-    addresses
+    valid
+}
+
+fn addresses(endpoint: &Endpoint, problems: &mut Vec<String>) -> Vec<IpAddr> {
+    let wants_v4 = endpoint.record_type.eq_ignore_ascii_case("A");
+    targets(endpoint, problems, |target| {
+        let address = target.parse::<IpAddr>().ok().filter(|address| address.is_ipv4() == wants_v4);
+        address.ok_or_else(|| format!(" is not an address of type {}", endpoint.record_type))
+    })
 }
 
 fn records(endpoint: &Endpoint, name: &Name, rtype: Rtype, problems: &mut Vec<String>) -> Option<RecordSet> {
@@ -122,22 +130,14 @@ fn records(endpoint: &Endpoint, name: &Name, rtype: Rtype, problems: &mut Vec<St
         return None;
     }
     let ttl = ttl_of(endpoint, problems).unwrap_or(RECORDS_TTL);
-    let mut rdatas = Vec::with_capacity(endpoint.targets.len());
-    for target in &endpoint.targets {
+    let rdatas = targets(endpoint, problems, |target| {
         let read = match rtype {
             Rtype::TXT => text(target),
             // Target names are absolute, with or without a final dot.
             _ => rdata_from_text(rtype, target.as_bytes(), &Name::root()).map_err(|error| error.to_string()),
         };
-        match read {
-            Ok(rdata) => rdatas.push(rdata),
-            Err(what) => problems.push(format!("{target:.60?}: {what}")),
-        }
-    }
-    if endpoint.targets.is_empty() {
-        problems.push("it has no target".to_owned());
-    }
-    problems.truncate(PROBLEMS_MAX);
+        read.map_err(|what| format!(": {what}"))
+    });
     let set = RecordSet::new(name.clone(), rtype, ttl, rdatas);
     (!set.rdatas.is_empty()).then_some(set)
 }

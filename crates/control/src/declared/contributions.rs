@@ -9,7 +9,6 @@ use fairway_store::objects::{Key, Kind};
 use super::{
     Declared,
     object::{Content, DeclaredObject},
-    ranges::{after_all, before_all},
 };
 use crate::contributed::{
     ClientRows, LeaseWeights, OwnedRow, ReadRow, RowOwners, changed_texts, part_key, scope_name, scope_of, seen_key,
@@ -18,15 +17,8 @@ use crate::contributed::{
 impl Declared {
     /// Returns the rows of each webhook client.
     pub fn contributed_rows(&self) -> Vec<ClientRows<'_>> {
-        let mut clients: Vec<ClientRows<'_>> = Vec::new();
-        for (key, object) in self.parts_after(&before_all(Kind::Contribution, &[])) {
-            let Some(scope) = scope_of(key) else { continue };
-            match clients.last_mut() {
-                Some((last, rows)) if *last == scope => rows.extend(object.rows()),
-                _ => clients.push((scope, object.rows().iter().collect())),
-            }
-        }
-        clients
+        let rows = |scope: Scope| (scope.clone(), self.rows_of(&scope).collect());
+        self.scopes().into_iter().map(rows).collect()
     }
 
     /// Returns the rows of all clients, or of the names with these texts, each with its owner. Those of one name are in the order of clients
@@ -81,22 +73,13 @@ impl Declared {
 
     /// Returns the clients that contribute anything, in the order of their keys.
     pub fn scopes(&self) -> Vec<Scope> {
-        let mut scopes: Vec<Scope> = Vec::new();
-        let mut next = self.parts_after(&before_all(Kind::Contribution, &[])).next();
-        while let Some(scope) = next.and_then(|(key, _)| scope_of(key)) {
-            next = self.parts_after(&after_all(Kind::Contribution, &[scope_name(&scope)])).next();
-            scopes.push(scope);
-        }
-        scopes
+        let mut keys: Vec<&Key> = self.under(Kind::Contribution, &[]).map(|part| &part.object.key).collect();
+        keys.dedup_by_key(|key| key.names().next());
+        keys.into_iter().filter_map(scope_of).collect()
     }
 
-    fn parts_of(&self, scope: &Scope) -> impl Iterator<Item = &Arc<DeclaredObject>> {
-        let parts = self.parts_after(&before_all(Kind::Contribution, &[scope_name(scope)]));
-        parts.take_while(|(key, _)| key.names().next() == Some(scope_name(scope))).map(|(_, object)| object)
-    }
-
-    fn parts_after<'a>(&'a self, key: &Key) -> impl Iterator<Item = (&'a Key, &'a Arc<DeclaredObject>)> + use<'a> {
-        self.objects.after(key).take_while(|(key, _)| key.kind() == Kind::Contribution)
+    fn parts_of(&self, scope: &Scope) -> impl Iterator<Item = &DeclaredObject> {
+        self.under(Kind::Contribution, &[scope_name(scope)])
     }
 
     /// Returns the committed time of a client's last call, in seconds since 1970.

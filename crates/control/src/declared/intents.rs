@@ -10,12 +10,11 @@ use fairway_model::{
     Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SharedSet, SteeredName, Subject, Timestamp,
     intent::{DnsUpdateRecord, Intent},
 };
-use fairway_store::objects::{Key, Kind, Prefix};
+use fairway_store::objects::{Key, Kind};
 
 use super::{
     Declared, ObjectErrors,
     object::{DeclaredObject, whole},
-    ranges::before_all,
 };
 
 /// The claim of an intent to a name. Of several claims to one name, the oldest holds.
@@ -23,8 +22,7 @@ use super::{
 pub(super) struct Claim {
     name: Name,
     since: Timestamp,
-    /// `None` in the lower bound of a search, which is before all claims of its name.
-    key: Option<Key>,
+    key: Key,
 }
 
 /// All claims by name, the oldest first.
@@ -34,7 +32,7 @@ impl DeclaredObject {
     /// Returns the claim of an intent.
     pub(super) fn claim(&self) -> Option<Claim> {
         let intent = self.intent().filter(|intent| is_exposed(&intent.key))?;
-        Some(Claim { name: intent.answered.clone()?, since: intent.created, key: Some(intent.key.clone()) })
+        Some(Claim { name: intent.answered.clone()?, since: intent.created, key: intent.key.clone() })
     }
 }
 
@@ -51,10 +49,9 @@ impl Declared {
 
     /// Returns the intents that claim a name, the oldest first.
     pub fn claimants(&self, name: &Name) -> impl Iterator<Item = &Key> {
-        let first = Claim { name: name.clone(), since: Timestamp::from_secs(0), key: None };
+        let claims = self.claims.starting_at(&|claim| claim.name < *name).map(|(claim, ())| claim);
         let name = name.clone();
-        let claims = self.claims.after(&first).map(|(claim, ())| claim);
-        claims.take_while(move |claim| claim.name == name).filter_map(|claim| claim.key.as_ref())
+        claims.take_while(move |claim| claim.name == name).map(|claim| &claim.key)
     }
 
     fn stored(&self, key: &Key) -> Option<&StoredIntent> {
@@ -97,14 +94,6 @@ impl Declared {
             StoredIntent { key, intent: Intent::DnsUpdateRecord(record), .. } => Some((key, record)),
             _ => None,
         })
-    }
-
-    /// Returns the objects of a kind whose first names are these, fewer than the kind has.
-    fn under<'a>(&'a self, kind: Kind, names: &[&str]) -> impl Iterator<Item = &'a DeclaredObject> + use<'a> {
-        let prefix = Prefix::new(kind, names).expect("fewer names than the kind has, taken from keys");
-        let first = before_all(kind, names);
-        let (at, after) = (self.objects.get_key_value(&first), self.objects.after(&first));
-        at.into_iter().chain(after).take_while(move |(key, _)| prefix.holds(key)).map(|(_, object)| &**object)
     }
 
     /// Adds what these intents declare, without rejected ones. Returns the intents that are not served, with the reason.

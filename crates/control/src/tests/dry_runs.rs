@@ -30,7 +30,7 @@ fn pool(name: &str, cluster: &str, weight: u16) -> Value {
 async fn at_once(actor: &Actor, requests: Vec<DryRunRequest>) -> Vec<DryRunResult> {
     let replies = requests.into_iter().map(|request| {
         let (reply, result) = oneshot::channel();
-        start(actor, request, reply);
+        actor.dry_runs.start(request, reply);
         result
     });
     let replies: Vec<_> = replies.collect();
@@ -39,12 +39,6 @@ async fn at_once(actor: &Actor, requests: Vec<DryRunRequest>) -> Vec<DryRunResul
         all.push(tokio::time::timeout(PATIENCE, result).await.unwrap().unwrap());
     }
     all
-}
-
-/// Starts a dry run as the control task does.
-fn start(actor: &Actor, request: DryRunRequest, reply: oneshot::Sender<DryRunResult>) {
-    let reader = &actor.reloads.reader;
-    actor.dry_runs.start(request, (reader, &actor.clock, &actor.shared.serving), reply);
 }
 
 fn are_one(one: &DryRunResult, other: &DryRunResult) -> bool {
@@ -89,7 +83,7 @@ async fn two_writes_of_one_object_have_separate_dry_runs() {
     // A write whose caller has gone does not block the next one.
     let (reply, gone) = oneshot::channel();
     drop(gone);
-    start(&actor, with_pool(&actor, "c", pool("c", "eu1", 1)), reply);
+    actor.dry_runs.start(with_pool(&actor, "c", pool("c", "eu1", 1)), reply);
     let after = at_once(&actor, vec![with_pool(&actor, "d", pool("d", "eu1", 1))]).await;
     assert!(after[0].not_served.is_empty());
 }

@@ -13,7 +13,6 @@ use crate::{
     configured::{Configured, MergedState, Previous},
     contributed::part_key,
     declared::Declared,
-    dry_run::DryRuns,
 };
 use fairway_store::objects::{Author, Key, Kind, Object};
 
@@ -93,8 +92,8 @@ fn objects_read_together_are_what_each_is_alone_even_if_one_is_invalid() {
     assert_eq!((ours.len(), &ours), (1, &theirs));
 }
 
-#[test]
-fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same_state() {
+#[tokio::test]
+async fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same_state() {
     // The scene begins five seconds before its expiry.
     let drain = "overrides: [ { match: c0, action: drain, reason: work, until: \"1970-01-12T13:46:45Z\" } ]\n";
     let scene = Scene::new(&format!("{FILES}{drain}"));
@@ -111,7 +110,8 @@ fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same_state
         reader.declared.store(Arc::clone(objects));
         reader.read_here(ReloadScope::Objects, Some(previous), scene.now()).outcome.unwrap()
     };
-    let dry_runs = DryRuns::default();
+    let (_control, actor) = scene.actor().await;
+    let dry_runs = &actor.dry_runs;
     let held = dry_runs.keep(reading(&declared(5, 0), &before), &before.configured);
     let state = |configured: &Arc<Configured>| Previous {
         configured: Arc::clone(configured),
