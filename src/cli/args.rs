@@ -1,6 +1,6 @@
 //! Every command and flag. Help, manual pages and completions are made from these definitions.
 //!
-//! Only definitions: each command has a file of its own name. Commands with many arguments have a file `*_args.rs` as well.
+//! Each command has a file of its own name. Those with many arguments or subcommands define them there.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -9,13 +9,14 @@ use clap_complete::Shell;
 use fairway_model::{ClusterName, Name, Network, Rtype};
 
 use super::{
-    contributions_args::ContributionsArgs,
-    objects_args::{ApplyArgs, DeleteArgs, DiffArgs, GetArgs},
+    client::ServerArgs,
+    contributions::ContributionsArgs,
+    objects::{ApplyArgs, DeleteArgs, DiffArgs, GetArgs},
     output::ColorWhen,
-    overrides_args::OverrideCommand,
+    overrides::OverrideCommand,
     publish::PublishCommand,
-    server_args::{ServerArgs, TokenCommand},
-    store_args::StoreCommand,
+    store::StoreCommand,
+    token::TokenCommand,
     values,
 };
 

@@ -6,11 +6,42 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail};
+use clap::{Args, ValueHint};
 use fairway_http::{Tls, Url};
 use fairway_model::Secret;
 
-use super::{server_args::ServerArgs, variable};
+use super::variable;
 use fairway_api_types::client::{Client, Reach, Remote};
+
+/// The server to call, and the credentials for it.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct ServerArgs {
+    /// Data folder of the server, to call it over its socket `control.sock`; default as for `serve`. Environment: FAIRWAY_DATA_DIR.
+    ///
+    /// Only root and the user of the server can open the socket.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "server")]
+    data_dir: Option<PathBuf>,
+
+    /// Call the server over HTTP: https://dns1.example:8053, or http://127.0.0.1:8053 on this machine. Environment: FAIRWAY_URL.
+    #[arg(long, alias = "url", value_name = "URL", value_hint = ValueHint::Url)]
+    server: Option<String>,
+
+    /// File with the API token. Environment: FAIRWAY_TOKEN, the token itself.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    token_file: Option<PathBuf>,
+
+    /// Certificate authority of the server (PEM); default the system's trust anchors.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    cacert: Option<PathBuf>,
+
+    /// Client certificate (PEM), together with --key.
+    #[arg(long, value_name = "FILE", requires = "key", value_hint = ValueHint::FilePath)]
+    cert: Option<PathBuf>,
+
+    /// Key of the client certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
+    key: Option<PathBuf>,
+}
 
 /// Returns a client of the server that flags and environment name. FAIRWAY_URL counts only if no flag names a server.
 pub(super) fn client(args: &ServerArgs) -> anyhow::Result<Client> {

@@ -2,15 +2,70 @@
 
 use std::process::ExitCode;
 
+use clap::{Args, Subcommand};
 use fairway_model::Timestamp;
 
 use super::{
-    client::client,
-    contributions_args::{ContributionsArgs, ContributionsCommand, EvictArgs},
+    client::{ServerArgs, client},
     output::{Cell, Out, Palette, Tone, count, span, table},
     wait,
 };
 use fairway_api_types::contributions_wire::{ContributedMember, ContributionState, Eviction};
+
+/// List webhook contributions of ExternalDNS and their status, or remove them.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  fairway contributions
+  fairway contributions --members
+  fairway contributions evict west --reason 'the cluster is gone'")]
+pub(super) struct ContributionsArgs {
+    /// An action instead of the list.
+    #[command(subcommand)]
+    command: Option<ContributionsCommand>,
+
+    /// The server.
+    #[command(flatten)]
+    server: ServerArgs,
+
+    /// Also show the members of each contribution, with their weights and the source of each weight; at most 100 each.
+    #[arg(long)]
+    members: bool,
+
+    /// Print as JSON, with the times when each contribution loses weight and expires.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Actions on contributions.
+#[derive(Debug, Subcommand)]
+pub(super) enum ContributionsCommand {
+    /// Remove what an owner contributed. A client that still runs contributes it again: stop it first.
+    Evict(EvictArgs),
+}
+
+/// Arguments of `contributions evict`.
+#[derive(Debug, Args)]
+pub(super) struct EvictArgs {
+    /// The owner, as `contributions` shows it.
+    owner: String,
+
+    /// Only contributions over this base path: / or /owners/NAME.
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+
+    /// Only contributions with this set identifier.
+    #[arg(long, value_name = "SET")]
+    set: Option<String>,
+
+    /// Reason for the history; one line.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    reason: String,
+
+    /// The server.
+    #[command(flatten)]
+    server: ServerArgs,
+}
 
 /// Lists contributions, or evicts some.
 pub(super) fn contributions(out: Out, args: ContributionsArgs) -> anyhow::Result<ExitCode> {

@@ -7,10 +7,9 @@ use clap::{Args, Subcommand};
 use fairway_model::Name;
 
 use super::{
-    client::client,
+    client::{ServerArgs, client},
     output::{Cell, Out, Tone, table},
     publish_flags::{self, FlagsArgs},
-    server_args::ServerArgs,
     values, wait,
 };
 use fairway_api_types::{

@@ -13,7 +13,11 @@ use fairway_intents::is_secret_name;
 use fairway_model::Name;
 use serde_json::Value;
 
-use super::{client::client, output::Out, server_args::ServerArgs, values, wait};
+use super::{
+    client::{ServerArgs, client},
+    output::Out,
+    values, wait,
+};
 
 /// Arguments of `publish flags`.
 #[derive(Debug, Args)]

@@ -4,18 +4,47 @@ use std::{
     fs::OpenOptions,
     io::Write,
     os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
     process::ExitCode,
     time::{Duration, SystemTime},
 };
 
 use anyhow::Context;
-use fairway_model::Timestamp;
+use clap::{Args, Subcommand, ValueHint};
+use fairway_model::{ClusterName, Timestamp};
 
-use super::{
-    output::Out,
-    server_args::{TokenCommand, TokenCreateArgs},
-};
+use super::{output::Out, values};
 use fairway_access::{TokenHash, new_token};
+
+/// Create API tokens.
+#[derive(Debug, Subcommand)]
+pub(super) enum TokenCommand {
+    /// Create a token and its entry for the configuration.
+    ///
+    /// The token has 256 random bits. It is shown once; the configuration holds only its SHA-256. No server is called: put the printed
+    /// entry into `access.tokens`, and give the token permissions with a grant.
+    #[command(after_long_help = "\
+Examples:
+  fairway token create ci
+  fairway token create ci --out ci.token --for 90d")]
+    Create(TokenCreateArgs),
+}
+
+/// Arguments of `token create`.
+#[derive(Debug, Args)]
+pub(super) struct TokenCreateArgs {
+    /// Name of the token in grants, logs and histories.
+    #[arg(value_name = "NAME", value_parser = values::cluster)]
+    name: ClusterName,
+
+    /// Write the token to this new file, with mode 0600, instead of showing it.
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    out: Option<PathBuf>,
+
+    /// Validity, like 90d. Default: until the entry is removed from the configuration.
+    #[arg(long = "for", value_name = "DURATION", value_parser = values::duration)]
+    lasts: Option<Duration>,
+}
 
 /// Runs one of the commands.
 pub(super) fn token(out: Out, command: TokenCommand) -> anyhow::Result<ExitCode> {
