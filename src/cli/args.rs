@@ -367,20 +367,20 @@ pub(super) struct SimulateArgs {
 ///
 /// It keeps running until Ctrl-C and shows the effect of what you do.
 #[derive(Debug, Args)]
-pub(super) struct DemoArgs {
+pub(crate) struct DemoArgs {
     /// Use real Envoy processes as gateways, configured like istio-ingressgateway.
     ///
     /// The binary is FAIRWAY_ENVOY, else `envoy` on the PATH.
     #[arg(long)]
-    pub(super) envoy: bool,
+    pub(crate) envoy: bool,
 
     /// End after the demonstration, within about 15 seconds. Exit status 0 if everything happened as announced, else 1.
     #[arg(long)]
-    pub(super) once: bool,
+    pub(crate) once: bool,
 
     /// UDP and TCP port of the name server; default 5353, or any free port if that is taken.
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(super) port: Option<u16>,
+    pub(crate) port: Option<u16>,
 }
 
 /// Print the version.

@@ -1,14 +1,15 @@
 //! `fairway check`: prints all errors of configuration and zones, and a summary. `impact` does what `--impact` asks for.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use fairway_model::Diagnostic;
 
 use super::{
     args::CheckArgs,
+    configured,
     impact::impact,
     output::{Out, Palette, Tone, count},
-    usage, variable,
+    variable,
 };
 use fairway_config::{Loaded, Source};
 
@@ -41,10 +42,7 @@ fn source(args: &CheckArgs) -> anyhow::Result<Source> {
     if !args.zone.is_empty() {
         return Ok(Source::Flags { listen: Vec::new(), zones: args.zone.clone() });
     }
-    match args.config.clone().or_else(|| variable("FAIRWAY_CONFIG").map(PathBuf::from)) {
-        Some(path) => Ok(Source::Path(path)),
-        None => usage("nothing to check: give a configuration, or zones with --zone NAME=FILE"),
-    }
+    configured(args.config.as_ref(), "nothing to check: give a configuration, or zones with --zone NAME=FILE")
 }
 
 /// Formats an error or warning as one line: location, kind, error, hint.

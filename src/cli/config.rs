@@ -1,19 +1,16 @@
 //! `fairway config schema` and `fairway config example`.
 
-use std::process::ExitCode;
-
 use super::{args::ConfigCommand, output::Out};
 
 /// A commented configuration to start from.
 const EXAMPLE: &str = include_str!("example.yaml");
 
 /// Prints the schema or the example.
-pub(super) fn config(out: Out, command: &ConfigCommand) -> anyhow::Result<ExitCode> {
-    match command {
+pub(super) fn config(out: Out, command: &ConfigCommand) -> anyhow::Result<()> {
+    Ok(match command {
         ConfigCommand::Schema => out.line(fairway_config::schema().trim_end())?,
         ConfigCommand::Example => out.print(EXAMPLE)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `fairway contributions`: lists webhook contributions and their status, and evicts them.
 
-use std::process::ExitCode;
+use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
 use fairway_model::Timestamp;
@@ -8,7 +8,6 @@ use fairway_model::Timestamp;
 use super::{
     client::{ServerArgs, client},
     output::{Cell, Out, Palette, Tone, count, span, table},
-    wait,
 };
 use fairway_api_types::contributions_wire::{ContributedMember, ContributionState, Eviction};
 
@@ -68,34 +67,27 @@ pub(super) struct EvictArgs {
 }
 
 /// Lists contributions, or evicts some.
-pub(super) fn contributions(out: Out, args: ContributionsArgs) -> anyhow::Result<ExitCode> {
+pub(super) async fn contributions(out: Out, args: ContributionsArgs) -> anyhow::Result<()> {
     if let Some(ContributionsCommand::Evict(args)) = args.command {
-        return evict(out, args);
+        return evict(out, args).await;
     }
-    let client = client(&args.server)?;
-    let found = wait(async { Ok(client.contributions().await?) })?;
-    if args.json {
-        out.json(serde_json::to_string_pretty(&found))?;
-    } else if found.items.is_empty() {
-        out.line("no webhook contributions")?;
-    } else {
-        let mut text = contribution_table(out.palette, &found.items, std::time::SystemTime::now().into());
-        if args.members {
-            text += &member_table(out.palette, &found.items);
+    let found = client(&args.server)?.contributions().await?;
+    out.show(args.json, &found, |palette| {
+        if found.items.is_empty() {
+            return "no webhook contributions\n".to_owned();
         }
-        out.print(&text)?;
-    }
-    Ok(ExitCode::SUCCESS)
+        let members = if args.members { member_table(palette, &found.items) } else { String::new() };
+        contribution_table(palette, &found.items, SystemTime::now().into()) + &members
+    })
 }
 
-fn evict(out: Out, args: EvictArgs) -> anyhow::Result<ExitCode> {
-    let client = client(&args.server)?;
-    let EvictArgs { owner, path, set, reason, .. } = args;
+async fn evict(out: Out, args: EvictArgs) -> anyhow::Result<()> {
+    let EvictArgs { owner, path, set, reason, server } = args;
     let eviction = Eviction { owner, path, set, reason };
-    let evicted = wait(async { Ok(client.evict(&eviction).await?) })?;
+    let evicted = client(&server)?.evict(&eviction).await?;
     let endpoints = count(evicted.endpoints as u64, "endpoint", "endpoints");
-    out.line(&format!("removed {endpoints} of {}; a client that still runs contributes them again", eviction.owner))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out
+        .line(&format!("removed {endpoints} of {}; a client that still runs contributes them again", eviction.owner))?)
 }
 
 /// Formats one row per contribution, and the warnings below the table.
@@ -115,12 +107,11 @@ fn contribution_table(palette: Palette, items: &[ContributionState], now: Timest
         ]
     };
     let head = ["owner", "path", "set", "names", "endpoints", "since", "last seen", "lease"];
-    let mut text = table(palette, 0, &head, &items.iter().map(row).collect::<Vec<_>>());
+    let mut text = table(palette, 0, &head, items.iter().map(row));
     for item in items {
         for warning in &item.warnings {
             let line = format!("{} {}: {}: {}", item.owner, item.set, warning.name, warning.message);
-            text.push_str(&palette.paint(Tone::Warn, &line));
-            text.push('\n');
+            text += &palette.line(Tone::Warn, &line);
         }
     }
     text
@@ -143,8 +134,8 @@ fn member_table(palette: Palette, items: &[ContributionState]) -> String {
             .map(Cell::from)
             .to_vec()
     };
-    let rows: Vec<_> = items.iter().flat_map(|item| item.members.iter().map(move |member| row(item, member))).collect();
-    format!("\n{}", table(palette, 0, &["name", "cluster", "weight", "declared", "owner"], &rows))
+    let rows = items.iter().flat_map(|item| item.members.iter().map(move |member| row(item, member)));
+    format!("\n{}", table(palette, 0, &["name", "cluster", "weight", "declared", "owner"], rows))
 }
 
 fn last_seen(item: &ContributionState, now: Timestamp) -> String {

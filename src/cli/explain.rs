@@ -2,17 +2,15 @@
 //!
 //! Both sources give the same body, which is rendered here.
 
-use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
 use anyhow::bail;
-use fairway_model::{ClusterName, HealthStatus};
 
 use super::{
     args::ExplainArgs,
     client::client,
-    invalid_configuration,
+    offline,
     output::{Cell, Out, Palette, Tone, table},
-    variable, wait,
 };
 use fairway_api::{explanation, percent};
 use fairway_api_types::{
@@ -21,7 +19,7 @@ use fairway_api_types::{
         AcceptanceTest, AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
     },
 };
-use fairway_config::{Environment, Source};
+use fairway_config::Source;
 
 /// Number of clusters of a group that are listed by name.
 const GROUP_MAX: usize = 8;
@@ -29,37 +27,24 @@ const GROUP_MAX: usize = 8;
 const WIDTH: usize = 132;
 
 /// Explains and prints.
-pub(super) fn explain(out: Out, args: ExplainArgs) -> anyhow::Result<ExitCode> {
-    let explanation = match args.config.clone() {
+pub(super) async fn explain(out: Out, args: ExplainArgs) -> anyhow::Result<()> {
+    let explanation = match &args.config {
         Some(files) => explain_files(&args, files)?,
-        None => explain_server(&args)?,
+        None => {
+            let query = ExplainQuery {
+                name: args.name.to_string(),
+                rtype: Some(args.rtype.to_string()),
+                client: args.client.map(|network| network.to_string()),
+            };
+            client(&args.server)?.explain(&query).await?
+        }
     };
-    if args.json {
-        out.json(serde_json::to_string_pretty(&explanation))?;
-    } else {
-        out.print(&render(out.palette, &explanation))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn explain_server(args: &ExplainArgs) -> anyhow::Result<Explanation> {
-    let client = client(&args.server)?;
-    let query = ExplainQuery {
-        name: args.name.to_string(),
-        rtype: Some(args.rtype.to_string()),
-        client: args.client.map(|network| network.to_string()),
-    };
-    wait(async { Ok(client.explain(&query).await?) })
+    out.show(args.json, &explanation, |palette| render(palette, &explanation))
 }
 
 /// Explains from files. Every target counts as up, except those of clusters that `--down` names.
-fn explain_files(args: &ExplainArgs, files: PathBuf) -> anyhow::Result<Explanation> {
-    let source = Source::Path(files);
-    let environment: Environment = Arc::new(variable);
-    let status =
-        |cluster: &ClusterName| if args.down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
-    let offline =
-        fairway_control::of_files(&source, &environment, status).map_err(|errors| invalid_configuration(&errors))?;
+fn explain_files(args: &ExplainArgs, files: &Path) -> anyhow::Result<Explanation> {
+    let offline = offline(&Source::Path(files.to_owned()), &args.down)?;
     let slots = offline.view.snapshot.slots();
     let known: BTreeSet<&str> = slots.iter().map(|slot| slot.cluster.as_str()).collect();
     if let Some(unknown) = args.down.iter().find(|cluster| !known.contains(cluster.as_str())) {
@@ -165,11 +150,11 @@ fn members_text(palette: Palette, pool: &PoolChoice) -> String {
     let rows = |with_addresses: bool| -> Vec<Vec<Cell>> {
         pool.members.iter().map(|member| member_row(member, pool.groups.len() > 1, with_addresses)).collect()
     };
-    let text = table(Palette::PLAIN, 4, &[], &rows(true));
+    let text = table(Palette::PLAIN, 4, &[], rows(true));
     if text.lines().all(|line| line.chars().count() <= WIDTH) && pool.assignment.is_none() {
-        return table(palette, 4, &[], &rows(true));
+        return table(palette, 4, &[], rows(true));
     }
-    let lines = table(palette, 4, &[], &rows(false));
+    let lines = table(palette, 4, &[], rows(false));
     let details = |member: &MemberChoice| {
         let parts = load_text(member).into_iter().chain(member.addresses.iter().map(address_text));
         wrapped(9, "; ", parts)
@@ -248,8 +233,7 @@ fn answer_text(palette: Palette, explanation: &Explanation) -> String {
     let sections =
         [("", &explanation.answer), ("authority", &explanation.authority), ("additional", &explanation.additional)];
     for (section, records) in sections {
-        let rows: Vec<Vec<Cell>> = records.iter().map(|record| record_row(section, record)).collect();
-        text += &table(palette, 2, &[], &rows);
+        text += &table(palette, 2, &[], records.iter().map(|record| record_row(section, record)));
     }
     let _ = writeln!(text, "  TTL {}", explanation.ttl_reason);
     match explanation.scope {

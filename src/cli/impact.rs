@@ -1,14 +1,13 @@
 //! `fairway check --impact`: the effect of failures under a configuration, and what a changed configuration moves.
 
-use std::{process::ExitCode, sync::Arc};
+use std::process::ExitCode;
 
 use super::{
     args::ImpactArgs,
-    invalid_configuration,
+    offline,
     output::{Cell, Out, Palette, Tone, count, table},
-    variable,
 };
-use fairway_config::{Environment, Source};
+use fairway_config::Source;
 use fairway_control::Offline;
 use fairway_whatif::impact::{self, CapacityReport, Finding, NamesReport, PoolImpact, Report, Severity, Since, Terms};
 
@@ -19,22 +18,14 @@ const NAMES_MAX: usize = 10;
 
 /// Prints the impact report. The exit status distinguishes rules that do not hold now from those that did not hold before either.
 pub(super) fn impact(out: Out, source: &Source, args: &ImpactArgs, strict: bool) -> anyhow::Result<ExitCode> {
+    let load = |source: &Source| offline(source, &[]).map(Offline::at_any_time);
     let after = load(source)?;
     let before = args.against.clone().map(|path| load(&Source::Path(path))).transpose()?;
     let seconds = |budget: std::time::Duration| u32::try_from(budget.as_secs()).unwrap_or(u32::MAX);
     let terms = Terms { offered: args.offered, drain_budget: args.drain_budget.map(seconds) };
     let report = impact::assess(before.as_ref(), &after, terms);
-    if args.json {
-        out.json(serde_json::to_string_pretty(&report))?;
-    } else {
-        out.print(&render(out.palette, &report, terms))?;
-    }
+    out.show(args.json, &report, |palette| render(palette, &report, terms))?;
     Ok(ExitCode::from(status(&report, strict)))
-}
-
-fn load(source: &Source) -> anyhow::Result<Offline> {
-    let environment: Environment = Arc::new(variable);
-    impact::read(source, &environment).map_err(|errors| invalid_configuration(&errors))
 }
 
 /// Returns the exit status: 0 if all rules hold, 3 if those that do not hold did not before either, else 1.
@@ -53,8 +44,8 @@ fn render(palette: Palette, report: &Report, terms: Terms) -> String {
     let findings = &report.findings;
     for (head, list) in [("rules that do not hold", findings), ("rules that hold again", &report.fixed)] {
         if !list.is_empty() {
-            let rows: Vec<_> = list.iter().map(finding_row).collect();
-            text += &format!("\n{}\n{}", palette.paint(Tone::Strong, head), table(palette, 2, &[], &rows));
+            let rows = table(palette, 2, &[], list.iter().map(finding_row));
+            text += &format!("\n{}\n{rows}", palette.paint(Tone::Strong, head));
         }
     }
     text + &format!("\n{}\n", summary(palette, findings))
@@ -79,7 +70,7 @@ fn pool_text(palette: Palette, pool: &PoolImpact, compared: bool) -> String {
                 let (before, after) = (format!("{:.1} %", share.before), format!("{:.1} %", share.after));
                 vec![share.cluster.as_str().into(), before.into(), "->".into(), after.into()]
             };
-            text += &table(palette, 4, &[], &pool.shares.iter().map(share).collect::<Vec<_>>());
+            text += &table(palette, 4, &[], pool.shares.iter().map(share));
         }
         (Some(_), _) => text += "  the same answers for every client network\n",
         _ if compared => text += "  new: its names were not answered before\n",

@@ -5,12 +5,8 @@ use fairway_api_types::{load_wire::LoadState, state_wire::ClusterState};
 
 /// Formats one row per load signal of each cluster. Returns an empty text if there is none.
 pub(super) fn load_table(palette: Palette, clusters: &[ClusterState]) -> String {
-    let rows: Vec<Vec<Cell>> =
-        clusters.iter().flat_map(|cluster| cluster.load.iter().map(move |load| load_row(cluster, load))).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    table(palette, 2, &["cluster", "load", "signal", "source", "age", "status", "problems"], &rows)
+    let rows = clusters.iter().flat_map(|cluster| cluster.load.iter().map(move |load| load_row(cluster, load)));
+    table(palette, 2, &["cluster", "load", "signal", "source", "age", "status", "problems"], rows)
 }
 
 fn load_row(cluster: &ClusterState, load: &LoadState) -> Vec<Cell> {
@@ -51,8 +47,7 @@ pub(super) fn drain_table(palette: Palette, clusters: &[ClusterState], now: &str
         let tone = if is_over { Tone::Good } else { Tone::Warn };
         Some(vec![cluster.name.as_str().into(), Cell::new(tone, by), left.unwrap_or_default().into()])
     };
-    let rows: Vec<Vec<Cell>> = clusters.iter().filter_map(row).collect();
-    if rows.is_empty() { String::new() } else { table(palette, 2, &["cluster", "", ""], &rows) }
+    table(palette, 2, &["cluster", "", ""], clusters.iter().filter_map(row))
 }
 
 #[cfg(test)]

@@ -26,15 +26,18 @@ mod token;
 mod values;
 mod version;
 
-use std::{env, future::Future, process::ExitCode};
+use std::{env, future::Future, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Context, anyhow};
 use clap::{CommandFactory, Parser};
-use fairway_model::Diagnostic;
+use fairway_model::{ClusterName, HealthStatus};
 
+pub(crate) use self::args::DemoArgs;
 use self::args::{Cli, Command};
 pub(crate) use self::output::{Cell, Out, Palette, PrintError, Tone, table, thousands};
 use crate::demo;
+use fairway_config::{Environment, Source};
+use fairway_control::Offline;
 use fairway_transport::lower_priority;
 
 /// Returns the definition of the command line, for manual pages and completions.
@@ -73,49 +76,56 @@ fn message(error: &anyhow::Error) -> String {
     message
 }
 
-/// A command line that clap accepts although it is incomplete.
+/// A command line that clap accepts although it is incomplete. The exit status is 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct UsageError(&'static str);
 
-/// Rejects the command line, with exit status 2.
-fn usage<T>(message: &'static str) -> anyhow::Result<T> {
-    Err(UsageError(message).into())
+/// Returns the configuration that the command line names, else that of FAIRWAY_CONFIG. Without both, rejects the command line.
+fn configured(given: Option<&PathBuf>, missing: &'static str) -> anyhow::Result<Source> {
+    match given.cloned().or_else(|| variable("FAIRWAY_CONFIG").map(PathBuf::from)) {
+        Some(path) => Ok(Source::Path(path)),
+        None => Err(UsageError(missing).into()),
+    }
 }
 
-/// Returns an error that lists all errors of a configuration, one a line.
-fn invalid_configuration(diagnostics: &[Diagnostic]) -> anyhow::Error {
-    let lines: Vec<String> = diagnostics.iter().map(|diagnostic| format!("\n  {diagnostic}")).collect();
-    anyhow!("the configuration is invalid:{}", lines.concat())
+/// Loads a configuration as it would be served. Every target counts as up, except those of the clusters in `down`.
+fn offline(source: &Source, down: &[ClusterName]) -> anyhow::Result<Offline> {
+    let environment: Environment = Arc::new(variable);
+    let status = |cluster: &ClusterName| if down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
+    fairway_control::of_files(source, &environment, status).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(|error| format!("\n  {error}")).collect();
+        anyhow!("the configuration is invalid:{}", lines.concat())
+    })
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let out = Out::new(cli.color);
     match cli.command {
-        Command::Serve(args) => serve::serve(args),
-        Command::Check(args) => check::check(out, args),
-        Command::Explain(args) => explain::explain(out, args),
-        Command::Replay(args) => replay::replay(out, &args),
-        Command::Status(args) => status::status(out, &args),
-        Command::Override(command) => overrides::overrides(out, command),
-        Command::Publish(command) => publish::publish(out, command),
-        Command::Reload(args) => status::reload(out, &args),
-        Command::Apply(args) => objects::apply(out, args),
-        Command::Diff(args) => objects::diff(out, &args),
-        Command::Get(args) => objects::get(out, &args),
-        Command::Delete(args) => objects::delete(out, &args),
-        Command::Contributions(args) => contributions::contributions(out, args),
-        Command::Config(command) => config::config(out, &command),
-        Command::Store(command) => store::store(out, command),
-        Command::Token(command) => token::token(out, command),
-        Command::Simulate(args) => simulate::simulate(out, &args),
-        Command::Demo(args) => {
-            wait(demo::run(demo::Options { envoy: args.envoy, once: args.once, port: args.port }, out))
-        }
-        Command::Version(args) => version::version(out, &args),
-        Command::Completions(args) => manual::completions(out, args.shell),
-        Command::Manual(args) => manual::manual(out, args.dir.as_deref()),
+        // These have an exit status of their own.
+        Command::Check(args) => return check::check(out, args),
+        Command::Publish(command) => return wait(publish::publish(out, command)),
+        Command::Reload(args) => return wait(status::reload(out, args)),
+        Command::Diff(args) => return wait(objects::diff(out, args)),
+        Command::Simulate(args) => return simulate::simulate(out, &args),
+        Command::Demo(args) => return wait(demo::run(args, out)),
+        Command::Serve(args) => serve::serve(args)?,
+        Command::Explain(args) => wait(explain::explain(out, args))?,
+        Command::Replay(args) => replay::replay(out, &args)?,
+        Command::Status(args) => wait(status::status(out, args))?,
+        Command::Override(command) => wait(overrides::overrides(out, command))?,
+        Command::Apply(args) => wait(objects::apply(out, args))?,
+        Command::Get(args) => wait(objects::get(out, args))?,
+        Command::Delete(args) => wait(objects::delete(out, args))?,
+        Command::Contributions(args) => wait(contributions::contributions(out, args))?,
+        Command::Config(command) => config::config(out, &command)?,
+        Command::Store(command) => store::store(out, command)?,
+        Command::Token(command) => token::token(out, command)?,
+        Command::Version(args) => version::version(out, &args)?,
+        Command::Completions(args) => manual::completions(out, args.shell)?,
+        Command::Manual(args) => manual::manual(out, args.dir.as_deref())?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs a task to its end on a runtime of its own, with one thread per core. These threads yield the processor to the threads that

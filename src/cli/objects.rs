@@ -2,18 +2,17 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum, ValueHint};
 use serde_json::{Value, json};
 
 use super::{
     client::{ServerArgs, client},
     output::{Cell, Out, Palette, Tone, count, table},
-    wait,
 };
 use fairway_api_types::{
     client::Applying,
-    objects_wire::{ApplyReport, Difference, ObjectBody, ObjectList, ObjectStatus},
+    objects_wire::{ApplyReport, Difference, ObjectBody, ObjectStatus},
 };
 
 /// Create or replace objects on a running server: all of them, or none.
@@ -131,8 +130,9 @@ pub(super) struct DeleteArgs {
 }
 
 /// A kind of object, by its section in a configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Section {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+enum Section {
     /// Clusters.
     #[value(alias = "cluster")]
     Clusters,
@@ -153,96 +153,71 @@ pub(super) enum Section {
     Records,
 }
 
-impl Section {
-    /// Its name in files and paths.
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Clusters => "clusters",
-            Self::Intents => "intents",
-            Self::Monitors => "monitors",
-            Self::Names => "names",
-            Self::Pools => "pools",
-            Self::Records => "records",
-        }
-    }
-}
-
 /// Exit status of `diff` if something would change.
 const DIFFERS: u8 = 4;
 
 /// Declares the objects of files.
-pub(super) fn apply(out: Out, args: ApplyArgs) -> anyhow::Result<ExitCode> {
-    let body = sections(&args.file)?;
-    let ApplyArgs { prune, dry_run, reason, server, .. } = args;
-    let client = client(&server)?;
-    let report = wait(async { Ok(client.apply(&body, &Applying { dry_run, prune, reason }).await?) })?;
-    out.print(&report_text(out.palette, &report))?;
-    Ok(ExitCode::SUCCESS)
+pub(super) async fn apply(out: Out, args: ApplyArgs) -> anyhow::Result<()> {
+    let ApplyArgs { file, prune, dry_run, reason, server } = args;
+    let body = sections(&file)?;
+    let report = client(&server)?.apply(&body, &Applying { dry_run, prune, reason }).await?;
+    Ok(out.print(&report_text(out.palette, &report))?)
 }
 
 /// Shows what the objects of files would change.
-pub(super) fn diff(out: Out, args: &DiffArgs) -> anyhow::Result<ExitCode> {
+pub(super) async fn diff(out: Out, args: DiffArgs) -> anyhow::Result<ExitCode> {
     let body = sections(&args.file)?;
-    let client = client(&args.server)?;
     let applying = Applying { dry_run: true, prune: args.prune, reason: String::new() };
-    let report = wait(async { Ok(client.apply(&body, &applying).await?) })?;
-    let differs = ![&report.created, &report.changed, &report.deleted].into_iter().all(Vec::is_empty);
+    let report = client(&args.server)?.apply(&body, &applying).await?;
     out.print(&differences_text(out.palette, &report.differences))?;
-    Ok(if differs { ExitCode::from(DIFFERS) } else { ExitCode::SUCCESS })
+    Ok(if changes_nothing(&report) { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
+}
+
+fn changes_nothing(report: &ApplyReport) -> bool {
+    report.created.is_empty() && report.changed.is_empty() && report.deleted.is_empty()
 }
 
 /// Reads files into one object with a key per section.
 fn sections(files: &[PathBuf]) -> anyhow::Result<Value> {
     fairway_config::sections(files).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!("nothing was sent:\n{}", lines.join("\n"))
+        anyhow!("nothing was sent:\n{}", lines.join("\n"))
     })
 }
 
 /// Shows objects.
-pub(super) fn get(out: Out, args: &GetArgs) -> anyhow::Result<ExitCode> {
+pub(super) async fn get(out: Out, args: GetArgs) -> anyhow::Result<()> {
     let client = client(&args.server)?;
-    let section = args.kind.word();
-    let mut found = Vec::new();
+    let section: &str = args.kind.into();
     if let Some(name) = &args.name {
-        let one = wait(async { Ok(client.object(section, name).await?) })?;
+        let body = client.object(section, name).await?;
         // The body of an intent has no name in it, which the table needs.
-        let needs_key = args.kind == Section::Intents && !args.json;
-        found.push(if needs_key { json!({"key": name, "intent": one}) } else { one });
-    } else {
-        let mut after = String::new();
-        loop {
-            let list: ObjectList = wait(async { Ok(client.objects_after(section, &after).await?) })?;
-            found.extend(list.items.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?);
-            let Some(next) = list.next else { break };
-            after = next;
-        }
+        let is_intent = args.kind == Section::Intents;
+        let named = if is_intent { json!({"key": name, "intent": body}) } else { body.clone() };
+        let object: ObjectBody = serde_json::from_value(named)
+            .context("cannot read the object that the server returned; is it of the same version?")?;
+        return out.show(args.json, &body, |palette| list_text(palette, &[object]));
     }
-    if args.json {
-        let all = if args.name.is_some() { found.swap_remove(0) } else { Value::from(found) };
-        out.json(serde_json::to_string_pretty(&all))?;
-    } else if found.is_empty() {
-        out.line(&format!("no {section} are declared over the API; `fairway status` shows those of files"))?;
-    } else {
-        let objects = found.into_iter().map(serde_json::from_value).collect::<Result<Vec<ObjectBody>, _>>();
-        out.print(&list_text(
-            out.palette,
-            &objects.context("cannot read the objects that the server returned; is it of the same version?")?,
-        ))?;
+    let mut found = client.objects_after(section, "").await?;
+    while let Some(after) = found.next.take() {
+        let page = client.objects_after(section, &after).await?;
+        found.items.extend(page.items);
+        found.next = page.next;
     }
-    Ok(ExitCode::SUCCESS)
+    out.show(args.json, &found.items, |palette| match &found.items[..] {
+        [] => format!("no {section} are declared over the API; `fairway status` shows those of files\n"),
+        objects => list_text(palette, objects),
+    })
 }
 
 /// Deletes an object.
-pub(super) fn delete(out: Out, args: &DeleteArgs) -> anyhow::Result<ExitCode> {
-    let client = client(&args.server)?;
-    let section = args.kind.word();
+pub(super) async fn delete(out: Out, args: DeleteArgs) -> anyhow::Result<()> {
+    let section: &str = args.kind.into();
     if args.name.is_empty() {
         bail!("{section}: the name is empty; give the name of the object");
     }
-    wait(async { Ok(client.delete_object(section, &args.name, &args.reason).await?) })?;
-    out.line(&format!("deleted: {section}/{}", args.name))?;
-    Ok(ExitCode::SUCCESS)
+    client(&args.server)?.delete_object(section, &args.name, &args.reason).await?;
+    Ok(out.line(&format!("deleted: {section}/{}", args.name))?)
 }
 
 /// Lists the fields that would change, below the name of their object.
@@ -257,7 +232,7 @@ fn differences_text(palette: Palette, differences: &[Difference]) -> String {
         let at = if pointer.is_empty() { String::new() } else { format!(" {pointer}:") };
         for (sign, tone, value) in [("-", Tone::Bad, before), ("+", Tone::Good, after)] {
             if !value.is_null() {
-                text += &format!("  {}\n", palette.paint(tone, &format!("{sign}{at} {value}")));
+                text += &format!("  {}", palette.line(tone, &format!("{sign}{at} {value}")));
             }
         }
     }
@@ -285,8 +260,7 @@ fn report_text(palette: Palette, report: &ApplyReport) -> String {
     for line in &report.rejected {
         text += &format!("{}  {line}\n", palette.paint(Tone::Warn, "rejected"));
     }
-    let is_nothing = report.created.is_empty() && report.changed.is_empty() && report.deleted.is_empty();
-    text += match (report.dry_run, is_nothing, report.served) {
+    text += match (report.dry_run, changes_nothing(report), report.served) {
         (true, ..) => "dry run: nothing was changed\n",
         (false, true, _) => "nothing to change\n",
         (false, false, true) => "served: the change is in the answers\n",
@@ -312,14 +286,9 @@ fn list_text(palette: Palette, objects: &[ObjectBody]) -> String {
             None => Cell::new(Tone::Good, "served"),
             Some(condition) => Cell::new(Tone::Warn, condition.reason.as_str()),
         };
+        let name = object.spec.get("name").or_else(|| object.spec.get("key")).and_then(Value::as_str);
         vec![
-            object
-                .spec
-                .get("name")
-                .or_else(|| object.spec.get("key"))
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .into(),
+            name.unwrap_or_default().into(),
             status_cell,
             metadata.generation.to_string().into(),
             metadata.changed.into(),
@@ -329,7 +298,7 @@ fn list_text(palette: Palette, objects: &[ObjectBody]) -> String {
         ]
     };
     let head = ["name", "status", "generation", "changed", "by", "reason", ""];
-    table(palette, 0, &head, &objects.iter().map(row).collect::<Vec<_>>())
+    table(palette, 0, &head, objects.iter().map(row))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::Context;
 use clap::ValueEnum;
+use fairway_api_types::state_wire::Shown;
 
 /// When to colour the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -76,6 +77,11 @@ impl Palette {
         };
         if self.is_on && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
+
+    /// Returns a line in its colour.
+    pub(crate) fn line(self, tone: Tone, text: &str) -> String {
+        self.paint(tone, text) + "\n"
+    }
 }
 
 /// Error of printing.
@@ -118,9 +124,19 @@ impl Out {
         self.bytes(format!("{text}\n").as_bytes())
     }
 
-    /// Prints what `serde_json::to_string_pretty` returned.
-    pub(crate) fn json(&self, text: serde_json::Result<String>) -> anyhow::Result<()> {
-        Ok(self.line(&text.context("cannot format the result as JSON")?)?)
+    /// Prints a result, as JSON or as text.
+    pub(crate) fn show(
+        &self,
+        as_json: bool,
+        result: &impl Shown,
+        text: impl FnOnce(Palette) -> String,
+    ) -> anyhow::Result<()> {
+        if as_json {
+            let json = serde_json::to_string_pretty(result).context("cannot format the result as JSON")?;
+            Ok(self.line(&json)?)
+        } else {
+            Ok(self.print(&text(self.palette))?)
+        }
     }
 
     /// Prints bytes and flushes them.
@@ -159,17 +175,26 @@ impl From<String> for Cell {
     }
 }
 
-/// Formats rows in aligned columns, two spaces apart, after `indent` spaces. Headings are dim and in capitals.
+/// Formats rows in aligned columns, two spaces apart, after `indent` spaces. Headings are dim and in capitals. Returns an empty text if
+/// there is no row.
 ///
 /// No line ends in spaces: the last column is not padded.
-pub(crate) fn table(palette: Palette, indent: usize, head: &[&str], rows: &[Vec<Cell>]) -> String {
-    let heading: Vec<Cell> = head.iter().map(|h| Cell::new(Tone::Quiet, h.to_uppercase())).collect();
-    let all = || std::iter::once(&heading).filter(|h| !h.is_empty()).chain(rows);
-    let columns = all().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| all().filter_map(|r| r.get(column)).map(|c| c.text.chars().count()).max().unwrap_or(0);
+pub(crate) fn table(
+    palette: Palette,
+    indent: usize,
+    head: &[&str],
+    rows: impl IntoIterator<Item = Vec<Cell>>,
+) -> String {
+    let mut all: Vec<Vec<Cell>> = rows.into_iter().collect();
+    if !all.is_empty() && !head.is_empty() {
+        all.insert(0, head.iter().map(|h| Cell::new(Tone::Quiet, h.to_uppercase())).collect());
+    }
+    let columns = all.iter().map(Vec::len).max().unwrap_or(0);
+    let width =
+        |column: usize| all.iter().filter_map(|r| r.get(column)).map(|c| c.text.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
-    for row in all() {
+    for row in all {
         let mut line = " ".repeat(indent);
         let mut pending = 0; // spaces before the next text, which a line that has none left does not get
         for (cell, width) in row.iter().zip(&widths) {
@@ -222,13 +247,13 @@ mod tests {
     #[test]
     fn table_aligns_columns_and_pads_no_line_end() {
         let rows = [vec![Cell::from("eu1"), Cell::from("up")], vec![Cell::from("south1"), Cell::from("")]];
-        assert_eq!(table(Palette::PLAIN, 2, &["name", "state"], &rows), "  NAME    STATE\n  eu1     up\n  south1\n");
+        assert_eq!(table(Palette::PLAIN, 2, &["name", "state"], rows), "  NAME    STATE\n  eu1     up\n  south1\n");
     }
 
     #[test]
     fn table_with_colours_keeps_columns_aligned() {
         let rows = [vec![Cell::new(Tone::Good, "a"), Cell::from("b")], vec![Cell::from("cc"), Cell::from("d")]];
-        let painted = table(Palette { is_on: true }, 0, &[], &rows);
+        let painted = table(Palette { is_on: true }, 0, &[], rows);
         assert_eq!(painted, "\x1b[32ma\x1b[0m   b\ncc  d\n");
     }
 

@@ -1,6 +1,6 @@
 //! `fairway override add`, `list` and `remove`.
 
-use std::{process::ExitCode, time::Duration};
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use fairway_model::Timestamp;
@@ -8,9 +8,9 @@ use fairway_model::Timestamp;
 use super::{
     client::{ServerArgs, client},
     output::{Cell, Out, Palette, Tone, span, table},
-    values, wait,
+    values,
 };
-use fairway_api_types::state_wire::{NewOverride, OverrideState};
+use fairway_api_types::state_wire::{NewOverride, OverrideState, State};
 
 /// Override the health of clusters for planned work: up, down or drained.
 ///
@@ -27,9 +27,24 @@ Examples:
   fairway override add 'eu*/203.0.113.10' down --reason 'wrong certificate' --for 30m")]
     Add(OverrideAddArgs),
     /// List the overrides in force, with reason and expiry.
-    List(OverrideListArgs),
+    List {
+        /// The server.
+        #[command(flatten)]
+        server: ServerArgs,
+
+        /// Print the list as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Delete an override before it expires.
-    Remove(OverrideRemoveArgs),
+    Remove {
+        /// Id of the override, as `override list` shows it.
+        id: String,
+
+        /// The server.
+        #[command(flatten)]
+        server: ServerArgs,
+    },
 }
 
 /// Arguments of `override add`.
@@ -57,8 +72,9 @@ pub(super) struct OverrideAddArgs {
 }
 
 /// State that an override gives to its targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum OverrideActionArg {
+#[derive(Clone, Copy, Debug, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+enum OverrideActionArg {
     /// Answered, whatever the probes say.
     Up,
     /// Never answered, even if everything else is down.
@@ -67,59 +83,28 @@ pub(super) enum OverrideActionArg {
     Drain,
 }
 
-impl OverrideActionArg {
-    /// Returns the state's word in the API.
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Drain => "drain",
+/// Runs one of the commands.
+pub(super) async fn overrides(out: Out, command: OverrideCommand) -> anyhow::Result<()> {
+    match command {
+        OverrideCommand::Add(args) => add(out, args).await,
+        OverrideCommand::List { server, json } => {
+            let State { overrides, now, .. } = client(&server)?.state().await?;
+            out.show(json, &overrides, |palette| {
+                if overrides.is_empty() { "no overrides\n".to_owned() } else { list_text(palette, &overrides, &now) }
+            })
+        }
+        OverrideCommand::Remove { id, server } => {
+            let removed = client(&server)?.remove_override(&id).await?;
+            Ok(out.line(&format!("removed override {id}: {} {}", removed.action, removed.scope))?)
         }
     }
 }
 
-/// Arguments of `override list`.
-#[derive(Debug, Args)]
-pub(super) struct OverrideListArgs {
-    /// The server.
-    #[command(flatten)]
-    server: ServerArgs,
-
-    /// Print the list as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-/// Arguments of `override remove`.
-#[derive(Debug, Args)]
-pub(super) struct OverrideRemoveArgs {
-    /// Id of the override, as `override list` shows it.
-    id: String,
-
-    /// The server.
-    #[command(flatten)]
-    server: ServerArgs,
-}
-
-/// Runs one of the commands.
-pub(super) fn overrides(out: Out, command: OverrideCommand) -> anyhow::Result<ExitCode> {
-    match command {
-        OverrideCommand::Add(args) => add(out, args),
-        OverrideCommand::List(args) => list(out, &args),
-        OverrideCommand::Remove(args) => remove(out, &args),
-    }
-}
-
-fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<ExitCode> {
-    let client = client(&args.server)?;
-    let action = args.state.word();
-    let new = NewOverride {
-        scope: args.scope,
-        action: action.to_owned(),
-        reason: args.reason,
-        for_secs: args.lasts.as_secs(),
-    };
-    let added = wait(async { Ok(client.add_override(&new).await?) })?;
+async fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<()> {
+    let OverrideAddArgs { scope, state, reason, lasts, server } = args;
+    let action: &str = state.into();
+    let new = NewOverride { scope, action: action.to_owned(), reason, for_secs: lasts.as_secs() };
+    let added = client(&server)?.add_override(&new).await?;
     let id = added.id.as_deref().unwrap_or("-");
     let (scope, expires) = (&added.scope, &added.expires);
     out.line(&format!("override {id}: {action} {scope} until {expires}"))?;
@@ -130,34 +115,11 @@ fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<ExitCode> {
     for address in &added.addresses {
         out.line(&format!("  {address}"))?;
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn list(out: Out, args: &OverrideListArgs) -> anyhow::Result<ExitCode> {
-    let client = client(&args.server)?;
-    let state = wait(async { Ok(client.state().await?) })?;
-    if args.json {
-        out.json(serde_json::to_string_pretty(&state.overrides))?;
-    } else if state.overrides.is_empty() {
-        out.line("no overrides")?;
-    } else {
-        out.print(&list_text(out.palette, &state.overrides, &state.now))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn remove(out: Out, args: &OverrideRemoveArgs) -> anyhow::Result<ExitCode> {
-    let client = client(&args.server)?;
-    let removed = wait(async { Ok(client.remove_override(&args.id).await?) })?;
-    out.line(&format!("removed override {}: {} {}", args.id, removed.action, removed.scope))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Formats overrides as a table. Returns an empty text if there is none.
 pub(super) fn list_text(palette: Palette, overrides: &[OverrideState], now: &str) -> String {
-    if overrides.is_empty() {
-        return String::new();
-    }
     let row = |o: &OverrideState| {
         vec![
             Cell::from(o.id.as_deref().unwrap_or(o.source.as_str())),
@@ -169,7 +131,7 @@ pub(super) fn list_text(palette: Palette, overrides: &[OverrideState], now: &str
         ]
     };
     let head = ["id", "scope", "action", "ends", "addresses", "reason"];
-    table(palette, 2, &head, &overrides.iter().map(row).collect::<Vec<_>>())
+    table(palette, 2, &head, overrides.iter().map(row))
 }
 
 /// Formats the time until a moment; both are in RFC 3339.

@@ -8,20 +8,28 @@ use fairway_model::Name;
 
 use super::{
     client::{ServerArgs, client},
-    output::{Cell, Out, Tone, table},
+    output::{Cell, Out, Palette, Tone, table},
     publish_flags::{self, FlagsArgs},
-    values, wait,
+    values,
 };
 use fairway_api_types::{
     client::Client,
-    publishing_wire::{PlannedSet, PublishPlan, PublisherState, TakeOrder, TakeReport},
+    publishing_wire::{PlannedSet, PublishPlan, PublishedRecord, PublisherState, TakeOrder, TakeReport},
 };
 
 /// Show and control what is published to other DNS servers.
 #[derive(Debug, Subcommand)]
 pub(super) enum PublishCommand {
     /// Show the status of each provider, and the record sets that cannot be published there.
-    Status(PublishStatusArgs),
+    Status {
+        /// The server.
+        #[command(flatten)]
+        server: ServerArgs,
+
+        /// Print as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what a sync would change at a provider now. Changes nothing.
     Plan(PlanArgs),
     /// Sync a provider now, and wait for the result.
@@ -97,18 +105,6 @@ pub(super) struct TakeArgs {
     json: bool,
 }
 
-/// Arguments of `publish status`.
-#[derive(Debug, Args)]
-pub(super) struct PublishStatusArgs {
-    /// The server.
-    #[command(flatten)]
-    server: ServerArgs,
-
-    /// Print as JSON.
-    #[arg(long)]
-    json: bool,
-}
-
 /// Arguments of `publish plan` and `publish apply`.
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
@@ -129,136 +125,96 @@ pub(super) struct PlanArgs {
     json: bool,
 }
 
-/// Sync of a provider, carried out or only planned.
-#[derive(Clone, Copy)]
-enum Sync {
-    DryRun,
-    Apply,
-}
-
 /// Runs one of the commands.
-pub(super) fn publish(out: Out, command: PublishCommand) -> anyhow::Result<ExitCode> {
+pub(super) async fn publish(out: Out, command: PublishCommand) -> anyhow::Result<ExitCode> {
     match command {
-        PublishCommand::Status(args) => status(out, &args),
-        PublishCommand::Plan(args) => plan(out, &args, Sync::DryRun),
-        PublishCommand::Apply(args) => plan(out, &args, Sync::Apply),
-        PublishCommand::Take(args) => take(out, &args),
-        PublishCommand::Flags(args) => publish_flags::print(out, &args),
-    }
-}
-
-fn status(out: Out, args: &PublishStatusArgs) -> anyhow::Result<ExitCode> {
-    let client = client(&args.server)?;
-    let state = wait(async { Ok(client.publishing().await?) })?;
-    if args.json {
-        out.json(serde_json::to_string_pretty(&state))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if state.providers.is_empty() {
-        out.line(NO_PROVIDER)?;
-    }
-    for provider in &state.providers {
-        out.print(&provider_text(out, provider))?;
+        PublishCommand::Status { server, json } => {
+            let state = client(&server)?.publishing().await?;
+            out.show(json, &state, |palette| match &state.providers[..] {
+                [] => format!("{NO_PROVIDER}\n"),
+                providers => providers.iter().map(|provider| provider_text(palette, provider)).collect(),
+            })?;
+        }
+        PublishCommand::Plan(args) => {
+            let (client, provider) = client_and_provider(&args.server, args.provider).await?;
+            let plan = client.publish_plan(&provider, args.deletions).await?;
+            return show_plan(out, args.json, &plan);
+        }
+        PublishCommand::Apply(args) => {
+            let (client, provider) = client_and_provider(&args.server, args.provider).await?;
+            let plan = client.publish_apply(&provider, args.deletions).await?;
+            return show_plan(out, args.json, &plan);
+        }
+        PublishCommand::Take(args) => return take(out, args).await,
+        PublishCommand::Flags(args) => publish_flags::print(out, args).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn provider_text(out: Out, provider: &PublisherState) -> String {
+fn provider_text(palette: Palette, provider: &PublisherState) -> String {
     let tone = match provider.status.as_str() {
         "ok" => Tone::Good,
         "failing" => Tone::Bad,
         _ => Tone::Warn,
     };
-    let status = out.palette.paint(tone, &provider.status);
+    let status = palette.paint(tone, &provider.status);
     let since = provider.behind_since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
     let next = provider.next_sync_at.as_ref().map_or_else(String::new, |next| format!(", next sync {next}"));
     let (name, owned, foreign) = (&provider.name, provider.owned, provider.foreign);
     let mut text = format!("{name}: {status}{since}, {owned} record sets owned, {foreign} of other owners{next}\n");
     if let Some(error) = &provider.error {
-        text += &format!("  {}\n", out.palette.paint(Tone::Warn, error));
+        text += &format!("  {}", palette.line(Tone::Warn, error));
     }
     let unpublished = provider.records.iter().filter(|record| record.status != "published");
-    let rows: Vec<_> = unpublished
-        .map(|record| {
-            let status = Cell::new(Tone::Warn, record.status.as_str());
-            let since = record.since.as_deref().unwrap_or_default();
-            let [name, rtype, reason] = [&record.name, &record.rtype, &record.reason].map(|text| text.as_str().into());
-            vec![name, rtype, status, since.into(), reason]
-        })
-        .collect();
-    if !rows.is_empty() {
-        text += &table(out.palette, 2, &["name", "type", "status", "since", "reason"], &rows);
-    }
-    text
+    let row = |record: &PublishedRecord| {
+        let status = Cell::new(Tone::Warn, record.status.as_str());
+        let since = record.since.as_deref().unwrap_or_default();
+        let [name, rtype, reason] = [&record.name, &record.rtype, &record.reason].map(|text| text.as_str().into());
+        vec![name, rtype, status, since.into(), reason]
+    };
+    text + &table(palette, 2, &["name", "type", "status", "since", "reason"], unpublished.map(row))
 }
 
-fn plan(out: Out, args: &PlanArgs, sync: Sync) -> anyhow::Result<ExitCode> {
-    let client = client(&args.server)?;
-    let plan = wait(async {
-        let provider = provider(&client, args.provider.as_ref()).await?;
-        Ok(match sync {
-            Sync::Apply => client.publish_apply(&provider, args.deletions).await?,
-            Sync::DryRun => client.publish_plan(&provider, args.deletions).await?,
-        })
-    })?;
-    if args.json {
-        out.json(serde_json::to_string_pretty(&plan))?;
-    } else {
-        out.print(&plan_text(out, &plan))?;
-    }
+fn show_plan(out: Out, as_json: bool, plan: &PublishPlan) -> anyhow::Result<ExitCode> {
+    out.show(as_json, plan, |palette| plan_text(palette, plan))?;
     let is_complete = plan.error.is_none() && plan.refused.is_empty() && plan.deletions_refused.is_none();
     Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the given provider, else the only one.
-async fn provider(client: &Client, given: Option<&String>) -> anyhow::Result<String> {
-    if let Some(provider) = given {
-        return Ok(provider.clone());
-    }
-    match &client.publishing().await?.providers[..] {
-        [one] => Ok(one.name.clone()),
-        [] => bail!(NO_PROVIDER),
-        several => bail!("there are {} providers; give the name of one", several.len()),
-    }
+/// Returns a client, and the given provider, else the only one of the server.
+async fn client_and_provider(server: &ServerArgs, given: Option<String>) -> anyhow::Result<(Client, String)> {
+    let client = client(server)?;
+    let provider = match given {
+        Some(provider) => provider,
+        None => match &client.publishing().await?.providers[..] {
+            [one] => one.name.clone(),
+            [] => bail!(NO_PROVIDER),
+            several => bail!("there are {} providers; give the name of one", several.len()),
+        },
+    };
+    Ok((client, provider))
 }
 
-fn take(out: Out, args: &TakeArgs) -> anyhow::Result<ExitCode> {
-    let client = client(&args.server)?;
-    let order = TakeOrder {
-        from: args.from.clone(),
-        step: args.step.clone(),
-        names: args.names.iter().map(ToString::to_string).collect(),
-        reason: args.reason.clone(),
-        after_secs: args.after.as_secs(),
-        dry_run: args.dry_run,
-    };
-    let report = wait(async {
-        let provider = provider(&client, args.provider.as_ref()).await?;
-        Ok(client.take(&provider, &order).await?)
-    })?;
-    if args.json {
-        out.json(serde_json::to_string_pretty(&report))?;
-    } else {
-        out.print(&take_text(out, &report, &order))?;
-    }
+async fn take(out: Out, args: TakeArgs) -> anyhow::Result<ExitCode> {
+    let TakeArgs { provider, from, step, names, reason, after, dry_run, server, json } = args;
+    let names = names.iter().map(ToString::to_string).collect();
+    let order = TakeOrder { from, step, names, reason, after_secs: after.as_secs(), dry_run };
+    let (client, provider) = client_and_provider(&server, provider).await?;
+    let report = client.take(&provider, &order).await?;
+    out.show(json, &report, |palette| take_text(palette, &report, &order))?;
     let has_refused = report.records.iter().any(|record| record.status == "refused");
     Ok(if report.error.is_some() || has_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn take_text(out: Out, report: &TakeReport, order: &TakeOrder) -> String {
+fn take_text(palette: Palette, report: &TakeReport, order: &TakeOrder) -> String {
     let rows = report.records.iter().map(|record| {
         let tone = if matches!(&*record.status, "announced" | "taken" | "returned") { Tone::Good } else { Tone::Warn };
         let status = Cell::new(tone, record.status.as_str());
         vec![record.name.as_str().into(), record.rtype.as_str().into(), status, record.reason.as_str().into()]
     });
-    let rows: Vec<_> = rows.collect();
-    let mut text = if rows.is_empty() {
-        String::new()
-    } else {
-        table(out.palette, 0, &["name", "type", "status", "reason"], &rows)
-    };
+    let mut text = table(palette, 0, &["name", "type", "status", "reason"], rows);
     if let Some(error) = &report.error {
-        text += &format!("{}\n", out.palette.paint(Tone::Warn, &format!("! {error}")));
+        text += &palette.line(Tone::Warn, &format!("! {error}"));
     }
     let done = report.records.iter().filter(|record| record.status != "left").count();
     let (provider, step, from) = (&report.provider, &order.step, &order.from);
@@ -273,13 +229,13 @@ fn take_text(out: Out, report: &TakeReport, order: &TakeOrder) -> String {
     text
 }
 
-fn plan_text(out: Out, plan: &PublishPlan) -> String {
+fn plan_text(palette: Palette, plan: &PublishPlan) -> String {
     let mut text = String::new();
     let line = |mark: &str, tone, set: &PlannedSet| {
         let PlannedSet { name, rtype, ttl, records, set_identifier, properties } = set;
         let fields = properties.iter().map(|(name, value)| format!(" {name}={value}")).collect::<String>();
         let which = if set_identifier.is_empty() { fields } else { format!(" ({set_identifier}{fields})") };
-        format!("{}\n", out.palette.paint(tone, &format!("{mark} {name} {ttl} {rtype} {}{which}", records.join(", "))))
+        palette.line(tone, &format!("{mark} {name} {ttl} {rtype} {}{which}", records.join(", ")))
     };
     for set in &plan.create {
         text += &line("+", Tone::Good, set);
@@ -293,10 +249,10 @@ fn plan_text(out: Out, plan: &PublishPlan) -> String {
     }
     for refused in &plan.refused {
         let line = format!("! {} {}: {}", refused.name, refused.rtype, refused.reason);
-        text += &format!("{}\n", out.palette.paint(Tone::Warn, &line));
+        text += &palette.line(Tone::Warn, &line);
     }
     for problem in plan.deletions_refused.iter().chain(&plan.error) {
-        text += &format!("{}\n", out.palette.paint(Tone::Warn, &format!("! {problem}")));
+        text += &palette.line(Tone::Warn, &format!("! {problem}"));
     }
     let [create, update, delete] = [plan.create.len(), plan.update.len(), plan.delete.len()];
     let state = if plan.changed.is_some() { "done" } else { "planned" };
@@ -315,7 +271,6 @@ const NO_PROVIDER: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::output::ColorWhen;
 
     #[test]
     fn plan_is_printed_like_a_diff() {
@@ -332,7 +287,7 @@ mod tests {
             foreign: 7,
             ..PublishPlan::default()
         };
-        let text = plan_text(Out::new(ColorWhen::Never), &plan);
+        let text = plan_text(Palette::PLAIN, &plan);
         assert_eq!(
             text,
             "- www.x. 30 A 192.0.2.1\n+ www.x. 30 A 192.0.2.2\n\

@@ -5,7 +5,7 @@
 //! A secret never becomes an argument, because every user of a machine can read command lines. external-dns takes each flag from an
 //! environment variable as well.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{
     client::{ServerArgs, client},
     output::Out,
-    values, wait,
+    values,
 };
 
 /// Arguments of `publish flags`.
@@ -60,14 +60,13 @@ pub(super) struct FlagsArgs {
 }
 
 /// Prints the arguments, or a Deployment with them.
-pub(super) fn print(out: Out, args: &FlagsArgs) -> anyhow::Result<ExitCode> {
-    let mut provider = args.provider.clone();
+pub(super) async fn print(out: Out, args: FlagsArgs) -> anyhow::Result<()> {
+    let mut provider = args.provider;
     let mut parameters = Vec::new();
     let mut name = &*args.name;
     if let Some((project, record)) = name.split_once('/') {
         name = record;
-        let client = client(&args.server)?;
-        let body = wait(async { Ok(client.dns_update_record(project, record).await?) })?;
+        let body = client(&args.server)?.dns_update_record(project, record).await?;
         let (of_record, flags) = of_record(&body).with_context(|| format!("{project}/{record} has no provider"))?;
         provider = provider.or(Some(of_record));
         // A flag on the command line replaces that of the record.
@@ -94,8 +93,7 @@ pub(super) fn print(out: Out, args: &FlagsArgs) -> anyhow::Result<ExitCode> {
         eprintln!("fairway: set {variable} {location}");
     }
     if args.kubernetes {
-        out.print(&deployment(name, &args.image, &all))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(out.print(&deployment(name, &args.image, &all))?);
     }
     for argument in &all {
         out.line(argument)?;
@@ -103,7 +101,7 @@ pub(super) fn print(out: Out, args: &FlagsArgs) -> anyhow::Result<ExitCode> {
     if args.webhook {
         eprintln!("fairway: publish to it from the same machine with webhook: {{ url: \"http://127.0.0.1:8888\" }}");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Returns the arguments of parameters, and the environment variables of those that are secret.

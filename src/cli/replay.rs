@@ -3,31 +3,26 @@
 use std::{
     fs::File,
     io::{self, BufRead, BufReader},
-    path::Path,
-    process::ExitCode,
-    sync::Arc,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context, bail};
-use fairway_model::{ClusterName, HealthStatus};
 
 use super::{
     args::ReplayArgs,
-    invalid_configuration,
+    offline,
     output::{Cell, Out, Palette, Tone, table, thousands},
-    variable,
 };
-use fairway_config::{Environment, Source};
-use fairway_control::Offline;
+use fairway_config::Source;
 use fairway_whatif::replay::{ClusterShare, Comparison, Line, LogLines, PoolReport, Report, Sides};
 
 /// Number of invalid lines that are reported one by one. Further ones are counted.
 const ERRORS_MAX: u64 = 5;
 
 /// Replays the log and prints the result.
-pub(super) fn replay(out: Out, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
-    let before = args.from.as_deref().map(|files| load(files, &args.down)).transpose()?;
-    let sides = Sides { before, after: load(&args.against, &args.down)? };
+pub(super) fn replay(out: Out, args: &ReplayArgs) -> anyhow::Result<()> {
+    let load = |files: &PathBuf| offline(&Source::Path(files.clone()), &args.down);
+    let sides = Sides { before: args.from.as_ref().map(load).transpose()?, after: load(&args.against)? };
     let mut comparison = Comparison::new(&sides);
     let mut other = 0;
     let mut invalid = 0;
@@ -49,12 +44,7 @@ pub(super) fn replay(out: Out, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     if report.queries == 0 {
         bail!("{}: no queries; a query log is written by `queryLog` of the configuration", args.log.display());
     }
-    if args.json {
-        out.json(serde_json::to_string_pretty(&report))?;
-    } else {
-        out.print(&render(out.palette, &report))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    out.show(args.json, &report, |palette| render(palette, &report))
 }
 
 fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
@@ -63,14 +53,6 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     }
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     Ok(Box::new(BufReader::new(file)))
-}
-
-/// Loads a configuration. Every target counts as up, except those of the clusters in `down`.
-fn load(files: &Path, down: &[ClusterName]) -> anyhow::Result<Offline> {
-    let environment: Environment = Arc::new(variable);
-    let status = |cluster: &ClusterName| if down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
-    fairway_control::of_files(&Source::Path(files.to_owned()), &environment, status)
-        .map_err(|errors| invalid_configuration(&errors))
 }
 
 fn render(palette: Palette, report: &Report) -> String {
@@ -111,8 +93,7 @@ fn pool_text(palette: Palette, pool: &PoolReport) -> String {
 }
 
 fn shares(palette: Palette, clusters: &[ClusterShare]) -> String {
-    let rows: Vec<Vec<Cell>> = clusters.iter().map(share_row).collect();
-    table(palette, 2, &[], &rows)
+    table(palette, 2, &[], clusters.iter().map(share_row))
 }
 
 fn share_row(share: &ClusterShare) -> Vec<Cell> {

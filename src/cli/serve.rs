@@ -2,19 +2,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    process::ExitCode,
     sync::Arc,
 };
 
-use super::{args::ServeArgs, usage, variable, wait};
+use super::{args::ServeArgs, configured, variable, wait};
 use crate::daemon::{Daemon, Options};
 use fairway_config::{Environment, Source, environment::unknown_variables};
 use fairway_telemetry::logs::{LineFormat, Logs};
 use fairway_transport::Sockets;
 
 /// Runs the name server until it is stopped.
-pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn serve(args: ServeArgs) -> anyhow::Result<()> {
     // Before any thread starts, since it changes the environment.
     let inherited = Sockets::inherited()?;
     // Before anything that can fail, so that the log has the reason.
@@ -29,7 +27,7 @@ pub(super) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     wait(async {
         let daemon = Daemon::start(options).await?;
         daemon.run_until_stopped().await;
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     })
 }
 
@@ -48,13 +46,11 @@ fn source(args: &ServeArgs) -> anyhow::Result<Source> {
     if !args.listen.is_empty() {
         return Ok(Source::Flags { listen: args.listen.clone(), zones: args.zone.clone() });
     }
-    match args.config.clone().or_else(|| variable("FAIRWAY_CONFIG").map(PathBuf::from)) {
-        Some(path) => Ok(Source::Path(path)),
-        None => usage(
-            "nothing to serve: give --config FILE, or --listen ADDR:PORT and --zone NAME=FILE; `fairway config example` \
-             prints a configuration to start from",
-        ),
-    }
+    configured(
+        args.config.as_ref(),
+        "nothing to serve: give --config FILE, or --listen ADDR:PORT and --zone NAME=FILE; `fairway config example` \
+         prints a configuration to start from",
+    )
 }
 
 /// Returns the environment of the process, in which flags replace the variables of the same meaning.

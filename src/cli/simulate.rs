@@ -12,10 +12,10 @@ use fairway_whatif::simulate::{self, GoalResult, Runs, scenario::Scenario};
 
 /// Runs every scenario. With `--check` it fails if a goal is missed.
 pub(super) fn simulate(out: Out, args: &SimulateArgs) -> anyhow::Result<ExitCode> {
-    let scenarios = args.scenarios.iter().map(|path| Ok((path, read(path)?)));
-    let scenarios = scenarios.collect::<anyhow::Result<Vec<_>>>()?;
+    let read = |path| simulate::read_file(path).map_err(anyhow::Error::msg);
+    let scenarios: Vec<Scenario> = args.scenarios.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
     let mut all_reached = true;
-    for (path, scenario) in &scenarios {
+    for (path, scenario) in args.scenarios.iter().zip(&scenarios) {
         let seeds = if args.seeds.is_empty() { &scenario.seeds } else { &args.seeds };
         let runs = Runs::of_seeds(scenario, seeds);
         all_reached &= runs.reach_all_goals();
@@ -27,16 +27,11 @@ pub(super) fn simulate(out: Out, args: &SimulateArgs) -> anyhow::Result<ExitCode
     Ok(if args.check && !all_reached { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn read(path: &Path) -> anyhow::Result<Scenario> {
-    simulate::read_file(path).map_err(anyhow::Error::msg)
-}
-
 fn print(out: Out, path: &Path, scenario: &Scenario, runs: &Runs) -> anyhow::Result<()> {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     out.line(&format!("{name}: {}; {} seeds", scenario.title, runs.recordings.len()))?;
-    let rows: Vec<Vec<Cell>> = runs.goals.iter().map(|result| row(scenario, result)).collect();
-    out.print(&table(out.palette, 2, &["FIGURE", "FROM", "TO", "GOAL", "WORST", "SEED", ""], &rows))?;
-    Ok(())
+    let rows = runs.goals.iter().map(|result| row(scenario, result));
+    Ok(out.print(&table(out.palette, 2, &["FIGURE", "FROM", "TO", "GOAL", "WORST", "SEED", ""], rows))?)
 }
 
 fn row(scenario: &Scenario, result: &GoalResult) -> Vec<Cell> {

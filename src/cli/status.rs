@@ -9,31 +9,25 @@ use super::{
     client::client,
     load,
     output::{Cell, Out, Palette, Tone, count, span, table, thousands},
-    overrides, wait,
+    overrides,
 };
 use fairway_api_types::state_wire::{
-    BalanceState, ConfigState, MemberState, PoolState, ReloadReport, ShareState, State, StoreState, TargetState,
+    AddressState, BalanceState, ConfigState, ListenerState, MemberState, PoolState, ReloadReport, ShareState, State,
+    StoreState, TargetState, ZoneState,
 };
 
 /// Number of targets in the table that are up. Targets that are not up are all shown.
 const UP_TARGETS_MAX: usize = 50;
 
 /// Shows the state of a running server.
-pub(super) fn status(out: Out, args: &StatusArgs) -> anyhow::Result<ExitCode> {
-    let client = client(&args.server)?;
-    let state = wait(async { Ok(client.state().await?) })?;
-    if args.json {
-        out.json(serde_json::to_string_pretty(&state))?;
-    } else {
-        out.print(&render(out.palette, &state))?;
-    }
-    Ok(ExitCode::SUCCESS)
+pub(super) async fn status(out: Out, args: StatusArgs) -> anyhow::Result<()> {
+    let state = client(&args.server)?.state().await?;
+    out.show(args.json, &state, |palette| render(palette, &state))
 }
 
 /// Reloads a running server and prints the result.
-pub(super) fn reload(out: Out, args: &ReloadArgs) -> anyhow::Result<ExitCode> {
-    let client = client(&args.server)?;
-    let report = wait(async { Ok(client.reload().await?) })?;
+pub(super) async fn reload(out: Out, args: ReloadArgs) -> anyhow::Result<ExitCode> {
+    let report = client(&args.server)?.reload().await?;
     out.print(&report_text(out.palette, &report))?;
     Ok(if report.accepted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -112,39 +106,31 @@ fn balance_text(balance: &BalanceState) -> Option<String> {
 }
 
 fn listeners(palette: Palette, state: &State) -> String {
-    let row =
-        |l: &fairway_api_types::state_wire::ListenerState| vec![Cell::from(l.kind.as_str()), l.address.as_str().into()];
-    table(palette, 2, &[], &state.listeners.iter().map(row).collect::<Vec<_>>())
+    let row = |l: &ListenerState| vec![l.kind.as_str().into(), l.address.as_str().into()];
+    table(palette, 2, &[], state.listeners.iter().map(row))
 }
 
 fn zones(palette: Palette, state: &State) -> String {
-    let rows: Vec<Vec<Cell>> = state
-        .zones
-        .iter()
-        .map(|zone| {
-            let serial = zone.serial.map_or_else(|| "-".to_owned(), |s| s.to_string());
-            let records = thousands(zone.records as u64);
-            vec![zone.name.as_str().into(), serial.into(), records.into(), first_three(&zone.names).into()]
-        })
-        .collect();
-    table_if_any(palette, &["zone", "serial", "records", "steered names"], &rows)
+    let row = |zone: &ZoneState| {
+        let serial = zone.serial.map_or_else(|| "-".to_owned(), |s| s.to_string());
+        let records = thousands(zone.records as u64);
+        vec![zone.name.as_str().into(), serial.into(), records.into(), first_three(&zone.names).into()]
+    };
+    table(palette, 2, &["zone", "serial", "records", "steered names"], state.zones.iter().map(row))
 }
 
 fn pool_text(palette: Palette, pool: &PoolState) -> String {
     let names = if pool.names.is_empty() { "no name".to_owned() } else { first_three(&pool.names) };
-    let mut text = format!("  {}  {}, answers {names}\n", palette.paint(Tone::Strong, &pool.name), pool.policy);
+    let text = format!("  {}  {}, answers {names}\n", palette.paint(Tone::Strong, &pool.name), pool.policy);
     let row = |member: &MemberState| {
-        let addresses: Vec<String> = member
-            .addresses
-            .iter()
-            .map(|a| {
-                if a.eligibility == member.eligibility {
-                    a.address.clone()
-                } else {
-                    format!("{} {}", a.address, a.eligibility)
-                }
-            })
-            .collect();
+        let address = |a: &AddressState| {
+            if a.eligibility == member.eligibility {
+                a.address.clone()
+            } else {
+                format!("{} {}", a.address, a.eligibility)
+            }
+        };
+        let addresses: Vec<String> = member.addresses.iter().map(address).collect();
         vec![
             member.cluster.as_str().into(),
             weight(pool, member).into(),
@@ -155,8 +141,7 @@ fn pool_text(palette: Palette, pool: &PoolState) -> String {
             Cell::new(Tone::Quiet, member.schedule.as_deref().unwrap_or_default()),
         ]
     };
-    text += &table(palette, 4, &[], &pool.members.iter().map(row).collect::<Vec<_>>());
-    text
+    text + &table(palette, 4, &[], pool.members.iter().map(row))
 }
 
 /// Formats the known shares of a member.
@@ -199,9 +184,8 @@ fn targets(palette: Palette, targets: &[TargetState], now: &str) -> String {
             t.last_cause.clone().unwrap_or_default().into(),
         ]
     };
-    let rows: Vec<Vec<Cell>> = other.iter().chain(up.iter().take(UP_TARGETS_MAX)).map(row).collect();
-    let mut text =
-        table_if_any(palette, &["target", "monitor", "clusters", "status", "since", "last probe", "cause"], &rows);
+    let head = ["target", "monitor", "clusters", "status", "since", "last probe", "cause"];
+    let mut text = table(palette, 2, &head, other.iter().chain(up.iter().take(UP_TARGETS_MAX)).map(row));
     if let Some(hidden) = up.len().checked_sub(UP_TARGETS_MAX).filter(|hidden| *hidden > 0) {
         let hidden = count(hidden as u64, "more is", "more are");
         let _ = writeln!(text, "  {hidden} up; --json lists all");
@@ -211,15 +195,12 @@ fn targets(palette: Palette, targets: &[TargetState], now: &str) -> String {
 
 /// Formats the result of a reload.
 fn report_text(palette: Palette, report: &ReloadReport) -> String {
+    let generation = report.generation;
     let mut text = if report.accepted {
-        format!(
-            "{}: generation {} in use after {} ms\n",
-            palette.paint(Tone::Good, "reloaded"),
-            report.generation,
-            thousands(report.duration_ms)
-        )
+        let took = thousands(report.duration_ms);
+        format!("{}: generation {generation} in use after {took} ms\n", palette.paint(Tone::Good, "reloaded"))
     } else {
-        format!("{}: generation {} stays in use\n", palette.paint(Tone::Bad, "rejected"), report.generation)
+        format!("{}: generation {generation} stays in use\n", palette.paint(Tone::Bad, "rejected"))
     };
     for line in report.changes.iter().chain(&report.errors).chain(&report.warnings) {
         let _ = writeln!(text, "  {line}");
@@ -228,11 +209,6 @@ fn report_text(palette: Palette, report: &ReloadReport) -> String {
         text += "  nothing changed\n";
     }
     text
-}
-
-/// Formats rows below headings. Returns an empty text if there is no row.
-fn table_if_any(palette: Palette, head: &[&str], rows: &[Vec<Cell>]) -> String {
-    if rows.is_empty() { String::new() } else { table(palette, 2, head, rows) }
 }
 
 /// Paints a health status or eligibility in its colour.
@@ -268,7 +244,7 @@ fn ago(moment: &str, now: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairway_api_types::state_wire::{AddressState, ListenerState, OverrideState, ZoneState};
+    use fairway_api_types::state_wire::OverrideState;
 
     fn target(address: &str, status: &str) -> TargetState {
         TargetState {

@@ -1,9 +1,6 @@
 //! `fairway store backup`, `restore`, `verify` and `history`. They read the data folder, with or without a running server.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueHint};
@@ -96,28 +93,27 @@ pub(super) struct StoreFolderArgs {
 }
 
 /// Runs one of the commands.
-pub(super) fn store(out: Out, command: StoreCommand) -> anyhow::Result<ExitCode> {
+pub(super) fn store(out: Out, command: StoreCommand) -> anyhow::Result<()> {
     match command {
         StoreCommand::Backup(args) => {
             let folder = data_dir(args.folder.data_dir)?;
             let verified = open(&folder)?.back_up(&args.file).with_context(|| at(&args.file))?;
-            out.line(&format!("{}: {}", args.file.display(), summary(&verified)))?;
+            Ok(out.line(&format!("{}: {}", args.file.display(), summary(&verified)))?)
         }
-        StoreCommand::History(args) => history(out, args)?,
+        StoreCommand::History(args) => history(out, args),
         StoreCommand::Restore(args) => {
             // The lock is held until the end, so that no server starts meanwhile.
             let folder = DataFolder::open(&data_dir(args.folder.data_dir)?)?;
             reject_etcd_copy(folder.path())?;
             let backup = StoreFile::open(&args.file).with_context(|| at(&args.file))?;
             let restored = backup.restore(&folder).with_context(|| at(folder.path()))?;
-            out.line(&format!("{}: restored, {}", folder.path().display(), summary(&restored)))?;
+            Ok(out.line(&format!("{}: restored, {}", folder.path().display(), summary(&restored)))?)
         }
         StoreCommand::Verify(args) => match args.file {
-            Some(file) => verify_backup(out, &file)?,
-            None => verify(out, &data_dir(args.folder.data_dir)?)?,
+            Some(file) => verify_backup(out, &file),
+            None => verify(out, &data_dir(args.folder.data_dir)?),
         },
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn history(out: Out, args: StoreHistoryArgs) -> anyhow::Result<()> {
@@ -155,7 +151,7 @@ fn history_text(palette: Palette, entries: &[Entry]) -> String {
         vec![entry.revision.to_string().into(), entry.at.to_string().into(), object, author, reason]
     };
     let head = ["revision", "at", "object", "author", "reason"];
-    table(palette, 0, &head, &entries.iter().map(row).collect::<Vec<_>>())
+    table(palette, 0, &head, entries.iter().map(row))
 }
 
 fn verify(out: Out, folder: &Path) -> anyhow::Result<()> {

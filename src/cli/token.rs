@@ -5,7 +5,6 @@ use std::{
     io::Write,
     os::unix::fs::OpenOptionsExt,
     path::PathBuf,
-    process::ExitCode,
     time::{Duration, SystemTime},
 };
 
@@ -47,7 +46,7 @@ pub(super) struct TokenCreateArgs {
 }
 
 /// Runs one of the commands.
-pub(super) fn token(out: Out, command: TokenCommand) -> anyhow::Result<ExitCode> {
+pub(super) fn token(out: Out, command: TokenCommand) -> anyhow::Result<()> {
     let TokenCommand::Create(TokenCreateArgs { name, out: file, lasts }) = command;
     let (token, hash) = new_token().context("cannot read random numbers from the system; try again")?;
     if let Some(path) = &file {
@@ -58,8 +57,7 @@ pub(super) fn token(out: Out, command: TokenCommand) -> anyhow::Result<ExitCode>
         out.line(&token)?;
     }
     let now = Timestamp::from(SystemTime::now());
-    out.print(&entry(&name.to_string(), &hash, lasts.map(|lasts: Duration| now.plus(lasts))))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out.print(&entry(&name.to_string(), &hash, lasts.map(|lasts| now.plus(lasts))))?)
 }
 
 /// Returns the entry of a token for the configuration.

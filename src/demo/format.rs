@@ -80,7 +80,7 @@ pub(super) fn shares(palette: Palette, now: &Shares, before: Option<&Shares>) ->
     };
     let declared = CLUSTERS.iter().map(|c| row(c.name.to_owned(), format!("weight {}", c.weight), c.address));
     let others = now.others().into_iter().map(|a| row(a.to_string(), String::new(), a));
-    table(palette, 4, &[], &declared.chain(others).collect::<Vec<_>>())
+    table(palette, 4, &[], declared.chain(others))
 }
 
 /// Formats shares in one line.

@@ -30,24 +30,13 @@ use self::{
     playground::{CLUSTERS, Playground},
     script::Demo,
 };
-use crate::cli::{Out, Tone};
+use crate::cli::{DemoArgs, Out, Tone};
 
 /// Time limit of a demonstration with `--once`. It takes about five seconds; the rest is for a busy machine.
 const ONCE_LIMIT: Duration = Duration::from_secs(40);
 
-/// Options of the demonstration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Options {
-    /// True to use real Envoys as gateways.
-    pub(crate) envoy: bool,
-    /// True to end after the demonstration.
-    pub(crate) once: bool,
-    /// Port of the name server. Default: any free one.
-    pub(crate) port: Option<u16>,
-}
-
 /// Runs the demonstration. The exit status is 0 if everything happened as announced, or if the user ended it; else 1.
-pub(crate) async fn run(options: Options, out: Out) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(options: DemoArgs, out: Out) -> anyhow::Result<ExitCode> {
     out.line(
         &out.palette.paint(Tone::Strong, "fairway demo: one name server and three clusters, all on this machine"),
     )?;
@@ -57,7 +46,7 @@ pub(crate) async fn run(options: Options, out: Out) -> anyhow::Result<ExitCode> 
         ended = interrupted() => return ended.map(|()| ExitCode::SUCCESS).context("cannot wait for signals"),
     };
     let result = tokio::select! {
-        failures = run_script(&mut playground, options, out, start) => failures,
+        failures = run_script(&mut playground, &options, out, start) => failures,
         () = time::sleep(ONCE_LIMIT), if options.once => Ok(vec![format!("the demo took longer than {ONCE_LIMIT:?}")]),
         ended = interrupted() => ended.map(|()| Vec::new()).context("cannot wait for signals"),
     };
@@ -89,7 +78,7 @@ async fn interrupted() -> io::Result<()> {
 /// Runs the script, then shows what the user does. Returns what was announced and did not happen.
 async fn run_script(
     playground: &mut Playground,
-    options: Options,
+    options: &DemoArgs,
     out: Out,
     start: SystemTime,
 ) -> anyhow::Result<Vec<String>> {

@@ -29,7 +29,7 @@ pub(super) fn overview(palette: Palette, playground: &Playground) -> String {
         vec!["page".into(), format!("http://{}/", playground.http).into()],
         vec!["metrics".into(), format!("http://{}/metrics", playground.http).into()],
     ];
-    format!("\n{}\n{}", table(palette, 2, &[], &rows), queries(palette, playground.dns))
+    format!("\n{}\n{}", table(palette, 2, &[], rows), queries(palette, playground.dns))
 }
 
 /// Returns `dig` commands.
@@ -42,8 +42,7 @@ fn queries(palette: Palette, dns: SocketAddr) -> String {
     ];
     let row =
         |(name, what): (&str, &str)| vec![Cell::new(Tone::Try, format!("{dig} {name}")), Cell::new(Tone::Quiet, what)];
-    let rows: Vec<_> = lines.into_iter().map(row).collect();
-    format!("Query it from another terminal:\n\n{}", table(palette, 2, &[], &rows))
+    format!("Query it from another terminal:\n\n{}", table(palette, 2, &[], lines.map(row)))
 }
 
 /// Returns the heading of a step.
@@ -71,22 +70,22 @@ pub(super) fn your_turn(palette: Palette, playground: &Playground, commands: Soc
     let post = format!("curl -X POST http://{commands}");
     let client = client_of(shares, CLUSTERS[2]).unwrap_or(Ipv4Addr::new(20, 0, 0, 0));
     let program = env::args().next().unwrap_or_else(|| "fairway".to_owned());
-    let gateways = [
+    let gateways = vec![
         try_it(format!("{post}/eu1/down"), "stop a gateway"),
         try_it(format!("{post}/us1/drain"), "drain one: readiness 503"),
         try_it(format!("{post}/eu1/up"), "start it again"),
         try_it(format!("{dig} shop.demo.example +subnet={client}/24"), "query as a client of ap1"),
         try_it(format!("curl http://$({dig} pay.demo.example):{}/", playground.ports.data), "send traffic"),
     ];
-    let server = [
+    let server = vec![
         try_it(format!("export FAIRWAY_DATA_DIR={}", playground.data_dir.display()), ""),
         try_it(format!("{program} status"), ""),
         try_it(format!("{program} explain shop.demo.example"), ""),
         try_it(format!("{program} override add eu1 drain --reason test --for 5m"), ""),
     ];
-    let file = [try_it(format!("$EDITOR {}", playground.config.display()), "loaded when saved")];
+    let file = vec![try_it(format!("$EDITOR {}", playground.config.display()), "loaded when saved")];
     let mut text = heading(palette, "4", "Your turn: effects are shown here; Ctrl-C ends the demo");
-    for part in [&gateways[..], &server, &file] {
+    for part in [gateways, server, file] {
         let _ = write!(text, "\n{}", table(palette, 2, &[], part));
     }
     text.push('\n');

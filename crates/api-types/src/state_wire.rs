@@ -12,6 +12,11 @@ pub trait Body: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Body for T {}
 
+/// A result of a command that can be shown as JSON.
+pub trait Shown: Serialize {}
+
+impl<T: Serialize> Shown for T {}
+
 /// `GET /v1/state`: what is configured, measured and answered.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
