@@ -1,8 +1,10 @@
-//! HTTP listener for commands of the user: `curl -X POST http://127.0.0.1:PORT/eu1/down`. It only passes them on.
+//! HTTP listener for commands of the user: `curl -X POST http://127.0.0.1:PORT/eu1/down`. It performs and prints them.
 
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::SystemTime,
 };
 
 use axum::{
@@ -11,32 +13,24 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
-use tokio::{
-    net::TcpListener,
-    sync::{mpsc, oneshot},
-    task::JoinHandle,
+use tokio::{net::TcpListener, sync::Mutex, task::JoinSet};
+
+use super::{
+    format,
+    gateway::{Gateway, GatewayAction},
+    playground::find,
 };
+use crate::cli::{Out, Tone};
 
-/// Action on a gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GatewayAction {
-    /// Stops it at once.
-    Down,
-    /// Makes it answer 503 to readiness probes, while it still serves.
-    Drain,
-    /// Makes it serve and be ready.
-    Up,
-}
-
-/// A command of the user.
-#[derive(Debug)]
-pub(super) struct Command {
-    /// Cluster of the gateway.
-    pub(super) cluster: String,
-    /// The action.
-    pub(super) action: GatewayAction,
-    /// Channel for the result: a text about what was done, or about the error.
-    pub(super) reply: oneshot::Sender<Result<String, String>>,
+/// Everything that a command needs.
+#[derive(Clone)]
+pub(super) struct Desk {
+    /// The gateways.
+    pub(super) gateways: Arc<Mutex<Vec<Gateway>>>,
+    /// Output.
+    pub(super) out: Out,
+    /// Start of the demo, from which the printed times count.
+    pub(super) start: SystemTime,
 }
 
 /// Listener for commands. Dropping it closes it.
@@ -44,34 +38,18 @@ pub(super) struct Command {
 pub(super) struct Commands {
     /// Address of the listener.
     pub(super) address: SocketAddr,
-    commands: mpsc::Receiver<Command>,
-    task: JoinHandle<io::Result<()>>,
-}
-
-impl Drop for Commands {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: JoinSet<io::Result<()>>,
 }
 
 impl Commands {
     /// Listens on a free port of 127.0.0.1.
-    pub(super) async fn listen() -> io::Result<Self> {
+    pub(super) async fn listen(desk: Desk) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let (sender, commands) = mpsc::channel(8);
-        let routes =
-            Router::new().route("/", get(usage)).route("/{cluster}/{action}", post(command)).with_state(sender);
-        let task = tokio::spawn(async move { axum::serve(listener, routes).await });
-        Ok(Self { address, commands, task })
-    }
-
-    /// Waits for the next command. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Command {
-        match self.commands.recv().await {
-            Some(command) => command,
-            None => std::future::pending().await, // only if the listener failed; then no command can arrive
-        }
+        let routes = Router::new().route("/", get(usage)).route("/{cluster}/{action}", post(command)).with_state(desk);
+        let mut task = JoinSet::new();
+        task.spawn(async move { axum::serve(listener, routes).await });
+        Ok(Self { address, _task: task })
     }
 }
 
@@ -80,20 +58,24 @@ async fn usage() -> &'static str {
 }
 
 async fn command(
-    State(commands): State<mpsc::Sender<Command>>,
+    State(Desk { gateways, out, start }): State<Desk>,
     Path((cluster, action)): Path<(String, String)>,
 ) -> (StatusCode, String) {
-    let action = match action.as_str() {
-        "down" => GatewayAction::Down,
-        "drain" => GatewayAction::Drain,
-        "up" => GatewayAction::Up,
-        _ => return (StatusCode::NOT_FOUND, format!("unknown action {action:?}; use down, drain or up\n")),
+    let Ok(action) = action.parse() else {
+        return (StatusCode::NOT_FOUND, format!("unknown action {action:?}; use down, drain or up\n"));
     };
-    let (reply, result) = oneshot::channel();
-    let sent = commands.send(Command { cluster, action, reply }).await;
-    match (sent, result.await) {
-        (Ok(()), Ok(Ok(done))) => (StatusCode::OK, format!("{done}\n")),
-        (Ok(()), Ok(Err(error))) => (StatusCode::CONFLICT, format!("{error}\n")),
-        _ => (StatusCode::SERVICE_UNAVAILABLE, "the demo is ending\n".to_owned()),
+    let verb = match action {
+        GatewayAction::Down => "goes down",
+        GatewayAction::Drain => "drains: it answers 503 to readiness",
+        GatewayAction::Up => "comes up",
+    };
+    let done = async { find(&mut *gateways.lock().await, &cluster)?.act(action).await };
+    if let Err(error) = done.await {
+        return (StatusCode::CONFLICT, format!("{error:#}\n"));
     }
+    let content = [(Tone::Strong, format!("{cluster} ")), (Tone::Plain, verb.to_owned())];
+    let when = format::clock(start.elapsed().unwrap_or_default());
+    // The reader of the output may be gone, which is no failure of the command.
+    let _ = out.line(&format::event(out.palette, &when, "gateway", &content));
+    (StatusCode::OK, format!("{cluster} {verb}\n"))
 }

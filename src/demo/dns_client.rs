@@ -8,7 +8,11 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{Name, Rtype};
+use domain::{
+    base::{Message, ToName, iana::Rcode},
+    rdata::A,
+};
+use fairway_model::Name;
 use tokio::{
     net::UdpSocket,
     time::{self, Instant},
@@ -120,39 +124,17 @@ fn query(id: u16, name: &Name, client: Ipv4Addr) -> Vec<u8> {
 
 /// Parses an answer to a query for the name. Returns its ID and first A record; `None` if it is no such answer.
 fn parse(packet: &[u8], name: &Name) -> Option<(u16, io::Result<Answer>)> {
-    let number = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
-    let (id, flags, questions, records) = (number(0)?, number(2)?, number(4)?, number(6)?);
-    let wire = name.as_wire();
-    let question = packet.get(12..12 + wire.len())?;
-    if flags & 0x8000 == 0 || questions != 1 || !question.eq_ignore_ascii_case(wire) {
+    let message = Message::from_slice(packet).ok()?;
+    let (header, question) = (message.header(), message.sole_question().ok()?);
+    if !header.qr() || !question.qname().name_eq(&domain::base::Name::from_slice(name.as_wire()).ok()?) {
         return None;
     }
-    if flags & 0xf != 0 {
-        let code = flags & 0xf;
-        return Some((id, Err(io::Error::other(format!("the server answered {name} with RCODE {code}")))));
+    let code = header.rcode();
+    if code != Rcode::NOERROR {
+        return Some((header.id(), Err(io::Error::other(format!("the server answered {name} with RCODE {code}")))));
     }
-    let mut at = 12 + wire.len() + 4;
-    for _ in 0..records {
-        at = skip_name(packet, at)?;
-        let (rtype, length) = (number(at)?, usize::from(number(at + 8)?));
-        let data = packet.get(at + 10..at + 10 + length)?;
-        if let (Rtype::A, Ok(octets)) = (Rtype(rtype), <[u8; 4]>::try_from(data)) {
-            return Some((id, Ok(Some(Ipv4Addr::from(octets)))));
-        }
-        at += 10 + length;
-    }
-    Some((id, Ok(None)))
-}
-
-/// Returns the offset after a name that may end in a compression pointer (RFC 1035 section 4.1.4).
-fn skip_name(packet: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        match *packet.get(at)? {
-            0 => return Some(at + 1),
-            length if length >= 0xc0 => return Some(at + 2),
-            length => at += 1 + usize::from(length),
-        }
-    }
+    let first = message.answer().ok()?.limit_to::<A>().next().transpose().ok()?;
+    Some((header.id(), Ok(first.map(|record| record.data().addr()))))
 }
 
 #[cfg(test)]

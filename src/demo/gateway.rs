@@ -19,7 +19,7 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, task::JoinSet};
 
 use super::envoy::Envoy;
 
@@ -34,6 +34,18 @@ pub(super) struct Ports {
     pub(super) stats: u16,
     /// Port for Envoy's administration.
     pub(super) admin: u16,
+}
+
+/// Action on a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub(super) enum GatewayAction {
+    /// Stops it at once: it refuses connections.
+    Down,
+    /// Makes it answer 503 to readiness probes, while it still serves: an announced shutdown.
+    Drain,
+    /// Makes it serve and be ready, from any state.
+    Up,
 }
 
 /// A gateway, running or not.
@@ -58,15 +70,7 @@ enum Kind {
 #[derive(Debug)]
 struct Listeners {
     is_ready: Arc<AtomicBool>,
-    tasks: [JoinHandle<io::Result<()>>; 2],
-}
-
-impl Drop for Listeners {
-    fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
-    }
+    tasks: JoinSet<io::Result<()>>,
 }
 
 impl Gateway {
@@ -77,14 +81,8 @@ impl Gateway {
     }
 
     /// Starts an Envoy with its files in `folder`.
-    pub(super) fn envoy(
-        binary: &Path,
-        folder: &Path,
-        cluster: &'static str,
-        address: Ipv4Addr,
-        ports: Ports,
-    ) -> anyhow::Result<Self> {
-        let envoy = Envoy::start(binary.to_owned(), folder, cluster, address, ports)?;
+    pub(super) fn envoy(folder: &Path, cluster: &'static str, address: Ipv4Addr, ports: Ports) -> anyhow::Result<Self> {
+        let envoy = Envoy::start(folder, cluster, address, ports)?;
         Ok(Self { cluster, address, ports, kind: Kind::Envoy(Box::new(envoy)) })
     }
 
@@ -96,35 +94,24 @@ impl Gateway {
         }
     }
 
-    /// Stops the gateway at once. From now on it refuses connections.
-    pub(super) async fn take_down(&mut self) -> anyhow::Result<()> {
-        match &mut self.kind {
-            Kind::InProcess(listeners) => {
-                if let Some(listeners) = listeners.take() {
-                    listeners.close().await;
-                }
-                Ok(())
+    /// Performs an action. Returns when it is complete.
+    pub(super) async fn act(&mut self, action: GatewayAction) -> anyhow::Result<()> {
+        let listeners = match &mut self.kind {
+            Kind::InProcess(listeners) => listeners,
+            Kind::Envoy(envoy) => return envoy.act(action).await,
+        };
+        match (listeners.as_mut(), action) {
+            (None, GatewayAction::Down) => {}
+            (None, GatewayAction::Drain) => anyhow::bail!("{} is down; bring it up first", self.cluster),
+            (None, GatewayAction::Up) => {
+                *listeners = Some(Listeners::start(self.cluster, self.address, self.ports).await?);
             }
-            Kind::Envoy(envoy) => envoy.kill().await,
-        }
-    }
-
-    /// Makes the gateway serve and be ready, from any state.
-    pub(super) async fn bring_up(&mut self) -> anyhow::Result<()> {
-        match &mut self.kind {
-            Kind::InProcess(Some(listeners)) => listeners.is_ready.store(true, Ordering::Relaxed),
-            Kind::InProcess(none) => *none = Some(Listeners::start(self.cluster, self.address, self.ports).await?),
-            Kind::Envoy(envoy) => envoy.recover().await?,
-        }
-        Ok(())
-    }
-
-    /// Answers 503 to readiness probes, and continues to serve: an announced shutdown.
-    pub(super) async fn drain(&mut self) -> anyhow::Result<()> {
-        match &mut self.kind {
-            Kind::InProcess(Some(listeners)) => listeners.is_ready.store(false, Ordering::Relaxed),
-            Kind::InProcess(None) => anyhow::bail!("{} is down; bring it up first", self.cluster),
-            Kind::Envoy(envoy) => envoy.drain().await?,
+            (Some(running), GatewayAction::Down) => {
+                running.tasks.shutdown().await;
+                *listeners = None;
+            }
+            (Some(running), GatewayAction::Drain) => running.is_ready.store(false, Ordering::Relaxed),
+            (Some(running), GatewayAction::Up) => running.is_ready.store(true, Ordering::Relaxed),
         }
         Ok(())
     }
@@ -136,29 +123,15 @@ impl Listeners {
         let greeting = move || async move { closing(StatusCode::OK, format!("{cluster} ({address}) served this\n")) };
         let data = Router::new().fallback(greeting);
         let health = Router::new().route("/healthz/ready", get(readiness)).with_state(Arc::clone(&is_ready));
-        let data = listen(SocketAddr::from((address, ports.data)), data).await?;
-        match listen(SocketAddr::from((address, ports.ready)), health).await {
-            Ok(health) => Ok(Self { is_ready, tasks: [data, health] }),
-            Err(error) => {
-                data.abort();
-                Err(error)
-            }
+        let mut tasks = JoinSet::new();
+        for (port, routes) in [(ports.data, data), (ports.ready, health)] {
+            let at = SocketAddr::from((address, port));
+            let listener =
+                TcpListener::bind(at).await.map_err(|error| io::Error::new(error.kind(), format!("{at}: {error}")))?;
+            tasks.spawn(async move { axum::serve(listener, routes).await });
         }
+        Ok(Self { is_ready, tasks })
     }
-
-    /// Closes both listeners, and waits until they are closed.
-    async fn close(mut self) {
-        for task in &mut self.tasks {
-            task.abort();
-            let _ = task.await; // an aborted task always returns an error
-        }
-    }
-}
-
-async fn listen(at: SocketAddr, routes: Router) -> io::Result<JoinHandle<io::Result<()>>> {
-    let listener =
-        TcpListener::bind(at).await.map_err(|error| io::Error::new(error.kind(), format!("{at}: {error}")))?;
-    Ok(tokio::spawn(async move { axum::serve(listener, routes).await }))
 }
 
 async fn readiness(State(ready): State<Arc<AtomicBool>>) -> impl IntoResponse {
@@ -216,22 +189,22 @@ mod tests {
     #[tokio::test]
     async fn draining_gateway_serves_but_is_not_ready() {
         let (mut gateway, ports) = gateway().await;
-        gateway.drain().await.unwrap();
+        gateway.act(GatewayAction::Drain).await.unwrap();
         assert!(request(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 503"));
         assert!(request(ports.data, "/").await.unwrap().starts_with("HTTP/1.1 200"));
-        gateway.bring_up().await.unwrap();
+        gateway.act(GatewayAction::Up).await.unwrap();
         assert!(request(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 200"));
     }
 
     #[tokio::test]
     async fn stopped_gateway_refuses_connections_until_it_is_started() {
         let (mut gateway, ports) = gateway().await;
-        gateway.take_down().await.unwrap();
+        gateway.act(GatewayAction::Down).await.unwrap();
         for port in [ports.data, ports.ready] {
             assert_eq!(request(port, "/").await.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
         }
-        assert!(gateway.drain().await.is_err());
-        gateway.bring_up().await.unwrap();
+        assert!(gateway.act(GatewayAction::Drain).await.is_err());
+        gateway.act(GatewayAction::Up).await.unwrap();
         assert!(request(ports.ready, "/healthz/ready").await.unwrap().starts_with("HTTP/1.1 200"));
     }
 }

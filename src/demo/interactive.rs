@@ -1,14 +1,10 @@
-//! After the script: runs commands of the user, and prints their effects and those of a changed configuration.
+//! After the script: prints the effects of the user's commands and of a changed configuration.
 
 use std::time::{Duration, SystemTime};
 
 use tokio::time::{self, Instant, MissedTickBehavior};
 
-use super::{
-    commands::{Command, Commands, GatewayAction},
-    format,
-    script::{Demo, Event},
-};
+use super::{format, script::Demo};
 use crate::cli::Tone;
 use fairway_api_types::state_wire::ReloadReport;
 
@@ -19,7 +15,7 @@ const RELOAD_CHECK: Duration = Duration::from_millis(500);
 
 impl Demo<'_> {
     /// Runs until it is cancelled.
-    pub(super) async fn interact(&mut self, mut commands: Commands, start: SystemTime) -> anyhow::Result<()> {
+    pub(super) async fn interact(&mut self, start: SystemTime) -> anyhow::Result<()> {
         let mut check = time::interval(RELOAD_CHECK);
         check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last_reload = self.last_reload().await;
@@ -29,11 +25,12 @@ impl Demo<'_> {
             tokio::select! {
                 events = self.events() => {
                     for event in &events {
-                        self.print_event_at(start, event)?;
+                        let when = format::clock(event.at().duration_since(start).unwrap_or_default());
+                        let (kind, content) = event.line();
+                        self.print(&when, kind, &content)?;
                     }
                     measure_at = Some(Instant::now() + SETTLE);
                 }
-                command = commands.next() => self.run_command(command, start).await?,
                 () = settled, if measure_at.is_some() => {
                     measure_at = None;
                     self.print_shares_line(start).await?;
@@ -52,33 +49,8 @@ impl Demo<'_> {
         }
     }
 
-    fn print_event_at(&self, start: SystemTime, event: &Event) -> anyhow::Result<()> {
-        let (kind, content) = event.line();
-        let when = format::clock(event.at().duration_since(start).unwrap_or_default());
-        Ok(self.out.line(&format::event(self.out.palette, &when, kind, &content))?)
-    }
-
     fn print_now(&self, start: SystemTime, kind: &str, content: &[(Tone, String)]) -> anyhow::Result<()> {
-        let when = format::clock(start.elapsed().unwrap_or_default());
-        Ok(self.out.line(&format::event(self.out.palette, &when, kind, content))?)
-    }
-
-    /// Runs a command and answers it.
-    async fn run_command(&mut self, command: Command, start: SystemTime) -> anyhow::Result<()> {
-        let Command { cluster, action, reply } = command;
-        let verb = match action {
-            GatewayAction::Down => "goes down",
-            GatewayAction::Drain => "drains: it answers 503 to readiness",
-            GatewayAction::Up => "comes up",
-        };
-        let result = self.act(&cluster, action).await;
-        if result.is_ok() {
-            let content = [(Tone::Strong, format!("{cluster} ")), (Tone::Plain, verb.to_owned())];
-            self.print_now(start, "gateway", &content)?;
-        }
-        // Fails if the user did not wait for the answer.
-        let _ = reply.send(result.map(|_| format!("{cluster} {verb}")).map_err(|error| format!("{error:#}")));
-        Ok(())
+        self.print(&format::clock(start.elapsed().unwrap_or_default()), kind, content)
     }
 
     async fn print_shares_line(&mut self, start: SystemTime) -> anyhow::Result<()> {

@@ -26,7 +26,8 @@ use tokio::{
 };
 
 use self::{
-    commands::{Commands, GatewayAction},
+    commands::{Commands, Desk},
+    gateway::GatewayAction,
     playground::{CLUSTERS, Playground},
     script::Demo,
 };
@@ -41,12 +42,12 @@ pub(crate) async fn run(options: DemoArgs, out: Out) -> anyhow::Result<ExitCode>
         &out.palette.paint(Tone::Strong, "fairway demo: one name server and three clusters, all on this machine"),
     )?;
     let start = SystemTime::now();
-    let mut playground = tokio::select! {
+    let playground = tokio::select! {
         playground = Playground::start(options.envoy, options.port) => playground?,
         ended = interrupted() => return ended.map(|()| ExitCode::SUCCESS).context("cannot wait for signals"),
     };
     let result = tokio::select! {
-        failures = run_script(&mut playground, &options, out, start) => failures,
+        failures = run_script(&playground, &options, out, start) => failures,
         () = time::sleep(ONCE_LIMIT), if options.once => Ok(vec![format!("the demo took longer than {ONCE_LIMIT:?}")]),
         ended = interrupted() => ended.map(|()| Vec::new()).context("cannot wait for signals"),
     };
@@ -77,7 +78,7 @@ async fn interrupted() -> io::Result<()> {
 
 /// Runs the script, then shows what the user does. Returns what was announced and did not happen.
 async fn run_script(
-    playground: &mut Playground,
+    playground: &Playground,
     options: &DemoArgs,
     out: Out,
     start: SystemTime,
@@ -109,9 +110,10 @@ async fn run_script(
     if options.once {
         return Ok(demo.failures);
     }
-    let commands = Commands::listen().await.context("no free port for the commands of the user")?;
+    let desk = Desk { gateways: demo.playground.gateways.clone(), out, start };
+    let commands = Commands::listen(desk).await.context("no free port for the commands of the user")?;
     out.print(&text::your_turn(palette, demo.playground, commands.address, &recovered))?;
     demo.watch_slowly(&recovered).await?;
-    demo.interact(commands, start).await?;
+    demo.interact(start).await?;
     Ok(demo.failures)
 }

@@ -12,11 +12,9 @@ use std::{
 use anyhow::Context;
 use fairway_model::Name;
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 
-use super::{
-    envoy,
-    gateway::{Gateway, Ports},
-};
+use super::gateway::{Gateway, GatewayAction, Ports};
 use crate::daemon::{Daemon, Options};
 use fairway_config::Source;
 
@@ -62,8 +60,8 @@ pub(super) fn cluster_name(address: Option<Ipv4Addr>) -> String {
 pub(super) struct Playground {
     /// The name server.
     pub(super) daemon: Daemon,
-    /// The gateways, in the order of [`CLUSTERS`].
-    pub(super) gateways: Vec<Gateway>,
+    /// The gateways, in the order of [`CLUSTERS`]. Commands of the user act on them as well.
+    pub(super) gateways: Arc<Mutex<Vec<Gateway>>>,
     /// Address for DNS.
     pub(super) dns: SocketAddr,
     /// Address of the HTTP listener.
@@ -81,11 +79,10 @@ pub(super) struct Playground {
 impl Playground {
     /// Starts everything. Returns when the server answers queries.
     pub(super) async fn start(with_envoy: bool, port: Option<u16>) -> anyhow::Result<Self> {
-        let binary = with_envoy.then(envoy::binary).transpose()?;
         let folder = tempfile::Builder::new().prefix("fairway-demo-").tempdir();
         let folder = folder.context("cannot create a temporary folder; set TMPDIR to another folder")?;
         let ports = free_ports()?;
-        let gateways = start_gateways(binary.as_deref(), folder.path(), ports).await?;
+        let gateways = Arc::new(Mutex::new(start_gateways(with_envoy, folder.path(), ports).await?));
         let (dns, http) = (dns_address(port)?, http_address()?);
         let data_dir = folder.path().join("data");
         let config = folder.path().join("fairway.yaml");
@@ -99,31 +96,33 @@ impl Playground {
         Ok(Self { daemon, gateways, dns, http, ports, config, data_dir, _folder: folder })
     }
 
-    /// Returns the gateway of a cluster.
-    pub(super) fn gateway(&mut self, cluster: &str) -> Option<&mut Gateway> {
-        self.gateways.iter_mut().find(|g| g.cluster == cluster)
-    }
-
     /// Stops everything, the server first: otherwise it would log that the gateways are down.
-    pub(super) async fn stop(mut self) {
+    pub(super) async fn stop(self) {
         self.daemon.stop().await;
-        for gateway in &mut self.gateways {
+        for gateway in &mut *self.gateways.lock().await {
             // A process that cannot be stopped here is killed when its handle is dropped.
-            let _ = gateway.take_down().await;
+            let _ = gateway.act(GatewayAction::Down).await;
         }
     }
+}
+
+/// Returns the gateway of a cluster.
+pub(super) fn find<'a>(gateways: &'a mut [Gateway], cluster: &str) -> anyhow::Result<&'a mut Gateway> {
+    let found = gateways.iter_mut().find(|gateway| gateway.cluster == cluster);
+    found.with_context(|| format!("no gateway {cluster}; there are eu1, us1 and ap1"))
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}; set TMPDIR to another folder", path.display()))
 }
 
-async fn start_gateways(binary: Option<&Path>, folder: &Path, ports: Ports) -> anyhow::Result<Vec<Gateway>> {
+async fn start_gateways(with_envoy: bool, folder: &Path, ports: Ports) -> anyhow::Result<Vec<Gateway>> {
     let mut gateways = Vec::new();
-    for cluster in CLUSTERS {
-        gateways.push(match binary {
-            Some(binary) => Gateway::envoy(binary, folder, cluster.name, cluster.address, ports)?,
-            None => Gateway::in_process(cluster.name, cluster.address, ports).await?,
+    for DemoCluster { name, address, .. } in CLUSTERS {
+        gateways.push(if with_envoy {
+            Gateway::envoy(folder, name, address, ports)?
+        } else {
+            Gateway::in_process(name, address, ports).await?
         });
     }
     for gateway in &mut gateways {
@@ -135,14 +134,8 @@ async fn start_gateways(binary: Option<&Path>, folder: &Path, ports: Ports) -> a
 /// Finds ports that are free on all three addresses: those of istio-ingressgateway, else any.
 fn free_ports() -> anyhow::Result<Ports> {
     let pick = |preferred: u16| -> anyhow::Result<u16> {
-        let mut result = bind_on_all(preferred);
-        for _ in 0..50 {
-            if result.is_ok() {
-                break;
-            }
-            result = bind_on_all(0);
-        }
-        result.context(
+        let found = (0..50).fold(bind_on_all(preferred), |found, _| found.or_else(|_| bind_on_all(0)));
+        found.context(
             "the gateways need the loopback addresses 127.0.1.1, 127.0.2.1 and 127.0.3.1; if the system has only 127.0.0.1, \
              add them (macOS: `sudo ifconfig lo0 alias 127.0.1.1`, and so on)",
         )

@@ -7,7 +7,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::Context;
 use fairway_model::HealthStatus;
 use tokio::{
     sync::broadcast::{self, error::RecvError},
@@ -15,13 +14,13 @@ use tokio::{
 };
 
 use super::{
-    commands::GatewayAction,
     dns_client::{DnsClient, client_network},
     format::{self, Shares},
-    playground::{CLUSTERS, DemoCluster, Playground, pay, shop},
+    gateway::GatewayAction,
+    playground::{CLUSTERS, DemoCluster, Playground, find, pay, shop},
     watch::{AnswerChange, Watch, Watched},
 };
-use crate::cli::{Out, Palette, Tone, thousands};
+use crate::cli::{Out, Tone, thousands};
 use fairway_control::AppliedTransition;
 
 /// Number of client networks that shares are measured with. The standard deviation of a share is then at most 0.5 points.
@@ -87,7 +86,7 @@ fn health_text(applied: &AppliedTransition) -> Vec<(Tone, String)> {
 /// The running demonstration.
 pub(super) struct Demo<'a> {
     /// Server and gateways.
-    pub(super) playground: &'a mut Playground,
+    pub(super) playground: &'a Playground,
     /// Output.
     pub(super) out: Out,
     client: DnsClient,
@@ -101,10 +100,10 @@ pub(super) struct Demo<'a> {
 
 impl<'a> Demo<'a> {
     /// Starts to observe the server.
-    pub(super) async fn start(playground: &'a mut Playground, out: Out) -> anyhow::Result<Self> {
+    pub(super) async fn start(playground: &'a Playground, out: Out) -> anyhow::Result<Self> {
         let transitions = playground.daemon.control().transitions();
         let mut client = DnsClient::new(playground.dns).await?;
-        let shares = Shares::new(client.ask_as_networks(&shop(), NETWORKS).await?);
+        let shares = Shares(client.ask_as_networks(&shop(), NETWORKS).await?);
         let watched = watched(&mut client, &shares).await?;
         // 1 ms, as precise as the printed times.
         let watch = Watch::start(playground.dns, watched, Duration::from_millis(1)).await?;
@@ -116,20 +115,6 @@ impl<'a> Demo<'a> {
         let watched = watched(&mut self.client, shares).await?;
         self.watch = Watch::start(self.playground.dns, watched, Duration::from_millis(20)).await?;
         Ok(())
-    }
-
-    /// Performs an action on a gateway. Returns the time of its effect.
-    pub(super) async fn act(&mut self, cluster: &str, action: GatewayAction) -> anyhow::Result<SystemTime> {
-        let gateway = self.playground.gateway(cluster);
-        let gateway = gateway.with_context(|| format!("no gateway {cluster}; there are eu1, us1 and ap1"))?;
-        let before = SystemTime::now();
-        match action {
-            GatewayAction::Down => gateway.take_down().await?,
-            GatewayAction::Drain => gateway.drain().await?,
-            GatewayAction::Up => gateway.bring_up().await?,
-        }
-        // A start takes effect when it is complete, a stop when it begins.
-        Ok(if action == GatewayAction::Up { SystemTime::now() } else { before })
     }
 
     /// Waits for events. Returns them in order of time. Cancel-safe.
@@ -164,20 +149,21 @@ impl<'a> Demo<'a> {
 
     /// Measures the shares over many client networks.
     pub(super) async fn measure_shares(&mut self) -> anyhow::Result<Shares> {
-        Ok(Shares::new(self.client.ask_as_networks(&shop(), NETWORKS).await?))
+        Ok(Shares(self.client.ask_as_networks(&shop(), NETWORKS).await?))
     }
 
     /// Performs an action, prints events as they happen, and notes expected effects that are missing.
     pub(super) async fn run_step(&mut self, cluster: DemoCluster, action: GatewayAction) -> anyhow::Result<()> {
-        let palette = self.out.palette;
-        let since = self.act(cluster.name, action).await?;
-        let (verb, status) = match action {
-            GatewayAction::Up => ("is back", HealthStatus::Up),
-            GatewayAction::Down => ("dies", HealthStatus::Down),
-            GatewayAction::Drain => ("drains", HealthStatus::Down),
+        let before = SystemTime::now();
+        find(&mut *self.playground.gateways.lock().await, cluster.name)?.act(action).await?;
+        // A start takes effect when it is complete, a stop when it begins.
+        let (verb, status, since) = match action {
+            GatewayAction::Up => ("is back", HealthStatus::Up, SystemTime::now()),
+            GatewayAction::Down => ("dies", HealthStatus::Down, before),
+            GatewayAction::Drain => ("drains", HealthStatus::Down, before),
         };
         let line = [(Tone::Strong, format!("{} ", cluster.name)), (Tone::Plain, verb.to_owned())];
-        self.out.line(&format::event(palette, "0 ms", "gateway", &line))?;
+        self.print("0 ms", "gateway", &line)?;
         let mut expected = ExpectedEffects { cluster, status, health: true, pay: true, shop: true };
         let mut deadline = Instant::now() + STEP_LIMIT;
         while let Ok(events) = time::timeout_at(deadline, self.events()).await {
@@ -188,17 +174,18 @@ impl<'a> Demo<'a> {
                         deadline = Instant::now() + AFTERMATH;
                     }
                 }
-                self.print_event(palette, since, event)?;
+                let when = format::millis(event.at().duration_since(since).unwrap_or_default());
+                let (kind, content) = event.line();
+                self.print(&when, kind, &content)?;
             }
         }
         self.failures.extend(expected.failures());
         Ok(())
     }
 
-    fn print_event(&self, palette: Palette, since: SystemTime, event: &Event) -> anyhow::Result<()> {
-        let when = format::millis(event.at().duration_since(since).unwrap_or_default());
-        let (kind, content) = event.line();
-        Ok(self.out.line(&format::event(palette, &when, kind, &content))?)
+    /// Prints the line of an event.
+    pub(super) fn print(&self, when: &str, kind: &str, content: &[(Tone, String)]) -> anyhow::Result<()> {
+        Ok(self.out.line(&format::event(self.out.palette, when, kind, content))?)
     }
 
     /// Prints the shares, and notes those that do not match the weights of the clusters in `up`.
@@ -240,7 +227,7 @@ async fn watched(client: &mut DnsClient, shares: &Shares) -> anyhow::Result<Vec<
 
 /// Returns the first client network that is answered with a cluster.
 pub(super) fn client_of(shares: &Shares, cluster: DemoCluster) -> Option<Ipv4Addr> {
-    let number = shares.answers().iter().position(|answer| *answer == Some(cluster.address))?;
+    let number = shares.0.iter().position(|answer| *answer == Some(cluster.address))?;
     u16::try_from(number).ok().map(client_network)
 }
 
@@ -307,7 +294,7 @@ mod tests {
     use super::*;
 
     fn shares(counts: [usize; 3]) -> Shares {
-        Shares::new(CLUSTERS.iter().zip(counts).flat_map(|(c, n)| vec![Some(c.address); n]).collect())
+        Shares(CLUSTERS.iter().zip(counts).flat_map(|(c, n)| vec![Some(c.address); n]).collect())
     }
 
     fn change(name: fairway_model::Name, from: usize, to: usize) -> Event {

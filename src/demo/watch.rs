@@ -8,7 +8,7 @@ use std::{
 use fairway_model::Name;
 use tokio::{
     sync::mpsc,
-    task::JoinHandle,
+    task::JoinSet,
     time::{self, MissedTickBehavior},
 };
 
@@ -40,23 +40,21 @@ pub(super) struct AnswerChange {
 #[derive(Debug)]
 pub(super) struct Watch {
     changes: mpsc::Receiver<AnswerChange>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: JoinSet<()>,
 }
 
 impl Watch {
     /// Sends every watched query to the server each `period`, one after the other. An error, or no answer, counts as no address.
-    pub(super) async fn start(server: SocketAddr, watched: Vec<Watched>, period: Duration) -> std::io::Result<Self> {
+    pub(super) async fn start(
+        server: SocketAddr,
+        mut watched: Vec<Watched>,
+        period: Duration,
+    ) -> std::io::Result<Self> {
         let mut client = DnsClient::new(server).await?;
         // If nobody receives the changes, the task waits: no change is lost, and the queue stays bounded.
         let (sender, changes) = mpsc::channel(64);
-        let task = tokio::spawn(async move {
-            let mut watched = watched;
+        let mut task = JoinSet::new();
+        task.spawn(async move {
             let mut tick = time::interval(period);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
@@ -73,7 +71,7 @@ impl Watch {
                 }
             }
         });
-        Ok(Self { changes, task })
+        Ok(Self { changes, _task: task })
     }
 
     /// Waits for the next change. Cancel-safe.
