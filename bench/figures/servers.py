@@ -1,11 +1,9 @@
-"""Configurations of the servers: each writes its own into `folder` and gives the command that runs it in the foreground."""
+"""Configurations of the servers: each function writes one into `folder` and returns the command that runs it in the foreground."""
 import os, shutil
 
 from .machine import BIN, tool, write
 
 ORIGIN, HEALTH_PORT = "bench.test", 8181
-# A line of the longest list has 200 octets, and a file at most 16 MiB.
-FILE_LINES = 50_000
 
 
 def limit(port, ecs=False):
@@ -22,35 +20,22 @@ zones: [{{ name: {ORIGIN}, file: zone }}]
 
 
 def fairway_steered(folder, port, what, names, *extra, zone=None, http=None):
-    """`what` is a part that `workload` writes; `http` the port of the HTTP listener."""
+    """Writes the part `what` of `workload`, with the HTTP listener on the port `http`."""
     if zone:
         shutil.copy(zone, f"{folder}/zone")
     else:
         write(f"{folder}/zone", tool("workload", "zone", "--names", 0, "--origin", ORIGIN))
     listen = ["--listen", f"127.0.0.1:{port}", "--port", HEALTH_PORT, "--origin", ORIGIN, "--names", names]
-    text = tool("workload", what, *listen, *extra)
-    return serve(folder, text.replace('http: "off"', f'http: "127.0.0.1:{http}"') if http else text)
+    listen += ["--http", f"127.0.0.1:{http}"] if http else []
+    return serve(folder, tool("workload", what, *listen, *extra))
 
 
 def serve(folder, text):
-    """A configuration too long for one file goes into several: each begins with the heading of its list."""
+    """Writes a configuration, in YAML or JSON, next to its zone."""
     os.makedirs(f"{folder}/config", exist_ok=True)
     shutil.move(f"{folder}/zone", f"{folder}/config/zone")
-    head, heading, files, lines = [], None, [], text.splitlines(keepends=True)
-    for line in lines:
-        if line.endswith(":\n"):
-            heading = line
-            files.append([heading])
-        elif heading is None:
-            head.append(line)
-        else:
-            if len(files[-1]) > FILE_LINES:
-                files.append([heading])
-            files[-1].append(line)
-    write(f"{folder}/config/0000.yaml", "".join(head))
-    for number, part in enumerate(files, 1):
-        write(f"{folder}/config/{number:04}.yaml", "version: 1\n" + "".join(part))
-    return [os.path.join(BIN, "fairway"), "serve", "--config", f"{folder}/config", "--data-dir", f"{folder}/data", "--log", "warn"]
+    path = write(f"{folder}/config/0000.yaml", text)
+    return [os.path.join(BIN, "fairway"), "serve", "--config", path, "--data-dir", f"{folder}/data", "--log", "warn"]
 
 
 def gdnsd(folder, port, zone, plugins=""):
@@ -186,12 +171,12 @@ def coredns(folder, port, zone):
 
 
 def static(name):
-    """How a server serves a zone file."""
+    """Returns the function that writes the configuration for a zone file."""
     return {"fairway": fairway, "gdnsd": gdnsd, "knot": knot, "nsd": nsd, "bind": bind, "pdns": pdns, "hickory": hickory, "coredns": coredns}[name]
 
 
 def zone_file(name, folder):
-    """Where `static` has put the zone, to be replaced."""
+    """Returns the path of the zone that `static` has written."""
     return {"fairway": f"{folder}/config/zone", "gdnsd": f"{folder}/zones/{ORIGIN}"}.get(name, f"{folder}/zone")
 
 

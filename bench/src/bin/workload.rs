@@ -2,13 +2,11 @@
 //!
 //! There are N steered names s0000000…, each with a weighted pool (70/20/10) of the same three targets 127.0.1.1, .2 and .3.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write as _},
-};
+use std::io::{self, Write as _};
 
 use clap::{Parser, ValueEnum};
 use fairway_bench::{distinct_target, own_address};
+use serde_json::{Value, json};
 
 /// Prints one part of the workload.
 #[derive(Parser)]
@@ -33,6 +31,12 @@ struct Options {
     /// Address of the DNS listener in Fairway's configuration.
     #[arg(long, default_value = "127.0.0.1:5300")]
     listen: String,
+    /// Address of the HTTP listener in Fairway's configuration.
+    #[arg(long, default_value = "off")]
+    http: String,
+    /// Writes Fairway's configuration as YAML instead of JSON.
+    #[arg(long)]
+    yaml: bool,
     /// Period and timeout of probes in Fairway's configuration.
     #[arg(long, default_value = "2s")]
     period: String,
@@ -76,54 +80,60 @@ enum What {
 
 fn main() -> io::Result<()> {
     let options = Options::parse();
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = write_part(&options, &mut text);
-    io::stdout().lock().write_all(text.as_bytes())
+    io::stdout().lock().write_all(part(&options).as_bytes())
 }
 
-fn write_part(o: &Options, out: &mut String) -> std::fmt::Result {
+fn part(o: &Options) -> String {
+    let Options { origin, port, .. } = o;
+    let head = format!(
+        "$ORIGIN {origin}.\n$TTL 60\n@ IN SOA ns1 hostmaster 1 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 127.0.0.1\n"
+    );
     match o.what {
         What::Zone => {
-            head(o, out)?;
-            (0..o.names).try_for_each(|i| writeln!(out, "n{i:07} IN A {}.{}.{}.{}", o.first_octet, i >> 16 & 255, i >> 8 & 255, i & 255))
+            let first = o.first_octet;
+            head + &each(o, |i| format!("n{i:07} IN A {first}.{}.{}.{}\n", i >> 16 & 255, i >> 8 & 255, i & 255))
         }
-        What::Queries => queries(o, out),
-        What::Fairway => fairway(o, out, "type: http, path: /health"),
-        What::FairwayAlways => fairway(o, out, "type: always"),
-        What::FairwayTargets => fairway_targets(o, out),
-        What::FairwayChecks => fairway_checks(o, out),
-        What::GdnsdZone => {
-            head(o, out)?;
-            (0..o.names).try_for_each(|i| writeln!(out, "s{i:07} 60 DYNA weighted!p{i}"))
-        }
-        What::GdnsdPools => (0..o.names).try_for_each(|i| {
-            writeln!(out, "p{i} => {{ service_types => hc, t1 => [ 127.0.1.1, 70 ], t2 => [ 127.0.1.2, 20 ], t3 => [ 127.0.1.3, 10 ] }}")
+        What::Queries => queries(o),
+        What::Fairway | What::FairwayAlways | What::FairwayTargets | What::FairwayChecks if o.yaml => yaml(&fairway(o)),
+        What::Fairway | What::FairwayAlways | What::FairwayTargets | What::FairwayChecks => fairway(o).to_string(),
+        What::GdnsdZone => head + &each(o, |i| format!("s{i:07} 60 DYNA weighted!p{i}\n")),
+        What::GdnsdPools => each(o, |i| {
+            let members = WEIGHTS.map(|(t, weight)| format!("t{t} => [ 127.0.1.{t}, {weight} ]")).join(", ");
+            format!("p{i} => {{ service_types => hc, {members} }}\n")
         }),
-        What::GdnsdTargets => (0..o.names).try_for_each(|i| writeln!(out, "p{i} => {{ service_types => hc, t1 => [ {}, 1 ] }}", own_address(i))),
-        What::Pdns => pdns(o, out),
-        What::PdnsTargets => pdns_targets(o, out),
-        What::Knot => (0..o.names).try_for_each(|i| {
-            let origin = &o.origin;
-            writeln!(out, "s{i:07}.{origin}.:\n- weight: 70\n  A: 127.0.1.1\n- weight: 20\n  A: 127.0.1.2\n- weight: 10\n  A: 127.0.1.3")
-        }),
-        What::Overlaid => {
-            head(o, out)?;
-            (0..o.names).try_for_each(|i| (1..=3).try_for_each(|t| writeln!(out, "s{i:07} IN A 127.0.1.{t}")))
+        What::GdnsdTargets => {
+            each(o, |i| format!("p{i} => {{ service_types => hc, t1 => [ {}, 1 ] }}\n", own_address(i)))
         }
+        What::Pdns => {
+            // Weights are expressed by repetition, since PowerDNS' selectors with health checks have no weights.
+            let pool = [1, 1, 1, 1, 1, 1, 1, 2, 2, 3].map(|t| format!("'127.0.1.{t}'")).join(",");
+            head + &each(o, |i| lua(i, *port, &pool, "interval=1, timeout=1"))
+        }
+        // PowerDNS starts to check a target at the first query for its name.
+        What::PdnsTargets => head + &each(o, |i| lua(i, *port, &format!("'{}'", own_address(i)), "timeout=4")),
+        What::Knot => each(o, |i| {
+            let members = WEIGHTS.map(|(t, weight)| format!("- weight: {weight}\n  A: 127.0.1.{t}\n")).concat();
+            format!("s{i:07}.{origin}.:\n{members}")
+        }),
+        What::Overlaid => head + &each(o, |i| WEIGHTS.map(|(t, _)| format!("s{i:07} IN A 127.0.1.{t}\n")).concat()),
     }
 }
 
-fn head(o: &Options, out: &mut String) -> std::fmt::Result {
-    let origin = &o.origin;
-    writeln!(
-        out,
-        "$ORIGIN {origin}.\n$TTL 60\n@ IN SOA ns1 hostmaster 1 3600 600 86400 60\n@ IN NS ns1\nns1 IN A 127.0.0.1"
-    )
+/// Number of each target, which is the last octet of its address, and its weight.
+const WEIGHTS: [(u64, u16); 3] = [(1, 70), (2, 20), (3, 10)];
+
+fn each(o: &Options, text: impl Fn(u64) -> String) -> String {
+    (0..o.names).map(text).collect()
 }
 
-/// Writes a fixed sequence of queries (xorshift64), so that every run sends the same.
-fn queries(o: &Options, out: &mut String) -> std::fmt::Result {
+/// Returns a record of PowerDNS with the live ones of a pool.
+fn lua(number: u64, port: u16, pool: &str, options: &str) -> String {
+    let url = format!("http://hc.test:{port}/health");
+    format!("s{number:07} 60 IN LUA A \"ifurlup('{url}', {{ {{ {pool} }} }}, {{ {options} }})\"\n")
+}
+
+/// Returns a fixed sequence of queries (xorshift64), so that every run sends the same.
+fn queries(o: &Options) -> String {
     let mut state = 0x1234_5678_9abc_def1u64;
     let mut next = || {
         state ^= state << 13;
@@ -131,99 +141,64 @@ fn queries(o: &Options, out: &mut String) -> std::fmt::Result {
         state ^= state << 17;
         state
     };
-    for _ in 0..o.queries {
+    let Options { origin, prefix, .. } = o;
+    let mut query = |_| {
         let (name, kind) = (next() % o.names, next() % 100);
         match kind {
-            0..5 => writeln!(out, "nx{:06}.{} A", name % 1_000_000, o.origin)?,
-            5 => writeln!(out, "{}{name:07}.{} {}", o.prefix, o.origin, if next() % 2 == 0 { "TXT" } else { "ANY" })?,
-            _ => writeln!(out, "{}{name:07}.{} A", o.prefix, o.origin)?,
+            0..5 => format!("nx{:06}.{origin} A\n", name % 1_000_000),
+            5 => format!("{prefix}{name:07}.{origin} {}\n", if next() % 2 == 0 { "TXT" } else { "ANY" }),
+            _ => format!("{prefix}{name:07}.{origin} A\n"),
         }
-    }
-    Ok(())
-}
-
-fn fairway_head(o: &Options, out: &mut String, check: &str) -> std::fmt::Result {
-    let port = if check.contains("http") { format!(", port: {}", o.port) } else { String::new() };
-    let times = if check.contains("http") {
-        format!(", period: {0}, timeout: {0}, rise: 1, fall: {1}", o.period, o.fall)
-    } else {
-        String::new()
     };
-    writeln!(out, "version: 1\nlisten: {{ dns: [\"{}\"], http: \"off\" }}", o.listen)?;
-    writeln!(out, "udp: {{ workers: 1 }}")?;
-    writeln!(out, "zones: [{{ name: {}, file: zone }}]", o.origin)?;
-    writeln!(out, "monitors: [{{ name: hc, {check}{port}{times} }}]")
+    (0..o.queries).map(&mut query).collect()
 }
 
-fn fairway(o: &Options, out: &mut String, check: &str) -> std::fmt::Result {
-    fairway_head(o, out, check)?;
-    writeln!(out, "clusters:")?;
-    (1..=3).try_for_each(|t| writeln!(out, "- {{ name: t{t}, addresses: [127.0.1.{t}] }}"))?;
-    writeln!(out, "pools:")?;
-    for i in 0..o.names {
-        writeln!(
-            out,
-            "- {{ name: p{i}, policy: weighted, ttl: 60s, monitor: hc, members: [{{ cluster: t1, weight: 70 }}, {{ cluster: t2, weight: 20 }}, {{ cluster: t3, weight: 10 }}] }}"
-        )?;
-    }
-    writeln!(out, "names:")?;
-    (0..o.names).try_for_each(|i| writeln!(out, "- {{ name: s{i:07}.{}, pool: p{i} }}", o.origin))
-}
-
-fn fairway_targets(o: &Options, out: &mut String) -> std::fmt::Result {
-    fairway_head(o, out, "type: http, path: /health")?;
-    writeln!(out, "clusters:")?;
-    (0..o.names).try_for_each(|i| writeln!(out, "- {{ name: t{i}, addresses: [{}] }}", own_address(i)))?;
-    writeln!(out, "pools:")?;
-    (0..o.names).try_for_each(|i| {
-        writeln!(out, "- {{ name: p{i}, policy: failover, monitor: hc, members: [{{ cluster: t{i} }}] }}")
-    })?;
-    writeln!(out, "names:")?;
-    (0..o.names).try_for_each(|i| writeln!(out, "- {{ name: s{i:07}.{}, pool: p{i} }}", o.origin))
-}
-
-fn fairway_checks(o: &Options, out: &mut String) -> std::fmt::Result {
-    fairway_head(o, out, "type: http, path: /health")?;
-    writeln!(out, "clusters:")?;
-    (0..o.names * 3).try_for_each(|i| writeln!(out, "- {{ name: t{i}, addresses: [{}] }}", own_address(i)))?;
-    writeln!(out, "pools:")?;
-    for i in 0..o.names {
-        let [a, b, c] = [0, 1, 2].map(|k| {
-            let number = i * 3 + k;
-            format!("{{ cluster: t{number}, probe: \"{}\" }}", distinct_target(number))
-        });
-        writeln!(out, "- {{ name: p{i}, policy: weighted, monitor: hc, members: [{a}, {b}, {c}] }}")?;
-    }
-    writeln!(out, "names:")?;
-    (0..o.names).try_for_each(|i| writeln!(out, "- {{ name: s{i:07}.{}, pool: p{i} }}", o.origin))
-}
-
-/// Writes PowerDNS records with distinct targets. PowerDNS starts to check a target at the first query for its name.
-fn pdns_targets(o: &Options, out: &mut String) -> std::fmt::Result {
-    head(o, out)?;
-    (0..o.names).try_for_each(|i| {
-        let (url, address) = (format!("http://hc.test:{}/health", o.port), own_address(i));
-        writeln!(out, "s{i:07} 60 IN LUA A \"ifurlup('{url}', {{ {{ '{address}' }} }}, {{ timeout=4 }})\"")
+/// Returns Fairway's configuration.
+fn fairway(o: &Options) -> Value {
+    let http = json!({
+        "name": "hc", "type": "http", "path": "/health", "port": o.port,
+        "period": o.period, "timeout": o.period, "rise": 1, "fall": o.fall,
+    });
+    let monitor = if let What::FairwayAlways = o.what { json!({ "name": "hc", "type": "always" }) } else { http };
+    let policy = if let What::FairwayTargets = o.what { "failover" } else { "weighted" };
+    let clusters: Vec<Value> = match o.what {
+        What::FairwayTargets => (0..o.names).map(own_cluster).collect(),
+        What::FairwayChecks => (0..o.names * 3).map(own_cluster).collect(),
+        _ => WEIGHTS.map(|(t, _)| json!({ "name": format!("t{t}"), "addresses": [format!("127.0.1.{t}")] })).into(),
+    };
+    let members = |i: u64| match o.what {
+        What::FairwayTargets => json!([{ "cluster": format!("t{i}") }]),
+        What::FairwayChecks => {
+            (i * 3..i * 3 + 3).map(|t| json!({ "cluster": format!("t{t}"), "probe": distinct_target(t) })).collect()
+        }
+        _ => WEIGHTS.iter().map(|(t, weight)| json!({ "cluster": format!("t{t}"), "weight": weight })).collect(),
+    };
+    let pool =
+        |i| json!({ "name": format!("p{i}"), "policy": policy, "ttl": "60s", "monitor": "hc", "members": members(i) });
+    let name = |i| json!({ "name": format!("s{i:07}.{}", o.origin), "pool": format!("p{i}") });
+    json!({
+        "version": 1,
+        "listen": { "dns": [o.listen], "http": o.http },
+        "udp": { "workers": 1 },
+        "zones": [{ "name": o.origin, "file": "zone" }],
+        "monitors": [monitor],
+        "clusters": clusters,
+        "pools": (0..o.names).map(pool).collect::<Value>(),
+        "names": (0..o.names).map(name).collect::<Value>(),
     })
 }
 
-/// Writes PowerDNS records. Weights are expressed by repetition, since PowerDNS' selectors with health checks have no weights.
-fn pdns(o: &Options, out: &mut String) -> std::fmt::Result {
-    head(o, out)?;
-    let share = |i| {
-        if i < 7 {
-            1
-        } else if i < 9 {
-            2
-        } else {
-            3
+fn own_cluster(number: u64) -> Value {
+    json!({ "name": format!("t{number}"), "addresses": [own_address(number)] })
+}
+
+/// Writes an object as YAML, with a line for each item of its lists.
+fn yaml(config: &Value) -> String {
+    let field = |(key, value): (&String, &Value)| match value {
+        Value::Array(items) => {
+            format!("{key}:\n") + &items.iter().map(|item| format!("- {item}\n")).collect::<String>()
         }
+        value => format!("{key}: {value}\n"),
     };
-    let pool: Vec<String> = (0..10).map(|i| format!("'127.0.1.{}'", share(i))).collect();
-    let pool = pool.join(",");
-    for i in 0..o.names {
-        let url = format!("http://hc.test:{}/health", o.port);
-        writeln!(out, "s{i:07} 60 IN LUA A \"ifurlup('{url}', {{ {{ {pool} }} }}, {{ interval=1, timeout=1 }})\"")?;
-    }
-    Ok(())
+    config.as_object().into_iter().flatten().map(field).collect()
 }
