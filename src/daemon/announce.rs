@@ -9,7 +9,6 @@
 //! response is not read.
 
 use std::{
-    future::Future,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -41,11 +40,12 @@ impl Announcer {
         let (readiness, last_try) = (shared.lifecycle.readiness.subscribe(), settings.drain_timeout.min(LAST_TRY_MAX));
         let shared = Arc::clone(shared);
         let client = Client::new(Options::new(TRY_MAX, 0));
+        let to = url.authority().to_owned();
         let attempt = move |ready, limit| {
             let message = message(ready, &instance, &clock().to_string());
             attempt(Arc::clone(&shared), client.clone(), url.clone(), message, limit)
         };
-        Some(Self(tokio::spawn(announce(readiness, last_try, attempt))))
+        Some(Self(tokio::spawn(announce(readiness, to, last_try, attempt))))
     }
 
     /// Waits for the last try, for a second at most. Readiness must be `Draining`.
@@ -55,14 +55,15 @@ impl Announcer {
     }
 }
 
-/// Announces readiness, then the stop. `attempt` makes one try, given readiness and a time limit.
-async fn announce<F, T>(mut readiness: watch::Receiver<Readiness>, last_try: Duration, attempt: F)
-where
-    F: Fn(bool, Duration) -> T,
-    T: Future<Output = Result<(), Failure>>,
-{
+/// Announces readiness, then the stop. `attempt` makes one try, given readiness and a time limit; its error is a text for the log.
+async fn announce(
+    mut readiness: watch::Receiver<Readiness>,
+    to: String,
+    last_try: Duration,
+    attempt: impl AsyncFn(bool, Duration) -> Result<(), String>,
+) {
     let ready = async {
-        announce_ready(&attempt).await;
+        announce_ready(&to, &attempt).await;
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -71,25 +72,21 @@ where
         _ = readiness.wait_for(|readiness| *readiness == Readiness::Draining) => {}
         () = ready => {}
     }
-    if let Err(Failure { to, error }) = attempt(false, last_try).await {
+    if let Err(error) = attempt(false, last_try).await {
         tracing::warn!(to, error, ready = false, "ready callback failed");
     }
 }
 
 /// Tries until the message is delivered, or until no try is left. Logs the first failure and the end, not each try.
-async fn announce_ready<F, T>(attempt: &F)
-where
-    F: Fn(bool, Duration) -> T,
-    T: Future<Output = Result<(), Failure>>,
-{
+async fn announce_ready(to: &str, attempt: &impl AsyncFn(bool, Duration) -> Result<(), String>) {
     for (failed, pause) in PAUSES.into_iter().map(Some).chain([None]).enumerate() {
         match attempt(true, TRY_MAX).await {
             Ok(()) if failed == 0 => return,
             Ok(()) => return tracing::info!(failed, "ready callback delivered after retries"),
-            Err(Failure { to, error }) if pause.is_none() => {
+            Err(error) if pause.is_none() => {
                 tracing::warn!(to, error, ready = true, failed, "ready callback given up");
             }
-            Err(Failure { to, error }) if failed == 0 => {
+            Err(error) if failed == 0 => {
                 tracing::warn!(to, error, ready = true, "ready callback failed; retrying");
             }
             Err(_) => {}
@@ -100,13 +97,6 @@ where
     }
 }
 
-/// A failed try: the receiver, and the error as text for the log.
-#[derive(Debug)]
-struct Failure {
-    to: String,
-    error: String,
-}
-
 /// Makes one try and counts it.
 async fn attempt(
     shared: Arc<Shared>,
@@ -114,14 +104,13 @@ async fn attempt(
     url: Url,
     message: String,
     limit: Duration,
-) -> Result<(), Failure> {
-    let to = url.authority().to_owned();
+) -> Result<(), String> {
     let outcome = timeout(limit, deliver(&client, url, message)).await;
     let outcome = outcome.unwrap_or_else(|_| Err(HttpFailure::Timeout(limit).to_string()));
     let counts = &shared.counts;
     let counter = if outcome.is_ok() { &counts.callbacks_delivered } else { &counts.callbacks_failed };
     counter.fetch_add(1, Relaxed);
-    outcome.map_err(|error| Failure { to, error })
+    outcome
 }
 
 async fn deliver(client: &Client, url: Url, message: String) -> Result<(), String> {

@@ -172,7 +172,10 @@ impl Daemon {
         // The offer has copies of the sockets, which would keep the ports open.
         drop(offer);
         let is_replaced = successor.is_some();
-        let drained = drain(server, self.drain_timeout, is_replaced);
+        let drained = async {
+            // With a successor nothing more is read from the sockets, since the successor reads them.
+            if is_replaced { server.leave(self.drain_timeout).await } else { server.drain(self.drain_timeout).await }
+        };
         let released = async {
             if let Some(successor) = successor {
                 release(successor, &control, &mut actor).await;
@@ -199,15 +202,6 @@ impl Daemon {
         }
         log_totals(&shared);
         drop(self.logs);
-    }
-}
-
-/// Answers the accepted queries. With a successor nothing more is read from the sockets, since the successor reads them.
-async fn drain(server: Server, timeout: Duration, is_replaced: bool) {
-    if is_replaced {
-        server.leave(timeout).await;
-    } else {
-        server.drain(timeout).await;
     }
 }
 

@@ -2,16 +2,12 @@
 
 use std::{
     io,
-    net::{SocketAddr, TcpListener},
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use crate::daemon::{
-    StartError,
-    bound::{HEALTH, HTTP, HandedOver, WEBHOOK},
-};
+use crate::daemon::{StartError, bound::HandedOver};
 use arc_swap::ArcSwap;
 use fairway_api_types::{
     client::{Client, Reach},
@@ -41,34 +37,15 @@ pub(crate) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Takes the sockets of the daemon that runs on a data folder, and its HTTP listeners at addresses of the settings. Returns `None`
-    /// if no daemon runs.
-    pub(crate) async fn take_sockets(
-        folder: &Path,
-        settings: &Settings,
-    ) -> Result<Option<(Self, Sockets, HandedOver)>, StartError> {
+    /// Takes the sockets of the daemon that runs on a data folder, and its HTTP listeners. Returns `None` if no daemon runs.
+    pub(crate) async fn take_sockets(folder: &Path) -> Result<Option<(Self, Sockets, HandedOver)>, StartError> {
         let path = folder.join(HANDOVER_SOCKET);
         let taken = tokio::task::spawn_blocking(move || take(&path)).await;
         let taken = taken.map_err(|error| StartError::Threads(io::Error::other(error)))??;
         let Some(mut taken) = taken else { return Ok(None) };
-        let mut lock = None;
-        let mut listeners = HandedOver::default();
-        let webhook = settings.webhook.as_ref();
-        // A listener at another address than the settings have is closed.
-        let listener_at = |descriptor: OwnedFd, at: Option<SocketAddr>| {
-            let listener = TcpListener::from(descriptor);
-            Some(listener).filter(|listener| at.is_some() && listener.local_addr().ok() == at)
-        };
-        for (name, descriptor) in taken.set.others.drain(..) {
-            match name.as_str() {
-                LOCK => lock = Some(descriptor),
-                HTTP => listeners.http = listener_at(descriptor, settings.http),
-                WEBHOOK => listeners.webhook = listener_at(descriptor, webhook.map(|webhook| webhook.listen)),
-                HEALTH => listeners.health = listener_at(descriptor, webhook.and_then(|webhook| webhook.metrics)),
-                // From a newer version; closed here.
-                _ => {}
-            }
-        }
+        // Those of a newer version are closed when the listeners are dropped.
+        let mut listeners: HandedOver = taken.set.others.drain(..).collect();
+        let lock = listeners.remove(LOCK);
         let sockets = std::mem::take(&mut taken.set.sockets);
         let folder = folder.to_owned();
         Ok(Some((Self { taken, folder, lock }, sockets, listeners)))

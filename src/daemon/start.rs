@@ -19,7 +19,7 @@ use tokio::{
 use crate::daemon::{
     Daemon, Options, Tasks,
     announce::Announcer,
-    bound::{Bound, HandedOver},
+    bound::{Bound, HEALTH, HTTP, HandedOver, WEBHOOK},
     replace::{self, Predecessor},
     signals,
     traces::start_traces,
@@ -101,9 +101,9 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let clock = system_clock();
     let Prepared { reader, declared, configured, snapshot, fingerprint, settings, predecessor, mut bound } =
         prepare(options, clock()).await?;
-    let (copies, listeners) = (bound.copies()?, bound.listeners(settings.data_dir.as_deref()));
+    let (copies, listeners) = (bound.copies()?, bound.state(settings.data_dir.as_deref()));
     // The webhook answers from here on, with 503 until the start is complete. A replaced process still answers itself.
-    let mut hook = Hook::new(&settings, bound.webhook.take(), predecessor.is_none());
+    let mut hook = Hook::new(&settings, bound.listeners.remove(WEBHOOK), predecessor.is_none());
     switch_user(&settings)?;
     let (folder, saved) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
     let objects = if predecessor.is_some() {
@@ -124,8 +124,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let _ = control.shared.lifecycle.listeners.set(listeners);
     let _ = control.shared.declarations.webhook.set(hook.webhook.parts());
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
-    let Answering { mut api, server, query_log } =
-        serve_all(&control, &settings, bound, &mut hook, predecessor.is_some()).await?;
+    let (mut api, server, query_log) = serve_all(&control, &settings, bound, &mut hook, predecessor.is_some()).await?;
     let folder = match predecessor {
         Some(predecessor) => Some(take_over(predecessor, &control, &settings, &declared, &mut tasks).await?),
         None => folder,
@@ -176,17 +175,13 @@ async fn prepare(options: Options, now: Timestamp) -> Result<Prepared, StartErro
     let declared = Arc::clone(&reader.declared);
     let (configured, snapshot, fingerprint) = load_first(&reader, now, logs.as_ref())?;
     let settings = configured.settings.clone();
-    let (predecessor, sockets, handed_over) =
-        if replace { take_sockets(&settings, inherited).await? } else { (None, inherited, HandedOver::default()) };
+    let taken = if replace { take_sockets(&settings).await? } else { None };
+    let (predecessor, sockets, handed_over) = match taken {
+        Some((predecessor, sockets, listeners)) => (Some(predecessor), sockets, listeners),
+        None => (None, inherited, HandedOver::default()),
+    };
     let bound = Bound::new(&settings, sockets, handed_over, workers).await?;
     Ok(Prepared { reader, declared, configured, snapshot, fingerprint, settings, predecessor, bound })
-}
-
-/// Everything that answers.
-struct Answering {
-    api: Api,
-    server: Server,
-    query_log: QueryLog,
 }
 
 /// Starts to serve DNS and HTTP. A replacement serves HTTP only after DNS; until then the replaced process serves HTTP.
@@ -196,10 +191,11 @@ async fn serve_all(
     bound: Bound,
     hook: &mut Hook,
     is_replacement: bool,
-) -> Result<Answering, StartError> {
+) -> Result<(Api, Server, QueryLog), StartError> {
     let metrics = Arc::new(Metrics::default());
     let mut api = Api::new(control, Arc::clone(&metrics));
-    let Bound { sockets, http: listener, health, .. } = bound;
+    let Bound { sockets, mut listeners } = bound;
+    let listener = listeners.remove(HTTP);
     let (now, later) = if is_replacement { (None, listener) } else { (listener, None) };
     if let Some(listener) = now {
         api.serve_http(listener);
@@ -209,10 +205,10 @@ async fn serve_all(
     if let Some(listener) = later {
         api.serve_http(listener);
     }
-    if let Some(listener) = health {
+    if let Some(listener) = listeners.remove(HEALTH) {
         hook.webhook.serve_metrics(listener, control, metrics);
     }
-    Ok(Answering { api, server, query_log })
+    Ok((api, server, query_log))
 }
 
 /// Starts the tasks that watch files, publish and handle signals; adds that of the store.
@@ -278,19 +274,14 @@ fn report_serving(addresses: &[SocketAddr], http: Option<SocketAddr>, notifier: 
     drop(tokio::task::spawn_blocking(give_back_memory));
 }
 
-/// Takes the sockets of the daemon that runs on the data folder, instead of the inherited ones. If none runs, the inherited ones are used.
-async fn take_sockets(
-    settings: &Settings,
-    inherited: Sockets,
-) -> Result<(Option<Predecessor>, Sockets, HandedOver), StartError> {
-    let Some(folder) = settings.data_dir.as_deref() else { return Err(StartError::NothingToReplace) };
-    match Predecessor::take_sockets(folder, settings).await? {
-        Some((predecessor, sockets, listeners)) => Ok((Some(predecessor), sockets, listeners)),
-        None => {
-            tracing::info!(folder = %folder.display(), "nothing to replace: no daemon runs on this data folder");
-            Ok((None, inherited, HandedOver::default()))
-        }
+/// Takes the sockets of the daemon that runs on the data folder. Returns `None` if none runs.
+async fn take_sockets(settings: &Settings) -> Result<Option<(Predecessor, Sockets, HandedOver)>, StartError> {
+    let folder = settings.data_dir.as_deref().ok_or(StartError::NothingToReplace)?;
+    let taken = Predecessor::take_sockets(folder).await?;
+    if taken.is_none() {
+        tracing::info!(folder = %folder.display(), "nothing to replace: no daemon runs on this data folder");
     }
+    Ok(taken)
 }
 
 /// The webhook during the start, with the traces of its calls. The replaced process may share its listener, and answers until this process

@@ -21,12 +21,12 @@ impl Receiver {
         Arc::new(Self { accepts_from, start: Instant::now(), tries: Mutex::default() })
     }
 
-    fn attempt(self: &Arc<Self>) -> impl Fn(bool, Duration) -> std::future::Ready<Result<(), Failure>> + use<> {
+    fn attempt(self: &Arc<Self>) -> impl AsyncFn(bool, Duration) -> Result<(), String> + use<> {
         let receiver = Arc::clone(self);
-        move |ready, limit| {
+        async move |ready, limit| {
             let mut tries = receiver.tries.lock().unwrap();
             tries.push((ready, receiver.start.elapsed().as_secs(), limit.as_secs()));
-            std::future::ready(if tries.len() >= receiver.accepts_from { Ok(()) } else { Err(failure()) })
+            if tries.len() >= receiver.accepts_from { Ok(()) } else { Err(failure()) }
         }
     }
 
@@ -35,17 +35,19 @@ impl Receiver {
     }
 }
 
-fn failure() -> Failure {
-    Failure { to: "lb.example".to_owned(), error: "no answer within 5s".to_owned() }
+fn failure() -> String {
+    "no answer within 5s".to_owned()
 }
 
 /// Announces a daemon that is ready now and stops after some seconds.
 async fn announce_and_stop_after(second: u64, receiver: &Arc<Receiver>) {
     let (readiness, receiver_end) = watch::channel(Readiness::Ready);
-    let task = tokio::spawn(announce(receiver_end, LAST_TRY_MAX, receiver.attempt()));
-    tokio::time::sleep(Duration::from_secs(second)).await;
-    readiness.send_replace(Readiness::Draining);
-    task.await.unwrap();
+    let announced = announce(receiver_end, "lb.example".to_owned(), LAST_TRY_MAX, receiver.attempt());
+    let stopped = async {
+        tokio::time::sleep(Duration::from_secs(second)).await;
+        readiness.send_replace(Readiness::Draining);
+    };
+    tokio::join!(announced, stopped);
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +83,7 @@ async fn stop_during_a_pause_ends_the_retries() {
 async fn stop_during_a_try_aborts_it() {
     let start = Instant::now();
     let (readiness, receiver_end) = watch::channel(Readiness::Ready);
-    let task = tokio::spawn(announce(receiver_end, LAST_TRY_MAX, |_, limit| async move {
+    let task = tokio::spawn(announce(receiver_end, "lb.example".to_owned(), LAST_TRY_MAX, |_, limit| async move {
         tokio::time::sleep(limit).await;
         Err(failure())
     }));
