@@ -110,25 +110,12 @@ pub fn serving(names: usize) -> ServingState {
 /// Returns the workload of one name, whose pool has this policy and these members; all are up, with different weights.
 pub fn with_pool(policy: Policy, members: u8, answers: u8) -> ServingState {
     let (mut desired, zone) = workload(1);
-    for number in 0..members {
-        let name = ClusterName::new(&format!("m{number}")).expect("a valid name");
-        let cluster = Cluster {
-            name: name.clone(),
-            addresses: vec![Ipv4Addr::new(192, 0, 2, number).into()],
-            dns_name: None,
-            location: None,
-            capacity: None,
-            services: vec![],
-        };
-        desired.clusters.insert(name, cluster);
-    }
-    let member = |number: u8| {
-        let cluster = ClusterName::new(&format!("m{number}")).expect("a valid name");
-        Member { weight: Weight(1 + u16::from(number) * 7 % 100), ..Member::new(cluster) }
-    };
     let mut pool = Pool::new(PoolName::new("p0").expect("a valid name"), policy);
     pool.answers = answers;
-    pool.members = (0..members).map(member).collect();
+    for number in 0..members {
+        let name = add_cluster(&mut desired, &format!("m{number}"), Ipv4Addr::new(192, 0, 2, number));
+        pool.members.push(Member { weight: Weight(1 + u16::from(number) * 7 % 100), ..Member::new(name) });
+    }
     desired.pools.insert(pool.name.clone(), pool);
     all_up(compiled(&desired, &zone))
 }
@@ -176,22 +163,31 @@ fn nearest_state(names: usize) -> ServingState {
     ServingState { snapshot, runtime: Arc::new(runtime) }
 }
 
+fn add_cluster(desired: &mut DesiredState, name: &str, address: Ipv4Addr) -> ClusterName {
+    let name = ClusterName::new(name).expect("a valid name");
+    let cluster = Cluster {
+        name: name.clone(),
+        addresses: vec![address.into()],
+        dns_name: None,
+        location: None,
+        capacity: None,
+        services: vec![],
+    };
+    desired.clusters.insert(name.clone(), cluster);
+    name
+}
+
 /// Returns names with weighted pools of three clusters.
 fn desired(origin: &Name, names: usize) -> DesiredState {
     let mut desired =
         DesiredState { zones: [(origin.clone(), ZoneSpec::new(origin.clone()))].into(), ..DesiredState::default() };
-    let weights = [("t1", 70), ("t2", 20), ("t3", 10)];
-    let named = |text: &str| ClusterName::new(text).expect("a valid literal");
-    for (last, (name, _)) in (1..).zip(weights) {
-        let addresses = vec![[127, 0, 1, last].into()];
-        let cluster =
-            Cluster { name: named(name), addresses, dns_name: None, location: None, capacity: None, services: vec![] };
-        desired.clusters.insert(cluster.name.clone(), cluster);
-    }
+    let members = [(1, 70), (2, 20), (3, 10)].map(|(last, weight)| {
+        let name = add_cluster(&mut desired, &format!("t{last}"), Ipv4Addr::new(127, 0, 1, last));
+        Member { weight: Weight(weight), ..Member::new(name) }
+    });
     for i in 0..names {
         let mut pool = Pool::new(PoolName::new(&format!("p{i}")).expect("a valid name"), Policy::WEIGHTED);
-        pool.members =
-            weights.map(|(name, weight)| Member { weight: Weight(weight), ..Member::new(named(name)) }).into();
+        pool.members = members.clone().into();
         let name: Name = format!("s{i:07}.bench.test").parse().expect("a valid name");
         desired.names.insert(name.clone(), SteeredName { name, pool: pool.name.clone(), ttl: None });
         desired.pools.insert(pool.name.clone(), pool);

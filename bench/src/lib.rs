@@ -10,8 +10,8 @@ mod queries;
 mod sys;
 
 pub use histogram::Histogram;
-pub use queries::{Check, Queries, QueryForm};
-pub use sys::{Batch, Segments, cpu_ns_of, monotonic_ns, pin_to, process_cpu_ns, ticks_of};
+pub use queries::{Queries, QueryForm};
+pub use sys::{Batch, Segments, cpu_ns_of, monotonic_ns, process_cpu_ns};
 
 /// Returns a distinct loopback address for each number. None of them is in 127.0.1.0/24, which the shared targets use.
 pub fn own_address(number: u64) -> Ipv4Addr {

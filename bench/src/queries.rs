@@ -4,28 +4,32 @@
 
 use std::{fs, io, net::Ipv4Addr};
 
-/// Options of every query of a run.
-#[derive(Clone, Copy, Debug, Default)]
+use clap::Args;
+
+/// Options of every query of a run, and checks that its answer must pass.
+#[derive(Clone, Debug, Default, Args)]
 pub struct QueryForm {
-    /// Percentage of the queries with an OPT record, with payload size 1,232.
-    pub edns_percent: u32,
-    /// True if every query has a client subnet (/24), each a different one.
+    /// Percentage of the queries with EDNS: an OPT record with payload size 1,232.
+    #[arg(long, default_value_t = 50)]
+    pub edns: u32,
+    /// Adds a client subnet (/24) to every query, each a different one. The response must have it with a scope.
+    #[arg(long)]
     pub ecs: bool,
-}
-
-/// Checks that an answer must pass.
-#[derive(Clone, Debug, Default)]
-pub struct Check {
-    /// True to check the question only, for the limit responder.
+    /// Checks the question only: for the limit responder.
+    #[arg(long)]
     pub echo: bool,
-    /// Networks that an address must be in, with their prefix lengths; empty for any. If not empty, the address of a name `n` with a number
-    /// must also end in that number, as in the zone of the workload.
+    /// Network that every address in an answer must be in, as ADDRESS/LENGTH; may be repeated. The address of a name `n` with a number
+    /// must then also end in that number, as in the zone of the workload.
+    #[arg(long, value_parser = network)]
     pub allow: Vec<(Ipv4Addr, u8)>,
-    /// True if the response must have the client subnet with a scope.
-    pub ecs: bool,
 }
 
-impl Check {
+fn network(text: &str) -> Result<(Ipv4Addr, u8), String> {
+    let parts = text.split_once('/').and_then(|(net, len)| Some((net.parse().ok()?, len.parse().ok()?)));
+    parts.filter(|(_, len)| *len <= 32).ok_or_else(|| format!("{text:?} is not a network; write it like 10.0.0.0/8"))
+}
+
+impl QueryForm {
     fn allows(&self, address: [u8; 4], number: Option<u32>) -> bool {
         let address = u32::from_be_bytes(address);
         let inside = |(net, len): &(Ipv4Addr, u8)| {
@@ -58,7 +62,7 @@ pub struct Queries {
 
 impl Queries {
     /// Reads a query file.
-    pub fn read(path: &str, form: QueryForm) -> io::Result<Self> {
+    pub fn read(path: &str, form: &QueryForm) -> io::Result<Self> {
         let mut queries = Self::default();
         for (line, text) in (0u32..).zip(fs::read_to_string(path)?.lines()) {
             if let Some((name, rtype)) = text.split_once(' ') {
@@ -71,7 +75,7 @@ impl Queries {
         Ok(queries)
     }
 
-    fn push(&mut self, name: &str, rtype: u16, line: u32, form: QueryForm) {
+    fn push(&mut self, name: &str, rtype: u16, line: u32, form: &QueryForm) {
         let start = self.wire.len();
         self.wire.extend_from_slice(&crate::question(name, rtype));
         let question_len = (self.wire.len() - start - 12) as u16;
@@ -81,7 +85,7 @@ impl Queries {
             let [a, b, c, _] = scatter.to_be_bytes();
             self.wire.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, a, b, c]);
             self.wire[start + 11] = 1;
-        } else if (scatter >> 8) % 100 < form.edns_percent {
+        } else if (scatter >> 8) % 100 < form.edns {
             self.wire.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0]);
             self.wire[start + 11] = 1;
         }
@@ -111,7 +115,7 @@ impl Queries {
 
     /// True if a reply is correct: same question, expected response code, an answer if one is expected, and all checks pass.
     #[inline]
-    pub fn is_right(&self, number: usize, reply: &[u8], check: &Check) -> bool {
+    pub fn is_right(&self, number: usize, reply: &[u8], form: &QueryForm) -> bool {
         let query = &self.queries[number];
         let packet = self.packet(number);
         let question = &packet[12..12 + usize::from(query.question_len)];
@@ -123,10 +127,10 @@ impl Queries {
         let (rcode, answers) = (head[3] & 15, u16::from_be_bytes([head[6], head[7]]));
         let is_expected =
             if query.must_not_exist { rcode == 3 } else { rcode == 0 && (!query.must_have_answer || answers > 0) };
-        let address_matches = check.allow.is_empty()
+        let address_matches = form.allow.is_empty()
             || !query.must_have_answer
-            || first_address(&reply[12 + question.len()..]).is_some_and(|a| check.allows(a, query.number));
-        (check.echo || is_expected && address_matches) && (!check.ecs || has_scope(reply, packet))
+            || first_address(&reply[12 + question.len()..]).is_some_and(|a| form.allows(a, query.number));
+        (form.echo || is_expected && address_matches) && (!form.ecs || has_scope(reply, packet))
     }
 }
 
@@ -177,7 +181,7 @@ mod tests {
     fn one(line: &str, ecs: bool) -> Queries {
         let mut queries = Queries::default();
         let (name, rtype) = line.split_once(' ').expect("name and type");
-        queries.push(name, rtype_number(rtype), 7, QueryForm { edns_percent: 0, ecs });
+        queries.push(name, rtype_number(rtype), 7, &QueryForm { ecs, ..QueryForm::default() });
         queries
     }
 
@@ -194,7 +198,7 @@ mod tests {
     #[test]
     fn address_of_another_network_or_name_is_wrong() {
         let queries = one("n0000258.bench.test A", false);
-        let check = Check { allow: vec![([10, 0, 0, 0].into(), 8)], ..Check::default() };
+        let check = QueryForm { allow: vec![([10, 0, 0, 0].into(), 8)], ..QueryForm::default() };
         for (address, right) in [([10, 0, 1, 2], true), ([11, 0, 1, 2], false), ([10, 0, 1, 3], false)] {
             assert_eq!(queries.is_right(0, &reply(&queries, address), &check), right, "{address:?}");
         }
@@ -203,7 +207,7 @@ mod tests {
     #[test]
     fn missing_client_subnet_is_wrong() {
         let queries = one("s0000001.bench.test A", true);
-        let check = Check { ecs: true, ..Check::default() };
+        let check = QueryForm { ecs: true, ..QueryForm::default() };
         let mut reply = reply(&queries, [127, 0, 1, 1]);
         assert!(queries.is_right(0, &reply, &check));
         let scope = reply.len() - 4;
@@ -218,7 +222,7 @@ mod tests {
         let queries = one("n0000001.bench.test A", false);
         let mut reply = queries.packet(0).to_vec();
         reply[2] |= 0x80;
-        assert!(!queries.is_right(0, &reply, &Check::default()));
-        assert!(queries.is_right(0, &reply, &Check { echo: true, ..Check::default() }));
+        assert!(!queries.is_right(0, &reply, &QueryForm::default()));
+        assert!(queries.is_right(0, &reply, &QueryForm { echo: true, ..QueryForm::default() }));
     }
 }

@@ -27,28 +27,11 @@ pub fn cpu_ns_of(pid: i32) -> Option<u64> {
     clock(!pid << 3 | 2) // CPUCLOCK_SCHED of a process, see clock_getcpuclockid(3)
 }
 
-/// Returns user and system time of a process in ticks.
-pub fn ticks_of(pid: i32) -> Option<(u64, u64)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields: Vec<&str> = stat[stat.rfind(')')? + 2..].split(' ').collect();
-    Some((fields.get(11)?.parse().ok()?, fields.get(12)?.parse().ok()?))
-}
-
 fn clock(id: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec for the length of the call.
     (unsafe { libc::clock_gettime(id, &raw mut time) } == 0)
         .then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
-/// Pins this thread to a core. Does nothing if there is no such core.
-pub fn pin_to(core: usize) {
-    // SAFETY: an all-zero cpu_set_t is the empty set; CPU_SET bounds-checks by the type's size; the size passed is its own.
-    unsafe {
-        let mut set: libc::cpu_set_t = zeroed();
-        libc::CPU_SET(core.min(1023), &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
-    }
 }
 
 /// A batch of datagrams, received and sent back with one system call each.

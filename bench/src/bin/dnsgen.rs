@@ -7,15 +7,13 @@
 //! queries are not timed, queries that were due are timed from the end of the interruption, and a long one shifts the schedule.
 
 use std::{
-    io,
-    net::{Ipv4Addr, SocketAddr, UdpSocket},
+    io::{self, ErrorKind},
+    net::{SocketAddr, UdpSocket},
     os::fd::AsFd,
 };
 
 use clap::Parser;
-use fairway_bench::{
-    Batch, Check, Histogram, Queries, QueryForm, Segments, cpu_ns_of, monotonic_ns, process_cpu_ns, ticks_of,
-};
+use fairway_bench::{Batch, Histogram, Queries, QueryForm, Segments, cpu_ns_of, monotonic_ns, process_cpu_ns};
 use fairway_model::SplitMix;
 
 /// Sends queries from a file to a DNS server, as fast as it answers or at a fixed rate.
@@ -48,18 +46,9 @@ struct Options {
     /// Seconds after which a query counts as lost.
     #[arg(long, default_value_t = 0.25)]
     timeout: f64,
-    /// Percentage of the queries with EDNS.
-    #[arg(long, default_value_t = 50)]
-    edns: u32,
-    /// Adds a client subnet to every query.
-    #[arg(long)]
-    ecs: bool,
-    /// Checks the question only: for the limit responder.
-    #[arg(long)]
-    echo: bool,
-    /// Network that every address in an answer must be in, as ADDRESS/LENGTH; may be repeated.
-    #[arg(long, value_parser = network)]
-    allow: Vec<(Ipv4Addr, u8)>,
+    /// The queries and their checks.
+    #[command(flatten)]
+    form: QueryForm,
     /// Position in the file to start at; by default taken from the clock.
     #[arg(long)]
     seed: Option<u64>,
@@ -70,17 +59,11 @@ struct Options {
 
 fn main() -> io::Result<()> {
     let options = Options::parse();
-    let form = QueryForm { edns_percent: options.edns, ecs: options.ecs };
-    let queries = Queries::read(&options.file, form)?;
+    let queries = Queries::read(&options.file, &options.form)?;
     let mut generator = Generator::new(&options, &queries)?;
     let (before, after) = generator.run()?;
     println!("{}", report(&before, &after, &generator.latency));
     Ok(())
-}
-
-fn network(text: &str) -> Result<(Ipv4Addr, u8), String> {
-    let parts = text.split_once('/').and_then(|(net, len)| Some((net.parse().ok()?, len.parse().ok()?)));
-    parts.filter(|(_, len)| *len <= 32).ok_or_else(|| format!("{text:?} is not a network; write it like 10.0.0.0/8"))
 }
 
 /// Counts since the start, at some time.
@@ -94,7 +77,6 @@ struct Count {
     skipped: u64,
     untimed: u64,
     server_cpu_ns: u64,
-    server_ticks: (u64, u64),
     own_cpu_ns: u64,
 }
 
@@ -124,7 +106,6 @@ struct Group {
 
 struct Generator<'a> {
     options: &'a Options,
-    check: Check,
     queries: &'a Queries,
     ports: Vec<Port>,
     groups: Vec<Group>,
@@ -163,19 +144,16 @@ impl<'a> Generator<'a> {
             group.cursor = seed as usize % group.queries.len();
         }
         let ports = (0..options.socks).map(|_| Port::new(options.server, window)).collect::<io::Result<_>>()?;
-        let (segments, count, latency) = (Segments::default(), Count::default(), Histogram::default());
-        let check = Check { echo: options.echo, allow: options.allow.clone(), ecs: options.ecs };
         Ok(Self {
             options,
-            check,
             queries,
             ports,
             groups,
             turn: 0,
             next_port: 0,
-            segments,
-            count,
-            latency,
+            segments: Segments::default(),
+            count: Count::default(),
+            latency: Histogram::default(),
             round_ns: u64::MAX,
             resumed_ns: 0,
         })
@@ -272,13 +250,11 @@ impl<'a> Generator<'a> {
             let packet = self.segments.push(self.queries.packet(query as usize));
             packet[..2].copy_from_slice(&(slot.generation << 10 | slot_number).to_be_bytes());
         }
+        // The server does not listen yet, or the buffer is full: the queries count as lost after the timeout.
+        let is_lost = |error: &io::Error| matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::WouldBlock);
         match self.segments.send(port.socket.as_fd()) {
-            // The server does not listen yet, or the buffer is full. The queries count as lost after the timeout.
-            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock) => {
-                Ok(count)
-            }
-            Err(error) => Err(error),
-            Ok(()) => Ok(count),
+            Err(error) if !is_lost(&error) => Err(error),
+            _ => Ok(count),
         }
     }
 
@@ -302,7 +278,7 @@ impl<'a> Generator<'a> {
             } else {
                 self.count.untimed += 1;
             }
-            if self.queries.is_right(slot.query as usize, reply, &self.check) {
+            if self.queries.is_right(slot.query as usize, reply, &self.options.form) {
                 self.count.right += 1;
             } else {
                 self.count.wrong += 1;
@@ -325,11 +301,9 @@ impl<'a> Generator<'a> {
     }
 
     fn count_at(&self, now: u64) -> Count {
-        let ticks = self.options.pids.iter().filter_map(|pid| ticks_of(*pid));
         Count {
             at_ns: now,
             server_cpu_ns: self.options.pids.iter().filter_map(|pid| cpu_ns_of(*pid)).sum(),
-            server_ticks: ticks.fold((0, 0), |sum, t| (sum.0 + t.0, sum.1 + t.1)),
             own_cpu_ns: process_cpu_ns(),
             ..self.count.clone()
         }
@@ -382,8 +356,6 @@ fn report(before: &Count, after: &Count, latency: &Histogram) -> serde_json::Val
     let (right, wrong) = (after.right - before.right, after.wrong - before.wrong);
     let got = (right + wrong).max(1) as f64;
     let server = after.server_cpu_ns.saturating_sub(before.server_cpu_ns) as f64;
-    let user = after.server_ticks.0.saturating_sub(before.server_ticks.0) as f64;
-    let system = after.server_ticks.1.saturating_sub(before.server_ticks.1) as f64;
     let us = |quantile| latency.quantile(quantile) as f64 / 1e3;
     serde_json::json!({
         "qps": (right + wrong) as f64 / seconds,
@@ -399,7 +371,6 @@ fn report(before: &Count, after: &Count, latency: &Histogram) -> serde_json::Val
         "p999_us": us(0.999),
         "server_cpu_ns": server / got,
         "server_busy": server / 1e9 / seconds,
-        "server_user_share": user / (user + system).max(1.0),
         "own_cpu_ns": (after.own_cpu_ns - before.own_cpu_ns) as f64 / got,
     })
 }

@@ -85,13 +85,10 @@ async fn main() -> io::Result<()> {
     if options.distinct > 0 {
         return distinct(options.first..options.first + options.distinct).await;
     }
-    // Only the first target fails. The other sender is kept, since a channel without a sender is closed.
     let (state, seen) = watch::channel(None);
-    let (_healthy, always_up) = watch::channel(None);
-    for last in 1..=3 {
-        let seen = if last == 1 { seen.clone() } else { always_up.clone() };
-        let listener = bind(last, options.port)?;
-        tokio::spawn(serve(listener, last, options.port, seen));
+    tokio::spawn(serve_first(bind(1, options.port)?, options.port, seen));
+    for last in [2, 3] {
+        tokio::spawn(serve(bind(last, options.port)?));
     }
     match options.fail {
         Some(how) => measure(&options, how, &state).await,
@@ -140,14 +137,15 @@ async fn distinct(numbers: Range<u64>) -> io::Result<()> {
     for number in numbers {
         let address = fairway_bench::distinct_target(number);
         let bound = TcpListener::bind(address).await;
-        let listener = bound.map_err(|error| io::Error::other(format!("{address}: {error}")))?;
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, OK));
-            }
-        });
+        tokio::spawn(serve(bound.map_err(|error| io::Error::other(format!("{address}: {error}")))?));
     }
     std::future::pending().await
+}
+
+async fn serve(listener: TcpListener) {
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(answer(stream, OK));
+    }
 }
 
 fn bind(last: u8, port: u16) -> io::Result<TcpListener> {
@@ -157,24 +155,28 @@ fn bind(last: u8, port: u16) -> io::Result<TcpListener> {
     socket.listen(1024)
 }
 
-async fn serve(listener: TcpListener, last: u8, port: u16, mut state: watch::Receiver<State>) {
+/// Serves 127.0.1.1, the only target that fails.
+async fn serve_first(listener: TcpListener, port: u16, mut state: watch::Receiver<State>) {
     let mut listener = Some(listener);
     loop {
         let now = *state.borrow_and_update();
         match (now, &mut listener) {
             (Some(How::Refuse), open) => *open = None,
-            (_, open @ None) => *open = bind(last, port).ok(),
+            (_, open @ None) => *open = bind(1, port).ok(),
             _ => {}
         }
-        match (&listener, now) {
-            (Some(open), None | Some(How::Error)) => tokio::select! {
-                accepted = open.accept() => if let Ok((stream, _)) = accepted {
-                    tokio::spawn(answer(stream, if now.is_none() { OK } else { ERROR }));
-                },
-                changed = state.changed() => if changed.is_err() { std::future::pending::<()>().await },
+        let accepted = async {
+            match &listener {
+                Some(open) if now != Some(How::Hang) => open.accept().await,
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            accepted = accepted => if let Ok((stream, _)) = accepted {
+                tokio::spawn(answer(stream, if now.is_none() { OK } else { ERROR }));
             },
-            _ if state.changed().await.is_err() => std::future::pending().await,
-            _ => {}
+            // The sender lives as long as the program.
+            _ = state.changed() => {}
         }
     }
 }
