@@ -7,6 +7,7 @@
 use super::{
     diagnostics::{TextError, show},
     lexer::{Lexer, Word},
+    rdata::read_number,
     reader::{Frame, Reader},
 };
 
@@ -34,7 +35,7 @@ impl Reader<'_> {
             let fact = "the $GENERATE lines of the zone produce more than 1048576 records";
             return Err(TextError::new(range_word.at, fact, "put the records into a file and include it"));
         }
-        let mut generated = Self::generated_frame(frame, line);
+        let mut generated = Frame { line: Some(line), ..frame.clone() };
         for number in range {
             let mut text = Vec::with_capacity(template.len() + 16);
             substitute(&template, number, &mut text).map_err(|fact| {
@@ -60,8 +61,8 @@ fn read_range(text: &[u8]) -> Option<std::iter::StepBy<std::ops::RangeInclusive<
     let text = std::str::from_utf8(text).ok()?;
     let (range, step) = text.split_once('/').unwrap_or((text, "1"));
     let (start, stop) = range.split_once('-')?;
-    let digits = |t: &str| t.bytes().all(|o| o.is_ascii_digit()).then(|| t.parse::<u32>().ok())?;
-    let (start, stop, step) = (digits(start)?, digits(stop)?, digits(step)?);
+    let number = |digits: &str| u32::try_from(read_number(digits.as_bytes())?).ok();
+    let (start, stop, step) = (number(start)?, number(stop)?, number(step)?);
     // Numbers have at most 31 bits, as in BIND.
     let is_valid = start <= stop && stop < 1 << 31 && step > 0;
     is_valid.then(|| (start..=stop).step_by(usize::try_from(step).unwrap_or(usize::MAX)))

@@ -163,27 +163,18 @@ impl<'a> Lexer<'a> {
         if self.text.get(self.at) == Some(&b'"') { self.quoted().map(Some) } else { Ok(None) }
     }
 
-    /// Skips the rest of the record. Fails if a parenthesis is open at the end of the text.
+    /// Skips the rest of the record. Fails if a parenthesis is open at the end of the text; other errors would only follow from the first.
     pub(super) fn skip_record(&mut self) -> Result<(), TextError> {
         loop {
-            let Some(&octet) = self.text.get(self.at) else { return self.finish().map(|_| ()) };
-            match kind(octet) {
-                Kind::Newline => {
+            match self.word() {
+                Ok(Some(_)) => {}
+                Err(error) if error.at == self.opened => return Err(error),
+                Err(_) => {}
+                Ok(None) if self.at < self.text.len() => {
                     self.newline();
-                    if self.depth == 0 {
-                        return Ok(());
-                    }
+                    return Ok(());
                 }
-                Kind::Comment => self.skip_comment(),
-                // An unfinished quote ends with its line. The error was reported already.
-                Kind::Quote => drop(self.quoted()),
-                Kind::Open => self.open(),
-                Kind::Close => {
-                    self.depth = self.depth.saturating_sub(1);
-                    self.at += 1;
-                }
-                Kind::Escape => drop(self.plain()),
-                Kind::Plain | Kind::Blank | Kind::Control => self.at += 1,
+                Ok(None) => return Ok(()),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Zone files (RFC 1035 master files): text in, records and errors with their locations out.
 //!
 //! [`read_zone`] reads the text and included files. [`check_zone`] then checks the records against each other, as `named-checkzone` does,
-//! and takes steered names into account. Neither opens files. RDATA has its own functions: [`rdata_from_text`], [`rdata_text`], [`rdata_names`], [`check_rdata`].
+//! and takes steered names into account. Neither opens files. RDATA has its own functions: [`rdata_from_text`], [`rdata_text`].
 #![forbid(unsafe_code)]
 
 mod check;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use fairway_model::{Diagnostic, FileLocation, Name, Rtype, SmallBytes, Ttl};
 
 pub use check::check_zone;
-pub use rdata::{NameAt, RdataError, check_rdata, rdata_from_text, rdata_names, rdata_text};
+pub use rdata::{RdataError, rdata_from_text, rdata_text};
 
 /// One resource record, with its data in uncompressed wire form.
 #[derive(Clone, Debug, PartialEq, Eq)]

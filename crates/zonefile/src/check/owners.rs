@@ -3,7 +3,7 @@
 use fairway_model::{Name, Rtype};
 
 use super::{Check, Kinds, Node, nodes::Folded};
-use crate::{Record, rdata_names};
+use crate::{Record, rdata::rdata_names};
 
 impl Check<'_, '_> {
     /// Warns about data that is never answered because a zone cut or a DNAME hides it. Returns true if the whole node is hidden.
@@ -86,7 +86,7 @@ impl Check<'_, '_> {
     /// Checks the mailbox of an SOA, in which a dot stands for the `@` (RFC 1035 section 8).
     fn mailbox(&mut self, record: &Record) {
         let names = rdata_names(record.rtype, &record.rdata);
-        let Some(wire) = names.get(1).map(|name| &record.rdata[name.range.clone()]) else { return };
+        let Some(wire) = names.get(1).map(|name| &record.rdata[name.clone()]) else { return };
         if wire.contains(&b'@') {
             let mailbox = Name::from_wire(wire).map_or_else(|_| String::new(), |name| name.to_string());
             let fact = format!("the SOA mailbox {mailbox} contains an @");
@@ -110,5 +110,5 @@ pub(super) fn is_host_name(mut wire: &[u8]) -> bool {
 
 /// True if an SVCB or HTTPS record has parameters.
 fn service_parameters(record: &Record) -> bool {
-    rdata_names(record.rtype, &record.rdata).first().is_some_and(|target| target.range.end < record.rdata.len())
+    rdata_names(record.rtype, &record.rdata).first().is_some_and(|target| target.end < record.rdata.len())
 }

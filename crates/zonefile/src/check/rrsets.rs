@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use fairway_model::{Rtype, Ttl};
 
 use super::{Check, Kinds, Node};
-use crate::{Record, rdata_names};
+use crate::{Record, rdata::rdata_names};
 
 /// Octets of a message without names and records: header, type and class of the question, OPT.
 const OVERHEAD: usize = 12 + 4 + 11;
@@ -129,7 +129,7 @@ fn canonical(record: &Record) -> Cow<'_, [u8]> {
     }
     let mut lower = Cow::Borrowed(&*record.rdata);
     for name in rdata_names(record.rtype, &record.rdata) {
-        lower.to_mut()[name.range].make_ascii_lowercase();
+        lower.to_mut()[name].make_ascii_lowercase();
     }
     lower
 }

@@ -9,7 +9,7 @@ use super::{
     nodes::{Folded, ancestors},
     owners::is_host_name,
 };
-use crate::{Record, rdata_names};
+use crate::{Record, rdata::rdata_names};
 
 /// State of a target inside the zone.
 enum Target<'n> {
@@ -38,7 +38,7 @@ impl Check<'_, '_> {
             return;
         }
         let names = rdata_names(record.rtype, &record.rdata);
-        let Some(wire) = names.first().map(|name| &record.rdata[name.range.clone()]) else { return };
+        let Some(wire) = names.first().map(|name| &record.rdata[name.clone()]) else { return };
         let Ok(target) = Name::from_wire(wire) else { return };
         // A target of "." means that the service does not exist (RFC 2782, RFC 7505).
         if target.is_root() {

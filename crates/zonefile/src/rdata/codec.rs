@@ -1,6 +1,6 @@
 //! Base16, Base32hex and Base64 (RFC 4648), strict: no foreign characters, no missing or surplus padding. Also quoted strings.
 
-use data_encoding::{BASE32_DNSSEC, BASE32HEX_NOPAD, BASE64, DecodeKind, Encoding, HEXLOWER_PERMISSIVE, HEXUPPER};
+use data_encoding::{BASE32_DNSSEC, BASE64, DecodeKind, Encoding, HEXLOWER_PERMISSIVE};
 
 /// Reason why text or RDATA is invalid.
 pub(super) type Malformed = &'static str;
@@ -41,21 +41,6 @@ pub(super) fn read_base32hex(text: &[u8], out: &mut Vec<u8>) -> Result<(), Malfo
 fn decode(encoding: &Encoding, text: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeKind> {
     out.extend_from_slice(&encoding.decode(text).map_err(|error| error.kind)?);
     Ok(())
-}
-
-/// Writes upper-case hexadecimal digits.
-pub(super) fn write_hex(octets: &[u8], out: &mut String) {
-    HEXUPPER.encode_append(octets, out);
-}
-
-/// Writes Base64 with padding.
-pub(super) fn write_base64(octets: &[u8], out: &mut String) {
-    BASE64.encode_append(octets, out);
-}
-
-/// Writes Base32 with the extended hex alphabet, without padding.
-pub(super) fn write_base32hex(octets: &[u8], out: &mut String) {
-    BASE32HEX_NOPAD.encode_append(octets, out);
 }
 
 /// Writes octets as a quoted string. Escapes quotes, backslashes and octets that are not printable.

@@ -3,12 +3,12 @@
 //! One table ([`table`]) has the fields of each type; no type has its own function.
 
 mod codec;
-mod gateway;
+mod host_identity;
 mod location;
 mod name;
-mod prefixes;
+mod ports;
+mod prefix;
 mod read;
-mod services;
 mod svcb;
 mod table;
 mod time;
@@ -25,33 +25,21 @@ use fairway_model::{Name, Rtype};
 
 pub(super) use name::{name_error, read_name};
 pub(super) use read::read;
-pub(super) use time::read_ttl;
+pub(super) use time::{read_number, read_ttl};
+#[cfg(test)]
+pub(super) use wire::check;
 pub use write::rdata_text;
 
 use super::lexer::Lexer;
 use table::Field;
 
-/// A domain name inside RDATA.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NameAt {
-    /// Position of its octets in the RDATA; uncompressed.
-    pub range: Range<usize>,
-    /// True if it may be compressed in a message: only in the types of RFC 1035 (RFC 3597 section 4).
-    pub compressible: bool,
-}
-
-/// Returns the names in RDATA, in order. Empty for unknown types, types without names, and malformed data.
-pub fn rdata_names(rtype: Rtype, rdata: &[u8]) -> Vec<NameAt> {
+/// Returns the positions of the names in RDATA, in order. Empty for unknown types, types without names, and malformed data.
+pub(super) fn rdata_names(rtype: Rtype, rdata: &[u8]) -> Vec<Range<usize>> {
     let mut names = vec![];
-    let walked = wire::walk(rtype, rdata, |field, at, value| match field {
-        Field::CompressibleName | Field::Name => {
-            names.push(NameAt { range: at..at + value.len(), compressible: field == Field::CompressibleName });
+    let walked = wire::walk(rtype, rdata, |field, at, value| {
+        if matches!(field, Field::Name | Field::Names) {
+            names.push(at..at + value.len());
         }
-        Field::Ipseckey | Field::Relay | Field::Hip => {
-            let inside = gateway::names(field, value).into_iter();
-            names.extend(inside.map(|r| NameAt { range: at + r.start..at + r.end, compressible: false }));
-        }
-        _ => {}
     });
     if walked.is_err() {
         names.clear();
@@ -81,9 +69,4 @@ pub fn rdata_from_text(rtype: Rtype, text: &[u8], origin: &Name) -> Result<Box<[
         Ok(()) => Ok(rdata.into()),
         Err(error) => Err(RdataError { rtype, fact: error.fact.into_owned() }),
     }
-}
-
-/// Checks RDATA in wire form: all fields exist and nothing follows the last. Accepts unknown types.
-pub fn check_rdata(rtype: Rtype, rdata: &[u8]) -> Result<(), RdataError> {
-    wire::check(rtype, rdata).map_err(|fact| RdataError { rtype, fact: fact.to_owned() })
 }

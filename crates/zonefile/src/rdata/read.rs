@@ -1,28 +1,34 @@
 //! Converts RDATA from presentation form to wire form, field by field.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use fairway_model::{Name, Rtype};
 
 use super::{
     codec::{self, Malformed},
-    gateway, location, prefixes, services, svcb,
+    host_identity, location, ports, prefix, svcb,
     table::{Field, Mnemonics, fields},
-    time::{read_number, read_time, read_ttl},
+    time::{read_time, read_ttl},
     wire,
-    words::{Words, refuse},
+    words::{Words, parse, read_code, refuse},
 };
 use crate::{diagnostics::TextError, lexer::Lexer};
 
-/// Reads the remaining words of a record as RDATA and appends the wire form to `out`.
+/// Reads the remaining words of a record as RDATA and writes the wire form to `out`, which is empty.
 pub(crate) fn read(rtype: Rtype, lexer: &mut Lexer<'_>, origin: &Name, out: &mut Vec<u8>) -> Result<(), TextError> {
     let first = lexer.word()?;
     let begin = first.map_or_else(|| lexer.at(), |word| word.at);
-    let start = out.len();
     let mut words = Words { lexer, origin, pending: first, out };
     match (first, fields(rtype)) {
         (Some(word), _) if word.text == b"\\#" && !word.quoted => words.generic()?,
         (_, Some(fields)) => {
             for &field in fields {
-                words.field(field)?;
+                if !field.is_optional() || words.has_next()? {
+                    words.field(field.resolved(words.out))?;
+                }
+                while field.is_list() && words.has_next()? {
+                    words.field(field)?;
+                }
             }
             words.end()?;
         }
@@ -35,7 +41,7 @@ pub(crate) fn read(rtype: Rtype, lexer: &mut Lexer<'_>, origin: &Name, out: &mut
     if matches!(rtype, Rtype::A | Rtype::AAAA) && first.is_some_and(|w| !w.escaped) {
         return Ok(());
     }
-    wire::check(rtype, &out[start..]).map_err(|fact| TextError::new(begin, format!("{rtype} data: {fact}"), ""))
+    wire::check(rtype, out).map_err(|fact| TextError::new(begin, format!("{rtype} data: {fact}"), ""))
 }
 
 impl Words<'_, '_> {
@@ -44,9 +50,8 @@ impl Words<'_, '_> {
         self.pending = None;
         let length = self.number(u16::MAX.into())?;
         let (at, text) = self.rest()?;
-        let start = self.out.len();
         codec::read_hex(&text, self.out).map_err(|fact| TextError::new(at, fact, ""))?;
-        let octets = self.out.len() - start;
+        let octets = self.out.len();
         if u64::try_from(octets) == Ok(length) {
             return Ok(());
         }
@@ -56,28 +61,23 @@ impl Words<'_, '_> {
 
     fn field(&mut self, field: Field) -> Result<(), TextError> {
         match field {
-            Field::CompressibleName | Field::Name => self.name()?,
+            Field::Name | Field::Names => self.name()?,
             Field::U8 => self.push_number(1)?,
             Field::U16 => self.push_number(2)?,
             Field::U32 => self.push_number(4)?,
             Field::U64 => self.push_number(8)?,
             Field::Code8(mnemonics) => self.code(mnemonics, 1)?,
             Field::Code16(mnemonics) => self.code(mnemonics, 2)?,
-            Field::Ipv4 => self.ipv4()?,
-            Field::Ipv6 => self.ipv6()?,
-            Field::String => {
-                let word = self.need("a string")?;
-                self.string(word)?;
-            }
-            Field::OptionalString | Field::Strings => self.strings(field)?,
             Field::Hex | Field::Base64 | Field::OptionalBase64 => self.encoded(field)?,
             Field::TypeBitmap => self.type_bitmap()?,
             Field::Location => location::read(self)?,
-            Field::Prefixes => prefixes::read(self)?,
-            Field::Services => services::read(self)?,
-            Field::Ipseckey => gateway::read_ipseckey(self)?,
-            Field::Relay => gateway::read_relay(self)?,
-            Field::Hip => gateway::read_hip(self)?,
+            Field::Ports => ports::read(self)?,
+            Field::RelayType => {
+                let discovery = self.number(1)?;
+                let kind = self.number(0x7f)?;
+                self.out.push((discovery << 7 | kind).to_le_bytes()[0]);
+            }
+            Field::HostIdentity => host_identity::read(self)?,
             Field::Parameters => svcb::read(self)?,
             _ => self.one_word(field)?,
         }
@@ -90,7 +90,12 @@ impl Words<'_, '_> {
             Field::Seconds => "a number of seconds like 3600 or 1h",
             Field::Time => "a time like 20300131235959",
             Field::Type => "a record type like AAAA or TYPE65280",
-            Field::Text => "a string",
+            Field::Text | Field::String | Field::OptionalString | Field::Strings => "a string",
+            Field::Ipv4 => "an IPv4 address like 192.0.2.1",
+            Field::Ipv6 => "an IPv6 address like 2001:db8::1",
+            Field::Prefixes => "a prefix like 1:192.0.2.0/24 or !2:2001:db8::/32",
+            Field::NoGateway => "a dot after gateway type 0",
+            Field::Gateway(_) => "a gateway of type 0 to 3",
             Field::Tag => "a tag of letters and digits",
             Field::Salt => "hexadecimal digits or -",
             Field::Hash => "a hash in Base32 with the extended hex alphabet",
@@ -104,9 +109,14 @@ impl Words<'_, '_> {
         let read = match field {
             Field::Seconds => read_ttl(word.text).map(|n| self.out.extend_from_slice(&n.to_be_bytes())),
             Field::Time => read_time(word.text).ok().map(|t| self.out.extend_from_slice(&t.to_be_bytes())),
-            Field::Type => read_type(word.text).map(|t| self.out.extend_from_slice(&t.0.to_be_bytes())),
+            Field::Type => parse::<Rtype>(word.text).map(|t| self.out.extend_from_slice(&t.0.to_be_bytes())),
+            Field::Ipv4 => parse::<Ipv4Addr>(word.text).map(|a| self.out.extend_from_slice(&a.octets())),
+            Field::Ipv6 => parse::<Ipv6Addr>(word.text).map(|a| self.out.extend_from_slice(&a.octets())),
+            Field::Prefixes => prefix::read(word.text).map(|item| self.out.extend_from_slice(&item)),
+            Field::NoGateway => (word.text == b".").then_some(()),
+            Field::Gateway(_) => None,
             Field::Text => return self.unescape(word),
-            Field::Tag => return self.string(word),
+            Field::Tag | Field::String | Field::OptionalString | Field::Strings => return self.string(word),
             Field::Salt if word.text == b"-" => self.counted(|_| Ok(())),
             Field::Salt => self.counted(|out| codec::read_hex(word.text, out)),
             Field::Hash => self.counted(|out| codec::read_base32hex(word.text, out)),
@@ -130,9 +140,7 @@ impl Words<'_, '_> {
     /// Reads a number or one of its mnemonics.
     fn code(&mut self, mnemonics: Mnemonics, octets: usize) -> Result<(), TextError> {
         let word = self.need("a number or its mnemonic")?;
-        let named = mnemonics.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word.text));
-        let number = named.map(|(_, number)| u64::from(*number)).or_else(|| read_number(word.text));
-        let number = number.filter(|n| *n < 1 << (8 * octets)).ok_or_else(|| {
+        let number = read_code(word.text, mnemonics).filter(|n| *n < 1 << (8 * octets)).ok_or_else(|| {
             let known = mnemonics.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
             refuse(word, &format!("a number up to {} or one of {known}", (1 << (8 * octets)) - 1))
         })?;
@@ -147,23 +155,6 @@ impl Words<'_, '_> {
         read(self.out).ok()?;
         self.out[start] = u8::try_from(self.out.len() - start - 1).ok()?;
         Some(())
-    }
-
-    fn strings(&mut self, field: Field) -> Result<(), TextError> {
-        if field == Field::OptionalString {
-            return match self.next()? {
-                Some(word) => self.string(word),
-                None => Ok(()),
-            };
-        }
-        let mut word = self.need("a string")?;
-        loop {
-            self.string(word)?;
-            match self.next()? {
-                Some(next) => word = next,
-                None => return Ok(()),
-            }
-        }
     }
 
     fn encoded(&mut self, field: Field) -> Result<(), TextError> {
@@ -188,7 +179,8 @@ impl Words<'_, '_> {
     fn type_bitmap(&mut self) -> Result<(), TextError> {
         let mut types = vec![];
         while let Some(word) = self.next()? {
-            types.push(read_type(word.text).ok_or_else(|| refuse(word, "a record type like AAAA or TYPE65280"))?.0);
+            let rtype = parse::<Rtype>(word.text);
+            types.push(rtype.ok_or_else(|| refuse(word, "a record type like AAAA or TYPE65280"))?.0);
         }
         types.sort_unstable();
         for window in types.chunk_by(|a, b| a >> 8 == b >> 8) {
@@ -225,9 +217,4 @@ impl Words<'_, '_> {
         let plain: Vec<u8> = digits.iter().copied().filter(|o| *o != b'.').collect();
         codec::read_hex(&plain, self.out).ok()
     }
-}
-
-/// Reads a record type: a mnemonic or TYPEnnn.
-fn read_type(text: &[u8]) -> Option<Rtype> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }

@@ -2,10 +2,13 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use data_encoding::BASE64;
+
 use super::{
     codec::{self, Malformed, write_octets},
     time::read_number,
-    words::{Words, read_ipv4, read_ipv6, refuse, refuse_because, unescape},
+    words::{Words, parse, refuse, refuse_because, unescape},
+    write::write_joined,
 };
 use crate::{diagnostics::TextError, lexer::Word};
 
@@ -22,54 +25,41 @@ const IPV6HINT: u16 = 6;
 const DOHPATH: u16 = 7;
 const OHTTP: u16 = 8;
 
-/// Returns the parameters. An error is the last item.
-fn parameters(mut rest: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malformed>> {
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let cut = || Some(Err("the parameters are truncated"));
-        let [k1, k2, l1, l2, tail @ ..] = rest else {
-            rest = &[];
-            return cut();
-        };
-        let Some((value, after)) = tail.split_at_checked(usize::from(u16::from_be_bytes([*l1, *l2]))) else {
-            rest = &[];
-            return cut();
-        };
+/// Returns keys and values of the parameters.
+fn parameters(mut rest: &[u8]) -> Result<Vec<(u16, &[u8])>, Malformed> {
+    let mut found = vec![];
+    while !rest.is_empty() {
+        let ([k1, k2, l1, l2], tail) = rest.split_first_chunk().ok_or(CUT)?;
+        let (value, after) = tail.split_at_checked(usize::from(u16::from_be_bytes([*l1, *l2]))).ok_or(CUT)?;
+        found.push((u16::from_be_bytes([*k1, *k2]), value));
         rest = after;
-        Some(Ok((u16::from_be_bytes([*k1, *k2]), value)))
-    })
+    }
+    Ok(found)
 }
+
+const CUT: Malformed = "the parameters are truncated";
 
 /// Checks that keys ascend without duplicates, values match their keys, and mandatory keys exist (RFC 9460 sections 2.2, 7, 8).
 pub(super) fn check(rest: &[u8]) -> Result<(), Malformed> {
-    let mut next = 0u32;
-    let (mut mandatory, mut alpn, mut no_default): (&[u8], _, _) = (&[], false, false);
-    for parameter in parameters(rest) {
-        let (key, value) = parameter?;
-        if u32::from(key) < next {
-            return Err("parameters must be in ascending order of their keys, each once");
-        }
-        next = u32::from(key) + 1;
-        check_value(key, value)?;
-        match key {
-            MANDATORY => mandatory = value,
-            ALPN => alpn = true,
-            NO_DEFAULT_ALPN => no_default = true,
-            u16::MAX => return Err("key 65535 is reserved (RFC 9460 section 14.3.2)"),
-            _ => {}
-        }
+    let parameters = parameters(rest)?;
+    if !parameters.is_sorted_by(|a, b| a.0 < b.0) {
+        return Err("parameters must be in ascending order of their keys, each once");
     }
-    if no_default && !alpn {
+    for (key, value) in &parameters {
+        check_value(*key, value)?;
+    }
+    let value_of = |wanted: u16| parameters.iter().find(|(key, _)| *key == wanted).map(|(_, value)| *value);
+    if value_of(u16::MAX).is_some() {
+        return Err("key 65535 is reserved (RFC 9460 section 14.3.2)");
+    }
+    if value_of(NO_DEFAULT_ALPN).is_some() && value_of(ALPN).is_none() {
         return Err("no-default-alpn needs alpn (RFC 9460 section 7.1.1)");
     }
-    let present = |key: &[u8; 2]| parameters(rest).flatten().any(|(k, _)| k == u16::from_be_bytes(*key));
-    if mandatory.as_chunks::<2>().0.iter().all(present) {
-        Ok(())
-    } else {
-        Err("a key that mandatory lists is missing (RFC 9460 section 8)")
+    let mandatory = value_of(MANDATORY).unwrap_or_default().as_chunks::<2>().0;
+    if mandatory.iter().any(|key| value_of(u16::from_be_bytes(*key)).is_none()) {
+        return Err("a key that mandatory lists is missing (RFC 9460 section 8)");
     }
+    Ok(())
 }
 
 fn check_value(key: u16, value: &[u8]) -> Result<(), Malformed> {
@@ -94,18 +84,23 @@ fn check_value(key: u16, value: &[u8]) -> Result<(), Malformed> {
         }
         _ => true,
     };
-    if is_valid {
-        return Ok(());
-    }
-    Err(match key {
-        MANDATORY => "mandatory must list keys in ascending order, each once, without itself (RFC 9460 section 8)",
+    if is_valid { Ok(()) } else { Err(rule(key)) }
+}
+
+/// Returns what the value of a key must be.
+const fn rule(key: u16) -> Malformed {
+    match key {
+        MANDATORY => {
+            "mandatory must list keys like alpn or key667 in ascending order, each once, without itself (RFC 9460 section 8)"
+        }
         ALPN => "alpn must list protocol identifiers of 1 to 255 octets (RFC 9460 section 7.1.1)",
         NO_DEFAULT_ALPN | OHTTP => "no-default-alpn and ohttp take no value",
         PORT => "port must be one number from 0 to 65535 (RFC 9460 section 7.2)",
         DOHPATH => "dohpath must be a relative URI template with the variable dns (RFC 9461 section 5)",
         ECH => "ech must not be empty (RFC 9460 section 7.3)",
-        _ => "address hints must list at least one address (RFC 9460 section 7.3)",
-    })
+        IPV4HINT => "ipv4hint must list IPv4 addresses, separated by commas (RFC 9460 section 7.3)",
+        _ => "ipv6hint must list IPv6 addresses, separated by commas (RFC 9460 section 7.3)",
+    }
 }
 
 /// Returns the protocol identifiers, each of which follows its length octet; `None` if one is empty or truncated.
@@ -175,40 +170,38 @@ fn read_opaque(text: &[u8]) -> Result<Vec<u8>, Malformed> {
 
 fn read_value(key: u16, text: &[u8]) -> Result<Vec<u8>, Malformed> {
     let value = read_opaque(text)?;
-    let mut out = vec![];
-    match key {
-        MANDATORY => {
-            let keys: Option<Vec<u16>> = value.split(|o| *o == b',').map(|k| Some(read_key(k)?.0)).collect();
-            let mut keys = keys.ok_or("mandatory must list keys like alpn or key667, separated by commas")?;
+    let mut items = value.split(|o| *o == b',');
+    let octets = match key {
+        MANDATORY => items.map(|key| Some(read_key(key)?.0)).collect::<Option<Vec<u16>>>().map(|mut keys| {
             keys.sort_unstable();
-            out.extend(keys.into_iter().flat_map(u16::to_be_bytes));
-        }
-        ALPN => {
-            for id in read_list(&value)? {
-                out.push(u8::try_from(id.len()).map_err(|_| "a protocol identifier is over 255 octets")?);
-                out.extend_from_slice(&id);
-            }
-        }
-        PORT => {
-            let port = read_number(&value).and_then(|n| u16::try_from(n).ok());
-            out.extend_from_slice(&port.ok_or("port must be one number from 0 to 65535")?.to_be_bytes());
-        }
+            keys.into_iter().flat_map(u16::to_be_bytes).collect()
+        }),
+        ALPN => with_lengths(&read_list(&value)?),
+        PORT => read_number(&value).and_then(|n| u16::try_from(n).ok()).map(|port| port.to_be_bytes().to_vec()),
         IPV4HINT => {
-            for address in value.split(|o| *o == b',') {
-                let address = read_ipv4(address).ok_or("ipv4hint must list IPv4 addresses, separated by commas")?;
-                out.extend_from_slice(&address.octets());
-            }
+            items.try_fold(vec![], |all, item| Some([all, parse::<Ipv4Addr>(item)?.octets().to_vec()].concat()))
         }
         IPV6HINT => {
-            for address in value.split(|o| *o == b',') {
-                let address = read_ipv6(address).ok_or("ipv6hint must list IPv6 addresses, separated by commas")?;
-                out.extend_from_slice(&address.octets());
-            }
+            items.try_fold(vec![], |all, item| Some([all, parse::<Ipv6Addr>(item)?.octets().to_vec()].concat()))
         }
-        ECH => codec::read_base64(&value, &mut out)?,
-        _ => out = value,
+        ECH => {
+            let mut octets = vec![];
+            codec::read_base64(&value, &mut octets)?;
+            Some(octets)
+        }
+        _ => Some(value),
+    };
+    octets.ok_or(rule(key))
+}
+
+/// Returns the items, each after its length octet; `None` if one is too long.
+fn with_lengths(items: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let mut octets = vec![];
+    for item in items {
+        octets.push(u8::try_from(item.len()).ok()?);
+        octets.extend_from_slice(item);
     }
-    Ok(out)
+    Some(octets)
 }
 
 /// Reads a comma-separated list. A comma or backslash in an item is escaped again (RFC 9460 appendix A.1).
@@ -232,8 +225,7 @@ fn read_list(value: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
 }
 
 pub(super) fn write(value: &[u8], out: &mut String) -> Option<()> {
-    for (index, parameter) in parameters(value).enumerate() {
-        let (key, value) = parameter.ok()?;
+    for (index, (key, value)) in parameters(value).ok()?.into_iter().enumerate() {
         if index > 0 {
             out.push(' ');
         }
@@ -244,20 +236,13 @@ pub(super) fn write(value: &[u8], out: &mut String) -> Option<()> {
         out.push('=');
         match key {
             MANDATORY => {
-                let keys = value.as_chunks::<2>().0.iter();
-                out.push_str(&keys.map(|k| key_name(u16::from_be_bytes(*k))).collect::<Vec<_>>().join(","));
+                write_joined(value.as_chunks::<2>().0.iter().map(|k| key_name(u16::from_be_bytes(*k))), ",", out);
             }
             ALPN => write_alpn(&alpn_ids(value)?, out),
             PORT => out.push_str(&u16::from_be_bytes(value.try_into().ok()?).to_string()),
-            IPV4HINT => {
-                let addresses = value.as_chunks::<4>().0.iter();
-                out.push_str(&addresses.map(|a| Ipv4Addr::from(*a).to_string()).collect::<Vec<_>>().join(","));
-            }
-            IPV6HINT => {
-                let addresses = value.as_chunks::<16>().0.iter();
-                out.push_str(&addresses.map(|a| Ipv6Addr::from(*a).to_string()).collect::<Vec<_>>().join(","));
-            }
-            ECH => codec::write_base64(value, out),
+            IPV4HINT => write_joined(value.as_chunks::<4>().0.iter().map(|a| Ipv4Addr::from(*a)), ",", out),
+            IPV6HINT => write_joined(value.as_chunks::<16>().0.iter().map(|a| Ipv6Addr::from(*a)), ",", out),
+            ECH => BASE64.encode_append(value, out),
             _ => write_octets(value, out),
         }
     }

@@ -1,17 +1,17 @@
 //! The table of record types: the fields of the RDATA of each type, in order.
 //!
 //! Reading and writing of presentation form, the check of wire form and the search for names all use this table. `read`, `write` and `wire`
-//! handle each kind of field. Types that are not listed have only the form of RFC 3597.
+//! handle each kind of field; of a list, each item. Types that are not listed have only the form of RFC 3597.
 
 use fairway_model::Rtype;
 
 /// Kind of a field of RDATA. A field "to the end" takes all remaining octets and is the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
-    /// A domain name of the types of RFC 1035, which may be compressed (RFC 3597 section 4).
-    CompressibleName,
-    /// A domain name that is never compressed.
+    /// An uncompressed domain name.
     Name,
+    /// Domain names to the end; may be empty.
+    Names,
     /// A number of 1 octet.
     U8,
     /// A number of 2 octets.
@@ -68,14 +68,16 @@ pub(super) enum Field {
     Location,
     /// Address prefixes to the end; may be empty (RFC 3123).
     Prefixes,
-    /// Protocol and ports of WKS to the end (RFC 1035 section 3.4.2).
-    Services,
-    /// Gateway type, algorithm, gateway and key of IPSECKEY (RFC 4025).
-    Ipseckey,
-    /// Discovery bit, relay type and relay of AMTRELAY (RFC 8777).
-    Relay,
-    /// All of HIP (RFC 8005).
-    Hip,
+    /// Ports of WKS to the end (RFC 1035 section 3.4.2).
+    Ports,
+    /// Discovery bit and relay type of AMTRELAY, 1 octet (RFC 8777 section 4.2).
+    RelayType,
+    /// A gateway whose type is the second octet of the data, without the bits outside this mask (RFC 4025 section 2.3, RFC 8777 section 4.2.3).
+    Gateway(u8),
+    /// The absent gateway, written as a dot.
+    NoGateway,
+    /// Algorithm, tag and key of HIP, with their lengths (RFC 8005).
+    HostIdentity,
     /// Parameters of SVCB and HTTPS to the end (RFC 9460).
     Parameters,
 }
@@ -139,8 +141,34 @@ const USAGE: Field = Field::Code8(&[("PKIX-TA", 0), ("PKIX-EE", 1), ("DANE-TA", 
 const SELECTOR: Field = Field::Code8(&[("Cert", 0), ("SPKI", 1), ("PrivSel", 255)]);
 /// Mnemonics of TLSA (RFC 7218).
 const MATCHING: Field = Field::Code8(&[("Full", 0), ("SHA2-256", 1), ("SHA2-512", 2), ("PrivMatch", 255)]);
+/// Protocols of WKS. Only common ones have a mnemonic, because the type is obsolete.
+const PROTOCOL: Field = Field::Code8(&[("icmp", 1), ("tcp", 6), ("udp", 17)]);
 /// Schemes of DSYNC (RFC 9859 section 6).
 const SCHEME: Field = Field::Code8(&[("NOTIFY", 1)]);
+
+impl Field {
+    /// True for a list, which extends to the end.
+    pub(super) const fn is_list(self) -> bool {
+        matches!(self, Self::Names | Self::Strings | Self::Prefixes)
+    }
+
+    /// True if the field may be missing.
+    pub(super) const fn is_optional(self) -> bool {
+        matches!(self, Self::Names | Self::Prefixes | Self::OptionalString)
+    }
+
+    /// Returns the field that a gateway consists of, if its type is known; other fields stand for themselves. `before` is the data before it.
+    pub(super) fn resolved(self, before: &[u8]) -> Self {
+        let Self::Gateway(mask) = self else { return self };
+        match before.get(1).map(|kind| kind & mask) {
+            Some(0) => Self::NoGateway,
+            Some(1) => Self::Ipv4,
+            Some(2) => Self::Ipv6,
+            Some(3) => Self::Name,
+            _ => self,
+        }
+    }
+}
 
 /// Returns the fields of a type's RDATA, or `None` for a type that has only the form of RFC 3597.
 pub(super) const fn fields(rtype: Rtype) -> Option<&'static [Field]> {
@@ -148,42 +176,37 @@ pub(super) const fn fields(rtype: Rtype) -> Option<&'static [Field]> {
     Some(match rtype {
         Rtype::A => &[Ipv4],
         Rtype::AAAA => &[Ipv6],
-        Rtype::NS | Rtype::MD | Rtype::MF | Rtype::CNAME | Rtype::MB | Rtype::MG | Rtype::MR | Rtype::PTR => {
-            &[CompressibleName]
-        }
-        Rtype::SOA => &[CompressibleName, CompressibleName, U32, Seconds, Seconds, Seconds, Seconds],
-        Rtype::MINFO => &[CompressibleName, CompressibleName],
-        Rtype::MX => &[U16, CompressibleName],
-        Rtype::WKS => &[Ipv4, Services],
+        Rtype::NS | Rtype::MD | Rtype::MF | Rtype::CNAME | Rtype::MB | Rtype::MG | Rtype::MR | Rtype::PTR => &[Name],
+        Rtype::DNAME => &[Name],
+        Rtype::SOA => &[Name, Name, U32, Seconds, Seconds, Seconds, Seconds],
+        Rtype::WKS => &[Ipv4, PROTOCOL, Ports],
         Rtype::HINFO => &[String, String],
         Rtype::TXT | Rtype::SPF | Rtype::AVC | Rtype::NINFO | Rtype::RESINFO | Rtype::WALLET | Rtype::CLA => &[Strings],
-        Rtype::RP | Rtype::TALINK => &[Name, Name],
-        Rtype::AFSDB | Rtype::RT | Rtype::KX | Rtype::LP => &[U16, Name],
+        Rtype::MINFO | Rtype::RP | Rtype::TALINK => &[Name, Name],
+        Rtype::MX | Rtype::AFSDB | Rtype::RT | Rtype::KX | Rtype::LP => &[U16, Name],
         Rtype::PX => &[U16, Name, Name],
         Rtype::X25 => &[String],
         Rtype::ISDN => &[String, OptionalString],
         Rtype::NSAP => &[Nsap],
         Rtype::SIG | Rtype::RRSIG => &[Type, ALGORITHM, U8, Seconds, Time, Time, U16, Name, Base64],
         Rtype::KEY => &[U16, KEY_PROTOCOL, ALGORITHM, OptionalBase64],
-        Rtype::RKEY => &[U16, U8, ALGORITHM, Base64],
-        Rtype::DNSKEY | Rtype::CDNSKEY => &[U16, U8, ALGORITHM, Base64],
+        Rtype::DNSKEY | Rtype::CDNSKEY | Rtype::RKEY => &[U16, U8, ALGORITHM, Base64],
         Rtype::GPOS => &[String, String, String],
         Rtype::LOC => &[Location],
         Rtype::EID | Rtype::NIMLOC => &[Hex],
         Rtype::SRV => &[U16, U16, U16, Name],
         Rtype::NAPTR => &[U16, U16, String, String, String, Name],
         Rtype::CERT => &[CERTIFICATE, U16, ALGORITHM, Base64],
-        Rtype::DNAME => &[Name],
         Rtype::APL => &[Prefixes],
         Rtype::DS | Rtype::CDS | Rtype::DLV | Rtype::TA => &[U16, ALGORITHM, DIGEST, Hex],
         Rtype::SSHFP => &[U8, U8, Hex],
-        Rtype::IPSECKEY => &[U8, Ipseckey],
+        Rtype::IPSECKEY => &[U8, U8, U8, Gateway(0xff), OptionalBase64],
         Rtype::NSEC => &[Name, TypeBitmap],
         Rtype::DHCID | Rtype::OPENPGPKEY | Rtype::HHIT | Rtype::BRID => &[Base64],
         Rtype::NSEC3 => &[U8, U8, U16, Salt, Hash, TypeBitmap],
         Rtype::NSEC3PARAM => &[U8, U8, U16, Salt],
         Rtype::TLSA | Rtype::SMIMEA => &[USAGE, SELECTOR, MATCHING, Hex],
-        Rtype::HIP => &[Hip],
+        Rtype::HIP => &[HostIdentity, Names],
         Rtype::CSYNC => &[U32, U16, TypeBitmap],
         Rtype::ZONEMD => &[U32, U8, U8, Hex],
         Rtype::SVCB | Rtype::HTTPS => &[U16, Name, Parameters],
@@ -195,7 +218,7 @@ pub(super) const fn fields(rtype: Rtype) -> Option<&'static [Field]> {
         Rtype::URI => &[U16, U16, Text],
         Rtype::CAA => &[U8, Tag, Text],
         Rtype::DOA => &[U32, U32, U8, String, OptionalBase64],
-        Rtype::AMTRELAY => &[U8, Relay],
+        Rtype::AMTRELAY => &[U8, RelayType, Gateway(0x7f)],
         Rtype::IPN => &[U64],
         _ => return None,
     })

@@ -33,14 +33,9 @@ pub(crate) fn read_ttl(text: &[u8]) -> Option<u32> {
 }
 
 /// Reads a decimal number of at least one digit.
-pub(super) fn read_number(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0u64, |sum, digit| {
-        let value = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        sum.checked_mul(10)?.checked_add(value)
-    })
+pub(crate) fn read_number(text: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(text).ok().filter(|text| text.bytes().all(|o| o.is_ascii_digit()));
+    digits?.parse().ok()
 }
 
 /// Reads `YYYYMMDDHHmmSS` in UTC (14 digits), or seconds since 1970 (RFC 4034 section 3.2).

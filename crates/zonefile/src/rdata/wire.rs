@@ -7,16 +7,16 @@ use fairway_model::Rtype;
 
 use super::{
     codec::Malformed,
-    gateway, location,
+    host_identity, location,
     name::name_length,
-    prefixes, services, svcb,
+    ports, prefix, svcb,
     table::{Field, fields},
 };
 
 const ENDS_EARLY: Malformed = "the data ends inside a field";
 const SURPLUS: Malformed = "unexpected octets after the last field";
 
-/// Calls `visit` for each field of `rdata` with its offset. Does nothing for types that are not in the table.
+/// Calls `visit` for each field of `rdata` with its offset; for lists, with each item. Does nothing for types that are not in the table.
 pub(super) fn walk<'a>(
     rtype: Rtype,
     rdata: &'a [u8],
@@ -24,26 +24,40 @@ pub(super) fn walk<'a>(
 ) -> Result<(), Malformed> {
     let Some(fields) = fields(rtype) else { return Ok(()) };
     let mut at = 0;
-    for &field in fields {
-        let rest = &rdata[at..];
+    let mut step = |field: Field, at: &mut usize| -> Result<(), Malformed> {
+        let (before, rest) = rdata.split_at(*at);
+        let field = field.resolved(before);
         let value = rest.get(..length(field, rest)?).ok_or(ENDS_EARLY)?;
-        visit(field, at, value);
-        at += value.len();
+        visit(field, *at, value);
+        *at += value.len();
+        Ok(())
+    };
+    for &field in fields {
+        if !field.is_optional() || at < rdata.len() {
+            step(field, &mut at)?;
+        }
+        while field.is_list() && at < rdata.len() {
+            step(field, &mut at)?;
+        }
     }
     if at == rdata.len() { Ok(()) } else { Err(SURPLUS) }
 }
 
-/// Checks that `rdata` is well-formed RDATA of its type.
-pub(super) fn check(rtype: Rtype, rdata: &[u8]) -> Result<(), Malformed> {
+/// Checks that `rdata` is well-formed RDATA of its type: all fields exist and nothing follows the last. Accepts unknown types.
+pub(crate) fn check(rtype: Rtype, rdata: &[u8]) -> Result<(), Malformed> {
     if rdata.len() > usize::from(u16::MAX) {
         return Err("the data is over 65535 octets");
     }
-    walk(rtype, rdata, |_, _, _| {})?;
+    let mut last: &[u8] = &[];
+    walk(rtype, rdata, |_, _, value| last = value)?;
     check_digest(rtype, rdata)?;
     match rtype {
-        Rtype::NSEC if rdata.len() == name_length(rdata)? => Err("NSEC lists no type"),
-        Rtype::KEY if rdata[0] & 0xc0 != 0xc0 && rdata.len() == 4 => Err("the key is missing"),
-        Rtype::X25 if rdata.len() < 5 || !rdata[1..].iter().all(u8::is_ascii_digit) => {
+        Rtype::NSEC if last.is_empty() => Err("NSEC lists no type"),
+        Rtype::KEY if rdata[0] & 0xc0 != 0xc0 && last.is_empty() => Err("the key is missing"),
+        Rtype::IPSECKEY if (rdata[2] == 0) != last.is_empty() => {
+            Err("a key must follow if the algorithm is not 0, and none if it is 0")
+        }
+        Rtype::X25 if last.len() < 5 || !last[1..].iter().all(u8::is_ascii_digit) => {
             Err("an X.25 address has at least 4 characters, all digits (RFC 1183 section 3.1)")
         }
         _ => Ok(()),
@@ -73,16 +87,17 @@ fn check_digest(rtype: Rtype, rdata: &[u8]) -> Result<(), Malformed> {
 fn length(field: Field, rest: &[u8]) -> Result<usize, Malformed> {
     let all = rest.len();
     Ok(match field {
-        Field::CompressibleName | Field::Name => name_length(rest)?,
-        Field::U8 | Field::Code8(_) => 1,
+        Field::Name | Field::Names => name_length(rest)?,
+        Field::NoGateway => 0,
+        Field::U8 | Field::Code8(_) | Field::RelayType => 1,
         Field::U16 | Field::Code16(_) | Field::Type => 2,
         Field::U32 | Field::Seconds | Field::Time | Field::Ipv4 => 4,
         Field::Eui48 => 6,
         Field::U64 | Field::Eui64 | Field::Locator64 => 8,
         Field::Ipv6 => 16,
-        Field::String | Field::Salt => 1 + usize::from(*rest.first().ok_or(ENDS_EARLY)?),
-        Field::OptionalString => rest.first().map_or(0, |l| 1 + usize::from(*l)),
-        Field::Strings => strings_length(rest)?,
+        Field::String | Field::OptionalString | Field::Strings | Field::Salt => {
+            1 + usize::from(*rest.first().ok_or(ENDS_EARLY)?)
+        }
         Field::Tag => tag_length(rest)?,
         Field::Hash => match *rest.first().ok_or(ENDS_EARLY)? {
             0 => return Err("the hash is empty"),
@@ -92,24 +107,12 @@ fn length(field: Field, rest: &[u8]) -> Result<usize, Malformed> {
         Field::Text | Field::OptionalBase64 | Field::Hex | Field::Base64 | Field::Nsap => all,
         Field::TypeBitmap => check_bitmap(rest).map(|()| all)?,
         Field::Location => location::check(rest)?,
-        Field::Prefixes => prefixes::check(rest).map(|()| all)?,
-        Field::Services => services::check(rest).map(|()| all)?,
-        Field::Ipseckey => gateway::check_ipseckey(rest).map(|()| all)?,
-        Field::Relay => gateway::check_relay(rest).map(|()| all)?,
-        Field::Hip => gateway::check_hip(rest).map(|()| all)?,
+        Field::Prefixes => prefix::length(rest)?,
+        Field::Ports => ports::check(rest).map(|()| all)?,
+        Field::HostIdentity => host_identity::length(rest)?,
         Field::Parameters => svcb::check(rest).map(|()| all)?,
+        Field::Gateway(_) => return Err("unknown gateway type; expected 0 to 3"),
     })
-}
-
-/// Returns the length of one or more character-strings up to the end.
-fn strings_length(rest: &[u8]) -> Result<usize, Malformed> {
-    let mut end = 0;
-    loop {
-        end += 1 + usize::from(*rest.get(end).ok_or("a character-string is missing")?);
-        if end >= rest.len() {
-            return Ok(end);
-        }
-    }
 }
 
 fn tag_length(rest: &[u8]) -> Result<usize, Malformed> {

@@ -1,12 +1,13 @@
 //! Reads the words of one RDATA as the values that fields need.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
 use fairway_model::Name;
 
 use super::{
     codec::Malformed,
     name::{name_error, read_name},
+    table::Mnemonics,
     time::read_number,
 };
 use crate::{
@@ -64,22 +65,6 @@ impl<'a> Words<'_, 'a> {
             return Err(refuse(word, "a domain name without quotes"));
         }
         read_name(word.text, self.origin, self.out).map_err(|e| name_error(word, e))
-    }
-
-    /// Appends an IPv4 address.
-    pub(super) fn ipv4(&mut self) -> Result<(), TextError> {
-        let word = self.need("an IPv4 address")?;
-        let address = read_ipv4(word.text).ok_or_else(|| refuse(word, "an IPv4 address like 192.0.2.1"))?;
-        self.out.extend_from_slice(&address.octets());
-        Ok(())
-    }
-
-    /// Appends an IPv6 address.
-    pub(super) fn ipv6(&mut self) -> Result<(), TextError> {
-        let word = self.need("an IPv6 address")?;
-        let address = read_ipv6(word.text).ok_or_else(|| refuse(word, "an IPv6 address like 2001:db8::1"))?;
-        self.out.extend_from_slice(&address.octets());
-        Ok(())
     }
 
     /// Appends a character-string with its length octet.
@@ -156,12 +141,13 @@ pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> 
     Ok(())
 }
 
-/// Reads an IPv4 address. Leading zeros are an error, because some programs read them as octal.
-pub(super) fn read_ipv4(text: &[u8]) -> Option<Ipv4Addr> {
+/// Reads a value in the form of its type, such as an address or a record type.
+pub(super) fn parse<T: FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Reads an IPv6 address.
-pub(super) fn read_ipv6(text: &[u8]) -> Option<Ipv6Addr> {
-    std::str::from_utf8(text).ok()?.parse().ok()
+/// Reads a number, or one of its mnemonics.
+pub(super) fn read_code(text: &[u8], mnemonics: Mnemonics) -> Option<u64> {
+    let named = mnemonics.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(text));
+    named.map(|(_, number)| u64::from(*number)).or_else(|| read_number(text))
 }

@@ -95,7 +95,7 @@ proptest! {
         check_zone(&mut zone, &|_| false);
         for record in &zone.records {
             prop_assert!(record.owner.is_within(&name("e.test")));
-            prop_assert!(super::check_rdata(record.rtype, &record.rdata).is_ok());
+            prop_assert!(super::check(record.rtype, &record.rdata).is_ok());
         }
     }
 
@@ -104,7 +104,7 @@ proptest! {
         let rtype = Rtype(rtype);
         let text = super::rdata_text(rtype, &rdata);
         let back = super::rdata_from_text(rtype, text.as_bytes(), &Name::root());
-        match super::check_rdata(rtype, &rdata) {
+        match super::check(rtype, &rdata) {
             Ok(()) => prop_assert_eq!(&*back.unwrap(), &*rdata, "{} {}", rtype, text),
             Err(_) => prop_assert!(back.is_err()),
         }
