@@ -15,11 +15,11 @@ use tokio::{
 };
 
 use super::{
-    HealthTransition, Observer, ProbeTotals, TargetState,
+    HealthTransition, Observer, ProbeTotals,
     observation::{ProbeReport, observe_report},
     outbox::Outbox,
     sockets::{Lane, Sockets},
-    table::{CheckedTarget, NewTarget, TargetKey, TargetTable},
+    table::{CheckedTarget, NewTarget, StatesPage, TargetKey, TargetTable},
 };
 use crate::{
     observer::{LagMeter, ReachedTargets},
@@ -55,17 +55,6 @@ pub(super) enum CheckerCommand {
     },
     /// Returns the state of the checker itself.
     Observer(oneshot::Sender<Observer>),
-}
-
-/// Consecutive states of targets.
-#[derive(Debug)]
-pub(super) struct StatesPage {
-    /// Number of the set of targets.
-    pub(super) epoch: u64,
-    /// The states.
-    pub(super) states: Vec<TargetState>,
-    /// True if none follow.
-    pub(super) last: bool,
 }
 
 /// Largest number of states in one page: about 100 µs of work, during which no probe starts.
@@ -152,8 +141,7 @@ impl<P: Probe> CheckerTask<P> {
                 let _ = done.send(());
             }
             CheckerCommand::States { from, reply } => {
-                let (states, last, epoch) = self.table.states(from, STATES_PER_PAGE);
-                let _ = reply.send(StatesPage { epoch, states, last });
+                let _ = reply.send(self.table.states(from, STATES_PER_PAGE));
             }
             CheckerCommand::Observer(reply) => {
                 let meter = lock(&self.meter);
@@ -177,16 +165,16 @@ impl<P: Probe> CheckerTask<P> {
         let (added, gone) = self.table.set(entries, awake, SystemTime::now());
         for key in &gone {
             self.outbox.remove(*key);
-            if let Some(probe) = self.table.remove(*key).and_then(|slot| slot.probe) {
+            if let Some(probe) = self.table.targets.remove(key).and_then(|slot| slot.probe) {
                 probe.abort();
             }
         }
         if !gone.is_empty() {
-            self.schedule.retain(|key| self.table.get(key).is_some());
-            self.sockets.retain(|key| self.table.get(key).is_some());
+            self.schedule.retain(|key| self.table.targets.contains_key(&key));
+            self.sockets.retain(|key| self.table.targets.contains_key(&key));
         }
         for key in &added {
-            let Some(slot) = self.table.get(*key) else { continue };
+            let Some(slot) = self.table.targets.get(key) else { continue };
             let period = slot.monitor().period;
             let over = match (slot.prepared.is_always(), slot.settled) {
                 (true, _) => Duration::ZERO,
@@ -195,7 +183,7 @@ impl<P: Probe> CheckerTask<P> {
             };
             self.schedule.spread(*key, now, over);
         }
-        let slots = || self.table.keys().iter().filter_map(|key| self.table.get(*key));
+        let slots = || self.table.targets.values();
         let shortest = slots().map(|slot| slot.monitor().period).min().unwrap_or(EXPIRY_MAX);
         self.expiry_period = shortest.clamp(EXPIRY_MIN, EXPIRY_MAX);
         self.next_expiry = self.next_expiry.min(now + self.expiry_period);
@@ -209,7 +197,7 @@ impl<P: Probe> CheckerTask<P> {
             self.expire_all(now);
         }
         while let Some((due, key)) = self.schedule.pop(now) {
-            let Some(slot) = self.table.get(key) else { continue };
+            let Some(slot) = self.table.targets.get(&key) else { continue };
             if let Some(next) = schedule::missed(due, now, slot.monitor().period) {
                 self.schedule.at(key, next);
             } else if slot.prepared.is_always() {
@@ -231,8 +219,8 @@ impl<P: Probe> CheckerTask<P> {
     }
 
     fn start(&mut self, lane: Lane, due: Instant, key: TargetKey, started: Instant) {
-        let Some(slot) = self.table.get_mut(key) else { return self.sockets.release(lane) };
-        let probe = (self.probe)(Arc::clone(&slot.prepared), slot.target.address.clone());
+        let Some(slot) = self.table.targets.get_mut(&key) else { return self.sockets.release(lane) };
+        let probe = (self.probe)(Arc::clone(&slot.prepared), slot.target().address.clone());
         let meter = Arc::clone(&self.meter);
         let before = lock(&meter).stalled_for(started);
         let running = self.running.spawn(async move {
@@ -266,7 +254,7 @@ impl<P: Probe> CheckerTask<P> {
     /// Evaluates a report and schedules the next probe.
     fn finish(&mut self, key: TargetKey, report: ProbeReport) {
         let awake = lock(&self.meter).awake(report.ended);
-        let Some(slot) = self.table.get_mut(key) else { return };
+        let Some(slot) = self.table.targets.get_mut(&key) else { return };
         slot.probe = None;
         let ProbeReport { due, started, ended, .. } = report;
         let outcome = observe_report(slot, key, &mut self.reach, report);
@@ -294,11 +282,11 @@ impl<P: Probe> CheckerTask<P> {
     fn expire_all(&mut self, now: Instant) {
         self.next_expiry = now + self.expiry_period;
         let awake = lock(&self.meter).awake(now);
-        let expire = |(key, slot): (TargetKey, &mut CheckedTarget)| {
+        let expire = |(key, slot): (&TargetKey, &mut CheckedTarget)| {
             let before = slot.evaluator.status();
-            slot.expire(awake).map(|(to, cause)| (key, before, to, cause))
+            slot.expire(awake).map(|(to, cause)| (*key, before, to, cause))
         };
-        let expired: Vec<_> = self.table.slots_mut().filter_map(expire).collect();
+        let expired: Vec<_> = self.table.targets.iter_mut().filter_map(expire).collect();
         for (key, before, to, cause) in expired {
             self.transition(key, before, to, cause);
         }
@@ -306,10 +294,10 @@ impl<P: Probe> CheckerTask<P> {
 
     /// Records a transition and sends it.
     fn transition(&mut self, key: TargetKey, from: HealthStatus, to: HealthStatus, cause: Cause) {
-        let Some(slot) = self.table.get_mut(key) else { return };
+        let Some(slot) = self.table.targets.get_mut(&key) else { return };
         let at = SystemTime::now();
         slot.changed(to, cause.clone(), at);
-        let transition = HealthTransition { target: slot.target.clone(), from, to, cause, at };
+        let transition = HealthTransition { target: slot.target().clone(), from, to, cause, at };
         self.outbox.push(key, transition);
         let evaluated = |status| matches!(status, HealthStatus::Up | HealthStatus::Down);
         match (evaluated(from), evaluated(to)) {

@@ -88,7 +88,7 @@ impl Network {
             Behaviour::Flap if turn.is_multiple_of(2) => refusal(),
             Behaviour::Flap => ProbeResult::Pass,
             Behaviour::Hang => {
-                sleep(work.timeout()).await;
+                sleep(work.timeout).await;
                 ProbeResult::Fail { cause: Cause::new("timeout"), reached: false }
             }
             Behaviour::Stuck => pending().await,
