@@ -74,12 +74,11 @@ impl Control {
     /// Adds a pushed report of a cluster's load. Returns the report as it counts now.
     pub async fn push_load(&self, cluster: &str, push: PushedLoad) -> Result<Option<SourceLoad>, ControlError> {
         let loads = &self.shared.probes.loads;
-        loads.push(cluster, push).await.map_err(|error| match error {
-            PushError::Stopped => ControlError::Stopped,
+        loads.push(cluster, push).map_err(|error| match error {
             PushError::Unknown(..) => ControlError::NoSuchCluster(error.to_string()),
             PushError::NoCapacity(_) | PushError::Sequence { .. } => ControlError::LoadRefused(error.to_string()),
         })?;
-        let (states, _) = loads.states().await;
+        let (states, _) = loads.states();
         let state = states.into_iter().find(|state| state.cluster.as_str() == cluster);
         Ok(state.and_then(|state| state.sources.into_iter().next()))
     }

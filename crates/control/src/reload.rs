@@ -202,7 +202,7 @@ impl Actor {
         let shared = Arc::clone(&self.shared);
         self.during(async move {
             shared.probes.checker.set_targets(targets, vec![]).await;
-            shared.probes.loads.set(feeds).await;
+            shared.probes.loads.set(feeds);
         })
         .await;
     }

@@ -58,7 +58,7 @@ impl Parts {
         let (transitions, received) = mpsc::channel::<HealthTransition>(TRANSITIONS_WAITING_MAX);
         let (checker, statuses) = start_checker(&configured, &snapshot, transitions, past.health).await;
         let loads = LoadReader::start();
-        loads.set(ClusterLoadSettings::all(&configured.merged.desired)).await;
+        loads.set(ClusterLoadSettings::all(&configured.merged.desired));
 
         let now = Moment { monotonic: std::time::Instant::now(), wall: (self.clock)() };
         let overrides = first_overrides(&configured, past.overrides, now.wall);

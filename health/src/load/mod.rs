@@ -5,13 +5,14 @@
 //!                └─▶ JSON, PromQL (answers_wire) ────────────────────────────────────────────────────────┼─▶ table ──▶ update
 //! push ──────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
-//! `exposition`, `gateway`, `signals` and `table` are pure: time is an argument. `reader` is the loop around them. The
+//! `exposition`, `gateway`, `signals` and `table` are pure: time is an argument. `reader` has the tasks around them. The
 //! balancer decides what follows from a load.
 
 mod answers_wire;
 mod error;
 mod exposition;
 mod gateway;
+mod get;
 mod read;
 mod reader;
 mod signals;

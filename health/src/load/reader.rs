@@ -1,21 +1,21 @@
-//! The loop around the load table: starts due readings, records their results and publishes the reports that are used.
+//! The tasks around the load table: they read, record the results and publish the reports that are used.
 //!
-//! One task owns the table; the handle sends commands to it. Each reading is a task of its own with a timeout, and at most one
-//! runs per job, so a gateway that hangs delays no other one. Results are ignored if this process was stalled meanwhile.
+//! Each job has a task of its own, which reads with a timeout and once at a time, so a gateway that hangs delays no other one.
+//! Results are ignored if this process was stalled meanwhile.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fmt,
     hash::{BuildHasher, RandomState},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
 use fairway_model::{ClusterName, LoadQuery, LoadSourceName};
 use tokio::{
-    sync::{broadcast, mpsc, oneshot},
-    task::{AbortHandle, Id, JoinError, JoinSet},
-    time::{Instant, MissedTickBehavior, interval, sleep_until},
+    sync::broadcast,
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
 };
 
 use super::{
@@ -45,64 +45,74 @@ pub struct LoadTotals {
     pub time: Duration,
 }
 
-/// The handle of the task that reads load. Dropping it ends the task and the running readings.
-pub struct LoadReader {
-    commands: mpsc::Sender<ReaderCommand>,
-    updates: broadcast::Sender<LoadUpdate>,
-}
+/// The handle of the tasks that read load. Dropping it ends them.
+pub struct LoadReader(Arc<Mutex<ReaderState>>);
 
-#[derive(Debug)]
-enum ReaderCommand {
-    Push(String, PushedLoad, oneshot::Sender<Result<(), PushError>>),
-    Set(Vec<ClusterLoadSettings>, oneshot::Sender<()>),
-    States(oneshot::Sender<(Vec<ClusterLoad>, LoadTotals)>),
-}
-
-/// Largest number of queued commands; further callers wait.
-const COMMANDS_MAX: usize = 16;
 /// Largest number of reports that wait for a slow receiver before it loses the oldest ones. Only the newest report of each
 /// cluster matters, and there are fewer clusters than this.
 const UPDATES_MAX: usize = 1024;
 
 impl LoadReader {
-    /// Starts the task on the current runtime; nothing is read yet.
+    /// Returns a reader on the current runtime; nothing is read yet.
     pub fn start() -> Self {
-        let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
-        let updates = broadcast::channel(UPDATES_MAX).0;
-        tokio::spawn(ReaderTask::new(updates.clone()).run(inbox));
-        Self { commands, updates }
+        Self(Arc::new(Mutex::new(ReaderState::new())))
     }
 
     /// Replaces the settings of all clusters. Unchanged readings keep their due times and loads; new ones begin at once,
-    /// spread as first probes are. Returns when the change is in effect.
-    pub async fn set(&self, settings: Vec<ClusterLoadSettings>) {
-        let (done, wait) = oneshot::channel();
-        if self.commands.send(ReaderCommand::Set(settings, done)).await.is_ok() {
-            // An error means that the task ended with its runtime: nothing is read any longer.
-            let _ = wait.await;
+    /// spread as first probes are.
+    pub fn set(&self, settings: Vec<ClusterLoadSettings>) {
+        let mut guard = lock(&self.0);
+        let state = &mut *guard;
+        let mut before = std::mem::take(&mut state.reads);
+        let mut new = Vec::new();
+        for read in jobs(&settings) {
+            match before.remove(&read) {
+                Some(task) => drop(state.reads.insert(read, task)),
+                None => new.push(read),
+            }
         }
+        let (now, count) = (Instant::now(), new.len());
+        let mut configs = TlsConfigs::new();
+        for (name, job) in new {
+            let prepared = Arc::new(PreparedRead::new(job.clone(), &state.limits, &mut configs));
+            let mut schedule = ProbeSchedule::new(RandomState::new().hash_one(0));
+            schedule.spread((), now, schedule::first_spread(count, job.source.period));
+            let read = (name, job);
+            let mut task = JoinSet::new();
+            task.spawn(read_regularly(Arc::downgrade(&self.0), read.clone(), prepared, schedule));
+            state.reads.insert(read, task);
+        }
+        if state.reads.is_empty() {
+            state.ticker = JoinSet::new();
+        } else if state.ticker.is_empty() {
+            state.meter = LagMeter::new(now);
+            state.ticker.spawn(tick(Arc::downgrade(&self.0)));
+        }
+        let sources: BTreeSet<String> = state.reads.keys().map(|(name, _)| name.to_string()).collect();
+        state.totals.sources.retain(|name, _| sources.contains(name));
+        for name in sources {
+            state.totals.sources.entry(name).or_default();
+        }
+        state.table.set(settings);
     }
 
     /// Records a pushed load; an error changes nothing.
-    pub async fn push(&self, cluster: &str, push: PushedLoad) -> Result<(), PushError> {
-        let (reply, response) = oneshot::channel();
-        let sent = self.commands.send(ReaderCommand::Push(cluster.to_owned(), push, reply)).await;
-        sent.map_err(|_| PushError::Stopped)?;
-        response.await.map_err(|_| PushError::Stopped)?
+    pub fn push(&self, cluster: &str, push: PushedLoad) -> Result<(), PushError> {
+        let mut state = lock(&self.0);
+        let update = state.table.push(cluster, push, Instant::now())?;
+        state.publish(cluster, "push", update);
+        Ok(())
     }
 
     /// Returns a receiver of all reports that are used from now on.
     pub fn updates(&self) -> broadcast::Receiver<LoadUpdate> {
-        self.updates.subscribe()
+        lock(&self.0).updates.subscribe()
     }
 
     /// Returns the loads of all clusters that have a source, and the counts of readings.
-    pub async fn states(&self) -> (Vec<ClusterLoad>, LoadTotals) {
-        let (reply, response) = oneshot::channel();
-        if self.commands.send(ReaderCommand::States(reply)).await.is_err() {
-            return Default::default();
-        }
-        response.await.unwrap_or_default()
+    pub fn states(&self) -> (Vec<ClusterLoad>, LoadTotals) {
+        let state = lock(&self.0);
+        (state.table.states(Instant::now()), state.totals.clone())
     }
 }
 
@@ -112,21 +122,30 @@ impl fmt::Debug for LoadReader {
     }
 }
 
-/// A job in the schedule.
-#[derive(Debug)]
-struct ScheduledRead {
-    name: LoadSourceName,
-    job: ReadJob,
-    prepared: Arc<PreparedRead>,
-    /// True after the first reading.
-    is_settled: bool,
-    running: Option<AbortHandle>,
+/// Locks the state. A panic while it was locked is a bug that must not end all readings.
+fn lock(state: &Mutex<ReaderState>) -> MutexGuard<'_, ReaderState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A job with the name of its source.
+type NamedJob = (LoadSourceName, ReadJob);
+
+/// What the handle and the tasks share.
+struct ReaderState {
+    table: LoadTable,
+    /// The task of each job, which ends when it is removed.
+    reads: HashMap<NamedJob, JoinSet<()>>,
+    /// Measures stalls of this process, which matter only while something is read.
+    ticker: JoinSet<()>,
+    meter: LagMeter,
+    limits: ReadLimits,
+    totals: LoadTotals,
+    updates: broadcast::Sender<LoadUpdate>,
 }
 
 /// A reading that ended.
 #[derive(Debug)]
 struct FinishedRead {
-    due: Instant,
     started: Instant,
     ended: Instant,
     /// Total duration of stalls of this process before the start.
@@ -134,176 +153,90 @@ struct FinishedRead {
     result: ReadResult,
 }
 
-/// The state of the reading task.
-struct ReaderTask {
-    table: LoadTable,
-    reads: HashMap<u64, ScheduledRead>,
-    next_key: u64,
-    schedule: ProbeSchedule<u64>,
-    running: JoinSet<FinishedRead>,
-    /// Key of the job of each running reading.
-    jobs: HashMap<Id, u64>,
-    meter: LagMeter,
-    limits: ReadLimits,
-    totals: LoadTotals,
-    updates: broadcast::Sender<LoadUpdate>,
+async fn tick(state: Weak<Mutex<ReaderState>>) {
+    loop {
+        sleep(LagMeter::TICK).await;
+        let Some(state) = state.upgrade() else { return };
+        lock(&state).meter.tick(Instant::now());
+    }
 }
 
-impl ReaderTask {
-    fn new(updates: broadcast::Sender<LoadUpdate>) -> Self {
+/// Reads one job whenever it is due.
+async fn read_regularly(
+    state: Weak<Mutex<ReaderState>>,
+    read: NamedJob,
+    prepared: Arc<PreparedRead>,
+    mut schedule: ProbeSchedule<()>,
+) {
+    let period = read.1.source.period;
+    let mut is_settled = false;
+    while let Some(due) = schedule.next() {
+        sleep_until(due).await;
+        let started = Instant::now();
+        schedule.pop(started);
+        if let Some(next) = schedule::missed(due, started, period) {
+            schedule.at((), next);
+            continue;
+        }
+        let Some(stalled_before) = state.upgrade().map(|state| lock(&state).meter.stalled_for(started)) else { return };
+        // A task of its own, so that a panic ends only this reading.
+        let mut reading = JoinSet::new();
+        reading.spawn(Arc::clone(&prepared).run());
+        let result = reading.join_next().await;
+        let ended = Instant::now();
+        let Some(state) = state.upgrade() else { return };
+        let mut state = lock(&state);
+        match result {
+            // The job may have been removed just now.
+            Some(Ok(_)) if !state.reads.contains_key(&read) => return,
+            Some(Ok(result)) => state.finish(&read, FinishedRead { started, ended, stalled_before, result }),
+            _ => tracing::error!("load reader panicked; please report it"),
+        }
+        if std::mem::replace(&mut is_settled, true) {
+            schedule.regular((), due, ended, period);
+        } else {
+            // First readings are close together; later ones are spread over the whole period.
+            schedule.spread((), ended + period / 2, period);
+        }
+    }
+}
+
+impl ReaderState {
+    fn new() -> Self {
         Self {
             table: LoadTable::default(),
             reads: HashMap::new(),
-            next_key: 0,
-            schedule: ProbeSchedule::new(RandomState::new().hash_one(0)),
-            running: JoinSet::new(),
-            jobs: HashMap::new(),
+            ticker: JoinSet::new(),
             meter: LagMeter::new(Instant::now()),
             limits: ReadLimits::new(),
             totals: LoadTotals::default(),
-            updates,
-        }
-    }
-
-    /// Runs until the handle is dropped.
-    async fn run(mut self, mut inbox: mpsc::Receiver<ReaderCommand>) {
-        let mut tick = interval(LagMeter::TICK);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            let due = self.schedule.next();
-            tokio::select! {
-                biased;
-                command = inbox.recv() => match command {
-                    Some(command) => self.execute(command),
-                    None => return,
-                },
-                Some(ended) = self.running.join_next_with_id() => self.finish(ended),
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.start_due(),
-                // Stalls matter only while something is read.
-                _ = tick.tick(), if !self.reads.is_empty() => drop(self.meter.tick(Instant::now())),
-            }
-        }
-    }
-
-    fn execute(&mut self, command: ReaderCommand) {
-        match command {
-            ReaderCommand::Push(cluster, push, reply) => {
-                let outcome = self.table.push(&cluster, push, Instant::now());
-                let outcome = outcome.map(|update| self.publish(&cluster, "push", update));
-                // The caller may be gone; the push is in effect all the same.
-                let _ = reply.send(outcome);
-            }
-            ReaderCommand::Set(settings, done) => {
-                self.set(settings);
-                let _ = done.send(());
-            }
-            ReaderCommand::States(reply) => {
-                let _ = reply.send((self.table.states(Instant::now()), self.totals.clone()));
-            }
-        }
-    }
-
-    fn set(&mut self, settings: Vec<ClusterLoadSettings>) {
-        if self.reads.is_empty() {
-            self.meter = LagMeter::new(Instant::now());
-        }
-        let keyed = |(key, read): (u64, ScheduledRead)| ((read.name.clone(), read.job.clone()), (key, read));
-        let mut before: HashMap<_, _> = self.reads.drain().map(keyed).collect();
-        let mut configs = TlsConfigs::new();
-        let mut new = Vec::new();
-        for (name, job) in jobs(&settings) {
-            let wanted = (name, job);
-            if let Some((key, read)) = before.remove(&wanted) {
-                self.reads.insert(key, read);
-                continue;
-            }
-            let (name, job) = wanted;
-            self.next_key += 1;
-            let prepared = Arc::new(PreparedRead::new(job.clone(), &self.limits, &mut configs));
-            new.push((self.next_key, job.source.period));
-            self.reads.insert(self.next_key, ScheduledRead { name, job, prepared, is_settled: false, running: None });
-        }
-        for running in before.into_values().filter_map(|(_, read)| read.running) {
-            running.abort();
-        }
-        let reads = &self.reads;
-        self.schedule.retain(|key| reads.contains_key(&key));
-        let (now, count) = (Instant::now(), new.len());
-        for (key, period) in new {
-            self.schedule.spread(key, now, schedule::first_spread(count, period));
-        }
-        let sources: BTreeSet<String> = self.reads.values().map(|read| read.name.to_string()).collect();
-        self.totals.sources.retain(|name, _| sources.contains(name));
-        for name in sources {
-            self.totals.sources.entry(name).or_default();
-        }
-        self.table.set(settings);
-    }
-
-    fn start_due(&mut self) {
-        let now = Instant::now();
-        while let Some((due, key)) = self.schedule.pop(now) {
-            let Some(read) = self.reads.get_mut(&key) else { continue };
-            if let Some(next) = schedule::missed(due, now, read.job.source.period) {
-                self.schedule.at(key, next);
-                continue;
-            }
-            let (prepared, stalled_before) = (Arc::clone(&read.prepared), self.meter.stalled_for(now));
-            let reading = self.running.spawn(async move {
-                let result = prepared.run().await;
-                FinishedRead { due, started: now, ended: Instant::now(), stalled_before, result }
-            });
-            self.jobs.insert(reading.id(), key);
-            read.running = Some(reading);
-        }
-    }
-
-    fn finish(&mut self, ended: Result<(Id, FinishedRead), JoinError>) {
-        let (id, ended) = match ended {
-            Ok((id, ended)) => (id, Some(ended)),
-            Err(error) => (error.id(), None),
-        };
-        let Some(key) = self.jobs.remove(&id) else { return };
-        let Some(read) = self.reads.get_mut(&key) else { return };
-        read.running = None;
-        let (now, period) = (Instant::now(), read.job.source.period);
-        let due = ended.as_ref().map_or(now, |ended| ended.due);
-        if std::mem::replace(&mut read.is_settled, true) {
-            self.schedule.regular(key, due, now, period);
-        } else {
-            // First readings are close together; later ones are spread over the whole period.
-            self.schedule.spread(key, now + period / 2, period);
-        }
-        match ended {
-            Some(ended) => self.finish_read(key, ended, now),
-            None => tracing::error!("load reader panicked; please report it"),
+            updates: broadcast::channel(UPDATES_MAX).0,
         }
     }
 
     /// Records a result, unless this process was stalled meanwhile. A failure may then have been caused here, and the time
     /// by which to divide the growth of a counter is unknown.
-    fn finish_read(&mut self, key: u64, ended: FinishedRead, now: Instant) {
-        let Some(ScheduledRead { name, job, .. }) = self.reads.get(&key) else { return };
-        let (name, scope, timeout) = (name.clone(), job.scope.clone(), job.source.timeout);
-        let took = ended.ended - ended.started;
-        let stalled_for = self.meter.stalled_for(now).saturating_sub(ended.stalled_before);
+    fn finish(&mut self, (name, job): &NamedJob, read: FinishedRead) {
+        let timeout = job.source.timeout;
+        let took = read.ended - read.started;
+        let stalled_for = self.meter.stalled_for(read.ended).saturating_sub(read.stalled_before);
         let lost = stalled_for.max(took.saturating_sub(timeout));
         if lost > tolerance(timeout) {
-            self.totals.count_results(&name, [Some(ReadError::OBSERVER)]);
+            self.totals.count_results(name, [Some(ReadError::OBSERVER)]);
             tracing::debug!(source = %name, ?lost, "load reading ignored: prober stalled");
             return;
         }
         self.totals.count_duration(took);
-        self.record(&name, scope, ended.result, ended.started, now);
+        self.record(name, &job.scope, read.result, read.started, read.ended);
     }
 
     /// Records a result in the table and publishes the load.
-    fn record(&mut self, name: &LoadSourceName, scope: ReadScope, result: ReadResult, at: Instant, now: Instant) {
+    fn record(&mut self, name: &LoadSourceName, scope: &ReadScope, result: ReadResult, at: Instant, now: Instant) {
         match (result, scope) {
             (ReadResult::Gateways(gateways), ReadScope::Cluster(cluster, _)) => {
                 self.totals
                     .count_results(name, gateways.iter().map(|reading| reading.as_ref().err().map(ReadError::reason)));
-                let update = self.table.record(&cluster, gateways, at, now);
+                let update = self.table.record(cluster, gateways, at, now);
                 self.publish(cluster.as_str(), name.as_str(), update);
             }
             (ReadResult::Clusters(values), _) => {
@@ -362,7 +295,7 @@ fn missing_value(cluster: &ClusterName) -> ReadError {
 }
 
 /// Returns the jobs with the names of their sources: one per cluster, or one per query for all clusters.
-fn jobs(settings: &[ClusterLoadSettings]) -> Vec<(LoadSourceName, ReadJob)> {
+fn jobs(settings: &[ClusterLoadSettings]) -> Vec<NamedJob> {
     let mut jobs = Vec::new();
     let mut queries = HashSet::new();
     for cluster in settings {

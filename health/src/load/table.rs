@@ -106,9 +106,6 @@ pub enum PushError {
         /// The number of the last valid push.
         last: u64,
     },
-    /// The reading task has ended.
-    #[error("fairway is stopping; push again when it runs")]
-    Stopped,
     /// The cluster does not exist.
     #[error("cluster {0} is not declared; {1}")]
     Unknown(String, String),

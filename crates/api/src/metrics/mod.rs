@@ -61,7 +61,7 @@ impl Metrics {
         let serving = shared.serving.load();
         let states = shared.probes.checker.states().await;
         let observer = shared.probes.checker.observer().await;
-        let (loads, load_totals) = shared.probes.loads.states().await;
+        let (loads, load_totals) = shared.probes.loads.states();
         let shared = Arc::clone(shared);
         let stats = self.transports.get().map(Counters::stats).unwrap_or_default();
         let write = move || {

@@ -30,7 +30,7 @@ pub async fn state(control: &Control) -> Result<State, ControlError> {
     let shared = Arc::clone(control.shared());
     let current = shared.serving.load();
     let states = shared.probes.checker.states().await;
-    let (loads, _) = shared.probes.loads.states().await;
+    let (loads, _) = shared.probes.loads.states();
     // 10,000 targets with their history take some milliseconds.
     let render = move || render(&shared, &current, &states, &loads);
     tokio::task::spawn_blocking(render).await.map_err(|_| ControlError::Stopped)

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use fairway_model::{Load, LoadEndpoint, LoadMetric, LoadSignal, LoadSource, LoadUnit, LoadUrl, ProbeAddress, Secret};
-use tokio::{io::AsyncWriteExt, time::timeout};
+use tokio::{io::AsyncWriteExt, sync::mpsc, time::timeout};
 
 use super::*;
 use crate::{
@@ -52,7 +52,7 @@ fn settings(cluster: &str, source: &LoadSource, gateways: &[SocketAddr]) -> Clus
 async fn started(settings: Vec<ClusterLoadSettings>) -> (LoadReader, broadcast::Receiver<LoadUpdate>) {
     let reader = LoadReader::start();
     let updates = reader.updates();
-    reader.set(settings).await;
+    reader.set(settings);
     (reader, updates)
 }
 
@@ -66,11 +66,11 @@ async fn next(updates: &mut broadcast::Receiver<LoadUpdate>) -> (String, Load, L
 async fn source(reader: &LoadReader, is_expected: impl Fn(&SourceLoad) -> bool) -> SourceLoad {
     let look = async {
         loop {
-            let source = reader.states().await.0.pop().map(|mut state| state.sources.remove(0));
+            let source = reader.states().0.pop().map(|mut state| state.sources.remove(0));
             if let Some(source) = source.filter(&is_expected) {
                 return source;
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            sleep(Duration::from_millis(5)).await;
         }
     };
     timeout(PATIENCE, look).await.expect("the condition holds in time")
@@ -88,7 +88,7 @@ async fn metrics_of_all_gateways_are_one_report() {
     let b = answering(ok("envoy_http_a_downstream_rq_active{} 31\nenvoy_server_live{} 1\n")).await;
     let (reader, mut updates) = started(vec![settings("eu1", &gateways(), &[a, b])]).await;
     assert_eq!(next(&mut updates).await, ("eu1".to_owned(), Load(510), LoadSignal::InFlight));
-    let (states, totals) = reader.states().await;
+    let (states, totals) = reader.states();
     assert_eq!(states[0].sources[0].gateways, Some((2, 2)));
     assert_eq!((states[0].warnings.clone(), states[0].is_exhausted), (vec![GatewayWarning::Draining], false));
     assert!(totals.sources["gw"].0 >= 2 && totals.count >= 1);
@@ -205,7 +205,7 @@ async fn promql_query_reads_all_clusters() {
     let (reader, mut updates) = started(settings).await;
     assert_eq!(next(&mut updates).await, ("eu1".to_owned(), Load(250), LoadSignal::Declared));
     assert_eq!(next(&mut updates).await, ("us1".to_owned(), Load(2), LoadSignal::Declared));
-    let jp1 = reader.states().await.0.remove(1).sources.remove(0);
+    let jp1 = reader.states().0.remove(1).sources.remove(0);
     assert_eq!(jp1.failure.as_deref(), Some("the response has no value for jp1"));
     assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
@@ -232,25 +232,24 @@ async fn declared_counter_is_read_as_a_rate() {
 
 #[tokio::test]
 async fn reading_during_a_stall_is_ignored() {
-    let source = gateways();
-    let mut task = ReaderTask::new(broadcast::channel(4).0);
-    task.set(vec![settings("eu1", &source, &[([127, 0, 0, 1], 9).into()])]);
-    let mut updates = task.updates.subscribe();
+    let fed = settings("eu1", &gateways(), &[([127, 0, 0, 1], 9).into()]);
+    let read = jobs(std::slice::from_ref(&fed)).remove(0);
+    let mut state = ReaderState::new();
+    state.table.set(vec![fed]);
+    let mut updates = state.updates.subscribe();
     let begun = Instant::now();
     let metrics = GatewayMetrics { connections: Some(7.0), ..GatewayMetrics::default() };
     let ended = |took, stalled_before| FinishedRead {
-        due: begun,
         started: begun,
         ended: begun + took,
         stalled_before,
         result: ReadResult::Gateways(vec![Ok(metrics.clone())]),
     };
-    let long = Duration::from_secs(60);
-    task.finish_read(1, ended(long, Duration::ZERO), begun + long);
-    assert_eq!((task.totals.sources["gw"], updates.is_empty()), ((0, [0, 0, 1, 0, 0]), true));
-    let known = task.meter.stalled_for(begun);
-    task.finish_read(1, ended(Duration::from_millis(1), known), begun);
-    assert_eq!((task.totals.sources["gw"].0, updates.try_recv().unwrap().report.load), (1, Load(70)));
+    state.finish(&read, ended(Duration::from_secs(60), Duration::ZERO));
+    assert_eq!((state.totals.sources["gw"], updates.is_empty()), ((0, [0, 0, 1, 0, 0]), true));
+    let known = state.meter.stalled_for(begun);
+    state.finish(&read, ended(Duration::from_millis(1), known));
+    assert_eq!((state.totals.sources["gw"].0, updates.try_recv().unwrap().report.load), (1, Load(70)));
 }
 
 #[tokio::test]
@@ -263,13 +262,13 @@ async fn push_is_published_and_removed_source_is_not_read() {
     let fed = settings("eu1", &gateways(), &[address]);
     let (reader, mut updates) = started(vec![fed.clone()]).await;
     assert_eq!(next(&mut updates).await.1, Load(70));
-    reader.set(vec![ClusterLoadSettings { source: None, ..fed }]).await;
+    reader.set(vec![ClusterLoadSettings { source: None, ..fed }]);
     let so_far = asked.load(std::sync::atomic::Ordering::Relaxed);
     while updates.try_recv().is_ok() {}
     let push = PushedLoad { amount: LoadAmount::Used(99), sequence: None, valid_for: PATIENCE };
-    reader.push("eu1", push).await.unwrap();
+    reader.push("eu1", push).unwrap();
     assert_eq!(next(&mut updates).await, ("eu1".to_owned(), Load(990), LoadSignal::Declared));
-    assert!(matches!(reader.push("eu", push).await, Err(PushError::Unknown(..))));
+    assert!(matches!(reader.push("eu", push), Err(PushError::Unknown(..))));
     // One request may have been running.
     assert!(asked.load(std::sync::atomic::Ordering::Relaxed) <= so_far + 1);
 }
