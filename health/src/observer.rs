@@ -103,11 +103,13 @@ impl<K: Copy + PartialEq> ReachedTargets<K> {
 }
 
 /// Address family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub(crate) enum Family {
     /// IPv4.
+    #[strum(to_string = "IPv4")]
     V4,
     /// IPv6.
+    #[strum(to_string = "IPv6")]
     V6,
 }
 
@@ -115,15 +117,6 @@ impl Family {
     /// Returns the family of an address.
     pub(crate) const fn of(address: std::net::IpAddr) -> Self {
         if address.is_ipv4() { Self::V4 } else { Self::V6 }
-    }
-}
-
-impl std::fmt::Display for Family {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::V4 => "IPv4",
-            Self::V6 => "IPv6",
-        })
     }
 }
 

@@ -72,8 +72,7 @@ pub struct Tls {
 impl Tls {
     /// Builds the configuration. Reads the system's trust anchors if `ca` is `None`.
     pub fn config(&self) -> Result<ClientConfig, TlsError> {
-        let identity = self.identity.as_ref().map(|(certificate, key)| (certificate, key));
-        client_config(self.ca.as_ref(), identity)
+        client_config(roots(self.ca.as_ref().map(Secret::expose))?, self.identity.as_ref())
     }
 }
 
@@ -82,10 +81,8 @@ impl Tls {
 #[error("no trust anchors on this machine ({0}); install its package of CA certificates, or configure a CA")]
 pub struct NoSystemRoots(pub String);
 
-/// Builds the TLS configuration of an HTTP client. Servers are verified with `ca`, or with the system's trust anchors; `identity` is our own
-/// certificate and key. All are PEM.
-pub fn client_config(ca: Option<&Secret>, identity: Option<(&Secret, &Secret)>) -> Result<ClientConfig, TlsError> {
-    let roots = roots(ca.map(Secret::expose))?;
+/// Builds the TLS configuration of a client that verifies servers with `roots`; `identity` is our own certificate and key in PEM.
+pub fn client_config(roots: Arc<RootCertStore>, identity: Option<&(Secret, Secret)>) -> Result<ClientConfig, TlsError> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| TlsError::Library(error.to_string()))?
@@ -173,10 +170,13 @@ mod tests {
     fn client_config_names_the_rejected_part() {
         let (bad, ca) = (Secret::new("bad"), rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap());
         let (certificate, key) = (Secret::new(ca.cert.pem()), Secret::new(ca.signing_key.serialize_pem()));
-        let error = |ca, identity| client_config(ca, identity).unwrap_err().to_string();
-        assert_eq!(error(Some(&bad), None), "CA: no certificate in the text");
-        assert_eq!(error(Some(&certificate), Some((&bad, &key))), "client certificate: no certificate in the text");
-        assert_eq!(error(Some(&certificate), Some((&certificate, &bad))), "client key: no private key in the text");
-        assert!(client_config(Some(&certificate), Some((&certificate, &key))).is_ok());
+        let config = |ca: &Secret, certificate: &Secret, key: &Secret| {
+            Tls { ca: Some(ca.clone()), identity: Some((certificate.clone(), key.clone())) }.config()
+        };
+        let error = |ca, certificate, key| config(ca, certificate, key).unwrap_err().to_string();
+        assert_eq!(error(&bad, &certificate, &key), "CA: no certificate in the text");
+        assert_eq!(error(&certificate, &bad, &key), "client certificate: no certificate in the text");
+        assert_eq!(error(&certificate, &certificate, &bad), "client key: no private key in the text");
+        assert!(config(&certificate, &certificate, &key).is_ok());
     }
 }

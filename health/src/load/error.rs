@@ -5,6 +5,7 @@ use std::time::Duration;
 use fairway_model::Cause;
 
 use super::{exposition::ExpositionError, gateway::GatewayError};
+use crate::probe::Failure;
 
 /// The reason why a gateway or another source could not be read.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -47,6 +48,15 @@ impl ReadError {
             Self::Observer(_) => Self::OBSERVER,
             Self::Status(_) => 3,
             Self::Late(_) => 4,
+        }
+    }
+}
+
+impl From<Failure> for ReadError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::ProbeHost(cause) => Self::Observer(cause),
+            Failure::Target(cause) | Failure::Silent(cause) | Failure::Unreachable(cause) => Self::Connect(cause),
         }
     }
 }

@@ -12,11 +12,9 @@ use super::{
     error::ReadError,
     exposition::{Exposition, TEXT_MAX},
     gateway::{GatewayCollector, GatewayMetrics},
+    get::{BodyReceiver, HttpGet},
 };
-use crate::probe::{
-    MonitorError, TlsConfigs, check_monitor,
-    get::{BodyReceiver, GetError, HttpGet},
-};
+use crate::probe::{MonitorError, TlsConfigs, check_monitor};
 
 /// A reading with a schedule of its own: the gateways of a cluster, or one URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -111,16 +109,10 @@ impl PreparedRead {
             LoadQuery::Prometheus { metric, overload_at, .. } => {
                 let mut exposition = Exposition::new(TEXT_MAX);
                 let mut collector = GatewayCollector::new(metric.as_ref(), *overload_at);
-                let mut error = None;
                 let mut parse = |piece: &[u8]| {
-                    error = exposition.feed(piece, &mut |sample| collector.add_sample(sample)).err();
-                    error.is_none()
+                    exposition.feed(piece, &mut |sample| collector.add_sample(sample)).map_err(ReadError::from)
                 };
-                let outcome = self.request(address, &mut parse).await;
-                if let Some(error) = error {
-                    return Err(error.into());
-                }
-                outcome?;
+                self.request(address, &mut parse).await?;
                 exposition.finish()?;
                 Ok(collector.finish()?)
             }
@@ -147,11 +139,11 @@ impl PreparedRead {
     async fn text(&self, address: &ProbeAddress) -> Result<Vec<u8>, ReadError> {
         let mut text = Vec::new();
         let mut append = |piece: &[u8]| {
-            let fits = text.len() + piece.len() <= JSON_MAX;
-            if fits {
-                text.extend_from_slice(piece);
+            if text.len() + piece.len() > JSON_MAX {
+                return Err(ReadError::Content(format!("response over {} MiB", JSON_MAX >> 20)));
             }
-            fits
+            text.extend_from_slice(piece);
+            Ok(())
         };
         self.request(address, &mut append).await?;
         Ok(text)
@@ -161,7 +153,7 @@ impl PreparedRead {
         let get = self.get.as_ref().map_err(|error| ReadError::Observer(Cause(error.to_string())))?;
         let _permit = self.connections.acquire().await.map_err(|_| internal_error())?;
         let limit = self.job.source.timeout;
-        timeout(limit, get.send(address, receiver)).await.map_err(|_| ReadError::Late(limit))?.map_err(read_error)
+        timeout(limit, get.send(address, receiver)).await.map_err(|_| ReadError::Late(limit))?
     }
 }
 
@@ -171,16 +163,6 @@ const CLUSTER: &str = "{cluster}";
 /// Returns the error of a panicked task or of a job without a matching query.
 fn internal_error() -> ReadError {
     ReadError::Observer(Cause::new("internal error of the load reader; please report it"))
-}
-
-fn read_error(error: GetError) -> ReadError {
-    match error {
-        GetError::ProbeHost(cause) => ReadError::Observer(cause),
-        GetError::Target(cause) => ReadError::Connect(cause),
-        GetError::Status(status) => ReadError::Status(status),
-        GetError::Encoded => ReadError::Content("the response is compressed, but no encoding was accepted".to_owned()),
-        GetError::TooLong => ReadError::Content(format!("response over {} MiB", JSON_MAX >> 20)),
-    }
 }
 
 /// Returns the request of a job, and the address of its URL if it has one.

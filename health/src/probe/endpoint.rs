@@ -1,6 +1,6 @@
 //! The endpoint of a probe and the phases of a probe.
 
-use std::{fmt, net::SocketAddr};
+use std::net::SocketAddr;
 
 /// Largest number of bytes read from one target in one probe, including TLS: 16 KiB of header, 64 KiB of body, a
 /// certificate chain of at most 64 KiB, and the rest for framing.
@@ -8,9 +8,9 @@ pub(super) const READ_MAX: usize = 256 * 1024;
 
 /// The address that a probe connects to, with the host name that was resolved to it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ProbeEndpoint<'a> {
-    pub(super) address: SocketAddr,
-    pub(super) host: Option<&'a str>,
+pub(crate) struct ProbeEndpoint<'a> {
+    pub(crate) address: SocketAddr,
+    pub(crate) host: Option<&'a str>,
 }
 
 impl ProbeEndpoint<'_> {
@@ -28,25 +28,18 @@ impl ProbeEndpoint<'_> {
 }
 
 /// The current phase of a probe, named in the cause of a timeout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, strum::Display)]
 pub(super) enum Phase {
     /// The TCP handshake.
+    #[strum(to_string = "connecting")]
     Connect,
     /// The TLS handshake.
+    #[strum(to_string = "in TLS handshake")]
     Tls,
     /// Sending the request and waiting for the response.
+    #[strum(to_string = "waiting for the response")]
     Response,
     /// Reading the body after a header that passed.
+    #[strum(to_string = "reading the body")]
     Body,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Connect => "connecting",
-            Self::Tls => "in TLS handshake",
-            Self::Response => "waiting for the response",
-            Self::Body => "reading the body",
-        })
-    }
 }

@@ -7,7 +7,7 @@ use rustls::{AlertDescription, CertificateError, InvalidMessage};
 
 /// The reason why a probe did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The probe host failed: no file descriptor, port, memory or permission.
     ProbeHost(Cause),
     /// The target answered, but the check failed.
@@ -25,7 +25,7 @@ impl Failure {
     }
 
     /// Returns the failure behind an error of any layer: sockets, TLS, HTTP/1, HTTP/2 and gRPC wrap one another.
-    pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
+    pub(crate) fn of(error: &(dyn Error + 'static)) -> Self {
         let mut outermost = None;
         let mut innermost = error;
         let mut next = Some(error);

@@ -4,12 +4,10 @@
 
 use std::{
     future::Future,
-    pin::Pin,
     sync::{Arc, Mutex, PoisonError, Weak},
-    task::{Context, Poll},
 };
 
-use hyper::{Request, Response, Uri, body::Incoming, client::conn::http2};
+use hyper::{Request, Uri, client::conn::http2};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -45,7 +43,7 @@ impl GrpcProbe {
     {
         *phase = Phase::Response;
         let tasks = Tasks::default();
-        let (sender, connection) = http2::Builder::new(tasks.spawner())
+        let (mut sender, connection) = http2::Builder::new(tasks.spawner())
             .max_header_list_size(u32::try_from(MESSAGE_MAX).unwrap_or(u32::MAX))
             .initial_stream_window_size(Some(u32::try_from(4 * MESSAGE_MAX).unwrap_or(u32::MAX)))
             .handshake::<_, Body>(TokioIo::new(stream))
@@ -54,10 +52,9 @@ impl GrpcProbe {
         hyper::rt::Executor::execute(&tasks.spawner(), connection);
         let origin = self.origin(endpoint)?;
         let request = HealthCheckRequest { service: self.service.clone() };
-        let answer = HealthClient::with_origin(Sender(sender), origin)
-            .max_decoding_message_size(MESSAGE_MAX)
-            .check(request)
-            .await;
+        let service = tower::service_fn(move |request: Request<Body>| sender.send_request(request));
+        let answer =
+            HealthClient::with_origin(service, origin).max_decoding_message_size(MESSAGE_MAX).check(request).await;
         match answer {
             Ok(answer) => match answer.into_inner().status() {
                 ServingStatus::Serving => Ok(()),
@@ -121,22 +118,5 @@ where
             };
             tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(task);
         }
-    }
-}
-
-/// Adapts hyper's sender to the service that tonic calls.
-struct Sender(http2::SendRequest<Body>);
-
-impl tower::Service<Request<Body>> for Sender {
-    type Response = Response<Incoming>;
-    type Error = hyper::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        Box::pin(self.0.send_request(request))
     }
 }

@@ -27,7 +27,7 @@ const BODY_MAX: usize = 64 * 1024;
 
 /// The request of an HTTP check and the conditions on its response.
 #[derive(Debug)]
-pub(super) struct HttpProbe {
+pub(crate) struct HttpProbe {
     /// `GET` or `HEAD`.
     pub(super) method: Method,
     /// Request target in origin form.
@@ -60,7 +60,7 @@ impl HttpProbe {
     }
 
     /// Sends the request over `stream` and passes the response to `handle`.
-    pub(super) async fn send<S, E>(
+    pub(crate) async fn send<S, E>(
         &self,
         stream: S,
         endpoint: ProbeEndpoint<'_>,

@@ -2,17 +2,16 @@
 //!
 //! The timeout covers everything from the resolution of a name to the last byte read. Each probe is one new TCP connection,
 //! closed by a reset so that neither side keeps it in TIME_WAIT. A probe reads at most [`READ_MAX`] bytes, whatever a target
-//! sends. Schedule and evaluation of probes are elsewhere. `get` reads a whole response, for the readers of load.
+//! sends. Schedule and evaluation of probes are elsewhere.
 
 mod endpoint;
 mod failure;
-pub(crate) mod get;
 mod grpc;
 mod http;
 mod monitor_error;
 mod monitors;
 mod prepare;
-mod resolve;
+pub(crate) mod resolve;
 mod stream;
 mod tls;
 
@@ -21,14 +20,19 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use fairway_model::{Cause, ProbeAddress};
 use tokio::time::{Instant, timeout_at};
 
+use self::endpoint::Phase;
 #[cfg(test)]
 use self::endpoint::READ_MAX;
-use self::{
-    endpoint::{Phase, ProbeEndpoint},
+pub(crate) use self::{
+    endpoint::ProbeEndpoint,
     failure::Failure,
+    http::HttpProbe,
+    monitors::PreparedMonitors,
+    prepare::{PreparedMonitor, prepare_http},
+    stream::connect,
+    tls::{Tls, TlsConfigs},
 };
 pub use self::{monitor_error::MonitorError, prepare::check_monitor};
-pub(crate) use self::{monitors::PreparedMonitors, prepare::PreparedMonitor, tls::TlsConfigs};
 use crate::observer::Family;
 
 /// The result of one probe, before the state of the probe host is taken into account.
@@ -63,11 +67,11 @@ impl ProbeResult {
 
 /// Runs one probe against `address`.
 pub(crate) async fn probe(monitor: Arc<PreparedMonitor>, address: ProbeAddress) -> ProbeResult {
-    let timeout = monitor.timeout();
+    let timeout = monitor.timeout;
     let deadline = Instant::now() + timeout;
     match address {
         ProbeAddress::Address(ip) => {
-            probe_address(&monitor, SocketAddr::new(ip, monitor.port()), None, deadline, timeout).await
+            probe_address(&monitor, SocketAddr::new(ip, monitor.port), None, deadline, timeout).await
         }
         ProbeAddress::Socket(socket) => probe_address(&monitor, socket, None, deadline, timeout).await,
         ProbeAddress::Host(host, port) => Box::pin(probe_host(&monitor, &host, port, deadline)).await,
@@ -76,8 +80,8 @@ pub(crate) async fn probe(monitor: Arc<PreparedMonitor>, address: ProbeAddress) 
 
 /// Probes the addresses of a host in order until one passes; each gets an equal part of the remaining time.
 async fn probe_host(monitor: &PreparedMonitor, host: &str, port: u16, deadline: Instant) -> ProbeResult {
-    let timeout = monitor.timeout();
-    let addresses = match timeout_at(deadline, resolve::addresses(monitor.lookups(), host, port)).await {
+    let timeout = monitor.timeout;
+    let addresses = match timeout_at(deadline, resolve::addresses(&monitor.lookups, host, port)).await {
         Ok(Ok(addresses)) => addresses,
         // A resolver that fails is not evidence about a target: it fails for all of them.
         Ok(Err(cause)) => return ProbeResult::Inconclusive(cause),

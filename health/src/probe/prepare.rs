@@ -47,10 +47,13 @@ pub fn check_monitor(monitor: &Monitor) -> Result<(), MonitorError> {
 /// A monitor that is ready for probes.
 #[derive(Debug)]
 pub(crate) struct PreparedMonitor {
-    port: u16,
-    timeout: Duration,
+    /// Port of the check; 0 if it has none.
+    pub(super) port: u16,
+    /// Longest duration of one probe.
+    pub(crate) timeout: Duration,
     check: Result<PreparedCheck, MonitorError>,
-    lookups: Arc<Semaphore>,
+    /// Limit of concurrent look-ups, which all monitors share.
+    pub(super) lookups: Arc<Semaphore>,
 }
 
 impl PreparedMonitor {
@@ -72,21 +75,6 @@ impl PreparedMonitor {
     /// Returns true if the check always passes, without a probe.
     pub(crate) const fn is_always(&self) -> bool {
         matches!(self.check, Ok(PreparedCheck::Always))
-    }
-
-    /// Returns the port of the check; 0 if it has none.
-    pub(super) const fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Returns the longest duration of one probe.
-    pub(crate) const fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    /// Returns the limit of concurrent look-ups, which all monitors share.
-    pub(super) const fn lookups(&self) -> &Arc<Semaphore> {
-        &self.lookups
     }
 }
 
@@ -145,7 +133,7 @@ impl PreparedCheck {
 }
 
 /// Prepares request and TLS of an HTTP check.
-pub(super) fn prepare_http(
+pub(crate) fn prepare_http(
     check: &HttpCheck,
     configs: &mut TlsConfigs,
 ) -> Result<(HttpProbe, Option<Tls>), MonitorError> {

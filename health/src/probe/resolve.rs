@@ -20,7 +20,7 @@ pub(super) const LOOKUPS_MAX: usize = 64;
 const ADDRESSES_MAX: usize = 8;
 
 /// Returns the first addresses of `host`, in the order of the resolver.
-pub(super) async fn addresses(lookups: &Arc<Semaphore>, host: &str, port: u16) -> Result<Vec<SocketAddr>, Cause> {
+pub(crate) async fn addresses(lookups: &Arc<Semaphore>, host: &str, port: u16) -> Result<Vec<SocketAddr>, Cause> {
     let failed = |error: &dyn std::fmt::Display| Cause(shortened(&format!("cannot resolve {host}: {error}")));
     let permit = Arc::clone(lookups).acquire_owned().await.map_err(|error| failed(&error))?;
     let name = host.to_owned();

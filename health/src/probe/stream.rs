@@ -18,7 +18,7 @@ use super::failure::{Failure, ReadLimitExceeded};
 ///
 /// Closing it sends a reset. At 1,000 probes per second, 60 s of TIME_WAIT would keep 60,000 connections, here or at the
 /// targets.
-pub(super) async fn connect(address: SocketAddr, read_max: usize) -> Result<LimitedStream, Failure> {
+pub(crate) async fn connect(address: SocketAddr, read_max: usize) -> Result<LimitedStream, Failure> {
     let open = async {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_zero_linger()?;
@@ -37,7 +37,7 @@ pub(super) async fn connect(address: SocketAddr, read_max: usize) -> Result<Limi
 
 /// A connection whose reads fail with [`ReadLimitExceeded`] after a number of bytes.
 #[derive(Debug)]
-pub(super) struct LimitedStream {
+pub(crate) struct LimitedStream {
     stream: TcpStream,
     /// Number of bytes that may still be read.
     left: usize,
@@ -59,18 +59,6 @@ impl AsyncRead for LimitedStream {
 impl AsyncWrite for LimitedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -2,9 +2,9 @@
 //!
 //! Sessions are not resumed, so that each probe verifies the certificate and its expiry again.
 
-use std::{collections::HashMap, error::Error, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
-use fairway_http::tls::{self, NoSystemRoots};
+use fairway_http::tls::{self, NoSystemRoots, TlsError};
 use fairway_model::{Cause, TlsCheck};
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
@@ -21,7 +21,7 @@ use super::{endpoint::ProbeEndpoint, failure::Failure, monitor_error::MonitorErr
 
 /// TLS of one monitor.
 #[derive(Debug)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     /// The configuration, shared by all monitors with equal TLS settings.
     pub(super) config: Arc<ClientConfig>,
     /// Name that is sent (SNI) and verified; default the probed host or address.
@@ -30,7 +30,7 @@ pub(super) struct Tls {
 
 impl Tls {
     /// Performs the handshake over an open connection.
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
         stream: LimitedStream,
         endpoint: ProbeEndpoint<'_>,
@@ -83,29 +83,23 @@ fn config(
     alpn: &[u8],
     system_roots: fn() -> Result<Arc<RootCertStore>, MonitorError>,
 ) -> Result<ClientConfig, MonitorError> {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| MonitorError::Tls(error.to_string()))?;
-    let builder = if settings.verify {
-        let anchors = settings.ca.as_ref().map_or_else(system_roots, |ca| authority(ca.expose()).map(Arc::new))?;
-        builder.with_root_certificates(anchors)
-    } else {
-        if let Some(ca) = &settings.ca {
-            authority(ca.expose())?;
+    let anchors = match &settings.ca {
+        Some(ca) => {
+            tls::trust_anchors(ca.expose()).map(Arc::new).map_err(|error| MonitorError::Ca(error.to_string()))?
         }
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
+        None if settings.verify => system_roots()?,
+        None => Arc::new(RootCertStore::empty()),
     };
-    let mut config = match &settings.client {
-        None => builder.with_no_client_auth(),
-        Some((chain, key)) => {
-            let of_key = |error: &dyn Error| MonitorError::ClientKey(error.to_string());
-            let key = tls::private_key(key.expose()).map_err(|error| of_key(&error))?;
-            let chain = tls::certificates(chain.expose())
-                .map_err(|error| MonitorError::ClientCertificate(error.to_string()))?;
-            builder.with_client_auth_cert(chain, key).map_err(|error| of_key(&error))?
-        }
-    };
+    let mut config = tls::client_config(anchors, settings.client.as_ref()).map_err(|error| match error {
+        TlsError::Certificate(error) => MonitorError::ClientCertificate(error.to_string()),
+        TlsError::Key(error) => MonitorError::ClientKey(error.to_string()),
+        TlsError::Pair(error) => MonitorError::ClientKey(error),
+        error => MonitorError::Tls(error.to_string()),
+    })?;
+    if !settings.verify {
+        let verifier = AcceptAnyCertificate(ring::default_provider());
+        config.dangerous().set_certificate_verifier(Arc::new(verifier));
+    }
     config.resumption = Resumption::disabled();
     config.alpn_protocols = vec![alpn.to_vec()];
     Ok(config)
@@ -116,14 +110,9 @@ fn system_roots() -> Result<Arc<RootCertStore>, MonitorError> {
     tls::system_roots().map_err(|NoSystemRoots(why)| MonitorError::SystemRoots(why))
 }
 
-/// Returns the trust anchors of a PEM text.
-fn authority(pem: &str) -> Result<RootCertStore, MonitorError> {
-    tls::trust_anchors(pem).map_err(|error| MonitorError::Ca(error.to_string()))
-}
-
 /// Accepts any certificate, for monitors with `verify: false`.
 #[derive(Debug)]
-struct AcceptAnyCertificate(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(CryptoProvider);
 
 impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(

@@ -8,45 +8,17 @@ use http_body_util::BodyExt;
 use hyper::{Response, body::Incoming, header::CONTENT_ENCODING};
 use tokio::sync::Semaphore;
 
-use super::{
-    endpoint::ProbeEndpoint,
-    failure::Failure,
-    http::HttpProbe,
-    monitor_error::MonitorError,
-    prepare, resolve, stream,
-    tls::{Tls, TlsConfigs},
+use super::error::ReadError;
+use crate::probe::{
+    Failure, HttpProbe, MonitorError, ProbeEndpoint, Tls, TlsConfigs, connect, prepare_http, resolve::addresses,
 };
 
-/// The reason why a request got no complete response.
-#[derive(Debug)]
-pub(crate) enum GetError {
-    /// The probe host failed.
-    ProbeHost(Cause),
-    /// No connection, or no HTTP response.
-    Target(Cause),
-    /// A content encoding, though none was accepted.
-    Encoded,
-    /// A status other than 200.
-    Status(u16),
-    /// The receiver of the body rejected more of it.
-    TooLong,
-}
-
-impl From<Failure> for GetError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::ProbeHost(cause) => Self::ProbeHost(cause),
-            Failure::Target(cause) | Failure::Silent(cause) | Failure::Unreachable(cause) => Self::Target(cause),
-        }
-    }
-}
-
-/// Receives pieces of a body; returns false to stop.
-pub(crate) type BodyReceiver<'a> = dyn FnMut(&[u8]) -> bool + Send + 'a;
+/// Receives pieces of a body; an error stops the request.
+pub(super) type BodyReceiver<'a> = dyn FnMut(&[u8]) -> Result<(), ReadError> + Send + 'a;
 
 /// A prepared request.
 #[derive(Debug)]
-pub(crate) struct HttpGet {
+pub(super) struct HttpGet {
     request: HttpProbe,
     tls: Option<Tls>,
     port: u16,
@@ -56,23 +28,23 @@ pub(crate) struct HttpGet {
 
 impl HttpGet {
     /// Prepares the request of a check. At most `read_max` bytes of the response are read, including TLS.
-    pub(crate) fn new(
+    pub(super) fn new(
         check: &HttpCheck,
         read_max: usize,
         lookups: &Arc<Semaphore>,
         configs: &mut TlsConfigs,
     ) -> Result<Self, MonitorError> {
-        let (request, tls) = prepare::prepare_http(check, configs)?;
+        let (request, tls) = prepare_http(check, configs)?;
         Ok(Self { request, tls, port: check.port, read_max, lookups: Arc::clone(lookups) })
     }
 
     /// Sends the request and passes on the body of the response.
-    pub(crate) async fn send(&self, address: &ProbeAddress, receiver: &mut BodyReceiver<'_>) -> Result<(), GetError> {
+    pub(super) async fn send(&self, address: &ProbeAddress, receiver: &mut BodyReceiver<'_>) -> Result<(), ReadError> {
         match address {
             ProbeAddress::Address(ip) => self.send_to(&[SocketAddr::new(*ip, self.port)], None, receiver).await,
             ProbeAddress::Socket(socket) => self.send_to(&[*socket], None, receiver).await,
             ProbeAddress::Host(host, port) => {
-                let found = resolve::addresses(&self.lookups, host, *port).await.map_err(GetError::ProbeHost)?;
+                let found = addresses(&self.lookups, host, *port).await.map_err(ReadError::Observer)?;
                 self.send_to(&found, Some(host), receiver).await
             }
         }
@@ -84,10 +56,10 @@ impl HttpGet {
         addresses: &[SocketAddr],
         host: Option<&str>,
         receiver: &mut BodyReceiver<'_>,
-    ) -> Result<(), GetError> {
+    ) -> Result<(), ReadError> {
         let mut last_failure = None;
         for address in addresses {
-            let stream = match stream::connect(*address, self.read_max).await {
+            let stream = match connect(*address, self.read_max).await {
                 Ok(stream) => stream,
                 Err(failure) => {
                     last_failure = Some(failure);
@@ -101,23 +73,23 @@ impl HttpGet {
                 Some(tls) => self.request.send(tls.connect(stream, endpoint).await?, endpoint, handle).await,
             };
         }
-        Err(last_failure.map_or_else(|| GetError::ProbeHost(Cause::new("no address")), GetError::from))
+        Err(last_failure.map_or_else(|| ReadError::Observer(Cause::new("no address")), ReadError::from))
     }
 }
 
-async fn receive(response: Response<Incoming>, receiver: &mut BodyReceiver<'_>) -> Result<(), GetError> {
+async fn receive(response: Response<Incoming>, receiver: &mut BodyReceiver<'_>) -> Result<(), ReadError> {
     let status = response.status().as_u16();
     if status != 200 {
-        return Err(GetError::Status(status));
+        return Err(ReadError::Status(status));
     }
     if response.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        return Err(GetError::Encoded);
+        return Err(ReadError::Content("the response is compressed, but no encoding was accepted".to_owned()));
     }
     let mut body = response.into_body();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Failure::of(&error))?;
-        if frame.data_ref().is_some_and(|data| !receiver(data)) {
-            return Err(GetError::TooLong);
+        if let Some(data) = frame.data_ref() {
+            receiver(data)?;
         }
     }
     Ok(())
