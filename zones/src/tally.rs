@@ -13,16 +13,13 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use fairway_model::Network;
-
 use crate::{
     client::{Client, Transport},
-    steer::ClientNet,
     wire::{HEADER, Rcode},
 };
 
+use demand::DemandRing;
 pub use demand::DemandSample;
-use demand::DemandSampleRing;
 pub use samples::Sample;
 use samples::Samples;
 
@@ -52,7 +49,7 @@ pub struct Tally {
     kinds: [Counter; AnswerKind::COUNT],
     slots: Box<[Counter]>,
     samples: Samples,
-    demand_samples: DemandSampleRing,
+    demand_samples: DemandRing,
 }
 
 impl Default for Tally {
@@ -65,7 +62,7 @@ impl Default for Tally {
             kinds: Default::default(),
             slots,
             samples: Samples::default(),
-            demand_samples: DemandSampleRing::default(),
+            demand_samples: DemandRing::default(),
         }
     }
 }
@@ -158,58 +155,16 @@ impl Tally {
         self.slots[usize::from(slot) % SLOTS_MAX].add(1);
     }
 
-    /// Samples one of every `every` queries for the query log. 0, the default, samples none.
-    pub fn sample_every(&self, every: u32) {
-        self.samples.sample_every(every);
-    }
-
-    /// True if the current query is to be sampled.
-    #[inline]
-    pub(crate) fn is_sampled(&self) -> bool {
-        self.samples.is_due()
-    }
-
-    /// Adds a sample. `question` is the packet up to the end of the question.
-    pub(crate) fn sample(&self, client: &Client, subnet: Option<Network>, question: &[u8], rcode: Rcode, now: u64) {
-        self.samples.push(client, subnet, question, rcode.0, now);
-    }
-
-    /// Calls `each` with the samples since the last call. Only one thread may call it.
-    ///
-    /// Samples that find the ring full are lost and counted in [`Tallies::samples_lost`].
-    pub fn take_samples(&self, each: impl FnMut(Sample)) {
-        self.samples.drain(each);
-    }
-
-    /// Adds a sample of demand: an answer of a pool that balances by load.
-    #[inline]
-    pub(crate) fn note_demand(&self, pool: u64, client: ClientNet, member: u8) {
-        self.demand_samples.push(pool, client, member);
-    }
-
-    /// Calls `each` with the demand samples since the last call. Only one thread may call it.
-    ///
-    /// Samples that find the ring full are lost and counted in [`Tallies::demand_samples_lost`].
-    pub fn take_demand_samples(&self, each: impl FnMut(DemandSample)) {
-        self.demand_samples.drain(each);
-    }
-
     /// Adds this thread's counters to a sum.
     pub fn add_to(&self, sum: &mut Tallies) {
-        let add = |to: &mut u64, from: &Counter| *to += from.0.load(Relaxed);
-        for (to, from) in sum.queries.iter_mut().zip(&self.queries) {
-            add(to, from);
-        }
-        for (to, from) in sum.rcodes.iter_mut().zip(&self.rcodes) {
-            add(to, from);
-        }
+        let add = |sums: &mut [u64], counters: &[Counter]| {
+            sums.iter_mut().zip(counters).for_each(|(sum, counter)| *sum += counter.0.load(Relaxed));
+        };
+        add(&mut sum.queries, &self.queries);
+        add(&mut sum.rcodes, &self.rcodes);
         sum.answers.resize(SLOTS_MAX, 0);
-        for (to, from) in sum.answers.iter_mut().zip(&self.slots) {
-            add(to, from);
-        }
-        for (to, from) in sum.drops.iter_mut().zip(&self.drops) {
-            add(to, from);
-        }
+        add(&mut sum.answers, &self.slots);
+        add(&mut sum.drops, &self.drops);
         for (number, counter) in self.kinds.iter().enumerate() {
             let (kind, count) = (AnswerKind::of(number), counter.0.load(Relaxed));
             sum.truncated += u64::from(kind.truncated) * count;
@@ -217,7 +172,7 @@ impl Tally {
             sum.ecs += u64::from(kind.ecs) * count;
             sum.down_answers += u64::from(kind.down) * count;
         }
-        sum.samples_lost += self.samples.lost();
+        sum.samples_lost += self.samples.ring.lost();
         sum.demand_samples_lost += self.demand_samples.lost();
     }
 }

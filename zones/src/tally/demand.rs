@@ -2,7 +2,7 @@
 
 use fairway_model::Network;
 
-use super::{address_of, address_words, ring::Ring};
+use super::{Tally, address_of, address_words, ring::Ring};
 use crate::steer::ClientNet;
 
 /// One answer of a pool that balances by load.
@@ -22,23 +22,24 @@ const ENTRIES: usize = 4096;
 const WORDS: usize = 4;
 
 /// Ring of demand samples.
-#[derive(Debug, Default)]
-pub(super) struct DemandSampleRing(Ring<ENTRIES, WORDS>);
+pub(super) type DemandRing = Ring<ENTRIES, WORDS>;
 
-impl DemandSampleRing {
+impl Tally {
+    /// Adds a sample of demand: an answer of a pool that balances by load.
     #[inline]
-    pub(super) fn push(&self, pool: u64, client: ClientNet, member: u8) {
+    pub(crate) fn note_demand(&self, pool: u64, client: ClientNet, member: u8) {
         let network = client.network();
         let [high, low] = address_words(network.address());
-        self.0.push([pool, high, low, u64::from(network.length()) << 8 | u64::from(member)]);
+        self.demand_samples.push([pool, high, low, u64::from(network.length()) << 8 | u64::from(member)]);
     }
 
-    pub(super) fn lost(&self) -> u64 {
-        self.0.lost()
-    }
-
-    pub(super) fn drain(&self, mut each: impl FnMut(DemandSample)) {
-        self.0.drain(|[pool, high, low, meta]| {
+    /// Calls `each` with the demand samples since the last call. Only one thread may call it.
+    ///
+    /// Samples that find the ring full are lost and counted in [`Tallies::demand_samples_lost`].
+    ///
+    /// [`Tallies::demand_samples_lost`]: super::Tallies::demand_samples_lost
+    pub fn take_demand_samples(&self, mut each: impl FnMut(DemandSample)) {
+        self.demand_samples.drain(|[pool, high, low, meta]| {
             let client = Network::of(address_of([high, low]), (meta >> 8) as u8);
             each(DemandSample { pool, client, member: meta as u8 });
         });
@@ -51,12 +52,12 @@ mod tests {
 
     #[test]
     fn networks_of_both_families_round_trip() {
-        let ring = DemandSampleRing::default();
+        let tally = Tally::default();
         let clients = [("198.51.100.0", 24), ("2001:db8::", 56), ("0.0.0.0", 0)];
         let clients = clients.map(|(address, length)| ClientNet::new(address.parse().unwrap(), length, 0));
-        clients.iter().zip(7..).for_each(|(client, member)| ring.push(42, *client, member));
+        clients.iter().zip(7..).for_each(|(client, member)| tally.note_demand(42, *client, member));
         let mut seen = vec![];
-        ring.drain(|asked| seen.push(asked));
+        tally.take_demand_samples(|asked| seen.push(asked));
         let expected =
             clients.iter().zip(7..).map(|(c, member)| DemandSample { pool: 42, client: c.network(), member });
         assert_eq!(seen, expected.collect::<Vec<_>>());

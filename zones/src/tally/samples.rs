@@ -7,8 +7,11 @@ use std::{
 
 use fairway_model::Network;
 
-use super::{address_of, address_words, ring::Ring};
-use crate::client::{Client, Transport};
+use super::{Tally, address_of, address_words, ring::Ring};
+use crate::{
+    client::{Client, Transport},
+    wire::Rcode,
+};
 
 /// One sampled query, for the query log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,49 +43,53 @@ const HEAD: usize = 6;
 pub(super) struct Samples {
     every: AtomicU32,
     count: AtomicU32,
-    ring: Ring<ENTRIES, WORDS>,
+    pub(super) ring: Ring<ENTRIES, WORDS>,
 }
 
-impl Samples {
-    pub(super) fn sample_every(&self, every: u32) {
-        self.every.store(every, Ordering::Relaxed);
+impl Tally {
+    /// Samples one of every `every` queries for the query log. 0, the default, samples none.
+    pub fn sample_every(&self, every: u32) {
+        self.samples.every.store(every, Ordering::Relaxed);
     }
 
-    pub(super) fn lost(&self) -> u64 {
-        self.ring.lost()
-    }
-
-    /// Counts one query. True once in `every`.
+    /// Counts one query. True once in `every`, if the query is to be sampled.
     #[inline]
-    pub(super) fn is_due(&self) -> bool {
-        let every = self.every.load(Ordering::Relaxed);
+    pub(crate) fn is_sampled(&self) -> bool {
+        let Samples { every, count, .. } = &self.samples;
+        let every = every.load(Ordering::Relaxed);
         if every == 0 {
             return false;
         }
-        let count = self.count.load(Ordering::Relaxed).wrapping_add(1);
-        let due = count >= every;
-        self.count.store(if due { 0 } else { count }, Ordering::Relaxed);
+        let next = count.load(Ordering::Relaxed).wrapping_add(1);
+        let due = next >= every;
+        count.store(if due { 0 } else { next }, Ordering::Relaxed);
         due
     }
 
-    pub(super) fn push(&self, client: &Client, subnet: Option<Network>, asked: &[u8], rcode: u16, now: u64) {
-        let question = asked.get(12..).unwrap_or(&[]);
+    /// Adds a sample. `packet` is cut at the end of the question.
+    pub(crate) fn sample(&self, client: &Client, subnet: Option<Network>, packet: &[u8], rcode: Rcode, now: u64) {
+        let question = packet.get(12..).unwrap_or(&[]);
         let question = &question[..question.len().min((WORDS - HEAD) * 8)];
         let stream = u64::from(client.transport == Transport::Tcp);
         let [high, low] = address_words(client.address);
         let [subnet_high, subnet_low] = subnet.map_or([0; 2], |network| address_words(network.address()));
         let length = subnet.map_or(0, |network| 1 << 31 | u64::from(network.length()) << 23);
-        let meta = (question.len() as u64) << 32 | length | u64::from(rcode & 0x7fff) << 8 | stream;
+        let meta = (question.len() as u64) << 32 | length | u64::from(rcode.0 & 0x7fff) << 8 | stream;
         let words = question.chunks(8).map(|chunk| {
             let mut octets = [0; 8];
             octets[..chunk.len()].copy_from_slice(chunk);
             u64::from_le_bytes(octets)
         });
-        self.ring.push([now, high, low, subnet_high, subnet_low, meta].into_iter().chain(words));
+        self.samples.ring.push([now, high, low, subnet_high, subnet_low, meta].into_iter().chain(words));
     }
 
-    pub(super) fn drain(&self, mut each: impl FnMut(Sample)) {
-        self.ring.drain(|entry| each(read(&entry)));
+    /// Calls `each` with the samples since the last call. Only one thread may call it.
+    ///
+    /// Samples that find the ring full are lost and counted in [`Tallies::samples_lost`].
+    ///
+    /// [`Tallies::samples_lost`]: super::Tallies::samples_lost
+    pub fn take_samples(&self, mut each: impl FnMut(Sample)) {
+        self.samples.ring.drain(|entry| each(read(&entry)));
     }
 }
 
@@ -110,13 +117,13 @@ mod tests {
 
     #[test]
     fn samples_are_read_in_order() {
-        let samples = Samples::default();
+        let tally = Tally::default();
         let packet = [&[0; 12][..], b"\x03www\x00\x00\x01\x00\x01"].concat();
         let subnet = Network::of("2001:db8::".parse().unwrap(), 56);
-        samples.push(&client(), Some(subnet), &packet, 3, 77);
-        samples.push(&client(), None, &packet[..12], 0, 78);
+        tally.sample(&client(), Some(subnet), &packet, Rcode(3), 77);
+        tally.sample(&client(), None, &packet[..12], Rcode(0), 78);
         let mut seen = vec![];
-        samples.drain(|s| seen.push(s));
+        tally.take_samples(|s| seen.push(s));
         assert_eq!(seen[0].question, &packet[12..]);
         assert_eq!((seen[0].at, seen[0].rcode, seen[0].transport), (77, 3, Transport::Tcp));
         assert_eq!((seen[0].client, seen[0].subnet), (client().address, Some(subnet)));
@@ -125,10 +132,10 @@ mod tests {
 
     #[test]
     fn every_third_query_is_sampled() {
-        let samples = Samples::default();
-        assert!(!samples.is_due());
-        samples.sample_every(3);
-        let due: Vec<bool> = (0..6).map(|_| samples.is_due()).collect();
+        let tally = Tally::default();
+        assert!(!tally.is_sampled());
+        tally.sample_every(3);
+        let due: Vec<bool> = (0..6).map(|_| tally.is_sampled()).collect();
         assert_eq!(due, [false, false, true, false, false, true]);
     }
 }
