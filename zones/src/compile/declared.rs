@@ -6,7 +6,7 @@ use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, PoolName, Reco
 use super::{
     names::is_wildcard,
     sets::{self, SetContext, TooLarge},
-    upper::{CONFIGURATION, PoolConflict},
+    upper::{CONFIGURATION, conflicts},
 };
 use crate::{
     entries::{EntryWriter, Node, RrSet},
@@ -40,7 +40,7 @@ pub(super) fn refusal(desired: &DesiredState, set: &RecordSet, at_name: &AtName<
         return refuse(what, "remove one of the two (RFC 1034 section 3.6.2)");
     }
     if let Some((steered, pool)) = &at_name.steered
-        && PoolConflict::of(rtype, steered).is_some()
+        && conflicts(rtype, steered)
     {
         let what = format!("{name} {rtype}: pool {pool} answers this name");
         return refuse(what, "remove the record, or the name from the steered names");

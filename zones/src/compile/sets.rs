@@ -93,7 +93,8 @@ pub(super) fn write<'a>(
         mentions.truncate(mentioned);
         return Err(TooLarge(octets));
     };
-    entries.end_set(rtype, count, alias, mentions.len() > mentioned);
+    let has_extras = mentions.len() > mentioned;
+    entries.end_set(rtype, count, alias, has_extras);
     Ok(set)
 }
 

@@ -231,7 +231,7 @@ impl<'a> Pools<'a> {
         let location = placed.as_ref().map_or(&nowhere, |placed| &placed.location);
         let steer = SteerPool::build(self.desired, pool, zone, location, &mut self.targets);
         self.uses.add(&steer);
-        if steer.ignores_location() {
+        if steer.details.ignores_location {
             self.faults.push(too_many_classes(pool));
         }
         let counters = self.counters.len() as u32;

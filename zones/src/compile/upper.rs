@@ -87,26 +87,11 @@ impl ZonePosition {
     }
 }
 
-/// Conflict between a record and the pool of a steered name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum PoolConflict {
-    /// The pool answers addresses.
-    Address,
-    /// The record is a CNAME.
-    Alias,
-    /// The pool may answer with a CNAME, and nothing can be next to that.
-    NextToAlias,
-}
-
-impl PoolConflict {
-    /// Returns the conflict. A steered name owns its address types, and an alias owns all types.
-    pub(super) fn of(rtype: Rtype, steered: &Steered) -> Option<Self> {
-        match rtype {
-            Rtype::A | Rtype::AAAA => Some(Self::Address),
-            Rtype::CNAME => Some(Self::Alias),
-            _ => (steered.cname || steered.fallback != Steered::NONE).then_some(Self::NextToAlias),
-        }
-    }
+/// True if a record of this type cannot be at a steered name. The name owns its address types, and a CNAME, of which
+/// the pool may be one, owns all types.
+pub(super) fn conflicts(rtype: Rtype, steered: &Steered) -> bool {
+    let may_be_alias = steered.cname || steered.fallback != Steered::NONE;
+    may_be_alias || matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::CNAME)
 }
 
 impl<'a> Upper<'a> {
@@ -345,18 +330,18 @@ impl<'a> Upper<'a> {
     fn reject_conflicts(&mut self, name: &SteeredName, zone: u16, steered: u32) {
         let (owner, pool) = (&name.name, &name.pool);
         let Some((steered, _)) = self.pools.of(steered) else { return };
-        for rtype in self.below(owner.as_wire()).into_iter().flat_map(Node::sets).map(RrSet::rtype) {
-            let Some(conflict) = PoolConflict::of(rtype, &steered) else { continue };
-            let (what, hint) = match conflict {
-                PoolConflict::Address => (
+        let in_text = self.below(owner.as_wire()).into_iter().flat_map(Node::sets).map(RrSet::rtype);
+        for rtype in in_text.filter(|rtype| conflicts(*rtype, &steered)) {
+            let (what, hint) = match rtype {
+                Rtype::A | Rtype::AAAA => (
                     format!("{owner} {rtype} is in the zone file, but pool {pool} answers this name's addresses"),
                     "remove the record, or the name from the steered names",
                 ),
-                PoolConflict::Alias => (
+                Rtype::CNAME => (
                     format!("{owner} has a CNAME in the zone file, but pool {pool} answers this name"),
                     "remove the record, or the name from the steered names",
                 ),
-                PoolConflict::NextToAlias => (
+                _ => (
                     format!(
                         "{owner} {rtype} is next to the CNAME that pool {pool} answers with (RFC 1034 section 3.6.2)"
                     ),

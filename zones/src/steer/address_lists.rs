@@ -50,36 +50,16 @@ fn rank_lists(plan: &Plan) -> Vec<Vec<usize>> {
         let window = |start, length| (start..start + length).map(|rank| rank % members).collect();
         return sizes.flat_map(|length| (0..members).map(move |start| window(start, length))).collect();
     }
-    sizes.flat_map(|size| Colex::new(members, size)).collect()
+    sizes.flat_map(|size| combinations(members, size)).collect()
 }
 
-/// Combinations in colexicographic order: by the largest element, then by the next.
-struct Colex {
-    members: usize,
-    next: Option<Vec<usize>>,
-}
-
-impl Colex {
-    fn new(members: usize, size: usize) -> Self {
-        Self { members, next: (size <= members).then(|| (0..size).collect()) }
-    }
-}
-
-impl Iterator for Colex {
-    type Item = Vec<usize>;
-
-    fn next(&mut self) -> Option<Vec<usize>> {
-        let given = self.next.take()?;
-        let mut after = given.clone();
-        // Increments the first element that does not reach the next one, and resets those before it.
-        let grows = (0..after.len()).find(|&i| after[i] + 1 < *after.get(i + 1).unwrap_or(&self.members));
-        if let Some(grows) = grows {
-            after[grows] += 1;
-            (0..grows).for_each(|i| after[i] = i);
-            self.next = Some(after);
-        }
-        Some(given)
-    }
+/// Returns the combinations of `size` out of `members` ranks in colexicographic order: by the largest rank, then by the
+/// next.
+fn combinations(members: usize, size: usize) -> Vec<Vec<usize>> {
+    let Some(others) = size.checked_sub(1) else { return vec![Vec::new()] };
+    let ending_in =
+        |largest| combinations(largest, others).into_iter().map(move |ranks| [ranks, vec![largest]].concat());
+    (others..members).flat_map(ending_in).collect()
 }
 
 /// Returns the addresses in order, without duplicates: two clusters may share one, but an RRset has none (RFC 2181
