@@ -253,18 +253,13 @@ pub(crate) struct SetDetails<'a> {
     counts: u64,
     first_extra: u32,
     target: u32,
-    alias_hash: u64,
+    /// Hash of the alias's target, or 0 for a set that is no alias.
+    pub(crate) alias_hash: u64,
     answer: u32,
     behind: &'a [u8],
 }
 
 impl<'a> SetDetails<'a> {
-    /// Returns the hash of the alias's target, or 0 for a set that is no alias.
-    #[inline]
-    pub(crate) fn alias_hash(self) -> u64 {
-        self.alias_hash
-    }
-
     /// Returns the number of the first [`WholeAnswer`] made of the set.
     #[inline]
     pub(crate) fn answer(self) -> Option<u32> {

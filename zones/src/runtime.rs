@@ -20,14 +20,15 @@ use crate::{
 /// Measured state of the targets and pools of one snapshot.
 #[derive(Clone, Debug)]
 pub struct RuntimeState {
-    health: Box<[Health]>,
+    /// Health of all targets, by index.
+    pub(crate) health: Box<[Health]>,
     /// One bit per member, by its number, in whole words per pool. Only pools with the down answer `last-good` have
     /// words.
     last_good: Arc<[u64]>,
     /// `None` if no cluster limits its share.
-    balanced: Option<Arc<CompiledShares>>,
+    pub(crate) balanced: Option<Arc<CompiledShares>>,
     /// `None` if the time is not known or no member has a schedule. Then all members are open.
-    schedule_states: Option<Arc<ScheduleStates>>,
+    pub(crate) schedule_states: Option<Arc<ScheduleStates>>,
     pub(crate) adaptive_ttls: AdaptiveTtls,
     /// Wrapping sum over targets, last-good members, shares, closed members and adaptive TTLs.
     pub(crate) id: u64,
@@ -143,7 +144,7 @@ impl RuntimeState {
     /// Costs two comparisons until the next member opens or closes, so it can be called every second. A member that
     /// opens may become last-good.
     pub fn at(&self, snapshot: &Snapshot, now: Timestamp) -> Option<Self> {
-        let before = self.schedule_states();
+        let before = self.schedule_states.as_deref();
         if snapshot.schedules().is_empty() || before.is_some_and(|states| states.holds(now)) {
             return None;
         }
@@ -171,26 +172,9 @@ impl RuntimeState {
         self.id
     }
 
-    /// Returns the health of all targets, by index.
-    #[inline]
-    pub(crate) fn all(&self) -> &[Health] {
-        &self.health
-    }
-
-    /// Returns the accepted shares, or `None` if no cluster limits its share.
-    #[inline]
-    pub(crate) fn balanced(&self) -> Option<&CompiledShares> {
-        self.balanced.as_deref()
-    }
-
     /// Returns the last-good members of a pool, one bit per number. Empty if the pool does not keep them.
     pub(crate) fn last_good(&self, pool: &SteerPool) -> &[u64] {
         self.last_good.get(pool.memory()).unwrap_or_default()
-    }
-
-    /// Returns the states of the schedules.
-    pub(crate) fn schedule_states(&self) -> Option<&ScheduleStates> {
-        self.schedule_states.as_deref()
     }
 
     /// Returns the members of a pool that are closed, one bit per number. Empty if the pool uses no schedules.
@@ -199,7 +183,7 @@ impl RuntimeState {
         if pool.closed_words().is_empty() {
             &[]
         } else {
-            self.schedule_states().map_or(&[], |schedule_states| schedule_states.closed(pool))
+            self.schedule_states.as_deref().map_or(&[], |schedule_states| schedule_states.closed(pool))
         }
     }
 

@@ -82,7 +82,7 @@ impl ScheduleStates {
         let mut id = 0u64;
         for pool in snapshot.pools.iter() {
             let words = &mut closed[pool.closed_words()];
-            for (member, schedule) in pool.schedules() {
+            for (member, schedule) in &pool.details.schedules {
                 if !statuses[*schedule as usize].state.open {
                     words[usize::from(member / 64)] |= 1 << (member % 64);
                 }
@@ -102,11 +102,6 @@ impl ScheduleStates {
     pub(crate) fn closed(&self, pool: &SteerPool) -> &[u64] {
         self.closed.get(pool.closed_words()).unwrap_or_default()
     }
-
-    /// Returns the status of the schedule with this number.
-    pub(crate) fn schedule_status(&self, schedule: u32) -> Option<&Arc<ScheduleStatus>> {
-        self.statuses.get(schedule as usize)
-    }
 }
 
 impl RuntimeState {
@@ -119,14 +114,14 @@ impl RuntimeState {
 
     /// Returns when the next member of a pool opens or closes, or `None` if no change is known.
     pub fn next_schedule_change(&self, pool: &SteerPool) -> Option<Timestamp> {
-        pool.schedules().iter().filter_map(|(member, _)| pool.schedule_status(*member, self)?.state.until).min()
+        pool.details.schedules.iter().filter_map(|(member, _)| pool.schedule_status(*member, self)?.state.until).min()
     }
 
     /// Returns the members that are open here and closed in `before`, or the other way round.
     pub fn schedule_changes(&self, snapshot: &Snapshot, before: &Self) -> Vec<ScheduleChange> {
         let mut schedule_changes: Vec<ScheduleChange> = Vec::new();
         for pool in snapshot.pools.iter() {
-            for (member, _) in pool.schedules() {
+            for (member, _) in &pool.details.schedules {
                 let was_open = pool.schedule_status(*member, before).is_none_or(|status| status.state.open);
                 let Some(status) = pool.schedule_status(*member, self).filter(|status| status.state.open != was_open)
                 else {
@@ -147,8 +142,8 @@ impl RuntimeState {
 impl SteerPool {
     /// Returns the status of a member's schedule, by the member's number.
     pub(crate) fn schedule_status<'a>(&self, number: u8, runtime: &'a RuntimeState) -> Option<&'a Arc<ScheduleStatus>> {
-        let (_, schedule) = self.schedules().iter().find(|(member, _)| *member == number)?;
-        runtime.schedule_states()?.schedule_status(*schedule)
+        let (_, schedule) = self.details.schedules.iter().find(|(member, _)| *member == number)?;
+        runtime.schedule_states.as_ref()?.statuses.get(*schedule as usize)
     }
 
     /// True if a member's schedule has closed it.

@@ -133,12 +133,12 @@ impl EntryWriter {
         self.octets.truncate(self.set_at);
     }
 
-    /// Ends the current set. `extras` reserves space for [`EntryWriter::set_extras`].
-    pub(crate) fn end_set(&mut self, rtype: Rtype, count: u16, alias: Option<Alias<'_>>, extras: bool) {
+    /// Ends the current set. `has_extras` reserves space for [`EntryWriter::set_extras`].
+    pub(crate) fn end_set(&mut self, rtype: Rtype, count: u16, alias: Option<Alias<'_>>, has_extras: bool) {
         let length = self.record_octets();
         self.fill_word();
         let rest = self.octets.len();
-        if extras || alias.is_some() || !self.patches.is_empty() {
+        if has_extras || alias.is_some() || !self.patches.is_empty() {
             let (hash, name) = alias.map_or((0, &[][..]), |alias| (alias.hash, alias.name));
             let counts = self.patches.len() as u64 | (name.len() as u64) << 32;
             for word in [counts, 0, hash, 0] {

@@ -53,7 +53,8 @@ impl RankingCache {
             return Ok(Some(Arc::clone(known)));
         }
         let before = previous.and_then(|previous| previous.by_inputs.get(&inputs));
-        let placed = before.map_or_else(|| Arc::new(CompiledRankings::new(inputs.clone())), Arc::clone);
+        let placed = before
+            .map_or_else(|| Arc::new(CompiledRankings::new(inputs.clone(), ClientPartition::CLASSES_MAX)), Arc::clone);
         let own = Arc::make_mut(self);
         own.admit(placed.octets)?;
         own.by_inputs.insert(inputs, Arc::clone(&placed));
@@ -76,11 +77,7 @@ impl CompiledRankings {
     /// Compiles location rankings, with one class for each different list of ranks.
     ///
     /// If there are too many classes, members with high ranks become equal, step by step, until the classes fit.
-    pub(super) fn new(inputs: RankingInputs) -> Self {
-        Self::with_classes(inputs, CLASSES_MAX)
-    }
-
-    pub(super) fn with_classes(inputs: RankingInputs, classes_max: usize) -> Self {
+    pub(super) fn new(inputs: RankingInputs, classes_max: usize) -> Self {
         let compiled =
             DEPTHS.iter().find_map(|depth| Some((*depth, ClassBuilder::new(&inputs, *depth, classes_max).build()?)));
         let (depth, (partition, classes)) =
@@ -104,9 +101,6 @@ impl CompiledRankings {
         }
     }
 }
-
-/// Maximum number of classes, whose numbers have 16 bits.
-pub(super) const CLASSES_MAX: usize = ClientPartition::CLASSES_MAX;
 
 /// Ranks that stay different, in the order of the attempts.
 const DEPTHS: [u16; 7] = [ClassRanks::LAST, 16, 8, 4, 2, 1, 0];

@@ -24,6 +24,10 @@ use crate::{
 
 const LAST: u16 = ClassRanks::LAST;
 
+fn compiled(inputs: RankingInputs) -> CompiledRankings {
+    CompiledRankings::new(inputs, ClientPartition::CLASSES_MAX)
+}
+
 fn member(region: &str, at: Option<(f64, f64)>, bias: i8) -> MemberLocation {
     MemberLocation {
         coordinates: at.and_then(|(latitude, longitude)| Coordinates::from_degrees(latitude, longitude)),
@@ -123,7 +127,7 @@ fn exclusive_preference_excludes_other_regions_at_every_depth() {
     assert_eq!(rank::geo(&country("DE"), &members(), &geo), [NEVER, NEVER, 0, NEVER]);
     assert_eq!(rank::geo(&country("FR"), &members(), &geo), [0, 0, LAST, LAST]);
     let inputs = RankingInputs { geo, ..inputs(&[Rank::Geo, Rank::Nearest], &world()) };
-    let placed = CompiledRankings::with_classes(inputs, 2);
+    let placed = CompiledRankings::new(inputs, 2);
     assert_eq!(placed.depth, Some(0));
     assert_eq!(ranks_of(&placed, 0, "192.0.2.1").0, [NEVER, NEVER, 0, NEVER]);
     assert_eq!(ranks_of(&placed, 0, "10.2.0.1").0, [0; 4]);
@@ -174,7 +178,7 @@ fn ranks_of(placed: &CompiledRankings, ranking: usize, address: &str) -> (Vec<u1
 
 #[test]
 fn networks_with_equal_ranks_form_one_block() {
-    let placed = CompiledRankings::new(inputs(&[Rank::Geo], &world()));
+    let placed = compiled(inputs(&[Rank::Geo], &world()));
     assert_eq!(ranks_of(&placed, 0, "10.2.0.1"), (vec![0, 0, LAST, LAST], 15));
     assert_eq!(ranks_of(&placed, 0, "10.200.0.1").1, 9, "France and Belgium are one, but for the part between");
     assert_eq!(ranks_of(&placed, 0, "10.1.2.3"), (vec![LAST, LAST, 0, LAST], 16));
@@ -184,7 +188,7 @@ fn networks_with_equal_ranks_form_one_block() {
 
 #[test]
 fn several_rankings_share_one_partition() {
-    let placed = CompiledRankings::new(inputs(&[Rank::Geo, Rank::Nearest], &world()));
+    let placed = compiled(inputs(&[Rank::Geo, Rank::Nearest], &world()));
     assert_eq!(ranks_of(&placed, 0, "192.0.2.1").0, [1, 1, 0, LAST]);
     assert_eq!(ranks_of(&placed, 1, "192.0.2.1").0, [1, 0, 2, LAST]);
     assert_eq!(ranks_of(&placed, 1, "8.8.8.8").0, [0; 4]);
@@ -202,7 +206,7 @@ fn map_and_latency_table_are_overlaid() {
     inputs.latencies = Some(Arc::new(table));
     inputs.members[0].column = Some(0);
     inputs.members[2].column = Some(1);
-    let placed = CompiledRankings::new(inputs);
+    let placed = compiled(inputs);
     assert_eq!(ranks_of(&placed, 0, "192.0.2.129"), (vec![1, LAST, 0, LAST], 25));
     assert_eq!(
         (ranks_of(&placed, 0, "192.0.2.1"), ranks_of(&placed, 1, "192.0.2.1").0),
@@ -220,7 +224,7 @@ fn map_and_latency_table_are_overlaid() {
 
 #[test]
 fn note_of_unknown_client_says_unknown() {
-    let placed = CompiledRankings::new(inputs(&[Rank::Nearest], &world()));
+    let placed = compiled(inputs(&[Rank::Nearest], &world()));
     let client = "8.8.8.8".parse().unwrap();
     assert_eq!(placed.location.partition.lookup(client), (0, 7));
     assert_eq!(placed.describe(client).to_string(), "8.8.8.8 -> nowhere");
@@ -237,9 +241,9 @@ fn too_many_classes_merge_high_ranks() {
     let members =
         (0..40).map(|n| member("", Some((f64::from(n % 8) * 20.0 - 70.0, f64::from(n / 8) * 70.0 - 175.0)), 0));
     let inputs = RankingInputs { members: members.collect(), ..inputs(&[Rank::Nearest], &map) };
-    let all = CompiledRankings::new(inputs.clone());
+    let all = compiled(inputs.clone());
     assert_eq!((all.depth, all.location.partition.classes() > 100), (None, true));
-    let fewer = CompiledRankings::with_classes(inputs.clone(), 100);
+    let fewer = CompiledRankings::new(inputs.clone(), 100);
     assert!(fewer.depth.is_some_and(|depth| (1..=16).contains(&depth)), "{:?}", fewer.depth);
     assert!(fewer.location.partition.classes() <= 100);
     for n in 0..200u8 {
@@ -250,7 +254,7 @@ fn too_many_classes_merge_high_ranks() {
             assert_eq!(fewer.location.rankings[0].rank(class(&fewer), member), before.min(fewer.depth.unwrap()));
         }
     }
-    let none = CompiledRankings::with_classes(inputs, 1);
+    let none = CompiledRankings::new(inputs, 1);
     assert_eq!((none.depth, none.location.partition), (Some(0), ClientPartition::everywhere()));
 }
 
@@ -264,7 +268,7 @@ fn total_size_of_rankings_is_bounded() {
 
 #[test]
 fn equal_rankings_have_equal_digests_and_different_ones_differ() {
-    let digest = |ranks: &[Rank], map: &Arc<ClientMap>| CompiledRankings::new(inputs(ranks, map)).digest;
+    let digest = |ranks: &[Rank], map: &Arc<ClientMap>| compiled(inputs(ranks, map)).digest;
     assert_eq!(digest(&[Rank::Geo], &world()), digest(&[Rank::Geo], &world()));
     assert_ne!(digest(&[Rank::Geo], &world()), digest(&[Rank::Nearest], &world()));
     let moved = map(&[("10.0.0.0/8", country("FR")), ("10.1.0.0/16", country("US")), ("192.0.3.0/24", country("DE"))]);
@@ -273,7 +277,7 @@ fn equal_rankings_have_equal_digests_and_different_ones_differ() {
 
 #[test]
 fn digest_is_pinned() {
-    assert_eq!(CompiledRankings::new(inputs(&[Rank::Geo], &world())).digest, 15_139_349_308_809_866_153);
+    assert_eq!(compiled(inputs(&[Rank::Geo], &world())).digest, 15_139_349_308_809_866_153);
 }
 
 /// Returns a state with this number of names, each with its own pool that ranks by location, over one pair of clusters.
@@ -350,7 +354,7 @@ proptest! {
         networks in prop::collection::vec(any_network(), 0..20), lows in prop::collection::vec(any::<u16>(), 20)
     ) {
         let map = Arc::new(ClientMap::new(MapName::new("m").unwrap(), MapLayer::of_networks(&networks)));
-        let placed = CompiledRankings::new(inputs(&[Rank::Nearest, Rank::Geo], &map));
+        let placed = compiled(inputs(&[Rank::Nearest, Rank::Geo], &map));
         let addresses: Vec<IpAddr> = lows.iter().flat_map(|low| [
             IpAddr::from([192, 0, 2, *low as u8]), IpAddr::from([0x2001, 0xdb8, 0, *low, 0, 0, 0, 1]),
         ]).collect();

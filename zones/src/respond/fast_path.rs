@@ -118,7 +118,7 @@ impl<'a> Response<'a> {
         let snapshot = &*self.serving.snapshot;
         let rest = node.set(Rtype::CNAME)?.details()?;
         // The target may be a name of the upper layer.
-        if snapshot.upper.table.guess(rest.alias_hash()).is_some() {
+        if snapshot.upper.table.guess(rest.alias_hash).is_some() {
             return None;
         }
         snapshot.text.layer.entries.whole_answer_to(rest.answer()?, self.query.rtype)

@@ -234,7 +234,7 @@ impl Trace for Recorder {
             (true, Spread::Client) => HashInput::Client(client),
             (false, _) => HashInput::Everyone,
         };
-        self.internal = *pool.internal();
+        self.internal = pool.details.internal;
         self.everyone = match kind {
             Kind::Addresses(family) => pool.plans[family as usize].everyone(client.class()).map(Answer::Set),
             Kind::Cname => None,
@@ -316,7 +316,7 @@ fn member_notes(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> 
         });
         MemberNote {
             cluster: pool.cluster(member.number).clone(),
-            weight: Weight(pool.declared_weight(member.number)),
+            weight: Weight(pool.details.members[usize::from(member.number)].weight),
             tier: member.tier,
             group: group(member.number),
             standby: member.standby,

@@ -35,18 +35,18 @@ impl SteerPool {
     ) -> Option<(u16, u8)> {
         let best = match self.fast_path[family as usize] {
             FastPath::None => None,
-            FastPath::First => self.best(family, runtime.all(), failover::score),
+            FastPath::First => self.best(family, &runtime.health, failover::score),
             FastPath::Weighted => {
                 let seed = weighted::seed(self.spread, client, draw);
-                self.best(family, runtime.all(), |_, member| weighted::score(seed, member.key, member.weight))
+                self.best(family, &runtime.health, |_, member| weighted::score(seed, member.key, member.weight))
             }
             FastPath::Groups => {
                 let request = ShareRequest {
                     order: self.orders.class(client.class()),
                     seed: weighted::seed(self.spread, client, draw),
-                    balanced: runtime.balanced().filter(|_| self.load),
+                    balanced: runtime.balanced.as_deref().filter(|_| self.load),
                 };
-                self.best_by_groups(family, runtime.all(), &request)
+                self.best_by_groups(family, &runtime.health, &request)
             }
         };
         best.map(|member| (member.address_sets[family as usize].rank.into(), member.number))
@@ -107,7 +107,7 @@ impl SteerPool {
         let alike = self.mode == AnswerMode::Address
             && plan.answers == 1
             && !self.members.is_empty()
-            && self.schedules().is_empty()
+            && self.details.schedules.is_empty()
             && self.members.iter().all(one_target);
         match (alike, self.chooses, self.load) {
             (false, ..) => FastPath::None,

@@ -60,14 +60,16 @@ pub(super) struct ShareRequest<'a> {
 }
 
 impl ShareRequest<'_> {
-    /// Returns the acceptance test of a member. `group` is the key of the first member of its group.
+    /// Returns the acceptance test of a member, by its local share unless the rule is overflow. `group` is the key of
+    /// the first member of its group.
     #[inline]
-    fn test(&self, balanced: &CompiledShares, group: u64, member: &Member, near: bool) -> AcceptanceTest {
+    fn test(&self, balanced: &CompiledShares, group: u64, member: &Member, rule: Assignment) -> AcceptanceTest {
+        let is_local = rule != Assignment::Overflow;
         let acceptance = balanced.acceptance(member.cluster);
-        let acceptance = if near { acceptance.local } else { acceptance.overflow };
+        let acceptance = if is_local { acceptance.local } else { acceptance.overflow };
         let hash = mix(mix(self.seed ^ group) ^ seed::OFFER);
         // 16 bits scaled to 0 to 65534, so that a share of 65535 accepts every client.
-        AcceptanceTest { is_local: near, acceptance, draw: (((hash >> 48) * 65_535) >> 16) as u16 }
+        AcceptanceTest { is_local, acceptance, draw: (((hash >> 48) * 65_535) >> 16) as u16 }
     }
 }
 
@@ -125,7 +127,7 @@ impl SteerPool {
             };
             let Some((entry, member)) = best else { continue };
             let Some(balanced) = request.balanced else { return Some((entry, assignment)) };
-            let test = request.test(balanced, first.key, member, assignment == Assignment::Local);
+            let test = request.test(balanced, first.key, member, assignment);
             trace.acceptance_test(member.number, test);
             if test.is_accepted() {
                 return Some((entry, assignment));
@@ -210,11 +212,11 @@ impl SteerPool {
                 break;
             }
             let Some(part) = fits(member) else { continue };
-            let near = request.balanced.map_or(u16::MAX, |balanced| balanced.acceptance(member.cluster).local);
+            let local = request.balanced.map_or(u16::MAX, |balanced| balanced.acceptance(member.cluster).local);
             let left = RemainderScore {
                 is_partial: part,
                 cost: log2::cost(mix(seed ^ member.key)),
-                accepted: u32::from(member.weight) * u32::from(near),
+                accepted: u32::from(member.weight) * u32::from(local),
                 weight: member.weight,
             };
             if best.as_ref().is_none_or(|(best, _)| left.beats(best)) {
@@ -232,25 +234,24 @@ impl SteerPool {
         request: &ShareRequest<'_>,
         trace: &mut T,
     ) -> Option<Choice> {
-        let candidacy = |member: &Member| stage.filter.candidacy(member, stage.admitted, stage.wanted > 1);
         let heard = |member: &Member, trace: &mut T| {
-            let candidacy = candidacy(member);
+            let candidacy = stage.candidacy(member);
             trace.member(member.number, candidacy);
             fit(candidacy)
         };
         let taken = self.accepting_member(request, heard, trace);
         let taken =
-            taken.or_else(|| Some((self.rest(request, |member| fit(candidacy(member)))?, Assignment::Remainder)));
-        let mut picked = BestCandidates::<K>::new(stage.wanted, stage.admitted);
+            taken.or_else(|| Some((self.rest(request, |member| fit(stage.candidacy(member)))?, Assignment::Remainder)));
+        let mut picked = BestCandidates::<K>::new(stage.wanted);
         if let Some((entry, assignment)) = taken {
             trace.assigned(assignment);
             picked.begin(entry, group_of(request.order, entry.index));
             if K > 1 && !entry.is_partial {
-                self.join(request, &mut picked, assignment != Assignment::Overflow, |member| fit(candidacy(member)));
+                self.join(request, &mut picked, assignment, |member| fit(stage.candidacy(member)));
             }
         }
         picked.elsewhere =
-            request.order.iter().any(|s| candidacy(&self.members[usize::from(s.index)]) == Candidacy::Elsewhere);
+            request.order.iter().any(|s| stage.candidacy(&self.members[usize::from(s.index)]) == Candidacy::Elsewhere);
         self.answer(stage, &picked)
     }
 
@@ -259,7 +260,7 @@ impl SteerPool {
         &self,
         request: &ShareRequest<'_>,
         picked: &mut BestCandidates<K>,
-        near: bool,
+        rule: Assignment,
         fits: impl Fn(&Member) -> Fit,
     ) {
         let (first, group) = picked.first_and_group();
@@ -267,7 +268,7 @@ impl SteerPool {
         let key = members.peek().map_or(0, |step| self.members[usize::from(step.index)].key);
         for step in members.filter(|step| step.index != first) {
             let member = &self.members[usize::from(step.index)];
-            let takes = request.balanced.is_none_or(|balanced| request.test(balanced, key, member, near).is_accepted());
+            let takes = request.balanced.is_none_or(|balanced| request.test(balanced, key, member, rule).is_accepted());
             if takes && fits(member) == Some(false) {
                 let score = weighted::score(request.seed, member.key, member.weight);
                 picked.consider(RankedCandidate { score, index: step.index, is_partial: false });

@@ -44,12 +44,12 @@ pub(super) struct MemberFilter<'a> {
 impl<'a> MemberFilter<'a> {
     pub(super) fn new(pool: &'a SteerPool, runtime: &'a RuntimeState, kind: Kind) -> Self {
         Self {
-            health: runtime.all(),
+            health: &runtime.health,
             targets: &pool.targets,
             kind,
             only: None,
             closed: runtime.closed(pool),
-            balanced: runtime.balanced(),
+            balanced: runtime.balanced.as_deref(),
         }
     }
 
@@ -133,22 +133,6 @@ impl<'a> MemberFilter<'a> {
         }
         (!self.only.is_none_or(|words| has(words, member.number))).then_some(Candidacy::Excluded)
     }
-
-    /// Returns the candidacy of a member in a stage. `whole` distinguishes members of which only some addresses are
-    /// admitted.
-    #[inline(always)]
-    pub(super) fn candidacy(&self, member: &Member, admitted: EligibilitySet, whole: bool) -> Candidacy {
-        if (self.only.is_some() || !self.closed.is_empty())
-            && let Some(candidacy) = self.left_out(member)
-        {
-            return candidacy;
-        }
-        let asked = self.asked(member);
-        if asked & admitted == 0 {
-            return if self.other(member) & admitted == 0 { Candidacy::Ineligible } else { Candidacy::Elsewhere };
-        }
-        if whole && asked & !admitted != 0 { Candidacy::Partial } else { Candidacy::Candidate }
-    }
 }
 
 /// True if a member's bit is set.
@@ -181,13 +165,12 @@ pub(super) struct BestCandidates<const K: usize> {
     pub(super) elsewhere: bool,
     /// First and last group with a candidate.
     groups: [u8; 2],
-    admitted: EligibilitySet,
 }
 
 impl<const K: usize> BestCandidates<K> {
-    pub(super) fn new(wanted: u8, admitted: EligibilitySet) -> Self {
+    pub(super) fn new(wanted: u8) -> Self {
         let wanted = usize::from(wanted).clamp(1, K);
-        Self { entries: [RankedCandidate::default(); K], count: 0, wanted, elsewhere: false, groups: [0; 2], admitted }
+        Self { entries: [RankedCandidate::default(); K], count: 0, wanted, elsewhere: false, groups: [0; 2] }
     }
 
     fn entries(&self) -> &[RankedCandidate] {
@@ -245,6 +228,25 @@ pub(super) struct Stage<'a> {
     pub(super) wanted: u8,
 }
 
+impl Stage<'_> {
+    /// Returns the candidacy of a member. Only answers with several members distinguish members of which only some
+    /// addresses are admitted.
+    #[inline(always)]
+    pub(super) fn candidacy(&self, member: &Member) -> Candidacy {
+        let &Self { filter, admitted, wanted, .. } = self;
+        if (filter.only.is_some() || !filter.closed.is_empty())
+            && let Some(candidacy) = filter.left_out(member)
+        {
+            return candidacy;
+        }
+        let asked = filter.asked(member);
+        if asked & admitted == 0 {
+            return if filter.other(member) & admitted == 0 { Candidacy::Ineligible } else { Candidacy::Elsewhere };
+        }
+        if wanted > 1 && asked & !admitted != 0 { Candidacy::Partial } else { Candidacy::Candidate }
+    }
+}
+
 impl SteerPool {
     /// Returns the answer with the best admitted candidates. `None` if no member is admitted in either family.
     ///
@@ -258,12 +260,11 @@ impl SteerPool {
         score: impl Fn(usize, &Member) -> Score,
         trace: &mut T,
     ) -> Option<Choice> {
-        let &Stage { filter, order, admitted, wanted, .. } = stage;
-        let mut picked = BestCandidates::<K>::new(wanted, admitted);
+        let mut picked = BestCandidates::<K>::new(stage.wanted);
         let (mut fit, mut total) = (0u64, 0u64);
-        for (at, step) in order.iter().enumerate() {
+        for (at, step) in stage.order.iter().enumerate() {
             let member = &self.members[usize::from(step.index)];
-            let candidacy = filter.candidacy(member, admitted, wanted > 1);
+            let candidacy = stage.candidacy(member);
             trace.member(member.number, candidacy);
             let weight = u64::from(member.weight);
             total += weight;
@@ -325,10 +326,10 @@ impl SteerPool {
         first: &RankedCandidate,
         members: &mut Members,
     ) -> u16 {
-        let (plan, filter) = (&self.plans[family as usize], stage.filter);
+        let plan = &self.plans[family as usize];
         let set = |index: u8| &self.members[usize::from(index)].address_sets[family as usize];
         if plan.answers == 1 || first.is_partial {
-            return set(first.index).answer(filter.mask(set(first.index), picked.admitted));
+            return set(first.index).answer(stage.filter.mask(set(first.index), stage.admitted));
         }
         let start = set(first.index).rank;
         if plan.windows {
@@ -337,7 +338,7 @@ impl SteerPool {
             let fits = |index: &u8| {
                 let member = &self.members[usize::from(*index)];
                 (picked.groups[0]..=picked.groups[1]).contains(&group_of(stage.order, *index))
-                    && filter.candidacy(member, picked.admitted, true) == Candidacy::Candidate
+                    && stage.candidacy(member) == Candidacy::Candidate
             };
             further.take_while(fits).for_each(|index| members.push(self.members[usize::from(index)].number));
             return plan.window(start, members.as_slice().len() as u8);

@@ -57,7 +57,7 @@ pub struct SteerPool {
     closed_begin: u32,
     closed_count: u8,
     /// Data that only people ask for.
-    details: Arc<Details>,
+    pub(crate) details: Arc<Details>,
 }
 
 /// [`DownAnswer`] without data.
@@ -84,27 +84,29 @@ pub(super) enum FastPath {
     Groups,
 }
 
+/// Data that only people ask for.
 #[derive(Debug)]
-struct Details {
+pub(crate) struct Details {
     name: PoolName,
     policy: Policy,
     /// Members in declared order.
-    members: Box<[DeclaredMember]>,
+    pub(super) members: Box<[DeclaredMember]>,
     /// Numbers of the members with a schedule, and of their schedules.
-    schedules: Box<[(u8, u32)]>,
+    pub(crate) schedules: Box<[(u8, u32)]>,
     fallback: Box<[IpAddr]>,
     /// Members that the zone hides from all clients.
-    internal: MemberSet,
+    pub(super) internal: MemberSet,
     /// Address of one client for each different set of visible members.
     sample_clients: Box<[IpAddr]>,
-    ignores_location: bool,
+    /// True if views and locations make too many classes together, so that locations are ignored.
+    pub(crate) ignores_location: bool,
 }
 
 /// A member as declared.
 #[derive(Debug)]
-struct DeclaredMember {
+pub(super) struct DeclaredMember {
     cluster: ClusterName,
-    weight: u16,
+    pub(super) weight: u16,
     addresses: Arc<[IpAddr]>,
 }
 
@@ -204,29 +206,14 @@ impl SteerPool {
         classes.into_iter().flatten().collect()
     }
 
-    /// True if views and locations make too many classes together, so that locations are ignored.
-    pub(crate) fn ignores_location(&self) -> bool {
-        self.details.ignores_location
-    }
-
     /// Returns the sets of members whose addresses are numbered together, IPv4 first.
     pub(crate) fn answered_together(&self) -> [&[MemberSet]; 2] {
         self.plans.each_ref().map(|plan| plan.everyone.as_ref().map_or(&[][..], |everyone| &everyone.sets))
     }
 
-    /// Returns the members that the pool's zone hides from all clients.
-    pub(super) fn internal(&self) -> &MemberSet {
-        &self.details.internal
-    }
-
     /// Returns the cluster of a member.
     pub(crate) fn cluster(&self, number: u8) -> &ClusterName {
         &self.details.members[usize::from(number)].cluster
-    }
-
-    /// Returns the declared weight of a member.
-    pub(super) fn declared_weight(&self, number: u8) -> u16 {
-        self.details.members[usize::from(number)].weight
     }
 
     /// Returns the addresses of a member in one family, in declared order.
@@ -242,11 +229,6 @@ impl SteerPool {
     /// Returns the target of one address of a member.
     pub(super) fn target_of(&self, set: &AddressSet, address: usize) -> TargetIndex {
         if set.has_one_target() { TargetIndex(set.at) } else { self.targets[set.at as usize + address] }
-    }
-
-    /// Returns the numbers of the members with a schedule, and of their schedules.
-    pub(crate) fn schedules(&self) -> &[(u8, u32)] {
-        &self.details.schedules
     }
 
     /// Returns the range of the pool's words for closed members, one bit per member. Empty if it uses no schedules.

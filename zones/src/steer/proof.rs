@@ -51,7 +51,7 @@ impl Proof {
             }
         }
         let demand = pool.load.then(|| pool.demand_of(seed));
-        let pinned = demand.zip(runtime.balanced()).and_then(|(demand, balanced)| balanced.pin(demand));
+        let pinned = demand.zip(runtime.balanced.as_deref()).and_then(|(demand, balanced)| balanced.pin(demand));
         let pinned_member = |cluster| pool.members.iter().find(|member| member.cluster == cluster);
         Self {
             location_class: pool.location_class(client),
@@ -66,7 +66,8 @@ impl Proof {
 
 impl Terms {
     pub(super) fn new(pool: &SteerPool, runtime: &RuntimeState, member: &Member) -> Self {
-        let taken = || runtime.balanced().map_or(AcceptedShare::ALL, |balanced| balanced.acceptance(member.cluster));
+        let taken =
+            || runtime.balanced.as_ref().map_or(AcceptedShare::ALL, |balanced| balanced.acceptance(member.cluster));
         Self { key: member.key, share: member.weight, acceptance: pool.load.then(taken) }
     }
 }

@@ -10,34 +10,22 @@ use crate::{client::Draw, runtime::RuntimeState, steer::answer::Candidacy};
 /// Observer of [`SteerPool::choose`]. Every method has a default that does nothing, and `()` costs nothing.
 pub trait Trace {
     /// Called before a decision.
-    fn begin(&mut self, pool: &SteerPool, kind: Kind, runtime: &RuntimeState, client: ClientNet, draw: Draw) {
-        let _ = (pool, kind, runtime, client, draw);
-    }
+    fn begin(&mut self, _pool: &SteerPool, _kind: Kind, _runtime: &RuntimeState, _client: ClientNet, _draw: Draw) {}
 
     /// Called before a stage. Results of an earlier stage did not lead to an answer.
-    fn stage(&mut self, basis: Basis) {
-        let _ = basis;
-    }
+    fn stage(&mut self, _basis: Basis) {}
 
     /// Called for each member that the stage reads, by its number.
-    fn member(&mut self, number: u8, candidacy: Candidacy) {
-        let _ = (number, candidacy);
-    }
+    fn member(&mut self, _number: u8, _candidacy: Candidacy) {}
 
     /// Called after the acceptance test of a member, in a pool that balances by load.
-    fn acceptance_test(&mut self, number: u8, acceptance_test: AcceptanceTest) {
-        let _ = (number, acceptance_test);
-    }
+    fn acceptance_test(&mut self, _number: u8, _acceptance_test: AcceptanceTest) {}
 
     /// Called after the choice of a pool that balances by load.
-    fn assigned(&mut self, assignment: Assignment) {
-        let _ = assignment;
-    }
+    fn assigned(&mut self, _assignment: Assignment) {}
 
     /// Called with the decision.
-    fn end(&mut self, choice: &Choice) {
-        let _ = choice;
-    }
+    fn end(&mut self, _choice: &Choice) {}
 }
 
 impl Trace for () {}

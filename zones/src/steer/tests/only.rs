@@ -124,7 +124,7 @@ fn too_many_classes_drop_ranks_but_keep_exclusions() {
         pool.members[2].networks = vec!["1.3.128.0/17".parse().unwrap()];
     });
     let scene = Scene::compile_at(scene.desired, scene.pool, &LocationRankings { partition, rankings: vec![classes] });
-    assert!(scene.steer.ignores_location());
+    assert!(scene.steer.details.ignores_location);
     let runtime = scene.runtime("d u d");
     let answer = |client| scene.text(Kind::V4, scene.choose(Kind::V4, &runtime, client).answer);
     assert_eq!(["1.2.0.1", "1.3.0.1", "200.4.0.1", "200.5.0.1"].map(answer), ["a", "b", "a", "b"]);
