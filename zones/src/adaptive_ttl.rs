@@ -7,7 +7,7 @@ use fairway_model::{AdaptiveTtl, mix, stable_hash};
 
 use crate::{
     runtime::RuntimeState,
-    snapshot::{Snapshot, Steered},
+    snapshot::{PoolInfo, Snapshot, Steered},
 };
 
 /// TTL state of each pool, by its index. `None` if every pool answers with its declared TTL.
@@ -24,15 +24,18 @@ impl RuntimeState {
     ///
     /// It is called for pools with TTL bounds. All others keep their declared TTL.
     pub fn with_adaptive_ttls(&self, snapshot: &Snapshot, mut adaptive_ttl: impl FnMut(usize) -> AdaptiveTtl) -> Self {
-        let infos = snapshot.pool_infos().iter().enumerate();
-        let adaptive_ttls: Arc<[AdaptiveTtl]> =
-            infos.map(|(place, info)| info.bounds.map_or(AdaptiveTtl::Declared, |_| adaptive_ttl(place))).collect();
-        let moves = |(_, adaptive_ttl): &(usize, &AdaptiveTtl)| **adaptive_ttl != AdaptiveTtl::Declared;
-        let part = |(place, adaptive_ttl): (usize, &AdaptiveTtl)| {
-            mix(stable_hash(&snapshot.pool_infos()[place].name) ^ (1 + column(*adaptive_ttl) as u64))
+        let infos = || snapshot.pool_infos().iter();
+        let adaptive_ttls: Arc<[AdaptiveTtl]> = infos()
+            .enumerate()
+            .map(|(place, info)| info.bounds.map_or(AdaptiveTtl::Declared, |_| adaptive_ttl(place)))
+            .collect();
+        let part = |(info, adaptive_ttl): (&PoolInfo, &AdaptiveTtl)| match column(*adaptive_ttl) {
+            0 => 0,
+            column => mix(stable_hash(&info.name) ^ (1 + column as u64)),
         };
-        let id = adaptive_ttls.iter().enumerate().filter(moves).map(part).fold(0u64, u64::wrapping_add);
-        let by_pool = adaptive_ttls.iter().enumerate().any(|each| moves(&each)).then_some(adaptive_ttls);
+        let id = infos().zip(&*adaptive_ttls).map(part).fold(0u64, u64::wrapping_add);
+        let is_any = adaptive_ttls.iter().any(|adaptive_ttl| *adaptive_ttl != AdaptiveTtl::Declared);
+        let by_pool = is_any.then_some(adaptive_ttls);
         let mut next = self.clone();
         next.id = self.id.wrapping_sub(self.adaptive_ttls.id).wrapping_add(id);
         next.adaptive_ttls = AdaptiveTtls { by_pool, id };
@@ -41,11 +44,8 @@ impl RuntimeState {
 
     /// Returns the TTL state of a pool, by its index.
     pub fn adaptive_ttl(&self, pool: usize) -> AdaptiveTtl {
-        self.adaptive_ttls
-            .by_pool
-            .as_ref()
-            .and_then(|adaptive_ttls| adaptive_ttls.get(pool).copied())
-            .unwrap_or_default()
+        let by_pool = self.adaptive_ttls.by_pool.as_ref();
+        by_pool.and_then(|by_pool| by_pool.get(pool)).copied().unwrap_or_default()
     }
 }
 

@@ -52,7 +52,8 @@ impl RuntimeState {
 
     /// Returns the runtime state of a snapshot at a time.
     pub fn new_at(snapshot: &Snapshot, now: Timestamp, health: impl FnMut(TargetIndex) -> Health) -> Self {
-        let schedule_states = (!snapshot.schedules().is_empty()).then(|| ScheduleStates::new(snapshot, now, None));
+        let schedule_states =
+            (!snapshot.targets.schedules.is_empty()).then(|| ScheduleStates::new(snapshot, now, None));
         Self::with_schedules(snapshot, schedule_states, health)
     }
 
@@ -133,7 +134,7 @@ impl RuntimeState {
     /// Shares and pins of clusters that no pool of the snapshot balances change no answer and are kept for the next
     /// snapshot. Only the first [`Shares::PINS_MAX`] pins are used.
     pub fn with_shares(&self, snapshot: &Snapshot, shares: &Arc<Shares>) -> Self {
-        let balanced = CompiledShares::new(snapshot.balanced_clusters(), Arc::clone(shares));
+        let balanced = CompiledShares::new(&snapshot.targets.balanced, Arc::clone(shares));
         let before = self.balanced.as_ref().map_or(0, |balanced| balanced.id);
         let id = self.id.wrapping_sub(before).wrapping_add(balanced.id);
         Self { balanced: Some(Arc::new(balanced)), id, ..self.clone() }
@@ -145,7 +146,7 @@ impl RuntimeState {
     /// opens may become last-good.
     pub fn at(&self, snapshot: &Snapshot, now: Timestamp) -> Option<Self> {
         let before = self.schedule_states.as_deref();
-        if snapshot.schedules().is_empty() || before.is_some_and(|states| states.holds(now)) {
+        if snapshot.targets.schedules.is_empty() || before.is_some_and(|states| states.holds(now)) {
             return None;
         }
         let states = ScheduleStates::new(snapshot, now, before);

@@ -70,7 +70,7 @@ pub struct ScheduleChange {
 impl ScheduleStates {
     /// Evaluates the schedules. Reuses the states `before` that still hold, unless the clock was set back.
     pub(crate) fn new(snapshot: &Snapshot, at: Timestamp, before: Option<&Self>) -> Self {
-        let schedules = snapshot.schedules();
+        let schedules = &snapshot.targets.schedules;
         let known = before.filter(|before| before.at <= at && before.statuses.len() == schedules.len());
         let status = |(number, schedule): (usize, &Schedule)| {
             let known = known.map(|known| &known.statuses[number]).filter(|status| status.holds(at));

@@ -6,13 +6,12 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, MonitorName, Name, Network, PoolName, Schedule, Target, Ttl, TtlBounds, stable_hash};
+use fairway_model::{ClusterName, MonitorName, Name, Network, PoolName, Target, Ttl, TtlBounds, stable_hash};
 
 use crate::{
     chunks::Chunks,
     entries::{Entries, Extra, Node, RrSet, SetDetails, UPPER},
     location::{CompiledRankings, RankingCache},
-    shares::ClusterNumbers,
     steer::{SteerPool, TargetTable, TargetUses},
     table::Table,
 };
@@ -96,12 +95,6 @@ pub struct PoolInfo {
     pub bounds: Option<TtlBounds>,
     /// Names that it answers, sorted.
     pub names: Vec<Name>,
-    pub(crate) reuse: PoolReuse,
-}
-
-/// Parts of a compiled pool that the next snapshot reuses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PoolReuse {
     /// Monitor and visibility of the zone, if they make a variant of the pool.
     pub(crate) monitor: Option<MonitorName>,
     pub(crate) hides: bool,
@@ -291,11 +284,6 @@ impl Snapshot {
         self.targets.targets()
     }
 
-    /// Returns the schedules of members, by number.
-    pub(crate) fn schedules(&self) -> &[Schedule] {
-        self.targets.schedules()
-    }
-
     /// Returns the indices of the pools of a name in [`Snapshot::pool_infos`].
     ///
     /// There are several if zones make variants of the pool, and none if no name uses it.
@@ -325,11 +313,6 @@ impl Snapshot {
         })
     }
 
-    /// Returns the numbers of the clusters that pools balance.
-    pub(crate) fn balanced_clusters(&self) -> &ClusterNumbers {
-        self.targets.balanced()
-    }
-
     /// Returns the compiled pools, in the order of [`Snapshot::pool_infos`].
     pub fn steer_pools(&self) -> &Chunks<SteerPool> {
         &self.pools
@@ -344,7 +327,7 @@ impl Snapshot {
 
     /// True if a pool balances by load.
     pub fn uses_load(&self) -> bool {
-        !self.balanced_clusters().is_empty()
+        !self.targets.balanced.is_empty()
     }
 
     /// Returns name, TTLs and names of each compiled pool.

@@ -12,7 +12,7 @@ use crate::{
     chunks::ChunkWriter,
     entries::EntryWriter,
     location::{CompiledRankings, RankingCache, TooLarge},
-    snapshot::{PoolInfo, PoolReuse, ServerOptions, Sizes, Slot, Slots, Snapshot, Steered},
+    snapshot::{PoolInfo, ServerOptions, Sizes, Slot, Slots, Snapshot, Steered},
     steer::{ClientPartition, Family, LocationRankings, MemberSet, SteerPool, TargetTable, TargetUses, Variant},
     table::Table,
     tally::SLOTS_MAX,
@@ -119,14 +119,14 @@ impl<'a> Pools<'a> {
         self.sum_id(name_id(name, pool));
         let info = self.infos.change(number as usize);
         note_name(&mut info.names, &name.name);
-        let known = info.reuse.steered.iter();
+        let known = info.steered.iter();
         let mut known = known.filter(|(of, is_adaptive, _)| (*of, *is_adaptive) == (ttl, bounds.is_some()));
         if let Some((.., first)) = known.next() {
             return *first;
         }
-        let (counters, noted) = (info.reuse.counters, self.noted);
+        let (counters, noted) = (info.counters, self.noted);
         let first = self.steered.len() as u32 + 1;
-        info.reuse.steered.push((ttl, bounds.is_some(), first));
+        info.steered.push((ttl, bounds.is_some(), first));
         let adaptive_ttls = bounds.into_iter().flat_map(|bounds| [bounds.long, bounds.short]);
         for ttl in iter::once(ttl).chain(adaptive_ttls) {
             let answers = self.answers(number, pool, ttl, entries);
@@ -172,7 +172,7 @@ impl<'a> Pools<'a> {
         let info = &infos[number as usize];
         by_name.remove(stable_hash(&info.name), number, |other| stable_hash(&infos[other as usize].name));
         uses.take(&pools[number as usize]);
-        *id = id.wrapping_sub(info.reuse.id);
+        *id = id.wrapping_sub(info.id);
         self.free.push(number);
     }
 
@@ -244,13 +244,16 @@ impl<'a> Pools<'a> {
         let digest = placed.as_ref().map_or(0, |placed| placed.digest);
         let id = stable_hash(&(pool, of, variant.hides, digest));
         self.sum_id(id);
-        let (monitor, hides) = (variant.monitor.cloned(), variant.hides);
         let info = PoolInfo {
             name: pool.name.clone(),
             ttl: pool.ttl,
             bounds: pool.ttl_bounds,
             names: Vec::new(),
-            reuse: PoolReuse { monitor, hides, id, counters, steered: Vec::new() },
+            monitor: variant.monitor.cloned(),
+            hides: variant.hides,
+            id,
+            counters,
+            steered: Vec::new(),
         };
         self.put(steer, info, placed, hash)
     }
@@ -386,15 +389,15 @@ impl Pools<'_> {
     /// Returns the number of a variant of a pool.
     fn find(&self, pool: &Pool, variant: Variant<'_>, hash: u64) -> Option<u32> {
         self.by_name.find(hash, |number| {
-            let PoolInfo { name, reuse, .. } = &self.infos[number as usize];
-            *name == pool.name && (reuse.monitor.as_ref(), reuse.hides) == (variant.monitor, variant.hides)
+            let PoolInfo { name, monitor, hides, .. } = &self.infos[number as usize];
+            *name == pool.name && (monitor.as_ref(), *hides) == (variant.monitor, variant.hides)
         })
     }
 
     /// Returns the sizes of what incremental compilations append to.
     pub(super) fn sizes(&self, entries: &EntryWriter) -> Sizes {
         let [memory, closed] = self.targets.words();
-        let [schedules, ranking_cache] = [self.targets.schedules().len(), self.ranking_cache.count()];
+        let [schedules, ranking_cache] = [self.targets.schedules.len(), self.ranking_cache.count()];
         let numbered =
             [self.steered.len(), self.answers.len(), self.counters.len(), schedules, ranking_cache, memory, closed];
         Sizes { octets: entries.octet_count(), numbered }
@@ -406,7 +409,7 @@ impl Pools<'_> {
         let hash_of = |other: u32| stable_hash(&self.infos[other as usize].name);
         self.by_name.remove(hash_of(last), last, hash_of);
         self.by_name.add(hash_of(last), number, hash_of);
-        for (_, is_adaptive, first) in &info.reuse.steered {
+        for (_, is_adaptive, first) in &info.steered {
             let columns = if *is_adaptive { 3 } else { 1 };
             let first = *first as usize - 1;
             self.steered[first..first + columns].iter_mut().for_each(|steered| steered.pool = number);

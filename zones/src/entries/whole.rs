@@ -90,9 +90,8 @@ impl EntryWriter {
     pub(crate) fn whole_answer(&mut self, draft: &AnswerDraft, last: Option<u32>) -> u32 {
         let number = self.next_number();
         if let Some(last) = last {
-            let at = last as usize * WORD + 6;
             // At most 2,048 octets lie between the two.
-            self.octets[at..at + 2].copy_from_slice(&((number - last) as u16).to_le_bytes());
+            self.put(last as usize * WORD + 6, ((number - last) as u16).to_le_bytes());
         }
         let fields = [draft.rtype.0, draft.octets.len() as u16, draft.patches.len() as u16, 0];
         self.octets.extend(fields.iter().flat_map(|field| field.to_le_bytes()));

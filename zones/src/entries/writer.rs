@@ -49,14 +49,12 @@ impl EntryWriter {
 
     /// Sets [`Node::steered`] of an entry.
     pub(crate) fn steer(&mut self, entry: u32, steered: u32) {
-        let at = entry as usize * WORD + 8;
-        self.octets[at..at + 4].copy_from_slice(&steered.to_le_bytes());
+        self.put(entry as usize * WORD + 8, steered.to_le_bytes());
     }
 
     /// Removes the link of an entry.
     pub(crate) fn unlink(&mut self, entry: u32) {
-        let at = entry as usize * WORD + 12;
-        self.octets[at..at + 4].fill(0);
+        self.put(entry as usize * WORD + 12, [0; 4]);
     }
 
     /// Reserves space for more bytes.
@@ -80,21 +78,18 @@ impl EntryWriter {
     /// Copies the sets of a node of another layer to an entry that has none.
     pub(crate) fn copy_sets(&mut self, entry: u32, from: Node<'_>) {
         self.octets.extend_from_slice(from.set_octets());
-        let at = entry as usize * WORD + 4;
-        self.octets[at..at + 2].copy_from_slice(&from.set_count().to_le_bytes());
+        self.put(entry as usize * WORD + 4, from.set_count().to_le_bytes());
     }
 
     /// Counts a set as part of an entry.
     pub(crate) fn count_set(&mut self, entry: u32) {
-        let at = entry as usize * WORD + 4;
-        let count = u16::from_le_bytes([self.octets[at], self.octets[at + 1]]) + 1;
-        self.octets[at..at + 2].copy_from_slice(&count.to_le_bytes());
+        let count = self.node(entry).set_count() + 1;
+        self.put(entry as usize * WORD + 4, count.to_le_bytes());
     }
 
     /// Sets the link of an entry: [`Node::wildcard`] or [`Node::occluder`].
     pub(crate) fn link(&mut self, entry: u32, to: u32) {
-        let at = entry as usize * WORD + 12;
-        self.octets[at..at + 4].copy_from_slice(&(to + 1).to_le_bytes());
+        self.put(entry as usize * WORD + 12, (to + 1).to_le_bytes());
     }
 
     /// Begins a set and returns its number.
@@ -124,8 +119,7 @@ impl EntryWriter {
 
     /// Overwrites two octets of the current set's records.
     pub(crate) fn overwrite(&mut self, at: usize, value: u16) {
-        let at = self.set_at + WORD + at;
-        self.octets[at..at + 2].copy_from_slice(&value.to_be_bytes());
+        self.put(self.set_at + WORD + at, value.to_be_bytes());
     }
 
     /// Removes the current set.
@@ -151,26 +145,34 @@ impl EntryWriter {
         let words = (self.octets.len() - rest) / WORD;
         let fields = [u64::from(rtype.0), u64::from(count), length as u64, words as u64];
         let head = fields.iter().rev().fold(0, |head, field| head << 16 | field);
-        self.octets[self.set_at..self.set_at + WORD].copy_from_slice(&head.to_le_bytes());
+        self.put(self.set_at, head.to_le_bytes());
     }
 
     /// Sets the extras of a set.
     pub(crate) fn set_extras(&mut self, set: u32, first: u32, count: u16) {
-        let at = set as usize * WORD + WORD + self.set(set).details_at();
-        self.octets[at + 2..at + 4].copy_from_slice(&count.to_le_bytes());
-        self.octets[at + WORD..at + WORD + 4].copy_from_slice(&first.to_le_bytes());
+        let at = self.details_at(set);
+        self.put(at + 2, count.to_le_bytes());
+        self.put(at + WORD, first.to_le_bytes());
     }
 
     /// Sets the node that an alias leads to.
     pub(crate) fn set_target(&mut self, set: u32, target: u32) {
-        let at = set as usize * WORD + WORD + self.set(set).details_at() + WORD + 4;
-        self.octets[at..at + 4].copy_from_slice(&(target + 1).to_le_bytes());
+        self.put(self.details_at(set) + WORD + 4, (target + 1).to_le_bytes());
     }
 
     /// Sets the first whole answer of a set.
     pub(crate) fn set_answer(&mut self, set: u32, answer: u32) {
-        let at = set as usize * WORD + WORD + self.set(set).details_at() + 3 * WORD;
-        self.octets[at..at + 4].copy_from_slice(&(answer + 1).to_le_bytes());
+        self.put(self.details_at(set) + 3 * WORD, (answer + 1).to_le_bytes());
+    }
+
+    /// Returns the offset of a set's details.
+    fn details_at(&self, set: u32) -> usize {
+        set as usize * WORD + WORD + self.set(set).details_at()
+    }
+
+    /// Overwrites octets at an offset.
+    pub(super) fn put<const N: usize>(&mut self, at: usize, octets: [u8; N]) {
+        self.octets[at..at + N].copy_from_slice(&octets);
     }
 
     /// Returns the sets of an entry with their numbers.

@@ -64,19 +64,25 @@ pub enum Answer {
 }
 
 /// Reason for the stage of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 pub enum Basis {
     /// Members that are up or unknown.
+    #[strum(to_string = "live members")]
     Live,
     /// Pending members, since no member is live.
+    #[strum(to_string = "pending members: no evaluated member is live")]
     Pending,
     /// Too little of the weight is live (`panicThreshold`), so health is ignored.
+    #[strum(to_string = "panic: too little of the weight is live, so health is ignored")]
     Panic,
     /// No member is live or pending: the down answer.
+    #[strum(to_string = "down answer: no member is live")]
     Down,
     /// Every member is hidden from the client.
+    #[strum(to_string = "every member is hidden from this client")]
     Hidden,
     /// No member has an address of the family.
+    #[strum(to_string = "no member has an address of this family")]
     NoFamily,
 }
 
@@ -138,16 +144,20 @@ pub enum Candidacy {
 }
 
 /// Rule that assigned a client to its member.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::Display)]
 pub enum Assignment {
     /// Its first group with a candidate accepted it.
     #[default]
+    #[strum(to_string = "local: the best group with a candidate accepts the client")]
     Local,
     /// A better group had a candidate that did not accept it.
+    #[strum(to_string = "overflow: a better group has candidates and did not accept the client")]
     Overflow,
     /// Its demand is pinned to the cluster.
+    #[strum(to_string = "pinned: the client's demand is pinned to its cluster")]
     Pinned,
     /// No member accepted it, so it went to one of all candidates.
+    #[strum(to_string = "remainder: no member accepts the client, so it goes to one of all candidates")]
     Remainder,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Nothing is decided here. The [`Recorder`] observes the decision that answers queries.
 
-use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc};
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 use fairway_model::{ClusterName, Health, OverrideAction, Policy, PoolName, Selection, Spread, Weight};
 
@@ -93,43 +93,61 @@ pub struct AddressNote {
 }
 
 /// Reason why a member is in or out of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 pub enum Reason {
     /// In: chosen.
+    #[strum(to_string = "chosen")]
     Chosen,
     /// In: no member is live, and all are answered.
+    #[strum(to_string = "answered with all others, since no member is live")]
     AnsweredAll,
     /// Out: another member has a better score for this client.
+    #[strum(to_string = "available, but this client gets another member")]
     NotChosen,
     /// Out: it does not accept this client.
+    #[strum(to_string = "does not accept this client: its share is limited")]
     PassedOn,
     /// Out: an earlier member is live.
+    #[strum(to_string = "an earlier member comes first")]
     Later,
     /// Out: only some of its addresses are admitted, and a whole member is available.
+    #[strum(to_string = "only some of its addresses are available, and a whole member comes first")]
     PartlyUp,
     /// Out: a lower tier is in use.
+    #[strum(to_string = "an earlier tier is in use")]
     LaterTier,
     /// Out: standby, and a member of weight 1 or more is available.
+    #[strum(to_string = "standby: a member of weight 1 or more comes first")]
     Standby,
     /// Out: it has no address of the family.
+    #[strum(to_string = "has no address of this family")]
     LacksFamily,
     /// Out: only addresses of the other family are admitted.
+    #[strum(to_string = "available in the other family only")]
     OtherFamily,
     /// Out: not a last-good member.
+    #[strum(to_string = "not a last-good member")]
     NotLastGood,
     /// Out: never evaluated.
+    #[strum(to_string = "pending: never evaluated")]
     Pending,
     /// Out: its probes fail.
+    #[strum(to_string = "down")]
     Down,
     /// Out: an override sets it down.
+    #[strum(to_string = "set down by an override")]
     ForcedDown,
     /// Out: drained.
+    #[strum(to_string = "drained")]
     Drained,
     /// Out: no network of the member contains the client, or the client prefers other regions only.
+    #[strum(to_string = "hidden from this client by the member's networks or by a preference with only")]
     HiddenFromClient,
     /// Out: internal, and the zone is public.
+    #[strum(to_string = "internal: never answered in a public zone")]
     Internal,
     /// Out: none of its windows is open.
+    #[strum(to_string = "closed by its schedule")]
     Closed,
 }
 
@@ -147,55 +165,6 @@ impl Reason {
     /// True if the member is in the answer.
     pub fn is_in(self) -> bool {
         matches!(self, Self::Chosen | Self::AnsweredAll)
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Chosen => "chosen",
-            Self::AnsweredAll => "answered with all others, since no member is live",
-            Self::NotChosen => "available, but this client gets another member",
-            Self::PassedOn => "does not accept this client: its share is limited",
-            Self::Later => "an earlier member comes first",
-            Self::PartlyUp => "only some of its addresses are available, and a whole member comes first",
-            Self::LaterTier => "an earlier tier is in use",
-            Self::Standby => "standby: a member of weight 1 or more comes first",
-            Self::LacksFamily => "has no address of this family",
-            Self::OtherFamily => "available in the other family only",
-            Self::NotLastGood => "not a last-good member",
-            Self::Pending => "pending: never evaluated",
-            Self::Down => "down",
-            Self::ForcedDown => "set down by an override",
-            Self::Drained => "drained",
-            Self::HiddenFromClient => "hidden from this client by the member's networks or by a preference with only",
-            Self::Internal => "internal: never answered in a public zone",
-            Self::Closed => "closed by its schedule",
-        })
-    }
-}
-
-impl fmt::Display for Basis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Live => "live members",
-            Self::Pending => "pending members: no evaluated member is live",
-            Self::Panic => "panic: too little of the weight is live, so health is ignored",
-            Self::Down => "down answer: no member is live",
-            Self::Hidden => "every member is hidden from this client",
-            Self::NoFamily => "no member has an address of this family",
-        })
-    }
-}
-
-impl fmt::Display for Assignment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Local => "local: the best group with a candidate accepts the client",
-            Self::Overflow => "overflow: a better group has candidates and did not accept the client",
-            Self::Pinned => "pinned: the client's demand is pinned to its cluster",
-            Self::Remainder => "remainder: no member accepts the client, so it goes to one of all candidates",
-        })
     }
 }
 

@@ -22,22 +22,17 @@ pub struct TargetTable {
     /// Addresses of each cluster, shared by all pools.
     addresses: Arc<StableMap<ClusterName, Arc<[IpAddr]>>>,
     /// Numbers of clusters in pools that balance by load.
-    balanced: Arc<ClusterNumbers>,
+    pub(crate) balanced: Arc<ClusterNumbers>,
     /// Words reserved for last-good members.
     memory_words: u32,
     /// Different schedules, by number.
-    schedules: Arc<Vec<Schedule>>,
+    pub(crate) schedules: Arc<Vec<Schedule>>,
     schedule_numbers: Arc<StableMap<Schedule, u32>>,
     /// Words reserved for closed members.
     closed_words: u32,
 }
 
 impl TargetTable {
-    /// Returns an empty table.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Returns the number of a target, and adds it if it is new.
     pub fn intern(&mut self, address: ProbeAddress, label: &MonitorName, monitor: &Arc<Monitor>) -> TargetIndex {
         let place = (address, Arc::as_ptr(monitor).addr());
@@ -96,16 +91,6 @@ impl TargetTable {
         &self.targets
     }
 
-    /// Returns the numbers of balanced clusters.
-    pub(crate) fn balanced(&self) -> &ClusterNumbers {
-        &self.balanced
-    }
-
-    /// Returns the schedules, by number.
-    pub(crate) fn schedules(&self) -> &[Schedule] {
-        &self.schedules
-    }
-
     /// Returns the words reserved for last-good and for closed members.
     pub(crate) fn words(&self) -> [usize; 2] {
         [self.memory_words as usize, self.closed_words as usize]
@@ -129,17 +114,19 @@ impl TargetTable {
 
     /// Reserves words for closed members in the runtime state and returns the index of the first.
     pub(super) fn reserve_closed(&mut self, words: usize) -> u32 {
-        let begin = self.closed_words;
-        self.closed_words += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");
-        begin
+        reserve(&mut self.closed_words, words)
     }
 
     /// Reserves words for last-good members in the runtime state and returns the index of the first.
     pub(super) fn reserve_memory(&mut self, words: usize) -> u32 {
-        let begin = self.memory_words;
-        self.memory_words += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");
-        begin
+        reserve(&mut self.memory_words, words)
     }
+}
+
+fn reserve(reserved: &mut u32, words: usize) -> u32 {
+    let begin = *reserved;
+    *reserved += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");
+    begin
 }
 
 #[cfg(test)]
@@ -149,7 +136,7 @@ mod tests {
 
     #[test]
     fn equal_targets_share_number_for_any_monitor_name() {
-        let mut table = TargetTable::new();
+        let mut table = TargetTable::default();
         let numbers =
             [("192.0.2.1", 443, "a"), ("192.0.2.1", 443, "b"), ("192.0.2.1", 80, "a"), ("192.0.2.2", 443, "a")]
                 .map(|(address, port, label)| target(address, port, label))
@@ -160,14 +147,14 @@ mod tests {
 
     #[test]
     fn words_of_pools_do_not_overlap() {
-        let mut table = TargetTable::new();
+        let mut table = TargetTable::default();
         assert_eq!([2, 1, 4].map(|words| table.reserve_closed(words)), [0, 2, 3]);
         assert_eq!([1, 3, 2].map(|words| table.reserve_memory(words)), [0, 1, 4]);
     }
 
     #[test]
     fn balanced_clusters_get_numbers_up_to_maximum_and_keep_them() {
-        let mut table = TargetTable::new();
+        let mut table = TargetTable::default();
         let mut number = |i: u32| table.balanced_cluster(&ClusterName::new(&format!("c{i}")).unwrap());
         assert!((0..u32::from(UNBALANCED)).all(|i| u32::from(number(i)) == i));
         assert_eq!([65_535, 70_000].map(&mut number), [UNBALANCED; 2]);

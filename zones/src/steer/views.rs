@@ -77,13 +77,24 @@ impl VisibleMembers {
         let networks: Vec<_> = networks.collect();
         let internal = (0..=u8::MAX).zip(members()).filter(|(_, member)| member.internal && is_public);
         let internal = internal.map(|(number, _)| number).collect();
-        let admitted = AdmittedMembers::new(location, declared);
-        let (refined, ignores_location) = match refine(&location.partition, &networks) {
-            Some(refined) => (refined.narrow(|class| admitted.of(class)), false),
-            // Visibility is kept in favour of ranks.
-            None => (admitted.without_ranks(location, &networks), true),
+        let admitted = |class: u16| -> MemberSet {
+            let members = (0..=u8::MAX).zip(declared).filter(|(_, (index, _))| location.admits(class, *index));
+            members.map(|(number, _)| number).collect()
         };
-        Self { refined, internal, ignores_location }
+        let admitted: Vec<_> = (0..location.partition.classes()).map(admitted).collect();
+        match refine(&location.partition, &networks) {
+            Some(mut refined) => {
+                for class in &mut refined.classes {
+                    class.visible = class.visible.and(admitted[usize::from(class.base)]);
+                }
+                Self { refined, internal, ignores_location: false }
+            }
+            // Visibility is kept in favour of ranks.
+            None => {
+                let refined = refine_without_ranks(&location.partition, &admitted, &networks);
+                Self { refined, internal, ignores_location: true }
+            }
+        }
     }
 
     /// Returns the address of one client for each different set of visible members.
@@ -107,62 +118,34 @@ pub(super) struct RefinedPartition {
     pub(super) classes: Vec<ClassMembers>,
 }
 
-impl RefinedPartition {
-    /// Returns the partition with one class, which sees the members without networks.
-    fn open_alone(members: &[Option<&[Network]>]) -> Self {
-        let visible = open(members);
-        Self { partition: ClientPartition::everywhere(), classes: vec![ClassMembers { base: 0, visible }] }
+/// Returns the partition without ranks: classes by the members that they admit only, each with the first class that
+/// admits these. If even these are too many, one class with the members that every client may get.
+fn refine_without_ranks(
+    partition: &ClientPartition,
+    admitted: &[MemberSet],
+    members: &[Option<&[Network]>],
+) -> RefinedPartition {
+    let (mut sets, mut firsts) = (Numbered::default(), Vec::new());
+    let numbers = (0..).zip(admitted).map(|(class, set)| {
+        let number = sets.number(*set);
+        if number as usize == firsts.len() {
+            firsts.push(class);
+        }
+        number
+    });
+    let numbers: Vec<u32> = numbers.collect();
+    let coarse = partition.partition().map(|class| numbers[class as usize]);
+    let refined = ClientPartition::new(coarse).and_then(|coarse| refine(&coarse, members));
+    let Some(mut refined) = refined else {
+        let visible = admitted.iter().fold(open(members), |all, set| all.and(*set));
+        let classes = vec![ClassMembers { base: 0, visible }];
+        return RefinedPartition { partition: ClientPartition::everywhere(), classes };
+    };
+    for class in &mut refined.classes {
+        class.visible = class.visible.and(sets.list[usize::from(class.base)]);
+        class.base = firsts[usize::from(class.base)];
     }
-
-    /// Hides the members that the original class does not admit.
-    fn narrow(mut self, admitted: impl Fn(u16) -> MemberSet) -> Self {
-        self.classes.iter_mut().for_each(|class| class.visible = class.visible.and(admitted(class.base)));
-        self
-    }
-}
-
-/// Members that each location class admits.
-struct AdmittedMembers {
-    /// Different sets, with the first class of each.
-    sets: Vec<(MemberSet, u16)>,
-    /// Index in `sets` for each class.
-    classes: Vec<u32>,
-}
-
-impl AdmittedMembers {
-    fn new(location: &LocationRankings, declared: &[(usize, &Cluster)]) -> Self {
-        let mut numbered = Numbered::default();
-        let mut firsts = Vec::new();
-        let classes = (0..location.partition.classes()).map(|class| {
-            let members = (0..=u8::MAX).zip(declared);
-            let set =
-                members.filter(|(_, (index, _))| location.admits(class, *index)).map(|(number, _)| number).collect();
-            let number = numbered.number(set);
-            if number as usize == firsts.len() {
-                firsts.push(class);
-            }
-            number
-        });
-        let classes = classes.collect();
-        Self { sets: numbered.list.into_iter().zip(firsts).collect(), classes }
-    }
-
-    fn of(&self, class: u16) -> MemberSet {
-        self.sets[self.classes[usize::from(class)] as usize].0
-    }
-
-    /// Returns the partition without ranks: classes by admitted members only. If even these are too many, one class
-    /// with the members that every client may get.
-    fn without_ranks(&self, location: &LocationRankings, members: &[Option<&[Network]>]) -> RefinedPartition {
-        let coarse = location.partition.partition().map(|class| self.classes[class as usize]);
-        let refined = ClientPartition::new(coarse).and_then(|coarse| refine(&coarse, members));
-        let Some(mut refined) = refined else {
-            let everywhere = self.sets.iter().fold(open(members), |all, (set, _)| all.and(*set));
-            return RefinedPartition::open_alone(members).narrow(|_| everywhere);
-        };
-        refined.classes.iter_mut().for_each(|class| class.base = self.sets[usize::from(class.base)].1);
-        refined.narrow(|class| self.of(class))
-    }
+    refined
 }
 
 /// Returns the members without networks.

@@ -226,7 +226,7 @@ impl Scene {
             LocationRankings::none()
         };
         let zone = desired.zones.values().next();
-        let steer = SteerPool::build(&desired, pool, zone, &placement, &mut TargetTable::new());
+        let steer = SteerPool::build(&desired, pool, zone, &placement, &mut TargetTable::default());
         let health = (0..64).map(|_| health(dice)).collect();
         let health = match dice.below(12) {
             0 => vec![Health::PENDING; 64],

@@ -175,7 +175,7 @@ fn panic_counts_down_members_only() {
 fn unknown_target_is_pending() {
     let scene = Scene::weighted("a b");
     let without_targets =
-        Scene::of(DesiredState::default(), scene.pool.clone(), scene.steer.clone(), TargetTable::new());
+        Scene::of(DesiredState::default(), scene.pool.clone(), scene.steer.clone(), TargetTable::default());
     let none = RuntimeState::new(&without_targets.snapshot, |_| Health::PENDING);
     assert_eq!(scene.choose(Kind::V4, &none, "198.51.100.7").basis, Basis::Pending);
 }

@@ -76,7 +76,7 @@ impl Scene {
     }
 
     pub(super) fn compile_at(desired: DesiredState, pool: Pool, location: &LocationRankings) -> Self {
-        let mut table = TargetTable::new();
+        let mut table = TargetTable::default();
         let steer = SteerPool::build(&desired, &pool, None, location, &mut table);
         Self::of(desired, pool, steer, table)
     }

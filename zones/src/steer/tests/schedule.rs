@@ -177,7 +177,7 @@ proptest! {
             for (at, member) in explanation.members.iter().enumerate().filter(|(at, _)| closed(*at)) {
                 prop_assert!(matches!(member.reason, Reason::Closed | Reason::LacksFamily), "{}: {:?}", at, member);
             }
-            if let (Kind::Addresses(family), false) = (kind, scene.snapshot.schedules().is_empty()) {
+            if let (Kind::Addresses(family), false) = (kind, scene.snapshot.targets.schedules.is_empty()) {
                 prop_assert_eq!(scene.steer.choose_fast(family, &runtime, client, Draw(draw)), None);
             }
         }

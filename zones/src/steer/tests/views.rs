@@ -31,7 +31,7 @@ fn viewed(policy: Policy, members: &str, adjust: impl FnOnce(&mut Pool)) -> Scen
 
 fn in_zone(scene: &Scene, visibility: Visibility) -> Scene {
     let zone = ZoneSpec { visibility, ..ZoneSpec::new("gslb.example".parse().unwrap()) };
-    let mut table = TargetTable::new();
+    let mut table = TargetTable::default();
     let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &LocationRankings::none(), &mut table);
     Scene::of(scene.desired.clone(), scene.pool.clone(), steer, table)
 }
@@ -263,7 +263,7 @@ prop_compose! {
         let halves = ["0.0.0.0/1", "128.0.0.0/1", "::/1", "8000::/1"].map(|half| half.parse().unwrap());
         let location = LocationRankings { partition: ClientPartition::new(Partition::of_networks(halves.into_iter().zip([0, 1, 1, 0]), 0)).unwrap(), rankings: vec![classes] };
         let location = if scene.pool.policy.ranks.is_empty() { LocationRankings::none() } else { location };
-        let mut table = TargetTable::new();
+        let mut table = TargetTable::default();
         let steer = SteerPool::build(&scene.desired, &scene.pool, Some(&zone), &location, &mut table);
         (Scene::of(scene.desired, scene.pool, steer, table), is_private)
     }
