@@ -1,23 +1,15 @@
 //! Errors of binding an address, each with what the operator can do.
 
-use std::{error::Error, fmt, io, net::SocketAddr};
+use std::{io, net::SocketAddr};
 
 /// Transport protocol of a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum Protocol {
     /// UDP.
     Udp,
     /// TCP.
     Tcp,
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Udp => "UDP",
-            Self::Tcp => "TCP",
-        })
-    }
 }
 
 /// Reason why an address cannot be bound.
@@ -94,19 +86,6 @@ pub struct BindError {
 }
 
 /// All addresses that cannot be bound; never empty. After this error, nothing is bound.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(BindError::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct BindErrors(pub Vec<BindError>);
-
-impl fmt::Display for BindErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            error.fmt(f)?;
-        }
-        Ok(())
-    }
-}
-
-impl Error for BindErrors {}

@@ -1,8 +1,11 @@
 //! Counters of the transports. Each thread writes its own counters; a reader adds them up.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    ops::Deref,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use fairway_zones::{Tallies, Tally};
@@ -68,38 +71,36 @@ pub struct Stats {
 
 /// Counts of the UDP workers. `received` = `answered` + `dropped` + `send_errors`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UdpStats {
+pub struct UdpStats<C = u64> {
     /// Datagrams received.
-    pub received: u64,
+    pub received: C,
     /// Datagrams sent.
-    pub answered: u64,
+    pub answered: C,
     /// Datagrams that get no answer: responses, incomplete headers, source port 0.
-    pub dropped: u64,
+    pub dropped: C,
     /// Datagrams that the kernel truncated to the receive buffer; also counted in the other fields.
-    pub cut: u64,
+    pub cut: C,
     /// Answers that the kernel refused to send.
-    pub send_errors: u64,
+    pub send_errors: C,
     /// Receives that failed for a reason other than the timeout.
-    pub receive_errors: u64,
+    pub receive_errors: C,
     /// Batches received; `received` / `batches` is the mean batch size, at most 32.
-    pub batches: u64,
+    pub batches: C,
     /// Panics caught. Any value but 0 is a bug to report.
-    pub panics: u64,
+    pub panics: C,
 }
 
-/// Counts of the TCP thread. `accepted` = `active` + the sum of `closed`.
+/// Counts of the TCP thread. `accepted` = open connections + the sum of `closed`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TcpStats {
+pub struct TcpStats<C = u64> {
     /// Connections accepted.
-    pub accepted: u64,
-    /// Connections open now.
-    pub active: u64,
+    pub accepted: C,
     /// Complete messages received.
-    pub messages: u64,
+    pub messages: C,
     /// Failed accepts: out of file descriptors or memory, or the connection broke before.
-    pub accept_errors: u64,
+    pub accept_errors: C,
     /// Closed connections by reason, in the order of [`CloseReason::ALL`].
-    pub closed: [u64; CloseReason::ALL.len()],
+    pub closed: [C; CloseReason::ALL.len()],
 }
 
 impl TcpStats {
@@ -107,31 +108,28 @@ impl TcpStats {
     pub fn closed(&self, reason: CloseReason) -> u64 {
         self.closed[reason as usize]
     }
+
+    /// Returns the number of connections that are open.
+    pub fn active(&self) -> u64 {
+        self.accepted.saturating_sub(self.closed.iter().sum())
+    }
 }
 
-/// Counters of the TCP thread.
+/// Counters of one thread. Aligned, so that no two threads share a cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct TcpCounters {
-    /// See [`TcpStats::accepted`].
-    pub(super) accepted: Counter,
-    /// See [`TcpStats::messages`].
-    pub(super) messages: Counter,
-    /// See [`TcpStats::accept_errors`].
-    pub(super) accept_errors: Counter,
-    /// See [`TcpStats::closed`].
-    pub(super) closed: [Counter; CloseReason::ALL.len()],
-}
+pub(super) struct Aligned<T>(T);
+
+/// Counters of the TCP thread.
+pub(super) type TcpCounters = Aligned<TcpStats<Counter>>;
 
 impl TcpCounters {
     /// Returns the current counts.
-    pub(super) fn read(&self) -> TcpStats {
+    fn read(&self) -> TcpStats {
         // Read before `accepted`: a connection must not count as closed before it counts as accepted.
-        let closed = std::array::from_fn(|reason| self.closed[reason].get());
-        let accepted = self.accepted.get();
+        let closed = self.closed.each_ref().map(Counter::get);
         TcpStats {
-            accepted,
-            active: accepted.saturating_sub(closed.iter().sum()),
+            accepted: self.accepted.get(),
             messages: self.messages.get(),
             accept_errors: self.accept_errors.get(),
             closed,
@@ -139,31 +137,12 @@ impl TcpCounters {
     }
 }
 
-/// Counters of one UDP worker. Aligned, so that no two workers share a cache line.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(super) struct UdpCounters {
-    /// See [`UdpStats::received`].
-    pub(super) received: Counter,
-    /// See [`UdpStats::answered`].
-    pub(super) answered: Counter,
-    /// See [`UdpStats::dropped`].
-    pub(super) dropped: Counter,
-    /// See [`UdpStats::cut`].
-    pub(super) cut: Counter,
-    /// See [`UdpStats::send_errors`].
-    pub(super) send_errors: Counter,
-    /// See [`UdpStats::receive_errors`].
-    pub(super) receive_errors: Counter,
-    /// See [`UdpStats::batches`].
-    pub(super) batches: Counter,
-    /// See [`UdpStats::panics`].
-    pub(super) panics: Counter,
-}
+/// Counters of one UDP worker.
+pub(super) type UdpCounters = Aligned<UdpStats<Counter>>;
 
 impl UdpCounters {
     /// Adds this worker's counters to a sum.
-    pub(super) fn add_to(&self, sum: &mut UdpStats) {
+    fn add_to(&self, sum: &mut UdpStats) {
         sum.received += self.received.get();
         sum.answered += self.answered.get();
         sum.dropped += self.dropped.get();
@@ -172,5 +151,13 @@ impl UdpCounters {
         sum.receive_errors += self.receive_errors.get();
         sum.batches += self.batches.get();
         sum.panics += self.panics.get();
+    }
+}
+
+impl<T> Deref for Aligned<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
     }
 }

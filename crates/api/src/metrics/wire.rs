@@ -59,8 +59,8 @@ fn write_transports(sheet: &mut Sheet, stats: &Stats) {
     ] {
         sheet.counter(name, help, value);
     }
-    sheet.gauge("fairway_tcp_connections", "Open connections.", stats.tcp.active as f64);
-    let closed = CloseReason::ALL.map(|why| ([why.as_str()], stats.tcp.closed(why)));
+    sheet.gauge("fairway_tcp_connections", "Open connections.", stats.tcp.active() as f64);
+    let closed = CloseReason::ALL.iter().map(|&why| ([<&str>::from(why)], stats.tcp.closed(why)));
     sheet.counters("fairway_tcp_closed_total", "Closed connections by reason.", &["reason"], closed);
 }
 

@@ -1,7 +1,10 @@
 //! Reasons why connections end, for the counters.
 
-/// Reason why a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use strum::{IntoStaticStr, VariantArray};
+
+/// Reason why a connection ended. Its word is the label value in metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum CloseReason {
     /// The client closed it after it received all answers.
     Client,
@@ -23,28 +26,5 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// All reasons, in the order of declaration.
-    pub const ALL: [Self; 8] = [
-        Self::Client,
-        Self::Idle,
-        Self::SlowMessage,
-        Self::SlowReader,
-        Self::Length,
-        Self::Evicted,
-        Self::Error,
-        Self::Stopped,
-    ];
-
-    /// Returns the label value in metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Idle => "idle",
-            Self::SlowMessage => "slow_message",
-            Self::SlowReader => "slow_reader",
-            Self::Length => "length",
-            Self::Evicted => "evicted",
-            Self::Error => "error",
-            Self::Stopped => "stopped",
-        }
-    }
+    pub const ALL: &[Self] = Self::VARIANTS;
 }

@@ -15,6 +15,7 @@ use std::{
 
 use fairway_zones::{Client, Now, Outcome, Request, Tally, Transport};
 use tokio::{
+    io::Interest,
     net::TcpStream,
     sync::Notify,
     time::{Instant, Sleep, sleep_until},
@@ -97,9 +98,10 @@ impl<R: Responder> Buffers<R> {
     }
 }
 
-/// Signal to a connection that its state has changed.
+/// Place of a connection in the table, and the signal to it that its state has changed.
 #[derive(Debug, Default)]
 pub(super) struct Handle {
+    slot: Cell<Slot>,
     is_evicted: Cell<bool>,
     changed: Notify,
 }
@@ -125,12 +127,13 @@ pub(super) fn open<R: Responder>(state: &Rc<ThreadState<R>>, stream: TcpStream, 
     if let Some(evicted) = &evicted {
         evicted.evict();
     }
+    handle.slot.set(slot);
     let state = Rc::clone(state);
     tokio::task::spawn_local(async move {
         // Dropped also if the task is cancelled or panics, so that every connection is counted.
-        let mut registration = Registration { state: &state, slot, reason: CloseReason::Stopped };
+        let mut registration = Registration { state: &state, handle: Rc::clone(&handle), reason: CloseReason::Stopped };
         let client = Client::new(from.ip(), from.port(), Transport::Tcp);
-        registration.reason = Connection::new(&state, stream, client, slot, handle).serve().await;
+        registration.reason = Connection::new(&state, stream, client, handle).serve().await;
     });
     evicted.is_some()
 }
@@ -138,7 +141,7 @@ pub(super) fn open<R: Responder>(state: &Rc<ThreadState<R>>, stream: TcpStream, 
 /// Entry of a connection in the table; counts the reason when it is dropped.
 struct Registration<'a, R> {
     state: &'a ThreadState<R>,
-    slot: Slot,
+    handle: Rc<Handle>,
     reason: CloseReason,
 }
 
@@ -146,7 +149,7 @@ impl<R> Drop for Registration<'_, R> {
     fn drop(&mut self) {
         self.state.counters.closed[self.reason as usize].add(1);
         let mut table = self.state.table.borrow_mut();
-        table.remove_connection(self.slot);
+        table.remove_connection(self.handle.slot.get());
         if table.is_empty() {
             self.state.closed.notify_one();
         }
@@ -158,14 +161,11 @@ struct Connection<'a, R> {
     state: &'a ThreadState<R>,
     stream: TcpStream,
     client: Client,
-    slot: Slot,
     handle: Rc<Handle>,
     /// Octets read and not yet answered: part of a message, or complete messages while answers wait. At most one message and one read.
     inbox: Vec<u8>,
     /// Answers that the kernel did not accept yet; at most [`ANSWERS`] and one answer.
     outbox: Vec<u8>,
-    /// Octets of `outbox` written.
-    written: usize,
     /// Time of the last query or of the last complete write.
     active: Instant,
     /// Arrival of the first octet of the incomplete message in `inbox`.
@@ -179,25 +179,16 @@ struct Connection<'a, R> {
     timer: Pin<Box<Sleep>>,
 }
 
-/// I/O event that a connection waits for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Interest {
-    Read,
-    Write,
-}
-
 impl<'a, R: Responder> Connection<'a, R> {
-    fn new(state: &'a ThreadState<R>, stream: TcpStream, client: Client, slot: Slot, handle: Rc<Handle>) -> Self {
+    fn new(state: &'a ThreadState<R>, stream: TcpStream, client: Client, handle: Rc<Handle>) -> Self {
         let now = Instant::now();
         Self {
             state,
             stream,
             client,
-            slot,
             handle,
             inbox: vec![],
             outbox: vec![],
-            written: 0,
             active: now,
             begun: None,
             waiting: None,
@@ -210,36 +201,34 @@ impl<'a, R: Responder> Connection<'a, R> {
     /// Serves until there is a reason to close.
     async fn serve(&mut self) -> CloseReason {
         loop {
-            let interest = if !self.outbox.is_empty() {
-                Interest::Write
-            } else if self.unanswered {
-                let inbox = std::mem::take(&mut self.inbox);
-                let state = self.state;
-                if let Err(close) = self.answer_and_write(&mut state.buffers.borrow_mut(), Some(inbox), 0) {
-                    return close;
-                }
-                // Other connections run before the remaining messages of this client.
-                tokio::task::yield_now().await;
-                continue;
-            } else if let Some(close) = self.finished {
+            if let Err(close) = self.step().await {
                 return close;
-            } else {
-                Interest::Read
-            };
-            if let Err(close) = self.wait(interest).await {
-                return close;
-            }
-            let step = match interest {
-                Interest::Write => self.write().map(|()| false),
-                Interest::Read => self.read(),
-            };
-            match step {
-                // A full read: there may be more, but other connections run first.
-                Ok(true) => tokio::task::yield_now().await,
-                Ok(false) => {}
-                Err(close) => return close,
             }
         }
+    }
+
+    /// Writes waiting answers, or answers waiting messages, or reads.
+    async fn step(&mut self) -> Result<(), CloseReason> {
+        if !self.outbox.is_empty() {
+            self.wait(Interest::WRITABLE).await?;
+            return self.write();
+        }
+        if self.unanswered {
+            let (state, inbox) = (self.state, std::mem::take(&mut self.inbox));
+            self.answer_and_write(&mut state.buffers.borrow_mut(), Some(inbox), 0)?;
+            // Other connections run before the remaining messages of this client.
+            tokio::task::yield_now().await;
+            return Ok(());
+        }
+        if let Some(close) = self.finished {
+            return Err(close);
+        }
+        self.wait(Interest::READABLE).await?;
+        if self.read()? {
+            // A full read: there may be more, but other connections run first.
+            tokio::task::yield_now().await;
+        }
+        Ok(())
     }
 
     /// Waits for the stream, the deadline, or an eviction.
@@ -259,7 +248,7 @@ impl<'a, R: Responder> Connection<'a, R> {
             tokio::select! {
                 biased;
                 () = self.handle.changed.notified() => {}
-                ready = ready(&self.stream, interest) => return ready.map_err(|_| CloseReason::Error),
+                ready = self.stream.ready(interest) => return ready.map(drop).map_err(|_| CloseReason::Error),
                 () = self.timer.as_mut() => if Instant::now() >= due { return Err(close) },
             }
         }
@@ -361,7 +350,8 @@ impl<'a, R: Responder> Connection<'a, R> {
         if messages > 0 {
             self.active = Instant::now();
             self.state.counters.messages.add(messages);
-            self.state.table.borrow_mut().touch(self.slot);
+            let slot = self.state.table.borrow_mut().touch(self.handle.slot.get());
+            self.handle.slot.set(slot);
         }
         if rest == 0 || self.unanswered {
             self.begun = None;
@@ -372,17 +362,10 @@ impl<'a, R: Responder> Connection<'a, R> {
 
     /// Writes new answers; keeps what the kernel does not accept.
     fn write_first(&mut self, answers: &[u8]) -> Result<(), CloseReason> {
-        let mut written = 0;
-        while written < answers.len() {
-            match self.stream.try_write(&answers[written..]) {
-                Ok(count) => written += count,
-                Err(error) if would_block(&error) => {
-                    self.outbox.extend_from_slice(&answers[written..]);
-                    self.waiting = Some(Instant::now());
-                    break;
-                }
-                Err(_) => return Err(CloseReason::Error),
-            }
+        let written = self.try_write(answers)?;
+        if written < answers.len() {
+            self.outbox = answers[written..].to_vec();
+            self.waiting = Some(Instant::now());
         }
         Ok(())
     }
@@ -390,25 +373,27 @@ impl<'a, R: Responder> Connection<'a, R> {
     /// Writes more of the waiting answers. The write deadline stays the same until all are written: a client that reads an octet now and
     /// then does not extend it.
     fn write(&mut self) -> Result<(), CloseReason> {
-        match self.stream.try_write(&self.outbox[self.written..]) {
-            Ok(count) => self.written += count,
-            Err(error) if would_block(&error) => return Ok(()),
-            Err(_) => return Err(CloseReason::Error),
-        }
-        if self.written == self.outbox.len() {
+        let written = self.try_write(&self.outbox)?;
+        self.outbox.drain(..written);
+        if self.outbox.is_empty() {
             self.outbox = vec![];
-            self.written = 0;
             self.waiting = None;
             self.active = Instant::now();
         }
         Ok(())
     }
-}
 
-async fn ready(stream: &TcpStream, interest: Interest) -> io::Result<()> {
-    match interest {
-        Interest::Read => stream.readable().await,
-        Interest::Write => stream.writable().await,
+    /// Writes as much as the kernel accepts. Returns the number of octets.
+    fn try_write(&self, octets: &[u8]) -> Result<usize, CloseReason> {
+        let mut written = 0;
+        while written < octets.len() {
+            match self.stream.try_write(&octets[written..]) {
+                Ok(count) => written += count,
+                Err(error) if would_block(&error) => break,
+                Err(_) => return Err(CloseReason::Error),
+            }
+        }
+        Ok(written)
     }
 }
 

@@ -1,184 +1,99 @@
 //! All connections, ordered by their last query, in total and per client. Pure: it decides which connection is evicted, and the caller
 //! closes it.
 //!
-//! ```text
-//! nodes:   [3] [0] [5] ...          one per connection, reused
-//! all:     idlest > ... > busiest    a list through the nodes
-//! clients: address -> list           a second list through the same nodes
-//! ```
-//! Every operation is O(1), also in a flood.
+//! Each use has a number, and a connection is filed under the number of its last use. So both orders are sorted maps, and every operation
+//! takes logarithmic time, also in a flood.
 
-use std::{collections::HashMap, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::IpAddr,
+};
 
-/// Index of a connection; stale once the connection was removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
-    index: u32,
-    generation: u32,
-}
+/// Number of a connection's last use; stale once the connection was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slot(u64);
 
 /// All connections. `H` is the handle that the owner needs to close one.
 #[derive(Debug)]
 pub(super) struct Table<H> {
     connections_max: usize,
     per_client_max: usize,
-    nodes: Vec<Node<H>>,
-    free: Vec<u32>,
-    all: List,
-    clients: HashMap<IpAddr, List>,
-}
-
-#[derive(Debug)]
-struct Node<H> {
-    generation: u32,
-    client: IpAddr,
-    /// `None` while the node is free.
-    handle: Option<H>,
-    /// Neighbours in the list of all connections and in the list of the client.
-    links: [Links; 2],
-}
-
-/// Neighbours of a node: the next idler one and the next busier one.
-#[derive(Clone, Copy, Debug, Default)]
-struct Links {
-    idler: Option<u32>,
-    busier: Option<u32>,
-}
-
-/// A list through the nodes, from the idlest to the busiest.
-#[derive(Clone, Copy, Debug, Default)]
-struct List {
-    idlest: Option<u32>,
-    busiest: Option<u32>,
-    length: usize,
-}
-
-/// The two lists that each node is in.
-#[derive(Clone, Copy)]
-enum ListKind {
-    All = 0,
-    Client = 1,
+    /// Number of the last use of any connection.
+    uses: u64,
+    /// Client and handle of each connection, the idlest first.
+    all: BTreeMap<u64, (IpAddr, H)>,
+    /// Connections of each client that has one, the idlest first.
+    clients: HashMap<IpAddr, BTreeSet<u64>>,
 }
 
 impl<H> Table<H> {
     /// Returns an empty table; both limits are at least 1.
     pub(super) fn new(connections_max: usize, per_client_max: usize) -> Self {
         let (connections_max, per_client_max) = (connections_max.max(1), per_client_max.max(1));
-        let (nodes, free, all, clients) = (vec![], vec![], List::default(), HashMap::new());
-        Self { connections_max, per_client_max, nodes, free, all, clients }
+        Self { connections_max, per_client_max, uses: 0, all: BTreeMap::new(), clients: HashMap::new() }
     }
 
     /// Adds a connection as the busiest. If that exceeds a limit, removes the idlest connection of the same client, or else of all, and
     /// returns its handle.
     pub(super) fn admit(&mut self, from: IpAddr, handle: H) -> (Slot, Option<H>) {
         let client = client_of(from);
-        let of_client = self.clients.get(&client).filter(|list| list.length >= self.per_client_max);
-        let idlest = match of_client {
-            Some(list) => list.idlest,
-            None if self.all.length >= self.connections_max => self.all.idlest,
+        let of_client = self.clients.get(&client).filter(|uses| uses.len() >= self.per_client_max);
+        let evicted = match of_client.and_then(BTreeSet::first) {
+            Some(&idlest) => self.take(Slot(idlest)).map(|(_, handle)| handle),
+            None if self.all.len() >= self.connections_max => self.evict_idlest(),
             None => None,
         };
-        let evicted = idlest.and_then(|index| self.free_node(index));
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.nodes.push(Node { generation: 0, client, handle: None, links: Default::default() });
-            u32::try_from(self.nodes.len() - 1).expect("fewer connections than file descriptors, which are 31 bits")
-        });
-        let node = &mut self.nodes[index as usize];
-        (node.client, node.handle) = (client, Some(handle));
-        let generation = node.generation;
-        self.push(index);
-        (Slot { index, generation }, evicted)
+        (self.insert(client, handle), evicted)
     }
 
     /// Removes and returns the idlest connection, for a limit other than those of the table.
     pub(super) fn evict_idlest(&mut self) -> Option<H> {
-        self.all.idlest.and_then(|index| self.free_node(index))
+        let idlest = *self.all.first_key_value()?.0;
+        self.take(Slot(idlest)).map(|(_, handle)| handle)
     }
 
-    /// Makes a connection the busiest, after a query. Ignores a stale slot.
-    pub(super) fn touch(&mut self, slot: Slot) {
-        if self.all.busiest != Some(slot.index) && self.holds(slot) {
-            self.unlink(slot.index);
-            self.push(slot.index);
+    /// Makes a connection the busiest, after a query, and returns its new slot. Ignores a stale slot.
+    pub(super) fn touch(&mut self, slot: Slot) -> Slot {
+        if slot.0 == self.uses {
+            return slot;
+        }
+        match self.take(slot) {
+            Some((client, handle)) => self.insert(client, handle),
+            None => slot,
         }
     }
 
     /// Removes a connection. Ignores a stale slot.
     pub(super) fn remove_connection(&mut self, slot: Slot) {
-        if self.holds(slot) {
-            self.free_node(slot.index);
-        }
+        self.take(slot);
     }
 
     /// Returns the handles of all connections.
     pub(super) fn handles(&self) -> impl Iterator<Item = &H> {
-        self.nodes.iter().filter_map(|node| node.handle.as_ref())
+        self.all.values().map(|(_, handle)| handle)
     }
 
     /// True if there are no connections.
     pub(super) fn is_empty(&self) -> bool {
-        self.all.length == 0
+        self.all.is_empty()
     }
 
-    fn holds(&self, slot: Slot) -> bool {
-        self.nodes.get(slot.index as usize).is_some_and(|n| n.handle.is_some() && n.generation == slot.generation)
+    fn insert(&mut self, client: IpAddr, handle: H) -> Slot {
+        self.uses += 1;
+        self.all.insert(self.uses, (client, handle));
+        self.clients.entry(client).or_default().insert(self.uses);
+        Slot(self.uses)
     }
 
-    fn free_node(&mut self, index: u32) -> Option<H> {
-        self.unlink(index);
-        self.free.push(index);
-        let node = &mut self.nodes[index as usize];
-        node.generation = node.generation.wrapping_add(1);
-        node.handle.take()
-    }
-
-    /// Makes a node the busiest of both its lists.
-    fn push(&mut self, index: u32) {
-        let client = self.nodes[index as usize].client;
-        let mut of_client = self.clients.get(&client).copied().unwrap_or_default();
-        let mut all = self.all;
-        self.append(&mut all, ListKind::All, index);
-        self.append(&mut of_client, ListKind::Client, index);
-        self.all = all;
-        self.clients.insert(client, of_client);
-    }
-
-    /// Removes a node from both its lists.
-    fn unlink(&mut self, index: u32) {
-        let client = self.nodes[index as usize].client;
-        let mut of_client = self.clients.get(&client).copied().unwrap_or_default();
-        let mut all = self.all;
-        self.remove(&mut all, ListKind::All, index);
-        self.remove(&mut of_client, ListKind::Client, index);
-        self.all = all;
-        if of_client.length == 0 {
-            self.clients.remove(&client);
-        } else {
-            self.clients.insert(client, of_client);
+    fn take(&mut self, Slot(last_use): Slot) -> Option<(IpAddr, H)> {
+        let (client, handle) = self.all.remove(&last_use)?;
+        if let Some(uses) = self.clients.get_mut(&client) {
+            uses.remove(&last_use);
+            if uses.is_empty() {
+                self.clients.remove(&client);
+            }
         }
-    }
-
-    fn append(&mut self, list: &mut List, list_kind: ListKind, index: u32) {
-        self.nodes[index as usize].links[list_kind as usize] = Links { idler: list.busiest, busier: None };
-        match list.busiest {
-            Some(last) => self.nodes[last as usize].links[list_kind as usize].busier = Some(index),
-            None => list.idlest = Some(index),
-        }
-        list.busiest = Some(index);
-        list.length += 1;
-    }
-
-    fn remove(&mut self, list: &mut List, list_kind: ListKind, index: u32) {
-        let Links { idler, busier } = self.nodes[index as usize].links[list_kind as usize];
-        match idler {
-            Some(idler) => self.nodes[idler as usize].links[list_kind as usize].busier = busier,
-            None => list.idlest = busier,
-        }
-        match busier {
-            Some(busier) => self.nodes[busier as usize].links[list_kind as usize].idler = idler,
-            None => list.busiest = idler,
-        }
-        list.length -= 1;
+        Some((client, handle))
     }
 }
 
@@ -205,7 +120,7 @@ mod tests {
         let mut table = Table::new(2, 9);
         let (first, _) = table.admit(ip("192.0.2.1"), "first");
         table.admit(ip("192.0.2.2"), "second");
-        table.touch(first);
+        assert_ne!(table.touch(first), first);
         assert_eq!(table.admit(ip("192.0.2.3"), "third").1, Some("second"));
         assert_eq!(table.admit(ip("192.0.2.4"), "fourth").1, Some("first"));
     }
@@ -228,7 +143,7 @@ mod tests {
         let (stale, _) = table.admit(ip("192.0.2.1"), 1);
         table.admit(ip("192.0.2.2"), 2);
         table.remove_connection(stale);
-        table.touch(stale);
+        assert_eq!(table.touch(stale), stale);
         assert_eq!(table.evict_idlest(), Some(2));
         assert!(table.is_empty() && table.clients.is_empty());
         assert_eq!(table.evict_idlest(), None);
@@ -252,14 +167,14 @@ mod tests {
                         plain.push((client, number, slot));
                     }
                     2 if !plain.is_empty() => {
-                        let used = plain.remove(index.index(plain.len()));
-                        table.touch(used.2);
+                        let mut used = plain.remove(index.index(plain.len()));
+                        used.2 = table.touch(used.2);
                         plain.push(used);
                     }
                     _ if !plain.is_empty() => table.remove_connection(plain.remove(index.index(plain.len())).2),
                     _ => {}
                 }
-                prop_assert_eq!(table.all.length, plain.len());
+                prop_assert_eq!(table.all.len(), plain.len());
             }
             let rest: Vec<_> = std::iter::from_fn(|| table.evict_idlest()).collect();
             prop_assert_eq!(rest, plain.iter().map(|p| p.1).collect::<Vec<_>>());
