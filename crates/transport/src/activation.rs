@@ -4,7 +4,7 @@ use std::io;
 
 use listenfd::ListenFd;
 
-use super::{Sockets, sockets::group_by_address};
+use super::Sockets;
 
 /// Why passed descriptors cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -31,17 +31,18 @@ impl Sockets {
     /// Call it before other threads start, because it removes `LISTEN_FDS` from the environment.
     pub fn inherited() -> Result<Self, ActivationError> {
         let mut passed = ListenFd::from_env();
-        let (mut udp, mut tcp) = (vec![], vec![]);
+        let mut sockets = Self::default();
         for index in 0..passed.len() {
-            if let Ok(Some(listener)) = passed.take_tcp_listener(index) {
-                tcp.push(listener);
-                continue;
-            }
-            match passed.take_udp_socket(index) {
-                Ok(socket) => udp.extend(socket),
-                Err(source) => return Err(ActivationError::WrongKind { index, source }),
-            }
+            let added = match passed.take_tcp_listener(index) {
+                Ok(Some(listener)) => sockets.add_tcp(listener, true),
+                _ => match passed.take_udp_socket(index) {
+                    Ok(Some(socket)) => sockets.add_udp(socket, true),
+                    Ok(None) => Ok(()),
+                    Err(source) => return Err(ActivationError::WrongKind { index, source }),
+                },
+            };
+            added.map_err(ActivationError::Unusable)?;
         }
-        group_by_address(udp, tcp, true).map_err(ActivationError::Unusable)
+        Ok(sockets)
     }
 }

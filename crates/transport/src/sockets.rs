@@ -94,9 +94,24 @@ impl Sockets {
         self.bound.remove(at).tcp.pop()
     }
 
-    fn at(&mut self, address: SocketAddr, shared: bool) -> &mut Bound {
-        let index = self.bound.iter().position(|b| b.address == address).unwrap_or_else(|| {
-            self.bound.push(Bound { address, udp: vec![], tcp: vec![], shared: Shared::new(shared) });
+    /// Adds a UDP socket to those of its address and owner.
+    pub(super) fn add_udp(&mut self, socket: UdpSocket, is_held_by_service_manager: bool) -> io::Result<()> {
+        let address = socket.local_addr()?;
+        self.at(address, is_held_by_service_manager).udp.push(socket);
+        Ok(())
+    }
+
+    /// Adds a TCP listener to those of its address and owner.
+    pub(super) fn add_tcp(&mut self, listener: TcpListener, is_held_by_service_manager: bool) -> io::Result<()> {
+        let address = listener.local_addr()?;
+        self.at(address, is_held_by_service_manager).tcp.push(listener);
+        Ok(())
+    }
+
+    fn at(&mut self, address: SocketAddr, is_held: bool) -> &mut Bound {
+        let is_same = |b: &Bound| b.address == address && b.shared.is_held_by_service_manager == is_held;
+        let index = self.bound.iter().position(is_same).unwrap_or_else(|| {
+            self.bound.push(Bound { address, udp: vec![], tcp: vec![], shared: Shared::new(is_held) });
             self.bound.len() - 1
         });
         &mut self.bound[index]
@@ -118,18 +133,4 @@ impl Bound {
             shared: self.shared.clone(),
         })
     }
-}
-
-/// Groups sockets by their address, in order of first use.
-pub(super) fn group_by_address(udp: Vec<UdpSocket>, tcp: Vec<TcpListener>, shared: bool) -> io::Result<Sockets> {
-    let mut all = Sockets::default();
-    for socket in udp {
-        let address = socket.local_addr()?;
-        all.at(address, shared).udp.push(socket);
-    }
-    for listener in tcp {
-        let address = listener.local_addr()?;
-        all.at(address, shared).tcp.push(listener);
-    }
-    Ok(all)
 }

@@ -8,8 +8,7 @@ use std::{
 
 use socket2::{Domain, SockRef, Type};
 
-use super::{HandoverSet, frames::invalid, v1::Descriptor};
-use crate::{Sockets, sockets::group_by_address};
+use super::{HandoverSet, invalid, v1::Descriptor};
 
 /// Returns the descriptions and, in the same order, the descriptors of a set.
 pub(super) fn pack(set: &HandoverSet) -> (Vec<Descriptor>, Vec<BorrowedFd<'_>>) {
@@ -34,34 +33,23 @@ pub(super) fn pack(set: &HandoverSet) -> (Vec<Descriptor>, Vec<BorrowedFd<'_>>) 
 
 /// Builds a set. Fails if a descriptor does not match its description.
 pub(super) fn unpack(what: Vec<Descriptor>, descriptors: Vec<OwnedFd>) -> io::Result<HandoverSet> {
-    let mut ours = SocketsByKind::default();
-    let mut managers = SocketsByKind::default();
-    let mut others = vec![];
+    let mut set = HandoverSet::default();
     for (what, descriptor) in what.into_iter().zip(descriptors) {
         match what {
             Descriptor::Udp { address, shared } => {
                 let socket = UdpSocket::from(check_kind(descriptor, Type::DGRAM)?);
                 check_address(address, socket.local_addr()?)?;
-                if shared { &mut managers } else { &mut ours }.udp.push(socket);
+                set.sockets.add_udp(socket, shared)?;
             }
             Descriptor::Tcp { address, shared } => {
                 let listener = TcpListener::from(check_kind(descriptor, Type::STREAM)?);
                 check_address(address, listener.local_addr()?)?;
-                if shared { &mut managers } else { &mut ours }.tcp.push(listener);
+                set.sockets.add_tcp(listener, shared)?;
             }
-            Descriptor::Other { name } => others.push((name, descriptor)),
+            Descriptor::Other { name } => set.others.push((name, descriptor)),
         }
     }
-    let mut sockets: Sockets = group_by_address(ours.udp, ours.tcp, false)?;
-    sockets.bound.extend(group_by_address(managers.udp, managers.tcp, true)?.bound);
-    Ok(HandoverSet { sockets, others })
-}
-
-/// Sockets with the same owner.
-#[derive(Default)]
-struct SocketsByKind {
-    udp: Vec<UdpSocket>,
-    tcp: Vec<TcpListener>,
+    Ok(set)
 }
 
 fn check_kind(descriptor: OwnedFd, kind: Type) -> io::Result<OwnedFd> {

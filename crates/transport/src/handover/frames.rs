@@ -1,8 +1,7 @@
-//! Messages and descriptors over a unix stream socket, with bounds on size and time. The peer was checked to be of the same user, but
-//! may have another version, or hang.
+//! Descriptors over a unix stream socket, and the peer at its other end.
 
 use std::{
-    io::{self, IoSlice, IoSliceMut, Read, Write},
+    io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
     os::fd::{BorrowedFd, OwnedFd},
     os::unix::net::UnixStream,
@@ -12,10 +11,8 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg, sockopt,
 };
-use serde_json::Value;
 
-/// Bytes of the longest message: the descriptions of [`DESCRIPTORS_MAX`] descriptors, at some 100 bytes each, fit twice.
-const MESSAGE_MAX: usize = 1 << 20;
+use super::invalid;
 
 /// Descriptors handed over at most: enough for 64 workers on 60 addresses.
 pub(super) const DESCRIPTORS_MAX: usize = 4_096;
@@ -25,26 +22,6 @@ const DESCRIPTORS_EACH: usize = 100;
 
 /// The byte that accompanies descriptors: a stream socket sends no control data without a byte.
 const CARRIER: u8 = b'F';
-
-/// Sends a message: its length in 4 bytes, then JSON.
-pub(super) fn send(mut stream: &UnixStream, message: Value) -> io::Result<()> {
-    let body = message.to_string();
-    let length = u32::try_from(body.len()).map_err(|_| invalid("message to send exceeds 4 GiB"))?;
-    stream.write_all(&[&length.to_be_bytes(), body.as_bytes()].concat())
-}
-
-/// Receives a message. Fails with `UnexpectedEof` if the stream ends before it.
-pub(super) fn receive(mut stream: &UnixStream) -> io::Result<Value> {
-    let mut length = [0; 4];
-    stream.read_exact(&mut length)?;
-    let length = u32::from_be_bytes(length) as usize;
-    if length > MESSAGE_MAX {
-        return Err(invalid("message exceeds 1 MiB"));
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body)?;
-    Ok(serde_json::from_slice(&body)?)
-}
 
 /// Sends duplicates of descriptors, in order.
 pub(super) fn send_descriptors(stream: &UnixStream, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -90,9 +67,4 @@ pub(super) fn receive_descriptors(stream: &UnixStream, count: usize) -> io::Resu
 pub(super) fn peer(stream: &UnixStream) -> io::Result<(i32, u32)> {
     let peer = sockopt::socket_peercred(stream)?;
     Ok((peer.pid.as_raw_nonzero().get(), peer.uid.as_raw()))
-}
-
-/// Returns an error about invalid data of the peer.
-pub(super) fn invalid(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
 }

@@ -47,6 +47,11 @@ pub struct Peer {
     pub version: String,
 }
 
+/// Returns an error about invalid data of the peer.
+fn invalid(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
 /// Errors of a hand-over.
 #[derive(Debug, thiserror::Error)]
 pub enum HandoverError {

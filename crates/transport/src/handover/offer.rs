@@ -20,8 +20,8 @@ use tokio::sync::mpsc;
 use super::{
     HandoverError, HandoverSet, Peer,
     descriptors::pack,
-    frames,
-    v1::{Hello, NewProcessMessage, OldProcessMessage, PROTOCOL},
+    frames, invalid,
+    v1::{self, Hello, NewProcessMessage, OldProcessMessage, PROTOCOL},
 };
 
 /// Timeout of each message of the peer.
@@ -35,7 +35,6 @@ const READY_TIMEOUT: Duration = Duration::from_secs(300);
 ///
 /// It holds duplicates of the sockets: drop it before draining the server, or the ports stay open until the process ends.
 pub struct Offer {
-    file: SocketFile,
     state: Arc<State>,
     successors: mpsc::Receiver<Successor>,
     thread: Option<JoinHandle<()>>,
@@ -43,6 +42,7 @@ pub struct Offer {
 
 struct State {
     listener: UnixListener,
+    file: SocketFile,
     set: HandoverSet,
     /// The session with a new process: one at a time, and none after a successful one.
     session: Mutex<Session>,
@@ -89,7 +89,7 @@ impl SocketFile {
 
 impl fmt::Debug for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Offer").field("path", &self.file.path).finish_non_exhaustive()
+        f.debug_struct("Offer").field("path", &self.state.file.path).finish_non_exhaustive()
     }
 }
 
@@ -97,30 +97,25 @@ impl Offer {
     /// Listens at `path`, with access for this user only. Removes a socket that an earlier process left there; the caller must own the
     /// folder.
     pub fn listen(path: &Path, set: HandoverSet) -> Result<Self, HandoverError> {
-        let (sender, successors) = mpsc::channel(1);
-        let listen = || {
-            let count = pack(&set).1.len();
-            if count > frames::DESCRIPTORS_MAX {
-                return Err(frames::invalid("more than 4,096 sockets"));
-            }
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let listener = UnixListener::bind(path)?;
-            fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-            let state = Arc::new(State { listener, set, session: Mutex::default(), successors: sender });
-            let file = SocketFile { path: path.to_owned(), inode: fs::symlink_metadata(path)?.ino() };
-            let accepting = (Arc::clone(&state), file.clone());
-            let thread = thread::Builder::new()
-                .name("fairway-handover".to_owned())
-                .spawn(move || accept(&accepting.0, &accepting.1))?;
-            Ok((file, state, thread))
-        };
-        match listen() {
-            Ok((file, state, thread)) => Ok(Self { file, state, successors, thread: Some(thread) }),
-            Err(source) => Err(HandoverError::Listen { path: path.to_owned(), source }),
+        Self::start(path, set).map_err(|source| HandoverError::Listen { path: path.to_owned(), source })
+    }
+
+    fn start(path: &Path, set: HandoverSet) -> io::Result<Self> {
+        if pack(&set).1.len() > frames::DESCRIPTORS_MAX {
+            return Err(invalid("more than 4,096 sockets"));
         }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        let file = SocketFile { path: path.to_owned(), inode: fs::symlink_metadata(path)?.ino() };
+        let (sender, successors) = mpsc::channel(1);
+        let state = Arc::new(State { listener, file, set, session: Mutex::default(), successors: sender });
+        let accepting = Arc::clone(&state);
+        let thread = thread::Builder::new().name("fairway-handover".to_owned()).spawn(move || accept(&accepting))?;
+        Ok(Self { state, successors, thread: Some(thread) })
     }
 
     /// Waits for a process that is ready to replace this one.
@@ -146,7 +141,7 @@ impl Drop for Offer {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.file.remove();
+        self.state.file.remove();
     }
 }
 
@@ -154,7 +149,7 @@ impl Successor {
     /// Reports to the successor that the data folder is free, and removes the unix socket for its own offer.
     pub fn release(self) -> io::Result<()> {
         self.file.remove();
-        frames::send(&self.stream, serde_json::to_value(OldProcessMessage::Released)?)
+        v1::send(&self.stream, &OldProcessMessage::Released)
     }
 }
 
@@ -163,7 +158,7 @@ fn lock(session: &Mutex<Session>) -> std::sync::MutexGuard<'_, Session> {
 }
 
 /// Accepts connections until the offer ends. Each session has its own thread, so that a second process is refused at once.
-fn accept(state: &Arc<State>, file: &SocketFile) {
+fn accept(state: &Arc<State>) {
     loop {
         let stream = match state.listener.accept() {
             Ok((stream, _)) => stream,
@@ -174,14 +169,14 @@ fn accept(state: &Arc<State>, file: &SocketFile) {
                 continue;
             }
         };
-        if let Err(error) = begin(state, stream, file) {
+        if let Err(error) = begin(state, stream) {
             tracing::warn!(%error, "handover refused");
         }
     }
 }
 
 /// Starts the session of a new process, if its user is allowed and there is no other session.
-fn begin(state: &Arc<State>, stream: UnixStream, file: &SocketFile) -> io::Result<()> {
+fn begin(state: &Arc<State>, stream: UnixStream) -> io::Result<()> {
     stream.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
     stream.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
     let (pid, uid) = frames::peer(&stream)?;
@@ -205,7 +200,7 @@ fn begin(state: &Arc<State>, stream: UnixStream, file: &SocketFile) -> io::Resul
     if let Some(reason) = refusal {
         return refuse(&stream, reason);
     }
-    let (shared_state, file) = (Arc::clone(state), file.clone());
+    let shared_state = Arc::clone(state);
     let trace = Trace::new();
     let spawned = thread::Builder::new().name("fairway-handover".to_owned()).spawn(move || {
         let _span = trace.span().entered();
@@ -215,6 +210,7 @@ fn begin(state: &Arc<State>, stream: UnixStream, file: &SocketFile) -> io::Resul
                 tracing::info!(pid, version = peer.version, "handover completed: replaced by a new process");
                 *lock(&shared_state.session) = Session::Closed;
                 // The channel has capacity for the only successor. If nobody receives it, this process is ending already.
+                let file = shared_state.file.clone();
                 let _ = shared_state.successors.try_send(Successor { peer, trace, stream, file });
             }
             Err(error) => {
@@ -240,35 +236,32 @@ fn set_lent(state: &State, is_lent: bool) {
 }
 
 fn refuse(stream: &UnixStream, reason: String) -> io::Result<()> {
-    frames::send(stream, serde_json::to_value(OldProcessMessage::Refused { reason })?)
+    v1::send(stream, &OldProcessMessage::Refused { reason })
 }
 
 /// Exchanges the messages from `hello` to `ready`.
 fn negotiate(state: &State, stream: &UnixStream, pid: i32) -> io::Result<Peer> {
-    let hello: Hello = serde_json::from_value(frames::receive(stream)?)?;
+    let hello: Hello = v1::receive(stream)?;
     if hello.protocol != PROTOCOL {
         let (version, theirs) = (env!("CARGO_PKG_VERSION"), hello.protocol);
         refuse(
             stream,
             format!("version {version} hands over by protocol {PROTOCOL}, not {theirs}; stop it, then start"),
         )?;
-        return Err(frames::invalid("the protocols differ"));
+        return Err(invalid("the protocols differ"));
     }
     tracing::info!(pid, version = hello.version, "handover started");
     let (descriptions, descriptors) = pack(&state.set);
     let offer = OldProcessMessage::Offer { version: env!("CARGO_PKG_VERSION").to_owned(), descriptors: descriptions };
-    frames::send(stream, serde_json::to_value(offer)?)?;
+    v1::send(stream, &offer)?;
     frames::send_descriptors(stream, &descriptors)?;
     stream.set_read_timeout(Some(READY_TIMEOUT))?;
-    match frames::receive(stream) {
-        Ok(answer) => {
-            let NewProcessMessage::Ready = serde_json::from_value(answer)?;
-            Ok(Peer { pid, version: hello.version })
-        }
+    match v1::receive(stream) {
+        Ok(NewProcessMessage::Ready) => Ok(Peer { pid, version: hello.version }),
         Err(error) => {
             if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
                 let reason = format!("not ready within {READY_TIMEOUT:?}");
-                frames::send(stream, serde_json::to_value(OldProcessMessage::Withdrawn { reason })?)?;
+                v1::send(stream, &OldProcessMessage::Withdrawn { reason })?;
             }
             Err(error)
         }

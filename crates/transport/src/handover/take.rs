@@ -12,8 +12,8 @@ use nix::unistd::geteuid;
 use super::{
     HandoverError, HandoverSet, Peer,
     descriptors::unpack,
-    frames,
-    v1::{Hello, NewProcessMessage, OldProcessMessage, PROTOCOL},
+    frames, invalid,
+    v1::{self, Hello, NewProcessMessage, OldProcessMessage, PROTOCOL},
 };
 
 /// Timeout of each message. The running process answers at once unless it hangs.
@@ -71,18 +71,18 @@ fn ask(stream: &UnixStream) -> io::Result<Result<(String, HandoverSet), String>>
     stream.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
     stream.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
     let hello = Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() };
-    match frames::send(stream, serde_json::to_value(hello)?) {
+    match v1::send(stream, &hello) {
         // The old process closed the stream after a refusal, which can still be read.
         Err(error) if !is_gone(&error) => return Err(error),
         _ => {}
     }
-    match serde_json::from_value(frames::receive(stream)?)? {
+    match v1::receive(stream)? {
         OldProcessMessage::Offer { version, descriptors } => {
             let received = frames::receive_descriptors(stream, descriptors.len())?;
             Ok(Ok((version, unpack(descriptors, received)?)))
         }
         OldProcessMessage::Refused { reason } | OldProcessMessage::Withdrawn { reason } => Ok(Err(reason)),
-        OldProcessMessage::Released => Err(frames::invalid("message out of order")),
+        OldProcessMessage::Released => Err(invalid("message out of order")),
     }
 }
 
@@ -101,15 +101,15 @@ impl Taken {
     fn complete_blocking(self) -> Result<Release, HandoverError> {
         let exchange = || {
             self.stream.set_read_timeout(None)?;
-            frames::send(&self.stream, serde_json::to_value(NewProcessMessage::Ready)?)?;
-            Ok(serde_json::from_value(frames::receive(&self.stream)?)?)
+            v1::send(&self.stream, &NewProcessMessage::Ready)?;
+            v1::receive(&self.stream)
         };
         match exchange() {
             Ok(OldProcessMessage::Released) => Ok(Release::Orderly),
             Ok(OldProcessMessage::Withdrawn { reason } | OldProcessMessage::Refused { reason }) => {
                 Err(HandoverError::Withdrawn { reason })
             }
-            Ok(OldProcessMessage::Offer { .. }) => Err(self.broken(frames::invalid("message out of order"))),
+            Ok(OldProcessMessage::Offer { .. }) => Err(self.broken(invalid("message out of order"))),
             Err(error) if is_gone(&error) => match self.final_message() {
                 Some(reason) => Err(HandoverError::Withdrawn { reason }),
                 None => Ok(Release::PredecessorGone),
@@ -120,7 +120,7 @@ impl Taken {
 
     /// Returns the reason that the old process sent before it closed the stream, if `ready` could not be sent.
     fn final_message(&self) -> Option<String> {
-        match serde_json::from_value(frames::receive(&self.stream).ok()?).ok()? {
+        match v1::receive(&self.stream).ok()? {
             OldProcessMessage::Withdrawn { reason } => Some(reason),
             _ => None,
         }

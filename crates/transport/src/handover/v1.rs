@@ -1,9 +1,17 @@
 //! Messages between the old and the new process, which may have different versions. Fields may be added, and unknown ones are ignored;
 //! any other change needs a new protocol number.
+//!
+//! The peer was checked to be of the same user, but may have another version, or hang: size and time of a message are bounded.
 
-use std::net::SocketAddr;
+use std::{
+    io::{self, Read, Write},
+    net::SocketAddr,
+    os::unix::net::UnixStream,
+};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::invalid;
 
 /// Protocol number of this version.
 pub(super) const PROTOCOL: u32 = 1;
@@ -75,3 +83,26 @@ pub(super) enum Descriptor {
         name: String,
     },
 }
+
+/// Sends a message: its length in 4 bytes, then JSON.
+pub(super) fn send(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
+    let body = serde_json::to_vec(message)?;
+    let length = u32::try_from(body.len()).map_err(|_| invalid("message to send exceeds 4 GiB"))?;
+    stream.write_all(&[&length.to_be_bytes()[..], &body].concat())
+}
+
+/// Receives a message. Fails with `UnexpectedEof` if the stream ends before it.
+pub(super) fn receive<T: DeserializeOwned>(mut stream: &UnixStream) -> io::Result<T> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > MESSAGE_MAX {
+        return Err(invalid("message exceeds 1 MiB"));
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    Ok(serde_json::from_slice(&body)?)
+}
+
+/// Bytes of the longest message: the descriptions of 4,096 descriptors, at some 100 bytes each, fit twice.
+const MESSAGE_MAX: usize = 1 << 20;

@@ -77,7 +77,8 @@ fn inherited_sockets_are_used_if_they_match_and_shared_by_all_workers() {
     let inherit_udp = || {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let wanted = udp.local_addr().unwrap();
-        let inherited = crate::sockets::group_by_address(vec![udp], vec![], true).unwrap();
+        let mut inherited = Sockets::default();
+        inherited.add_udp(udp, true).unwrap();
         // Another test may have this port on TCP; then the next one is tried.
         inherited.complete(&[wanted, address("127.0.0.1:0")], 2).ok().map(|sockets| (sockets, wanted))
     };
