@@ -8,29 +8,24 @@ use std::fs;
 use super::Sheet;
 
 impl Sheet {
-    /// Writes the metrics of this process, with the names and help texts of Prometheus' client libraries.
+    /// Writes the metrics of this process, with the names of Prometheus' client libraries.
     pub fn process(&mut self) {
         let process = Process::now();
+        let integer = |value: Option<u64>| value.map(|value| value as f64);
         if let Some(seconds) = process.cpu_seconds {
-            self.seconds("process_cpu_seconds_total", "Total user and system CPU time in seconds.", seconds);
+            self.seconds("process_cpu_seconds_total", seconds);
         }
-        for (name, help, value) in [
-            ("process_resident_memory_bytes", "Resident memory size in bytes.", process.resident_bytes),
-            ("process_virtual_memory_bytes", "Virtual memory size in bytes.", process.virtual_bytes),
-            ("process_open_fds", "Number of open file descriptors.", process.open_fds),
-            ("process_max_fds", "Maximum number of open file descriptors.", process.max_fds),
-            ("process_threads", "Number of OS threads in the process.", process.threads),
+        for (name, value) in [
+            ("process_resident_memory_bytes", integer(process.resident_bytes)),
+            ("process_virtual_memory_bytes", integer(process.virtual_bytes)),
+            ("process_open_fds", integer(process.open_fds)),
+            ("process_max_fds", integer(process.max_fds)),
+            ("process_threads", integer(process.threads)),
+            ("process_start_time_seconds", process.start_seconds),
         ] {
             if let Some(value) = value {
-                self.gauge(name, help, value as f64);
+                self.gauge(name, value);
             }
-        }
-        if let Some(seconds) = process.start_seconds {
-            self.gauge(
-                "process_start_time_seconds",
-                "Start time of the process since the Unix epoch in seconds.",
-                seconds,
-            );
         }
     }
 }

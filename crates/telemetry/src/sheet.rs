@@ -3,59 +3,66 @@
 //! The library's objects are made for some rows at a time and become text at once: 30,000 targets have 150,000 rows, and objects
 //! for all of them would need more memory than all state of the targets.
 
+use std::collections::HashMap;
+
 use prometheus::{
     Encoder, TextEncoder,
     proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType},
 };
 
 /// The text of one scrape.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sheet {
+    /// Help text of each family, by name.
+    help: HashMap<&'static str, &'static str>,
     text: Vec<u8>,
 }
 
 impl Sheet {
+    /// Begins a scrape. `help` has a line for each family: its name, a tab, and the help text.
+    pub fn new(help: &'static str) -> Self {
+        Self { help: help.lines().filter_map(|line| line.split_once('\t')).collect(), text: Vec::new() }
+    }
+
     /// One counter without labels.
-    pub fn counter(&mut self, name: &str, help: &str, value: u64) {
-        self.counters(name, help, &[], [([""; 0], value)]);
+    pub fn counter(&mut self, name: &str, value: u64) {
+        self.counters(name, &[], [([""; 0], value)]);
     }
 
     /// A family of counters. No two rows have the same label values, here as in all families.
     pub fn counters<L: AsRef<[V]>, V: AsRef<str>>(
         &mut self,
         name: &str,
-        help: &str,
         labels: &[&str],
         rows: impl IntoIterator<Item = (L, u64)>,
     ) {
         let rows = rows.into_iter().map(|(values, value)| (values, value as f64));
-        self.family(&Head { name, help, kind: MetricType::COUNTER }, labels, rows);
+        self.family(name, MetricType::COUNTER, labels, rows);
     }
 
     /// One counter of seconds.
-    pub fn seconds(&mut self, name: &str, help: &str, value: f64) {
-        self.family(&Head { name, help, kind: MetricType::COUNTER }, &[], [([""; 0], value)]);
+    pub fn seconds(&mut self, name: &str, value: f64) {
+        self.family(name, MetricType::COUNTER, &[], [([""; 0], value)]);
     }
 
     /// One gauge without labels.
-    pub fn gauge(&mut self, name: &str, help: &str, value: f64) {
-        self.gauges(name, help, &[], [([""; 0], value)]);
+    pub fn gauge(&mut self, name: &str, value: f64) {
+        self.gauges(name, &[], [([""; 0], value)]);
     }
 
     /// A family of gauges.
     pub fn gauges<L: AsRef<[V]>, V: AsRef<str>>(
         &mut self,
         name: &str,
-        help: &str,
         labels: &[&str],
         rows: impl IntoIterator<Item = (L, f64)>,
     ) {
-        self.family(&Head { name, help, kind: MetricType::GAUGE }, labels, rows);
+        self.family(name, MetricType::GAUGE, labels, rows);
     }
 
     /// A histogram that was counted elsewhere: `buckets` hold upper bounds and the count of each bucket; `count` and `sum`
     /// include values over the last bound.
-    pub fn histogram(&mut self, name: &str, help: &str, buckets: &[(f64, u64)], count: u64, sum: f64) {
+    pub fn histogram(&mut self, name: &str, buckets: &[(f64, u64)], count: u64, sum: f64) {
         let mut below = 0;
         let bucket = |(bound, between): &(f64, u64)| {
             below += between;
@@ -70,7 +77,7 @@ impl Sheet {
         histogram.set_sample_sum(sum);
         let mut metric = Metric::default();
         metric.set_histogram(histogram);
-        self.encode(&Head { name, help, kind: MetricType::HISTOGRAM }, vec![metric]);
+        self.encode(name, MetricType::HISTOGRAM, vec![metric]);
     }
 
     /// The text of all families.
@@ -81,11 +88,12 @@ impl Sheet {
     /// Writes a family; nothing if it has no rows.
     fn family<L: AsRef<[V]>, V: AsRef<str>>(
         &mut self,
-        head: &Head<'_>,
+        name: &str,
+        kind: MetricType,
         labels: &[&str],
         rows: impl IntoIterator<Item = (L, f64)>,
     ) {
-        let mut metrics = rows.into_iter().map(|(values, value)| metric(head.kind, labels, values.as_ref(), value));
+        let mut metrics = rows.into_iter().map(|(values, value)| metric(kind, labels, values.as_ref(), value));
         let mut written = None;
         loop {
             let some: Vec<Metric> = metrics.by_ref().take(ROWS).collect();
@@ -93,7 +101,7 @@ impl Sheet {
                 return;
             }
             let begin = self.text.len();
-            self.encode(head, some);
+            self.encode(name, kind, some);
             // The head stands before the first rows only.
             match written {
                 None => written = Some(head_length(&self.text[begin..])),
@@ -102,11 +110,13 @@ impl Sheet {
         }
     }
 
-    fn encode(&mut self, head: &Head<'_>, metrics: Vec<Metric>) {
+    fn encode(&mut self, name: &str, kind: MetricType, metrics: Vec<Metric>) {
+        let help = self.help.get(name).copied().unwrap_or_default();
+        debug_assert!(!help.is_empty(), "{name} has no help text");
         let mut family = MetricFamily::default();
-        family.set_name(head.name.to_owned());
-        family.set_help(head.help.to_owned());
-        family.set_field_type(head.kind);
+        family.set_name(name.to_owned());
+        family.set_help(help.to_owned());
+        family.set_field_type(kind);
         family.set_metric(metrics);
         TextEncoder::new().encode(&[family], &mut self.text).expect("a named family with rows, into memory");
     }
@@ -114,13 +124,6 @@ impl Sheet {
 
 /// Rows that exist as objects at the same time.
 const ROWS: usize = 1_000;
-
-/// Name, help and type of a family.
-struct Head<'a> {
-    name: &'a str,
-    help: &'a str,
-    kind: MetricType,
-}
 
 /// Returns the length of the help and type lines in bytes.
 fn head_length(text: &[u8]) -> usize {
@@ -152,12 +155,14 @@ fn metric<V: AsRef<str>>(kind: MetricType, labels: &[&str], values: &[V], value:
 mod tests {
     use super::*;
 
+    const HELP: &str = "a_total\tOf a.\nb\tOf b.\ntook_seconds\tTime.\n";
+
     #[test]
     fn a_family_is_its_head_and_a_row_for_each_combination_of_labels() {
-        let mut sheet = Sheet::default();
-        sheet.counter("a_total", "Of a.", 7);
-        sheet.gauges("b", "Of b.", &["x", "y"], [(["1", "2"], 0.5), (["3", "4"], 2.0)]);
-        sheet.gauges("none", "Nothing.", &["x"], [([""; 1], 0.0); 0]);
+        let mut sheet = Sheet::new(HELP);
+        sheet.counter("a_total", 7);
+        sheet.gauges("b", &["x", "y"], [(["1", "2"], 0.5), (["3", "4"], 2.0)]);
+        sheet.gauges("none", &["x"], [([""; 1], 0.0); 0]);
         let expected = "# HELP a_total Of a.\n# TYPE a_total counter\na_total 7\n\
             # HELP b Of b.\n# TYPE b gauge\nb{x=\"1\",y=\"2\"} 0.5\nb{x=\"3\",y=\"4\"} 2\n";
         assert_eq!(sheet.into_text(), expected);
@@ -165,9 +170,9 @@ mod tests {
 
     #[test]
     fn a_long_family_has_one_head_and_all_its_rows() {
-        let mut sheet = Sheet::default();
+        let mut sheet = Sheet::new(HELP);
         let rows = (0..2 * ROWS + 1).map(|row| ([row.to_string()], row as f64));
-        sheet.gauges("b", "Of b.", &["x"], rows);
+        sheet.gauges("b", &["x"], rows);
         let text = sheet.into_text();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[..3], ["# HELP b Of b.", "# TYPE b gauge", "b{x=\"0\"} 0"]);
@@ -177,15 +182,15 @@ mod tests {
 
     #[test]
     fn label_values_are_escaped() {
-        let mut sheet = Sheet::default();
-        sheet.gauges("b", "Of b.", &["x"], [(["a\\b\"c\nd"], 1.0)]);
+        let mut sheet = Sheet::new(HELP);
+        sheet.gauges("b", &["x"], [(["a\\b\"c\nd"], 1.0)]);
         assert!(sheet.into_text().ends_with("b{x=\"a\\\\b\\\"c\\nd\"} 1\n"));
     }
 
     #[test]
     fn buckets_of_a_histogram_add_up_and_the_last_holds_all() {
-        let mut sheet = Sheet::default();
-        sheet.histogram("took_seconds", "Time.", &[(0.1, 2), (1.0, 3)], 6, 4.5);
+        let mut sheet = Sheet::new(HELP);
+        sheet.histogram("took_seconds", &[(0.1, 2), (1.0, 3)], 6, 4.5);
         let expected = "# HELP took_seconds Time.\n# TYPE took_seconds histogram\n\
             took_seconds_bucket{le=\"0.1\"} 2\ntook_seconds_bucket{le=\"1\"} 5\ntook_seconds_bucket{le=\"+Inf\"} 6\n\
             took_seconds_sum 4.5\ntook_seconds_count 6\n";

@@ -18,8 +18,7 @@ pub(super) fn write(
 ) {
     if view.snapshot.uses_load() {
         let role = [([shared.balance.leader.load().role.to_owned()], 1.0)];
-        let help = "Always 1; role of this server in load balancing: alone, leads, follows (applies the leader's decisions), local (no leader reachable).";
-        sheet.gauges("fairway_balance_role", help, &["role"], role);
+        sheet.gauges("fairway_balance_role", &["role"], role);
     }
     if let Some(shares) = view.runtime.shares() {
         let part = |part: u16| f64::from(part) / f64::from(u16::MAX);
@@ -27,19 +26,16 @@ pub(super) fn write(
             let parts = [("local", taken.local), ("overflow", taken.overflow)];
             parts.map(|(of, taken)| ([cluster.to_string(), of.to_owned()], part(taken)))
         });
-        let help = "Share of clients that a balanced cluster accepts: local (it is their best cluster) or overflow (a better cluster did not accept them).";
-        sheet.gauges("fairway_cluster_acceptance_ratio", help, &["cluster", "share"], taken);
-        sheet.gauge("fairway_demand_pins", "Demands pinned to their current cluster.", shares.pins.len() as f64);
-        sheet.counter("fairway_balance_decisions_total", "Balancing decisions that changed the shares.", shares.epoch);
+        sheet.gauges("fairway_cluster_acceptance_ratio", &["cluster", "share"], taken);
+        sheet.gauge("fairway_demand_pins", shares.pins.len() as f64);
+        sheet.counter("fairway_balance_decisions_total", shares.epoch);
     }
     let drains = shared.balance.drains.load();
     let now = Timestamp::from(std::time::SystemTime::now());
     let rows = drains.iter().map(|(cluster, drain)| ([cluster.to_string()], drain.over.since(now).as_secs_f64()));
-    let help = "Seconds until the last client should have left a drained cluster; absent while answers name it.";
-    sheet.gauges("fairway_cluster_drain_seconds", help, &["cluster"], rows);
+    sheet.gauges("fairway_cluster_drain_seconds", &["cluster"], rows);
     let rows = drains.iter().filter_map(|(cluster, drain)| Some(([cluster.to_string()], drain.left?)));
-    let help = "Share of the demand still at a drained cluster; absent without balancing by load.";
-    sheet.gauges("fairway_cluster_drain_left_ratio", help, &["cluster"], rows);
+    sheet.gauges("fairway_cluster_drain_left_ratio", &["cluster"], rows);
     let desired = &published.configured.merged.desired;
     let (answered, arrived) = (shared.balance.answered.load(), arrived(desired, loads));
     let asked = desired.pools.values().filter(|pool| {
@@ -55,8 +51,7 @@ pub(super) fn write(
         };
         pool.members.iter().zip(shares).flat_map(member).flatten().collect::<Vec<_>>()
     });
-    let help = "Share of a member in its pool: declared by weight, answered in the last minute, arrived as load.";
-    sheet.gauges("fairway_member_share_ratio", help, &["pool", "cluster", "kind"], rows);
+    sheet.gauges("fairway_member_share_ratio", &["pool", "cluster", "kind"], rows);
 }
 
 /// Pools with shares of members: 1,024 pools of four members have all 4,096 answer counters.

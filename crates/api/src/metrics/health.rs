@@ -33,21 +33,17 @@ pub(super) fn write(
 fn write_probes(sheet: &mut Sheet, states: &[TargetState], observer: &Observer) {
     let statuses = [HealthStatus::Pending, HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let counts = statuses.map(|v| ([v.to_string()], states.iter().filter(|s| s.status == v).count() as f64));
-    sheet.gauges("fairway_targets", "Targets by health status.", &["status"], counts);
-    sheet.gauge("fairway_probes_running", "Running probes; each holds a socket.", observer.probes_running as f64);
+    sheet.gauges("fairway_targets", &["status"], counts);
+    sheet.gauge("fairway_probes_running", observer.probes_running as f64);
+    sheet.gauge("fairway_probes_waiting", observer.probes_waiting as f64);
+    sheet.counter("fairway_observer_stalls_total", observer.stalls);
+    sheet.seconds("fairway_observer_stalled_seconds_total", observer.stalled_for.as_secs_f64());
     let totals = &observer.totals;
     let outcomes = [("pass", totals.passes), ("fail", totals.failures), ("inconclusive", totals.inconclusive)];
-    let outcomes = outcomes.map(|(outcome, count)| ([outcome], count));
-    sheet.counters("fairway_probes_total", "Completed probes by outcome.", &["outcome"], outcomes);
+    sheet.counters("fairway_probes_total", &["outcome"], outcomes.map(|(outcome, count)| ([outcome], count)));
     let buckets: Vec<_> = ProbeTotals::BOUNDS.iter().map(Duration::as_secs_f64).zip(totals.took).collect();
     let (count, sum) = (totals.passes + totals.failures, totals.time.as_secs_f64());
-    sheet.histogram("fairway_probe_duration_seconds", "Duration of conclusive probes.", &buckets, count, sum);
-    let waiting = observer.probes_waiting as f64;
-    sheet.gauge("fairway_probes_waiting", "Due probes that wait for a socket.", waiting);
-    let stalls = observer.stalls;
-    sheet.counter("fairway_observer_stalls_total", "Times this process was stalled for 5 ms or more.", stalls);
-    let stalled_for = observer.stalled_for.as_secs_f64();
-    sheet.seconds("fairway_observer_stalled_seconds_total", "How long this process was stalled.", stalled_for);
+    sheet.histogram("fairway_probe_duration_seconds", &buckets, count, sum);
 }
 
 /// Writes one row for each target and cluster with this target.
@@ -63,24 +59,18 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
     let labels = ["cluster", "address", "monitor"];
     let health = |number| view.runtime.health(number);
     let statuses = rows().map(|(labels, number, _)| (labels, code(health(number).status())));
-    sheet.gauges("fairway_target_status", "Health status: 0 pending, 1 down, 2 unknown, 3 up.", &labels, statuses);
+    sheet.gauges("fairway_target_status", &labels, statuses);
     let overrides =
         rows().filter_map(|(labels, number, _)| Some((labels, override_code(health(number).override_action()?))));
-    sheet.gauges(
-        "fairway_target_override",
-        "Override of the health status: 1 down, 2 drain, 3 up; absent without one.",
-        &labels,
-        overrides,
-    );
+    sheet.gauges("fairway_target_override", &labels, overrides);
     let known: HashMap<&Target, &TargetState> = states.iter().map(|state| (&state.target, state)).collect();
     let probed = rows().filter_map(|(labels, _, target)| {
         let at = known.get(target)?.last_probe?.duration_since(UNIX_EPOCH).ok()?;
         Some((labels, at.as_secs_f64()))
     });
-    let help = "Time when the last conclusive probe ended.";
-    sheet.gauges("fairway_target_last_probe_timestamp_seconds", help, &labels, probed);
+    sheet.gauges("fairway_target_last_probe_timestamp_seconds", &labels, probed);
     let took = rows().filter_map(|(labels, _, target)| Some((labels, known.get(target)?.last_duration?.as_secs_f64())));
-    sheet.gauges("fairway_target_last_probe_seconds", "Duration of the last conclusive probe.", &labels, took);
+    sheet.gauges("fairway_target_last_probe_seconds", &labels, took);
 }
 
 /// Writes the number of members of each pool by the best eligibility of their addresses; members that their schedule closes count as closed.
@@ -108,12 +98,7 @@ fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) 
         let counted = ELIGIBILITIES.map(eligibility_word).into_iter().zip(counts);
         counted.chain([("closed", closed)]).map(|(word, count)| ([pool.name.as_str(), word], count))
     });
-    sheet.gauges(
-        "fairway_pool_members",
-        "Members by the best eligibility of their addresses; closed if their schedule closes them, whatever their health.",
-        &["pool", "eligibility"],
-        rows,
-    );
+    sheet.gauges("fairway_pool_members", &["pool", "eligibility"], rows);
 }
 
 /// Writes which pools ignore health (panic), as the answering code decides it. A pool of several zones counts if it does so in one of them.
@@ -123,8 +108,7 @@ fn write_panics(sheet: &mut Sheet, view: &ServingState) {
         *pools.entry(pool.name()).or_default() |= panics(pool, &view.runtime);
     }
     let rows = pools.into_iter().map(|(name, panics)| ([name.to_string()], f64::from(panics)));
-    let help = "1 if so little of the pool's weight is up that health is ignored (panicThreshold).";
-    sheet.gauges("fairway_pool_panic", help, &["pool"], rows);
+    sheet.gauges("fairway_pool_panic", &["pool"], rows);
 }
 
 /// True if the pool ignores health for some client. Of the client only its view matters. A family without members never panics, so both

@@ -21,34 +21,26 @@ pub(super) fn write(sheet: &mut Sheet, loads: &[ClusterLoad], totals: &LoadTotal
         let source = report.source.clone().unwrap_or_default();
         Some(([cluster.clone(), source, signal.to_string()], f64::from(load.0) / 1_000.0))
     });
-    let help =
-        "Load in use, as a ratio of the capacity (1 = full); source is empty for pushed load. Absent if unknown.";
-    sheet.gauges("fairway_cluster_load_ratio", help, &["cluster", "source", "signal"], rows);
+    sheet.gauges("fairway_cluster_load_ratio", &["cluster", "source", "signal"], rows);
     let ages = counts.iter().filter_map(|(cluster, report)| Some(([cluster.as_str()], report.age?.as_secs_f64())));
-    sheet.gauges("fairway_cluster_load_age_seconds", "Age of the load in use.", &["cluster"], ages);
+    sheet.gauges("fairway_cluster_load_age_seconds", &["cluster"], ages);
     let warned = loads.iter().flat_map(|load| {
         let mut kinds: Vec<&str> = load.warnings.iter().map(|warning| warning.kind()).collect();
         kinds.dedup();
         kinds.into_iter().map(|kind| ([load.cluster.to_string(), kind.to_owned()], 1.0))
     });
-    let help = "1 for each kind of warning that gateways of the cluster report.";
-    sheet.gauges("fairway_cluster_warning", help, &["cluster", "warning"], warned);
+    sheet.gauges("fairway_cluster_warning", &["cluster", "warning"], warned);
     let exhausted = loads.iter().map(|load| ([load.cluster.to_string()], f64::from(load.is_exhausted)));
-    let help = "1 if all answering gateways are draining or overloaded.";
-    sheet.gauges("fairway_cluster_exhausted", help, &["cluster"], exhausted);
+    sheet.gauges("fairway_cluster_exhausted", &["cluster"], exhausted);
     let outcomes = totals.sources.iter().flat_map(|(source, (read, failed))| {
         let failed = ReadError::REASONS.into_iter().zip(*failed);
         let all = std::iter::once(("read", *read)).chain(failed);
         all.map(|(outcome, count)| ([source.clone(), outcome.to_owned()], count))
     });
-    let help = "Requests for load, by source and outcome: read, or the kind of failure.";
-    sheet.counters("fairway_load_reads_total", help, &["source", "outcome"], outcomes);
+    sheet.counters("fairway_load_reads_total", &["source", "outcome"], outcomes);
     if totals.count > 0 {
         let buckets: Vec<_> = ProbeTotals::BOUNDS.iter().map(Duration::as_secs_f64).zip(totals.took).collect();
-        let (name, help) = (
-            "fairway_load_read_duration_seconds",
-            "Duration of load readings; one reading covers all gateways of a cluster.",
-        );
-        sheet.histogram(name, help, &buckets, totals.count, totals.time.as_secs_f64());
+        let took = totals.time.as_secs_f64();
+        sheet.histogram("fairway_load_read_duration_seconds", &buckets, totals.count, took);
     }
 }

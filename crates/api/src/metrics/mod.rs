@@ -23,7 +23,10 @@ mod traces;
 mod webhook;
 mod wire;
 
-use std::sync::{Arc, OnceLock, atomic::Ordering::Relaxed};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use fairway_model::{HealthStatus, OverrideAction};
 use fairway_telemetry::Sheet;
@@ -32,6 +35,9 @@ use fairway_zones::ServingState;
 use tokio::sync::Mutex;
 
 use fairway_control::{Control, Published, Readiness, Shared};
+
+/// Help text of each family. `docs/operations/metrics.md` says more.
+const HELP: &str = include_str!("help.tsv");
 
 /// Gathers metrics, one scrape at a time.
 #[derive(Debug, Default)]
@@ -66,7 +72,7 @@ impl Metrics {
         let stats = self.transports.get().map(Counters::stats).unwrap_or_default();
         let write = move || {
             let (view, published) = (&serving.serving, &*serving.published);
-            let mut sheet = Sheet::default();
+            let mut sheet = Sheet::new(HELP);
             wire::write(&mut sheet, &shared.queries.sums(), &stats, view);
             health::write(&mut sheet, view, published, &states, &observer);
             load::write(&mut sheet, &loads, &load_totals);
@@ -85,79 +91,51 @@ impl Metrics {
 /// Writes the metrics of configuration, overrides, runtime state and state files.
 fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, published: &Published) {
     let counts = &shared.counts;
-    let version = [env!("CARGO_PKG_VERSION")];
-    sheet.gauges("fairway_build_info", "Always 1; the version is a label.", &["version"], [(version, 1.0)]);
-    let ready = f64::from(*shared.lifecycle.readiness.borrow() == Readiness::Ready);
-    sheet.gauge("fairway_ready", "1 if the server is ready, like /readyz.", ready);
-    let callbacks = [(["delivered"], &counts.callbacks_delivered), (["failed"], &counts.callbacks_failed)];
-    let callbacks = callbacks.map(|(outcome, counter)| (outcome, counter.load(Relaxed)));
-    sheet.counters("fairway_ready_callbacks_total", "Requests to ready.callback, by outcome.", &["outcome"], callbacks);
-    let snapshot = [format!("{:016x}", view.snapshot.id())];
-    sheet.gauges(
-        "fairway_config_info",
-        "Always 1; the id of the configured snapshot is a label.",
-        &["snapshot"],
-        [(snapshot, 1.0)],
-    );
-    let generation = published.generation as f64;
-    sheet.gauge("fairway_config_generation", "Configurations accepted since the start.", generation);
-    let loaded = published.loaded_at.secs() as f64;
-    sheet.gauge("fairway_config_loaded_timestamp_seconds", "Time when the configuration in use was accepted.", loaded);
-    let stale = f64::from(published.stale);
-    sheet.gauge("fairway_config_stale", "1 if a newer configuration was rejected and an older one is in use.", stale);
-    let warnings = published.configured.warnings.len() as f64;
-    sheet.gauge("fairway_config_warnings", "Warnings about the configuration in use.", warnings);
-    let reloads = [(["accepted"], &counts.reloads_accepted), (["refused"], &counts.reloads_rejected)];
-    let reloads = reloads.map(|(result, counter)| (result, counter.load(Relaxed)));
-    sheet.counters("fairway_reloads_total", "Reloads by result.", &["result"], reloads);
+    sheet.gauges("fairway_build_info", &["version"], [([env!("CARGO_PKG_VERSION")], 1.0)]);
+    sheet.gauges("fairway_config_info", &["snapshot"], [([format!("{:016x}", view.snapshot.id())], 1.0)]);
+    for (name, value) in [
+        ("fairway_ready", f64::from(*shared.lifecycle.readiness.borrow() == Readiness::Ready)),
+        ("fairway_config_generation", published.generation as f64),
+        ("fairway_config_loaded_timestamp_seconds", published.loaded_at.secs() as f64),
+        ("fairway_config_stale", f64::from(published.stale)),
+        ("fairway_config_warnings", published.configured.warnings.len() as f64),
+    ] {
+        sheet.gauge(name, value);
+    }
+    let callbacks = [("delivered", &counts.callbacks_delivered), ("failed", &counts.callbacks_failed)];
+    sheet.counters("fairway_ready_callbacks_total", &["outcome"], callbacks.map(loaded));
+    let reloads = [("accepted", &counts.reloads_accepted), ("refused", &counts.reloads_rejected)];
+    sheet.counters("fairway_reloads_total", &["result"], reloads.map(loaded));
+    let turns = [("closed", &counts.schedules_closed), ("open", &counts.schedules_opened)];
+    sheet.counters("fairway_schedule_transitions_total", &["to"], turns.map(loaded));
     let actions = [OverrideAction::Up, OverrideAction::Down, OverrideAction::Drain];
     let overrides = actions.map(|action| {
         ([action.to_string()], published.overrides.all().filter(|(_, spec)| spec.action == action).count() as f64)
     });
-    sheet.gauges("fairway_overrides", "Active overrides by the status that they set.", &["action"], overrides);
+    sheet.gauges("fairway_overrides", &["action"], overrides);
     let transitions = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let transitions =
         transitions.map(|to| ([to.to_string()], counts.transitions(to).map_or(0, |counter| counter.load(Relaxed))));
-    sheet.counters("fairway_health_transitions_total", "Health transitions by the new status.", &["to"], transitions);
-    let turns = [(["closed"], &counts.schedules_closed), (["open"], &counts.schedules_opened)];
-    let turns = turns.map(|(to, counter)| (to, counter.load(Relaxed)));
-    sheet.counters("fairway_schedule_transitions_total", "Members opened or closed by their schedule.", &["to"], turns);
+    sheet.counters("fairway_health_transitions_total", &["to"], transitions);
     write_store(sheet, shared);
-    let changes = counts.runtime_states.load(Relaxed);
-    sheet.counter(
-        "fairway_runtime_state_changes_total",
-        "Changes of the runtime state that took effect in answers.",
-        changes,
-    );
-    let failures = counts.write_failures.load(Relaxed);
-    sheet.counter("fairway_state_write_failures_total", "Failed writes of state files.", failures);
+    sheet.counter("fairway_runtime_state_changes_total", counts.runtime_states.load(Relaxed));
+    sheet.counter("fairway_state_write_failures_total", counts.write_failures.load(Relaxed));
+}
+
+/// Returns the row of a counter with one label.
+fn loaded((label, counter): (&'static str, &AtomicU64)) -> ([&'static str; 1], u64) {
+    ([label], counter.load(Relaxed))
 }
 
 /// Writes the metrics of the store of declared objects.
 fn write_store(sheet: &mut Sheet, shared: &Shared) {
     let Some(Ok(objects)) = shared.declarations.objects.get() else { return };
     let status = objects.store().status();
-    sheet.gauges(
-        "fairway_store_info",
-        "Always 1; the kind of the store is a label.",
-        &["kind"],
-        [([status.kind.to_string()], 1.0)],
-    );
-    sheet.gauge(
-        "fairway_store_up",
-        "1 if the store of declared objects is available.",
-        f64::from(status.outage.is_none()),
-    );
-    let revision = status.revision as f64;
-    sheet.gauge("fairway_store_revision", "Last revision of declared objects that this server has.", revision);
-    let behind = status.latest.saturating_sub(status.revision) as f64;
-    sheet.gauge("fairway_store_behind_revisions", "Revisions in the store that this server does not have yet.", behind);
+    sheet.gauges("fairway_store_info", &["kind"], [([status.kind.to_string()], 1.0)]);
+    sheet.gauge("fairway_store_up", f64::from(status.outage.is_none()));
+    sheet.gauge("fairway_store_revision", status.revision as f64);
+    sheet.gauge("fairway_store_behind_revisions", status.latest.saturating_sub(status.revision) as f64);
     if let Some(outage) = status.outage {
-        let since = outage.since.secs() as f64;
-        sheet.gauge(
-            "fairway_store_unavailable_since_timestamp_seconds",
-            "Time since when the store is unavailable; absent while it is available.",
-            since,
-        );
+        sheet.gauge("fairway_store_unavailable_since_timestamp_seconds", outage.since.secs() as f64);
     }
 }
