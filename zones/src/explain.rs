@@ -92,7 +92,8 @@ pub struct ExplainedStep {
 }
 
 /// Result of the lookup of a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "camelCase")]
 pub enum NodeKind {
     /// Records of a zone file.
     Static,

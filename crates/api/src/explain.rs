@@ -9,8 +9,8 @@ use fairway_zones::{
     steer::{self, AddressNote, Answer, Assignment, Basis, HashInput, MemberNote},
 };
 
-use crate::explain_words::{candidacy, hex, percent, policy_steps, scope_reason};
-use crate::render::eligibility_word;
+use crate::explain_words::{hex, percent, policy_steps, scope_reason};
+use crate::render::word;
 
 /// Returns the body of an explanation. `cause` returns why a target's last probe failed, if known; `measured` is false if nothing was probed
 /// and health is assumed.
@@ -40,20 +40,14 @@ pub fn explanation(
 }
 
 fn step_of(step: &ExplainedStep, cause: &dyn Fn(TargetIndex) -> Option<String>) -> Step {
-    let (node, through) = match &step.node {
-        NodeKind::Static => ("static", None),
-        NodeKind::Steered => ("steered", None),
-        NodeKind::EmptyNonTerminal => ("emptyNonTerminal", None),
-        NodeKind::Wildcard { name, .. } => ("wildcard", Some(name)),
-        NodeKind::Delegation(name) => ("delegation", Some(name)),
-        NodeKind::Dname(name) => ("dname", Some(name)),
-        NodeKind::Nothing => ("nothing", None),
-        NodeKind::Outside => ("outside", None),
+    let through = match &step.node {
+        NodeKind::Wildcard { name, .. } | NodeKind::Delegation(name) | NodeKind::Dname(name) => Some(name),
+        _ => None,
     };
     Step {
         name: step.name.to_string(),
         zone: step.zone.as_ref().map(ToString::to_string),
-        node: node.to_owned(),
+        node: word(&step.node),
         through: through.map(ToString::to_string),
         pool: step.pool.as_ref().map(|pool| PoolChoice {
             location_source: step.place.as_ref().map(ToString::to_string),
@@ -123,7 +117,7 @@ fn member_choice(member: &MemberNote, cause: &dyn Fn(TargetIndex) -> Option<Stri
         is_in: member.reason.is_in(),
         reason: member.why(),
         schedule: member.schedule.as_ref().map(|schedule| schedule.to_string()),
-        candidacy: member.candidacy.map(|is| candidacy(is).to_owned()),
+        candidacy: member.candidacy.map(word),
         key: hex(member.terms.key),
         effective_weight: member.terms.share,
         acceptance: member.terms.acceptance.map(|taken| Acceptance { local: taken.local, overflow: taken.overflow }),
@@ -157,7 +151,7 @@ fn location(pool: &steer::Explanation) -> ClientLocation {
 fn address_health(note: &AddressNote, cause: Option<String>) -> AddressHealth {
     AddressHealth {
         address: note.address.to_string(),
-        eligibility: eligibility_word(note.health.eligibility()).to_owned(),
+        eligibility: word(note.health.eligibility()),
         status: note.health.status().to_string(),
         override_action: note.health.override_action().as_ref().map(OverrideAction::to_string),
         cause,

@@ -1,7 +1,7 @@
 //! Texts of explanations.
 
 use fairway_model::{Policy, Rank, Selection};
-use fairway_zones::steer::{Candidacy, Explanation, HashInput};
+use fairway_zones::steer::{Explanation, HashInput};
 
 /// Returns the reason of the ECS scope of a pool's answer.
 pub(crate) fn scope_reason(pool: &Explanation) -> String {
@@ -39,18 +39,6 @@ pub(crate) fn policy_steps(policy: &Policy) -> Vec<String> {
         Selection::Weighted => "weighted: one of equal members, by weight",
     };
     schedule.into_iter().chain(policy.rankings().map(ranking)).chain(load).chain([choose.to_owned()]).collect()
-}
-
-/// Returns the candidacy of a member as one word.
-pub(crate) fn candidacy(of_stage: Candidacy) -> &'static str {
-    match of_stage {
-        Candidacy::Candidate => "candidate",
-        Candidacy::Partial => "partial",
-        Candidacy::Elsewhere => "elsewhere",
-        Candidacy::Excluded => "excluded",
-        Candidacy::Closed => "closed",
-        Candidacy::Ineligible => "ineligible",
-    }
 }
 
 /// Returns 65535ths as percent, rounded to one decimal: `40`, `33.3`, `100`.

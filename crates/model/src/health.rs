@@ -27,7 +27,8 @@ pub enum OverrideAction {
 }
 
 /// The eligibility of a target when members are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "camelCase")]
 pub enum Eligibility {
     /// Up, by its probes or an override.
     Up,

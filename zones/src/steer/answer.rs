@@ -127,7 +127,8 @@ impl Choice {
 }
 
 /// Result of a stage for one member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "camelCase")]
 pub enum Candidacy {
     /// May be chosen.
     Candidate,

@@ -12,8 +12,10 @@ use fairway_zones::{
     steer::{Basis, Kind, SteerPool},
 };
 
+use strum::VariantArray;
+
 use super::Sheet;
-use crate::render::eligibility_word;
+use crate::render::{eligibility_word, member_eligibility};
 use fairway_control::Published;
 
 /// Writes the metrics of health.
@@ -76,27 +78,13 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
 /// Writes the number of members of each pool by the best eligibility of their addresses; members that their schedule closes count as closed.
 fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) {
     let configured = &published.configured;
+    let eligibilities = || Eligibility::VARIANTS.iter().copied().map(Some).chain([None]);
     let rows = configured.merged.desired.pools.values().flat_map(|pool| {
-        let mut counts = [0.0; ELIGIBILITIES.len()];
-        let mut closed = 0.0;
+        let mut counts: BTreeMap<_, f64> = eligibilities().map(|eligibility| (eligibility, 0.0)).collect();
         for member in &pool.members {
-            let schedule = view.runtime.schedule(&view.snapshot, &pool.name, &member.cluster);
-            if schedule.is_some_and(|schedule| !schedule.state.open) {
-                closed += 1.0;
-                continue;
-            }
-            let addresses =
-                configured.merged.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]).unwrap_or_default();
-            let sites = addresses.iter().map(|address| (member.cluster.clone(), *address));
-            let eligibility = |number: TargetIndex| view.runtime.health(number).eligibility();
-            let best = sites.filter_map(|site| configured.uses.targets(&pool.name, &site).map(eligibility).min()).min();
-            let best = best.unwrap_or(Eligibility::Pending);
-            if let Some(at) = ELIGIBILITIES.iter().position(|eligibility| *eligibility == best) {
-                counts[at] += 1.0;
-            }
+            *counts.entry(member_eligibility(view, configured, &pool.name, &member.cluster)).or_default() += 1.0;
         }
-        let counted = ELIGIBILITIES.map(eligibility_word).into_iter().zip(counts);
-        counted.chain([("closed", closed)]).map(|(word, count)| ([pool.name.as_str(), word], count))
+        counts.into_iter().map(|(eligibility, count)| ([pool.name.as_str(), eligibility_word(eligibility)], count))
     });
     sheet.gauges("fairway_pool_members", &["pool", "eligibility"], rows);
 }
@@ -121,9 +109,6 @@ fn panics(pool: &SteerPool, runtime: &RuntimeState) -> bool {
     let basis = |kind: &Kind, client| pool.choose(*kind, runtime, client, Draw(0), &mut ()).basis;
     pool.sample_clients().any(|client| kinds.iter().any(|kind| basis(kind, client) == Basis::Panic))
 }
-
-const ELIGIBILITIES: [Eligibility; 5] =
-    [Eligibility::Up, Eligibility::Unknown, Eligibility::Pending, Eligibility::Down, Eligibility::Out];
 
 /// Returns a status as a number. Better statuses have higher numbers, so that `min` and `max` over targets are meaningful.
 const fn code(status: HealthStatus) -> f64 {

@@ -10,13 +10,13 @@ use fairway_control::{
 };
 use fairway_intents::{answered_name, object_name, weight_source};
 use fairway_model::{
-    ClusterName, Eligibility, Member, Pool, PoolName,
+    Eligibility, Member, Pool, PoolName,
     intent::{DnsUpdateRecord, Intent},
 };
 use fairway_providers::publish::SyncState;
 use fairway_store::objects::{Key, Kind, Object};
 
-use super::{eligibility_word, percent};
+use super::{eligibility_word, member_eligibility, percent};
 
 /// Returns the status of each intent, in their order.
 pub(crate) fn intent_statuses(control: &Control, intents: &[(Object, Intent)]) -> Vec<IntentStatus> {
@@ -142,13 +142,14 @@ impl Renderer<'_> {
             tiers
         });
         let member = |member: &Member| {
-            let (is_eligible, reason) = self.eligibility(&pool.name, &member.cluster);
+            let configured = &self.current.published.configured;
+            let eligibility = member_eligibility(&self.current.serving, configured, &pool.name, &member.cluster);
             let all = tiers.get(&member.tier.number()).copied().filter(|all| *all > 0);
-            let cluster = self.current.published.configured.merged.desired.clusters.get(&member.cluster);
+            let cluster = configured.merged.desired.clusters.get(&member.cluster);
             IntentMember {
                 cluster: member.cluster.to_string(),
-                eligible: is_eligible,
-                reason: reason.to_owned(),
+                eligible: matches!(eligibility, Some(Eligibility::Up | Eligibility::Unknown)),
+                reason: eligibility_word(eligibility).to_owned(),
                 weight: EffectiveWeight {
                     effective: member.weight.0,
                     source: weight_source(intent, &member.cluster, cluster).to_owned(),
@@ -158,29 +159,6 @@ impl Renderer<'_> {
             }
         };
         pool.members.iter().map(member).collect()
-    }
-
-    /// Returns true if the member is answered, and the word for its eligibility.
-    fn eligibility(&self, pool: &PoolName, cluster: &ClusterName) -> (bool, &'static str) {
-        if self.current.runtime.schedule(&self.current.snapshot, pool, cluster).is_some_and(|it| !it.state.open) {
-            return (false, "closed");
-        }
-        let addresses = self
-            .current
-            .published
-            .configured
-            .merged
-            .desired
-            .clusters
-            .get(cluster)
-            .map(|of| &of.addresses[..])
-            .unwrap_or_default();
-        let targets = addresses.iter().flat_map(|address| {
-            self.current.published.configured.uses.targets(pool, &(cluster.clone(), *address)).collect::<Vec<_>>()
-        });
-        let best = targets.map(|target| self.current.runtime.health(target).eligibility()).min();
-        let best = best.unwrap_or(Eligibility::Pending);
-        (matches!(best, Eligibility::Up | Eligibility::Unknown), eligibility_word(best))
     }
 }
 

@@ -4,30 +4,107 @@
 
 mod contributions;
 mod intents;
-mod load;
-mod objects;
-mod overrides;
-mod reload;
 pub(crate) mod shares;
 mod state;
 
-use fairway_model::Eligibility;
+use fairway_api_types::{
+    load_wire::LoadState,
+    objects_wire::{ExportedObject, ObjectsExport},
+    state_wire::{OverrideState, ReloadReport},
+};
+use fairway_control::{configured::Configured, declared::Declared, overrides::ActiveOverride, reloads::ReloadOutcome};
+use fairway_health::load::SourceLoad;
+use fairway_model::{ClusterName, Eligibility, PoolName};
+use fairway_store::objects::Object;
+use fairway_zones::ServingState;
 
 pub use self::state::state;
-pub(crate) use self::{
-    contributions::contributions, intents::intent_statuses, load::load_state, objects::export,
-    overrides::override_state, reload::reload_report,
-};
+pub(crate) use self::{contributions::contributions, intents::intent_statuses};
 
-/// Returns the word for an eligibility.
-pub(crate) const fn eligibility_word(eligibility: Eligibility) -> &'static str {
-    match eligibility {
-        Eligibility::Up => "up",
-        Eligibility::Unknown => "unknown",
-        Eligibility::Pending => "pending",
-        Eligibility::Down => "down",
-        Eligibility::Out => "out",
+/// Renders the report of one source of load.
+pub(crate) fn load_state(report: &SourceLoad) -> LoadState {
+    LoadState {
+        source: report.source.clone(),
+        permille: report.load.map(|(load, _)| load.0),
+        signal: report.load.map(|(_, signal)| signal.to_string()),
+        age_ms: report.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        status: report.status.as_str().to_owned(),
+        failure: report.failure.clone(),
+        gateways_answering: report.gateways.map(|(answering, _)| answering),
+        gateways: report.gateways.map(|(_, all)| all),
     }
+}
+
+/// Renders all declared objects, for the process that replaces this one.
+pub(crate) fn export(declared: &Declared) -> ObjectsExport {
+    let exported = |object: &Object| ExportedObject {
+        key: object.key.to_string(),
+        value: serde_json::from_slice(&object.value).unwrap_or_default(),
+        revision: object.revision,
+        generation: object.generation,
+    };
+    ObjectsExport { revision: declared.revision, objects: declared.all().map(exported).collect() }
+}
+
+/// Renders an override.
+pub(crate) fn override_state(active: &ActiveOverride) -> OverrideState {
+    let ActiveOverride { id, spec, addresses } = active;
+    OverrideState {
+        id: id.clone(),
+        source: if id.is_some() { "command" } else { "config" }.to_owned(),
+        scope: spec.scope.to_string(),
+        action: spec.action.to_string(),
+        reason: spec.reason.clone(),
+        expires: spec.expires.to_string(),
+        addresses: addresses.clone(),
+    }
+}
+
+/// Renders the outcome of a reload.
+pub(crate) fn reload_report(outcome: &ReloadOutcome) -> ReloadReport {
+    ReloadReport {
+        trace: outcome.trace.to_string(),
+        at: format!("{:.3}", outcome.at),
+        trigger: outcome.trigger.to_string(),
+        accepted: outcome.is_accepted(),
+        generation: outcome.generation,
+        duration_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
+        changes: outcome.changes.clone(),
+        errors: outcome.errors.clone(),
+        warnings: outcome.warnings.clone(),
+    }
+}
+
+/// Returns the best eligibility of a member's addresses; none if its schedule closes it.
+pub(crate) fn member_eligibility(
+    view: &ServingState,
+    configured: &Configured,
+    pool: &PoolName,
+    cluster: &ClusterName,
+) -> Option<Eligibility> {
+    if view.runtime.schedule(&view.snapshot, pool, cluster).is_some_and(|schedule| !schedule.state.open) {
+        return None;
+    }
+    let addresses = configured.merged.desired.clusters.get(cluster).map(|cluster| &cluster.addresses[..]);
+    let sites = addresses.unwrap_or_default().iter().map(|address| (cluster.clone(), *address));
+    let health = |target| view.runtime.health(target).eligibility();
+    let best = sites.filter_map(|site| configured.uses.targets(pool, &site).map(health).min()).min();
+    Some(best.unwrap_or(Eligibility::Pending))
+}
+
+/// Returns the word for the eligibility of a member.
+pub(crate) fn eligibility_word(eligibility: Option<Eligibility>) -> &'static str {
+    eligibility.map_or("closed", Into::into)
+}
+
+/// Returns the word for a value of a closed set.
+pub(crate) fn word(value: impl Into<&'static str>) -> String {
+    value.into().to_owned()
+}
+
+/// Returns values as texts.
+pub(crate) fn texts<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
+    values.into_iter().map(|value| value.to_string()).collect()
 }
 
 /// Returns a ratio as percent, rounded to one decimal.

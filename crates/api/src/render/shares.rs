@@ -7,21 +7,11 @@
 
 use std::collections::HashMap;
 
-use fairway_api_types::state_wire::{PoolState, ShareState};
+use fairway_api_types::state_wire::ShareState;
 use fairway_control::answers::Answered;
 use fairway_health::load::{ClusterLoad, LoadStatus};
 use fairway_model::{ClusterName, DesiredState, Pool, PoolName};
 use fairway_zones::Slot;
-
-/// Adds the shares of members to pools, which are in order of their names.
-pub(super) fn add_shares(pools: &mut [PoolState], desired: &DesiredState, answered: &Answered, loads: &[ClusterLoad]) {
-    let arrived = arrived(desired, loads);
-    for (state, pool) in pools.iter_mut().zip(desired.pools.values()) {
-        for (member, shares) in state.members.iter_mut().zip(shares(pool, answered, &arrived)) {
-            member.share = shares;
-        }
-    }
-}
 
 /// Returns the shares of a pool's members, in declared order.
 pub(crate) fn shares(pool: &Pool, answered: &Answered, arrived: &HashMap<ClusterName, f64>) -> Vec<ShareState> {

@@ -12,18 +12,23 @@ use fairway_api_types::state_wire::{
 };
 use fairway_control::{
     Control, ControlError, CurrentState, Published, Readiness, Shared,
+    answers::Answered,
     drains::Drains,
     overrides::{ActiveOverride, OverrideTable},
     uses::ClusterAddress,
 };
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_model::{
-    AcceptedShare, AdaptiveTtl, Cluster, ClusterName, DesiredState, Eligibility, Health, HealthStatus, Member, Name,
-    OverrideAction, Permille, Pool, PoolName, Target, Timestamp, WeightOrigin,
+    AcceptedShare, AdaptiveTtl, Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Name, OverrideAction,
+    Permille, Pool, PoolName, Target, Timestamp, WeightOrigin,
 };
 use fairway_zones::{ServingState, TargetIndex};
 
-use super::{eligibility_word, load::add_loads, override_state, percent, reload_report, shares::add_shares};
+use super::{
+    eligibility_word, load_state, member_eligibility, override_state, percent, reload_report,
+    shares::{arrived, shares},
+    texts, word,
+};
 
 /// Returns everything that `/v1/state` shows. The control task is not asked, since it may be busy.
 pub async fn state(control: &Control) -> Result<State, ControlError> {
@@ -42,14 +47,7 @@ fn render(shared: &Shared, current: &CurrentState, states: &[TargetState], loads
     let readiness = *lifecycle.readiness.borrow();
     let configured = &published.configured;
     let desired = &configured.merged.desired;
-    let renderer = Renderer::new(serving, published, states);
-    let mut clusters: Vec<_> = desired.clusters.values().map(cluster).collect();
-    add_load_bounds(&mut clusters, desired);
-    add_loads(&mut clusters, loads);
-    add_accepted_shares(&mut clusters, serving);
-    add_drains(&mut clusters, &shared.balance.drains.load());
-    let mut pools: Vec<_> = desired.pools.values().map(|pool| renderer.pool(pool)).collect();
-    add_shares(&mut pools, desired, &shared.balance.answered.load(), loads);
+    let renderer = Renderer::new(shared, current, states, loads);
     let listeners = lifecycle.listeners.get().into_iter().flatten();
     let overrides = published.overrides.all().map(|(id, spec)| ActiveOverride::new(id, spec, &configured.uses));
     State {
@@ -68,7 +66,7 @@ fn render(shared: &Shared, current: &CurrentState, states: &[TargetState], loads
             runtime_state: format!("{:016x}", serving.runtime.id()),
             stale: published.stale,
             last_reload: published.last_reload.as_ref().map(reload_report),
-            warnings: configured.warnings.iter().map(ToString::to_string).collect(),
+            warnings: texts(&configured.warnings),
         },
         store: store(shared),
         balance: balance(shared, serving),
@@ -76,8 +74,8 @@ fn render(shared: &Shared, current: &CurrentState, states: &[TargetState], loads
             .map(|listener| ListenerState { kind: listener.kind.to_owned(), address: listener.address.clone() })
             .collect(),
         zones: renderer.zones(),
-        clusters,
-        pools,
+        clusters: desired.clusters.values().map(|cluster| renderer.cluster(cluster)).collect(),
+        pools: desired.pools.values().map(|pool| renderer.pool(pool)).collect(),
         targets: renderer.targets(),
         overrides: overrides.map(|active| override_state(&active)).collect(),
         conflicts: configured.merged.conflicts.values().cloned().collect(),
@@ -108,46 +106,18 @@ fn balance(shared: &Shared, serving: &ServingState) -> Option<BalanceState> {
     })
 }
 
-/// Adds the declared bounds of load to clusters, which are in order of their names.
-fn add_load_bounds(clusters: &mut [ClusterState], desired: &DesiredState) {
-    let percent = |part: Permille| percent(f64::from(part.thousandths()) / 1000.0);
-    for (state, cluster) in clusters.iter_mut().zip(desired.clusters.values()).filter(|(_, c)| c.capacity.is_some()) {
-        let bounds = desired.load_bounds.get(&cluster.name).copied().unwrap_or_default();
-        state.target = Some(percent(bounds.target()));
-        state.limit = Some(percent(bounds.limit()));
-    }
-}
-
-/// Adds the progress of drains to clusters, which are in order of their names.
-fn add_drains(clusters: &mut [ClusterState], drains: &Drains) {
-    for (name, drain) in drains {
-        if let Ok(at) = clusters.binary_search_by(|cluster| cluster.name.as_str().cmp(name.as_str())) {
-            clusters[at].drain = Some(DrainState {
-                since: format!("{:.3}", drain.since),
-                over: format!("{:.3}", drain.over),
-                left: drain.left.map(percent),
-            });
-        }
-    }
-}
-
-/// Adds the accepted shares to clusters.
-fn add_accepted_shares(clusters: &mut [ClusterState], serving: &ServingState) {
-    let shares = serving.runtime.shares();
-    let percent = |part: u16| percent(f64::from(part) / f64::from(u16::MAX));
-    for cluster in clusters {
-        let accepted = shares.and_then(|shares| shares.accepted.iter().find(|(name, _)| name.as_str() == cluster.name));
-        let accepted = accepted.map_or(AcceptedShare::ALL, |(_, accepted)| *accepted);
-        cluster.accepts_local = percent(accepted.local);
-        cluster.accepts_overflow = percent(accepted.overflow);
-    }
-}
-
-/// The data that pools, zones and targets are rendered from.
+/// The data that clusters, pools, zones and targets are rendered from.
 struct Renderer<'a> {
     serving: &'a ServingState,
     published: &'a Published,
+    desired: &'a DesiredState,
     states: HashMap<&'a Target, &'a TargetState>,
+    loads: HashMap<&'a ClusterName, &'a ClusterLoad>,
+    drains: Arc<Drains>,
+    /// Answers of the last minute, by pool and cluster.
+    answered: Arc<Answered>,
+    /// Loads in the unit of the capacity.
+    arrived: HashMap<ClusterName, f64>,
     /// Names of each pool.
     names: HashMap<&'a PoolName, Vec<String>>,
     /// Adaptive TTLs of pools with bounds.
@@ -157,9 +127,15 @@ struct Renderer<'a> {
 }
 
 impl<'a> Renderer<'a> {
-    fn new(serving: &'a ServingState, published: &'a Published, states: &'a [TargetState]) -> Self {
+    fn new(
+        shared: &Shared,
+        CurrentState { serving, published }: &'a CurrentState,
+        states: &'a [TargetState],
+        loads: &'a [ClusterLoad],
+    ) -> Self {
+        let desired = &published.configured.merged.desired;
         let mut names: HashMap<&PoolName, Vec<String>> = HashMap::new();
-        for name in published.configured.merged.desired.names.values() {
+        for name in desired.names.values() {
             names.entry(&name.pool).or_default().push(name.name.to_string());
         }
         let infos = serving.snapshot.pool_infos().iter().enumerate().filter(|(_, info)| info.bounds.is_some());
@@ -167,7 +143,12 @@ impl<'a> Renderer<'a> {
         Self {
             serving,
             published,
+            desired,
             states: states.iter().map(|state| (&state.target, state)).collect(),
+            loads: loads.iter().map(|load| (&load.cluster, load)).collect(),
+            drains: shared.balance.drains.load_full(),
+            answered: shared.balance.answered.load_full(),
+            arrived: arrived(desired, loads),
             names,
             ttls: infos.map(|(number, info)| (&info.name, serving.runtime.adaptive_ttl(number))).collect(),
             origins: members.map(|of| ((&of.pool.name, &of.member.cluster), of.origin)).collect(),
@@ -177,7 +158,7 @@ impl<'a> Renderer<'a> {
 
 impl Renderer<'_> {
     fn zones(&self) -> Vec<ZoneState> {
-        let desired = &self.published.configured.merged.desired;
+        let desired = self.desired;
         let mut names: BTreeMap<&Name, Vec<String>> = BTreeMap::new();
         for name in desired.names.keys() {
             if let Some(zone) = desired.zone_of(name) {
@@ -195,27 +176,54 @@ impl Renderer<'_> {
         zones
     }
 
+    fn cluster(&self, cluster: &Cluster) -> ClusterState {
+        let name = &cluster.name;
+        let bounds = cluster.capacity.map(|_| self.desired.load_bounds.get(name).copied().unwrap_or_default());
+        let permille = |part: Permille| percent(f64::from(part.thousandths()) / 1000.0);
+        let load = self.loads.get(name);
+        let shares = self.serving.runtime.shares();
+        let accepted = shares.and_then(|shares| shares.accepted.get(name)).copied().unwrap_or(AcceptedShare::ALL);
+        let part = |part: u16| percent(f64::from(part) / f64::from(u16::MAX));
+        ClusterState {
+            name: name.to_string(),
+            addresses: texts(&cluster.addresses),
+            dns_name: cluster.dns_name.as_ref().map(ToString::to_string),
+            region: cluster.location.as_ref().and_then(|location| location.region.clone()),
+            capacity: cluster.capacity,
+            target: bounds.map(|bounds| permille(bounds.target())),
+            limit: bounds.map(|bounds| permille(bounds.limit())),
+            load: load.map(|load| load.sources.iter().map(load_state).collect()).unwrap_or_default(),
+            warnings: load.map(|load| texts(&load.warnings)).unwrap_or_default(),
+            exhausted: load.is_some_and(|load| load.is_exhausted),
+            drain: self.drains.get(name).map(|drain| DrainState {
+                since: format!("{:.3}", drain.since),
+                over: format!("{:.3}", drain.over),
+                left: drain.left.map(percent),
+            }),
+            accepts_local: part(accepted.local),
+            accepts_overflow: part(accepted.overflow),
+        }
+    }
+
     fn pool(&self, pool: &Pool) -> PoolState {
         let adaptive = self.ttls.get(&pool.name).copied().unwrap_or_default();
         let ttl = pool.ttl_bounds.map_or(pool.ttl, |bounds| adaptive.ttl(pool.ttl, bounds));
+        let members = pool.members.iter().zip(shares(pool, &self.answered, &self.arrived));
         PoolState {
             name: pool.name.to_string(),
             policy: pool.policy.to_string(),
             ttl: ttl.secs(),
             ttl_reason: adaptive.reason().to_owned(),
             names: self.names.get(&pool.name).cloned().unwrap_or_default(),
-            members: pool.members.iter().map(|member| self.member(pool, member)).collect(),
+            members: members.map(|(member, share)| self.member(pool, member, share)).collect(),
         }
     }
 
-    fn member(&self, pool: &Pool, member: &Member) -> MemberState {
-        let addresses =
-            self.published.configured.merged.desired.clusters.get(&member.cluster).map(|c| &c.addresses[..]);
+    fn member(&self, pool: &Pool, member: &Member, share: ShareState) -> MemberState {
+        let addresses = self.desired.clusters.get(&member.cluster).map(|cluster| &cluster.addresses[..]);
         let addresses = addresses.unwrap_or_default().iter().map(|address| (member.cluster.clone(), *address));
-        let shown: Vec<(Eligibility, AddressState)> = addresses.map(|address| self.address(pool, &address)).collect();
-        let best = shown.iter().map(|(eligibility, _)| *eligibility).min().unwrap_or(Eligibility::Pending);
         let schedule = self.serving.runtime.schedule(&self.serving.snapshot, &pool.name, &member.cluster);
-        let is_closed = schedule.is_some_and(|schedule| !schedule.state.open);
+        let eligibility = member_eligibility(self.serving, &self.published.configured, &pool.name, &member.cluster);
         MemberState {
             cluster: member.cluster.to_string(),
             weight: member.weight.0,
@@ -226,15 +234,15 @@ impl Renderer<'_> {
                 lease_weight: f64::from(origin.lease_weight.thousandths()) / 1000.0,
             }),
             tier: member.tier.number(),
-            eligibility: if is_closed { "closed" } else { eligibility_word(best) }.to_owned(),
+            eligibility: eligibility_word(eligibility).to_owned(),
             schedule: schedule.map(ToString::to_string),
-            share: ShareState::default(),
-            addresses: shown.into_iter().map(|(_, state)| state).collect(),
+            share,
+            addresses: addresses.map(|address| self.address(pool, &address)).collect(),
         }
     }
 
     /// Renders one address of a member. Of several targets, the best one is shown.
-    fn address(&self, pool: &Pool, address: &ClusterAddress) -> (Eligibility, AddressState) {
+    fn address(&self, pool: &Pool, address: &ClusterAddress) -> AddressState {
         let targets: Vec<TargetIndex> = self.published.configured.uses.targets(&pool.name, address).collect();
         let best = targets.iter().copied().min_by_key(|target| self.serving.runtime.health(*target).eligibility());
         let health = best.map_or(Health::PENDING, |target| self.serving.runtime.health(target));
@@ -242,13 +250,12 @@ impl Renderer<'_> {
             None => "no name uses the pool, so it is not probed".to_owned(),
             Some(target) => self.reason(target, health, address),
         };
-        let state = AddressState {
+        AddressState {
             address: address.1.to_string(),
-            eligibility: eligibility_word(health.eligibility()).to_owned(),
+            eligibility: word(health.eligibility()),
             reason,
             targets: targets.iter().map(|target| target.0 as usize).collect(),
-        };
-        (health.eligibility(), state)
+        }
     }
 
     fn reason(&self, target: TargetIndex, health: Health, address: &ClusterAddress) -> String {
@@ -256,17 +263,14 @@ impl Renderer<'_> {
             return override_reason(action, &self.published.overrides, address);
         }
         let state = self.states.get(&self.serving.snapshot.targets()[target.0 as usize]);
-        let cause = state.and_then(|state| state.last_cause.as_ref().map(ToString::to_string));
-        let since = state.map(|state| Timestamp::from(state.since));
-        match (health.status(), since) {
-            (HealthStatus::Pending, _) => {
-                cause.map_or_else(|| "not evaluated yet".to_owned(), |cause| format!("not evaluated yet: {cause}"))
-            }
-            (status, Some(since)) => match cause {
-                Some(cause) => format!("{status} since {since}: {cause}"),
-                None => format!("{status} since {since}"),
-            },
+        let status = match (health.status(), state) {
+            (HealthStatus::Pending, _) => "not evaluated yet".to_owned(),
+            (status, Some(state)) => format!("{status} since {}", Timestamp::from(state.since)),
             (status, None) => status.to_string(),
+        };
+        match state.and_then(|state| state.last_cause.as_ref()) {
+            Some(cause) => format!("{status}: {cause}"),
+            None => status,
         }
     }
 
@@ -278,7 +282,16 @@ impl Renderer<'_> {
     fn target(&self, number: TargetIndex, target: &Target) -> state_wire::TargetState {
         let uses = &self.published.configured.uses;
         let health = self.serving.runtime.health(number);
-        let known = self.states.get(target);
+        let state = state_wire::TargetState {
+            address: target.address.to_string(),
+            monitor: target.label.to_string(),
+            clusters: texts(&uses.clusters(number)),
+            pools: texts(uses.pools(number).keys()),
+            status: health.status().to_string(),
+            override_action: health.override_action().map(|action| action.to_string()),
+            ..state_wire::TargetState::default()
+        };
+        let Some(known) = self.states.get(target) else { return state };
         let moment = |at| Timestamp::from(at).to_string();
         let history = |entry: &HistoryEntry| state_wire::HistoryState {
             at: format!("{:.3}", Timestamp::from(entry.at)),
@@ -286,22 +299,16 @@ impl Renderer<'_> {
             cause: entry.cause.to_string(),
         };
         state_wire::TargetState {
-            address: target.address.to_string(),
-            monitor: target.label.to_string(),
-            clusters: uses.clusters(number).iter().map(ToString::to_string).collect(),
-            pools: uses.pools(number).keys().map(ToString::to_string).collect(),
-            status: health.status().to_string(),
-            override_action: health.override_action().map(|action| action.to_string()),
-            since: known.map(|state| moment(state.since)).unwrap_or_default(),
-            streak: known.map_or(0, |state| state.streak),
-            last_cause: known.and_then(|state| state.last_cause.as_ref().map(ToString::to_string)),
-            last_probe: known.and_then(|state| state.last_probe.map(moment)),
-            last_micros: known
-                .and_then(|state| state.last_duration.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX))),
-            passes: known.map_or(0, |state| state.passes),
-            failures: known.map_or(0, |state| state.failures),
-            inconclusive: known.map_or(0, |state| state.inconclusive),
-            history: known.map(|state| state.history.iter().map(history).collect()).unwrap_or_default(),
+            since: moment(known.since),
+            streak: known.streak,
+            last_cause: known.last_cause.as_ref().map(ToString::to_string),
+            last_probe: known.last_probe.map(moment),
+            last_micros: known.last_duration.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX)),
+            passes: known.passes,
+            failures: known.failures,
+            inconclusive: known.inconclusive,
+            history: known.history.iter().map(history).collect(),
+            ..state
         }
     }
 }
@@ -311,16 +318,5 @@ fn override_reason(action: OverrideAction, overrides: &OverrideTable, address: &
     match overrides.matching(address) {
         Some(spec) => format!("override {action} until {}: {}", spec.expires, spec.reason),
         None => format!("override {action} of another address with the same target"),
-    }
-}
-
-fn cluster(cluster: &Cluster) -> ClusterState {
-    ClusterState {
-        name: cluster.name.to_string(),
-        addresses: cluster.addresses.iter().map(ToString::to_string).collect(),
-        dns_name: cluster.dns_name.as_ref().map(ToString::to_string),
-        capacity: cluster.capacity,
-        region: cluster.location.as_ref().and_then(|location| location.region.clone()),
-        ..ClusterState::default()
     }
 }
