@@ -3,12 +3,11 @@
 //! Writes that depend on other objects (of sets, and deletions) exclude all other writes: else a set could be created while an intent that
 //! it names is being deleted. This does not hold between servers that share a store.
 
-use std::{convert::Infallible, sync::Arc, time::SystemTime};
+use std::{sync::Arc, time::SystemTime};
 
 use axum::{
-    Json as JsonBody, RequestExt, RequestPartsExt,
+    Json as JsonBody,
     body::Bytes,
-    extract::{FromRequest, Request},
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
@@ -48,44 +47,25 @@ pub(super) struct IntentApi {
 }
 
 /// A request about intents, as it was received.
-pub(crate) struct IntentRequest {
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    caller: String,
-    query: IntentParameters,
-    body: Bytes,
-}
-
-impl<S: Send + Sync> FromRequest<S> for IntentRequest {
-    type Rejection = ApiError;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        let (mut head, body) = request.into_parts();
-        let Parameters(query) = head.extract::<Parameters<IntentParameters>>().await?;
-        let caller: Result<_, Infallible> = head.extract::<Caller>().await;
-        let Ok(Caller(caller)) = caller;
-        let (method, uri, headers) = (head.method.clone(), head.uri.clone(), head.headers.clone());
-        let RequestBody(body) = Request::from_parts(head, body).extract().await?;
-        Ok(Self { method, uri, headers, caller, query, body })
-    }
-}
+pub(crate) type IntentRequest = (Method, Uri, HeaderMap, Caller, Parameters<IntentParameters>, RequestBody);
 
 /// A request whose path, or the key in whose body, leads to an intent.
 struct Operation {
     place: IntentPath,
+    method: Method,
     path: String,
     query: IntentParameters,
     headers: HeaderMap,
     by: Author,
     /// None without an idempotency key.
     in_progress: Option<RequestInProgress>,
+    body: Bytes,
 }
 
 impl IntentApi {
     /// Handles one request.
     pub(super) async fn handle(&self, request: IntentRequest) -> Result<Response, ApiError> {
-        let IntentRequest { method, uri, headers, caller, query, body } = request;
+        let (method, uri, headers, Caller(caller), Parameters(query), RequestBody(body)) = request;
         let place = Some(uri.path()).filter(|path| *path != ALL).map(parse_path).transpose()?;
         check_line("reason", &query.reason)?;
         let idempotent = match method.is_safe() || query.dry_run {
@@ -101,15 +81,16 @@ impl IntentApi {
             Begun::New(in_progress) => in_progress,
         };
         let by = Author::new(caller, query.reason.clone());
-        let operation = Operation { place, path: uri.path().to_owned(), query, headers, by, in_progress };
-        match (method.as_str(), operation.place.what) {
+        let path = uri.path().to_owned();
+        let operation = Operation { place, method, path, query, headers, by, in_progress, body };
+        match (operation.method.as_str(), operation.place.what) {
             ("GET" | "HEAD", PathKind::Collection) => self.list(&operation).await,
             ("GET" | "HEAD", _) => self.get(&operation).await,
-            ("POST", PathKind::Collection | PathKind::Singleton) => self.create(&operation, &body).await,
-            ("POST", PathKind::Object) if operation.path == ALL => self.create(&operation, &body).await,
-            ("PUT", PathKind::Object | PathKind::Singleton) => self.replace(&operation, &body).await,
+            ("POST", PathKind::Collection | PathKind::Singleton) => self.create(&operation).await,
+            ("POST", PathKind::Object) if operation.path == ALL => self.create(&operation).await,
+            ("PUT", PathKind::Object | PathKind::Singleton) => self.replace(&operation).await,
             ("DELETE", PathKind::Object | PathKind::Singleton) => self.delete(&operation).await,
-            (_, what) => Err(method_not_allowed(&method, what)),
+            (_, what) => Err(method_not_allowed(&operation.method, what)),
         }
     }
 }
@@ -160,7 +141,7 @@ fn method_not_allowed(method: &Method, what: PathKind) -> ApiError {
 
 impl IntentApi {
     async fn list(&self, operation: &Operation) -> Result<Response, ApiError> {
-        relations::has_parent(&*self.store, &operation.place).await.map_err(relation_error)?;
+        relations::has_parent(&*self.store, &operation.place).await?;
         let limit = operation.query.limit.unwrap_or(PAGE_MAX);
         if !(1..=PAGE_MAX).contains(&limit) {
             return Err(bad_request(format!("limit is a number from 1 to {PAGE_MAX}")));
@@ -192,25 +173,18 @@ impl IntentApi {
         Ok(response::found(&intent, &object, &status))
     }
 
-    async fn create(&self, operation: &Operation, body: &[u8]) -> Result<Response, ApiError> {
-        relations::has_parent(&*self.store, &operation.place).await.map_err(relation_error)?;
-        let intent = operation.parse(body, None)?;
+    async fn create(&self, operation: &Operation) -> Result<Response, ApiError> {
+        relations::has_parent(&*self.store, &operation.place).await?;
+        let intent = operation.parse(None)?;
         let key = match &intent {
             Intent::CompositeApp(app) => operation.key_below(&format!("{}/{}", app.metadata.name, app.version))?,
             intent => operation.place.key(Some(&intent.metadata().name)),
         };
-        match self.write(operation, key, None, &intent).await {
-            Ok(Written::Stored(object)) => {
-                let status = self.status(&object, &intent).await;
-                Ok(created(&operation.path, &intent, &object, &status))
-            }
-            Ok(Written::Responded(response)) => Ok(response),
-            Err(WriteError::Changed(key)) => {
-                let detail = format!("the {} {:?} exists already; PUT replaces it", key.kind().word(), key.name());
-                Err(problem(StatusCode::CONFLICT, detail))
-            }
-            Err(WriteError::Api(error)) => Err(error),
-        }
+        let response = self.write(operation, &key, None, &intent).await?;
+        response.ok_or_else(|| {
+            let detail = format!("the {} {:?} exists already; PUT replaces it", key.kind().word(), key.name());
+            problem(StatusCode::CONFLICT, detail)
+        })
     }
 
     /// Returns the response to a write that was handled before. Its status is the current one.
@@ -236,32 +210,20 @@ impl IntentApi {
         };
         let object = Object { key, value, revision, ..record };
         let intent = parse_stored(&object)?;
-        Ok(match (method.as_str(), is_new) {
-            ("POST", _) => created(path, &intent, &object, &status),
-            (_, true) => response::stored(StatusCode::CREATED, &intent, &object, &status),
-            (_, false) => response::stored(StatusCode::OK, &intent, &object, &status),
-        })
+        Ok(written(method, path, is_new, &object, &intent, &status))
     }
 
-    async fn replace(&self, operation: &Operation, body: &[u8]) -> Result<Response, ApiError> {
-        relations::has_parent(&*self.store, &operation.place).await.map_err(relation_error)?;
+    async fn replace(&self, operation: &Operation) -> Result<Response, ApiError> {
+        relations::has_parent(&*self.store, &operation.place).await?;
         let key = operation.place.key(None);
         for _ in 0..ATTEMPTS_MAX {
             let before = self.store.read(&key).await?;
             operation.check_if_match(before.as_ref())?;
             operation.check_if_none_match(before.as_ref())?;
             let stored = before.as_ref().map(parse_stored).transpose()?;
-            let intent = operation.parse(body, stored.as_ref())?;
-            match self.write(operation, key.clone(), before.as_ref(), &intent).await {
-                Ok(Written::Stored(object)) => {
-                    let code = if before.is_none() { StatusCode::CREATED } else { StatusCode::OK };
-                    let status = self.status(&object, &intent).await;
-                    return Ok(response::stored(code, &intent, &object, &status));
-                }
-                Ok(Written::Responded(response)) => return Ok(response),
-                // Another write changed the object after it was read: read it again.
-                Err(WriteError::Changed(_)) => {}
-                Err(WriteError::Api(error)) => return Err(error),
+            let intent = operation.parse(stored.as_ref())?;
+            if let Some(response) = self.write(operation, &key, before.as_ref(), &intent).await? {
+                return Ok(response);
             }
         }
         let detail = format!("other writes changed the object {ATTEMPTS_MAX} times at the same time; try again");
@@ -272,56 +234,54 @@ impl IntentApi {
         let _exclusive = self.writes.write().await;
         let object = self.object(&operation.place).await?;
         operation.check_if_match(Some(&object))?;
-        relations::is_free(&*self.store, &object.key).await.map_err(relation_error)?;
-        let change = Change { key: object.key.clone(), expect: Expect::Revision(object.revision), value: None };
-        match self.commit(operation, change, Some(&object)).await {
-            Ok(Written::Responded(response)) => Ok(response),
-            // A deletion leaves no object.
-            Ok(Written::Stored(_)) => Ok(StatusCode::NO_CONTENT.into_response()),
-            Err(WriteError::Changed(key)) => {
-                let detail = format!("{key} was changed at the same time; read it and try again");
-                Err(problem(StatusCode::PRECONDITION_FAILED, detail))
-            }
-            Err(WriteError::Api(error)) => Err(error),
-        }
+        relations::is_free(&*self.store, &object.key).await?;
+        let response = self.commit(operation, &object.key, Some(&object), None).await?;
+        response.ok_or_else(|| {
+            let detail = format!("{} was changed at the same time; read it and try again", object.key);
+            problem(StatusCode::PRECONDITION_FAILED, detail)
+        })
     }
 
-    /// Writes one object over the one that was read before, if the objects that it depends on exist.
+    /// Writes one object over the one that was read before, if the objects that it depends on exist. Returns none if another write
+    /// changed it in the meantime.
     async fn write(
         &self,
         operation: &Operation,
-        key: Key,
+        key: &Key,
         before: Option<&Object>,
         intent: &Intent,
-    ) -> Result<Written, WriteError> {
-        let expect = before.map_or(Expect::Absent, |before| Expect::Revision(before.revision));
-        let change = Change { key, expect, value: Some(body::to_stored(intent)) };
+    ) -> Result<Option<Response>, ApiError> {
         if let Intent::TrafficSet(set) = intent {
             let _exclusive = self.writes.write().await;
             if !operation.query.defer {
-                relations::refers(&*self.store, &operation.place, set).await.map_err(relation_error)?;
+                relations::refers(&*self.store, &operation.place, set).await?;
             }
-            self.commit(operation, change, before).await
+            self.commit(operation, key, before, Some(intent)).await
         } else {
             let _shared = self.writes.read().await;
             // The parent may have been deleted since it was checked first.
-            relations::has_parent(&*self.store, &operation.place).await.map_err(relation_error)?;
-            self.commit(operation, change, before).await
+            relations::has_parent(&*self.store, &operation.place).await?;
+            self.commit(operation, key, before, Some(intent)).await
         }
     }
 
-    /// Makes a change; with an idempotency key it records the outcome in the same batch. A dry run reports what the change would do.
+    /// Changes the object that was read before, or deletes it; with an idempotency key it records the outcome in the same batch. A dry
+    /// run reports what the change would do. Returns none if another write changed the object in the meantime.
     async fn commit(
         &self,
         operation: &Operation,
-        change: Change,
+        key: &Key,
         before: Option<&Object>,
-    ) -> Result<Written, WriteError> {
+        intent: Option<&Intent>,
+    ) -> Result<Option<Response>, ApiError> {
+        let expect = before.map_or(Expect::Absent, |before| Expect::Revision(before.revision));
+        let change = Change { key: key.clone(), expect, value: intent.map(body::to_stored) };
         if operation.query.dry_run {
-            let found = self.store.read(&change.key).await?.map(|object| object.revision);
-            change.expect.check(&change.key, found)?;
-            let report = self.backend.dry_run(change).await?;
-            return Ok(Written::Responded(JsonBody(report).into_response()));
+            let found = self.store.read(key).await?.map(|object| object.revision);
+            if change.expect.check(key, found).is_err() {
+                return Ok(None);
+            }
+            return Ok(Some(JsonBody(self.backend.dry_run(change).await?).into_response()));
         }
         let mut changes = vec![change];
         if let Some(in_progress) = &operation.in_progress {
@@ -329,12 +289,18 @@ impl IntentApi {
             changes.push(idempotency::record(in_progress, &outcome(&changes[0], before))?);
         }
         let batch = Batch { changes, by: operation.by.clone(), at: SystemTime::now().into() };
-        let committed = self.store.commit(batch).await?;
+        let committed = match self.store.commit(batch).await {
+            Err(StoreError::Conflict { key, .. }) if key.kind() != Kind::IdempotencyRecord => return Ok(None),
+            committed => committed?,
+        };
         self.backend.served(committed.revision).await;
-        Ok(match committed.objects.into_iter().next().flatten() {
-            Some(object) => Written::Stored(object),
-            None => Written::Responded(StatusCode::NO_CONTENT.into_response()),
-        })
+        let object = committed.objects.into_iter().next().flatten();
+        let Some((object, intent)) = object.zip(intent) else {
+            return Ok(Some(StatusCode::NO_CONTENT.into_response()));
+        };
+        let status = self.status(&object, intent).await;
+        let Operation { method, path, .. } = operation;
+        Ok(Some(written(method, path, before.is_none(), &object, intent, &status)))
     }
 
     async fn status(&self, object: &Object, intent: &Intent) -> IntentStatus {
@@ -352,12 +318,12 @@ impl IntentApi {
 
 impl Operation {
     /// Parses the body. Its kind and name must be those of the path.
-    fn parse(&self, body: &[u8], before: Option<&Intent>) -> Result<Intent, ApiError> {
-        if body.iter().all(u8::is_ascii_whitespace) {
+    fn parse(&self, before: Option<&Intent>) -> Result<Intent, ApiError> {
+        if self.body.iter().all(u8::is_ascii_whitespace) {
             return Err(bad_request("the body is empty; give the object as JSON"));
         }
-        let fixed = if self.query.lenient { Some(lenient::to_json(body)) } else { None };
-        let body = fixed.as_deref().unwrap_or(body);
+        let fixed = if self.query.lenient { Some(lenient::to_json(&self.body)) } else { None };
+        let body = fixed.as_deref().unwrap_or(&self.body);
         let kind = self.place.kind;
         // If the body has the key too, the intent is one of its fields.
         let at = if self.path == ALL { "/intent" } else { "" };
@@ -398,20 +364,33 @@ impl Operation {
     }
 }
 
-/// Returns the response to the creation of an object below a path, with its location.
-fn created(path: &str, intent: &Intent, object: &Object, status: &IntentStatus) -> Response {
-    let mut response = response::stored(StatusCode::CREATED, intent, object, status);
+/// Returns the response to a write that left an object, after a `POST` with its location.
+fn written(
+    method: &Method,
+    path: &str,
+    is_new: bool,
+    object: &Object,
+    intent: &Intent,
+    status: &IntentStatus,
+) -> Response {
+    let code = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let mut response = response::stored(code, intent, object, status);
+    if *method == Method::POST {
+        response.headers_mut().insert(header::LOCATION, location(path, &object.key));
+    }
+    response
+}
+
+/// Returns the path of an object that was created below a path.
+fn location(path: &str, key: &Key) -> HeaderValue {
     let location = match IntentPath::read(path) {
         Ok(place) => {
-            let of_path = place.names.len();
-            let steps = std::iter::once(path.trim_end_matches('/')).chain(object.key.names().skip(of_path));
+            let steps = std::iter::once(path.trim_end_matches('/')).chain(key.names().skip(place.names.len()));
             steps.collect::<Vec<_>>().join("/")
         }
-        Err(_) => path_of(&object.key, Family::Fairway).unwrap_or_default(),
+        Err(_) => path_of(key, Family::Fairway).unwrap_or_default(),
     };
-    let location = HeaderValue::from_str(&location).expect("paths and names are printable");
-    response.headers_mut().insert(header::LOCATION, location);
-    response
+    HeaderValue::from_str(&location).expect("paths and names are printable")
 }
 
 /// Returns the outcome of a change of the object that was read before.
@@ -436,41 +415,13 @@ fn parse_stored(object: &Object) -> Result<Intent, ApiError> {
         .map_err(|error| problem(StatusCode::INTERNAL_SERVER_ERROR, body::unreadable(&error).detail))
 }
 
-fn relation_error(error: RelationError) -> ApiError {
-    match error {
-        RelationError::InUse { .. } => problem(StatusCode::CONFLICT, error.to_string()),
-        RelationError::NoParent(_) => problem(StatusCode::NOT_FOUND, error.to_string()),
-        RelationError::NoSuchIntents(missing) => invalid_body(Kind::TrafficSet, &missing),
-        RelationError::Store(error) => error.into(),
-    }
-}
-
-/// Result of a change.
-enum Written {
-    /// The object was created or replaced.
-    Stored(Object),
-    /// Response to a deletion or a dry run.
-    Responded(Response),
-}
-
-/// Why an object was not written.
-enum WriteError {
-    Api(ApiError),
-    /// Another write changed the object with this key after it was read.
-    Changed(Key),
-}
-
-impl From<ApiError> for WriteError {
-    fn from(error: ApiError) -> Self {
-        Self::Api(error)
-    }
-}
-
-impl From<StoreError> for WriteError {
-    fn from(error: StoreError) -> Self {
+impl From<RelationError> for ApiError {
+    fn from(error: RelationError) -> Self {
         match error {
-            StoreError::Conflict { key, .. } if key.kind() != Kind::IdempotencyRecord => Self::Changed(key),
-            error => Self::Api(error.into()),
+            RelationError::InUse { .. } => problem(StatusCode::CONFLICT, error.to_string()),
+            RelationError::NoParent(_) => problem(StatusCode::NOT_FOUND, error.to_string()),
+            RelationError::NoSuchIntents(missing) => invalid_body(Kind::TrafficSet, &missing),
+            RelationError::Store(error) => error.into(),
         }
     }
 }

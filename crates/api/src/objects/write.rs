@@ -32,9 +32,7 @@ use crate::{
 use fairway_api_types::objects_wire::ApplyReport;
 use fairway_control::declared::Declared;
 use fairway_intents::INTENT_KINDS;
-use fairway_store::objects::{
-    Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object, idempotency::RequestInProgress,
-};
+use fairway_store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object};
 
 /// Creates an object.
 pub(super) async fn create(
@@ -43,18 +41,16 @@ pub(super) async fn create(
     request: WriteRequest,
 ) -> Result<Response, ApiError> {
     let (key, value) = request.object(kind, None)?;
-    let in_progress = match begin(&state, &request).await? {
-        Begun::Done(outcome, record) => {
-            return Ok(idempotent::repeat(&state, outcome, *record, Some((key, value))));
+    let change = Change { key, expect: Expect::Absent, value: Some(value) };
+    write(&state, change, request, |declared, key| match declared.get(key) {
+        None => Ok(()),
+        Some(_) => {
+            let (name, path) = (display_name(key), path(kind));
+            let detail = format!("{name} exists already; change it with PUT {path}/{}", key.name());
+            Err(problem(StatusCode::CONFLICT, detail))
         }
-        Begun::New(in_progress) => in_progress,
-    };
-    if state.control.objects()?.declared().get(&key).is_some() {
-        let (name, path) = (display_name(&key), path(kind));
-        let detail = format!("{name} exists already; change it with PUT {path}/{}", key.name());
-        return Err(problem(StatusCode::CONFLICT, detail));
-    }
-    write(&state, Change { key, expect: Expect::Absent, value: Some(value) }, request, in_progress).await
+    })
+    .await
 }
 
 /// Creates or replaces an object.
@@ -65,14 +61,8 @@ pub(super) async fn replace(
     request: WriteRequest,
 ) -> Result<Response, ApiError> {
     let (key, value) = request.object(kind, Some(&name))?;
-    let in_progress = match begin(&state, &request).await? {
-        Begun::Done(outcome, record) => {
-            return Ok(idempotent::repeat(&state, outcome, *record, Some((key, value))));
-        }
-        Begun::New(in_progress) => in_progress,
-    };
     let expect = request.expect.unwrap_or(Expect::Anything);
-    write(&state, Change { key, expect, value: Some(value) }, request, in_progress).await
+    write(&state, Change { key, expect, value: Some(value) }, request, |_, _| Ok(())).await
 }
 
 /// Deletes an object.
@@ -82,24 +72,29 @@ pub(super) async fn delete(
     Path(name): Path<String>,
     request: WriteRequest,
 ) -> Result<Response, ApiError> {
-    let in_progress = match begin(&state, &request).await? {
-        Begun::Done(outcome, record) => return Ok(idempotent::repeat(&state, outcome, *record, None)),
-        Begun::New(in_progress) => in_progress,
-    };
-    let declared = state.control.objects()?.declared();
-    let key = key(kind, &name).filter(|key| declared.get(key).is_some()).ok_or_else(|| not_found(kind, &name))?;
+    let not_found = || not_found(kind, &name);
+    let key = key(kind, &name).ok_or_else(not_found)?;
     let expect = request.expect.unwrap_or(Expect::Present);
-    write(&state, Change { key, expect, value: None }, request, in_progress).await
+    let exists = |declared: &Declared, key: &Key| declared.get(key).map(|_| ()).ok_or_else(not_found);
+    write(&state, Change { key, expect, value: None }, request, exists).await
 }
 
-/// Validates one change, makes it, and waits until it is served.
+/// Checks and validates one change, makes it, and waits until it is served. If it was made before, returns the response of then.
 async fn write(
     state: &AppState,
     change: Change,
     request: WriteRequest,
-    in_progress: Option<RequestInProgress>,
+    check: impl Fn(&Declared, &Key) -> Result<(), ApiError>,
 ) -> Result<Response, ApiError> {
     let objects = state.control.objects()?;
+    let in_progress = match begin(state, &request).await? {
+        Begun::Done(outcome, record) => {
+            let declared = change.value.map(|value| (change.key, value));
+            return Ok(idempotent::repeat(state, outcome, *record, declared));
+        }
+        Begun::New(in_progress) => in_progress,
+    };
+    check(&objects.declared(), &change.key)?;
     let mode = if request.dry_run { Mode::WithEffect } else { Mode::Fast };
     // The compiled configuration is held until the change is served, so that the reload can use it.
     let Validated { report, _compiled } = validate(state, objects, std::slice::from_ref(&change), mode).await?;
