@@ -14,20 +14,21 @@ use std::{
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    http::{HeaderValue, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use tower_http::timeout::TimeoutBody;
 
-pub(crate) use self::permissions::Permissions;
+use self::permissions::required_permission;
 use crate::{
     problem::{ApiError, problem},
+    route::Route,
     state::Caller,
 };
 use fairway_access::{
-    Access, ClientKey, Denied, ForeignRequest, Identity, KeyError, KeyRings, LimitSettings, Limiter,
-    RequiredPermission, Subject, Verbs, check_origin,
+    Access, ClientKey, ForeignRequest, Identity, KeyError, KeyRings, LimitSettings, Limiter, RequiredPermission,
+    Subject, Verbs, check_origin,
 };
 use fairway_control::Control;
 use fairway_transport::ComputeGuard;
@@ -54,7 +55,8 @@ pub(crate) enum Connection {
 #[derive(Clone, Debug)]
 pub(crate) struct Auth {
     control: Control,
-    permissions: Arc<Permissions>,
+    /// All routes, for their permissions.
+    routes: Arc<[Route]>,
     key_rings: Arc<KeyRings>,
     limiter: Arc<Mutex<Option<ConfiguredLimiter>>>,
 }
@@ -64,9 +66,9 @@ type ConfiguredLimiter = (LimitSettings, Arc<Limiter>);
 
 impl Auth {
     /// Creates the state; all counters are zero.
-    pub(crate) fn new(control: &Control, permissions: Permissions) -> Self {
-        let (control, permissions) = (control.clone(), Arc::new(permissions));
-        Self { control, permissions, key_rings: Arc::default(), limiter: Arc::default() }
+    pub(crate) fn new(control: &Control, routes: Vec<Route>) -> Self {
+        let control = control.clone();
+        Self { control, routes: routes.into(), key_rings: Arc::default(), limiter: Arc::default() }
     }
 
     /// Returns the `access` section of the configuration in use.
@@ -93,7 +95,7 @@ impl Auth {
 pub(crate) async fn authorize(State(auth): State<Auth>, request: Request, next: Next) -> Response {
     // Responses may be as large as requests: both take computing time that DNS must not wait for.
     let _computing = ComputeGuard::begin();
-    let required = auth.permissions.required(&request);
+    let required = required_permission(&auth.routes, &request);
     let Some(connection) = request.extensions().get::<Connection>().cloned() else {
         let detail = "the request came over no listener; please report it";
         return problem(StatusCode::INTERNAL_SERVER_ERROR, detail).into_response();
@@ -102,13 +104,17 @@ pub(crate) async fn authorize(State(auth): State<Auth>, request: Request, next: 
     let (mut head, body) = request.into_parts();
     let action = format!("{} {}", head.method, head.uri.path());
     let is_write = !required.verbs.without(Verbs::READ_ONLY).is_empty() && !head.method.is_safe();
-    let (identity, response) = match check(&auth, &connection, &head, &required).await {
-        Ok(identity) => {
-            let identity = identity.to_string();
+    let access = auth.access();
+    let (identity, permitted) = match identify(&auth, &access, &connection, &head).await {
+        Ok(identity) => (identity.to_string(), permit(&access, &identity, &required)),
+        Err(error) => ("unknown".to_owned(), Err(error)),
+    };
+    let response = match permitted {
+        Ok(()) => {
             head.extensions.insert(Caller(identity.clone()));
-            (identity, next.run(Request::from_parts(head, bounded(body))).await)
+            next.run(Request::from_parts(head, bounded(body))).await
         }
-        Err(rejected) => (rejected.identity, rejected.error.into_response()),
+        Err(error) => error.into_response(),
     };
     if is_write {
         audit(&identity, &connection, &action, &required, response.status());
@@ -121,35 +127,16 @@ fn bounded(body: Body) -> Body {
     Body::new(TimeoutBody::new(FRAME_WAIT_MAX, body))
 }
 
-/// A request that was rejected.
-struct Rejected {
-    /// Identity of the caller: `unknown` if it was not determined.
-    identity: String,
-    error: ApiError,
-}
-
-impl From<ApiError> for Rejected {
-    fn from(error: ApiError) -> Self {
-        Self { identity: "unknown".to_owned(), error }
-    }
-}
-
-/// Returns the identity of the caller, if it may make this request.
-async fn check(
-    auth: &Auth,
-    connection: &Connection,
-    head: &Parts,
-    required: &RequiredPermission,
-) -> Result<Identity, Rejected> {
+/// Returns the identity of the caller, if a client may make such a request at all.
+async fn identify(auth: &Auth, access: &Access, connection: &Connection, head: &Parts) -> Result<Identity, ApiError> {
     let (peer, is_local, is_tls, certificate) = match connection {
         Connection::Socket(uid) => return Ok(Identity::Local(format!("local user {uid}"))),
         Connection::Http { peer, is_local, is_tls, certificate } => (peer, is_local, is_tls, certificate),
     };
-    let access = auth.access();
-    let limiter = auth.limiter(&access);
+    let limiter = auth.limiter(access);
     let client = ClientKey::from(peer.ip());
     if let Some(Err(wait)) = limiter.as_ref().map(|limiter| limiter.request(client)) {
-        return Err(too_many(wait, "requests").into());
+        return Err(too_many(wait, "requests"));
     }
     let hosts = (!is_tls).then_some(&access.hosts[..]);
     if let Err(foreign) = check_origin(&head.method, &head.headers, hosts) {
@@ -158,68 +145,52 @@ async fn check(
             ForeignRequest::Host(_) => StatusCode::MISDIRECTED_REQUEST,
             ForeignRequest::Page => StatusCode::FORBIDDEN,
         };
-        return Err(problem(status, foreign.to_string()).into());
+        return Err(problem(status, foreign.to_string()));
     }
     if !access.is_enabled() {
         return match is_local {
             true => Ok(Identity::Local(format!("{} without authentication", address(peer.ip())))),
             // A reload removed the section; the listener itself is closed at the next start.
-            false => Err(problem(StatusCode::FORBIDDEN, NOT_CONFIGURED).into()),
+            false => Err(problem(StatusCode::FORBIDDEN, NOT_CONFIGURED)),
         };
     }
-    let identity = match identify(auth, &access, &head.headers, certificate).await {
-        Ok(identity) => identity,
-        Err(IdentifyError::KeysUnavailable(why)) => return Err(unavailable(&why).into()),
-        Err(IdentifyError::Rejected(why)) => {
-            return Err(match limiter.as_ref().map(|limiter| limiter.failure(client)) {
-                Some(Err(wait)) => too_many(wait, "failed logins").into(),
-                _ => unauthorized(Some(&why)).into(),
-            });
-        }
+    let rejected = |why: String| match limiter.as_ref().map(|limiter| limiter.failure(client)) {
+        Some(Err(wait)) => too_many(wait, "failed logins"),
+        _ => unauthorized(Some(&why)),
     };
-    match access.decide(&identity, required) {
-        Ok(()) => Ok(identity),
-        Err(_) if identity == Identity::Nobody => {
-            Err(Rejected { identity: "nobody".to_owned(), error: unauthorized(None) })
-        }
-        Err(denied) => Err(Rejected { identity: identity.to_string(), error: forbidden(&identity, &denied) }),
-    }
-}
-
-/// Why a caller could not be identified.
-enum IdentifyError {
-    /// The keys of the token's issuer could not be fetched.
-    KeysUnavailable(String),
-    /// The token is not valid.
-    Rejected(String),
-}
-
-async fn identify(
-    auth: &Auth,
-    access: &Access,
-    headers: &HeaderMap,
-    certificate: &[Subject],
-) -> Result<Identity, IdentifyError> {
-    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let mut values = head.headers.get_all(header::AUTHORIZATION).iter();
     let Some(first) = values.next() else {
         return Ok(match certificate.is_empty() {
             true => Identity::Nobody,
             false => Identity::known(certificate.iter().cloned()),
         });
     };
-    let Some(token) = first.to_str().ok().and_then(bearer).filter(|_| values.next().is_none()) else {
-        return Err(IdentifyError::Rejected("send one Authorization header: Bearer and the token".to_owned()));
-    };
+    let token = first.to_str().ok().and_then(bearer).filter(|_| values.next().is_none());
+    let token = token.ok_or_else(|| rejected("send one Authorization header: Bearer and the token".to_owned()))?;
     // A JSON Web Token has three parts (RFC 7519 section 3.1); tokens of the configuration have no dot.
     if token.split('.').count() == 3 {
         let identity = auth.key_rings.identify(access, token, Instant::now()).await;
         return identity.map_err(|error| match error {
-            KeyError::Rejected(why) => IdentifyError::Rejected(format!("token rejected: {why}")),
-            error @ KeyError::Unavailable { .. } => IdentifyError::KeysUnavailable(error.to_string()),
+            KeyError::Rejected(why) => rejected(format!("token rejected: {why}")),
+            error @ KeyError::Unavailable { .. } => {
+                let detail = format!("{error}; try again later");
+                problem(StatusCode::SERVICE_UNAVAILABLE, detail).header(header::RETRY_AFTER, 10_u64)
+            }
         });
     }
     let identity = access.identify_token(token, SystemTime::now().into());
-    identity.ok_or_else(|| IdentifyError::Rejected("the token is unknown or has expired".to_owned()))
+    identity.ok_or_else(|| rejected("the token is unknown or has expired".to_owned()))
+}
+
+/// Checks that a caller has a permission.
+fn permit(access: &Access, identity: &Identity, required: &RequiredPermission) -> Result<(), ApiError> {
+    access.decide(identity, required).map_err(|denied| match identity {
+        Identity::Nobody => unauthorized(None),
+        identity => {
+            let detail = format!("{identity} lacks {denied}; add a grant to the configuration (access.grants)");
+            problem(StatusCode::FORBIDDEN, detail)
+        }
+    })
 }
 
 /// Returns the token of an Authorization header (RFC 6750 section 2.1). The scheme is case-insensitive (RFC 9110 section 11.1).
@@ -243,19 +214,10 @@ fn unauthorized(why: Option<&str>) -> ApiError {
     problem(StatusCode::UNAUTHORIZED, detail).header(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
 }
 
-fn forbidden(identity: &Identity, denied: &Denied) -> ApiError {
-    let detail = format!("{identity} lacks {denied}; add a grant to the configuration (access.grants)");
-    problem(StatusCode::FORBIDDEN, detail)
-}
-
 fn too_many(wait: Duration, what: &str) -> ApiError {
     let secs = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     problem(StatusCode::TOO_MANY_REQUESTS, format!("too many {what}; wait {secs} s"))
         .header(header::RETRY_AFTER, secs.max(1))
-}
-
-fn unavailable(why: &str) -> ApiError {
-    problem(StatusCode::SERVICE_UNAVAILABLE, format!("{why}; try again later")).header(header::RETRY_AFTER, 10_u64)
 }
 
 /// Logs a write, also one that was rejected. The content is in the history of the store.

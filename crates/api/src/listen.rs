@@ -27,7 +27,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use crate::{
-    auth::{Auth, Connection, Permissions},
+    auth::{Auth, Connection},
     metrics::Metrics,
     routes,
     state::AppState,
@@ -60,7 +60,7 @@ impl Api {
         let ending = watch::channel(false).0;
         let hub = Arc::new(Hub::new());
         let collector = tokio::spawn(events::collect(control.clone(), Arc::clone(&hub), ending.subscribe()));
-        let auth = Auth::new(control, Permissions::of(&routes::table()));
+        let auth = Auth::new(control, routes::table());
         let state = AppState {
             control: control.clone(),
             metrics,
@@ -151,19 +151,23 @@ async fn local_peer(listener: &UnixListener) -> io::Result<(UnixStream, u32)> {
 struct Http {
     router: Router,
     auth: Auth,
-    /// Number of open connections of each client.
-    open: Arc<Mutex<HashMap<ClientKey, usize>>>,
+    /// Slots of each client with open connections: a reference for each connection.
+    open: Arc<Mutex<HashMap<ClientKey, Arc<()>>>>,
 }
 
 impl Http {
-    /// Returns a slot for a connection; none if the client has as many as `access.limits.connections` allows.
-    fn slot(&self, peer: SocketAddr) -> Option<ClientSlot> {
+    /// Returns a slot for a connection, which it holds to its end; none if the client has as many as `access.limits.connections` allows.
+    fn slot(&self, peer: SocketAddr) -> Option<Arc<()>> {
         let most = self.auth.access().limits.map_or(HTTP_CONNECTIONS_MAX, |limits| limits.connections);
-        let slot = ClientSlot::take(&self.open, peer.ip().into(), most);
-        if slot.is_none() {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        // One reference of each is that of the map.
+        open.retain(|_, slots| Arc::strong_count(slots) > 1);
+        let slots = open.entry(peer.ip().into()).or_default();
+        if Arc::strong_count(slots) > most {
             tracing::debug!(client = %peer.ip(), most, "API connection refused: client is at its limit");
+            return None;
         }
-        slot
+        Some(Arc::clone(slots))
     }
 
     /// Serves a connection to its end: over TLS if that is configured now, else in clear, which only loopback addresses allow.
@@ -183,37 +187,6 @@ impl Http {
         let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let subjects = certificate.map(|certificate| subjects_of(certificate).into()).unwrap_or_default();
         connection(stream, self.router.layer(over(true, subjects)), ending).await;
-    }
-}
-
-/// The slot of one connection among those of its client.
-struct ClientSlot {
-    open: Arc<Mutex<HashMap<ClientKey, usize>>>,
-    client: ClientKey,
-}
-
-impl ClientSlot {
-    /// Takes a slot, unless the client has `most` already.
-    fn take(open: &Arc<Mutex<HashMap<ClientKey, usize>>>, client: ClientKey, most: usize) -> Option<Self> {
-        let mut counts = open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(client).or_default();
-        if *count >= most {
-            return None;
-        }
-        *count += 1;
-        Some(Self { open: Arc::clone(open), client })
-    }
-}
-
-impl Drop for ClientSlot {
-    fn drop(&mut self) {
-        let mut counts = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = counts.get(&self.client).map_or(0, |count| count - 1);
-        if left == 0 {
-            counts.remove(&self.client);
-        } else {
-            counts.insert(self.client, left);
-        }
     }
 }
 

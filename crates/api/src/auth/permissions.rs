@@ -1,7 +1,5 @@
 //! The permission of each request, from the table of routes.
 
-use std::collections::HashMap;
-
 use axum::{
     extract::{MatchedPath, Request},
     http::Method,
@@ -14,35 +12,22 @@ use crate::{
 use fairway_access::{RequiredPermission, Verbs};
 use fairway_intents::IntentPath;
 
-/// Permissions of all routes, by path and method.
-#[derive(Debug)]
-pub(crate) struct Permissions(HashMap<String, HashMap<Method, Permission>>);
-
-impl Permissions {
-    /// Collects the permissions of these routes.
-    pub(crate) fn of(routes: &[Route]) -> Self {
-        let mut all: HashMap<String, HashMap<Method, Permission>> = HashMap::new();
-        for route in routes {
-            all.entry(route.path.to_string()).or_default().insert(route.method.clone(), route.permission);
+/// Returns the permission that a request requires; none if everybody may make it. A request that matches no route requires every verb,
+/// so that a mistake in the table closes a route instead of opening it.
+pub(super) fn required_permission(routes: &[Route], request: &Request) -> Option<RequiredPermission> {
+    let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+    // The router answers HEAD where it answers GET.
+    let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
+    let permission = match request.extensions().get().map(MatchedPath::as_str) {
+        Some(INTENT_PATHS | INTENT_KEYS) => {
+            Some(Permission::of_intent(method, IntentPath::read(path).ok().map(|place| place.kind)))
         }
-        Self(all)
-    }
-
-    /// Returns the permission that a request requires; none if everybody may make it. A request that matches no route requires every
-    /// verb, so that a mistake in the table closes a route instead of opening it.
-    pub(crate) fn required(&self, request: &Request) -> Option<RequiredPermission> {
-        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
-        // The router answers HEAD where it answers GET.
-        let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
-        let permission = match request.extensions().get().map(MatchedPath::as_str) {
-            Some(INTENT_PATHS | INTENT_KEYS) => {
-                Some(Permission::of_intent(method, IntentPath::read(path).ok().map(|place| place.kind)))
-            }
-            Some(matched) => self.0.get(matched).and_then(|methods| methods.get(method)).copied(),
-            None => None,
-        };
-        permission.unwrap_or(Permission::Server(Verbs::ALL)).of_request(path, query)
-    }
+        Some(matched) => {
+            routes.iter().find(|route| route.method == *method && route.path == matched).map(|route| route.permission)
+        }
+        None => None,
+    };
+    permission.unwrap_or(Permission::Server(Verbs::ALL)).of_request(path, query)
 }
 
 #[cfg(test)]
