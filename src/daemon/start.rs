@@ -122,7 +122,7 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let mut tasks = first_tasks(&control, fingerprint, store_task, signals)?;
     // Both cells are empty until here, so setting them cannot fail.
     let _ = control.shared.lifecycle.listeners.set(listeners);
-    let _ = control.shared.declarations.webhook.set(hook.webhook.parts());
+    let _ = control.shared.declarations.webhook.set((hook.webhook.ledger.clone(), hook.webhook.calls.clone()));
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
     let (mut api, server, query_log) = serve_all(&control, &settings, bound, &mut hook, predecessor.is_some()).await?;
     let folder = match predecessor {
@@ -312,7 +312,7 @@ impl Hook {
 
     /// Completes the start: calls are processed from now on.
     fn open(&mut self, control: &Control, settings: &Settings, tasks: &mut Tasks) {
-        let (ledger, _) = self.webhook.parts();
+        let ledger = Arc::clone(&self.webhook.ledger);
         ledger.open(control);
         tasks.0.push(tokio::spawn(ledger.follow()));
         self.answer(settings);

@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    fmt, fs, io,
+    fs, io,
     net::SocketAddr,
     os::unix::fs::PermissionsExt,
     path::Path,
@@ -22,7 +22,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
     sync::{Semaphore, watch},
-    task::{JoinHandle, JoinSet},
+    task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -37,6 +37,7 @@ use fairway_access::{ClientKey, subjects_of};
 use fairway_control::Control;
 
 /// The listeners of the API.
+#[derive(Debug)]
 pub struct Api {
     auth: Auth,
     /// Routers of the HTTP listener and of the control socket. They are made before DNS is served, since that takes some time: once DNS
@@ -45,13 +46,7 @@ pub struct Api {
     socket: Router,
     /// True once the listeners have to end; also when the sender is dropped.
     ending: watch::Sender<bool>,
-    tasks: Vec<JoinHandle<()>>,
-}
-
-impl fmt::Debug for Api {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("tasks", &self.tasks.len()).finish_non_exhaustive()
-    }
+    tasks: JoinSet<()>,
 }
 
 impl Api {
@@ -59,7 +54,8 @@ impl Api {
     pub fn new(control: &Control, metrics: Arc<Metrics>) -> Self {
         let ending = watch::channel(false).0;
         let hub = Arc::new(Hub::new());
-        let collector = tokio::spawn(events::collect(control.clone(), Arc::clone(&hub), ending.subscribe()));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(events::collect(control.clone(), Arc::clone(&hub), ending.subscribe()));
         let auth = Auth::new(control, routes::table());
         let state = AppState {
             control: control.clone(),
@@ -70,14 +66,14 @@ impl Api {
             ending: ending.subscribe(),
         };
         let (http, socket) = routes::routers(&state, &auth);
-        Self { auth, http, socket, ending, tasks: vec![collector] }
+        Self { auth, http, socket, ending, tasks }
     }
 
     /// Serves the API on a TCP listener.
     pub fn serve_http(&mut self, listener: TcpListener) {
         let http = Http { router: self.http.clone(), auth: self.auth.clone(), open: Arc::default() };
         let ending = self.ending.subscribe();
-        self.tasks.push(tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let accept = || async {
                 let (stream, peer) = listener.accept().await?;
                 let (http, local) = (http.clone(), stream.local_addr()?);
@@ -90,30 +86,29 @@ impl Api {
                 })
             };
             serve(accept, HTTP_CONNECTIONS_MAX, ending).await;
-        }));
+        });
     }
 
     /// Serves the API, with the local routes, on the control socket.
     pub fn serve_socket(&mut self, socket: UnixListener) {
         let (router, ending) = (self.socket.clone(), self.ending.subscribe());
-        self.tasks.push(tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let accept = || async {
                 let (stream, user) = local_peer(&socket).await?;
                 let router = router.clone().layer(Extension(Connection::Socket(user)));
                 Ok(move |ending| connection(stream, router, ending))
             };
             serve(accept, SOCKET_CONNECTIONS_MAX, ending).await;
-        }));
+        });
     }
 
     /// Closes the listeners and waits up to a second for requests in progress.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.ending.send_replace(true);
-        for mut task in self.tasks {
-            if tokio::time::timeout(STOP_MAX, &mut task).await.is_err() {
-                tracing::debug!("API request aborted at shutdown");
-                task.abort();
-            }
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_MAX, ended).await.is_err() {
+            // They are aborted with the set.
+            tracing::debug!("API request aborted at shutdown");
         }
     }
 }

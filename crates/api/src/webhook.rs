@@ -4,7 +4,7 @@
 //! connection of its own, and a replacing process takes over the same socket. TLS and token are those of the configuration in use when
 //! the connection is accepted.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -24,7 +24,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::watch,
-    task::JoinHandle,
+    task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -35,34 +35,19 @@ use fairway_control::{Control, contributed::ContributionLedger};
 use fairway_telemetry::traces::Traces;
 use fairway_transport::ComputeGuard;
 
-/// The webhook of a daemon.
+/// The webhook of a daemon; without a listener by default.
+#[derive(Debug, Default)]
 pub struct Webhook {
-    ledger: Arc<ContributionLedger>,
-    calls: Arc<Calls>,
+    /// Contributions of its clients.
+    pub ledger: Arc<ContributionLedger>,
+    /// Counters of calls.
+    pub calls: Arc<Calls>,
     /// True once the listeners have to end; also when the sender is dropped.
     ending: watch::Sender<bool>,
-    tasks: Vec<JoinHandle<()>>,
-}
-
-impl fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook").field("tasks", &self.tasks.len()).finish_non_exhaustive()
-    }
-}
-
-impl Default for Webhook {
-    /// Returns a webhook without a listener.
-    fn default() -> Self {
-        Self { ledger: Arc::default(), calls: Arc::default(), ending: watch::channel(false).0, tasks: vec![] }
-    }
+    tasks: JoinSet<()>,
 }
 
 impl Webhook {
-    /// Returns the ledger of contributions and the counters of calls.
-    pub fn parts(&self) -> (Arc<ContributionLedger>, Arc<Calls>) {
-        (Arc::clone(&self.ledger), Arc::clone(&self.calls))
-    }
-
     /// Serves ExternalDNS on this listener.
     pub fn serve_calls(&mut self, listener: TcpListener, settings: &WebhookSettings, traces: &Traces) {
         let is_local = settings.listen.ip().to_canonical().is_loopback();
@@ -88,24 +73,22 @@ impl Webhook {
     ) {
         let router = router.layer(middleware::from_fn(computing));
         let ending = self.ending.subscribe();
-        self.tasks.push(tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let accept = || async {
                 let (stream, _) = listener.accept().await?;
                 let (router, tls) = (router.clone(), tls());
                 Ok(move |_| call(stream, tls, router))
             };
             serve(accept, CONNECTIONS_MAX, ending).await;
-        }));
+        });
     }
 
     /// Closes the listeners and waits up to five seconds for calls in progress.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.ending.send_replace(true);
-        for mut task in self.tasks {
-            if tokio::time::timeout(STOP_MAX, &mut task).await.is_err() {
-                task.abort();
-            }
-        }
+        // Calls that remain are aborted with the set.
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(STOP_MAX, ended).await;
     }
 }
 
