@@ -1,44 +1,23 @@
 //! Events as they are sent to watchers.
 
-use std::sync::Arc;
-
 use axum::response::sse;
 use fairway_model::Timestamp;
 
-use crate::render::percent;
+use crate::render::{percent, reload_report, texts};
 use fairway_api_types::{
     state_wire::Body,
     watch_wire::{PoolMovedState, ReloadEvent, ShareMoved, TransitionEvent},
 };
 use fairway_control::{AppliedTransition, PoolImpact, ShareChange, TransitionImpact, reloads::ReloadOutcome};
 
-use crate::render::reload_report;
-
-/// One Server-Sent Event. The hub keeps these, so that each is serialised once for all watchers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Message {
-    /// The value of `Last-Event-ID` to continue after it.
-    pub(super) id: Option<String>,
-    pub(super) event: &'static str,
-    /// JSON.
-    data: Arc<str>,
-}
-
-impl Message {
-    pub(super) fn new(event: &'static str, id: Option<&str>, body: &impl Body) -> Self {
-        let data = serde_json::to_string(body).expect("texts and numbers have a JSON form");
-        Self { id: id.map(str::to_owned), event, data: data.into() }
-    }
-}
-
-impl From<Message> for sse::Event {
-    fn from(Message { id, event, data }: Message) -> Self {
-        let made = match id {
-            Some(id) => Self::default().id(id),
-            None => Self::default(),
-        };
-        made.event(event).data(data)
-    }
+/// Returns a Server-Sent Event. `id` is the value of `Last-Event-ID` to continue after it.
+pub(super) fn event(name: &str, id: Option<&str>, body: &impl Body) -> sse::Event {
+    let event = sse::Event::default();
+    let event = match id {
+        Some(id) => event.id(id),
+        None => event,
+    };
+    event.event(name).json_data(body).expect("texts and numbers have a JSON form")
 }
 
 /// Returns the event of a health transition with its impact.
@@ -50,7 +29,7 @@ pub(super) fn transition_event(applied: &AppliedTransition, impact: &TransitionI
         applied: time(*applied),
         address: transition.target.address.to_string(),
         monitor: transition.target.label.to_string(),
-        clusters: clusters.iter().take(LISTED_MAX).map(ToString::to_string).collect(),
+        clusters: texts(clusters.iter().take(LISTED_MAX)),
         from: transition.from.to_string(),
         to: transition.to.to_string(),
         cause: transition.cause.to_string(),
@@ -70,7 +49,7 @@ fn pool_moved(moved: &PoolImpact) -> PoolMovedState {
     PoolMovedState {
         name: moved.pool.to_string(),
         names: moved.names,
-        some_names: moved.some.iter().map(ToString::to_string).collect(),
+        some_names: texts(&moved.some),
         moved: percent(moved.moved),
         shares: moved.shares.iter().map(share).collect(),
     }

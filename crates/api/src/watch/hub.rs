@@ -3,12 +3,13 @@
 use std::{
     collections::VecDeque,
     hash::{BuildHasher, RandomState},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use axum::response::sse;
 use tokio::sync::{Semaphore, watch};
 
-use super::events::Message;
+use super::events::event;
 use fairway_api_types::{state_wire::Body, watch_wire::StateEvent};
 
 /// Events for all watchers.
@@ -16,19 +17,19 @@ use fairway_api_types::{state_wire::Body, watch_wire::StateEvent};
 pub(crate) struct Hub {
     /// First half of the ids: differs from that of the process before, so that its ids are recognised as lost.
     run: String,
-    log: Mutex<EventLog>,
-    /// Counts the events and states, to wake watchers.
-    changes: watch::Sender<u64>,
+    /// The events; a change wakes watchers.
+    log: watch::Sender<EventLog>,
     /// A permit for each watcher.
     pub(super) permits: Arc<Semaphore>,
 }
 
+/// The last events, and the last state.
 #[derive(Debug, Default)]
-struct EventLog {
+pub(super) struct EventLog {
     /// Number of the newest event; 0 before the first.
     newest: u64,
     /// The last events, the newest last.
-    events: VecDeque<Message>,
+    events: VecDeque<sse::Event>,
     /// The last state, and how many there were.
     state: StateEvent,
     states: u64,
@@ -49,47 +50,42 @@ impl Hub {
     pub(crate) fn new() -> Self {
         Self {
             run: format!("{:08x}", RandomState::new().hash_one(0) as u32),
-            log: Mutex::default(),
-            changes: watch::channel(0).0,
+            log: watch::Sender::default(),
             permits: Arc::new(Semaphore::new(WATCHERS_MAX)),
         }
     }
 
     /// Adds an event under the next number.
-    pub(super) fn publish(&self, event: &'static str, body: &impl Body) {
-        {
-            let mut log = self.log();
+    pub(super) fn publish(&self, name: &str, body: &impl Body) {
+        self.log.send_modify(|log| {
             log.newest += 1;
-            let id = self.id(log.newest);
-            log.events.push_back(Message::new(event, Some(&id), body));
+            log.events.push_back(event(name, Some(&self.id(log.newest)), body));
             if log.events.len() > EVENTS_MAX {
                 log.events.pop_front();
             }
-        }
-        self.changes.send_modify(|count| *count += 1);
+        });
     }
 
     /// Replaces the state, if it differs from the last one.
     pub(super) fn publish_state(&self, state: &StateEvent) {
-        {
-            let mut log = self.log();
+        self.log.send_if_modified(|log| {
             if log.states > 0 && log.state == *state {
-                return;
+                return false;
             }
             log.state = state.clone();
             log.states += 1;
-        }
-        self.changes.send_modify(|count| *count += 1);
+            true
+        });
     }
 
     /// Returns a receiver that changes whenever there is something to pull.
-    pub(super) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+    pub(super) fn changes(&self) -> watch::Receiver<EventLog> {
+        self.log.subscribe()
     }
 
     /// Returns the position after the event with this id. It is lost if the id is of another run, or the event is no longer kept.
     pub(super) fn after(&self, id: &str) -> Position {
-        let log = self.log();
+        let log = self.log.borrow();
         let number = id.split_once('.').filter(|(run, _)| *run == self.run).and_then(|(_, number)| number.parse().ok());
         match number {
             Some(event) if (log.oldest()..=log.newest).contains(&event) => Position { event, state: 0, is_lost: false },
@@ -99,36 +95,31 @@ impl Hub {
 
     /// Returns the position before the last `count` events.
     pub(super) fn recent(&self, count: usize) -> Position {
-        let log = self.log();
+        let log = self.log.borrow();
         let back = count.min(log.events.len()) as u64;
         Position { event: log.newest - back, state: 0, is_lost: false }
     }
 
     /// Returns what a watcher does not have yet, and its position afterwards.
-    pub(super) fn pull(&self, position: Position) -> (Vec<Message>, Position) {
-        let log = self.log();
+    pub(super) fn pull(&self, position: Position) -> (Vec<sse::Event>, Position) {
+        let log = self.log.borrow();
         let mut messages = Vec::new();
         let id = self.id(log.newest);
         if position.is_lost || position.event < log.oldest() {
-            messages.push(Message::new("reset", Some(&id), &StateEvent::default()));
+            messages.push(event("reset", Some(&id), &StateEvent::default()));
         } else {
             // At most EVENTS_MAX, so it fits.
             let new = (log.newest - position.event) as usize;
             messages.extend(log.events.iter().skip(log.events.len() - new).cloned());
         }
         if position.state < log.states {
-            messages.push(Message::new("state", Some(&id), &log.state));
+            messages.push(event("state", Some(&id), &log.state));
         }
         (messages, Position { event: log.newest, state: log.states, is_lost: false })
     }
 
     fn id(&self, number: u64) -> String {
         format!("{}.{number}", self.run)
-    }
-
-    /// A panic while the lock is held leaves a complete log, so a poisoned lock is used.
-    fn log(&self) -> MutexGuard<'_, EventLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -148,9 +139,17 @@ pub(super) const WATCHERS_MAX: usize = 16;
 mod tests {
     use super::*;
 
-    fn pull(hub: &Hub, position: Position) -> (Vec<&'static str>, Position) {
-        let (messages, position) = hub.pull(position);
-        (messages.into_iter().map(|message| message.event).collect(), position)
+    /// Returns the names of the events that a watcher gets, and its position afterwards.
+    fn pull(hub: &Hub, position: Position) -> (Vec<String>, Position) {
+        let (events, position) = hub.pull(position);
+        (events.iter().map(|event| field(event, "event")).collect(), position)
+    }
+
+    /// Returns a field of an event, which shows its text in its debug form.
+    fn field(event: &sse::Event, name: &str) -> String {
+        let text = format!("{event:?}");
+        let (_, rest) = text.split_once(&format!("{name}: ")).unwrap();
+        rest.split('\\').next().unwrap().to_owned()
     }
 
     fn state(generation: u64) -> StateEvent {
@@ -167,15 +166,15 @@ mod tests {
         let (events, position) = pull(&hub, position);
         assert_eq!(events, ["transition", "state"]);
         hub.publish_state(&state(2));
-        assert_eq!(pull(&hub, position), (vec![], position), "an equal state is no event");
+        assert_eq!(pull(&hub, position), (Vec::<String>::new(), position), "an equal state is no event");
     }
 
     #[test]
     fn reconnecting_watcher_gets_the_events_after_its_last_id() {
         let hub = Hub::new();
         hub.publish("transition", &state(0));
-        let (messages, _) = hub.pull(hub.recent(1));
-        let id = messages[0].id.clone().unwrap();
+        let (events, _) = hub.pull(hub.recent(1));
+        let id = field(&events[0], "id");
         hub.publish("reload", &state(0));
         assert_eq!(pull(&hub, hub.after(&id)).0, ["reload"]);
         assert_eq!(pull(&hub, hub.recent(5)).0, ["transition", "reload"]);
@@ -202,6 +201,6 @@ mod tests {
         assert_eq!(events, ["reset"]);
         hub.publish("transition", &state(0));
         assert_eq!(pull(&hub, position).0, ["transition"], "the stream continues after the reset");
-        assert_eq!(hub.log().events.len(), EVENTS_MAX);
+        assert_eq!(hub.log.borrow().events.len(), EVENTS_MAX);
     }
 }

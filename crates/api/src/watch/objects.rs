@@ -10,7 +10,7 @@ use axum::{
 use tokio::time::Instant;
 
 use super::{
-    events::Message,
+    events::event,
     stream::{Events, HEARTBEAT, permit, stream},
 };
 use crate::{
@@ -88,7 +88,7 @@ async fn feed(watched: &Watched, state: &AppState, mut after: u64, out: &Events)
         let mut watch = objects.store().watch(after).await;
         if let Err(StoreError::Compacted { .. }) = watch {
             after = objects.declared().revision;
-            send(out, Message::new("reset", Some(&after.to_string()), &ObjectsReset { revision: after })).await?;
+            send(out, event("reset", Some(&after.to_string()), &ObjectsReset { revision: after })).await?;
             watch = objects.store().watch(after).await;
         }
         let mut events = watch.ok()?.events;
@@ -115,7 +115,7 @@ async fn feed(watched: &Watched, state: &AppState, mut after: u64, out: &Events)
 }
 
 /// Returns the events of a batch. Only the last one has an id, so that a client that reconnects gets the whole batch again or none of it.
-async fn messages(watched: &Watched, state: &AppState, batch: &[Event], revision: u64) -> Vec<Message> {
+async fn messages(watched: &Watched, state: &AppState, batch: &[Event], revision: u64) -> Vec<sse::Event> {
     let own: Vec<&Event> = batch.iter().filter(|event| watched.contains(&event.key)).collect();
     let mut intents = match watched {
         Watched::Kind(_) => vec![],
@@ -126,14 +126,14 @@ async fn messages(watched: &Watched, state: &AppState, batch: &[Event], revision
     .into_iter();
     let (configured, served) = serving(state);
     let id = revision.to_string();
-    let message = |(at, event): (usize, &&Event)| {
+    let message = |(at, change): (usize, &&Event)| {
         let id = (at + 1 == own.len()).then_some(&*id);
-        match (&event.object, watched) {
-            (Some(object), Watched::Kind(_)) => Message::new("changed", id, &body(object, &configured, served)),
-            (Some(_), Watched::Intents { .. }) => Message::new("changed", id, &intents.next().unwrap_or_default()),
+        match (&change.object, watched) {
+            (Some(object), Watched::Kind(_)) => event("changed", id, &body(object, &configured, served)),
+            (Some(_), Watched::Intents { .. }) => event("changed", id, &intents.next().unwrap_or_default()),
             (None, watched) => {
-                let body = DeletedObject { name: watched.name(&event.key), revision: event.revision };
-                Message::new("deleted", id, &body)
+                let body = DeletedObject { name: watched.name(&change.key), revision: change.revision };
+                event("deleted", id, &body)
             }
         }
     };
@@ -141,6 +141,6 @@ async fn messages(watched: &Watched, state: &AppState, batch: &[Event], revision
 }
 
 /// Sends an event; returns `None` if the client has gone.
-async fn send(out: &Events, event: impl Into<sse::Event>) -> Option<()> {
-    out.send(Ok(event.into())).await.ok()
+async fn send(out: &Events, event: sse::Event) -> Option<()> {
+    out.send(Ok(event)).await.ok()
 }

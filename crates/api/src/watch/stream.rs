@@ -77,10 +77,10 @@ async fn feed(hub: &Hub, mut position: Position, out: &Events) {
     let mut changes = hub.changes();
     loop {
         changes.mark_unchanged();
-        let (messages, next) = hub.pull(position);
+        let (events, next) = hub.pull(position);
         position = next;
-        for message in messages {
-            if out.send(Ok(message.into())).await.is_err() {
+        for event in events {
+            if out.send(Ok(event)).await.is_err() {
                 return;
             }
         }
