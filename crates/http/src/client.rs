@@ -46,19 +46,12 @@ pub struct Client(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     options: Options,
-    rules: Result<Option<Rules>, SetupError>,
+    rules: Result<Arc<Rules>, SetupError>,
     /// For calls without TLS, which need no trust anchors: a machine may have none.
-    plain: OnceCell<Connectors>,
-    secure: OnceCell<Connectors>,
+    plain: OnceCell<reqwest::Client>,
+    secure: OnceCell<reqwest::Client>,
     /// Fixed addresses of host names, for tests.
     addresses: Vec<(String, Vec<SocketAddr>)>,
-}
-
-/// The library's clients. There are two because the library's proxy rules differ from ours, so we select the client.
-#[derive(Debug)]
-struct Connectors {
-    direct: reqwest::Client,
-    proxied: reqwest::Client,
 }
 
 /// A request.
@@ -108,9 +101,15 @@ impl Client {
     pub(crate) fn with_addresses(options: Options, addresses: Vec<(String, Vec<SocketAddr>)>) -> Self {
         let rules = match &options.route {
             Route::Network(proxies) => proxies.rules(),
-            Route::UnixSocket(_) => Ok(None),
+            Route::UnixSocket(_) => Proxies::none().rules(),
         };
-        Self(Arc::new(Inner { options, rules, plain: OnceCell::new(), secure: OnceCell::new(), addresses }))
+        Self(Arc::new(Inner {
+            options,
+            rules: rules.map(Arc::new),
+            plain: OnceCell::new(),
+            secure: OnceCell::new(),
+            addresses,
+        }))
     }
 
     /// Sends a request and returns the response with any status.
@@ -147,16 +146,15 @@ impl Client {
         if let Route::UnixSocket(path) = &options.route {
             attempt += &format!(" over {}", path.display());
         }
-        let proxy = rules.as_ref().ok().and_then(|rules| rules.as_ref()?.proxy_of(&url));
+        let proxy = rules.as_ref().ok().and_then(|rules| rules.proxy_of(&url));
         if let Some(proxy) = &proxy {
             attempt += &format!(" through proxy {proxy}");
         }
-        let connectors = match self.connectors(&url, proxy.as_deref()).await {
-            Ok(connectors) => connectors,
+        let client = match self.library_client(&url, proxy.as_deref()).await {
+            Ok(client) => client,
             Err(error) => return Err(HttpError { attempt, failure: error.into() }),
         };
-        let client = if proxy.is_some() { &connectors.proxied } else { &connectors.direct };
-        let mut request = client.request(method, url.inner().clone()).headers(headers);
+        let mut request = client.request(method, url.0.clone()).headers(headers);
         if !body.is_empty() {
             request = request.body(body);
         }
@@ -166,10 +164,7 @@ impl Client {
         }
     }
 
-    async fn connectors(&self, url: &Url, proxy: Option<&str>) -> Result<&Connectors, SetupError> {
-        if let Err(error) = &self.0.rules {
-            return Err(error.clone());
-        }
+    async fn library_client(&self, url: &Url, proxy: Option<&str>) -> Result<&reqwest::Client, SetupError> {
         if url.is_https() || proxy.is_some_and(|proxy| proxy.starts_with("https:")) {
             let inner = Arc::clone(&self.0);
             // On a blocking thread: the system's trust anchors are some hundred files.
@@ -191,30 +186,26 @@ impl Client {
 }
 
 impl Inner {
-    fn make(&self, mut tls: ClientConfig) -> Result<Connectors, SetupError> {
+    fn make(&self, mut tls: ClientConfig) -> Result<reqwest::Client, SetupError> {
+        let rules = self.rules.clone()?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let builder = || {
-            let mut builder = reqwest::Client::builder()
-                .tls_backend_preconfigured(tls.clone())
-                .user_agent(concat!("fairway/", env!("CARGO_PKG_VERSION")))
-                .redirect(Policy::none())
-                .no_proxy()
-                .dns_resolver(SystemResolver)
-                .connect_timeout(self.options.connect_timeout())
-                .timeout(self.options.timeout)
-                .pool_idle_timeout(IDLE)
-                .pool_max_idle_per_host(IDLE_MAX);
-            if let Route::UnixSocket(path) = &self.options.route {
-                builder = builder.unix_socket(path.as_path());
-            }
-            let fixed = self.addresses.iter();
-            fixed.fold(builder, |builder, (host, addresses)| builder.resolve_to_addrs(host, addresses))
-        };
-        let made =
-            |builder: reqwest::ClientBuilder| builder.build().map_err(|error| SetupError::Library(error.to_string()));
-        let proxies = self.rules.as_ref().map_err(Clone::clone)?.iter().flat_map(|rules| &rules.proxies);
-        let proxied = proxies.cloned().fold(builder(), reqwest::ClientBuilder::proxy);
-        Ok(Connectors { direct: made(builder())?, proxied: made(proxied)? })
+        let mut builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .user_agent(concat!("fairway/", env!("CARGO_PKG_VERSION")))
+            .redirect(Policy::none())
+            .proxy(reqwest::Proxy::custom(move |url| rules.secret_proxy_of(&Url(url.clone())).map(str::to_owned)))
+            .dns_resolver(SystemResolver)
+            .connect_timeout(self.options.connect_timeout())
+            .timeout(self.options.timeout)
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_MAX);
+        if let Route::UnixSocket(path) = &self.options.route {
+            builder = builder.unix_socket(path.as_path());
+        }
+        for (host, addresses) in &self.addresses {
+            builder = builder.resolve_to_addrs(host, addresses);
+        }
+        builder.build().map_err(|error| SetupError::Library(error.to_string()))
     }
 }
 

@@ -38,40 +38,33 @@ impl Proxies {
         Self::default()
     }
 
-    fn is_empty(&self) -> bool {
-        self.http.is_none() && self.https.is_none()
-    }
-
-    /// The proxies for the library; none where there are none.
-    pub(crate) fn rules(&self) -> Result<Option<Rules>, SetupError> {
-        if self.is_empty() {
-            return Ok(None);
-        }
-        let mut proxies = Vec::new();
+    /// Returns the rules that choose the proxy of a call.
+    pub(crate) fn rules(&self) -> Result<Rules, SetupError> {
         let mut matcher = Matcher::builder().no(self.no_proxy.as_str());
-        let no_proxy = || reqwest::NoProxy::from_string(&self.no_proxy);
         if let Some(url) = &self.http {
-            let proxy = reqwest::Proxy::http(checked(url, HTTP)?);
-            proxies.push(proxy.map_err(|_| SetupError::Proxy { variable: HTTP })?.no_proxy(no_proxy()));
-            matcher = matcher.http(url.as_str());
+            matcher = matcher.http(checked(url, HTTP)?);
         }
         if let Some(url) = &self.https {
-            let proxy = reqwest::Proxy::https(checked(url, HTTPS)?);
-            proxies.push(proxy.map_err(|_| SetupError::Proxy { variable: HTTPS })?.no_proxy(no_proxy()));
-            matcher = matcher.https(url.as_str());
+            matcher = matcher.https(checked(url, HTTPS)?);
         }
-        Ok(Some(Rules { matcher: matcher.build(), proxies }))
+        Ok(Rules { matcher: matcher.build(), proxies: self.clone() })
     }
 }
 
 /// Proxies, checked.
 pub(crate) struct Rules {
     matcher: Matcher,
-    pub(crate) proxies: Vec<reqwest::Proxy>,
+    proxies: Proxies,
 }
 
 impl Rules {
-    /// The proxy that a call to this URL takes, without its password.
+    /// Returns the proxy that a call to this URL takes, as the environment has it: it may hold a password.
+    pub(crate) fn secret_proxy_of(&self, url: &Url) -> Option<&str> {
+        self.proxy_of(url)?;
+        if url.is_https() { self.proxies.https.as_deref() } else { self.proxies.http.as_deref() }
+    }
+
+    /// Returns the proxy that a call to this URL takes, without its password.
     pub(crate) fn proxy_of(&self, url: &Url) -> Option<String> {
         let uri = url.to_string().parse().ok()?;
         let found: Intercept = if url.is_loopback() { None } else { self.matcher.intercept(&uri) }?;

@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// An `http` or `https` URL with a host, and without user, password and fragment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Url(url::Url);
+pub struct Url(pub(crate) url::Url);
 
 /// Why a text is not accepted as a URL. No message shows the text: it may hold a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -157,10 +157,6 @@ impl Url {
     /// Scheme, host, port and path.
     pub fn without_query(&self) -> &str {
         &self.0[..url::Position::AfterPath]
-    }
-
-    pub(crate) fn inner(&self) -> &url::Url {
-        &self.0
     }
 }
 
