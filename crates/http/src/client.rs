@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use reqwest::redirect::Policy;
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::OnceCell;
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     header::{HeaderMap, HeaderName, HeaderValue},
     proxy::Rules,
     resolver::SystemResolver,
-    tls::Tls,
+    tls::{self, Tls},
 };
 
 /// Options of a client.
@@ -170,11 +170,13 @@ impl Client {
             // On a blocking thread: the system's trust anchors are some hundred files.
             let make = || async {
                 let made = tokio::task::spawn_blocking(move || inner.make(inner.options.tls.config()?));
-                made.await.map_err(|error| SetupError::Library(error.to_string()))?
+                made.await.map_err(|error| SetupError(format!("cannot set up the HTTP client: {error}")))?
             };
             self.0.secure.get_or_try_init(make).await
         } else {
-            self.0.plain.get_or_try_init(|| async { self.0.make(no_trust()?) }).await
+            // Without trust anchors. Without any settings the library would load its own.
+            let make = || async { self.0.make(tls::client_config(RootCertStore::empty().into(), None)?) };
+            self.0.plain.get_or_try_init(make).await
         }
     }
 
@@ -205,7 +207,7 @@ impl Inner {
         for (host, addresses) in &self.addresses {
             builder = builder.resolve_to_addrs(host, addresses);
         }
-        builder.build().map_err(|error| SetupError::Library(error.to_string()))
+        builder.build().map_err(|error| SetupError(format!("cannot set up the HTTP client: {error}")))
     }
 }
 
@@ -242,14 +244,6 @@ impl Response {
     pub fn excerpt(&self) -> String {
         String::from_utf8_lossy(&self.body[..self.body.len().min(EXCERPT_MAX)]).trim().to_owned()
     }
-}
-
-/// Returns TLS settings without trust anchors, for calls without TLS. Without any settings the library would load its own.
-fn no_trust() -> Result<ClientConfig, SetupError> {
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| SetupError::Library(error.to_string()))?;
-    Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
 /// Time after which an idle connection is closed. Shorter than on most servers (nginx 75 s, Go and Envoy minutes), so that few calls use a

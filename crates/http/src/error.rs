@@ -55,22 +55,15 @@ pub enum Failure {
     Tls(String),
 }
 
-/// The error of setting up a client.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SetupError {
-    /// The HTTP library rejected its options.
-    #[error("cannot set up the HTTP client: {0}")]
-    Library(String),
-    /// A proxy of the environment is not a URL. It is not shown, because it may contain a password.
-    #[error("{variable} is not the URL of an HTTP proxy; write it like http://proxy.example:3128")]
-    Proxy {
-        /// The variable.
-        variable: &'static str,
-    },
-    /// The trust anchors, or our own certificate or key, cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
+/// The error of setting up a client: TLS settings or a proxy that cannot be used. It shows no secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SetupError(pub(crate) String);
+
+impl From<TlsError> for SetupError {
+    fn from(error: TlsError) -> Self {
+        Self(error.to_string())
+    }
 }
 
 impl Failure {

@@ -72,11 +72,16 @@ impl Rules {
     }
 }
 
-/// Refuses what the library would drop without a word, and so connect without proxy: another scheme, or no URL.
+/// Rejects what the library would drop without a word, and so connect without proxy: another scheme, or no URL. The error does not show
+/// it, because it may contain a password.
 fn checked<'a>(url: &'a str, variable: &'static str) -> Result<&'a str, SetupError> {
     let probe = Matcher::builder().http(url).build().intercept(&"http://host.invalid".parse().unwrap_or_default());
     let is_http = probe.is_some_and(|found| matches!(found.uri().scheme_str(), Some("http" | "https")));
-    if is_http { Ok(url) } else { Err(SetupError::Proxy { variable }) }
+    if is_http {
+        Ok(url)
+    } else {
+        Err(SetupError(format!("{variable} is not the URL of an HTTP proxy; write it like http://proxy.example:3128")))
+    }
 }
 
 /// Hides the proxies: their URLs may hold passwords.

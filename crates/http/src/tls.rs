@@ -12,29 +12,10 @@ use rustls::{
     },
 };
 
-/// The reason why a PEM text is invalid. No message shows the text, which may be a private key.
+/// The reason why a PEM text is invalid. It does not show the text, which may be a private key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PemError {
-    /// A malformed BEGIN line.
-    #[error("malformed BEGIN line")]
-    Begin,
-    /// No END line.
-    #[error("no END line, or no line breaks")]
-    End,
-    /// A certificate that cannot be a trust anchor.
-    #[error("certificate rejected as trust anchor: {0}")]
-    Anchor(String),
-    /// No certificate.
-    #[error("no certificate in the text")]
-    NoCertificate,
-    /// No private key.
-    #[error("no private key in the text")]
-    NoKey,
-    /// Anything else, mostly invalid base64.
-    #[error("{0}")]
-    Other(String),
-}
+#[error("{0}")]
+pub struct PemError(String);
 
 /// The part of the TLS settings that is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -122,7 +103,7 @@ pub fn system_roots() -> Result<Arc<RootCertStore>, NoSystemRoots> {
 pub fn trust_anchors(pem: &str) -> Result<RootCertStore, PemError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(pem)? {
-        roots.add(certificate).map_err(|error| PemError::Anchor(error.to_string()))?;
+        roots.add(certificate).map_err(|error| PemError(format!("certificate rejected as trust anchor: {error}")))?;
     }
     Ok(roots)
 }
@@ -130,13 +111,13 @@ pub fn trust_anchors(pem: &str) -> Result<RootCertStore, PemError> {
 /// Parses certificates, at least one.
 pub fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, PemError> {
     let found = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>()?;
-    if found.is_empty() { Err(PemError::NoCertificate) } else { Ok(found) }
+    if found.is_empty() { Err(PemError("no certificate in the text".to_owned())) } else { Ok(found) }
 }
 
 /// Parses a private key.
 pub fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, PemError> {
     PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| match error {
-        pem::Error::NoItemsFound => PemError::NoKey,
+        pem::Error::NoItemsFound => PemError("no private key in the text".to_owned()),
         error => error.into(),
     })
 }
@@ -144,11 +125,11 @@ pub fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, PemError> {
 /// Texts of the library are not used, since they show the invalid line: the whole secret if its line breaks were lost.
 impl From<pem::Error> for PemError {
     fn from(error: pem::Error) -> Self {
-        match error {
-            pem::Error::IllegalSectionStart { .. } => Self::Begin,
-            pem::Error::MissingSectionEnd { .. } => Self::End,
-            other => Self::Other(other.to_string()),
-        }
+        Self(match error {
+            pem::Error::IllegalSectionStart { .. } => "malformed BEGIN line".to_owned(),
+            pem::Error::MissingSectionEnd { .. } => "no END line, or no line breaks".to_owned(),
+            other => other.to_string(),
+        })
     }
 }
 
@@ -161,9 +142,10 @@ mod tests {
         let lost_breaks = "-----BEGIN PRIVATE KEY-----c2VjcmV0-----END PRIVATE KEY-----";
         let error = private_key(lost_breaks).unwrap_err().to_string();
         assert!(!error.contains("c2VjcmV0"), "{error}");
-        assert_eq!(private_key("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n"), Err(PemError::End));
-        assert_eq!(private_key(""), Err(PemError::NoKey));
-        assert_eq!(certificates("no PEM"), Err(PemError::NoCertificate));
+        let error = |result: Result<_, PemError>| result.map(|_: PrivateKeyDer<'_>| ()).unwrap_err().to_string();
+        assert_eq!(error(private_key("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n")), "no END line, or no line breaks");
+        assert_eq!(error(private_key("")), "no private key in the text");
+        assert_eq!(certificates("no PEM").unwrap_err().to_string(), "no certificate in the text");
     }
 
     #[test]
