@@ -268,7 +268,7 @@ impl Client {
 
     /// Sends a request and returns the body of its answer. A status other than 2xx is an error with the server's problem.
     async fn call(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Vec<u8>, ClientError> {
-        let url = self.url.as_ref().map_err(|why| ClientError::Unreachable { at: self.address(), why: why.clone() })?;
+        let url = self.url.as_ref().map_err(|why| ClientError::Failed(unreachable(&self.address(), why)))?;
         let mut request = Request::new(method, url.join(path));
         if let Some(body) = body {
             request = Request { body, ..request }.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -295,20 +295,22 @@ impl Client {
     fn failed(&self, error: HttpError) -> ClientError {
         // The attempt also names the proxy, if one was used.
         let at = if self.socket.is_some() { self.address() } else { error.attempt };
-        match error.failure {
-            Failure::Connect(why) | Failure::Resolve(why) => ClientError::Unreachable { at, why },
-            Failure::ConnectTimeout(after) => {
-                ClientError::Unreachable { at, why: format!("no connection within {after:?}") }
+        ClientError::Failed(match error.failure {
+            Failure::Connect(why) | Failure::Resolve(why) => unreachable(&at, &why),
+            Failure::ConnectTimeout(after) => unreachable(&at, &format!("no connection within {after:?}")),
+            Failure::Tls(why) => {
+                format!("TLS with {at} failed: {why}; give the authority of the server's certificate with --cacert")
             }
-            Failure::Tls(why) => ClientError::Untrusted { at, why },
-            Failure::Timeout(after) => ClientError::Late { at, secs: after.as_secs() },
-            Failure::Broken(why) => ClientError::Broken { at, why },
-            other => ClientError::Failed { at, why: other.to_string() },
-        }
+            Failure::Timeout(after) => {
+                format!("no response from {at} within {} s; look at the server's log", after.as_secs())
+            }
+            Failure::Broken(why) => invalid(&at, &why),
+            other => format!("{at}: {other}"),
+        })
     }
 
     fn broken(&self, error: &dyn std::fmt::Display) -> ClientError {
-        ClientError::Broken { at: self.address(), why: error.to_string() }
+        ClientError::Failed(invalid(&self.address(), error))
     }
 
     fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {
@@ -321,49 +323,20 @@ impl Client {
     }
 }
 
+fn unreachable(at: &str, why: &str) -> String {
+    format!("cannot connect to {at}: {why}; check that fairway is running with this data folder or HTTP listener")
+}
+
+fn invalid(at: &str, why: &dyn std::fmt::Display) -> String {
+    format!("invalid response from {at}: {why}; check that the server there is fairway")
+}
+
 /// Why a call failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
-    /// No connection.
-    #[error("cannot connect to {at}: {why}; check that fairway is running with this data folder or HTTP listener")]
-    Unreachable {
-        /// Socket or URL.
-        at: String,
-        /// The error of the system.
-        why: String,
-    },
-    /// The peer does not speak this API.
-    #[error("invalid response from {at}: {why}; check that the server there is fairway")]
-    Broken {
-        /// Socket or URL.
-        at: String,
-        /// The error.
-        why: String,
-    },
-    /// The client cannot be set up, or the answer is too large.
-    #[error("{at}: {why}")]
-    Failed {
-        /// Socket or URL.
-        at: String,
-        /// The error.
-        why: String,
-    },
-    /// TLS failed, mostly since one side does not trust the other's certificate.
-    #[error("TLS with {at} failed: {why}; give the authority of the server's certificate with --cacert")]
-    Untrusted {
-        /// URL.
-        at: String,
-        /// The error.
-        why: String,
-    },
-    /// No response in time.
-    #[error("no response from {at} within {secs} s; look at the server's log")]
-    Late {
-        /// Socket or URL.
-        at: String,
-        /// Seconds waited.
-        secs: u64,
-    },
+    /// There is no valid response. The text names the server, the error, and what to do.
+    #[error("{0}")]
+    Failed(String),
     /// The server returned an error.
     #[error("{at}: {status} {}: {}", problem.title, problem.detail)]
     Refused {
