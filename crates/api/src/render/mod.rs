@@ -65,7 +65,7 @@ pub(crate) fn reload_report(outcome: &ReloadOutcome) -> ReloadReport {
     ReloadReport {
         trace: outcome.trace.to_string(),
         at: format!("{:.3}", outcome.at),
-        trigger: outcome.trigger.to_string(),
+        trigger: word(outcome.trigger),
         accepted: outcome.is_accepted(),
         generation: outcome.generation,
         duration_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
