@@ -201,8 +201,8 @@ impl Control {
         let result = result.await;
         match &result {
             Ok(result) => {
-                work.count("fairway.try.rejected", result.not_served.len());
-                work.count("fairway.try.errors", result.errors.len());
+                work.number("fairway.try.rejected", result.not_served.len());
+                work.number("fairway.try.errors", result.errors.len());
             }
             Err(error) => work.fail(error.to_string()),
         }

@@ -23,7 +23,7 @@ impl ObjectStore for TracedStore {
         let Some(work) = self.traces.below("write") else { return self.store.commit(batch).await };
         let since = SystemTime::now();
         work.say("fairway.store.kind", self.store.status().kind.to_string());
-        work.count("fairway.batch.changes", batch.changes.len());
+        work.number("fairway.batch.changes", batch.changes.len());
         let outcome = self.store.commit(batch).await;
         match &outcome {
             Ok(committed) => {

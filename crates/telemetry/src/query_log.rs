@@ -4,7 +4,7 @@
 //! (`fairway_query_log_lost_total`) if the ring is full.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::OpenOptions,
     io::{self, Write},
     net::IpAddr,
     os::unix::fs::OpenOptionsExt,
@@ -110,34 +110,26 @@ impl Writer {
             self.to = None;
         }
         let Some(sink) = self.current.sink.as_ref().filter(|_| !lines.is_empty()) else { return };
-        let outcome = match &mut self.to {
-            Some(to) => to.write_all(lines.as_bytes()).and_then(|()| to.flush()),
-            None => open(sink).and_then(|mut to| {
-                to.write_all(lines.as_bytes())?;
-                to.flush()?;
-                self.to = Some(to);
-                Ok(())
-            }),
-        };
+        let opened = self.to.take().map_or_else(|| open(sink), Ok);
+        let outcome = opened.and_then(|mut to| {
+            to.write_all(lines.as_bytes())?;
+            to.flush()?;
+            self.to = Some(to);
+            Ok(())
+        });
         match &outcome {
             Err(error) if !self.is_failing => tracing::error!(%error, "query log write failed; samples are lost"),
             Ok(()) if self.is_failing => tracing::info!("query log write recovered"),
             _ => {}
         }
         self.is_failing = outcome.is_err();
-        if self.is_failing {
-            self.to = None;
-        }
     }
 }
 
 fn open(sink: &QueryLogSink) -> io::Result<Box<dyn Write + Send>> {
     Ok(match sink {
         QueryLogSink::Stdout => Box::new(io::stdout()),
-        QueryLogSink::File(path) => {
-            let file: File = OpenOptions::new().append(true).create(true).mode(0o640).open(path)?;
-            Box::new(file)
-        }
+        QueryLogSink::File(path) => Box::new(OpenOptions::new().append(true).create(true).mode(0o640).open(path)?),
     })
 }
 

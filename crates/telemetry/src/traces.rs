@@ -170,9 +170,9 @@ impl Running {
         let above = Context::new().with_remote_span_context(writer.span.clone());
         let compile = SpanBuilder::from_name("compile").with_start_time(passage.begun).with_attributes([
             KeyValue::new("fairway.compile.kind", if passage.is_incremental { "incremental" } else { "full" }),
-            KeyValue::new("fairway.touched.pools", count(passage.touched[0])),
-            KeyValue::new("fairway.touched.names", count(passage.touched[1])),
-            KeyValue::new("fairway.touched.records", count(passage.touched[2])),
+            KeyValue::new("fairway.touched.pools", number(passage.touched[0])),
+            KeyValue::new("fairway.touched.names", number(passage.touched[1])),
+            KeyValue::new("fairway.touched.records", number(passage.touched[2])),
             KeyValue::new("fairway.log.trace", passage.log.clone()),
         ]);
         let mut compile = self.tracer.build_with_context(compile, &above);
@@ -202,13 +202,8 @@ impl Work {
         self.0.span().set_attribute(KeyValue::new(key, value));
     }
 
-    /// Sets an attribute to a count.
-    pub fn count(&self, key: &'static str, value: usize) {
-        self.say(key, count(value));
-    }
-
-    /// Sets an attribute to a number, such as a revision.
-    pub fn number(&self, key: &'static str, value: u64) {
+    /// Sets an attribute to a number, such as a count or a revision.
+    pub fn number(&self, key: &'static str, value: impl TryInto<i64>) {
         self.say(key, number(value));
     }
 
@@ -243,12 +238,8 @@ fn resource(options: &TraceOptions) -> Resource {
         .build()
 }
 
-fn count(value: usize) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+fn number(value: impl TryInto<i64>) -> i64 {
+    value.try_into().unwrap_or(i64::MAX)
 }
 
 /// Methods that a span may be named after (RFC 9110 section 9, RFC 5789); a client may send any word.

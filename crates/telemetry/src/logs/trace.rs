@@ -15,7 +15,7 @@ use std::{
 use fairway_model::SplitMix;
 use tracing::{
     Span, Subscriber,
-    field::{Field, Visit},
+    field::Field,
     span::{Attributes, Id},
 };
 use tracing_subscriber::{
@@ -76,17 +76,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Traces {
         if (metadata.target(), metadata.name()) != (TARGET, "trace") {
             return;
         }
-        let mut kept = Kept(String::new());
-        attributes.record(&mut kept);
+        let mut text = String::new();
+        attributes.record(&mut |_: &Field, value: &dyn fmt::Debug| text = format!("{value:?}"));
         if let Some(span) = context.span(id) {
-            span.extensions_mut().insert(kept);
+            span.extensions_mut().insert(Kept(text));
         }
-    }
-}
-
-impl Visit for Kept {
-    fn record_debug(&mut self, _: &Field, value: &dyn fmt::Debug) {
-        self.0 = format!("{value:?}");
     }
 }
 

@@ -3,17 +3,16 @@
 //! The library repeats a request itself, and reports partial success with a log event only. Its events are read while a batch is
 //! sent, whatever the log's filter is, and do not reach the log: [`super::export`] logs the first failure and the recovery instead.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    fmt::Debug,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use tokio::sync::Notify;
-use tracing::{
-    Dispatch, Event, Subscriber,
-    field::{Field, Visit},
-    level_filters::LevelFilter,
-};
+use tracing::{Dispatch, Event, Subscriber, field::Field, level_filters::LevelFilter};
 use tracing_subscriber::{
     Layer,
     filter::Targets,
@@ -65,19 +64,12 @@ impl<S: Subscriber> Layer<S> for Events {
             self.counts.failures.fetch_add(1, Relaxed);
             self.failed.notify_one();
         } else if name.ends_with(".PartialSuccess") {
-            event.record(&mut Rejected(&self.rejected));
+            event.record(&mut |field: &Field, value: &dyn Debug| {
+                if field.name() == "rejected_spans" {
+                    let spans = format!("{value:?}").parse().unwrap_or(0);
+                    self.rejected.fetch_add(spans, Relaxed);
+                }
+            });
         }
     }
-}
-
-struct Rejected<'a>(&'a AtomicU64);
-
-impl Visit for Rejected<'_> {
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        if field.name() == "rejected_spans" {
-            self.0.fetch_add(u64::try_from(value).unwrap_or(0), Relaxed);
-        }
-    }
-
-    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
 }
