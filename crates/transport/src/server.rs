@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     Counters, Responder, Sockets, TcpSettings, Zones,
-    sockets::Shared,
+    sockets::{Bound, Shared},
     spare::{SPARE_WORKERS, WakeAtEnd, spare_per_socket},
     stats::{LateTally, UdpCounters},
     stop::{Phase, Stop},
@@ -60,15 +60,7 @@ impl Server {
     ) -> io::Result<Self> {
         let (phase, stop) = Stop::new();
         let (running, ended) = mpsc::channel(1);
-        let (mut datagrams, mut streams) = (vec![], vec![]);
-        for bound in &sockets.bound {
-            for socket in &bound.udp {
-                datagrams.push((socket.try_clone()?, bound.shared.clone()));
-            }
-            for listener in &bound.tcp {
-                streams.push((listener.try_clone()?, bound.shared.clone()));
-            }
-        }
+        let copies = sockets.try_clone()?.bound;
         let mut server = Self {
             sockets,
             phase,
@@ -79,17 +71,19 @@ impl Server {
             ended,
             running,
         };
-        let spare = spare_per_socket(datagrams.len());
-        for (socket, shared) in datagrams {
-            for _ in 0..spare {
-                let responder = responder.clone();
-                let name = "fairway-spare".to_owned();
-                server.start_udp(name, (socket.try_clone()?, shared.clone()), move |worker| {
-                    worker.run_spare(&responder)
-                })?;
+        let spare = spare_per_socket(copies.iter().map(|bound| bound.udp.len()).sum());
+        let (mut number, mut streams) = (0, vec![]);
+        for Bound { udp, tcp: listeners, shared, .. } in copies {
+            for socket in udp {
+                for _ in 0..spare {
+                    let (responder, socket) = (responder.clone(), (socket.try_clone()?, shared.clone()));
+                    server.start_udp("fairway-spare".to_owned(), socket, move |worker| worker.run_spare(&responder))?;
+                }
+                let (responder, socket) = (responder(), (socket, shared.clone()));
+                server.start_udp(format!("fairway-udp-{number}"), socket, move |worker| worker.run(responder))?;
+                number += 1;
             }
-            let (responder, name) = (responder(), format!("fairway-udp-{}", server.counters.udp.len() / (spare + 1)));
-            server.start_udp(name, (socket, shared), move |worker| worker.run(responder))?;
+            streams.extend(listeners.into_iter().map(|listener| (listener, shared.clone())));
         }
         if !streams.is_empty() {
             server.start_tcp(streams, tcp, responder())?;
@@ -106,9 +100,9 @@ impl Server {
         let (running, tally) = (self.running.clone(), Arc::new(Tally::default()));
         self.counters.tallies.push(Arc::new(Arc::clone(&tally).into()));
         let counters = (tally, Arc::clone(&self.counters.tcp));
-        let thread = tcp::Thread::new(listeners, responder, counters, settings, self.stop.clone())?;
+        let work = tcp::prepare(listeners, responder, counters, settings, self.stop.clone())?;
         self.threads.push(thread::Builder::new().name("fairway-tcp".to_owned()).spawn(move || {
-            thread.run();
+            work();
             drop(running);
         })?);
         Ok(())

@@ -20,7 +20,7 @@ mod tests;
 pub(super) mod upstream;
 mod writer;
 
-use std::{fmt, path::Path, sync::Arc, thread};
+use std::{path::Path, sync::Arc, thread};
 
 use async_trait::async_trait;
 use tokio::{
@@ -46,6 +46,7 @@ const FILE: &str = "objects.redb";
 const COPY_FILE: &str = "objects-copy.redb";
 
 /// Objects in a file of the data folder. Dropping it closes the file, as [`Self::close`] does.
+#[derive(Debug)]
 pub struct LocalStore {
     handle: Handle,
     /// Keeps the writer running.
@@ -88,7 +89,7 @@ impl LocalStore {
 }
 
 /// Reads the file, and sends jobs to the writer. Does not keep the store open; clones share it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Handle {
     database: Arc<SharedDatabase>,
     jobs: mpsc::WeakSender<Job>,
@@ -246,18 +247,6 @@ impl Drop for LocalStore {
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
         }
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for LocalStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalStore").finish_non_exhaustive()
     }
 }
 

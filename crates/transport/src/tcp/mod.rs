@@ -21,12 +21,7 @@ use std::{
 };
 
 use fairway_zones::Tally;
-use tokio::{
-    net::TcpListener,
-    runtime::{Builder, Runtime},
-    sync::Notify,
-    task::LocalSet,
-};
+use tokio::{net::TcpListener, runtime::Builder, sync::Notify, task::LocalSet};
 
 pub use self::close::CloseReason;
 use self::{connection::ThreadState, table::Table};
@@ -59,39 +54,23 @@ impl Default for TcpSettings {
     }
 }
 
-/// Everything that the TCP thread needs, built before it starts so that errors reach the caller.
-pub(super) struct Thread<R> {
-    runtime: Runtime,
-    listeners: Vec<(TcpListener, Shared)>,
+/// Returns the work of the TCP thread, which serves until the server stops and every connection has ended, or until the phase is `End`.
+/// What can fail is done here, so that errors reach the caller; nothing is accepted before the work begins.
+pub(super) fn prepare<R: Responder>(
+    listeners: Vec<(std::net::TcpListener, Shared)>,
     responder: R,
-    tally: Arc<Tally>,
-    counters: Arc<TcpCounters>,
+    (tally, counters): (Arc<Tally>, Arc<TcpCounters>),
     settings: TcpSettings,
-    stop: Stop,
-}
-
-impl<R: Responder> Thread<R> {
-    /// Prepares the thread. It accepts nothing before [`Thread::run`].
-    pub(super) fn new(
-        listeners: Vec<(std::net::TcpListener, Shared)>,
-        responder: R,
-        (tally, counters): (Arc<Tally>, Arc<TcpCounters>),
-        settings: TcpSettings,
-        stop: Stop,
-    ) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-        let context = runtime.enter();
-        let listeners = listeners
-            .into_iter()
-            .map(|(listener, shared)| Ok((TcpListener::from_std(listener)?, shared)))
-            .collect::<io::Result<_>>()?;
-        drop(context);
-        Ok(Self { runtime, listeners, responder, tally, counters, settings, stop })
-    }
-
-    /// Serves until the server stops and every connection has ended, or until the phase is `End`.
-    pub(super) fn run(self) {
-        let Self { runtime, listeners, responder, tally, counters, settings, mut stop } = self;
+    mut stop: Stop,
+) -> io::Result<impl FnOnce() + Send> {
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+    let context = runtime.enter();
+    let listeners = listeners
+        .into_iter()
+        .map(|(listener, shared)| Ok((TcpListener::from_std(listener)?, shared)))
+        .collect::<io::Result<Vec<_>>>()?;
+    drop(context);
+    Ok(move || {
         priority::raise();
         let state = Rc::new(ThreadState {
             buffers: RefCell::new(connection::Buffers::new(responder)),
@@ -118,7 +97,7 @@ impl<R: Responder> Thread<R> {
                 }
             }
         }));
-    }
+    })
 }
 
 /// Interval at which a thread without queries releases an old serving state.
