@@ -147,7 +147,7 @@ fn history_text(palette: Palette, entries: &[Entry]) -> String {
         };
         // Clients of the API write these texts: they must not contain escape sequences for the terminal.
         let printable = |text: &str| text.replace(char::is_control, "\u{fffd}").into();
-        let (author, reason) = (printable(&entry.by.who), printable(&entry.by.why));
+        let (author, reason) = (printable(&entry.by.identity), printable(&entry.by.reason));
         vec![entry.revision.to_string().into(), entry.at.to_string().into(), object, author, reason]
     };
     let head = ["revision", "at", "object", "author", "reason"];

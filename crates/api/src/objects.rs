@@ -92,8 +92,8 @@ pub(crate) fn history_entries(entries: Vec<Entry>, redact: impl Fn(&[u8]) -> Opt
     let entry = |entry: Entry| HistoryEntry {
         revision: entry.revision,
         at: format!("{:.3}", entry.at),
-        by: entry.by.who,
-        reason: entry.by.why,
+        by: entry.by.identity,
+        reason: entry.by.reason,
         object: entry.value.and_then(|value| serde_json::from_slice(&redact(&value)?).ok()),
     };
     entries.into_iter().map(entry).collect()

@@ -68,8 +68,8 @@ fn outcome(value: Option<&[u8]>, before: Option<&Object>) -> WriteOutcome {
         unchanged: unchanged.map(|Object { revision, changed, by, .. }| LastChange {
             revision: *revision,
             changed: nanoseconds(*changed),
-            who: by.who.clone(),
-            why: by.why.clone(),
+            who: by.identity.clone(),
+            why: by.reason.clone(),
             applied: by.applied,
         }),
     }
@@ -88,7 +88,7 @@ pub(super) fn repeat(
             let time = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(record.changed);
             let (revision, changed, by) = match unchanged {
                 Some(LastChange { revision, changed, who, why, applied }) => {
-                    (revision, time(Some(changed)), Author { who, why, applied })
+                    (revision, time(Some(changed)), Author { identity: who, reason: why, applied })
                 }
                 None => (record.revision, record.changed, record.by.clone()),
             };

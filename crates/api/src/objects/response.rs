@@ -64,8 +64,8 @@ pub(crate) fn metadata(object: &Object) -> Metadata {
         generation: object.generation,
         created: format!("{:.3}", object.created),
         changed: format!("{:.3}", object.changed),
-        changed_by: object.by.who.clone(),
-        reason: object.by.why.clone(),
+        changed_by: object.by.identity.clone(),
+        reason: object.by.reason.clone(),
         applied: object.by.applied,
     }
 }

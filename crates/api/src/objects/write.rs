@@ -184,7 +184,10 @@ fn changes(declared: &Declared, objects: BTreeMap<Key, Vec<u8>>, pruner: Option<
 fn prunable<'a>(declared: &'a Declared, by: &'a Author) -> impl Iterator<Item = &'a Object> {
     let of = move |kind| declared.of(kind);
     let intents = INTENT_KINDS.into_iter().flat_map(of);
-    KINDS.into_iter().flat_map(of).chain(intents.filter(move |intent| intent.by.applied && intent.by.who == by.who))
+    KINDS
+        .into_iter()
+        .flat_map(of)
+        .chain(intents.filter(move |intent| intent.by.applied && intent.by.identity == by.identity))
 }
 
 /// Longest time that a write waits for the answers.

@@ -131,17 +131,17 @@ pub struct Listing {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Author {
     /// Authenticated identity, or the origin of the request. At most [`AUTHOR_MAX`] bytes.
-    pub who: String,
+    pub identity: String,
     /// Reason, for people; may be empty. At most [`REASON_MAX`] bytes.
-    pub why: String,
+    pub reason: String,
     /// True for `POST /v1/apply`: an object that is no longer in the applied files may then be pruned.
     pub applied: bool,
 }
 
 impl Author {
     /// Returns the author of a change by any route but `POST /v1/apply`.
-    pub fn new(who: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { who: who.into(), why: why.into(), applied: false }
+    pub fn new(identity: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { identity: identity.into(), reason: reason.into(), applied: false }
     }
 }
 

@@ -117,7 +117,7 @@ pub(in super::super) async fn generation_counts_changes_and_restarts_with_a_new_
     let change = async |secs: u64, change: Change| {
         let object = store.commit(batch(secs, vec![change])).await.unwrap().objects.remove(0)?;
         assert_eq!(store.read(&object.key).await.unwrap(), Some(object.clone()));
-        Some((object.generation, object.created.secs(), object.changed.secs(), object.by.who))
+        Some((object.generation, object.created.secs(), object.changed.secs(), object.by.identity))
     };
     let ann = || "ann".to_owned();
     assert_eq!(change(10, put("a", Expect::Absent, b"1")).await, Some((1, 10, 10, ann())));

@@ -256,7 +256,7 @@ pub(super) fn check_bounds(batch: &Batch) -> Result<(), StoreError> {
     if batch.changes.len() > BATCH_MAX {
         return rejected(format!("it has {} changes; the limit is {BATCH_MAX}", batch.changes.len()));
     }
-    for (field, text, max) in [("author", &batch.by.who, AUTHOR_MAX), ("reason", &batch.by.why, REASON_MAX)] {
+    for (field, text, max) in [("author", &batch.by.identity, AUTHOR_MAX), ("reason", &batch.by.reason, REASON_MAX)] {
         if text.len() > max {
             return rejected(format!("the {field} has {} bytes; the limit is {max}", text.len()));
         }
