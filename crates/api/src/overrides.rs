@@ -54,10 +54,7 @@ async fn create(
     let request = idempotency::identify(&headers, &caller, &[&b"POST /v1/overrides"[..], &body.0])?;
     let new = body.json::<NewOverride>("give scope, action, reason and forSecs as one JSON object")?;
     let new = parse(&new, Timestamp::from(SystemTime::now())).map_err(bad_request)?;
-    let added = match request {
-        Some(request) => state.control.add_override_once(new, request.id()).await?,
-        None => state.control.add_override(new).await?,
-    };
+    let added = state.control.add_override(new, request.map(|request| request.id())).await?;
     Ok((StatusCode::CREATED, Json(override_state(&added))))
 }
 

@@ -103,7 +103,7 @@ impl Actor {
     async fn tick(&mut self) {
         self.apply(Event::Second);
         self.expire_overrides().await;
-        self.writer.tick(&self.shared);
+        self.writer.tick(&self.shared).await;
         self.publish_answers();
         self.deferred.free_unused();
     }

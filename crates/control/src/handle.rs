@@ -56,14 +56,11 @@ impl Control {
     }
 
     /// Adds an override. Returns once it is in force and on disk.
-    pub async fn add_override(&self, new: Override) -> Result<ActiveOverride, ControlError> {
-        self.ask(|reply| Command::AddOverride(new, None, reply)).await?
-    }
-
-    /// Adds an override with an id of the form `KEY-REQUEST`, derived from an idempotency key. If one of this key is in force, nothing is
-    /// added.
-    pub async fn add_override_once(&self, new: Override, id: String) -> Result<ActiveOverride, ControlError> {
-        self.ask(|reply| Command::AddOverride(new, Some(id), reply)).await?
+    ///
+    /// The id of a request with an idempotency key has the form `KEY-REQUEST`: if an override of this key is in force, nothing is added.
+    /// Without an id, a random one is used.
+    pub async fn add_override(&self, new: Override, id: Option<String>) -> Result<ActiveOverride, ControlError> {
+        self.ask(|reply| Command::AddOverride(new, id, reply)).await?
     }
 
     /// Removes an override that was added by command. Returns once it is gone, also from the disk.

@@ -102,7 +102,6 @@ impl Objects {
         while !commands.is_closed() {
             let revision = self.declared.load().revision;
             let watched = match self.store.watch(revision).await {
-                Ok(watch) => Ok(watch.events),
                 Err(StoreError::Compacted { .. }) => match self.list().await {
                     Ok(()) => {
                         request_reload(&commands).await;
@@ -110,10 +109,10 @@ impl Objects {
                     }
                     Err(error) => Err(error),
                 },
-                Err(error) => Err(error),
+                watched => watched,
             };
             let mut events = match watched {
-                Ok(events) => events,
+                Ok(watch) => watch.events,
                 Err(error) => {
                     if !is_failing {
                         tracing::error!(%error, "store not readable; the loaded objects stay in use");

@@ -2,7 +2,6 @@
 
 use std::{
     any::Any,
-    fmt,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -51,12 +50,6 @@ pub struct Reader {
     pub lower_priority: LowerPriority,
 }
 
-impl fmt::Debug for Reader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader").field("source", &self.source).finish_non_exhaustive()
-    }
-}
-
 impl Reader {
     /// Returns a reader without declared objects, whose threads keep their priority.
     pub fn new(source: Source, environment: Environment) -> Self {
@@ -92,35 +85,25 @@ impl Reader {
                 (None, self.compile_all(&previous.configured.files, Some(previous), now))
             }
             _ => {
-                let (fingerprint, outcome) = self.read_files(previous, now);
+                let before = previous.map(|previous| {
+                    let Configured { files, merged, .. } = &*previous.configured;
+                    let (zones, maps) = (&files.kept, &files.kept_maps);
+                    PreviousLoad { zones, maps, names: &merged.desired.names, not_in_files: &merged.not_in_files }
+                });
+                let (fingerprint, outcome) = self.read_files(before, previous, now);
                 (Some(fingerprint), outcome)
             }
         };
         Reading { fingerprint, took: begun.elapsed(), outcome }
     }
 
-    fn read_files(&self, previous: Option<&Previous>, now: Timestamp) -> (Fingerprint, Outcome) {
-        let before = previous.map(|previous| {
-            let Configured { files, merged, .. } = &*previous.configured;
-            let (zones, maps) = (&files.kept, &files.kept_maps);
-            PreviousLoad { zones, maps, names: &merged.desired.names, not_in_files: &merged.not_in_files }
-        });
-        if let (fingerprint, Some(outcome)) = self.attempt(before, previous, now) {
-            return (fingerprint, outcome);
-        }
-        // With the text of all zones, an error has the line of its record.
-        let (fingerprint, outcome) = self.attempt(None, previous, now);
-        (fingerprint, outcome.unwrap_or_else(|| unreachable!("all zones were read")))
-    }
-
-    /// Returns the files that were read, and the result. The result is `None` if there are errors and unchanged zones were not read
-    /// again.
-    fn attempt(
+    /// Reads and compiles files. Zones that did not change since `before` are not read again.
+    fn read_files(
         &self,
         before: Option<PreviousLoad<'_>>,
         previous: Option<&Previous>,
         now: Timestamp,
-    ) -> (Fingerprint, Option<Outcome>) {
+    ) -> (Fingerprint, Outcome) {
         let load = || fairway_config::attempt(&self.source, &*self.environment, before);
         let mut attempt = load();
         for _ in 1..ATTEMPTS {
@@ -129,22 +112,25 @@ impl Reader {
             }
             attempt = load();
         }
-        let Attempt { fingerprint, outcome: mut loaded } = attempt;
+        let Attempt { fingerprint, outcome: loaded } = attempt;
         if !fingerprint.is_current() {
             let changing = fingerprint.changed().map(|file| {
                 let location = FileLocation::file(&file.to_string_lossy());
                 Diagnostic::error(location, "the file changed while it was read", "reload again when it is complete")
             });
-            loaded = Err(changing.collect());
+            let errors = changing.collect();
+            return (fingerprint, Err(errors));
         }
-        let outcome = match loaded {
-            Ok(loaded) => {
-                let is_complete = !loaded.zones_unchanged;
-                let outcome = self.compile_all(&Arc::new(Files::from(loaded)), previous, now);
-                (outcome.is_ok() || is_complete).then_some(outcome)
-            }
-            Err(errors) => Some(Err(errors)),
+        let loaded = match loaded {
+            Ok(loaded) => loaded,
+            Err(errors) => return (fingerprint, Err(errors)),
         };
+        let is_complete = !loaded.zones_unchanged;
+        let outcome = self.compile_all(&Arc::new(Files::from(loaded)), previous, now);
+        if outcome.is_err() && !is_complete {
+            // With the text of all zones, an error has the line of its record.
+            return self.read_files(None, previous, now);
+        }
         (fingerprint, outcome)
     }
 

@@ -10,10 +10,7 @@ use std::{
 use fairway_health::TargetState;
 use fairway_store::{DataFolder, SavedBalance, SavedOverride};
 use fairway_zones::give_back_memory;
-use tokio::{
-    sync::oneshot::{self, error::TryRecvError},
-    time::Instant,
-};
+use tokio::{task::JoinHandle, time::Instant};
 
 use super::shared::Shared;
 
@@ -25,16 +22,13 @@ pub(crate) struct StateWriter {
     is_due: bool,
     /// State of balancing that was not written yet.
     balance: Option<SavedBalance>,
-    /// The running write.
-    writing: Option<oneshot::Receiver<WriteResult>>,
+    /// The running write, with its duration and result.
+    writing: Option<JoinHandle<(Duration, io::Result<()>)>>,
     /// Earliest time of the next write.
     paused_until: Option<Instant>,
     /// True if the last write failed. Only the first failure in a row, and the end of the failures, are logged.
     is_failing: bool,
 }
-
-/// Duration of a write, and its result.
-type WriteResult = (Duration, io::Result<()>);
 
 impl StateWriter {
     /// Writes to this folder; without one, writes nothing.
@@ -59,28 +53,29 @@ impl StateWriter {
     }
 
     /// Takes the result of the running write, and begins another one if it is due.
-    pub(crate) fn tick(&mut self, shared: &Arc<Shared>) {
-        match self.writing.as_mut().map(oneshot::Receiver::try_recv) {
-            Some(Err(TryRecvError::Empty)) => return,
-            Some(Ok((took, result))) => {
-                self.paused_until = Some(Instant::now() + took * PAUSE_FACTOR);
-                self.is_due |= result.is_err();
-                self.note(shared, &result);
+    pub(crate) async fn tick(&mut self, shared: &Arc<Shared>) {
+        if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
+            match writing.await {
+                Ok((took, result)) => {
+                    self.paused_until = Some(Instant::now() + took * PAUSE_FACTOR);
+                    self.is_due |= result.is_err();
+                    self.note(shared, &result);
+                }
+                // The write was lost with its thread.
+                Err(_) => self.is_due = true,
             }
-            // The write was lost with its thread.
-            Some(Err(TryRecvError::Closed)) => self.is_due = true,
-            None => {}
         }
-        self.writing = None;
+        if self.writing.is_some() {
+            return;
+        }
         let is_paused = self.paused_until.is_some_and(|until| Instant::now() < until);
         let is_due = self.is_due || self.balance.is_some();
         let Some(folder) = self.folder.clone().filter(|_| is_due && !is_paused) else { return };
         let is_health_due = std::mem::take(&mut self.is_due);
         let balance = self.balance.take();
-        let (reply, written) = oneshot::channel();
-        self.writing = Some(written);
         let shared = Arc::clone(shared);
-        tokio::spawn(async move {
+        // If the control task has ended, it has written a newer state itself.
+        self.writing = Some(tokio::spawn(async move {
             let states = if is_health_due { Some(shared.probes.checker.states().await) } else { None };
             let begun = Instant::now();
             let result = on_disk(move || {
@@ -92,9 +87,8 @@ impl StateWriter {
                 result
             })
             .await;
-            // If the control task has ended, it has written a newer state itself.
-            let _ = reply.send((begun.elapsed(), result));
-        });
+            (begun.elapsed(), result)
+        }));
     }
 
     /// Writes health statuses and the state of balancing for the last time, after the running write.

@@ -15,9 +15,8 @@ use std::{
 };
 
 use fairway_config::{Destination, PublishTo};
-use fairway_http::{Tls, Url};
+use fairway_http::Tls;
 use fairway_intents::instance;
-use fairway_model::Secret;
 use fairway_providers::{
     PowerDns,
     dnsendpoint::DnsEndpoints,
@@ -82,13 +81,18 @@ fn provider(declared_by: DeclaredBy, to: &PublishTo) -> Box<dyn Provider> {
             Box::new(Rfc2136 { server: *server, zones: to.rules.zones.clone(), key: key.clone(), timeout: *timeout })
         }
         Destination::PowerDns { url, key, timeout } => Box::new(PowerDns {
-            api: api(url, &Tls::default(), Some(("x-api-key", key.clone())), *timeout),
+            api: Api::new(url.clone(), Tls::default(), Some(("x-api-key", key.clone())), *timeout),
             zones: to.rules.zones.clone(),
             timeout: *timeout,
         }),
         Destination::Etcd { prefix, etcd } => Box::new(Etcd::new(etcd.clone(), prefix.clone(), to.rules.zones.clone())),
         Destination::Webhook { url, authorization, tls, weights, timeout } => Box::new(Webhook {
-            api: api(url, tls, authorization.clone().map(|token| ("authorization", token)), *timeout),
+            api: Api::new(
+                url.clone(),
+                tls.clone(),
+                authorization.clone().map(|token| ("authorization", token)),
+                *timeout,
+            ),
             zones: to.rules.zones.clone(),
             weights: *weights,
             timeout: *timeout,
@@ -105,10 +109,6 @@ fn provider(declared_by: DeclaredBy, to: &PublishTo) -> Box<dyn Provider> {
         }),
         Destination::File(path) => Box::new(ZoneFile { path: path.clone() }),
     }
-}
-
-fn api(url: &Url, tls: &Tls, secret: Option<(&'static str, Secret)>, timeout: Duration) -> Api {
-    Api::new(url.clone(), tls.clone(), secret, timeout)
 }
 
 /// Follows the serving state until the server stops. Nothing is published before the first round of probes is complete, since no health

@@ -7,7 +7,7 @@ use crate::ControlError;
 async fn acknowledged_override_is_in_the_answers_and_on_disk() {
     let scene = Scene::new(&silent());
     let (control, _actor) = scene.run().await;
-    let state = control.add_override(scene.override_for("eu*", OverrideAction::Drain, 3_600)).await.unwrap();
+    let state = control.add_override(scene.override_for("eu*", OverrideAction::Drain, 3_600), None).await.unwrap();
     assert_eq!(state.addresses, ["eu1/127.0.0.1"]);
     assert_eq!(health(&control, "127.0.0.1").override_action(), Some(OverrideAction::Drain));
     assert_eq!(health(&control, "127.0.0.2").override_action(), None);
@@ -20,7 +20,8 @@ async fn drain_ends_after_the_ttl_of_earlier_answers() {
     let scene = Scene::new(&silent());
     let (control, _actor) = scene.run().await;
     let drains = || control.shared.balance.drains.load_full();
-    let id = control.add_override(scene.override_for("eu1", OverrideAction::Drain, 60)).await.unwrap().id.unwrap();
+    let id =
+        control.add_override(scene.override_for("eu1", OverrideAction::Drain, 60), None).await.unwrap().id.unwrap();
     // The pool's TTL of 30 s, and a twentieth.
     let [(cluster, drain)] = &drains().iter().map(|(name, drain)| (name.to_string(), *drain)).collect::<Vec<_>>()[..]
     else {
@@ -47,9 +48,9 @@ async fn cluster_drains_once_all_its_addresses_are_out_for_the_ttl_of_its_names(
     let scene = Scene::new(&config.replace("pools: [ ", &format!("pools: [ {pools}")));
     let (control, _actor) = scene.run().await;
     let drains = || control.shared.balance.drains.load_full();
-    control.add_override(scene.override_for("eu1/127.0.0.1", OverrideAction::Down, 60)).await.unwrap();
+    control.add_override(scene.override_for("eu1/127.0.0.1", OverrideAction::Down, 60), None).await.unwrap();
     assert!(drains().is_empty(), "one of two addresses: {:?}", drains());
-    control.add_override(scene.override_for("eu1/127.0.0.3", OverrideAction::Down, 60)).await.unwrap();
+    control.add_override(scene.override_for("eu1/127.0.0.3", OverrideAction::Down, 60), None).await.unwrap();
     let over = drains().iter().map(|(name, drain)| (name.to_string(), drain.over)).collect::<Vec<_>>();
     let [(cluster, over)] = &over[..] else { panic!("one cluster is out: {over:?}") };
     // The larger TTL of both names that it is answered for, and what is added to that.
@@ -61,7 +62,7 @@ async fn cluster_drains_once_all_its_addresses_are_out_for_the_ttl_of_its_names(
 async fn a_removed_override_is_gone_from_answers_and_disk_and_an_unknown_one_is_named() {
     let scene = Scene::new(&silent());
     let (control, _actor) = scene.run().await;
-    let id = control.add_override(scene.override_for("eu1", OverrideAction::Down, 60)).await.unwrap().id.unwrap();
+    let id = control.add_override(scene.override_for("eu1", OverrideAction::Down, 60), None).await.unwrap().id.unwrap();
     control.remove_override(&id).await.unwrap();
     assert_eq!(health(&control, "127.0.0.1").override_action(), None);
     assert!(!fs::read_to_string(scene.data().join("overrides.json")).unwrap().contains(&id));
@@ -73,7 +74,7 @@ async fn override_that_cannot_be_written_is_not_in_force() {
     let scene = Scene::new(&silent());
     let (control, _actor) = scene.run().await;
     fs::rename(scene.data(), scene.folder.0.path().join("gone")).unwrap();
-    let refused = control.add_override(scene.override_for("eu1", OverrideAction::Down, 60)).await;
+    let refused = control.add_override(scene.override_for("eu1", OverrideAction::Down, 60), None).await;
     assert!(matches!(refused, Err(ControlError::NotKept(_))), "{refused:?}");
     assert_eq!(health(&control, "127.0.0.1").override_action(), None);
 }
@@ -82,8 +83,8 @@ async fn override_that_cannot_be_written_is_not_in_force() {
 async fn override_survives_a_restart_and_expires() {
     let scene = Scene::new(&silent());
     let (control, actor) = scene.run().await;
-    control.add_override(scene.override_for("us1/127.0.0.2", OverrideAction::Down, 60)).await.unwrap();
-    control.add_override(scene.override_for("eu1", OverrideAction::Down, 30)).await.unwrap();
+    control.add_override(scene.override_for("us1/127.0.0.2", OverrideAction::Down, 60), None).await.unwrap();
+    control.add_override(scene.override_for("eu1", OverrideAction::Down, 30), None).await.unwrap();
     control.commands.send(crate::command::Command::End).await.unwrap();
     actor.await.unwrap();
     drop(control);
@@ -105,7 +106,7 @@ async fn clock_that_is_set_changes_the_expiry_of_overrides_and_nothing_else() {
     let (control, _actor) = scene.run().await;
     let is_down = |address| health(&control, address).status() == HealthStatus::Down;
     until("both targets are down", async || is_down("127.0.0.1") && is_down("127.0.0.2")).await;
-    control.add_override(scene.override_for("eu1", OverrideAction::Up, 60)).await.unwrap();
+    control.add_override(scene.override_for("eu1", OverrideAction::Up, 60), None).await.unwrap();
     let count = |to| control.shared.counts.transitions(to).map(|counter| counter.load(Relaxed));
     let transitions = || [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown].map(count);
     let before = transitions();
