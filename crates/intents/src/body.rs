@@ -5,14 +5,18 @@
 //!                                                    └─► canonical, without secrets  (public; can be sent again)
 //! ```
 
-use fairway_model::intent::{Intent, Project, TrafficGroup};
+use std::{collections::HashMap, sync::LazyLock};
+
+use fairway_model::intent::{
+    AccessPoint, Client, CompositeApp, Compound, Controller, DeploymentGroup, DnsUpdateRecord, Inbound, Intent,
+    IntentName, IntentSpec, Metadata, Outbound, OutboundServer, TrafficSet,
+};
 use serde_json::Value;
 
 use super::{
-    certificates::{self, SecretForm},
     common,
     error::{BodyError, InvalidBody},
-    fields::{Body, Notes, Table},
+    fields::{Body, Table},
     groups, inbound,
     json_wire::Json,
     others,
@@ -23,24 +27,27 @@ use fairway_store::objects::{Key, Kind, Object};
 
 /// Parses a body of a kind. `before` is the object that it replaces, whose secrets it may keep.
 pub fn read(kind: Kind, bytes: &[u8], before: Option<&Intent>) -> Result<Intent, InvalidBody> {
-    let json = Json::read(bytes)?;
-    read_sorted(kind, &json, Body::sort(table(kind), &json), before)
+    read_as(kind, bytes, before, false)
 }
 
 /// Parses a stored value.
 pub fn read_stored(kind: Kind, bytes: &[u8]) -> Result<Intent, InvalidBody> {
-    let json = Json::read(bytes)?;
-    read_sorted(kind, &json, Body::sort(table(kind), &json).stored(), None)
+    read_as(kind, bytes, None, true)
 }
 
-fn read_sorted(kind: Kind, json: &Json, mut body: Body<'_>, before: Option<&Intent>) -> Result<Intent, InvalidBody> {
+fn read_as(kind: Kind, bytes: &[u8], before: Option<&Intent>, is_stored: bool) -> Result<Intent, InvalidBody> {
+    let json = Json::read(bytes)?;
+    let (Some(mut intent), Some(table)) = (empty(kind), table(kind)) else {
+        let detail = format!("a {} is not an object of the intent API; see /v1", kind.word());
+        return Err(BodyError::new("", detail).into());
+    };
+    let mut body = Body::of(&json, table);
+    body.before = before;
+    body.is_stored = is_stored;
     let nameless = matches!(json, Json::Map(_)) && body.found("metadata.name").next().is_none();
-    let intent = of_kind(kind, &mut body, before);
+    fields(&mut body, &mut intent);
     let errors = body.into_errors();
-    match intent {
-        Some(intent) if errors.is_empty() => Ok(intent),
-        _ => Err(InvalidBody { errors, nameless }),
-    }
+    if errors.is_empty() { Ok(intent) } else { Err(InvalidBody { errors, nameless }) }
 }
 
 /// Validates an intent. Returns its key and the value to store, or all errors. `before` returns the object that it replaces, whose secrets it
@@ -61,87 +68,91 @@ pub fn validate<'a>(
     }
 }
 
-/// Returns the constraints of the fields of a kind, for its JSON Schema.
-pub(super) fn notes(kind: Kind) -> Notes {
-    let name = Json::map([("metadata", Json::map([("name", "a".into())]))]);
-    let mut body = Body::sort(table(kind), &name).noting();
-    _ = of_kind(kind, &mut body, None);
-    body.into_notes()
+/// Returns the fields of a kind; `None` if it is no kind of the intent API.
+pub(super) fn table(kind: Kind) -> Option<&'static Table> {
+    static TABLES: LazyLock<HashMap<Kind, Table>> = LazyLock::new(|| {
+        let table = |kind: &Kind| {
+            let mut body = Body::to_describe();
+            fields(&mut body, &mut empty(*kind)?);
+            Some((*kind, Table::new(body.into_fields())))
+        };
+        Kind::ALL.iter().filter_map(table).collect()
+    });
+    TABLES.get(&kind)
 }
 
-fn of_kind(kind: Kind, body: &mut Body<'_>, before: Option<&Intent>) -> Option<Intent> {
-    let key = before.and_then(Intent::private_key);
-    match kind {
-        Kind::AccessPoint => others::access_point(body).map(Intent::AccessPoint),
-        Kind::Client => others::client(body).map(Intent::Client),
-        Kind::CompositeApp => groups::composite_app(body).map(Intent::CompositeApp),
-        Kind::Compound => others::compound(body).map(Intent::Compound),
-        Kind::Controller => groups::controller(body).map(Intent::Controller),
-        Kind::DeploymentGroup => groups::deployment_group(body).map(Intent::DeploymentGroup),
-        Kind::DnsUpdateRecord => updates::read(body, before).map(Intent::DnsUpdateRecord),
-        Kind::Inbound | Kind::InboundOfCompound => inbound::read(body, key).map(Intent::Inbound),
-        Kind::Outbound => others::outbound(body).map(Intent::Outbound),
-        Kind::OutboundServer => others::outbound_server(body, key).map(Intent::OutboundServer),
-        Kind::Project => common::metadata(body).map(|metadata| Intent::Project(Project { metadata })),
-        Kind::TrafficGroup => common::metadata(body).map(|metadata| Intent::TrafficGroup(TrafficGroup { metadata })),
-        Kind::TrafficSet => groups::traffic_set(body).map(Intent::TrafficSet),
-        _ => {
-            body.error("", format!("a {} is not an object of the intent API; see /v1", kind.word()));
-            None
-        }
+/// Returns an object with the defaults of a kind, to read a body into; `None` if it is no kind of the intent API.
+fn empty(kind: Kind) -> Option<Intent> {
+    let unnamed = || IntentName::new("unnamed").expect("a valid literal");
+    let spec = match kind {
+        Kind::AccessPoint => IntentSpec::AccessPoint(AccessPoint::default()),
+        Kind::Client => IntentSpec::Client(Client::default()),
+        Kind::CompositeApp => IntentSpec::CompositeApp(CompositeApp { version: unnamed() }),
+        Kind::Compound => IntentSpec::Compound(Compound::default()),
+        Kind::Controller => IntentSpec::Controller(Controller { priority: 1, ..Controller::default() }),
+        Kind::DeploymentGroup => IntentSpec::DeploymentGroup(DeploymentGroup::default()),
+        Kind::DnsUpdateRecord => IntentSpec::DnsUpdateRecord(DnsUpdateRecord::default()),
+        Kind::Inbound | Kind::InboundOfCompound => IntentSpec::Inbound(Inbound::default()),
+        Kind::Outbound => IntentSpec::Outbound(Outbound::default()),
+        Kind::OutboundServer => IntentSpec::OutboundServer(OutboundServer::default()),
+        Kind::Project => IntentSpec::Project,
+        Kind::TrafficGroup => IntentSpec::TrafficGroup,
+        Kind::TrafficSet => IntentSpec::TrafficSet(TrafficSet::default()),
+        _ => return None,
+    };
+    Some(Intent { metadata: Metadata::new(unnamed()), spec })
+}
+
+/// Passes over the fields of an intent, in the order of its canonical form.
+fn fields(body: &mut Body<'_>, Intent { metadata, spec }: &mut Intent) {
+    if let IntentSpec::TrafficSet(_) = spec {
+        // The canonical form of a set is that of the wiki: all fields are in the body itself.
+        body.write("name", metadata.name.as_str());
+        body.write("description", metadata.description.as_str());
     }
-}
-
-pub(super) fn table(kind: Kind) -> &'static Table {
-    match kind {
-        Kind::AccessPoint => &others::ACCESS_POINT,
-        Kind::Client => &others::CLIENT,
-        Kind::CompositeApp => &groups::COMPOSITE_APP,
-        Kind::Compound => &others::COMPOUND,
-        Kind::Controller => &groups::CONTROLLER,
-        Kind::DeploymentGroup => &groups::DEPLOYMENT_GROUP,
-        Kind::DnsUpdateRecord => &updates::TABLE,
-        Kind::Inbound | Kind::InboundOfCompound => &inbound::TABLE,
-        Kind::Outbound => &others::OUTBOUND,
-        Kind::OutboundServer => &others::OUTBOUND_SERVER,
-        Kind::TrafficSet => &groups::TRAFFIC_SET,
-        _ => &groups::PLAIN,
+    common::metadata(body, metadata);
+    match spec {
+        IntentSpec::AccessPoint(point) => others::access_point(body, point),
+        IntentSpec::Client(client) => others::client(body, client),
+        IntentSpec::CompositeApp(app) => groups::composite_app(body, app),
+        IntentSpec::Compound(compound) => others::compound(body, compound),
+        IntentSpec::Controller(controller) => groups::controller(body, controller),
+        IntentSpec::DeploymentGroup(group) => groups::deployment_group(body, group),
+        IntentSpec::DnsUpdateRecord(record) => updates::fields(body, record),
+        IntentSpec::Inbound(of) => inbound::fields(body, of),
+        IntentSpec::Outbound(outbound) => others::outbound(body, outbound),
+        IntentSpec::OutboundServer(server) => others::outbound_server(body, server),
+        IntentSpec::Project | IntentSpec::TrafficGroup => {}
+        IntentSpec::TrafficSet(set) => groups::traffic_set(body, metadata, set),
     }
 }
 
 /// Returns the canonical text to store, without empty fields. It has secrets and must not be shown.
 pub fn to_stored(intent: &Intent) -> Vec<u8> {
-    write(intent, SecretForm::Plain).pruned().to_text()
+    write(intent, true).to_text()
 }
 
 /// Returns the canonical form without secrets.
 pub fn to_public(intent: &Intent) -> Json {
-    write(intent, SecretForm::Hashed)
+    write(intent, false)
+}
+
+fn write(intent: &Intent, is_stored: bool) -> Json {
+    let mut body = Body::to_write(is_stored);
+    fields(&mut body, &mut intent.clone());
+    let mut json = body.into_json();
+    // A compound has its steering settings in `spec` itself, and no members.
+    if let (IntentSpec::Compound(_), Some(Json::Map(spec))) = (&intent.spec, json.get_mut("spec"))
+        && let Some((_, Json::Map(steering))) = spec.pop_if(|(key, _)| key == "gslb")
+    {
+        spec.extend(steering.into_iter().filter(|(key, _)| key != "members"));
+    }
+    json
 }
 
 /// Returns a stored value without its secrets; `None` if it is not of this kind. History, watches and plans show stored values.
 pub fn public_value(kind: Kind, stored: &[u8]) -> Option<Vec<u8>> {
     read_stored(kind, stored).ok().map(|intent| to_public(&intent).to_text())
-}
-
-fn write(intent: &Intent, form: SecretForm) -> Json {
-    let spec = match intent {
-        Intent::AccessPoint(point) => others::write_access_point(point),
-        Intent::Client(client) => others::write_client(client),
-        Intent::CompositeApp(app) => Json::map([("compositeAppVersion", app.version.as_str().into())]),
-        Intent::Compound(compound) => others::write_compound(compound),
-        Intent::Controller(controller) => groups::write_controller(controller),
-        Intent::DeploymentGroup(group) => groups::write_deployment_group(group),
-        Intent::DnsUpdateRecord(record) => updates::write(record, form),
-        Intent::Inbound(of) => inbound::write(of, certificates::write(&of.certificates, form)),
-        Intent::Outbound(outbound) => others::write_outbound(outbound),
-        Intent::OutboundServer(server) => others::write_outbound_server(server, form),
-        Intent::Project(_) | Intent::TrafficGroup(_) => {
-            return Json::map([("metadata", common::write_metadata(intent.metadata()))]);
-        }
-        Intent::TrafficSet(set) => return groups::write_traffic_set(set),
-    };
-    Json::map([("metadata", common::write_metadata(intent.metadata())), ("spec", spec)])
 }
 
 /// Returns the intent of a stored object; `None` if it cannot be parsed.

@@ -2,61 +2,60 @@
 //! sent again.
 
 use data_encoding::HEXLOWER;
-use fairway_model::{Secret, intent::Certificates};
+use fairway_model::{
+    Secret,
+    intent::{Certificates, Intent},
+};
 use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
 
 use super::{
-    fields::{Body, Field},
+    fields::{Body, homed},
     json_wire::Json,
-    values::{Errors, invalid},
+    values::{Custom, Errors, Form, invalid},
 };
 
 /// Places of certificates. Bodies of the wiki have them in `spec` itself.
 const HOMES: &[&str] = &["spec", "spec.external.externalcerts", "spec.externalcerts"];
 
-/// Certificates of an inbound service.
-pub(super) const SERVICE: &[Field] = &[
-    Field::homed("spec.certificates.service", HOMES, &["servicecertificate"]),
-    Field::homed("spec.certificates.privateKey", HOMES, &["serviceprivatekey"]),
-    Field::homed("spec.certificates.ca", HOMES, &["cacertificate"]),
-];
-
-/// Client certificates for an outbound server.
-pub(super) const CLIENT: &[Field] = &[
-    Field::homed("spec.certificates.service", HOMES, &["clientcertificate"]),
-    Field::homed("spec.certificates.privateKey", HOMES, &["clientprivatekey"]),
-    Field::homed("spec.certificates.ca", HOMES, &["cacertificate"]),
-];
-
-/// Form of a private key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SecretForm {
-    /// The key itself, for the store.
-    Plain,
-    /// Its SHA-256, for responses.
-    Hashed,
+/// Passes over certificates. The names of the certificate and of its key depend on whose they are.
+pub(super) fn fields(
+    body: &mut Body<'_>,
+    certificate: &'static [&'static str],
+    key: &'static [&'static str],
+    certificates: &mut Certificates,
+) {
+    let form = PrivateKey { stored: body.before.and_then(Intent::private_key), is_stored: body.is_stored };
+    body.field(homed("spec.certificates.service", HOMES, certificate), &PEM, &mut certificates.service);
+    body.optional(homed("spec.certificates.privateKey", HOMES, key), &form, &mut certificates.private_key);
+    body.field(homed("spec.certificates.ca", HOMES, &["cacertificate"]), &PEM, &mut certificates.ca);
 }
 
-/// Parses certificates. `stored` is the key of the object that is replaced.
-pub(super) fn read(body: &mut Body<'_>, stored: Option<&Secret>) -> Certificates {
-    Certificates {
-        service: body.read("spec.certificates.service", pem).unwrap_or_default(),
-        private_key: body.read("spec.certificates.privateKey", |json| key(json, stored)),
-        ca: body.read("spec.certificates.ca", pem).unwrap_or_default(),
+/// A private key, or the hash of the key of the object that is replaced.
+struct PrivateKey<'k> {
+    stored: Option<&'k Secret>,
+    is_stored: bool,
+}
+
+impl Form for PrivateKey<'_> {
+    type Value = Secret;
+
+    fn parse(&self, json: &Json) -> Result<Secret, Errors> {
+        key(json, self.stored)
     }
-}
 
-/// Returns the canonical form.
-pub(super) fn write(certificates: &Certificates, form: SecretForm) -> Json {
-    let key = certificates.private_key.as_ref().map(|key| match form {
-        SecretForm::Plain => Json::from(key.expose()),
-        SecretForm::Hashed => Json::map([("sha256", sha256(key.expose()).into())]),
-    });
-    Json::map([
-        ("service", certificates.service.as_str().into()),
-        ("privateKey", key.into()),
-        ("ca", certificates.ca.as_str().into()),
-    ])
+    fn write(&self, key: &Secret) -> Json {
+        if self.is_stored {
+            return key.expose().into();
+        }
+        Json::map([("sha256", sha256(key.expose()).into())])
+    }
+
+    fn schema(&self) -> Value {
+        let hash = json!({"type": "object", "properties": {"sha256": {"type": "string"}}, "required": ["sha256"],
+            "description": "The hash of the stored key, which responses have instead of the key."});
+        json!({"anyOf": [PEM.schema(), hash]})
+    }
 }
 
 fn key(json: &Json, stored: Option<&Secret>) -> Result<Secret, Errors> {
@@ -73,6 +72,13 @@ fn key(json: &Json, stored: Option<&Secret>) -> Result<Secret, Errors> {
     // The value is in no error: it may be a key.
     pem(json).map(Secret::new).or_else(|_| invalid("not a key in PEM, or PEM in base64; write one of at most 64 KiB"))
 }
+
+/// A certificate, or several, in PEM or base64.
+const PEM: Custom<String> = Custom {
+    parse: pem,
+    write: |pem| pem.as_str().into(),
+    schema: || json!({"type": "string", "maxLength": 65_536, "description": "PEM, or PEM in base64."}),
+};
 
 /// Parses PEM (RFC 7468), or what may be PEM in base64.
 fn pem(json: &Json) -> Result<String, Errors> {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 use fairway_model::{
     AnswerMode, Cluster, ClusterName, Member, Monitor, MonitorName, Name, Network, Policy, Pool, PoolName, SteeredName,
     Tier, Timestamp, Weight,
-    intent::{Client, Compound, Gslb, Inbound, Intent},
+    intent::{Client, Compound, Gslb, Inbound, Intent, IntentSpec},
 };
 
 use super::{body, certificates::sha256, probe, shares};
@@ -110,9 +110,9 @@ pub fn expose(stored: &[&StoredIntent], clusters: &Clusters<'_>) -> Vec<Exposure
     let mut owners: HashMap<Name, usize> = HashMap::new();
     for at in by_age {
         let of = stored[at];
-        let outcome = match (&of.intent, of.key.kind()) {
-            (Intent::Inbound(inbound), Kind::Inbound) => self::inbound(of, inbound, &below, clusters),
-            (Intent::Compound(compound), _) => self::compound(of, compound, &below, clusters),
+        let outcome = match (&of.intent.spec, of.key.kind()) {
+            (IntentSpec::Inbound(inbound), Kind::Inbound) => self::inbound(of, inbound, &below, clusters),
+            (IntentSpec::Compound(compound), _) => self::compound(of, compound, &below, clusters),
             _ => continue,
         };
         let outcome = match outcome {
@@ -163,9 +163,9 @@ impl<'a> Below<'a> {
         for of in sorted {
             let names = names(&of.key);
             let above = names.rsplit_once('/').map_or("", |(above, _)| above);
-            match &of.intent {
-                Intent::Inbound(child) => below.children.entry(above).or_default().push(child),
-                Intent::Client(client) => below.clients.entry(above).or_default().push(client),
+            match &of.intent.spec {
+                IntentSpec::Inbound(child) => below.children.entry(above).or_default().push(child),
+                IntentSpec::Client(client) => below.clients.entry(above).or_default().push(client),
                 _ => {}
             }
         }
@@ -296,21 +296,23 @@ fn elements(
 
 /// Returns the name that an intent claims; `None` if it is not exposed or has no valid name.
 pub fn answered_name(intent: &Intent) -> Option<Name> {
-    match intent {
-        Intent::Inbound(inbound) if inbound.external_support => {
+    match &intent.spec {
+        IntentSpec::Inbound(inbound) if inbound.external_support => {
             answered_at(&inbound.external_name, &inbound.public_domain).ok()
         }
-        Intent::Compound(compound) => answered_at(&compound.external_name, "").ok(),
+        IntentSpec::Compound(compound) => answered_at(&compound.external_name, "").ok(),
         _ => None,
     }
 }
 
 /// Returns the source of the weight of a cluster in the pool of an intent.
 pub fn weight_source(intent: &Intent, name: &ClusterName, cluster: Option<&Cluster>) -> &'static str {
-    match intent {
-        Intent::Compound(_) => "trafficWeight",
-        Intent::Inbound(inbound) if inbound.gslb.members.iter().any(|member| member.cluster == *name) => "gslb.members",
-        Intent::Inbound(inbound)
+    match &intent.spec {
+        IntentSpec::Compound(_) => "trafficWeight",
+        IntentSpec::Inbound(inbound) if inbound.gslb.members.iter().any(|member| member.cluster == *name) => {
+            "gslb.members"
+        }
+        IntentSpec::Inbound(inbound)
             if inbound.gslb.members.is_empty() && cluster.is_some_and(|of| runs(of, &inbound.service_name)) =>
         {
             "services"

@@ -1,24 +1,21 @@
-//! Assigns the keys of a body to fields. Case and separators are ignored, and most fields have several names and places.
+//! Passes over the fields of a body. Case and separators of keys are ignored, and most fields have several names and places.
 //!
-//! A body is walked once. An unknown key is an error that names the closest field. `values` then parses the fields.
+//! A body that is read is walked once, which assigns its keys to fields. An unknown key is an error that names the closest field.
+//! `values` has the forms of values.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap},
-    rc::Rc,
-    sync::OnceLock,
-};
+use std::{borrow::Cow, collections::HashMap, rc::Rc};
 
-use fairway_model::closest;
+use fairway_model::{closest, intent::Intent};
 use serde_json::Value;
 
 use super::{
     error::{BodyError, ERRORS_MAX, step},
     json_wire::Json,
+    values::{Form, Optional, below},
 };
 
 /// A field and its keys.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     /// Canonical place and name: `spec.traffic.lbMode`.
     pub(super) path: &'static str,
@@ -28,26 +25,24 @@ pub(super) struct Field {
     pub(super) names: &'static [&'static str],
 }
 
-impl Field {
+/// Returns a field with one place and several names.
+pub(super) const fn named(path: &'static str, names: &'static [&'static str]) -> Field {
+    homed(path, &[], names)
+}
+
+/// Returns a field with several places and names.
+pub(super) const fn homed(path: &'static str, homes: &'static [&'static str], names: &'static [&'static str]) -> Field {
+    Field { path, homes, names }
+}
+
+impl From<&'static str> for Field {
     /// Returns a field with one place and one name.
-    pub(super) const fn plain(path: &'static str) -> Self {
-        Self { path, homes: &[], names: &[] }
+    fn from(path: &'static str) -> Self {
+        homed(path, &[], &[])
     }
+}
 
-    /// Returns a field with one place and several names.
-    pub(super) const fn named(path: &'static str, names: &'static [&'static str]) -> Self {
-        Self { path, homes: &[], names }
-    }
-
-    /// Returns a field with several places and names.
-    pub(super) const fn homed(
-        path: &'static str,
-        homes: &'static [&'static str],
-        names: &'static [&'static str],
-    ) -> Self {
-        Self { path, homes, names }
-    }
-
+impl Field {
     /// Returns the canonical place and name.
     fn split(&self) -> (&'static str, &'static str) {
         self.path.rsplit_once('.').unwrap_or(("", self.path))
@@ -69,23 +64,18 @@ impl Field {
     }
 }
 
-/// The fields of one kind of body, in groups.
+/// The fields of one kind of body, by place and key. Made once per kind, since a start parses every stored object.
 #[derive(Debug)]
 pub(super) struct Table {
-    groups: &'static [&'static [Field]],
-    index: OnceLock<Index>,
-}
-
-/// The fields by place and key. Built once per kind, since a start parses every stored object.
-#[derive(Debug)]
-struct Index {
+    /// All fields, each with the JSON Schema of its value.
+    pub(super) fields: Vec<(Field, Value)>,
     /// The first place is the body itself.
-    places: Vec<IntentPath>,
+    places: Vec<Place>,
 }
 
 /// An object that has fields, or objects with fields.
 #[derive(Debug, Default)]
-struct IntentPath {
+struct Place {
     /// Folded; empty for the body itself.
     path: String,
     /// By folded key, and by canonical spelling: stored bodies have no other, and need not be folded.
@@ -95,12 +85,13 @@ struct IntentPath {
 /// Meaning of a key.
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
-    Field(&'static Field),
+    /// The path of a field.
+    Field(&'static str),
     /// Index of a place.
-    IntentPath(usize),
+    Place(usize),
 }
 
-impl IntentPath {
+impl Place {
     fn meaning(&self, key: &str) -> Option<Meaning> {
         let known = self.keys.get(key).or_else(|| match fold(key) {
             // The key is folded, and was not found.
@@ -112,54 +103,38 @@ impl IntentPath {
 }
 
 impl Table {
-    /// Returns a table of groups.
-    pub(super) const fn of(groups: &'static [&'static [Field]]) -> Self {
-        Self { groups, index: OnceLock::new() }
-    }
-
-    /// Returns its fields.
-    pub(super) fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
-        self.groups.iter().copied().flatten()
-    }
-
-    fn index(&self) -> &Index {
-        self.index.get_or_init(|| Index::of(self))
-    }
-}
-
-impl Index {
-    /// If a key means several fields, the first one has it; a field precedes a place.
-    fn of(table: &Table) -> Self {
-        let mut index = Self { places: vec![IntentPath::default()] };
-        for field in table.fields() {
+    /// Returns the table of these fields. If a key means several fields, the first one has it; a field precedes a place.
+    pub(super) fn new(fields: Vec<(Field, Value)>) -> Self {
+        let mut table = Self { fields: Vec::new(), places: vec![Place::default()] };
+        for (field, _) in &fields {
             for (place, key) in field.meanings() {
-                index.at(&place).keys.entry(key).or_insert(Meaning::Field(field));
+                table.at(&place).keys.entry(key).or_insert(Meaning::Field(field.path));
             }
         }
-        for place in table.fields().flat_map(Field::places) {
+        for place in fields.iter().flat_map(|(field, _)| field.places()) {
             let ends = place.match_indices('.').map(|(at, _)| at).chain([place.len()]);
-            ends.for_each(|end| index.link(&place[..end]));
+            ends.for_each(|end| table.link(&place[..end]));
         }
-        for field in table.fields() {
+        for (field, _) in &fields {
             let (home, name) = field.split();
-            let keys = &mut index.at(&fold_path(home)).keys;
+            let keys = &mut table.at(&fold_path(home)).keys;
             if let Some(meaning) = keys.get(&*fold_path(name)).copied() {
                 keys.entry(name.to_owned()).or_insert(meaning);
             }
         }
-        index
+        Self { fields, ..table }
     }
 
     /// Returns the index of a place, which is added if it is new.
     fn number(&mut self, path: &str) -> usize {
         let known = self.places.iter().position(|place| place.path == path);
         known.unwrap_or_else(|| {
-            self.places.push(IntentPath { path: path.to_owned(), keys: HashMap::new() });
+            self.places.push(Place { path: path.to_owned(), keys: HashMap::new() });
             self.places.len() - 1
         })
     }
 
-    fn at(&mut self, path: &str) -> &mut IntentPath {
+    fn at(&mut self, path: &str) -> &mut Place {
         let number = self.number(path);
         &mut self.places[number]
     }
@@ -168,28 +143,31 @@ impl Index {
     fn link(&mut self, path: &str) {
         let (above, key) = path.rsplit_once('.').unwrap_or(("", path));
         let number = self.number(path);
-        self.at(above).keys.entry(key.to_owned()).or_insert(Meaning::IntentPath(number));
+        self.at(above).keys.entry(key.to_owned()).or_insert(Meaning::Place(number));
     }
 }
 
-/// A body: its keys by field, and the errors so far.
+/// A pass over the fields of an object: from a body, to a body, or to learn what fields there are. A function per kind names each field
+/// once, for all passes.
 pub(super) struct Body<'a> {
-    table: &'static Table,
-    /// In the order of the body. There are so few that a linear search is faster than a map.
+    pass: Pass,
+    /// The keys of the body that is read, in its order. There are so few that a linear search is faster than a map.
     hits: Vec<Occurrence<'a>>,
     errors: Vec<BodyError>,
-    /// Constraints of the fields, if they are collected.
-    notes: Option<Notes>,
-    is_stored: bool,
+    /// The object that is replaced, whose secrets the body may keep.
+    pub(super) before: Option<&'a Intent>,
+    /// True if the body is in the stored form: it has secrets and no empty fields, and was validated by the rules of the version that
+    /// stored it.
+    pub(super) is_stored: bool,
 }
 
-/// Constraints of fields, by their paths.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
-    /// A JSON Schema for each.
-    pub(super) schemas: BTreeMap<&'static str, Value>,
-    /// Required fields.
-    pub(super) needed: Vec<&'static str>,
+enum Pass {
+    /// Collects the fields and their schemas.
+    Describe(Vec<(Field, Value)>),
+    /// Parses the values of a body.
+    Read,
+    /// Writes the canonical form.
+    Write(Json),
 }
 
 /// A key of a body that means a field.
@@ -242,36 +220,120 @@ impl Location<'_> {
 }
 
 impl<'a> Body<'a> {
-    /// Assigns the keys of a body to the fields of a table.
-    pub(super) fn sort(table: &'static Table, json: &'a Json) -> Self {
-        let mut body =
-            Self { table, hits: Vec::with_capacity(HITS), errors: Vec::new(), notes: None, is_stored: false };
+    fn new(pass: Pass) -> Self {
+        Self { pass, hits: Vec::new(), errors: Vec::new(), before: None, is_stored: false }
+    }
+
+    /// Returns a pass that reads a body: assigns its keys to the fields of a table.
+    pub(super) fn of(json: &'a Json, table: &'static Table) -> Self {
+        let mut body = Self { hits: Vec::with_capacity(HITS), ..Self::new(Pass::Read) };
         match json {
-            Json::Map(entries) => body.walk(entries, &table.index().places[0], None),
+            Json::Map(entries) => body.walk(entries, table, &table.places[0], None),
             other => body.error("", format!("the body is {}; send a JSON object", other.what())),
         }
         body
     }
 
-    fn walk(&mut self, entries: &'a [(String, Json)], home: &'static IntentPath, above: Option<&Rc<Location<'a>>>) {
+    /// Returns a pass that writes the canonical form, stored or public.
+    pub(super) fn to_write(is_stored: bool) -> Self {
+        Self { is_stored, ..Self::new(Pass::Write(Json::Map(Vec::new()))) }
+    }
+
+    /// Returns a pass that collects the fields.
+    pub(super) fn to_describe() -> Self {
+        Self::new(Pass::Describe(Vec::new()))
+    }
+
+    /// Returns what was written.
+    pub(super) fn into_json(self) -> Json {
+        if let Pass::Write(json) = self.pass { json } else { Json::Null }
+    }
+
+    /// Returns the fields that were collected.
+    pub(super) fn into_fields(self) -> Vec<(Field, Value)> {
+        if let Pass::Describe(fields) = self.pass { fields } else { Vec::new() }
+    }
+
+    /// Passes over a field. A value stays as it is if the body that is read lacks the field, or has an error there.
+    pub(super) fn field<F: Form>(&mut self, field: impl Into<Field>, form: &F, value: &mut F::Value) {
+        let field = field.into();
+        match &mut self.pass {
+            Pass::Describe(fields) => fields.push((field, form.schema())),
+            Pass::Read => {
+                if let Some(parsed) = self.parse(field.path, form) {
+                    *value = parsed;
+                }
+            }
+            Pass::Write(_) => self.write(field.path, form.write(value)),
+        }
+    }
+
+    /// Passes over a field that may be missing.
+    pub(super) fn optional<F: Form>(&mut self, field: impl Into<Field>, form: &F, value: &mut Option<F::Value>) {
+        self.field(field, &Optional(form), value);
+    }
+
+    /// Writes a value, in a pass that writes. The stored form has no empty values.
+    pub(super) fn write(&mut self, path: &str, value: impl Into<Json>) {
+        let value = value.into();
+        if let Pass::Write(json) = &mut self.pass
+            && !(self.is_stored && value.is_empty())
+        {
+            json.put(path, value);
+        }
+    }
+
+    /// Parses a field. If several keys mean the field, their values must be equal.
+    fn parse<F: Form>(&mut self, path: &'static str, form: &F) -> Option<F::Value> {
+        let (mut first, mut errors) = (None, Vec::new());
+        for found in self.found(path) {
+            match (form.parse(found.value), &first) {
+                (Ok(value), None) => first = Some((value, found)),
+                (Ok(value), Some((other, before))) if value != *other => {
+                    let detail = format!("differs from {}, and both mean {path}; keep one", before.pointer());
+                    errors.push(BodyError::new(found.pointer(), detail));
+                }
+                (Ok(_), Some(_)) => {}
+                (Err(of_value), _) => errors.extend(below(&found.pointer(), of_value)),
+            }
+        }
+        let value = first.map(|(value, _)| value);
+        errors.into_iter().for_each(|BodyError { pointer, detail }| self.error(&pointer, detail));
+        value
+    }
+
+    /// Records an error if the body that is read lacks a required field.
+    pub(super) fn need(&mut self, path: &'static str, example: &str) {
+        if matches!(self.pass, Pass::Read) && self.found(path).next().is_none() {
+            self.error_at(path, format!("is missing; add it, for example {example}"));
+        }
+    }
+
+    fn walk(
+        &mut self,
+        entries: &'a [(String, Json)],
+        table: &'static Table,
+        home: &'static Place,
+        above: Option<&Rc<Location<'a>>>,
+    ) {
         for (key, value) in entries {
             let location = Location { above: above.cloned(), step: Step::Key(key) };
             let place = match home.meaning(key) {
-                Some(Meaning::Field(field)) => {
-                    self.hits.push(Occurrence { path: field.path, location, value });
+                Some(Meaning::Field(path)) => {
+                    self.hits.push(Occurrence { path, location, value });
                     continue;
                 }
-                Some(Meaning::IntentPath(number)) => &self.table.index().places[number],
+                Some(Meaning::Place(number)) => &table.places[number],
                 // Responses have these keys, and a response can be sent again.
                 None if home.path.is_empty() && RESPONSE_KEYS.contains(&&*fold(key)) => continue,
                 None => {
-                    self.unknown(&location.pointer(), key, &home.path);
+                    self.unknown(table, &location.pointer(), key, &home.path);
                     continue;
                 }
             };
             match value {
-                Json::Map(inner) => self.walk(inner, place, Some(&Rc::new(location))),
-                Json::List(entries) => self.walk_list(entries, place, &Rc::new(location)),
+                Json::Map(inner) => self.walk(inner, table, place, Some(&Rc::new(location))),
+                Json::List(entries) => self.walk_list(entries, table, place, &Rc::new(location)),
                 Json::Null => {}
                 other => self.misplaced(&location, other),
             }
@@ -283,11 +345,17 @@ impl<'a> Body<'a> {
     }
 
     /// Walks a list with one element as that element: some bodies have lists of one group.
-    fn walk_list(&mut self, entries: &'a [Json], place: &'static IntentPath, above: &Rc<Location<'a>>) {
+    fn walk_list(
+        &mut self,
+        entries: &'a [Json],
+        table: &'static Table,
+        place: &'static Place,
+        above: &Rc<Location<'a>>,
+    ) {
         for (at, entry) in entries.iter().enumerate() {
             let location = Location { above: Some(Rc::clone(above)), step: Step::Element(at) };
             match entry {
-                Json::Map(inner) if at == 0 => self.walk(inner, place, Some(&Rc::new(location))),
+                Json::Map(inner) if at == 0 => self.walk(inner, table, place, Some(&Rc::new(location))),
                 Json::Map(_) => {
                     self.error(
                         &location.pointer(),
@@ -299,13 +367,11 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn unknown(&mut self, pointer: &str, key: &str, home: &str) {
-        let near = self.fields().filter(|field| {
-            let own = field.split().0;
-            is_folded(own, home) || field.homes.contains(&home)
-        });
+    fn unknown(&mut self, table: &Table, pointer: &str, key: &str, home: &str) {
+        let fields = || table.fields.iter().map(|(field, _)| field);
+        let near = fields().filter(|field| field.split().0.eq_ignore_ascii_case(home) || field.homes.contains(&home));
         let known: Vec<_> = near.map(|field| field.split().1).collect();
-        let elsewhere: Vec<_> = self.fields().map(|field| field.split().1).collect();
+        let elsewhere = fields().map(|field| field.split().1);
         let hint = match closest(key, known.iter().copied()).or_else(|| closest(key, elsewhere)) {
             Some(name) => format!("did you mean {name}?"),
             None if known.is_empty() => "remove it".to_owned(),
@@ -314,13 +380,8 @@ impl<'a> Body<'a> {
         self.error(pointer, format!("unknown field; {hint}"));
     }
 
-    fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
-        self.table.fields()
-    }
-
     /// Returns the keys that mean a field, in the order of the body, without empty values (`null` or an empty text).
     pub(super) fn found(&self, path: &'static str) -> impl Iterator<Item = &Occurrence<'a>> {
-        debug_assert!(self.fields().any(|field| field.path == path), "{path} is in no table");
         self.hits.iter().filter(move |hit| hit.path == path && !hit.is_empty())
     }
 
@@ -343,43 +404,14 @@ impl<'a> Body<'a> {
         self.error(&pointer, detail);
     }
 
-    /// Marks the body as a stored value, which was validated by the rules of the version that stored it.
-    pub(super) fn stored(self) -> Self {
-        Self { is_stored: true, ..self }
-    }
-
-    /// True if the body is a stored value.
-    pub(super) fn is_stored(&self) -> bool {
-        self.is_stored
+    /// True if this is a pass over a body that a client sent.
+    pub(super) fn is_request(&self) -> bool {
+        matches!(self.pass, Pass::Read) && !self.is_stored
     }
 
     /// True if there are no errors so far.
     pub(super) fn is_valid(&self) -> bool {
         self.errors.is_empty()
-    }
-
-    /// Collects the constraints of fields from now on.
-    pub(super) fn noting(self) -> Self {
-        Self { notes: Some(Notes::default()), ..self }
-    }
-
-    /// Adds the constraint of a field, if constraints are collected.
-    pub(super) fn note(&mut self, path: &'static str, schema: impl FnOnce() -> Value) {
-        if let Some(notes) = &mut self.notes {
-            notes.schemas.insert(path, schema());
-        }
-    }
-
-    /// Adds a required field, if constraints are collected.
-    pub(super) fn note_needed(&mut self, path: &'static str) {
-        if let Some(notes) = &mut self.notes {
-            notes.needed.push(path);
-        }
-    }
-
-    /// Returns the collected constraints.
-    pub(super) fn into_notes(self) -> Notes {
-        self.notes.unwrap_or_default()
     }
 
     /// Returns the errors.
@@ -406,11 +438,6 @@ fn folded(key: &str) -> impl Iterator<Item = char> {
 
 fn fold_path(path: &str) -> String {
     path.to_ascii_lowercase()
-}
-
-/// True if a camelCase text folds to `folded`.
-fn is_folded(text: &str, folded: &str) -> bool {
-    text.len() == folded.len() && text.eq_ignore_ascii_case(folded)
 }
 
 const SEPARATORS: [char; 3] = ['-', '_', ' '];

@@ -1,73 +1,65 @@
-//! Projects, apps, groups, sets, controllers: parsing and canonical form.
+//! Composite apps, groups, sets, controllers.
 
-use fairway_model::intent::{CompositeApp, Controller, DeploymentGroup, SetEntry, TrafficSet};
+use fairway_model::intent::{CompositeApp, Controller, DeploymentGroup, Metadata, SetEntry, TrafficSet};
+use serde_json::json;
 
 use super::{
-    common::{self, LABEL_MAX, metadata, name},
-    fields::{Body, Field, Table, fold},
-    gslb::PORTS,
+    common::{INTENT_NAME, PORT, WORD},
+    fields::{Body, fold, homed, named},
     json_wire::Json,
-    values::{Errors, below, invalid},
+    values::{Custom, Errors, Form, List, Whole, below, invalid},
 };
 
-/// Fields of a project, and of a traffic group.
-pub(super) static PLAIN: Table = Table::of(&[common::METADATA]);
-/// Fields of a composite app.
-pub(super) static COMPOSITE_APP: Table =
-    Table::of(&[common::METADATA, &[Field::named("spec.compositeAppVersion", &["version"])]]);
-/// Fields of a deployment-intent-group.
-pub(super) static DEPLOYMENT_GROUP: Table = Table::of(&[
-    common::METADATA,
-    &[
-        Field::named("spec.compositeProfile", &["profile"]),
-        Field::plain("spec.version"),
-        Field::plain("spec.logicalCloud"),
-    ],
-]);
-/// Fields of a traffic set.
-pub(super) static TRAFFIC_SET: Table = Table::of(&[common::METADATA, &[Field::homed("set", &["spec"], &["set"])]]);
-/// Fields of a controller.
-pub(super) static CONTROLLER: Table = Table::of(&[
-    common::METADATA,
-    &[Field::plain("spec.host"), Field::plain("spec.port"), Field::plain("spec.type"), Field::plain("spec.priority")],
-]);
-
-/// Parses a composite app.
-pub(super) fn composite_app(body: &mut Body<'_>) -> Option<CompositeApp> {
+/// Passes over a composite app.
+pub(super) fn composite_app(body: &mut Body<'_>, app: &mut CompositeApp) {
     body.need("spec.compositeAppVersion", "\"v1\"");
-    let version = body.read("spec.compositeAppVersion", name);
-    Some(CompositeApp { metadata: metadata(body)?, version: version? })
+    body.field(named("spec.compositeAppVersion", &["version"]), &INTENT_NAME, &mut app.version);
 }
 
-/// Parses a deployment-intent-group.
-pub(super) fn deployment_group(body: &mut Body<'_>) -> Option<DeploymentGroup> {
-    Some(DeploymentGroup {
-        metadata: metadata(body)?,
-        composite_profile: body.text("spec.compositeProfile", LABEL_MAX),
-        version: body.text("spec.version", LABEL_MAX),
-        logical_cloud: body.text("spec.logicalCloud", LABEL_MAX),
-    })
+/// Passes over a deployment-intent-group.
+pub(super) fn deployment_group(body: &mut Body<'_>, group: &mut DeploymentGroup) {
+    body.field(named("spec.compositeProfile", &["profile"]), &WORD, &mut group.composite_profile);
+    body.field("spec.version", &WORD, &mut group.version);
+    body.field("spec.logicalCloud", &WORD, &mut group.logical_cloud);
 }
 
-/// Returns the canonical form of `spec`.
-pub(super) fn write_deployment_group(group: &DeploymentGroup) -> Json {
-    Json::map([
-        ("compositeProfile", group.composite_profile.as_str().into()),
-        ("version", group.version.as_str().into()),
-        ("logicalCloud", group.logical_cloud.as_str().into()),
-    ])
+/// Passes over a controller.
+pub(super) fn controller(body: &mut Body<'_>, controller: &mut Controller) {
+    body.need("spec.host", "\"127.0.0.1\"");
+    body.field("spec.host", &WORD, &mut controller.host);
+    body.need("spec.port", "9040");
+    body.field("spec.port", &PORT, &mut controller.port);
+    body.field("spec.type", &WORD, &mut controller.kind);
+    // EMCO's schema allows 100, its code a million.
+    body.field("spec.priority", &Whole(1..=1_000_000), &mut controller.priority);
 }
 
-/// Parses a traffic set.
-pub(super) fn traffic_set(body: &mut Body<'_>) -> Option<TrafficSet> {
-    let metadata = metadata(body)?;
-    let reserved = ["inbound-intents", "outbound-intents", "compound-intents"];
+/// Passes over a traffic set.
+pub(super) fn traffic_set(body: &mut Body<'_>, metadata: &Metadata, set: &mut TrafficSet) {
     if super::paths::is_collection_word(metadata.name.as_str()) {
-        let detail = format!("{} are words of paths; choose another name", reserved.join(", "));
-        body.error_at("metadata.name", detail);
+        let reserved = "inbound-intents, outbound-intents, compound-intents";
+        body.error_at("metadata.name", format!("{reserved} are words of paths; choose another name"));
     }
-    Some(TrafficSet { metadata, set: body.list("set", 1_000, entry) })
+    body.field(homed("set", &["spec"], &["set"]), &List(1_000, ENTRY), &mut set.set);
 }
+
+/// An intent of a set, by its kind and name.
+const ENTRY: Custom<SetEntry> = Custom {
+    parse: entry,
+    write: |entry| {
+        let (key, name) = match entry {
+            SetEntry::Compound(name) => ("compound", name),
+            SetEntry::Inbound(name) => ("inbound", name),
+            SetEntry::Outbound(name) => ("outbound", name),
+        };
+        Json::map([(key, name.as_str().into())])
+    },
+    schema: || {
+        let name = INTENT_NAME.schema();
+        json!({"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
+            "properties": {"inbound": name, "outbound": name, "compound": name}})
+    },
+};
 
 fn entry(json: &Json) -> Result<SetEntry, Errors> {
     let example = "{\"inbound\": \"shop\"}, or outbound or compound";
@@ -75,48 +67,11 @@ fn entry(json: &Json) -> Result<SetEntry, Errors> {
         return invalid(format!("{} is not an entry of a set; write {example}", json.what()));
     };
     let [(key, value)] = &entries[..] else { return invalid(format!("an entry names one intent; write {example}")) };
-    let named = name(value).map_err(|errors| below(&super::error::step(key), errors))?;
+    let named = INTENT_NAME.parse(value).map_err(|errors| below(&super::error::step(key), errors))?;
     match &*fold(key) {
         "inbound" => Ok(SetEntry::Inbound(named)),
         "outbound" => Ok(SetEntry::Outbound(named)),
         "compound" => Ok(SetEntry::Compound(named)),
         _ => invalid(format!("{key:?} is not a kind of intent; write {example}")),
     }
-}
-
-/// Returns the canonical form, which is that of the wiki: all fields are in the body itself.
-pub(super) fn write_traffic_set(set: &TrafficSet) -> Json {
-    let entries = set.set.iter().map(|entry| match entry {
-        SetEntry::Compound(name) => Json::map([("compound", name.as_str().into())]),
-        SetEntry::Inbound(name) => Json::map([("inbound", name.as_str().into())]),
-        SetEntry::Outbound(name) => Json::map([("outbound", name.as_str().into())]),
-    });
-    let metadata = &set.metadata;
-    Json::map([
-        ("name", metadata.name.as_str().into()),
-        ("description", metadata.description.as_str().into()),
-        ("metadata", common::write_metadata(metadata)),
-        ("set", Json::List(entries.collect())),
-    ])
-}
-
-/// Parses a controller.
-pub(super) fn controller(body: &mut Body<'_>) -> Option<Controller> {
-    body.need("spec.port", "9040");
-    let port = body.whole("spec.port", PORTS);
-    let host = body.needed_text("spec.host", LABEL_MAX, "\"127.0.0.1\"");
-    let kind = body.text("spec.type", LABEL_MAX);
-    // EMCO's schema allows 100, its code a million.
-    let priority = body.whole("spec.priority", 1..=1_000_000).unwrap_or(1);
-    Some(Controller { metadata: metadata(body)?, host, port: port?, kind, priority })
-}
-
-/// Returns the canonical form of `spec`.
-pub(super) fn write_controller(controller: &Controller) -> Json {
-    Json::map([
-        ("host", controller.host.as_str().into()),
-        ("port", u64::from(controller.port).into()),
-        ("type", controller.kind.as_str().into()),
-        ("priority", u64::from(controller.priority).into()),
-    ])
 }

@@ -1,129 +1,98 @@
 //! Fields `gslb` of bodies: steering of the name of an intent. They are an extension of Fairway.
 
-use std::{net::IpAddr, ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeSet, net::IpAddr, ops::RangeInclusive, time::Duration};
 
 use fairway_model::{
     AnswerMode, ClusterName, DownAnswer, Name, Policy, Tier, Ttl, Weight,
     intent::{Gslb, GslbMember, ProbeHint, ProbeKind},
 };
+use serde_json::{Value, json};
 
 use super::{
+    common::PORT,
     error::BodyError,
-    fields::{Body, Field, fold},
+    fields::{Body, fold, homed},
     json_wire::Json,
-    values::{Errors, below, invalid, list, text, whole},
+    values::{Custom, Errors, Form, List, Span, Text, Whole, Words, below, invalid, list, text},
 };
 use fairway_config::{parse_policy, show_duration};
 
-/// The fields. A compound may also have them in `spec` itself.
-pub(super) const FIELDS: &[Field] = &[
-    Field::homed("spec.gslb.ttl", &["spec"], &["ttl"]),
-    Field::homed("spec.gslb.mode", &["spec"], &["mode"]),
-    Field::homed("spec.gslb.policy", &["spec"], &["policy"]),
-    Field::homed("spec.gslb.downResponse", &["spec"], &["downresponse", "down"]),
-    Field::homed("spec.gslb.probe.type", &["spec.probe"], &["type"]),
-    Field::homed("spec.gslb.probe.path", &["spec.probe"], &["path"]),
-    Field::homed("spec.gslb.probe.port", &["spec.probe"], &["port"]),
-    Field::homed("spec.gslb.probe.period", &["spec.probe"], &["period", "interval"]),
-    Field::homed("spec.gslb.probe.timeout", &["spec.probe"], &["timeout"]),
-    Field::homed("spec.gslb.probe.rise", &["spec.probe"], &["rise"]),
-    Field::homed("spec.gslb.probe.fall", &["spec.probe"], &["fall"]),
-    Field::homed("spec.gslb.members", &["spec"], &["members"]),
-];
+/// Passes over the fields. A compound may also have them in `spec` itself.
+pub(super) fn fields(body: &mut Body<'_>, gslb: &mut Gslb) {
+    body.optional(homed("spec.gslb.ttl", &["spec"], &["ttl"]), &TTL, &mut gslb.ttl);
+    body.optional(homed("spec.gslb.mode", &["spec"], &["mode"]), &MODE, &mut gslb.mode);
+    body.optional(homed("spec.gslb.policy", &["spec"], &["policy"]), &POLICY, &mut gslb.policy);
+    body.optional(homed("spec.gslb.downResponse", &["spec"], &["downresponse", "down"]), &DOWN_ANSWER, &mut gslb.down);
+    probe(body, &mut gslb.probe);
+    body.field(homed("spec.gslb.members", &["spec"], &["members"]), &List(MEMBERS_MAX, MEMBER), &mut gslb.members);
+    let mut clusters = BTreeSet::new();
+    if let Some(twice) = gslb.members.iter().find(|member| !clusters.insert(&member.cluster)) {
+        body.error_at("spec.gslb.members", format!("the cluster {} is listed twice; keep one", twice.cluster));
+    }
+}
 
-/// Parses them.
-pub(super) fn read(body: &mut Body<'_>) -> Gslb {
-    let gslb = Gslb {
-        ttl: body.read("spec.gslb.ttl", ttl),
-        mode: body.word("spec.gslb.mode", MODES),
-        policy: body.read("spec.gslb.policy", policy),
-        down: body.read("spec.gslb.downResponse", down),
-        probe: ProbeHint {
-            kind: body.word("spec.gslb.probe.type", KINDS),
-            path: body.read("spec.gslb.probe.path", path),
-            port: body.whole("spec.gslb.probe.port", PORTS),
-            period: body.duration("spec.gslb.probe.period", PERIODS),
-            timeout: body.duration("spec.gslb.probe.timeout", PERIODS),
-            rise: body.whole("spec.gslb.probe.rise", 1..=255),
-            fall: body.whole("spec.gslb.probe.fall", 1..=255),
-        },
-        members: body.list("spec.gslb.members", MEMBERS_MAX, member),
-    };
-    if let (Some(period), Some(timeout)) = (gslb.probe.period, gslb.probe.timeout)
+fn probe(body: &mut Body<'_>, probe: &mut ProbeHint) {
+    let in_probe = |path, names| homed(path, &["spec.probe"], names);
+    let count = Whole(1..=u8::MAX);
+    body.optional(in_probe("spec.gslb.probe.type", &["type"]), &KIND, &mut probe.kind);
+    body.optional(in_probe("spec.gslb.probe.path", &["path"]), &PATH, &mut probe.path);
+    body.optional(in_probe("spec.gslb.probe.port", &["port"]), &PORT, &mut probe.port);
+    body.optional(in_probe("spec.gslb.probe.period", &["period", "interval"]), &Span(PERIODS), &mut probe.period);
+    body.optional(in_probe("spec.gslb.probe.timeout", &["timeout"]), &Span(PERIODS), &mut probe.timeout);
+    body.optional(in_probe("spec.gslb.probe.rise", &["rise"]), &count, &mut probe.rise);
+    body.optional(in_probe("spec.gslb.probe.fall", &["fall"]), &count, &mut probe.fall);
+    if let (Some(period), Some(timeout)) = (probe.period, probe.timeout)
         && timeout > period
     {
         let (timeout, period) = (show_duration(timeout), show_duration(period));
         let detail = format!("the timeout {timeout} is over the period {period}; write at most the period");
         body.error_at("spec.gslb.probe.timeout", detail);
     }
-    let mut clusters = std::collections::BTreeSet::new();
-    if let Some(twice) = gslb.members.iter().find(|member| !clusters.insert(&member.cluster)) {
-        body.error_at("spec.gslb.members", format!("the cluster {} is listed twice; keep one", twice.cluster));
-    }
-    gslb
 }
 
-/// Returns the canonical form.
-pub(super) fn write(gslb: &Gslb) -> Vec<(String, Json)> {
-    let probe = &gslb.probe;
-    let show = |duration: Option<Duration>| Json::from(duration.map(show_duration));
-    let probe = Json::map([
-        ("type", word_of(KINDS, probe.kind)),
-        ("path", probe.path.clone().into()),
-        ("port", probe.port.map(u64::from).into()),
-        ("period", show(probe.period)),
-        ("timeout", show(probe.timeout)),
-        ("rise", probe.rise.map(u64::from).into()),
-        ("fall", probe.fall.map(u64::from).into()),
-    ]);
-    let members = gslb.members.iter().map(|member| {
-        Json::map([
-            ("cluster", member.cluster.as_str().into()),
-            ("weight", u64::from(member.weight.0).into()),
-            ("tier", u64::from(member.tier.number()).into()),
-        ])
-    });
-    let Json::Map(entries) = Json::map([
-        ("ttl", gslb.ttl.map(|ttl| u64::from(ttl.secs())).into()),
-        ("mode", word_of(MODES, gslb.mode)),
-        ("policy", gslb.policy.as_ref().map(write_policy).into()),
-        ("downResponse", gslb.down.as_ref().map(write_down).into()),
-        ("probe", probe),
-        ("members", Json::List(members.collect())),
-    ]) else {
-        return Vec::new();
-    };
-    entries
+const TTL: Custom<Ttl> = Custom {
+    parse: |json| {
+        let duration = Span(Duration::ZERO..=Duration::from_secs(86_400)).parse(json)?;
+        if duration.subsec_nanos() != 0 {
+            return invalid("a TTL is in whole seconds; write an integer");
+        }
+        let secs = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
+        Ttl::from_secs(secs).or_else(|error| invalid(error.to_string()))
+    },
+    write: |ttl| u64::from(ttl.secs()).into(),
+    schema: || json!({"type": "integer", "minimum": 0, "maximum": 86_400, "description": "Seconds."}),
+};
+
+const POLICY: Custom<Policy> = Custom {
+    parse: |json| {
+        let words = list(json, 8, |json| text(json, 64))?;
+        parse_policy(&words).map_err(|(at, detail)| {
+            let pointer = if matches!(json, Json::List(_)) { format!("/{at}") } else { String::new() };
+            vec![BodyError::new(pointer, detail)]
+        })
+    },
+    write: |policy| {
+        let words = policy.to_string();
+        let words: Vec<&str> = words.split(", ").collect();
+        if let [word] = words[..] { word.into() } else { words.into() }
+    },
+    schema: || one_or_more(&json!({"type": "string", "examples": ["weighted"]})),
+};
+
+/// Returns the schema of a text, or of a list of texts.
+fn one_or_more(text: &Value) -> Value {
+    json!({"anyOf": [text, {"type": "array", "items": {"type": "string"}, "maxItems": 8}]})
 }
 
-/// Returns the canonical word of a value.
-pub(super) fn word_of<T: Copy + PartialEq>(words: &[(&str, T)], value: Option<T>) -> Json {
-    value.and_then(|value| words.iter().find(|(_, of)| *of == value)).map(|(word, _)| *word).into()
-}
-
-fn ttl(json: &Json) -> Result<Ttl, Errors> {
-    let range = Duration::ZERO..=Duration::from_secs(86_400);
-    let duration = super::values::duration(json, &range)?;
-    if duration.subsec_nanos() != 0 {
-        return invalid("a TTL is in whole seconds; write an integer");
-    }
-    let secs = u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
-    Ttl::from_secs(secs).or_else(|error| invalid(error.to_string()))
-}
-
-fn policy(json: &Json) -> Result<Policy, Errors> {
-    let words = list(json, 8, |json| text(json, 64))?;
-    parse_policy(&words).map_err(|(at, detail)| {
-        let pointer = if matches!(json, Json::List(_)) { format!("/{at}") } else { String::new() };
-        vec![BodyError::new(pointer, detail)]
-    })
-}
-
-fn write_policy(policy: &Policy) -> Json {
-    let words = policy.to_string();
-    let words: Vec<&str> = words.split(", ").collect();
-    if let [word] = words[..] { word.into() } else { words.into() }
-}
+const DOWN_ANSWER: Custom<DownAnswer> = Custom {
+    parse: down,
+    write: write_down,
+    schema: || {
+        let kind = json!({"enum": ["all", "empty", "last-good", "refuse", "fallback"]});
+        let fallback = one_or_more(&json!({"type": "string"}));
+        json!({"type": "object", "properties": {"type": kind, "fallback": fallback}})
+    },
+};
 
 fn down(json: &Json) -> Result<DownAnswer, Errors> {
     let (word, fallback) = match json {
@@ -138,7 +107,7 @@ fn down(json: &Json) -> Result<DownAnswer, Errors> {
         word => (Some(word), None),
     };
     let fallback = fallback.filter(|json| !matches!(json, Json::Null));
-    let word = word.map(|json| super::values::word(json, DOWNS)).transpose()?;
+    let word = word.map(|json| DOWN.parse(json)).transpose()?;
     match (word, fallback) {
         (None | Some(Down::Fallback), Some(to)) => fallback_to(to).map_err(|errors| below("/fallback", errors)),
         (None | Some(Down::Fallback), None) => invalid("fallback is missing; write addresses, or a name"),
@@ -180,11 +149,31 @@ fn write_down(down: &DownAnswer) -> Json {
     }
 }
 
-fn path(json: &Json) -> Result<String, Errors> {
-    let path = text(json, 1_024)?;
-    let plain = path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
-    if plain { Ok(path) } else { invalid(format!("{path:?} is not a path; write it like /healthz/ready")) }
-}
+const PATH: Custom<String> = Custom {
+    parse: |json| {
+        let path = text(json, 1_024)?;
+        let plain = path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
+        if plain { Ok(path) } else { invalid(format!("{path:?} is not a path; write it like /healthz/ready")) }
+    },
+    write: |path| path.as_str().into(),
+    schema: || json!({"type": "string", "pattern": "^/[!-~]{0,1023}$"}),
+};
+
+const MEMBER: Custom<GslbMember> = Custom {
+    parse: member,
+    write: |member| {
+        Json::map([
+            ("cluster", member.cluster.as_str().into()),
+            ("weight", u64::from(member.weight.0).into()),
+            ("tier", u64::from(member.tier.number()).into()),
+        ])
+    },
+    schema: || {
+        let number = |min: u8, max: u16| json!({"type": "integer", "minimum": min, "maximum": max, "default": 1});
+        let properties = json!({"cluster": Text(128).schema(), "weight": number(0, 65_535), "tier": number(1, 255)});
+        json!({"type": "object", "required": ["cluster"], "properties": properties})
+    },
+};
 
 fn member(json: &Json) -> Result<GslbMember, Errors> {
     let Json::Map(entries) = json else {
@@ -199,8 +188,8 @@ fn member(json: &Json) -> Result<GslbMember, Errors> {
         let read = match &*fold(key) {
             _ if matches!(value, Json::Null) => Ok(()),
             "cluster" | "edge" => cluster_name(value).map(|name| cluster = Some(name)),
-            "weight" => whole(value, &(0..=65_535)).map(|n| weight = Weight(u16::try_from(n).unwrap_or(u16::MAX))),
-            "tier" => whole(value, &(1..=255)).map(|n| tier = tier_of(n)),
+            "weight" => Whole(0..=u16::MAX).parse(value).map(|number| weight = Weight(number)),
+            "tier" => Whole(1..=u8::MAX).parse(value).map(|number| tier = Tier::new(number).unwrap_or_default()),
             _ => {
                 errors.push(BodyError::new(
                     super::error::step(key),
@@ -218,10 +207,6 @@ fn member(json: &Json) -> Result<GslbMember, Errors> {
     }
 }
 
-fn tier_of(number: u64) -> Tier {
-    u8::try_from(number).ok().and_then(|number| Tier::new(number).ok()).unwrap_or_default()
-}
-
 fn cluster_name(json: &Json) -> Result<ClusterName, Errors> {
     ClusterName::new(&text(json, 128)?).or_else(|error| invalid(error.to_string()))
 }
@@ -235,7 +220,7 @@ enum Down {
     Refuse,
 }
 
-const DOWNS: &[(&str, Down)] = &[
+const DOWN: Words<Down> = Words(&[
     ("all", Down::All),
     ("allRecords", Down::All),
     ("fallback", Down::Fallback),
@@ -244,12 +229,14 @@ const DOWNS: &[(&str, Down)] = &[
     ("refuse", Down::Refuse),
     ("none", Down::Refuse),
     ("last-good", Down::LastGood),
-];
-const KINDS: &[(&str, ProbeKind)] =
-    &[("tcp", ProbeKind::Tcp), ("http", ProbeKind::Http), ("https", ProbeKind::Https), ("grpc", ProbeKind::Grpc)];
-const MODES: &[(&str, AnswerMode)] = &[("address", AnswerMode::Address), ("cname", AnswerMode::Cname)];
-/// Range of ports.
-pub(super) const PORTS: RangeInclusive<u64> = 1..=65_535;
+]);
+const KIND: Words<ProbeKind> = Words(&[
+    ("tcp", ProbeKind::Tcp),
+    ("http", ProbeKind::Http),
+    ("https", ProbeKind::Https),
+    ("grpc", ProbeKind::Grpc),
+]);
+const MODE: Words<AnswerMode> = Words(&[("address", AnswerMode::Address), ("cname", AnswerMode::Cname)]);
 /// Range of periods and timeouts, that of a monitor.
 const PERIODS: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(86_400);
 /// Maximum number of members, that of a pool.

@@ -2,104 +2,123 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use fairway_model::{
-    Name, Secret,
-    intent::{
-        AccessRule, HashKey, Inbound, LoadBalancing, Protocol, ServiceAccount, ServiceMesh, SimpleBalancing, TlsMode,
-        Traffic,
-    },
+use fairway_model::intent::{
+    AccessRule, BalancingMode, Inbound, Protocol, ServiceAccount, ServiceMesh, TlsMode, Traffic,
 };
+use serde_json::json;
 
 use super::{
     certificates,
-    common::{self, LABEL_MAX, metadata},
-    fields::{Body, Field, Table},
-    gslb::{self, PORTS, word_of},
+    common::{DOMAIN, LABEL, METHOD, PORT, PROTOCOL, WORD},
+    fields::{Body, Field, homed, named},
+    gslb,
     json_wire::Json,
-    values::{Errors, below, invalid, list, text},
+    values::{Custom, Errors, FLAG, Form, List, Span, Whole, Words, below, invalid, list, text},
 };
-use fairway_config::show_duration;
 
-/// Every field of an inbound intent.
-pub(super) static TABLE: Table = Table::of(&[common::METADATA, SPEC, TRAFFIC, certificates::SERVICE, gslb::FIELDS]);
-
-const SPEC: &[Field] = &[
-    Field::named("spec.app", &["application"]),
-    Field::named("spec.serviceName", &["inboundservicename"]),
-    Field::plain("spec.appLabel"),
-    Field::plain("spec.externalName"),
-    Field::plain("spec.localDomain"),
-    Field::plain("spec.publicDomain"),
-    Field::plain("spec.port"),
-    Field::plain("spec.protocol"),
-    Field::plain("spec.headless"),
-    Field::plain("spec.externalSupport"),
+/// Passes over an inbound intent.
+pub(super) fn fields(body: &mut Body<'_>, inbound: &mut Inbound) {
+    body.need("spec.app", "\"shop\"");
+    body.field(named("spec.app", &["application"]), &WORD, &mut inbound.app);
+    body.need("spec.serviceName", "\"shop\"");
+    body.field(named("spec.serviceName", &["inboundservicename"]), &WORD, &mut inbound.service_name);
+    body.field("spec.appLabel", &LABEL, &mut inbound.app_label);
+    body.field("spec.externalName", &DOMAIN, &mut inbound.external_name);
+    body.field("spec.localDomain", &DOMAIN, &mut inbound.local_domain);
+    body.field("spec.publicDomain", &DOMAIN, &mut inbound.public_domain);
+    body.optional("spec.port", &PORT, &mut inbound.port);
+    body.optional("spec.protocol", &PROTOCOL, &mut inbound.protocol);
+    body.field("spec.headless", &FLAG, &mut inbound.headless);
+    body.field("spec.externalSupport", &FLAG, &mut inbound.external_support);
     // `traffic-weeight` is the spelling of the wiki's example.
-    Field::named("spec.trafficWeight", &["weight", "trafficweeight"]),
-    Field::plain("spec.serviceMesh"),
-    Field::homed("spec.sidecarProxy", &["spec.management"], &["istioproxy", "sidecarproxy"]),
-    Field::homed("spec.tlsMode", &["spec.management"], &["mutualtls", "tlstype", "tlsmode"]),
-    Field::homed("spec.access.namespaces", &["spec"], &["namespaces"]),
-    Field::homed("spec.access.serviceAccounts", &["spec"], &["serviceaccountaccess", "serviceaccounts"]),
-];
+    let weight = named("spec.trafficWeight", &["weight", "trafficweeight"]);
+    body.optional(weight, &Whole(0..=100), &mut inbound.traffic_weight);
+    body.field("spec.serviceMesh", &MESH, &mut inbound.service_mesh);
+    let sidecar = homed("spec.sidecarProxy", &["spec.management"], &["istioproxy", "sidecarproxy"]);
+    body.field(sidecar, &FLAG, &mut inbound.sidecar_proxy);
+    let tls_mode = homed("spec.tlsMode", &["spec.management"], &["mutualtls", "tlstype", "tlsmode"]);
+    body.field(tls_mode, &TLS_MODE, &mut inbound.tls_mode);
+    balancing(body, &mut inbound.traffic);
+    circuit_breaking(body, &mut inbound.traffic);
+    certificates::fields(body, &["servicecertificate"], &["serviceprivatekey"], &mut inbound.certificates);
+    let namespaces = homed("spec.access.namespaces", &["spec"], &["namespaces"]);
+    body.field(namespaces, &List(256, WORD), &mut inbound.namespaces);
+    let accounts = homed("spec.access.serviceAccounts", &["spec"], &["serviceaccountaccess", "serviceaccounts"]);
+    body.field(accounts, &ACCOUNTS, &mut inbound.service_accounts);
+    gslb::fields(body, &mut inbound.gslb);
+    check_rules(body, inbound);
+}
 
-/// Groups of traffic fields: of the first wiki page, and of the later one.
-const GROUPS: &[&str] =
-    &["spec.trafficmanagementinfo", "spec.trafficmanagement", "spec.istio.loadbalancing", "spec.istio.circuitbreaking"];
+/// Returns a field of the traffic settings, which are in several groups: of the first wiki page, and of the later one.
+const fn traffic(path: &'static str, names: &'static [&'static str]) -> Field {
+    const GROUPS: &[&str] = &[
+        "spec.trafficmanagementinfo",
+        "spec.trafficmanagement",
+        "spec.istio.loadbalancing",
+        "spec.istio.circuitbreaking",
+    ];
+    homed(path, GROUPS, names)
+}
 
-const TRAFFIC: &[Field] = &[
-    Field::homed("spec.traffic.lbType", GROUPS, &["loadbalancingtype", "loadbalancertype", "lbtype"]),
-    Field::homed("spec.traffic.lbMode", GROUPS, &["loadbalancermode", "loadbalancingmode", "lbmode"]),
-    Field::homed("spec.traffic.httpCookie", GROUPS, &["httpcookie"]),
-    Field::homed("spec.traffic.httpHeader", GROUPS, &["httpheader", "httpheadername"]),
-    Field::homed("spec.traffic.minimumRingSize", GROUPS, &["minimumringsize"]),
-    Field::homed("spec.traffic.maxConnections", GROUPS, &["maxconnections"]),
-    Field::homed("spec.traffic.http2MaxRequests", GROUPS, &["concurrenthttp2requests", "http2maxrequests"]),
-    Field::homed(
-        "spec.traffic.maxRequestsPerConnection",
-        GROUPS,
-        &["httprequestperconnection", "httprequestsperconnection", "maxrequestsperconnection"],
-    ),
-    Field::homed("spec.traffic.consecutiveErrors", GROUPS, &["consecutiveerrors", "consecutive5xxerrors"]),
-    Field::homed("spec.traffic.baseEjectionTime", GROUPS, &["baseejectiontime"]),
-    Field::homed("spec.traffic.sweepInterval", GROUPS, &["intervalsweep", "sweepinterval"]),
-];
-
-/// Parses an inbound intent. `stored` is the private key of the object that it replaces.
-pub(super) fn read(body: &mut Body<'_>, stored: Option<&Secret>) -> Option<Inbound> {
-    let count = 0..=u64::from(u32::MAX);
-    let inbound = Inbound {
-        metadata: metadata(body)?,
-        app: body.needed_text("spec.app", LABEL_MAX, "\"shop\""),
-        service_name: body.needed_text("spec.serviceName", LABEL_MAX, "\"shop\""),
-        app_label: common::label(body, "spec.appLabel"),
-        external_name: domain(body, "spec.externalName"),
-        local_domain: domain(body, "spec.localDomain"),
-        public_domain: domain(body, "spec.publicDomain"),
-        port: body.whole("spec.port", PORTS),
-        protocol: body.word("spec.protocol", PROTOCOLS),
-        headless: body.flag("spec.headless"),
-        external_support: body.flag("spec.externalSupport"),
-        traffic_weight: body.whole("spec.trafficWeight", 0..=100),
-        service_mesh: body.word("spec.serviceMesh", MESHES).unwrap_or_default(),
-        sidecar_proxy: body.flag("spec.sidecarProxy"),
-        tls_mode: body.word("spec.tlsMode", TLS_MODES).unwrap_or_default(),
-        traffic: Traffic {
-            balancing: balancing(body),
-            max_connections: body.whole("spec.traffic.maxConnections", count.clone()),
-            http2_max_requests: body.whole("spec.traffic.http2MaxRequests", count.clone()),
-            max_requests_per_connection: body.whole("spec.traffic.maxRequestsPerConnection", count),
-            consecutive_errors: body.whole("spec.traffic.consecutiveErrors", 1..=10_000),
-            base_ejection_time: body.duration("spec.traffic.baseEjectionTime", SPANS),
-            sweep_interval: body.duration("spec.traffic.sweepInterval", SPANS),
-        },
-        certificates: certificates::read(body, stored),
-        namespaces: body.list("spec.access.namespaces", 256, |json| text(json, LABEL_MAX)),
-        service_accounts: body.read("spec.access.serviceAccounts", service_accounts).unwrap_or_default(),
-        gslb: gslb::read(body),
+/// Passes over the load balancing between instances, and checks that type, mode and hash key agree.
+fn balancing(body: &mut Body<'_>, settings: &mut Traffic) {
+    let mut is_hash = settings.mode.map(BalancingMode::is_hash);
+    let kind = traffic("spec.traffic.lbType", &["loadbalancingtype", "loadbalancertype", "lbtype"]);
+    body.optional(kind, &TYPE, &mut is_hash);
+    let mode = traffic("spec.traffic.lbMode", &["loadbalancermode", "loadbalancingmode", "lbmode"]);
+    body.optional(mode, &LB_MODE, &mut settings.mode);
+    body.optional(traffic("spec.traffic.httpCookie", &["httpcookie"]), &WORD, &mut settings.http_cookie);
+    body.optional(
+        traffic("spec.traffic.httpHeader", &["httpheader", "httpheadername"]),
+        &WORD,
+        &mut settings.http_header,
+    );
+    let ring = traffic("spec.traffic.minimumRingSize", &["minimumringsize"]);
+    body.optional(ring, &Whole(1..=8_388_608), &mut settings.minimum_ring_size);
+    for (path, is_given, mode) in [
+        ("spec.traffic.httpCookie", settings.http_cookie.is_some(), BalancingMode::Cookie),
+        ("spec.traffic.httpHeader", settings.http_header.is_some(), BalancingMode::Header),
+        ("spec.traffic.minimumRingSize", settings.minimum_ring_size.is_some(), BalancingMode::Ring),
+    ] {
+        let name = path.rsplit('.').next().unwrap_or_default();
+        match (is_given, settings.mode == Some(mode)) {
+            (true, false) => {
+                body.error_at(path, format!("has an effect only if lbMode is {name}; remove it, or set lbMode"));
+            }
+            (false, true) => body.error_at(path, format!("is missing: lbMode {name} requires it; add it")),
+            _ => {}
+        }
+    }
+    let detail = match (is_hash, settings.mode) {
+        (Some(_), None) => "is missing: a type requires a mode; add one, for example \"ROUND_ROBIN\"",
+        (Some(false), Some(mode)) if mode.is_hash() => {
+            "is not a mode of Simple; choose another mode, or the type consistentHash"
+        }
+        (Some(true), Some(mode)) if !mode.is_hash() => {
+            "is not a mode of consistentHash; choose another mode, or the type Simple"
+        }
+        _ => return,
     };
-    check_rules(body, &inbound);
-    Some(inbound)
+    body.error_at("spec.traffic.lbMode", detail);
+}
+
+fn circuit_breaking(body: &mut Body<'_>, settings: &mut Traffic) {
+    let count = Whole(0..=u32::MAX);
+    let span = Span(SPANS);
+    body.optional(traffic("spec.traffic.maxConnections", &["maxconnections"]), &count, &mut settings.max_connections);
+    let http2 = traffic("spec.traffic.http2MaxRequests", &["concurrenthttp2requests", "http2maxrequests"]);
+    body.optional(http2, &count, &mut settings.http2_max_requests);
+    let per_connection = traffic(
+        "spec.traffic.maxRequestsPerConnection",
+        &["httprequestperconnection", "httprequestsperconnection", "maxrequestsperconnection"],
+    );
+    body.optional(per_connection, &count, &mut settings.max_requests_per_connection);
+    let errors = traffic("spec.traffic.consecutiveErrors", &["consecutiveerrors", "consecutive5xxerrors"]);
+    body.optional(errors, &Whole(1..=10_000), &mut settings.consecutive_errors);
+    let ejection = traffic("spec.traffic.baseEjectionTime", &["baseejectiontime"]);
+    body.optional(ejection, &span, &mut settings.base_ejection_time);
+    let sweep = traffic("spec.traffic.sweepInterval", &["intervalsweep", "sweepinterval"]);
+    body.optional(sweep, &span, &mut settings.sweep_interval);
 }
 
 /// Checks the rules between fields.
@@ -120,62 +139,26 @@ fn check_rules(body: &mut Body<'_>, inbound: &Inbound) {
     }
 }
 
-/// Parses a domain name, a label, or an address.
-pub(super) fn domain(body: &mut Body<'_>, path: &'static str) -> String {
-    let name = body.read(path, |json| {
-        let text = text(json, 255)?;
-        match text.parse::<Name>() {
-            Ok(_) if !text.contains(char::is_whitespace) => Ok(text),
-            Ok(_) => invalid(format!("{text:?} has spaces; write a domain name, like shop.gslb.example")),
-            Err(error) => invalid(error.to_string()),
-        }
-    });
-    name.unwrap_or_default()
-}
-
-/// Parses the load balancing between instances, and checks that type, mode and hash key agree.
-fn balancing(body: &mut Body<'_>) -> Option<LoadBalancing> {
-    let kind = body.word("spec.traffic.lbType", TYPES);
-    let mode = body.word("spec.traffic.lbMode", LB_MODES);
-    let cookie = body.text("spec.traffic.httpCookie", LABEL_MAX);
-    let header = body.text("spec.traffic.httpHeader", LABEL_MAX);
-    let ring = body.whole("spec.traffic.minimumRingSize", 1..=8_388_608);
-    for (path, said, fits) in [
-        ("spec.traffic.httpCookie", !cookie.is_empty(), mode == Some(LbMode::Cookie)),
-        ("spec.traffic.httpHeader", !header.is_empty(), mode == Some(LbMode::Header)),
-        ("spec.traffic.minimumRingSize", ring.is_some(), mode == Some(LbMode::Ring)),
-    ] {
-        let name = path.rsplit('.').next().unwrap_or_default();
-        match (said, fits) {
-            (true, false) => {
-                body.error_at(path, format!("has an effect only if lbMode is {name}; remove it, or set lbMode"))
-            }
-            (false, true) => body.error_at(path, format!("is missing: lbMode {name} requires it; add it")),
-            _ => {}
-        }
-    }
-    let Some(mode) = mode else {
-        if kind.is_some() {
-            body.error_at(
-                "spec.traffic.lbMode",
-                "is missing: a type requires a mode; add one, for example \"ROUND_ROBIN\"",
-            );
-        }
-        return None;
-    };
-    let hashed = !matches!(mode, LbMode::Simple(_));
-    if kind.is_some_and(|consistent| consistent != hashed) {
-        let (is, fits) = if hashed { ("Simple", "consistentHash") } else { ("consistentHash", "Simple") };
-        body.error_at("spec.traffic.lbMode", format!("is not a mode of {is}; choose another mode, or the type {fits}"));
-    }
-    Some(match mode {
-        LbMode::Cookie => LoadBalancing::ConsistentHash(HashKey::Cookie(cookie)),
-        LbMode::Header => LoadBalancing::ConsistentHash(HashKey::Header(header)),
-        LbMode::Ring => LoadBalancing::ConsistentHash(HashKey::MinimumRingSize(ring.unwrap_or(1))),
-        LbMode::SourceIp => LoadBalancing::ConsistentHash(HashKey::SourceIp),
-        LbMode::Simple(simple) => LoadBalancing::Simple(simple),
-    })
-}
+/// Service accounts with their rules.
+const ACCOUNTS: Custom<Vec<ServiceAccount>> = Custom {
+    parse: service_accounts,
+    write: |accounts| {
+        let rule = |rule: &AccessRule| {
+            Json::map([("method", rule.method.as_str().into()), ("path", rule.path.as_str().into())])
+        };
+        let account = |account: &ServiceAccount| {
+            let rules = account.rules.iter().map(rule).collect();
+            Json::map([("name", account.name.as_str().into()), ("rules", Json::List(rules))])
+        };
+        Json::List(accounts.iter().map(account).collect())
+    },
+    schema: || {
+        let rule = json!({"type": "object", "properties": {"method": {"type": "string"}, "path": {"type": "string"}}});
+        let properties = json!({"name": WORD.schema(), "rules": {"type": "array", "items": rule}});
+        let account = json!({"type": "object", "required": ["name"], "properties": properties});
+        json!({"type": "array", "maxItems": 256, "items": account})
+    },
+};
 
 /// Parses service accounts: `[{"name": …, "rules": [{"method": …, "path": …}]}]`, or the wiki's map of accounts to lists of `ACTION: URI`.
 fn service_accounts(json: &Json) -> Result<Vec<ServiceAccount>, Errors> {
@@ -187,10 +170,9 @@ fn service_accounts(json: &Json) -> Result<Vec<ServiceAccount>, Errors> {
             if let Some((key, _)) = entries.iter().find(|(key, _)| key != "name" && key != "rules") {
                 return invalid(format!("unknown field {key:?}; an account has name and rules"));
             }
-            let name = json.get("name").map_or_else(
-                || invalid("name is missing; write the name of the account"),
-                |name| text(name, LABEL_MAX),
-            )?;
+            let name = json
+                .get("name")
+                .map_or_else(|| invalid("name is missing; write the name of the account"), |name| WORD.parse(name))?;
             let rules = json.get("rules").map(|rules| list(rules, 256, rule)).transpose();
             let rules = rules.map_err(|errors| below("/rules", errors))?.unwrap_or_default();
             Ok(vec![ServiceAccount { name, rules }])
@@ -228,135 +210,32 @@ fn rule(json: &Json) -> Result<AccessRule, Errors> {
 }
 
 fn pair(method: &str, path: &Json) -> Result<AccessRule, Errors> {
-    let path = text(path, 1_024)?;
-    let plain = !method.is_empty() && method.len() <= 32 && method.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let method = method.to_ascii_uppercase();
-    if plain {
-        Ok(AccessRule { method, path })
-    } else {
-        invalid(format!("{method:?} is not an HTTP method; write it like GET"))
-    }
-}
-
-/// Returns the canonical form of `spec`.
-pub(super) fn write(inbound: &Inbound, certificates: Json) -> Json {
-    let traffic = &inbound.traffic;
-    let number = |number: Option<u32>| Json::from(number.map(u64::from));
-    let show = |duration: Option<Duration>| Json::from(duration.map(show_duration));
-    let (kind, mode, cookie, header, ring) = write_balancing(traffic.balancing.as_ref());
-    let accounts = inbound.service_accounts.iter().map(|account| {
-        let rules = account
-            .rules
-            .iter()
-            .map(|rule| Json::map([("method", rule.method.as_str().into()), ("path", rule.path.as_str().into())]));
-        Json::map([("name", account.name.as_str().into()), ("rules", Json::List(rules.collect()))])
-    });
-    Json::map([
-        ("app", inbound.app.as_str().into()),
-        ("serviceName", inbound.service_name.as_str().into()),
-        ("appLabel", inbound.app_label.as_str().into()),
-        ("externalName", inbound.external_name.as_str().into()),
-        ("localDomain", inbound.local_domain.as_str().into()),
-        ("publicDomain", inbound.public_domain.as_str().into()),
-        ("port", inbound.port.map(u64::from).into()),
-        ("protocol", word_of(PROTOCOLS, inbound.protocol)),
-        ("headless", inbound.headless.into()),
-        ("externalSupport", inbound.external_support.into()),
-        ("trafficWeight", inbound.traffic_weight.map(u64::from).into()),
-        ("serviceMesh", word_of(MESHES, Some(inbound.service_mesh))),
-        ("sidecarProxy", inbound.sidecar_proxy.into()),
-        ("tlsMode", word_of(TLS_MODES, Some(inbound.tls_mode))),
-        (
-            "traffic",
-            Json::map([
-                ("lbType", kind),
-                ("lbMode", mode),
-                ("httpCookie", cookie),
-                ("httpHeader", header),
-                ("minimumRingSize", ring),
-                ("maxConnections", number(traffic.max_connections)),
-                ("http2MaxRequests", number(traffic.http2_max_requests)),
-                ("maxRequestsPerConnection", number(traffic.max_requests_per_connection)),
-                ("consecutiveErrors", number(traffic.consecutive_errors)),
-                ("baseEjectionTime", show(traffic.base_ejection_time)),
-                ("sweepInterval", show(traffic.sweep_interval)),
-            ]),
-        ),
-        ("certificates", certificates),
-        (
-            "access",
-            Json::map([
-                ("namespaces", inbound.namespaces.clone().into()),
-                ("serviceAccounts", Json::List(accounts.collect())),
-            ]),
-        ),
-        ("gslb", Json::Map(gslb::write(&inbound.gslb))),
-    ])
-}
-
-fn write_balancing(balancing: Option<&LoadBalancing>) -> (Json, Json, Json, Json, Json) {
-    let none = || Json::Null;
-    let mode = |mode: LbMode| word_of(LB_MODES, Some(mode));
-    let Some(balancing) = balancing else { return (none(), none(), none(), none(), none()) };
-    let hashed = word_of(TYPES, Some(true));
-    match balancing {
-        LoadBalancing::ConsistentHash(HashKey::Cookie(name)) => {
-            (hashed, mode(LbMode::Cookie), name.as_str().into(), none(), none())
-        }
-        LoadBalancing::ConsistentHash(HashKey::Header(name)) => {
-            (hashed, mode(LbMode::Header), none(), name.as_str().into(), none())
-        }
-        LoadBalancing::ConsistentHash(HashKey::MinimumRingSize(size)) => {
-            (hashed, mode(LbMode::Ring), none(), none(), (*size).into())
-        }
-        LoadBalancing::ConsistentHash(HashKey::SourceIp) => (hashed, mode(LbMode::SourceIp), none(), none(), none()),
-        LoadBalancing::Simple(simple) => {
-            (word_of(TYPES, Some(false)), mode(LbMode::Simple(*simple)), none(), none(), none())
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum LbMode {
-    Cookie,
-    Header,
-    Ring,
-    Simple(SimpleBalancing),
-    SourceIp,
+    Ok(AccessRule { path: text(path, 1_024)?, method: METHOD.parse(&method.into())? })
 }
 
 /// True for consistent hashing. The second spelling is that of the wiki.
-const TYPES: &[(&str, bool)] = &[("consistentHash", true), ("ConsistenHash", true), ("simple", false)];
-const LB_MODES: &[(&str, LbMode)] = &[
-    ("LEAST_REQUEST", LbMode::Simple(SimpleBalancing::LeastRequest)),
-    ("LEAST_CONN", LbMode::Simple(SimpleBalancing::LeastRequest)),
-    ("ROUND_ROBIN", LbMode::Simple(SimpleBalancing::RoundRobin)),
-    ("RANDOM", LbMode::Simple(SimpleBalancing::Random)),
-    ("PASSTHROUGH", LbMode::Simple(SimpleBalancing::Passthrough)),
-    ("httpCookie", LbMode::Cookie),
-    ("httpHeader", LbMode::Header),
-    ("httpHeaderName", LbMode::Header),
-    ("useSourceIp", LbMode::SourceIp),
-    ("minimumRingSize", LbMode::Ring),
-    ("ringHash", LbMode::Ring),
-];
-/// Protocols of a service.
-pub(super) const PROTOCOLS: &[(&str, Protocol)] = &[
-    ("HTTP", Protocol::Http),
-    ("HTTP2", Protocol::Http2),
-    ("HTTPS", Protocol::Https),
-    ("GRPC", Protocol::Grpc),
-    ("TCP", Protocol::Tcp),
-    ("UDP", Protocol::Udp),
-];
+const TYPE: Words<bool> = Words(&[("consistentHash", true), ("ConsistenHash", true), ("simple", false)]);
+const LB_MODE: Words<BalancingMode> = Words(&[
+    ("LEAST_REQUEST", BalancingMode::LeastRequest),
+    ("LEAST_CONN", BalancingMode::LeastRequest),
+    ("ROUND_ROBIN", BalancingMode::RoundRobin),
+    ("RANDOM", BalancingMode::Random),
+    ("PASSTHROUGH", BalancingMode::Passthrough),
+    ("httpCookie", BalancingMode::Cookie),
+    ("httpHeader", BalancingMode::Header),
+    ("httpHeaderName", BalancingMode::Header),
+    ("useSourceIp", BalancingMode::SourceIp),
+    ("minimumRingSize", BalancingMode::Ring),
+    ("ringHash", BalancingMode::Ring),
+]);
 /// `SIMPLE` is the wiki's word for a service without Istio.
-const MESHES: &[(&str, ServiceMesh)] =
-    &[("istio", ServiceMesh::Istio), ("none", ServiceMesh::None), ("SIMPLE", ServiceMesh::None)];
-const TLS_MODES: &[(&str, TlsMode)] = &[
+const MESH: Words<ServiceMesh> =
+    Words(&[("istio", ServiceMesh::Istio), ("none", ServiceMesh::None), ("SIMPLE", ServiceMesh::None)]);
+const TLS_MODE: Words<TlsMode> = Words(&[
     ("SIMPLE", TlsMode::Simple),
     ("MUTUAL", TlsMode::Mutual),
     ("ISTIO_MUTUAL", TlsMode::IstioMutual),
     ("NONE", TlsMode::None),
     ("DISABLE", TlsMode::None),
-];
+]);
 const SPANS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(86_400);

@@ -54,18 +54,15 @@ impl Json {
         serde_json::to_vec(self).expect("texts, numbers and maps of texts have a JSON form")
     }
 
-    /// Returns the value without empty entries of objects: `null`, empty texts, lists and objects. Elements of lists are kept.
-    pub fn pruned(self) -> Self {
-        let Self::Map(entries) = self else { return self };
-        let is_set = |json: &Self| match json {
-            Self::Null => false,
-            Self::Text(text) => !text.is_empty(),
-            Self::List(list) => !list.is_empty(),
-            Self::Map(entries) => !entries.is_empty(),
-            Self::Bool(_) | Self::Number(_) => true,
-        };
-        let pruned = entries.into_iter().map(|(key, json)| (key, json.pruned()));
-        Self::Map(pruned.filter(|(_, json)| is_set(json)).collect())
+    /// True for `null`, and for an empty text, list or object.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::Text(text) => text.is_empty(),
+            Self::List(list) => list.is_empty(),
+            Self::Map(entries) => entries.is_empty(),
+            Self::Bool(_) | Self::Number(_) => false,
+        }
     }
 
     /// Returns an object with these keys, in this order.
@@ -73,10 +70,31 @@ impl Json {
         Self::Map(entries.map(|(key, value)| (key.to_owned(), value)).into())
     }
 
+    /// Adds a value to an object, at a path of keys with dots between them. Objects on the path are added.
+    pub(super) fn put(&mut self, path: &str, value: Self) {
+        let Self::Map(entries) = self else { return };
+        let Some((key, rest)) = path.split_once('.') else {
+            entries.push((path.to_owned(), value));
+            return;
+        };
+        // Fields are written object by object, so the object is mostly the last one.
+        let at = entries.iter().rposition(|(known, _)| known == key).unwrap_or_else(|| {
+            entries.push((key.to_owned(), Self::Map(Vec::new())));
+            entries.len() - 1
+        });
+        entries[at].1.put(rest, value);
+    }
+
     /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Self> {
         let Self::Map(entries) = self else { return None };
         entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Returns the value of a key, to change it.
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+        let Self::Map(entries) = self else { return None };
+        entries.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// Returns a description for errors.

@@ -1,222 +1,121 @@
-//! Compound and outbound intents, clients, access points: parsing and canonical form.
+//! Compound and outbound intents, clients, access points.
 
 use fairway_model::{
-    Network, Secret,
-    intent::{
-        AccessAction, AccessPoint, Client, ClientSecurity, Compound, DnsResolution, Outbound, OutboundServer,
-        UserAccess,
-    },
+    Network,
+    intent::{AccessAction, AccessPoint, Client, Compound, DnsResolution, Outbound, OutboundServer, UserAccess},
 };
+use serde_json::json;
 
 use super::{
-    certificates::{self, SecretForm},
-    common::{self, LABEL_MAX, metadata},
-    fields::{Body, Field, Table, fold},
-    gslb::{self, PORTS, word_of},
-    inbound::PROTOCOLS,
+    certificates,
+    common::{DOMAIN, LABEL, METHOD, PORT, PROTOCOL, WORD},
+    fields::{Body, Field, fold, homed, named},
+    gslb,
     json_wire::Json,
-    values::{Errors, invalid, list, text},
+    values::{Custom, Errors, Form, List, Text, Words, invalid, list, text},
 };
 
-/// Fields of a compound intent.
-pub(super) static COMPOUND: Table = Table::of(&[common::METADATA, &[Field::plain("spec.externalName")], gslb::FIELDS]);
-/// Fields of a client.
-pub(super) static CLIENT: Table = Table::of(&[
-    common::METADATA,
-    USER,
-    &[
-        Field::plain("spec.namespaces"),
-        Field::plain("spec.cidrs"),
-        Field::homed("spec.security.issuer", &["spec", ""], &["externalauthenticationissuer"]),
-        Field::homed("spec.security.jwksUri", &["spec", ""], &["externalauthenticationjwksuri"]),
-        Field::homed("spec.security.userAccess", &["spec", ""], &["useraccess"]),
-    ],
-]);
-/// Fields of an access point.
-pub(super) static ACCESS_POINT: Table = Table::of(&[
-    common::METADATA,
-    &[Field::plain("spec.action"), Field::named("spec.url", &["urls"]), Field::plain("spec.access")],
-]);
-/// Fields of an outbound intent.
-pub(super) static OUTBOUND: Table = Table::of(&[common::METADATA, USER]);
-/// Fields of the server of an outbound intent.
-pub(super) static OUTBOUND_SERVER: Table = Table::of(&[
-    common::METADATA,
-    &[
-        Field::plain("spec.externalServiceName"),
-        Field::plain("spec.port"),
-        Field::plain("spec.protocol"),
-        Field::plain("spec.dnsResolution"),
-        Field::plain("spec.endPointAddress"),
-    ],
-    certificates::CLIENT,
-]);
+/// The app and the service of a user of a service.
+const APP: Field = named("spec.app", &["application"]);
+const SERVICE: Field = named("spec.serviceName", &["clientservicename"]);
 
-/// Fields of a user of a service.
-const USER: &[Field] = &[
-    Field::named("spec.app", &["application"]),
-    Field::named("spec.serviceName", &["clientservicename"]),
-    Field::plain("spec.appLabel"),
-];
-
-/// Parses a compound intent.
-pub(super) fn compound(body: &mut Body<'_>) -> Option<Compound> {
+/// Passes over a compound intent.
+pub(super) fn compound(body: &mut Body<'_>, compound: &mut Compound) {
     body.need("spec.externalName", "\"shop.gslb.example\"");
-    let compound = Compound {
-        metadata: metadata(body)?,
-        external_name: super::inbound::domain(body, "spec.externalName"),
-        gslb: gslb::read(body),
-    };
+    body.field("spec.externalName", &DOMAIN, &mut compound.external_name);
+    gslb::fields(body, &mut compound.gslb);
     if !compound.gslb.members.is_empty() {
         let detail = "the members of a compound are those of the inbound intents below it; list them there";
         body.error_at("spec.gslb.members", detail);
     }
-    Some(compound)
 }
 
-/// Returns the canonical form of `spec`.
-pub(super) fn write_compound(compound: &Compound) -> Json {
-    let mut entries = vec![("externalName".to_owned(), Json::from(compound.external_name.as_str()))];
-    entries.extend(gslb::write(&compound.gslb).into_iter().filter(|(key, _)| key != "members"));
-    Json::Map(entries)
+/// Passes over a client.
+pub(super) fn client(body: &mut Body<'_>, client: &mut Client) {
+    body.field(APP, &WORD, &mut client.app);
+    body.field("spec.appLabel", &LABEL, &mut client.app_label);
+    body.field(SERVICE, &WORD, &mut client.service_name);
+    body.field("spec.namespaces", &List(256, WORD), &mut client.namespaces);
+    body.field("spec.cidrs", &List(1_024, NETWORK), &mut client.cidrs);
+    let security = &mut client.security;
+    let in_security = |path, name| homed(path, &["spec", ""], name);
+    let issuer = in_security("spec.security.issuer", &["externalauthenticationissuer"]);
+    body.field(issuer, &Text(1_024), &mut security.issuer);
+    let keys = in_security("spec.security.jwksUri", &["externalauthenticationjwksuri"]);
+    body.field(keys, &Text(1_024), &mut security.jwks_uri);
+    let access = in_security("spec.security.userAccess", &["useraccess"]);
+    body.field(access, &List(256, USER_ACCESS), &mut security.user_access);
 }
 
-/// Parses a client.
-pub(super) fn client(body: &mut Body<'_>) -> Option<Client> {
-    Some(Client {
-        metadata: metadata(body)?,
-        app: body.text("spec.app", LABEL_MAX),
-        app_label: common::label(body, "spec.appLabel"),
-        service_name: body.text("spec.serviceName", LABEL_MAX),
-        namespaces: body.list("spec.namespaces", 256, |json| text(json, LABEL_MAX)),
-        cidrs: body.list("spec.cidrs", 1_024, |json| {
-            let text = text(json, 64)?;
-            text.parse::<Network>().or_else(|error| invalid(error.to_string()))
-        }),
-        security: ClientSecurity {
-            issuer: body.text("spec.security.issuer", 1_024),
-            jwks_uri: body.text("spec.security.jwksUri", 1_024),
-            user_access: body.list("spec.security.userAccess", 256, user_access),
-        },
-    })
+/// Passes over an access point.
+pub(super) fn access_point(body: &mut Body<'_>, point: &mut AccessPoint) {
+    body.field("spec.action", &ACTION, &mut point.action);
+    body.field(named("spec.url", &["urls"]), &List(256, Text(1_024)), &mut point.url);
+    body.field("spec.access", &List(32, METHOD), &mut point.access);
 }
 
-/// Returns the canonical form of `spec`.
-pub(super) fn write_client(client: &Client) -> Json {
-    let access = client.security.user_access.iter().map(|access| {
+/// Passes over an outbound intent.
+pub(super) fn outbound(body: &mut Body<'_>, outbound: &mut Outbound) {
+    body.field(APP, &WORD, &mut outbound.app);
+    body.field(SERVICE, &WORD, &mut outbound.service_name);
+    body.field("spec.appLabel", &LABEL, &mut outbound.app_label);
+}
+
+/// Passes over the server of an outbound intent.
+pub(super) fn outbound_server(body: &mut Body<'_>, server: &mut OutboundServer) {
+    body.need("spec.externalServiceName", "\"db.example\"");
+    body.field("spec.externalServiceName", &WORD, &mut server.external_service_name);
+    body.optional("spec.port", &PORT, &mut server.port);
+    body.optional("spec.protocol", &PROTOCOL, &mut server.protocol);
+    body.field("spec.dnsResolution", &RESOLUTION, &mut server.dns_resolution);
+    body.field("spec.endPointAddress", &WORD, &mut server.endpoint_address);
+    certificates::fields(body, &["clientcertificate"], &["clientprivatekey"], &mut server.certificates);
+    if server.dns_resolution == DnsResolution::Static && server.endpoint_address.is_empty() {
+        body.error_at("spec.endPointAddress", "is missing: STATIC requires an address; add it, or write DNS");
+    }
+}
+
+/// A network of clients.
+const NETWORK: Custom<Network> = Custom {
+    parse: |json| text(json, 64)?.parse::<Network>().or_else(|error| invalid(error.to_string())),
+    write: |network| network.to_string().into(),
+    schema: || json!({"type": "string", "maxLength": 64, "examples": ["192.0.2.0/24"]}),
+};
+
+/// The permission of a user.
+const USER_ACCESS: Custom<UserAccess> = Custom {
+    parse: user_access,
+    write: |access| {
         Json::map([
             ("user", access.user.as_str().into()),
             ("path", access.path.as_str().into()),
             ("methods", access.methods.clone().into()),
         ])
-    });
-    Json::map([
-        ("app", client.app.as_str().into()),
-        ("appLabel", client.app_label.as_str().into()),
-        ("serviceName", client.service_name.as_str().into()),
-        ("namespaces", client.namespaces.clone().into()),
-        ("cidrs", client.cidrs.iter().map(Network::to_string).collect::<Vec<_>>().into()),
-        (
-            "security",
-            Json::map([
-                ("issuer", client.security.issuer.as_str().into()),
-                ("jwksUri", client.security.jwks_uri.as_str().into()),
-                ("userAccess", Json::List(access.collect())),
-            ]),
-        ),
-    ])
-}
+    },
+    schema: || {
+        let methods = json!({"type": "array", "items": METHOD.schema(), "maxItems": 32});
+        let properties = json!({"user": WORD.schema(), "path": Text(1_024).schema(), "methods": methods});
+        json!({"type": "object", "properties": properties})
+    },
+};
 
 fn user_access(json: &Json) -> Result<UserAccess, Errors> {
     let Json::Map(entries) = json else {
         let example = "{\"user\": \"ann\", \"path\": \"/status\", \"methods\": [\"GET\"]}";
         return invalid(format!("{} is not the access of a user; write {example}", json.what()));
     };
-    let mut access = UserAccess { user: String::new(), path: String::new(), methods: Vec::new() };
+    let mut access = UserAccess::default();
     for (key, value) in entries {
         match &*fold(key) {
-            "user" | "userid" | "name" => access.user = text(value, LABEL_MAX)?,
+            "user" | "userid" | "name" => access.user = WORD.parse(value)?,
             "path" | "uri" | "url" | "relativeresource" => access.path = text(value, 1_024)?,
-            "methods" | "method" | "access" | "action" => access.methods = list(value, 32, method)?,
+            "methods" | "method" | "access" | "action" => access.methods = list(value, 32, METHOD.parse)?,
             _ => return invalid(format!("unknown field {key:?}; known fields: user, path, methods")),
         }
     }
     Ok(access)
 }
 
-/// Parses an access point.
-pub(super) fn access_point(body: &mut Body<'_>) -> Option<AccessPoint> {
-    Some(AccessPoint {
-        metadata: metadata(body)?,
-        action: body.word("spec.action", ACTIONS).unwrap_or_default(),
-        url: body.list("spec.url", 256, |json| text(json, 1_024)),
-        access: body.list("spec.access", 32, method),
-    })
-}
-
-/// Returns the canonical form of `spec`.
-pub(super) fn write_access_point(point: &AccessPoint) -> Json {
-    Json::map([
-        ("action", word_of(ACTIONS, Some(point.action))),
-        ("url", point.url.clone().into()),
-        ("access", point.access.clone().into()),
-    ])
-}
-
-fn method(json: &Json) -> Result<String, Errors> {
-    let method = text(json, 32)?.to_ascii_uppercase();
-    let plain = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic());
-    if plain { Ok(method) } else { invalid(format!("{method:?} is not an HTTP method; write it like GET")) }
-}
-
-/// Parses an outbound intent.
-pub(super) fn outbound(body: &mut Body<'_>) -> Option<Outbound> {
-    Some(Outbound {
-        metadata: metadata(body)?,
-        app: body.text("spec.app", LABEL_MAX),
-        service_name: body.text("spec.serviceName", LABEL_MAX),
-        app_label: common::label(body, "spec.appLabel"),
-    })
-}
-
-/// Returns the canonical form of `spec`.
-pub(super) fn write_outbound(outbound: &Outbound) -> Json {
-    Json::map([
-        ("app", outbound.app.as_str().into()),
-        ("serviceName", outbound.service_name.as_str().into()),
-        ("appLabel", outbound.app_label.as_str().into()),
-    ])
-}
-
-/// Parses the server of an outbound intent.
-pub(super) fn outbound_server(body: &mut Body<'_>, stored: Option<&Secret>) -> Option<OutboundServer> {
-    let server = OutboundServer {
-        metadata: metadata(body)?,
-        external_service_name: body.needed_text("spec.externalServiceName", LABEL_MAX, "\"db.example\""),
-        port: body.whole("spec.port", PORTS),
-        protocol: body.word("spec.protocol", PROTOCOLS),
-        dns_resolution: body.word("spec.dnsResolution", RESOLUTIONS).unwrap_or_default(),
-        endpoint_address: body.text("spec.endPointAddress", LABEL_MAX),
-        certificates: certificates::read(body, stored),
-    };
-    if server.dns_resolution == DnsResolution::Static && server.endpoint_address.is_empty() {
-        body.error_at("spec.endPointAddress", "is missing: STATIC requires an address; add it, or write DNS");
-    }
-    Some(server)
-}
-
-/// Returns the canonical form of `spec`.
-pub(super) fn write_outbound_server(server: &OutboundServer, form: SecretForm) -> Json {
-    Json::map([
-        ("externalServiceName", server.external_service_name.as_str().into()),
-        ("port", server.port.map(u64::from).into()),
-        ("protocol", word_of(PROTOCOLS, server.protocol)),
-        ("dnsResolution", word_of(RESOLUTIONS, Some(server.dns_resolution))),
-        ("endPointAddress", server.endpoint_address.as_str().into()),
-        ("certificates", certificates::write(&server.certificates, form)),
-    ])
-}
-
-const ACTIONS: &[(&str, AccessAction)] = &[("ALLOW", AccessAction::Allow), ("DENY", AccessAction::Deny)];
-const RESOLUTIONS: &[(&str, DnsResolution)] =
-    &[("DNS", DnsResolution::Dns), ("STATIC", DnsResolution::Static), ("NONE", DnsResolution::None)];
+const ACTION: Words<AccessAction> = Words(&[("ALLOW", AccessAction::Allow), ("DENY", AccessAction::Deny)]);
+const RESOLUTION: Words<DnsResolution> =
+    Words(&[("DNS", DnsResolution::Dns), ("STATIC", DnsResolution::Static), ("NONE", DnsResolution::None)]);

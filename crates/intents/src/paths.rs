@@ -12,7 +12,10 @@
 //! W is the family of ONAP's wiki, E is EMCO's, F is Fairway's own. W has no names for groups: its objects are in deployment intent group
 //! `default` and traffic group `default`, so that each family reads what the other one wrote.
 
-use fairway_model::intent::{Intent, IntentName, IntentNameError};
+use fairway_model::{
+    IdError,
+    intent::{Intent, IntentName, IntentSpec},
+};
 
 use fairway_store::objects::{Key, Kind, Prefix};
 
@@ -54,7 +57,7 @@ pub enum Family {
 pub enum PathError {
     /// A name that no object can have.
     #[error("{0}")]
-    Name(#[from] IntentNameError),
+    Name(#[from] IdError),
     /// Not a path of any family.
     #[error("unknown path; docs/intents.md lists the paths")]
     Unknown,
@@ -99,8 +102,8 @@ impl IntentPath {
 
     /// Returns an error if the body at this path has another name than the path.
     pub fn name_mismatch(&self, intent: &Intent) -> Option<String> {
-        let mut in_body = vec![intent.metadata().name.as_str()];
-        if let Intent::CompositeApp(app) = intent {
+        let mut in_body = vec![intent.metadata.name.as_str()];
+        if let IntentSpec::CompositeApp(app) = &intent.spec {
             in_body.push(app.version.as_str());
         }
         let names: Vec<&str> = self.names.iter().map(IntentName::as_str).collect();

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use fairway_model::intent::{Intent, IntentName, SetEntry, TrafficSet};
+use fairway_model::intent::{Intent, IntentName, IntentSpec, SetEntry, TrafficSet};
 
 use super::{
     body,
@@ -70,8 +70,8 @@ pub fn required_parent(key: &Key) -> Option<Key> {
 
 /// Returns the objects that must exist as long as a stored intent: its parent, and the intents of a set.
 pub fn required_objects(stored: &StoredIntent) -> Vec<Key> {
-    let named = match &stored.intent {
-        Intent::TrafficSet(set) => &set.set[..],
+    let named = match &stored.intent.spec {
+        IntentSpec::TrafficSet(set) => &set.set[..],
         _ => &[],
     };
     let named = named.iter().map(intent_of).map(|(kind, _, name)| sibling(stored.key.names(), kind, name.as_str()));
@@ -139,7 +139,8 @@ async fn is_in_no_set(store: &dyn ObjectStore, key: &Key, app: &[&str]) -> Resul
 
 /// True if a set names an intent. A set that cannot be parsed names none.
 fn names_intent(object: &Object, key: &Key) -> bool {
-    let Ok(Intent::TrafficSet(set)) = body::read_stored(Kind::TrafficSet, &object.value) else { return false };
+    let read = body::read_stored(Kind::TrafficSet, &object.value);
+    let Ok(Intent { spec: IntentSpec::TrafficSet(set), .. }) = read else { return false };
     set.set.iter().map(intent_of).any(|(kind, _, name)| kind == key.kind() && name.as_str() == key.name())
 }
 

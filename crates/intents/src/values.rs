@@ -1,15 +1,11 @@
-//! Parses the values of fields, in every form that requests have: numbers as text, text as numbers, `yes` for true, durations without
+//! Forms of values. Requests may have others than the canonical one: numbers as text, text as numbers, `yes` for true, durations without
 //! unit.
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{
-    error::BodyError,
-    fields::{Body, folds_alike},
-    json_wire::Json,
-};
+use super::{error::BodyError, fields::folds_alike, json_wire::Json};
 use fairway_config::{parse_duration, show_duration};
 
 /// Errors of a value. Their pointers are relative to the value.
@@ -20,94 +16,187 @@ pub(super) fn invalid<T>(detail: impl Into<String>) -> Result<T, Errors> {
     Err(vec![BodyError::new("", detail)])
 }
 
-impl Body<'_> {
-    /// Parses a field. If several keys mean the field, their values must be equal.
-    pub(super) fn read<T: PartialEq>(
-        &mut self,
-        path: &'static str,
-        parse: impl Fn(&Json) -> Result<T, Errors>,
-    ) -> Option<T> {
-        let (mut first, mut errors) = (None, Vec::new());
-        for found in self.found(path) {
-            match (parse(found.value), &first) {
-                (Ok(value), None) => first = Some((value, found)),
-                (Ok(value), Some((other, before))) if value != *other => {
-                    let detail = format!("differs from {}, and both mean {path}; keep one", before.pointer());
-                    errors.push(BodyError::new(found.pointer(), detail));
-                }
-                (Ok(_), Some(_)) => {}
-                (Err(of_value), _) => errors.extend(below(&found.pointer(), of_value)),
-            }
+/// The form of a value: how it is read, written and described.
+pub(super) trait Form {
+    /// Type of the value.
+    type Value: PartialEq;
+
+    /// Parses a value.
+    fn parse(&self, json: &Json) -> Result<Self::Value, Errors>;
+
+    /// Returns the canonical form of a value.
+    fn write(&self, value: &Self::Value) -> Json;
+
+    /// Returns the JSON Schema of the canonical form.
+    fn schema(&self) -> Value;
+}
+
+/// A form with functions of its own.
+pub(super) struct Custom<T> {
+    pub(super) parse: fn(&Json) -> Result<T, Errors>,
+    pub(super) write: fn(&T) -> Json,
+    pub(super) schema: fn() -> Value,
+}
+
+impl<T: PartialEq> Form for Custom<T> {
+    type Value = T;
+
+    fn parse(&self, json: &Json) -> Result<T, Errors> {
+        (self.parse)(json)
+    }
+
+    fn write(&self, value: &T) -> Json {
+        (self.write)(value)
+    }
+
+    fn schema(&self) -> Value {
+        (self.schema)()
+    }
+}
+
+/// A boolean: `true`, `false`, `yes` or `no`.
+pub(super) const FLAG: Custom<bool> =
+    Custom { parse: flag, write: |flag| (*flag).into(), schema: || json!({"type": "boolean"}) };
+
+/// A duration in a range. A number without unit is in seconds.
+pub(super) struct Span(pub(super) RangeInclusive<Duration>);
+
+impl Form for Span {
+    type Value = Duration;
+
+    fn parse(&self, json: &Json) -> Result<Duration, Errors> {
+        duration(json, &self.0)
+    }
+
+    fn write(&self, value: &Duration) -> Json {
+        show_duration(*value).into()
+    }
+
+    fn schema(&self) -> Value {
+        let (min, max) = (show_duration(*self.0.start()), show_duration(*self.0.end()));
+        json!({"type": "string", "description": format!("A duration, {min} to {max}."), "examples": ["30s"]})
+    }
+}
+
+/// A list of at most so many values of a form. A single value counts as a list of one.
+pub(super) struct List<F>(pub(super) usize, pub(super) F);
+
+impl<F: Form> Form for List<F> {
+    type Value = Vec<F::Value>;
+
+    fn parse(&self, json: &Json) -> Result<Self::Value, Errors> {
+        list(json, self.0, |json| self.1.parse(json))
+    }
+
+    fn write(&self, values: &Self::Value) -> Json {
+        Json::List(values.iter().map(|value| self.1.write(value)).collect())
+    }
+
+    fn schema(&self) -> Value {
+        json!({"type": "array", "maxItems": self.0, "items": self.1.schema()})
+    }
+}
+
+/// A form whose value may be missing.
+pub(super) struct Optional<'f, F>(pub(super) &'f F);
+
+impl<F: Form> Form for Optional<'_, F> {
+    type Value = Option<F::Value>;
+
+    fn parse(&self, json: &Json) -> Result<Self::Value, Errors> {
+        self.0.parse(json).map(Some)
+    }
+
+    fn write(&self, value: &Self::Value) -> Json {
+        value.as_ref().map(|value| self.0.write(value)).into()
+    }
+
+    fn schema(&self) -> Value {
+        self.0.schema()
+    }
+}
+
+/// A text of at most so many characters.
+pub(super) struct Text(pub(super) usize);
+
+impl Form for Text {
+    type Value = String;
+
+    fn parse(&self, json: &Json) -> Result<String, Errors> {
+        text(json, self.0)
+    }
+
+    fn write(&self, value: &String) -> Json {
+        value.as_str().into()
+    }
+
+    fn schema(&self) -> Value {
+        json!({"type": "string", "maxLength": self.0})
+    }
+}
+
+/// An integer in a range, which may be a text.
+pub(super) struct Whole<T>(pub(super) RangeInclusive<T>);
+
+impl<T: Copy + PartialEq + TryFrom<u64> + Into<u64>> Form for Whole<T> {
+    type Value = T;
+
+    fn parse(&self, json: &Json) -> Result<T, Errors> {
+        let number = match json {
+            Json::Number(number) => number.as_u64(),
+            Json::Text(text) if text.trim().bytes().all(|byte| byte.is_ascii_digit()) => text.trim().parse().ok(),
+            _ => None,
+        };
+        let (min, max): (u64, u64) = ((*self.0.start()).into(), (*self.0.end()).into());
+        let Some(number) = number else {
+            return invalid(format!("{} is not an integer; write one from {min} to {max}", json.what()));
+        };
+        match T::try_from(number) {
+            Ok(value) if (min..=max).contains(&number) => Ok(value),
+            _ => invalid(format!("{number} is out of range; write an integer from {min} to {max}")),
         }
-        let value = first.map(|(value, _)| value);
-        errors.into_iter().for_each(|BodyError { pointer, detail }| self.error(&pointer, detail));
-        value
     }
 
-    /// Returns an optional text of at most `max` characters.
-    pub(super) fn text(&mut self, path: &'static str, max: usize) -> String {
-        self.note(path, || json!({"type": "string", "maxLength": max}));
-        self.read(path, |json| text(json, max)).unwrap_or_default()
+    fn write(&self, value: &T) -> Json {
+        Json::from((*value).into())
     }
 
-    /// Returns a required text.
-    pub(super) fn needed_text(&mut self, path: &'static str, max: usize, example: &str) -> String {
-        self.need(path, example);
-        self.text(path, max)
+    fn schema(&self) -> Value {
+        let (min, max): (u64, u64) = ((*self.0.start()).into(), (*self.0.end()).into());
+        json!({"type": "integer", "minimum": min, "maximum": max})
     }
+}
 
-    /// Records an error if a required field is missing.
-    pub(super) fn need(&mut self, path: &'static str, example: &str) {
-        self.note_needed(path);
-        if self.found(path).next().is_none() {
-            self.error_at(path, format!("is missing; add it, for example {example}"));
+/// One of a few words, each with its value. Case and separators are ignored; of the words with one value, the first is canonical.
+pub(super) struct Words<T: 'static>(pub(super) &'static [(&'static str, T)]);
+
+impl<T: Copy + PartialEq> Form for Words<T> {
+    type Value = T;
+
+    fn parse(&self, json: &Json) -> Result<T, Errors> {
+        let allowed = || self.canonical().join(", ");
+        let Json::Text(text) = json else {
+            return invalid(format!("{} is not a text; give {}", json.what(), allowed()));
+        };
+        match self.0.iter().find(|(word, _)| folds_alike(word, text.trim())) {
+            Some((_, value)) => Ok(*value),
+            None => invalid(format!("{} is unknown; give {}", json.what(), allowed())),
         }
     }
 
-    /// Returns a boolean: `true`, `false`, `yes` or `no`.
-    pub(super) fn flag(&mut self, path: &'static str) -> bool {
-        self.note(path, || json!({"type": "boolean"}));
-        self.read(path, flag).unwrap_or_default()
+    fn write(&self, value: &T) -> Json {
+        self.0.iter().find(|(_, of)| of == value).map(|(word, _)| *word).into()
     }
 
-    /// Returns an integer, which may be a text.
-    pub(super) fn whole<T: TryFrom<u64> + PartialEq>(
-        &mut self,
-        path: &'static str,
-        range: RangeInclusive<u64>,
-    ) -> Option<T> {
-        self.note(path, || json!({"type": "integer", "minimum": range.start(), "maximum": range.end()}));
-        self.read(path, |json| {
-            let number = whole(json, &range)?;
-            T::try_from(number).or_else(|_| invalid(format!("{number} is too large")))
-        })
+    fn schema(&self) -> Value {
+        json!({"enum": self.canonical()})
     }
+}
 
-    /// Returns the value of a word. Case and separators are ignored.
-    pub(super) fn word<T: Copy + PartialEq>(&mut self, path: &'static str, words: &[(&str, T)]) -> Option<T> {
-        self.note(path, || json!({"enum": first_words(words)}));
-        self.read(path, |json| word(json, words))
-    }
-
-    /// Returns a duration. A number without unit is in seconds.
-    pub(super) fn duration(&mut self, path: &'static str, range: RangeInclusive<Duration>) -> Option<Duration> {
-        self.note(path, || {
-            let (min, max) = (show_duration(*range.start()), show_duration(*range.end()));
-            json!({"type": "string", "description": format!("A duration, {min} to {max}."), "examples": ["30s"]})
-        });
-        self.read(path, |json| duration(json, &range))
-    }
-
-    /// Returns a list. A single value counts as a list of one.
-    pub(super) fn list<T: PartialEq>(
-        &mut self,
-        path: &'static str,
-        max: usize,
-        parse: impl Fn(&Json) -> Result<T, Errors>,
-    ) -> Vec<T> {
-        // `schema` adds the schema of the elements.
-        self.note(path, || json!({"type": "array", "maxItems": max}));
-        self.read(path, |json| list(json, max, &parse)).unwrap_or_default()
+impl<T: PartialEq> Words<T> {
+    fn canonical(&self) -> Vec<&'static str> {
+        let is_first = |at: usize| self.0.iter().position(|(_, of)| *of == self.0[at].1) == Some(at);
+        (0..self.0.len()).filter(|at| is_first(*at)).map(|at| self.0[at].0).collect()
     }
 }
 
@@ -133,49 +222,16 @@ pub(super) fn text(json: &Json, max: usize) -> Result<String, Errors> {
 }
 
 /// Parses a boolean.
-pub(super) fn flag(json: &Json) -> Result<bool, Errors> {
+fn flag(json: &Json) -> Result<bool, Errors> {
     match json {
         Json::Bool(bool) => Ok(*bool),
-        Json::Text(_) => word(json, &[("true", true), ("yes", true), ("false", false), ("no", false)]),
+        Json::Text(_) => Words(&[("true", true), ("yes", true), ("false", false), ("no", false)]).parse(json),
         other => invalid(format!("{} is not a boolean; write true or false", other.what())),
     }
 }
 
-/// Parses an integer within a range.
-pub(super) fn whole(json: &Json, range: &RangeInclusive<u64>) -> Result<u64, Errors> {
-    let number = match json {
-        Json::Number(number) => number.as_u64(),
-        Json::Text(text) if text.trim().bytes().all(|byte| byte.is_ascii_digit()) => text.trim().parse().ok(),
-        _ => None,
-    };
-    let (min, max) = (range.start(), range.end());
-    match number {
-        Some(number) if range.contains(&number) => Ok(number),
-        Some(number) => invalid(format!("{number} is out of range; write an integer from {min} to {max}")),
-        None => invalid(format!("{} is not an integer; write one from {min} to {max}", json.what())),
-    }
-}
-
-/// Parses one of a few words.
-pub(super) fn word<T: Copy + PartialEq>(json: &Json, words: &[(&str, T)]) -> Result<T, Errors> {
-    let allowed = || first_words(words).join(", ");
-    let Json::Text(text) = json else {
-        return invalid(format!("{} is not a text; give {}", json.what(), allowed()));
-    };
-    match words.iter().find(|(word, _)| folds_alike(word, text.trim())) {
-        Some((_, value)) => Ok(*value),
-        None => invalid(format!("{} is unknown; give {}", json.what(), allowed())),
-    }
-}
-
-/// Returns the canonical words: of the words with one meaning, the first.
-fn first_words<'a, T: PartialEq>(words: &[(&'a str, T)]) -> Vec<&'a str> {
-    let first = |(at, (_, of)): &(usize, &(&str, T))| words.iter().position(|(_, other)| other == of) == Some(*at);
-    words.iter().enumerate().filter(first).map(|(_, (word, _))| *word).collect()
-}
-
 /// Parses a duration with its unit, or a number of seconds.
-pub(super) fn duration(json: &Json, range: &RangeInclusive<Duration>) -> Result<Duration, Errors> {
+fn duration(json: &Json, range: &RangeInclusive<Duration>) -> Result<Duration, Errors> {
     let seconds = |number: u64| Duration::from_secs(number.min(u64::from(u32::MAX)));
     let parsed = match json {
         Json::Number(number) => {

@@ -11,7 +11,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
-use fairway_model::intent::Intent;
+use fairway_model::intent::{Intent, IntentSpec};
 use tokio::sync::RwLock;
 
 use super::{
@@ -176,9 +176,10 @@ impl IntentApi {
     async fn create(&self, operation: &Operation) -> Result<Response, ApiError> {
         relations::has_parent(&*self.store, &operation.place).await?;
         let intent = operation.parse(None)?;
-        let key = match &intent {
-            Intent::CompositeApp(app) => operation.key_below(&format!("{}/{}", app.metadata.name, app.version))?,
-            intent => operation.place.key(Some(&intent.metadata().name)),
+        let name = &intent.metadata.name;
+        let key = match &intent.spec {
+            IntentSpec::CompositeApp(app) => operation.key_below(&format!("{name}/{}", app.version))?,
+            _ => operation.place.key(Some(name)),
         };
         let response = self.write(operation, &key, None, &intent).await?;
         response.ok_or_else(|| {
@@ -251,7 +252,7 @@ impl IntentApi {
         before: Option<&Object>,
         intent: &Intent,
     ) -> Result<Option<Response>, ApiError> {
-        if let Intent::TrafficSet(set) = intent {
+        if let IntentSpec::TrafficSet(set) = &intent.spec {
             let _exclusive = self.writes.write().await;
             if !operation.query.defer {
                 relations::refers(&*self.store, &operation.place, set).await?;

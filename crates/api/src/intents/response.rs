@@ -4,7 +4,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use fairway_model::intent::Intent;
+use fairway_model::intent::{Intent, IntentSpec};
 
 use crate::problem::{ApiError, FieldError, with_errors};
 use fairway_api_types::intent_status_wire::IntentStatus;
@@ -42,7 +42,7 @@ fn with_status(shown: Json, status: &IntentStatus) -> Json {
 pub(super) fn stored(code: StatusCode, intent: &Intent, object: &Object, status: &IntentStatus) -> Response {
     let done = if code == StatusCode::CREATED { "created" } else { "updated" };
     let message = format!("{} {done}", noun(object.key.kind()));
-    let name = intent.metadata().name.as_str();
+    let name = intent.metadata.name.as_str();
     let mut entries = vec![("name".to_owned(), Json::from(name)), ("Message".to_owned(), message.into())];
     if let Json::Map(shown) = with_status(to_public(intent), status) {
         entries.extend(shown.into_iter().filter(|(key, _)| key != "name"));
@@ -82,7 +82,7 @@ fn json(status: StatusCode, body: &Json) -> Response {
 
 /// Returns warnings about a valid intent.
 fn warnings(intent: &Intent) -> Vec<&'static str> {
-    let Intent::Inbound(inbound) = intent else { return Vec::new() };
+    let IntentSpec::Inbound(inbound) = &intent.spec else { return Vec::new() };
     let mut warnings = Vec::new();
     if !inbound.external_support {
         warnings.push("/spec/externalSupport is false: its name is not answered");

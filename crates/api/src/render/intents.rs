@@ -11,7 +11,7 @@ use fairway_control::{
 use fairway_intents::{answered_name, object_name, weight_source};
 use fairway_model::{
     Eligibility, Member, Pool, PoolName,
-    intent::{DnsUpdateRecord, Intent},
+    intent::{DnsUpdateRecord, Intent, IntentSpec},
 };
 use fairway_providers::publish::SyncState;
 use fairway_store::objects::{Key, Kind, Object};
@@ -47,7 +47,7 @@ impl Renderer<'_> {
         let errors = configured.not_served.get(key);
         let error = errors.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
         let mut status = IntentStatus { observed_generation: object.generation, ..IntentStatus::default() };
-        if let Intent::DnsUpdateRecord(record) = intent {
+        if let IntentSpec::DnsUpdateRecord(record) = &intent.spec {
             status.conditions = self.of_update(key, record, error);
             return status;
         }
@@ -201,8 +201,8 @@ fn ready(intent: &Intent, claim: Claim, is_served: bool, is_up: bool) -> Conditi
 }
 
 fn is_external(intent: &Intent) -> bool {
-    match intent {
-        Intent::Inbound(inbound) => inbound.external_support,
+    match &intent.spec {
+        IntentSpec::Inbound(inbound) => inbound.external_support,
         _ => true,
     }
 }

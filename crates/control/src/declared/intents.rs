@@ -8,7 +8,7 @@ use std::{
 use fairway_intents::{Clusters, Exposed, Exposure, StoredIntent, expose, is_of_intent, object_name, runs};
 use fairway_model::{
     Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SharedSet, SteeredName, Subject, Timestamp,
-    intent::{DnsUpdateRecord, Intent},
+    intent::{DnsUpdateRecord, Intent, IntentSpec},
 };
 use fairway_store::objects::{Key, Kind};
 
@@ -90,9 +90,12 @@ impl Declared {
 
     /// Returns the DNS update records, in the order of their keys.
     pub(crate) fn updates(&self) -> impl Iterator<Item = (&Key, &DnsUpdateRecord)> {
-        self.under(Kind::DnsUpdateRecord, &[]).filter_map(|object| match object.intent()? {
-            StoredIntent { key, intent: Intent::DnsUpdateRecord(record), .. } => Some((key, record)),
-            _ => None,
+        self.under(Kind::DnsUpdateRecord, &[]).filter_map(|object| {
+            let stored = object.intent()?;
+            match &stored.intent.spec {
+                IntentSpec::DnsUpdateRecord(record) => Some((&stored.key, record)),
+                _ => None,
+            }
         })
     }
 
@@ -155,8 +158,8 @@ impl Declared {
     /// Returns the intents that begin or cease to run on a cluster whose services changed. This visits all intents: clusters are few, and
     /// change rarely.
     pub(crate) fn moved_intents(&self, was: &Cluster, is: &Cluster) -> Vec<Key> {
-        let is_moved = |stored: &&StoredIntent| match &stored.intent {
-            Intent::Inbound(inbound) if inbound.gslb.members.is_empty() => {
+        let is_moved = |stored: &&StoredIntent| match &stored.intent.spec {
+            IntentSpec::Inbound(inbound) if inbound.gslb.members.is_empty() => {
                 runs(was, &inbound.service_name) != runs(is, &inbound.service_name)
             }
             _ => false,

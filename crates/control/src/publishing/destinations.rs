@@ -34,6 +34,7 @@ pub fn publisher_of(
     let settings = &configured.settings;
     let site = PublisherContext {
         project: key.names().next().unwrap_or_default(),
+        record: key.name(),
         owner: &settings.publish_owner,
         data_dir: settings.data_dir.as_deref(),
     };

@@ -1,6 +1,6 @@
 //! Tests of bodies: all forms that are accepted, and the errors of those that are not.
 
-use fairway_model::intent::{Inbound, Intent};
+use fairway_model::intent::Intent;
 
 use crate::{
     body::{read, to_public, to_stored},
@@ -14,11 +14,8 @@ pub(super) const CANONICAL: &str = include_str!("canonical.json");
 /// The body of the wiki, with commas added, and comments and placeholders (`<>`) replaced.
 pub(super) const WIKI: &str = include_str!("seed.json");
 
-fn inbound(body: &str) -> Inbound {
-    match read(Kind::Inbound, body.as_bytes(), None) {
-        Ok(Intent::Inbound(inbound)) => inbound,
-        other => panic!("{other:?}"),
-    }
+fn inbound(body: &str) -> Intent {
+    read(Kind::Inbound, body.as_bytes(), None).unwrap_or_else(|invalid| panic!("{body}: {invalid}"))
 }
 
 fn rejected(body: &str) -> Vec<(String, String)> {
@@ -43,7 +40,7 @@ fn canonical_body_is_parsed_from_its_stored_form() {
     let intent = read(Kind::Inbound, CANONICAL.as_bytes(), None).unwrap();
     let kept = to_stored(&intent);
     assert_eq!(read(Kind::Inbound, &kept, None).unwrap(), intent);
-    let short = to_stored(&Intent::Inbound(inbound(&with(r#""appLabel":"""#))));
+    let short = to_stored(&inbound(&with(r#""appLabel":"""#)));
     let says = r#"{"metadata":{"name":"n"},"spec":{"app":"a","serviceName":"s","headless":false,"#;
     assert!(String::from_utf8(short).unwrap().starts_with(says), "empty fields are not stored");
     assert_eq!(to_stored(&read(Kind::Inbound, &kept, None).unwrap()), kept);
@@ -52,7 +49,7 @@ fn canonical_body_is_parsed_from_its_stored_form() {
 #[test]
 fn wiki_body_is_parsed() {
     let wiki = inbound(WIKI);
-    let text = shown(&Intent::Inbound(wiki));
+    let text = shown(&wiki);
     for part in [
         r#""app":"app1","serviceName":"httpbin","appLabel":"","externalName":"httpbin.k8s.com""#,
         r#""port":80,"protocol":"HTTP","headless":false,"externalSupport":false,"trafficWeight":null"#,
@@ -169,12 +166,12 @@ fn values_are_parsed_in_all_forms() {
         (r#""serviceMesh":"SIMPLE""#, "serviceMesh", "\"none\""),
         (r#""external-support":true"#, "externalSupport", "true"),
     ] {
-        let text = shown(&Intent::Inbound(inbound(&with(spec))));
+        let text = shown(&inbound(&with(spec)));
         assert!(text.contains(&format!("\"{field}\":{value}")), "{spec}: {text}");
     }
     for (given, written) in [("15", "15s"), ("\"15\"", "15s"), ("\"5m\"", "5m"), ("\"1h30m\"", "1h30m")] {
         let spec = format!(r#""istio-proxy":"yes","istio":{{"circuitBreaking":{{"baseEjectionTime":{given}}}}}"#);
-        let text = shown(&Intent::Inbound(inbound(&with(&spec))));
+        let text = shown(&inbound(&with(&spec)));
         assert!(text.contains(&format!("\"baseEjectionTime\":\"{written}\"")), "{given}: {text}");
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use fairway_model::{
     Secret,
-    intent::{DnsUpdateRecord, Intent},
+    intent::{DnsUpdateRecord, IntentSpec, ProviderParameter},
 };
+use serde_json::{Value, json};
 
 use super::{
     PublisherContext,
@@ -13,46 +14,35 @@ use super::{
     publish_to,
 };
 use crate::{
-    certificates::SecretForm,
-    common::{self, LABEL_MAX, metadata},
+    common::WORD,
     error::{BodyError, step},
-    fields::{Body, Field, Table, fold},
+    fields::{Body, fold, homed},
     json_wire::Json,
-    values::{Errors, below, invalid, list, text},
+    values::{Custom, Errors, Form, below, invalid, list, text},
 };
 
-/// Fields of a DNS update record. The older body, of `dnsproviders`, has them in the one entry of `dnsProvider`.
-pub(crate) static TABLE: Table = Table::of(&[
-    common::METADATA,
-    &[
-        Field::homed("spec.provider", &["dnsprovider"], &["id", "provider"]),
-        Field::homed("spec.parameters", &["dnsprovider"], &["externaldnsparameters", "parameters"]),
-        Field::homed("spec.bind", &["dnsprovider"], &["clusterselector", "bind"]),
-    ],
-]);
-
-/// Parses a record. `before` is the object that it replaces, whose secrets it may keep.
-pub(crate) fn read(body: &mut Body<'_>, before: Option<&Intent>) -> Option<DnsUpdateRecord> {
-    let metadata = metadata(body)?;
-    let given = body.needed_text("spec.provider", LABEL_MAX, "\"rfc2136\"").to_ascii_lowercase();
-    let provider = match given.as_str() {
+/// Passes over a DNS update record. The older body, of `dnsproviders`, has its fields in the one entry of `dnsProvider`.
+pub(crate) fn fields(body: &mut Body<'_>, record: &mut DnsUpdateRecord) {
+    let in_provider = |path, names| homed(path, &["dnsprovider"], names);
+    body.need("spec.provider", "\"rfc2136\"");
+    body.field(in_provider("spec.provider", &["id", "provider"]), &WORD, &mut record.provider);
+    record.provider = match &*record.provider.to_ascii_lowercase() {
         "pdns" => "powerdns".to_owned(),
         "coredns" => "etcd".to_owned(),
-        _ => given,
+        given => given.to_owned(),
     };
-    let before = match before {
-        Some(Intent::DnsUpdateRecord(record)) => Some(record),
+    let before = match body.before.map(|before| &before.spec) {
+        Some(IntentSpec::DnsUpdateRecord(record)) => Some(record),
         _ => None,
     };
-    let parameters = body.read("spec.parameters", |json| parameters(json, &provider, before));
-    let Parameters { plain, secret } = parameters.unwrap_or_default();
-    let bind = body.read("spec.bind", bind).unwrap_or_default();
-    let record = DnsUpdateRecord { metadata, provider, parameters: plain, secrets: secret, bind };
+    let form = Parameters { provider: &record.provider, before, is_stored: body.is_stored };
+    let parameters = in_provider("spec.parameters", &["externaldnsparameters", "parameters"]);
+    body.field(parameters, &form, &mut record.parameters);
+    body.field(in_provider("spec.bind", &["clusterselector", "bind"]), &BIND, &mut record.bind);
     // If the body has errors, a missing parameter may be one that failed to parse.
-    if body.is_valid() && !body.is_stored() {
-        check(body, &record);
+    if body.is_request() && body.is_valid() {
+        check(body, record);
     }
-    Some(record)
 }
 
 /// Adds the errors that keep a record from running. Each points at its parameter by its name in the body.
@@ -76,60 +66,82 @@ fn bare(key: &str) -> &str {
     key.trim_start_matches('-')
 }
 
-/// The parameters of a record.
-#[derive(Default, PartialEq)]
-struct Parameters {
-    plain: BTreeMap<String, String>,
-    secret: BTreeMap<String, Secret>,
+/// The parameters of a record, by their names without dashes.
+struct Parameters<'r> {
+    provider: &'r str,
+    /// The record that is replaced.
+    before: Option<&'r DnsUpdateRecord>,
+    is_stored: bool,
 }
 
-fn parameters(json: &Json, provider: &str, before: Option<&DnsUpdateRecord>) -> Result<Parameters, Errors> {
-    let Json::Map(entries) = json else {
-        return invalid(format!("{} is not an object; write {{\"rfc2136-host\": \"192.0.2.53\"}}", json.what()));
-    };
-    if entries.len() > 256 {
-        return invalid(format!("has {} parameters, at most 256 are allowed", entries.len()));
-    }
-    let mut read = Parameters::default();
-    let mut errors = Vec::new();
-    let mut reused = Vec::new();
-    for (key, value) in entries {
-        let pointer = step(key);
-        let name = bare(key);
-        if name.is_empty() || key.len() > 128 {
-            errors.push(BodyError::new(pointer, "the name of a parameter has 1 to 128 characters"));
-            continue;
+impl Form for Parameters<'_> {
+    type Value = BTreeMap<String, ProviderParameter>;
+
+    fn parse(&self, json: &Json) -> Result<Self::Value, Errors> {
+        let Json::Map(entries) = json else {
+            return invalid(format!("{} is not an object; write {{\"rfc2136-host\": \"192.0.2.53\"}}", json.what()));
+        };
+        if entries.len() > 256 {
+            return invalid(format!("has {} parameters, at most 256 are allowed", entries.len()));
         }
-        if read.plain.contains_key(name) || read.secret.contains_key(name) {
-            errors.push(BodyError::new(pointer, format!("{name} is given twice; keep one")));
-            continue;
-        }
-        if !is_secret(provider, name) {
-            match plain(value) {
+        let mut parameters = BTreeMap::new();
+        let mut errors = Vec::new();
+        for (key, value) in entries {
+            match self.parse_one(bare(key), value) {
                 // An empty text is the same as no parameter.
-                Ok(value) if value.trim().is_empty() => {}
-                Ok(value) => _ = read.plain.insert(name.to_owned(), value),
-                Err(found) => errors.extend(below(&pointer, found)),
+                Ok(parameter) if parameter.expose().trim().is_empty() => {}
+                Ok(_) if parameters.contains_key(bare(key)) => {
+                    errors.push(BodyError::new(step(key), format!("{} is given twice; keep one", bare(key))));
+                }
+                Ok(parameter) => _ = parameters.insert(bare(key).to_owned(), parameter),
+                Err(found) => errors.extend(below(&step(key), found)),
             }
-            continue;
         }
-        match secret(value, before.and_then(|before| before.secrets.get(name))) {
-            Ok(value) if value.expose().trim().is_empty() => {}
-            Ok(value) => _ = read.secret.insert(name.to_owned(), value),
-            Err(found) => errors.extend(below(&pointer, found)),
+        if errors.is_empty() && self.is_elsewhere(&parameters) {
+            let what = "was given for another address of the provider; give the secret again";
+            let reused = entries.iter().filter(|(_, value)| matches!(value, Json::Map(_)));
+            errors.extend(reused.map(|(key, _)| BodyError::new(step(key), what)));
         }
-        if matches!(value, Json::Map(_)) {
-            reused.push(pointer);
-        }
+        if errors.is_empty() { Ok(parameters) } else { Err(errors) }
     }
-    let is_elsewhere = |before: &DnsUpdateRecord| {
-        before.provider != provider || address(provider, &before.parameters) != address(provider, &read.plain)
-    };
-    if before.is_some_and(is_elsewhere) && errors.is_empty() {
-        let what = "was given for another address of the provider; give the secret again";
-        errors.extend(reused.into_iter().map(|pointer| BodyError::new(pointer, what)));
+
+    /// Returns the canonical form. Of a secret only its presence is shown; a short one could be guessed from a hash.
+    fn write(&self, parameters: &Self::Value) -> Json {
+        let entries = parameters.iter().map(|(name, parameter)| match (parameter, self.is_stored) {
+            (ProviderParameter::Secret(_), false) => (name.clone(), Json::map([(KEPT, true.into())])),
+            (parameter, _) => (name.clone(), parameter.expose().into()),
+        });
+        Json::Map(entries.collect())
     }
-    if errors.is_empty() { Ok(read) } else { Err(errors) }
+
+    fn schema(&self) -> Value {
+        let kept = json!({"type": "object", "properties": {KEPT: {"const": true}}, "required": [KEPT],
+            "description": "A stored secret, which responses have instead of the secret."});
+        let value = json!({"anyOf": [{"type": "string", "maxLength": VALUE_MAX}, kept]});
+        json!({"type": "object", "maxProperties": 256, "additionalProperties": value})
+    }
+}
+
+impl Parameters<'_> {
+    fn parse_one(&self, name: &str, json: &Json) -> Result<ProviderParameter, Errors> {
+        if name.is_empty() || name.len() > 128 {
+            return invalid("the name of a parameter has 1 to 128 characters");
+        }
+        if !is_secret(self.provider, name) {
+            return plain(json).map(ProviderParameter::Plain);
+        }
+        let kept = self.before.and_then(|before| before.parameters.get(name));
+        let kept = kept.filter(|kept| matches!(kept, ProviderParameter::Secret(_)));
+        secret(json, kept)
+    }
+
+    /// True if the record that is replaced is one of another provider, or of another address of it.
+    fn is_elsewhere(&self, parameters: &BTreeMap<String, ProviderParameter>) -> bool {
+        self.before.is_some_and(|before| {
+            let addresses = [&before.parameters, parameters].map(|parameters| address(self.provider, parameters));
+            before.provider != self.provider || addresses[0] != addresses[1]
+        })
+    }
 }
 
 fn plain(json: &Json) -> Result<String, Errors> {
@@ -140,7 +152,7 @@ fn plain(json: &Json) -> Result<String, Errors> {
 }
 
 /// Parses a secret, or returns the one that is kept. No error shows its value.
-fn secret(json: &Json, kept: Option<&Secret>) -> Result<Secret, Errors> {
+fn secret(json: &Json, kept: Option<&ProviderParameter>) -> Result<ProviderParameter, Errors> {
     if let Json::Map(entries) = json {
         return match (&entries[..], kept) {
             ([(word, Json::Bool(true))], Some(kept)) if word == KEPT => Ok(kept.clone()),
@@ -150,19 +162,35 @@ fn secret(json: &Json, kept: Option<&Secret>) -> Result<Secret, Errors> {
             _ => invalid("give the secret, or {\"kept\": true} to keep the stored one"),
         };
     }
-    let what = || format!("is not a text of at most {VALUE_MAX} characters; give one");
-    text(json, VALUE_MAX).map(Secret::new).or_else(|_| invalid(what()))
+    let text = text(json, VALUE_MAX);
+    text.map(|text| ProviderParameter::Secret(Secret::new(text)))
+        .or_else(|_| invalid(format!("is not a text of at most {VALUE_MAX} characters; give one")))
 }
 
 /// Returns the parameters that are part of the provider's address, by their full names.
-fn address<'a>(provider: &str, parameters: &'a BTreeMap<String, String>) -> BTreeMap<&'static str, &'a str> {
+fn address<'a>(
+    provider: &str,
+    parameters: &'a BTreeMap<String, ProviderParameter>,
+) -> BTreeMap<&'static str, &'a ProviderParameter> {
     let Some(provider) = Provider::of(provider) else { return BTreeMap::new() };
-    let address = |(given, value): (&String, &'a String)| {
+    let address = |(given, value): (&String, &'a ProviderParameter)| {
         let (name, is) = provider.parameter(given)?;
-        (is == Use::Address).then_some((name, value.as_str()))
+        (is == Use::Address).then_some((name, value))
     };
     parameters.iter().filter_map(address).collect()
 }
+
+const BIND: Custom<Vec<(String, String)>> = Custom {
+    parse: bind,
+    write: |bind| {
+        let bind = bind.iter().map(|(key, value)| Json::map([(key, value.as_str().into())]));
+        Json::List(bind.collect())
+    },
+    schema: || {
+        let names = json!({"cluster": {"type": "string"}, "logicalCloud": {"type": "string"}});
+        json!({"type": "array", "maxItems": 256, "items": {"type": "object", "properties": names}})
+    },
+};
 
 /// Parses `[{"cluster": "p1+c1"}, {"logicalCloud": "lc1"}]`, or one such object with several keys.
 fn bind(json: &Json) -> Result<Vec<(String, String)>, Errors> {
@@ -182,24 +210,7 @@ fn bound_to(key: &str, value: &Json) -> Result<(String, String), Errors> {
         "logicalcloud" => "logicalCloud",
         _ => return invalid(format!("{key:?} is not a kind of binding; use cluster or logicalCloud")),
     };
-    Ok((kind.to_owned(), text(value, LABEL_MAX)?))
-}
-
-/// Returns the canonical form of `spec`. Of a secret only its presence is shown; a short one could be guessed from a hash.
-pub(crate) fn write(record: &DnsUpdateRecord, keys: SecretForm) -> Json {
-    let plain = record.parameters.iter().map(|(key, value)| (key, Json::from(value.as_str())));
-    let secret = record.secrets.iter().map(|(key, secret)| match keys {
-        SecretForm::Plain => (key, Json::from(secret.expose())),
-        SecretForm::Hashed => (key, Json::map([(KEPT, true.into())])),
-    });
-    let parameters: BTreeMap<&String, Json> = plain.chain(secret).collect();
-    let parameters = parameters.into_iter().map(|(key, value)| (key.clone(), value));
-    let bind = record.bind.iter().map(|(key, value)| Json::map([(key, value.as_str().into())]));
-    Json::map([
-        ("provider", record.provider.as_str().into()),
-        ("parameters", Json::Map(parameters.collect())),
-        ("bind", Json::List(bind.collect())),
-    ])
+    Ok((kind.to_owned(), WORD.parse(value)?))
 }
 
 /// The key of the object that is shown in place of a secret, and that keeps it in a PUT.

@@ -18,6 +18,10 @@ use fairway_providers::{
 };
 
 use super::{mapping::ProviderKind, reader::ParameterReader};
+use crate::{
+    common::PORT,
+    values::{FLAG, Span, Words},
+};
 use fairway_config::{Destination, show_duration};
 
 /// Returns the destination. `folder` is the folder of the record's files; `None` if the server has no data folder.
@@ -53,7 +57,7 @@ fn rfc2136(reader: &mut ParameterReader<'_>) -> Option<Destination> {
             None
         }
     };
-    let port = reader.whole("rfc2136-port", &(1..=65_535)).and_then(|port| u16::try_from(port).ok()).unwrap_or(53);
+    let port = reader.read("rfc2136-port", &PORT).unwrap_or(53);
     let key = tsig_key(reader)?;
     Some(Destination::Rfc2136 { server: SocketAddr::new(host?, port), key, timeout: TIMEOUT })
 }
@@ -62,7 +66,7 @@ fn rfc2136(reader: &mut ParameterReader<'_>) -> Option<Destination> {
 fn tsig_key(reader: &mut ParameterReader<'_>) -> Option<Option<TsigKey>> {
     let keyname = "rfc2136-tsig-keyname";
     let secret = "rfc2136-tsig-secret";
-    if reader.boolean("rfc2136-insecure") == Some(true) {
+    if reader.read("rfc2136-insecure", &FLAG) == Some(true) {
         for name in [keyname, secret, "rfc2136-tsig-secret-alg"] {
             if reader.is_given(name) {
                 reader.error(name, "has no effect with rfc2136-insecure; remove one of them");
@@ -74,7 +78,7 @@ fn tsig_key(reader: &mut ParameterReader<'_>) -> Option<Option<TsigKey>> {
         keyname,
         "the name of the key, or rfc2136-insecure for a server that accepts updates by client address",
     );
-    let algorithm = reader.word("rfc2136-tsig-secret-alg", ALGORITHMS).unwrap_or_default();
+    let algorithm = reader.read("rfc2136-tsig-secret-alg", &ALGORITHMS).unwrap_or_default();
     let text = reader.required(secret, "the key in base64, as in the server's configuration");
     let Ok(name) = name?.parse::<Name>() else {
         reader.error(keyname, "is not a domain name; write it as in the server's configuration");
@@ -127,7 +131,7 @@ fn webhook(reader: &mut ParameterReader<'_>) -> Option<Destination> {
     let url = url.and_then(|url| reader.url("webhook-provider-url", url));
     let authorization = reader.text("token").map(|token| Secret::new(format!("Bearer {token}")));
     check_line(reader, "token");
-    let weights = weights(reader);
+    let weights = reader.read("weights", &WEIGHTS);
     let timeout = webhook_timeout(reader);
     let url = url?;
     let tls = tls(reader, ["tls-ca", "tls-client-cert", "tls-client-cert-key"], url.is_https())?;
@@ -145,7 +149,7 @@ fn check_line(reader: &mut ParameterReader<'_>, name: &str) {
 fn webhook_timeout(reader: &mut ParameterReader<'_>) -> Duration {
     let reading = "webhook-provider-read-timeout";
     let writing = "webhook-provider-write-timeout";
-    let timeout = match (reader.duration(reading, &PARTS), reader.duration(writing, &PARTS)) {
+    let timeout = match (reader.read(reading, &Span(PARTS)), reader.read(writing, &Span(PARTS))) {
         (None, None) => return TIMEOUT,
         (read, write) => read.unwrap_or(READING) + write.unwrap_or(WRITING),
     };
@@ -165,13 +169,9 @@ fn dnsendpoints(reader: &mut ParameterReader<'_>, folder: Option<&Path>) -> Opti
         let detail = format!("{namespace:?} is not the name of a namespace; use lower-case letters, digits and dashes");
         reader.error("namespace", detail);
     }
-    let weights = weights(reader);
+    let weights = reader.read("weights", &WEIGHTS);
     let folder = inside(reader, "folder", "objects", folder)?;
     Some(Destination::DnsEndpoints { folder, namespace, weights })
-}
-
-fn weights(reader: &mut ParameterReader<'_>) -> Option<Weights> {
-    reader.word("weights", WEIGHTS)
 }
 
 /// Returns a path below the folder of the record. Segments are restricted so that no path leads out of the folder.
@@ -224,12 +224,12 @@ fn tls(reader: &mut ParameterReader<'_>, names: [&str; 3], is_tls: bool) -> Opti
     Some(tls)
 }
 
-const ALGORITHMS: &[(&str, TsigAlgorithm)] = &[
+const ALGORITHMS: Words<TsigAlgorithm> = Words(&[
     ("hmac-sha256", TsigAlgorithm::Sha256),
     ("hmac-sha384", TsigAlgorithm::Sha384),
     ("hmac-sha512", TsigAlgorithm::Sha512),
-];
-const WEIGHTS: &[(&str, Weights)] = &[("aws", Weights::Aws), ("fairway", Weights::Fairway)];
+]);
+const WEIGHTS: Words<Weights> = Words(&[("aws", Weights::Aws), ("fairway", Weights::Fairway)]);
 /// Default timeout of a call, as in the section `publish`.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(120);

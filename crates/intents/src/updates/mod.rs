@@ -23,17 +23,23 @@ use std::{
 use fairway_model::{Name, Secret, intent::DnsUpdateRecord};
 use fairway_providers::publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules, SealKey};
 
-pub(super) use self::body::{TABLE, read, write};
+pub(super) use self::body::fields;
 pub use self::mapping::is_secret_name;
 use self::{mapping::Provider, reader::ParameterReader};
-use super::{certificates::sha256, error::InvalidBody};
+use super::{
+    certificates::sha256,
+    error::InvalidBody,
+    values::{FLAG, Span, Words},
+};
 use fairway_config::{PublishTo, Steered, is_owner};
 
-/// The owner of a record, and the server that runs it.
+/// The names of a record, and the server that runs it.
 #[derive(Clone, Copy, Debug)]
 pub struct PublisherContext<'a> {
     /// The project of the record.
     pub project: &'a str,
+    /// The name of the record.
+    pub record: &'a str,
     /// The owner id of the server in registries.
     pub owner: &'a str,
     /// The data folder of the server; `None` if it has none.
@@ -43,7 +49,7 @@ pub struct PublisherContext<'a> {
 impl PublisherContext<'_> {
     /// Returns a context for validation, in which every valid record can run.
     fn any() -> Self {
-        Self { project: "p", owner: "any", data_dir: Some(Path::new("/")) }
+        Self { project: "p", record: "r", owner: "any", data_dir: Some(Path::new("/")) }
     }
 
     /// Returns the folder of a record's files. No parameter leads out of it.
@@ -69,7 +75,7 @@ pub fn instance(publisher: &str) -> String {
 /// Returns the publisher of a record, or its errors. Returns `None` if only external-dns supports the provider.
 pub fn publish_to(record: &DnsUpdateRecord, context: &PublisherContext<'_>) -> Option<Result<PublishTo, InvalidBody>> {
     let mut reader = ParameterReader::new(Provider::of(&record.provider)?, record);
-    let to = publisher(&mut reader, publisher_name(context.project, record.metadata.name.as_str()), context);
+    let to = publisher(&mut reader, publisher_name(context.project, context.record), context);
     let errors = reader.into_errors();
     Some(to.filter(|_| errors.is_empty()).ok_or(InvalidBody { errors, nameless: false }))
 }
@@ -78,18 +84,18 @@ fn publisher(reader: &mut ParameterReader<'_>, name: String, context: &Publisher
     let (zones, within) = zones(reader);
     let default = Pacing::default();
     let pacing = Pacing {
-        resync: reader.duration("interval", &RESYNCS).unwrap_or(default.resync),
-        call_gap: reader.duration("batch-change-interval", &CALL_GAPS).unwrap_or(default.call_gap),
+        resync: reader.read("interval", &Span(RESYNCS)).unwrap_or(default.resync),
+        call_gap: reader.read("batch-change-interval", &Span(CALL_GAPS)).unwrap_or(default.call_gap),
     };
     let rules = Rules {
         zones,
-        policy: reader.word("policy", POLICIES).unwrap_or(Policy::Sync),
+        policy: reader.read("policy", &POLICIES).unwrap_or(Policy::Sync),
         ownership: ownership(reader, format!("{}/{name}", context.owner)),
         bounds: Bounds::default(),
     };
     check_types(reader);
     let without = reader.names("exclude-domains");
-    let auto = reader.boolean("dry-run") != Some(true);
+    let auto = reader.read("dry-run", &FLAG) != Some(true);
     let destination = destination::destination(reader, context.folder(&name).as_deref());
     Some(PublishTo {
         name,
@@ -140,7 +146,7 @@ fn ownership(reader: &mut ParameterReader<'_>, own: String) -> Ownership {
     if !reader.has_parameter("registry") {
         return Ownership::Whole;
     }
-    let other = match reader.word("registry", REGISTRIES).unwrap_or(Registry::Txt) {
+    let other = match reader.read("registry", &REGISTRIES).unwrap_or(Registry::Txt) {
         Registry::None => Some(Ownership::Unknown),
         Registry::Store => Some(Ownership::Store),
         Registry::Txt => None,
@@ -169,7 +175,7 @@ fn ownership(reader: &mut ParameterReader<'_>, own: String) -> Ownership {
 /// Returns the key that encrypts registry records, if encryption is enabled and the key is given.
 fn seal_key(reader: &mut ParameterReader<'_>) -> Option<SealKey> {
     let key = reader.text("txt-encrypt-aes-key");
-    match (reader.boolean("txt-encrypt-enabled"), key) {
+    match (reader.read("txt-encrypt-enabled", &FLAG), key) {
         (Some(true), Some(key)) => {
             let key = SealKey::new(Secret::new(key));
             key.map_err(|error| reader.error("txt-encrypt-aes-key", format!("{error}; give the key of external-dns")))
@@ -198,10 +204,10 @@ enum Registry {
     Txt,
 }
 
-const REGISTRIES: &[(&str, Registry)] =
-    &[("txt", Registry::Txt), ("store", Registry::Store), ("noop", Registry::None), ("none", Registry::None)];
-const POLICIES: &[(&str, Policy)] =
-    &[("sync", Policy::Sync), ("upsert-only", Policy::UpsertOnly), ("create-only", Policy::CreateOnly)];
+const REGISTRIES: Words<Registry> =
+    Words(&[("txt", Registry::Txt), ("store", Registry::Store), ("noop", Registry::None), ("none", Registry::None)]);
+const POLICIES: Words<Policy> =
+    Words(&[("sync", Policy::Sync), ("upsert-only", Policy::UpsertOnly), ("create-only", Policy::CreateOnly)]);
 /// Parameters of the registry txt.
 const TXT: &[&str] = &[
     "txt-owner-id",

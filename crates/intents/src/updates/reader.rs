@@ -1,6 +1,6 @@
 //! Reads the parameters of a record by their full names. Each error points at its parameter; no error shows the value of a secret.
 
-use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
+use std::collections::BTreeMap;
 
 use fairway_http::Url;
 use fairway_model::{Name, closest, intent::DnsUpdateRecord};
@@ -8,8 +8,7 @@ use fairway_model::{Name, closest, intent::DnsUpdateRecord};
 use super::mapping::{Provider, ProviderKind, Use};
 use crate::{
     error::{BodyError, step},
-    json_wire::Json,
-    values::{self, Errors},
+    values::{Errors, Form},
 };
 
 /// The parameters of one record, with the errors found so far.
@@ -23,10 +22,8 @@ pub(super) struct ParameterReader<'a> {
 impl<'a> ParameterReader<'a> {
     pub(super) fn new(provider: &'static Provider, record: &'a DnsUpdateRecord) -> Self {
         let mut reader = Self { provider, values: BTreeMap::new(), errors: Vec::new() };
-        let plain = record.parameters.iter().map(|(given, value)| (given.as_str(), value.trim()));
-        let secret = record.secrets.iter().map(|(given, value)| (given.as_str(), value.expose().trim()));
-        for (given, value) in plain.chain(secret) {
-            if let Err(detail) = reader.add(given, value) {
+        for (given, value) in &record.parameters {
+            if let Err(detail) = reader.add(given, value.expose().trim()) {
                 reader.errors.push(BodyError::new(step(given), detail));
             }
         }
@@ -127,28 +124,9 @@ impl<'a> ParameterReader<'a> {
         names
     }
 
-    /// Returns a boolean.
-    pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
-        self.read(name, values::flag)
-    }
-
-    /// Returns a duration, which has a unit.
-    pub(super) fn duration(&mut self, name: &str, range: &RangeInclusive<Duration>) -> Option<Duration> {
-        self.read(name, |json| values::duration(json, range))
-    }
-
-    /// Returns a whole number.
-    pub(super) fn whole(&mut self, name: &str, range: &RangeInclusive<u64>) -> Option<u64> {
-        self.read(name, |json| values::whole(json, range))
-    }
-
-    /// Returns the meaning of one of a few words.
-    pub(super) fn word<T: Copy + PartialEq>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
-        self.read(name, |json| values::word(json, words))
-    }
-
-    fn read<T>(&mut self, name: &str, read: impl Fn(&Json) -> Result<T, Errors>) -> Option<T> {
-        match read(&self.text(name)?.into()) {
+    /// Parses a parameter.
+    pub(super) fn read<F: Form>(&mut self, name: &str, form: &F) -> Option<F::Value> {
+        match form.parse(&self.text(name)?.into()) {
             Ok(value) => Some(value),
             Err(errors) => {
                 for error in errors {

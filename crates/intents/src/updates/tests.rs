@@ -4,7 +4,10 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 
 use fairway_etcd::Settings;
 use fairway_http::{Tls, Url};
-use fairway_model::{Name, Secret, intent::Intent};
+use fairway_model::{
+    Name, Secret,
+    intent::{Intent, IntentSpec},
+};
 use fairway_providers::{
     publish::{Affix, Bounds, Ownership, Pacing, Policy, Rules, Weights},
     rfc2136::{TsigAlgorithm, TsigKey},
@@ -27,11 +30,11 @@ fn body(provider: &str, parameters: &Value) -> Vec<u8> {
 }
 
 fn context() -> PublisherContext<'static> {
-    PublisherContext { project: "shop", owner: "us", data_dir: Some(Path::new("/data")) }
+    PublisherContext { project: "shop", record: "r", owner: "us", data_dir: Some(Path::new("/data")) }
 }
 
 fn run(intent: &Intent, context: &PublisherContext<'_>) -> Option<Result<PublishTo, InvalidBody>> {
-    let Intent::DnsUpdateRecord(record) = intent else { panic!("{intent:?}") };
+    let IntentSpec::DnsUpdateRecord(record) = &intent.spec else { panic!("{intent:?}") };
     publish_to(record, context)
 }
 

@@ -1,31 +1,20 @@
-//! Objects that intents belong to (projects, apps, groups, sets), and objects of the orchestrator itself.
+//! Objects that intents belong to (apps, groups, sets), and objects of the orchestrator itself.
 
 use std::collections::BTreeMap;
 
-use super::{IntentName, Metadata};
+use super::IntentName;
 use crate::Secret;
-
-/// A project.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Project {
-    /// Name and description.
-    pub metadata: Metadata,
-}
 
 /// One version of a composite app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompositeApp {
-    /// Name and description.
-    pub metadata: Metadata,
     /// The version, the last segment of its path.
     pub version: IntentName,
 }
 
 /// A deployment-intent-group. Fairway stores its fields and does not use them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeploymentGroup {
-    /// Name and description.
-    pub metadata: Metadata,
     /// The profile of its composite app.
     pub composite_profile: String,
     /// Its own version.
@@ -34,18 +23,9 @@ pub struct DeploymentGroup {
     pub logical_cloud: String,
 }
 
-/// A traffic group: the intents of one deployment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrafficGroup {
-    /// Name and description.
-    pub metadata: Metadata,
-}
-
 /// A list of intents (ONAP's `traffic-intent-set`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrafficSet {
-    /// Name and description.
-    pub metadata: Metadata,
     /// The intents, in order. A member of a set must exist and cannot be deleted, unless it was declared in advance.
     pub set: Vec<SetEntry>,
 }
@@ -62,25 +42,38 @@ pub enum SetEntry {
 }
 
 /// A provider to which the records of a project are published.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DnsUpdateRecord {
-    /// Name and description.
-    pub metadata: Metadata,
     /// The provider: `powerdns`, `etcd`, `rfc2136`, …, or one that ExternalDNS knows.
     pub provider: String,
     /// The provider's parameters, as ExternalDNS names its flags, without dashes.
-    pub parameters: BTreeMap<String, String>,
-    /// Secret parameters, which are never shown: keys, passwords, tokens.
-    pub secrets: BTreeMap<String, Secret>,
+    pub parameters: BTreeMap<String, ProviderParameter>,
     /// Its bindings: `cluster` or `logicalCloud`, each with a name.
     pub bind: Vec<(String, String)>,
 }
 
-/// A controller of the orchestrator (EMCO's `dtc-controllers`).
+/// A parameter of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderParameter {
+    /// A parameter that is shown.
+    Plain(String),
+    /// A key, password or token, which is never shown.
+    Secret(Secret),
+}
+
+impl ProviderParameter {
+    /// Returns the value, secret or not.
+    pub fn expose(&self) -> &str {
+        match self {
+            Self::Plain(value) => value,
+            Self::Secret(secret) => secret.expose(),
+        }
+    }
+}
+
+/// A controller of the orchestrator (EMCO's `dtc-controllers`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Controller {
-    /// Name and description.
-    pub metadata: Metadata,
     /// Its host name or address.
     pub host: String,
     /// Its port.

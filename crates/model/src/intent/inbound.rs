@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Gslb, Metadata};
+use super::Gslb;
 use crate::Secret;
 
 /// A service that is exposed under a name: the inbound intent of ONAP and EMCO.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inbound {
-    /// Name and description.
-    pub metadata: Metadata,
     /// The app it belongs to.
     pub app: String,
     /// The service. The clusters that run it are the members of its pool.
@@ -95,7 +93,13 @@ pub enum TlsMode {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Load balancing among instances.
-    pub balancing: Option<LoadBalancing>,
+    pub mode: Option<BalancingMode>,
+    /// Name of the cookie of [`BalancingMode::Cookie`]; `None` in other modes.
+    pub http_cookie: Option<String>,
+    /// Name of the header of [`BalancingMode::Header`]; `None` in other modes.
+    pub http_header: Option<String>,
+    /// Smallest size of the ring of [`BalancingMode::Ring`]; `None` in other modes.
+    pub minimum_ring_size: Option<u64>,
     /// Largest number of TCP connections.
     pub max_connections: Option<u32>,
     /// Largest number of concurrent HTTP/2 requests.
@@ -110,39 +114,32 @@ pub struct Traffic {
     pub sweep_interval: Option<Duration>,
 }
 
-/// Load balancing among instances.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LoadBalancing {
-    /// By a consistent hash.
-    ConsistentHash(HashKey),
-    /// Without a hash.
-    Simple(SimpleBalancing),
-}
-
-/// The input of a consistent hash.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HashKey {
-    /// The cookie of this name.
-    Cookie(String),
-    /// The header of this name.
-    Header(String),
-    /// The smallest size of the ring; the mesh chooses the input.
-    MinimumRingSize(u64),
-    /// The client's address.
-    SourceIp,
-}
-
-/// Load balancing without a hash.
+/// Load balancing among instances (Istio's `loadBalancer`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SimpleBalancing {
+pub enum BalancingMode {
+    /// By a hash of the cookie [`Traffic::http_cookie`].
+    Cookie,
+    /// By a hash of the header [`Traffic::http_header`].
+    Header,
     /// The instance with the fewest requests (formerly Istio's `LEAST_CONN`).
     LeastRequest,
     /// The address that the client asked for.
     Passthrough,
     /// At random.
     Random,
+    /// By a hash whose input the mesh chooses, in a ring of at least [`Traffic::minimum_ring_size`].
+    Ring,
     /// One after the other.
     RoundRobin,
+    /// By a hash of the client's address.
+    SourceIp,
+}
+
+impl BalancingMode {
+    /// True if an instance is chosen by a consistent hash.
+    pub fn is_hash(self) -> bool {
+        matches!(self, Self::Cookie | Self::Header | Self::Ring | Self::SourceIp)
+    }
 }
 
 /// Certificates of a service, as PEM or PEM in base64; empty without a certificate.
@@ -157,7 +154,7 @@ pub struct Certificates {
 }
 
 /// A service account with its permissions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceAccount {
     /// Its name.
     pub name: String,
@@ -166,7 +163,7 @@ pub struct ServiceAccount {
 }
 
 /// A permitted request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessRule {
     /// The HTTP method.
     pub method: String,

@@ -1,13 +1,11 @@
 //! Compound and outbound intents, clients and their permissions.
 
-use super::{Certificates, Gslb, Metadata, Protocol};
+use super::{Certificates, Gslb, Protocol};
 use crate::Network;
 
 /// Several inbound intents that share a name by their weights.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compound {
-    /// Name and description.
-    pub metadata: Metadata,
     /// The public name.
     pub external_name: String,
     /// Steering settings of the name.
@@ -15,10 +13,8 @@ pub struct Compound {
 }
 
 /// A client that may use an inbound intent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
-    /// Name and description.
-    pub metadata: Metadata,
     /// The app it belongs to.
     pub app: String,
     /// `key=value` label of its workload.
@@ -45,7 +41,7 @@ pub struct ClientSecurity {
 }
 
 /// Permission of a user at a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserAccess {
     /// The user.
     pub user: String,
@@ -56,10 +52,8 @@ pub struct UserAccess {
 }
 
 /// A permission of a client; stored for the service mesh.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessPoint {
-    /// Name and description.
-    pub metadata: Metadata,
     /// Allow or deny.
     pub action: AccessAction,
     /// The paths; each may end in `*`.
@@ -79,10 +73,8 @@ pub enum AccessAction {
 }
 
 /// A use of an external service by an app; stored for the service mesh.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outbound {
-    /// Name and description.
-    pub metadata: Metadata,
     /// The app that uses it.
     pub app: String,
     /// Its service.
@@ -92,10 +84,8 @@ pub struct Outbound {
 }
 
 /// The server of an outbound intent; stored for the service mesh.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutboundServer {
-    /// Name and description.
-    pub metadata: Metadata,
     /// The server's name.
     pub external_service_name: String,
     /// Its port.
