@@ -39,7 +39,7 @@ pub use exposure::{answered_name, is_of_intent, runs, weight_source};
 pub use json_wire::Json;
 pub use paths::{Family, path_of};
 pub use paths::{
-    INTENT_KINDS, IntentPath, KEY_FORM, PathError, PathKind, PathTemplate, history_of, project_of, templates,
+    INTENT_KINDS, IntentPath, KEY_FORM, PathError, PathTarget, PathTemplate, history_of, project_of, templates,
 };
 pub use relations::{required_objects, required_parent};
 pub use schema::{NAME, body_schemas, component};

@@ -12,6 +12,8 @@
 //! W is the family of ONAP's wiki, E is EMCO's, F is Fairway's own. W has no names for groups: its objects are in deployment intent group
 //! `default` and traffic group `default`, so that each family reads what the other one wrote.
 
+use std::sync::LazyLock;
+
 use fairway_model::{
     IdError,
     intent::{Intent, IntentName, IntentSpec},
@@ -27,12 +29,12 @@ pub struct IntentPath {
     /// Names in the key; for a collection, all but the last one.
     pub names: Vec<IntentName>,
     /// One object, or a collection.
-    pub what: PathKind,
+    pub target: PathTarget,
 }
 
 /// One object, or a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathKind {
+pub enum PathTarget {
     /// All objects of a kind with the same outer names.
     Collection,
     /// One object.
@@ -72,7 +74,7 @@ impl IntentPath {
         }
         let steps: Vec<&str> = path.strip_prefix("/v2/").ok_or(PathError::Unknown)?.split('/').collect();
         let steps = without_set(steps);
-        TEMPLATES.iter().find_map(|template| template.matches(&steps)).ok_or(PathError::Unknown)?
+        templates().iter().find_map(|template| template.matches(&steps)).ok_or(PathError::Unknown)?
     }
 
     /// Returns the path of an intent by its key.
@@ -81,7 +83,7 @@ impl IntentPath {
         let kind = INTENT_KINDS.into_iter().find(|kind| kind.word() == word).ok_or(PathError::Unknown)?;
         let names = names.split('/').map(IntentName::new).collect::<Result<Vec<_>, _>>()?;
         if names.len() == kind.names() {
-            Ok(Self { kind, names, what: PathKind::Object })
+            Ok(Self { kind, names, target: PathTarget::Object })
         } else {
             Err(PathError::Unknown)
         }
@@ -90,7 +92,7 @@ impl IntentPath {
     /// Returns the key of the object; in a collection, that of the object with this name.
     pub fn key(&self, name: Option<&IntentName>) -> Key {
         let mut names: Vec<&str> = self.names.iter().map(IntentName::as_str).collect();
-        names.extend(name.filter(|_| self.what == PathKind::Collection).map(IntentName::as_str));
+        names.extend(name.filter(|_| self.target == PathTarget::Collection).map(IntentName::as_str));
         Key::new(self.kind, &names).expect("a template has as many names as its kind, each a valid one")
     }
 
@@ -107,7 +109,7 @@ impl IntentPath {
             in_body.push(app.version.as_str());
         }
         let names: Vec<&str> = self.names.iter().map(IntentName::as_str).collect();
-        if self.what != PathKind::Object || names.ends_with(&in_body) {
+        if self.target != PathTarget::Object || names.ends_with(&in_body) {
             return None;
         }
         let in_path = names[names.len() - in_body.len()..].join("/");
@@ -135,10 +137,10 @@ pub fn path_of(key: &Key, family: Family) -> Option<String> {
         return INTENT_KINDS.contains(&key.kind()).then(|| format!("/v1/intents/{}", key.as_str()));
     }
     let names: Vec<&str> = key.names().collect();
-    let template = TEMPLATES.iter().find(|template| {
+    let template = templates().iter().find(|template| {
         template.kind == key.kind()
             && template.family.is_none_or(|of| of == family)
-            && template.what != PathKind::Collection
+            && template.target != PathTarget::Collection
     })?;
     let in_defaults = names.get(3..5).is_some_and(|groups| groups == [DEFAULT; 2]);
     let hidden = template.family == Some(Family::Wiki) && template.kind.names() > 4;
@@ -151,27 +153,69 @@ pub fn path_of(key: &Key, family: Family) -> Option<String> {
     Some(format!("/v2/{}", steps?.join("/")))
 }
 
-/// A path with parameters, for a router or a document.
-#[derive(Clone, Debug)]
+/// The paths of the objects of a kind, or of its collections, with `*` for each name.
+#[derive(Debug)]
 pub struct PathTemplate {
-    /// Path with named parameters: `/v2/projects/{project}`.
-    pub path: String,
     /// Family. `None`: W and E.
     pub family: Option<Family>,
-    /// Kind of the objects at the path.
+    /// Kind of the objects at the paths.
     pub kind: Kind,
     /// One object, or a collection.
-    pub what: PathKind,
+    pub target: PathTarget,
+    /// The paths, without `/v2/`.
+    path: String,
 }
 
-/// Returns every path below `/v2`.
-pub fn templates() -> impl Iterator<Item = PathTemplate> {
-    let form = |template: &Template| {
-        let Template { family, kind, what, .. } = *template;
-        PathTemplate { path: template.with_parameters(), family, kind, what }
-    };
-    TEMPLATES.iter().map(form)
+/// Returns the template of every path below `/v2`: of each collection, and of its objects.
+pub fn templates() -> &'static [PathTemplate] {
+    static TEMPLATES: LazyLock<Vec<PathTemplate>> = LazyLock::new(|| {
+        let (wiki, emco) = (Some(Family::Wiki), Some(Family::Emco));
+        let app = "projects/*/composite-apps/*/*";
+        let set = format!("{app}/traffic-intent-set");
+        let groups = format!("{app}/deployment-intent-groups/*");
+        let group = format!("{groups}/traffic-group-intents/*");
+        let intents = |family, above: &str| INTENTS.map(|(path, kind)| (family, format!("{above}/{path}"), kind));
+        let mut objects = vec![
+            (None, "projects/*".to_owned(), Kind::Project),
+            (None, "projects/*/dns-update-records/*".to_owned(), Kind::DnsUpdateRecord),
+            (None, "dtc-controllers/*".to_owned(), Kind::Controller),
+        ];
+        objects.extend(intents(wiki, &set));
+        objects.extend([
+            // After the intents, since their words are not names of sets.
+            (wiki, format!("{set}/*"), Kind::TrafficSet),
+            // After the current path: older paths of the same records.
+            (wiki, format!("{set}/*/dnsproviders/*"), Kind::DnsUpdateRecord),
+            (emco, format!("{group}/dnsproviders/*"), Kind::DnsUpdateRecord),
+            (emco, groups, Kind::DeploymentGroup),
+            (emco, group.clone(), Kind::TrafficGroup),
+        ]);
+        objects.extend(intents(emco, &group));
+        objects.push((emco, app.to_owned(), Kind::CompositeApp));
+        objects.into_iter().flat_map(|(family, path, kind)| with_collection(family, path, kind)).collect()
+    });
+    &TEMPLATES
 }
+
+/// Returns the templates of objects and of their collection. A composite app has two names, and its collection neither of them.
+fn with_collection(family: Option<Family>, path: String, kind: Kind) -> Vec<PathTemplate> {
+    let template = |path: &str, target| PathTemplate { family, kind, target, path: path.to_owned() };
+    match path.trim_end_matches("/*") {
+        whole if whole == path => vec![template(whole, PathTarget::Singleton)],
+        above => vec![template(above, PathTarget::Collection), template(&path, PathTarget::Object)],
+    }
+}
+
+/// Paths of intents and of the objects below them, in both families.
+const INTENTS: [(&str, Kind); 7] = [
+    ("inbound-intents/*", Kind::Inbound),
+    ("inbound-intents/*/clients/*", Kind::Client),
+    ("inbound-intents/*/clients/*/access-points/*", Kind::AccessPoint),
+    ("outbound-intents/*", Kind::Outbound),
+    ("outbound-intents/*/server", Kind::OutboundServer),
+    ("compound-intents/*", Kind::Compound),
+    ("compound-intents/*/inbound-intents/*", Kind::InboundOfCompound),
+];
 
 /// True if a text is a word of the paths, so that it cannot be the name of a set.
 pub(crate) fn is_collection_word(text: &str) -> bool {
@@ -194,22 +238,13 @@ fn without_set(mut steps: Vec<&str>) -> Vec<&str> {
     steps
 }
 
-/// A path with `*` for each name.
-struct Template {
-    /// Family. `None`: W and E.
-    family: Option<Family>,
-    path: &'static str,
-    kind: Kind,
-    what: PathKind,
-}
-
-impl Template {
-    fn steps(&self) -> impl Iterator<Item = &'static str> + use<> {
+impl PathTemplate {
+    fn steps(&self) -> impl Iterator<Item = &str> {
         self.path.split('/')
     }
 
     /// Returns the path with parameters, each named after the step before it: `/v2/projects/{project}`.
-    fn with_parameters(&self) -> String {
+    pub fn with_parameters(&self) -> String {
         let mut before = "";
         let mut steps = vec![String::new(), "v2".to_owned()];
         for step in self.steps() {
@@ -239,10 +274,10 @@ impl Template {
         }
         if self.kind == Kind::DnsUpdateRecord {
             // It belongs to the project, whatever other objects are in the path.
-            names.drain(1..names.len() - usize::from(self.what == PathKind::Object));
+            names.drain(1..names.len() - usize::from(self.target == PathTarget::Object));
         }
         let names: Result<Vec<_>, _> = names.into_iter().map(IntentName::new).collect();
-        Some(names.map(|names| IntentPath { kind: self.kind, names, what: self.what }).map_err(PathError::from))
+        Some(names.map(|names| IntentPath { kind: self.kind, names, target: self.target }).map_err(PathError::from))
     }
 }
 
@@ -258,67 +293,6 @@ fn is_word(word: &str, step: &str) -> bool {
     word.trim_end_matches('s') == step.trim_end_matches('s')
         // A typing error of the wiki.
         || word == "compound-intents" && step.trim_end_matches('s') == "compund-intent"
-}
-
-macro_rules! templates {
-    ($($family:expr, $path:literal => $kind:ident;)*) => {
-        /// Every path: each collection, and its objects.
-        const TEMPLATES: &[Template] = &[$(
-            Template { family: $family, path: $path, kind: Kind::$kind, what: PathKind::Collection },
-            Template { family: $family, path: concat!($path, "/*"), kind: Kind::$kind, what: PathKind::Object },
-        )*
-            Template {
-                family: Some(Family::Emco),
-                path: "projects/*/composite-apps/*/*",
-                kind: Kind::CompositeApp,
-                what: PathKind::Object,
-            },
-            Template {
-                family: Some(Family::Wiki),
-                path: "projects/*/composite-apps/*/*/traffic-intent-set/outbound-intents/*/server",
-                kind: Kind::OutboundServer,
-                what: PathKind::Singleton,
-            },
-            Template {
-                family: Some(Family::Emco),
-                path: "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/outbound-intents/*/server",
-                kind: Kind::OutboundServer,
-                what: PathKind::Singleton,
-            },
-            // A composite app has two names, of which the body has the second. The path of its objects is above.
-            Template {
-                family: Some(Family::Emco),
-                path: "projects/*/composite-apps",
-                kind: Kind::CompositeApp,
-                what: PathKind::Collection,
-            },
-        ];
-    };
-}
-
-templates! {
-    None, "projects" => Project;
-    None, "projects/*/dns-update-records" => DnsUpdateRecord;
-    None, "dtc-controllers" => Controller;
-    Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/inbound-intents" => Inbound;
-    Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/inbound-intents/*/clients" => Client;
-    Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/inbound-intents/*/clients/*/access-points" => AccessPoint;
-    Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/outbound-intents" => Outbound;
-    Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/compound-intents" => Compound;
-    Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/compound-intents/*/inbound-intents" => InboundOfCompound;
-    // After the intents, since their words are not names of sets.
-    Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set" => TrafficSet;
-    // After the current path: older paths of the same records.
-    Some(Family::Wiki), "projects/*/composite-apps/*/*/traffic-intent-set/*/dnsproviders" => DnsUpdateRecord;
-    Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/dnsproviders" => DnsUpdateRecord;
-    Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups" => DeploymentGroup;
-    Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents" => TrafficGroup;
-    Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/inbound-intents" => Inbound;
-    Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/inbound-intents/*/clients" => Client;
-    Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/inbound-intents/*/clients/*/access-points" => AccessPoint;
-    Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/outbound-intents" => Outbound;
-    Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/compound-intents" => Compound;
-    Some(Family::Emco), "projects/*/composite-apps/*/*/deployment-intent-groups/*/traffic-group-intents/*/compound-intents/*/inbound-intents" => InboundOfCompound;
 }
 
 /// Kinds of `/v1/intents`: exposed and used services. In key order.
@@ -339,30 +313,30 @@ mod tests {
     const E: &str =
         "/v2/projects/p/composite-apps/blue-app/v1/deployment-intent-groups/default/traffic-group-intents/default";
 
-    fn read(path: &str) -> (Kind, String, PathKind) {
+    fn read(path: &str) -> (Kind, String, PathTarget) {
         let place = IntentPath::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
         let names = place.names.iter().map(IntentName::as_str).collect::<Vec<_>>().join("/");
-        (place.kind, names, place.what)
+        (place.kind, names, place.target)
     }
 
     #[test]
     fn families_have_paths_of_the_same_objects() {
-        for (below, kind, names, what) in [
-            ("inbound-intents", Kind::Inbound, "", PathKind::Collection),
-            ("inbound-intents/n", Kind::Inbound, "/n", PathKind::Object),
-            ("inbound-intents/n/clients", Kind::Client, "/n", PathKind::Collection),
-            ("inbound-intents/n/clients/c", Kind::Client, "/n/c", PathKind::Object),
-            ("inbound-intents/n/clients/c/access-points", Kind::AccessPoint, "/n/c", PathKind::Collection),
-            ("inbound-intents/n/clients/c/access-points/a", Kind::AccessPoint, "/n/c/a", PathKind::Object),
-            ("outbound-intents", Kind::Outbound, "", PathKind::Collection),
-            ("outbound-intents/o", Kind::Outbound, "/o", PathKind::Object),
-            ("outbound-intents/o/server", Kind::OutboundServer, "/o", PathKind::Singleton),
-            ("compound-intents", Kind::Compound, "", PathKind::Collection),
-            ("compound-intents/c", Kind::Compound, "/c", PathKind::Object),
-            ("compound-intents/c/inbound-intents", Kind::InboundOfCompound, "/c", PathKind::Collection),
-            ("compound-intents/c/inbound-intents/n", Kind::InboundOfCompound, "/c/n", PathKind::Object),
+        for (below, kind, names, target) in [
+            ("inbound-intents", Kind::Inbound, "", PathTarget::Collection),
+            ("inbound-intents/n", Kind::Inbound, "/n", PathTarget::Object),
+            ("inbound-intents/n/clients", Kind::Client, "/n", PathTarget::Collection),
+            ("inbound-intents/n/clients/c", Kind::Client, "/n/c", PathTarget::Object),
+            ("inbound-intents/n/clients/c/access-points", Kind::AccessPoint, "/n/c", PathTarget::Collection),
+            ("inbound-intents/n/clients/c/access-points/a", Kind::AccessPoint, "/n/c/a", PathTarget::Object),
+            ("outbound-intents", Kind::Outbound, "", PathTarget::Collection),
+            ("outbound-intents/o", Kind::Outbound, "/o", PathTarget::Object),
+            ("outbound-intents/o/server", Kind::OutboundServer, "/o", PathTarget::Singleton),
+            ("compound-intents", Kind::Compound, "", PathTarget::Collection),
+            ("compound-intents/c", Kind::Compound, "/c", PathTarget::Object),
+            ("compound-intents/c/inbound-intents", Kind::InboundOfCompound, "/c", PathTarget::Collection),
+            ("compound-intents/c/inbound-intents/n", Kind::InboundOfCompound, "/c/n", PathTarget::Object),
         ] {
-            let expected = (kind, format!("p/blue-app/v1/default/default{names}"), what);
+            let expected = (kind, format!("p/blue-app/v1/default/default{names}"), target);
             assert_eq!(read(&format!("{E}/{below}")), expected);
             let forms = ["traffic-intent-set", "traffic-intent-sets", "traffic-intent-set/s", "s"];
             for form in forms {
@@ -378,7 +352,7 @@ mod tests {
     fn keys_of_intents_are_paths_and_other_keys_are_not() {
         for key in ["inbound/p/a/v1/default/default/n", "compound-inbound/p/a/v1/d/t/c/n", "outbound/p/a/v1/d/t/o"] {
             let place = IntentPath::read(&format!("/v1/intents/{key}/")).unwrap();
-            assert_eq!((place.key(None).as_str(), place.what), (key, PathKind::Object));
+            assert_eq!((place.key(None).as_str(), place.target), (key, PathTarget::Object));
             assert_eq!(path_of(&place.key(None), Family::Fairway), Some(format!("/v1/intents/{key}")));
             assert_eq!(project_of(&format!("/v1/intents/{key}")).as_deref(), Some("p"));
         }
@@ -393,56 +367,62 @@ mod tests {
 
     #[test]
     fn paths_of_one_family_are_parsed() {
-        for (path, kind, names, what) in [
-            ("/v2/projects", Kind::Project, "", PathKind::Collection),
-            ("/v2/projects/p/", Kind::Project, "p", PathKind::Object),
-            ("/v2/project/p/dns-update-records", Kind::DnsUpdateRecord, "p", PathKind::Collection),
-            ("/v2/projects/p/dns-update-records/r", Kind::DnsUpdateRecord, "p/r", PathKind::Object),
+        for (path, kind, names, target) in [
+            ("/v2/projects", Kind::Project, "", PathTarget::Collection),
+            ("/v2/projects/p/", Kind::Project, "p", PathTarget::Object),
+            ("/v2/project/p/dns-update-records", Kind::DnsUpdateRecord, "p", PathTarget::Collection),
+            ("/v2/projects/p/dns-update-records/r", Kind::DnsUpdateRecord, "p/r", PathTarget::Object),
             (
                 "/v2/projects/p/composite-apps/a/v1/traffic-intent-sets/s/dnsproviders",
                 Kind::DnsUpdateRecord,
                 "p",
-                PathKind::Collection,
+                PathTarget::Collection,
             ),
             (
                 "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/d/traffic-group-intents/t/dnsproviders/r",
                 Kind::DnsUpdateRecord,
                 "p/r",
-                PathKind::Object,
+                PathTarget::Object,
             ),
-            ("/v2/dtc-controllers/its", Kind::Controller, "its", PathKind::Object),
-            ("/v2/projects/p/composite-apps", Kind::CompositeApp, "p", PathKind::Collection),
-            ("/v2/projects/p/composite-apps/a/v1", Kind::CompositeApp, "p/a/v1", PathKind::Object),
+            ("/v2/dtc-controllers/its", Kind::Controller, "its", PathTarget::Object),
+            ("/v2/projects/p/composite-apps", Kind::CompositeApp, "p", PathTarget::Collection),
+            ("/v2/projects/p/composite-apps/a/v1", Kind::CompositeApp, "p/a/v1", PathTarget::Object),
             (
                 "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/d",
                 Kind::DeploymentGroup,
                 "p/a/v1/d",
-                PathKind::Object,
+                PathTarget::Object,
             ),
             (
                 "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/d/traffic-group-intent",
                 Kind::TrafficGroup,
                 "p/a/v1/d",
-                PathKind::Collection,
+                PathTarget::Collection,
             ),
-            ("/v2/projects/p/composite-apps/a/v1/traffic-intent-set", Kind::TrafficSet, "p/a/v1", PathKind::Collection),
+            (
+                "/v2/projects/p/composite-apps/a/v1/traffic-intent-set",
+                Kind::TrafficSet,
+                "p/a/v1",
+                PathTarget::Collection,
+            ),
             (
                 "/v2/projects/p/composite-apps/a/v1/traffic-intent-sets/s",
                 Kind::TrafficSet,
                 "p/a/v1/s",
-                PathKind::Object,
+                PathTarget::Object,
             ),
         ] {
-            assert_eq!(read(path), (kind, names.to_owned(), what), "{path}");
+            assert_eq!(read(path), (kind, names.to_owned(), target), "{path}");
         }
     }
 
     #[test]
     fn every_template_is_parsed_to_its_kind() {
-        for PathTemplate { path: form, kind, what, .. } in templates() {
+        for template in templates() {
+            let form = template.with_parameters();
             let path = form.split('/').map(|step| if step.starts_with('{') { "x" } else { step }).collect::<Vec<_>>();
             let place = IntentPath::read(&path.join("/")).unwrap_or_else(|error| panic!("{form}: {error}"));
-            assert_eq!((place.kind, place.what), (kind, what), "{form}");
+            assert_eq!((place.kind, place.target), (template.kind, template.target), "{form}");
             let names: Vec<&str> = form.split('/').filter(|step| step.starts_with('{')).collect();
             let different: std::collections::BTreeSet<_> = names.iter().collect();
             assert_eq!(names.len(), different.len(), "{form} has two parameters with one name");

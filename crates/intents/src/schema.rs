@@ -18,7 +18,7 @@ pub fn component(kind: Kind) -> String {
 
 /// Returns the schema of each kind of body, by component.
 pub fn body_schemas() -> Map<String, Value> {
-    templates().map(|form| (component(form.kind), of(form.kind))).collect()
+    templates().iter().map(|form| (component(form.kind), of(form.kind))).collect()
 }
 
 fn of(kind: Kind) -> Value {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn every_field_has_a_schema() {
-        for kind in templates().map(|form| form.kind) {
+        for kind in templates().iter().map(|form| form.kind) {
             for (field, schema) in &table(kind).unwrap().fields {
                 assert_ne!(schema, &json!({}), "{kind:?}: {}", field.path);
             }

@@ -27,7 +27,7 @@ use crate::{
 };
 use fairway_api_types::intent_status_wire::IntentStatus;
 use fairway_intents::{
-    BodyError, Family, IntentPath, InvalidBody, Json, KEY_FORM, PathError, PathKind, body, lenient, path_of,
+    BodyError, Family, IntentPath, InvalidBody, Json, KEY_FORM, PathError, PathTarget, body, lenient, path_of,
     relations::{self, RelationError},
 };
 use fairway_store::objects::{
@@ -83,14 +83,14 @@ impl IntentApi {
         let by = Author::new(caller, query.reason.clone());
         let path = uri.path().to_owned();
         let operation = Operation { place, method, path, query, headers, by, in_progress, body };
-        match (operation.method.as_str(), operation.place.what) {
-            ("GET" | "HEAD", PathKind::Collection) => self.list(&operation).await,
+        match (operation.method.as_str(), operation.place.target) {
+            ("GET" | "HEAD", PathTarget::Collection) => self.list(&operation).await,
             ("GET" | "HEAD", _) => self.get(&operation).await,
-            ("POST", PathKind::Collection | PathKind::Singleton) => self.create(&operation).await,
-            ("POST", PathKind::Object) if operation.path == ALL => self.create(&operation).await,
-            ("PUT", PathKind::Object | PathKind::Singleton) => self.replace(&operation).await,
-            ("DELETE", PathKind::Object | PathKind::Singleton) => self.delete(&operation).await,
-            (_, what) => Err(method_not_allowed(&operation.method, what)),
+            ("POST", PathTarget::Collection | PathTarget::Singleton) => self.create(&operation).await,
+            ("POST", PathTarget::Object) if operation.path == ALL => self.create(&operation).await,
+            ("PUT", PathTarget::Object | PathTarget::Singleton) => self.replace(&operation).await,
+            ("DELETE", PathTarget::Object | PathTarget::Singleton) => self.delete(&operation).await,
+            (_, target) => Err(method_not_allowed(&operation.method, target)),
         }
     }
 }
@@ -129,11 +129,11 @@ fn parse_item(body: &[u8], is_lenient: bool) -> Result<(IntentPath, Bytes), ApiE
     Ok((place, intent.to_text().into()))
 }
 
-fn method_not_allowed(method: &Method, what: PathKind) -> ApiError {
-    let allowed = match what {
-        PathKind::Collection => "GET, HEAD, POST",
-        PathKind::Object => "GET, HEAD, PUT, DELETE",
-        PathKind::Singleton => "GET, HEAD, POST, PUT, DELETE",
+fn method_not_allowed(method: &Method, target: PathTarget) -> ApiError {
+    let allowed = match target {
+        PathTarget::Collection => "GET, HEAD, POST",
+        PathTarget::Object => "GET, HEAD, PUT, DELETE",
+        PathTarget::Singleton => "GET, HEAD, POST, PUT, DELETE",
     };
     let detail = format!("{method} is not allowed on this path; allowed are {allowed}");
     problem(StatusCode::METHOD_NOT_ALLOWED, detail).header(header::ALLOW, HeaderValue::from_static(allowed))

@@ -13,22 +13,22 @@ use fairway_access::Verb;
 use fairway_api_types::endpoints::Endpoint;
 use fairway_api_types::intents_wire::{IntentList, IntentListParameters, NewIntent};
 use fairway_api_types::objects_wire::{ApplyReport, HistoryEntry};
-use fairway_intents::{Family, INTENT_KINDS, PathKind, component, templates};
+use fairway_intents::{Family, INTENT_KINDS, PathTarget, component, templates};
 use fairway_store::objects::Kind;
 
 /// Returns every route of intents.
 pub(crate) fn routes() -> Vec<Route> {
     let by_key = INTENT_KINDS.into_iter().flat_map(|kind| {
-        let resource = Resource { path: by_key(kind), kind, what: PathKind::Object, family: "" };
+        let resource = Resource { path: by_key(kind), kind, target: PathTarget::Object, family: "" };
         resource.routes().into_iter().chain([history_of(kind)])
     });
-    let by_path = templates().flat_map(|form| {
+    let by_path = templates().iter().flat_map(|form| {
         let family = match form.family {
             Some(Family::Emco) => "Emco",
             Some(Family::Wiki) => "Onap",
             Some(Family::Fairway) | None => "",
         };
-        Resource { path: form.path, kind: form.kind, what: form.what, family }.routes()
+        Resource { path: form.with_parameters(), kind: form.kind, target: form.target, family }.routes()
     });
     [list_all(), create_any()].into_iter().chain(by_key).chain(by_path).collect()
 }
@@ -95,17 +95,17 @@ fn by_key(kind: Kind) -> String {
 struct Resource {
     path: String,
     kind: Kind,
-    what: PathKind,
+    target: PathTarget,
     /// Part of the operation ids, so that they differ: `Emco`, `Onap`, or empty.
     family: &'static str,
 }
 
 impl Resource {
     fn routes(&self) -> Vec<Route> {
-        match self.what {
-            PathKind::Collection => vec![self.list(), self.create()],
-            PathKind::Object => vec![self.get(), self.replace(), self.delete()],
-            PathKind::Singleton => vec![self.get(), self.create(), self.replace(), self.delete()],
+        match self.target {
+            PathTarget::Collection => vec![self.list(), self.create()],
+            PathTarget::Object => vec![self.get(), self.replace(), self.delete()],
+            PathTarget::Singleton => vec![self.get(), self.create(), self.replace(), self.delete()],
         }
     }
 
