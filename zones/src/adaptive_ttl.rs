@@ -52,7 +52,7 @@ impl RuntimeState {
 impl Snapshot {
     /// Returns the record sets of a steered name with the TTL of its pool's state.
     #[inline(never)]
-    pub(crate) fn is_adaptive(&self, number: u32, runtime: &RuntimeState) -> &Steered {
+    pub(crate) fn steered_with_ttl(&self, number: u32, runtime: &RuntimeState) -> &Steered {
         let base = &self.steered[number as usize];
         if !base.is_adaptive {
             return base;

@@ -7,9 +7,7 @@ use std::net::IpAddr;
 use fairway_model::{Name, Network, Rtype};
 
 pub use self::decode::{Decoded, ExplainedRecord, decode};
-use crate::{
-    client::Draw, location::LocationNote, lookup::Found, play::Player, serving::ServingState, snapshot::Snapshot, steer,
-};
+use crate::{client::Draw, lookup::Found, play::Player, serving::ServingState, snapshot::Snapshot, steer};
 
 /// Observer of an answer. The implementation for `()` compiles to nothing.
 pub(crate) trait Trace {
@@ -87,8 +85,8 @@ pub struct ExplainedStep {
     pub node: NodeKind,
     /// Choice of the pool, for a steered name.
     pub pool: Option<steer::Explanation>,
-    /// Location of the client, for a pool that ranks by location.
-    pub place: Option<LocationNote>,
+    /// Location of the client with its sources, for a pool that ranks by location.
+    pub place: Option<String>,
 }
 
 /// Result of the lookup of a name.

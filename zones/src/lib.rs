@@ -31,7 +31,6 @@ pub use chunks::Chunks;
 pub use client::{Client, Draw, Now, Request, Transport};
 pub use compile::{ChangedItems, compile, recompile, revise};
 pub use explain::{Decoded, Explained, ExplainedRecord, ExplainedStep, NodeKind, StateIds, decode, explain};
-pub use location::LocationNote;
 pub use memory::give_back_memory;
 pub use play::{PlayedQuery, Player, PoolChoice};
 pub use respond::{Outcome, Query, find, read, read_ahead, respond, write};

@@ -14,4 +14,3 @@ mod rank;
 mod tests;
 
 pub(crate) use compile::{CompiledRankings, RankingCache, TooLarge};
-pub use note::LocationNote;

@@ -221,7 +221,10 @@ impl<'a> Response<'a> {
         self.tally.response(status.rcode, kind);
         let length = writer.finish(status.rcode);
         match self.query.refusal {
-            Some(Refusal::BadKey(at)) => (self.give_back_key(usize::from(at), out, length), status.rcode),
+            Some(Refusal::BadKey(at)) => {
+                let length = self.unknown_key(at).map_or(length, |key| key.append(out, length));
+                (length, status.rcode)
+            }
             _ => (length, status.rcode),
         }
     }
@@ -240,7 +243,7 @@ impl<'a> Response<'a> {
     fn refuse(&self, refusal: Refusal) -> AnswerStatus {
         match refusal {
             Refusal::Bare(rcode) | Refusal::Question(rcode) => AnswerStatus::of(rcode),
-            Refusal::BadKey(at) if self.unknown_key(usize::from(at)).is_some() => AnswerStatus::of(Rcode::NOTAUTH),
+            Refusal::BadKey(at) if self.unknown_key(at).is_some() => AnswerStatus::of(Rcode::NOTAUTH),
             Refusal::BadKey(_) => AnswerStatus::of(Rcode::FORMERR),
             Refusal::Drop => unreachable!("a packet that gets no answer is not written to"),
         }
@@ -309,7 +312,10 @@ impl<'a> Response<'a> {
                 writer.usual_opt(payload, edns, status.rcode, status.scope);
             }
             _ if status.noted != 0 => self.noted_opt(writer, edns, status, limit),
-            _ => self.opt(edns, limit).of(status).write(writer, status.rcode),
+            error => {
+                let opt = Opt { scope: status.scope, error, ..self.opt(edns, limit) };
+                opt.write(writer, status.rcode);
+            }
         }
     }
 
@@ -330,13 +336,6 @@ impl<'a> Response<'a> {
             error: None,
             note: &[],
         }
-    }
-}
-
-impl Opt<'_> {
-    /// Adds what is known after the answer.
-    fn of(self, status: &AnswerStatus) -> Self {
-        Self { scope: status.scope, error: status.error, ..self }
     }
 }
 

@@ -6,15 +6,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use fairway_model::{Health, Shares, Timestamp, mix};
+use fairway_model::{Health, Shares, Timestamp, mix, stable_hash};
 
 use crate::{
-    adaptive_ttl::AdaptiveTtls,
-    schedules::ScheduleStates,
-    shares::CompiledShares,
-    snapshot::Snapshot,
-    steer::SteerPool,
-    target::{TargetIndex, target_hash},
+    adaptive_ttl::AdaptiveTtls, schedules::ScheduleStates, shares::CompiledShares, snapshot::Snapshot,
+    steer::SteerPool, target::TargetIndex,
 };
 
 /// Measured state of the targets and pools of one snapshot.
@@ -38,7 +34,7 @@ pub struct RuntimeState {
 /// Data that is constant while the snapshot is.
 #[derive(Debug)]
 struct Fixed {
-    /// Hash of each target.
+    /// Hash of each target, equal on every server.
     hashes: Box<[u64]>,
     /// Pools with the down answer `last-good` by target, sorted. A pool is given by its index.
     watchers: Box<[(TargetIndex, u32)]>,
@@ -63,7 +59,7 @@ impl RuntimeState {
         health: impl FnMut(TargetIndex) -> Health,
     ) -> Self {
         let health: Box<[Health]> = (0..snapshot.targets().len() as u32).map(TargetIndex).map(health).collect();
-        let hashes: Box<[u64]> = snapshot.targets().iter().map(target_hash).collect();
+        let hashes: Box<[u64]> = snapshot.targets().iter().map(stable_hash).collect();
         let watchers = snapshot
             .remembering_pools()
             .flat_map(|(place, pool)| pool.all_targets().map(move |target| (target, place)));

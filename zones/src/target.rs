@@ -1,23 +1,14 @@
-//! Numbers and hashes of probed targets.
-
-use fairway_model::{Target, stable_hash};
+//! Numbers of probed targets.
 
 /// Index of a target in [`Snapshot::targets`](crate::snapshot::Snapshot::targets) and in the runtime state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetIndex(pub u32);
 
-/// Returns the hash that identifies a target. It is equal on every server.
-pub(crate) fn target_hash(target: &Target) -> u64 {
-    stable_hash(target)
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use std::sync::Arc;
 
-    use fairway_model::{Check, Monitor, MonitorName, ProbeAddress};
-
-    use super::*;
+    use fairway_model::{Check, Monitor, MonitorName, ProbeAddress, Target, stable_hash};
 
     pub(crate) fn target(address: &str, port: u16, label: &str) -> Target {
         Target {
@@ -29,7 +20,7 @@ pub(crate) mod tests {
 
     #[test]
     fn target_hash_is_pinned() {
-        assert_eq!(target_hash(&target("192.0.2.1", 443, "a")), 0xb425_c73b_60ec_94e3);
-        assert_eq!(target_hash(&target("2001:db8::1", 443, "a")), 0x85a7_726b_e95a_87c8);
+        assert_eq!(stable_hash(&target("192.0.2.1", 443, "a")), 0xb425_c73b_60ec_94e3);
+        assert_eq!(stable_hash(&target("2001:db8::1", 443, "a")), 0x85a7_726b_e95a_87c8);
     }
 }

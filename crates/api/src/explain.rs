@@ -49,10 +49,10 @@ fn step_of(step: &ExplainedStep, cause: &dyn Fn(TargetIndex) -> Option<String>) 
         zone: step.zone.as_ref().map(ToString::to_string),
         node: word(&step.node),
         through: through.map(ToString::to_string),
-        pool: step.pool.as_ref().map(|pool| PoolChoice {
-            location_source: step.place.as_ref().map(ToString::to_string),
-            ..pool_choice(pool, cause)
-        }),
+        pool: step
+            .pool
+            .as_ref()
+            .map(|pool| PoolChoice { location_source: step.place.clone(), ..pool_choice(pool, cause) }),
     }
 }
 

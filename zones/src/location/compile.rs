@@ -7,6 +7,7 @@ use std::{
 };
 
 use fairway_model::{ClientLocation, DesiredState, Partition, Pool, Rank, StableHasher, StableMap};
+use indexmap::IndexSet;
 
 use super::{distance::Point, inputs::RankingInputs, rank};
 use crate::steer::{ClassRanks, ClientPartition, LocationRankings};
@@ -112,18 +113,17 @@ struct ClassBuilder<'s> {
     classes_max: usize,
     /// Coordinates of the members, for the ranking `nearest`.
     points: Vec<Option<Point>>,
-    classes: Vec<Box<[u16]>>,
-    numbers: StableMap<Box<[u16]>, u32>,
+    classes: IndexSet<Box<[u16]>>,
 }
 
 impl<'s> ClassBuilder<'s> {
     fn new(inputs: &'s RankingInputs, depth: u16, classes_max: usize) -> Self {
         let points = inputs.members.iter().map(|member| member.coordinates.map(Point::from)).collect();
-        Self { inputs, depth, classes_max, points, classes: Vec::new(), numbers: StableMap::default() }
+        Self { inputs, depth, classes_max, points, classes: IndexSet::new() }
     }
 
     /// Returns the partition into classes and the ranks of each class. `None` if there are too many.
-    fn build(mut self) -> Option<(Partition, Vec<Box<[u16]>>)> {
+    fn build(mut self) -> Option<(Partition, IndexSet<Box<[u16]>>)> {
         let inputs = self.inputs;
         let nowhere = ClientLocation::default();
         let places: Vec<&ClientLocation> = inputs.map.iter().flat_map(|map| map.locations()).collect();
@@ -150,11 +150,7 @@ impl<'s> ClassBuilder<'s> {
             return 0;
         }
         let ranks = self.ranks(place, latencies);
-        let (next, classes) = (self.classes.len() as u32, &mut self.classes);
-        *self.numbers.entry(ranks).or_insert_with_key(|ranks| {
-            classes.push(ranks.clone());
-            next
-        })
+        self.classes.insert_full(ranks).0 as u32
     }
 
     /// Returns the ranks of the members, one ranking after the other.
@@ -174,7 +170,7 @@ impl<'s> ClassBuilder<'s> {
 }
 
 /// Returns a hash of partition and ranks that is equal on every server.
-fn digest(partition: &Partition, classes: &[Box<[u16]>]) -> u64 {
+fn digest(partition: &Partition, classes: &IndexSet<Box<[u16]>>) -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| crate::hash::digest(b"placement"));
     let mut hasher = StableHasher::new(*SEED);
     for (start, value) in partition.starts() {

@@ -163,7 +163,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         self.writer.set_authoritative();
         let snapshot = self.snapshot();
         if let Some(number) = node.steered().checked_sub(1)
-            && self.steer(step, node, snapshot.is_adaptive(number, &self.from.serving.runtime))?
+            && self.steer(step, node, snapshot.steered_with_ttl(number, &self.from.serving.runtime))?
         {
             return Ok(());
         }

@@ -23,7 +23,7 @@ impl<'a> Response<'a> {
     #[cold]
     #[inline(never)]
     pub(super) fn noted_opt(&self, writer: &mut Writer<'_>, edns: &'a Edns, status: &AnswerStatus, limit: usize) {
-        let opt = self.opt(edns, limit).of(status);
+        let opt = Opt { scope: status.scope, error: status.error, ..self.opt(edns, limit) };
         let text = self.note(status);
         let opt = match text.octets() {
             note if writer.at() + opt.len() + note.len() <= limit => Opt { note, ..opt },

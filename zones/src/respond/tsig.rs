@@ -4,14 +4,9 @@ use super::Response;
 use crate::wire::{Record, name_end, u16_at};
 
 impl<'a> Response<'a> {
-    /// Returns the key of the TSIG record at `at`, or `None` if the record is malformed.
-    pub(super) fn unknown_key(&self, at: usize) -> Option<UnknownKey<'a>> {
-        UnknownKey::read(self.packet, at, self.query.question_end())
-    }
-
-    /// Appends the TSIG record to a response if it is well-formed, and returns the new length.
-    pub(super) fn give_back_key(&self, at: usize, out: &mut [u8], length: usize) -> usize {
-        self.unknown_key(at).map_or(length, |key| key.append(out, length))
+    /// Returns the key of the TSIG record at an offset, or `None` if the record is malformed.
+    pub(super) fn unknown_key(&self, at: u16) -> Option<UnknownKey<'a>> {
+        UnknownKey::read(self.packet, at.into(), self.query.question_end())
     }
 }
 
@@ -48,7 +43,7 @@ impl<'a> UnknownKey<'a> {
     ///
     /// TSIG comes last, behind OPT. It is no longer than that of the query, so that apart from our OPT the response is
     /// no longer than the query.
-    fn append(&self, out: &mut [u8], length: usize) -> usize {
+    pub(super) fn append(&self, out: &mut [u8], length: usize) -> usize {
         let Some(end) = self.write(&mut out[length..]) else { return length };
         let count = u16_at(out, 10).unwrap_or(0) + 1;
         out[10..12].copy_from_slice(&count.to_be_bytes());

@@ -3,6 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{Cluster, ClusterName, Monitor, MonitorName, ProbeAddress, Schedule, StableMap, Target};
+use indexmap::IndexSet;
 
 use crate::{
     shares::{ClusterNumbers, UNBALANCED},
@@ -26,8 +27,7 @@ pub struct TargetTable {
     /// Words reserved for last-good members.
     memory_words: u32,
     /// Different schedules, by number.
-    pub(crate) schedules: Arc<Vec<Schedule>>,
-    schedule_numbers: Arc<StableMap<Schedule, u32>>,
+    pub(crate) schedules: Arc<IndexSet<Schedule>>,
     /// Words reserved for closed members.
     closed_words: u32,
 }
@@ -103,13 +103,9 @@ impl TargetTable {
 
     /// Returns the number of a schedule, and adds it if it is new.
     pub(super) fn schedule(&mut self, schedule: &Schedule) -> u32 {
-        if let Some(number) = self.schedule_numbers.get(schedule) {
-            return *number;
-        }
-        let number = u32::try_from(self.schedules.len()).expect("memory ends before 2^32 schedules");
-        Arc::make_mut(&mut self.schedules).push(schedule.clone());
-        Arc::make_mut(&mut self.schedule_numbers).insert(schedule.clone(), number);
-        number
+        let known = self.schedules.get_index_of(schedule);
+        let number = known.unwrap_or_else(|| Arc::make_mut(&mut self.schedules).insert_full(schedule.clone()).0);
+        u32::try_from(number).expect("memory ends before 2^32 schedules")
     }
 
     /// Reserves words for closed members in the runtime state and returns the index of the first.

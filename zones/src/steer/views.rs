@@ -5,12 +5,10 @@
 //! member does not exist, also in down answers. Members that a location excludes (`geo` with `only`) are hidden
 //! likewise.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-};
+use std::{collections::BTreeSet, net::IpAddr};
 
 use fairway_model::{Cluster, Network, Partition, Pool, Visibility, ZoneSpec};
+use indexmap::IndexSet;
 
 use super::partition::{ClientPartition, LocationRankings};
 
@@ -125,13 +123,13 @@ fn refine_without_ranks(
     admitted: &[MemberSet],
     members: &[Option<&[Network]>],
 ) -> RefinedPartition {
-    let (mut sets, mut firsts) = (Numbered::default(), Vec::new());
+    let (mut sets, mut firsts) = (IndexSet::new(), Vec::new());
     let numbers = (0..).zip(admitted).map(|(class, set)| {
-        let number = sets.number(*set);
-        if number as usize == firsts.len() {
+        let (number, is_new) = sets.insert_full(*set);
+        if is_new {
             firsts.push(class);
         }
-        number
+        number as u32 // at most one for each class
     });
     let numbers: Vec<u32> = numbers.collect();
     let coarse = partition.partition().map(|class| numbers[class as usize]);
@@ -142,7 +140,7 @@ fn refine_without_ranks(
         return RefinedPartition { partition: ClientPartition::everywhere(), classes };
     };
     for class in &mut refined.classes {
-        class.visible = class.visible.and(sets.list[usize::from(class.base)]);
+        class.visible = class.visible.and(sets[usize::from(class.base)]);
         class.base = firsts[usize::from(class.base)];
     }
     refined
@@ -155,7 +153,7 @@ fn open(members: &[Option<&[Network]>]) -> MemberSet {
 }
 
 /// A class of a split partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ClassMembers {
     /// Class before the split.
     pub(super) base: u16,
@@ -174,44 +172,23 @@ pub(super) fn refine(partition: &ClientPartition, members: &[Option<&[Network]>]
         let classes = (0..partition.classes()).map(|base| ClassMembers { base, visible: open }).collect();
         return Some(RefinedPartition { partition: partition.clone(), classes });
     }
-    let mut sets = Numbered::default();
-    let mut views = Partition::uniform(sets.number(open));
+    let mut sets = IndexSet::from([open]);
+    let mut views = Partition::uniform(0);
     for (number, networks) in (0..=u8::MAX).zip(members) {
         let Some(networks) = networks.filter(|networks| !networks.is_empty()) else { continue };
         let inside = Partition::of_networks(networks.iter().map(|network| (*network, 1)), 0);
         views = views.overlay(&inside, |seen, is_inside| match is_inside {
             0 => seen,
-            _ => sets.number(sets.list[seen as usize].with(number)),
+            _ => sets.insert_full(sets[seen as usize].with(number)).0 as u32, // at most one for each run of a partition
         });
     }
-    let mut classes = Numbered::default();
+    let mut classes = IndexSet::new();
     let partition = partition.partition().overlay(&views, |base, seen| {
-        let visible = sets.list[seen as usize];
-        classes.number(ClassMembers { base: base as u16, visible }) // a partition counts its classes in 16 bits
+        let visible = sets[seen as usize];
+        // A partition counts its classes in 16 bits.
+        classes.insert_full(ClassMembers { base: base as u16, visible }).0 as u32
     });
-    Some(RefinedPartition { partition: ClientPartition::new(partition)?, classes: classes.list })
-}
-
-/// Different values, numbered in the order of their first use.
-struct Numbered<T> {
-    list: Vec<T>,
-    numbers: BTreeMap<T, u32>,
-}
-
-impl<T> Default for Numbered<T> {
-    fn default() -> Self {
-        Self { list: Vec::new(), numbers: BTreeMap::new() }
-    }
-}
-
-impl<T: Copy + Ord> Numbered<T> {
-    fn number(&mut self, thing: T) -> u32 {
-        let next = self.list.len() as u32; // at most one for each run of a partition
-        *self.numbers.entry(thing).or_insert_with(|| {
-            self.list.push(thing);
-            next
-        })
-    }
+    Some(RefinedPartition { partition: ClientPartition::new(partition)?, classes: classes.into_iter().collect() })
 }
 
 #[cfg(test)]
