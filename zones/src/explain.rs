@@ -127,7 +127,7 @@ pub fn explain(serving: &ServingState, name: &Name, rtype: Rtype, client: Option
     let located = client.filter(|network| network.length() > 0).map_or(address, Network::address).to_canonical();
     let step = |(step, recorder): (ExplainedStep, steer::Recorder)| {
         let pool = recorder.into_explanation();
-        let rankings = pool.as_ref().and_then(|pool| serving.snapshot.placed(&pool.pool));
+        let rankings = pool.as_ref().and_then(|pool| serving.snapshot.rankings(&pool.pool));
         ExplainedStep { place: rankings.map(|rankings| rankings.describe(located)), pool, ..step }
     };
     let steps: Vec<_> = listener.steps.into_iter().map(step).collect();

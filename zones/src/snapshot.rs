@@ -85,7 +85,7 @@ pub struct ZoneInfo {
 }
 
 /// A pool, for the status. A pool that is used in two zones with different default monitors is compiled twice.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct PoolInfo {
     /// The pool.
     pub name: PoolName,
@@ -104,6 +104,8 @@ pub struct PoolInfo {
     pub(crate) counters: u32,
     /// Value of [`Node::steered`] for names with this TTL, and true if the TTL is adaptive.
     pub(crate) steered: Vec<(Ttl, bool, u32)>,
+    /// Location rankings. `None` if the pool does not rank by location.
+    pub(crate) rankings: Option<Arc<CompiledRankings>>,
 }
 
 impl PoolInfo {
@@ -140,8 +142,6 @@ pub struct Snapshot {
     pub(crate) target_uses: TargetUses,
     /// Location rankings by their inputs, for the next snapshot.
     pub(crate) ranking_cache: Arc<RankingCache>,
-    /// Location rankings of each pool that ranks by location.
-    pub(crate) placed: Box<[Option<Arc<CompiledRankings>>]>,
     /// Number of steered names in each zone.
     pub(crate) steered_in: Box<[usize]>,
     /// Names of clusters that pools answer with, as far as the upper layer has them.
@@ -341,8 +341,8 @@ impl Snapshot {
     }
 
     /// Returns the location rankings of a pool, or `None` if it does not rank by location.
-    pub(crate) fn placed(&self, pool: &PoolName) -> Option<&CompiledRankings> {
-        self.placed.get(self.indices_of(pool).next()?)?.as_deref()
+    pub(crate) fn rankings(&self, pool: &PoolName) -> Option<&CompiledRankings> {
+        self.pool_infos[self.indices_of(pool).next()?].rankings.as_deref()
     }
 
     /// True if the data that queries read is too large for the processor's cache.

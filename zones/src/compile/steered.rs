@@ -43,8 +43,6 @@ pub(super) struct Pools<'a> {
     pub(super) targets: TargetTable,
     pub(super) uses: TargetUses,
     pub(super) ranking_cache: Arc<RankingCache>,
-    /// Location rankings of each pool that has some.
-    pub(super) placed: Vec<Option<Arc<CompiledRankings>>>,
     pub(super) faults: Vec<Diagnostic>,
     /// Sum of the hashes of the zones' text, pools, steered names, and record sets.
     pub(super) id: u64,
@@ -87,7 +85,6 @@ impl<'a> Pools<'a> {
             targets: TargetTable::default(),
             uses: TargetUses::default(),
             ranking_cache: Arc::default(),
-            placed: Vec::new(),
             faults: Vec::new(),
             id: text_id,
         }
@@ -105,7 +102,6 @@ impl<'a> Pools<'a> {
             targets: previous.targets.clone(),
             uses: previous.target_uses.clone(),
             ranking_cache: Arc::clone(&previous.ranking_cache),
-            placed: with_room(&previous.placed),
             ..Self::new(desired, &previous.options, previous.id, Some(previous))
         }
     }
@@ -187,7 +183,6 @@ impl<'a> Pools<'a> {
             }
             self.pools.swap_remove(gap as usize);
             self.infos.swap_remove(gap as usize);
-            self.placed.swap_remove(gap as usize);
         }
     }
 
@@ -226,9 +221,9 @@ impl<'a> Pools<'a> {
         if let Some(known) = self.find(pool, variant, hash) {
             return known;
         }
-        let placed = self.place(pool);
+        let rankings = self.rankings_of(pool);
         let nowhere = LocationRankings::none();
-        let location = placed.as_ref().map_or(&nowhere, |placed| &placed.location);
+        let location = rankings.as_ref().map_or(&nowhere, |rankings| &rankings.location);
         let steer = SteerPool::build(self.desired, pool, zone, location, &mut self.targets);
         self.uses.add(&steer);
         if steer.details.ignores_location {
@@ -241,7 +236,7 @@ impl<'a> Pools<'a> {
             .filter_map(|c| self.desired.clusters.get(c))
             .map(|c| (&c.name, &c.addresses, &c.dns_name))
             .collect();
-        let digest = placed.as_ref().map_or(0, |placed| placed.digest);
+        let digest = rankings.as_ref().map_or(0, |rankings| rankings.digest);
         let id = stable_hash(&(pool, of, variant.hides, digest));
         self.sum_id(id);
         let info = PoolInfo {
@@ -254,49 +249,48 @@ impl<'a> Pools<'a> {
             id,
             counters,
             steered: Vec::new(),
+            rankings,
         };
-        self.put(steer, info, placed, hash)
+        self.put(steer, info, hash)
     }
 
     /// Stores a compiled pool and returns its number.
-    fn put(&mut self, steer: SteerPool, info: PoolInfo, placed: Option<Arc<CompiledRankings>>, hash: u64) -> u32 {
-        let Self { pools, infos, placed: all_placed, by_name, .. } = self;
+    fn put(&mut self, steer: SteerPool, info: PoolInfo, hash: u64) -> u32 {
+        let Self { pools, infos, by_name, .. } = self;
         let number = self.free.pop().unwrap_or(pools.len() as u32);
         if (number as usize) < pools.len() {
             *pools.change(number as usize) = steer;
             *infos.change(number as usize) = info;
-            all_placed[number as usize] = placed;
         } else {
             pools.push(steer);
             infos.push(info);
-            all_placed.push(placed);
         }
         by_name.add(hash, number, |other| stable_hash(&infos[other as usize].name));
         number
     }
 
     /// Returns the location rankings of a pool.
-    fn place(&mut self, pool: &Pool) -> Option<Arc<CompiledRankings>> {
-        let place = || FileLocation::file(CONFIGURATION);
+    fn rankings_of(&mut self, pool: &Pool) -> Option<Arc<CompiledRankings>> {
+        let location = || FileLocation::file(CONFIGURATION);
         let known = self.ranking_cache.count();
-        let placed = self.ranking_cache.of(self.desired, pool, self.previous).unwrap_or_else(|TooLarge| {
+        let rankings = self.ranking_cache.of(self.desired, pool, self.previous).unwrap_or_else(|TooLarge| {
             let most = RankingCache::OCTETS_MAX >> 20;
             let what = format!("the location rankings of all pools up to pool {} take more than {most} MiB", pool.name);
             let hint = "let pools share rankings and members, or use a coarser map";
-            self.faults.push(Diagnostic::error(place(), what, hint));
+            self.faults.push(Diagnostic::error(location(), what, hint));
             None
         });
         let is_new = self.ranking_cache.count() > known;
-        if let Some(depth) = placed.as_ref().filter(|_| is_new).and_then(|placed| placed.depth) {
+        if let Some(depth) = rankings.as_ref().filter(|_| is_new).and_then(|rankings| rankings.depth) {
             let what = format!(
                 "pool {}: its members have more than {} different orders, so only the first {depth} ranks of each are used",
                 pool.name,
                 ClientPartition::CLASSES_MAX
             );
             let hint = "give nearest or latency a tolerance, or the pool fewer members";
-            self.faults.push(Diagnostic::warning(place(), what, hint));
+            self.faults.push(Diagnostic::warning(location(), what, hint));
         }
-        placed
+        rankings
     }
 
     /// Returns the numbered answers of a pool with one TTL, and writes them unless another pool shares them. The caller

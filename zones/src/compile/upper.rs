@@ -41,7 +41,7 @@ pub(super) fn compile(
 ) -> (Snapshot, Vec<Diagnostic>) {
     let mut upper = Upper::new(desired, text, options, previous);
     upper.write_names();
-    upper.place_faults(zones);
+    upper.locate_faults(zones);
     let mut faults = std::mem::take(&mut upper.faults);
     faults.append(&mut upper.pools.faults);
     (upper.finish(None), faults)
@@ -62,7 +62,7 @@ pub(super) struct Upper<'a> {
     labels_max: usize,
     pub(super) faults: Vec<Diagnostic>,
     /// Indices of the diagnostics about a record of a zone, whose location is found later.
-    unplaced: HashMap<(u16, Name, Rtype), Vec<usize>>,
+    unlocated: HashMap<(u16, Name, Rtype), Vec<usize>>,
 }
 
 /// Position of a name in the zones' text.
@@ -114,7 +114,7 @@ impl<'a> Upper<'a> {
             cluster_names: Arc::default(),
             labels_max: 0,
             faults: Vec::new(),
-            unplaced: HashMap::new(),
+            unlocated: HashMap::new(),
         }
     }
 
@@ -132,7 +132,7 @@ impl<'a> Upper<'a> {
             cluster_names: Arc::clone(&previous.cluster_names),
             labels_max: previous.labels_max,
             faults: Vec::new(),
-            unplaced: HashMap::new(),
+            unlocated: HashMap::new(),
         }
     }
 
@@ -155,7 +155,6 @@ impl<'a> Upper<'a> {
             targets: pools.targets.finish(),
             target_uses: pools.uses,
             ranking_cache: pools.ranking_cache,
-            placed: pools.placed.into(),
             steered_in: self.steered_in.into(),
             cluster_names: self.cluster_names,
             labels_max: self.labels_max.max(self.text.labels_max),
@@ -363,7 +362,7 @@ impl<'a> Upper<'a> {
 
     /// Reports an error about a steered name, at the location of a zone's record.
     fn refuse(&mut self, name: &Name, record: (u16, Name, Rtype), what: String, hint: &str) {
-        self.unplaced.entry(record).or_default().push(self.faults.len());
+        self.unlocated.entry(record).or_default().push(self.faults.len());
         self.fault(name, what, hint);
     }
 
@@ -373,18 +372,18 @@ impl<'a> Upper<'a> {
     }
 
     /// Sets the locations of errors about records, in one walk over the text. Without the text they keep theirs.
-    fn place_faults(&mut self, zones: &[ZoneData]) {
-        if self.unplaced.is_empty() {
+    fn locate_faults(&mut self, zones: &[ZoneData]) {
+        if self.unlocated.is_empty() {
             return;
         }
         let numbers: HashMap<&Name, u16> = self.text.zones.iter().map(|zone| &zone.origin).zip(0..).collect();
         for text in zones {
             let Some(&number) = numbers.get(&text.origin) else { continue };
             for record in &text.records {
-                if self.unplaced.is_empty() {
+                if self.unlocated.is_empty() {
                     return;
                 }
-                for fault in self.unplaced.remove(&(number, record.owner.clone(), record.rtype)).unwrap_or_default() {
+                for fault in self.unlocated.remove(&(number, record.owner.clone(), record.rtype)).unwrap_or_default() {
                     self.faults[fault].location = text.place(record);
                 }
             }

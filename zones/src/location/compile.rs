@@ -54,12 +54,12 @@ impl RankingCache {
             return Ok(Some(Arc::clone(known)));
         }
         let before = previous.and_then(|previous| previous.by_inputs.get(&inputs));
-        let placed = before
+        let rankings = before
             .map_or_else(|| Arc::new(CompiledRankings::new(inputs.clone(), ClientPartition::CLASSES_MAX)), Arc::clone);
         let own = Arc::make_mut(self);
-        own.admit(placed.octets)?;
-        own.by_inputs.insert(inputs, Arc::clone(&placed));
-        Ok(Some(placed))
+        own.admit(rankings.octets)?;
+        own.by_inputs.insert(inputs, Arc::clone(&rankings));
+        Ok(Some(rankings))
     }
 
     /// Counts bytes, up to the maximum.

@@ -79,40 +79,29 @@ const PI: i64 = 13_493_037_705;
 /// Length before the turns that they stretch to 2^40, in the same scale: the product of cos(atan(2^-i)).
 const LENGTH: i64 = 667_681_663_043;
 /// atan(2^-i) in radians times 2^32.
-const TURNS: [i64; 32] = [
-    3_373_259_426,
-    1_991_351_318,
-    1_052_175_346,
-    534_100_635,
-    268_086_748,
-    134_174_063,
-    67_103_403,
-    33_553_749,
-    16_777_131,
-    8_388_597,
-    4_194_303,
-    2_097_152,
-    1_048_576,
-    524_288,
-    262_144,
-    131_072,
-    65_536,
-    32_768,
-    16_384,
-    8_192,
-    4_096,
-    2_048,
-    1_024,
-    512,
-    256,
-    128,
-    64,
-    32,
-    16,
-    8,
-    4,
-    2,
-];
+const TURNS: [i64; 32] = {
+    let large = [
+        3_373_259_426,
+        1_991_351_318,
+        1_052_175_346,
+        534_100_635,
+        268_086_748,
+        134_174_063,
+        67_103_403,
+        33_553_749,
+        16_777_131,
+        8_388_597,
+        4_194_303,
+    ];
+    let mut turns = [0; 32];
+    let mut step = 0;
+    while step < turns.len() {
+        // A small angle is equal to its tangent.
+        turns[step] = if step < large.len() { large[step] } else { 1 << (32 - step) };
+        step += 1;
+    }
+    turns
+};
 
 #[cfg(test)]
 mod tests {

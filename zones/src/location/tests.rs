@@ -316,7 +316,7 @@ fn pools_with_equal_inputs_and_next_snapshot_share_rankings() {
     let (options, world) = (ServerOptions::default(), world());
     let (first, faults) = compile(&desired(50, &world, |_| ()), &[zone], &options, None).unwrap();
     assert_eq!((faults, first.ranking_cache.count()), (vec![], 1));
-    let placed = |snapshot: &Snapshot, at: usize| Arc::clone(snapshot.placed[at].as_ref().unwrap());
+    let placed = |snapshot: &Snapshot, at: usize| Arc::clone(snapshot.pool_infos[at].rankings.as_ref().unwrap());
     assert!((0..50).all(|at| Arc::ptr_eq(&placed(&first, at), &placed(&first, 0))));
 
     let weights = desired(50, &world, |pool| pool.members[0].weight = Weight(7));

@@ -56,8 +56,9 @@ impl SteerPool {
     #[inline(never)]
     fn best_by_groups(&self, family: Family, health: &[Health], request: &ShareRequest<'_>) -> Option<&Member> {
         let fits = live(family, health);
-        let taken = self.accepting_member(request, |member, (): &mut ()| fits(member), &mut ()).map(|(entry, _)| entry);
-        let entry = taken.or_else(|| self.rest(request, fits).filter(|_| self.load))?;
+        let accepting =
+            self.accepting_member(request, |member, (): &mut ()| fits(member), &mut ()).map(|(entry, _)| entry);
+        let entry = accepting.or_else(|| self.rest(request, fits).filter(|_| self.load))?;
         Some(&self.members[usize::from(entry.index)])
     }
 

@@ -105,9 +105,9 @@ impl SteerPool {
         fits: impl Fn(&Member, &mut T) -> Fit,
         trace: &mut T,
     ) -> Option<(RankedCandidate, Assignment)> {
-        let held = request.balanced.filter(|balanced| balanced.has_pins());
-        let held = held.and_then(|balanced| balanced.pin(self.demand_of(request.seed)));
-        if let Some(entry) = held.and_then(|cluster| self.pinned_member(request.order, cluster, &fits, trace)) {
+        let pinned = request.balanced.filter(|balanced| balanced.has_pins());
+        let pinned = pinned.and_then(|balanced| balanced.pin(self.demand_of(request.seed)));
+        if let Some(entry) = pinned.and_then(|cluster| self.pinned_member(request.order, cluster, &fits, trace)) {
             return Some((entry, Assignment::Pinned));
         }
         let mut assignment = Assignment::Local;
@@ -234,16 +234,16 @@ impl SteerPool {
         request: &ShareRequest<'_>,
         trace: &mut T,
     ) -> Option<Choice> {
-        let heard = |member: &Member, trace: &mut T| {
+        let observed = |member: &Member, trace: &mut T| {
             let candidacy = stage.candidacy(member);
             trace.member(member.number, candidacy);
             fit(candidacy)
         };
-        let taken = self.accepting_member(request, heard, trace);
-        let taken =
-            taken.or_else(|| Some((self.rest(request, |member| fit(stage.candidacy(member)))?, Assignment::Remainder)));
+        let assigned = self.accepting_member(request, observed, trace);
+        let assigned = assigned
+            .or_else(|| Some((self.rest(request, |member| fit(stage.candidacy(member)))?, Assignment::Remainder)));
         let mut picked = BestCandidates::<K>::new(stage.wanted);
-        if let Some((entry, assignment)) = taken {
+        if let Some((entry, assignment)) = assigned {
             trace.assigned(assignment);
             picked.begin(entry, group_of(request.order, entry.index));
             if K > 1 && !entry.is_partial {
@@ -268,8 +268,9 @@ impl SteerPool {
         let key = members.peek().map_or(0, |step| self.members[usize::from(step.index)].key);
         for step in members.filter(|step| step.index != first) {
             let member = &self.members[usize::from(step.index)];
-            let takes = request.balanced.is_none_or(|balanced| request.test(balanced, key, member, rule).is_accepted());
-            if takes && fits(member) == Some(false) {
+            let is_accepted =
+                request.balanced.is_none_or(|balanced| request.test(balanced, key, member, rule).is_accepted());
+            if is_accepted && fits(member) == Some(false) {
                 let score = weighted::score(request.seed, member.key, member.weight);
                 picked.consider(RankedCandidate { score, index: step.index, is_partial: false });
             }

@@ -66,8 +66,8 @@ impl Proof {
 
 impl Terms {
     pub(super) fn new(pool: &SteerPool, runtime: &RuntimeState, member: &Member) -> Self {
-        let taken =
+        let accepted =
             || runtime.balanced.as_ref().map_or(AcceptedShare::ALL, |balanced| balanced.acceptance(member.cluster));
-        Self { key: member.key, share: member.weight, acceptance: pool.load.then(taken) }
+        Self { key: member.key, share: member.weight, acceptance: pool.load.then(accepted) }
     }
 }

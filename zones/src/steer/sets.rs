@@ -56,14 +56,14 @@ pub(super) struct Everyone {
     /// Members of each answer, at most [`EVERYONE_MAX`].
     pub(super) sets: Box<[MemberSet]>,
     /// Index in `sets` for each class, past the end for none. Empty if all classes have the first.
-    by_row: Box<[u8]>,
+    by_class: Box<[u8]>,
 }
 
 impl Everyone {
     /// Numbers the sets of visible members that have the family. A single member has a number already.
     fn new(first: u16, classes: &[ClassMembers], has_family: MemberSet) -> Self {
         let mut sets: Vec<MemberSet> = Vec::new();
-        let by_row = classes.iter().map(|class| {
+        let by_class = classes.iter().map(|class| {
             let seen = class.visible.and(has_family);
             let known = sets.iter().position(|set| *set == seen);
             let index = known.unwrap_or(sets.len());
@@ -74,15 +74,15 @@ impl Everyone {
             }
             index as u8 // at most EVERYONE_MAX
         });
-        let mut by_row: Vec<u8> = by_row.collect();
-        if by_row.iter().all(|index| *index == 0) {
-            by_row.clear();
+        let mut by_class: Vec<u8> = by_class.collect();
+        if by_class.iter().all(|index| *index == 0) {
+            by_class.clear();
         }
-        Self { first, sets: sets.into(), by_row: by_row.into() }
+        Self { first, sets: sets.into(), by_class: by_class.into() }
     }
 
     fn of(&self, class: u16) -> Option<u16> {
-        let index = if self.by_row.is_empty() { 0 } else { *self.by_row.get(usize::from(class))? };
+        let index = if self.by_class.is_empty() { 0 } else { *self.by_class.get(usize::from(class))? };
         (usize::from(index) < self.sets.len()).then(|| self.first + u16::from(index))
     }
 }
