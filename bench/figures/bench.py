@@ -1,4 +1,4 @@
-"""One phase's work: servers started and stopped, load put on them, tables and marks noted."""
+"""Runs the parts of a phase: starts and stops servers, puts load on them, and records tables and marks."""
 import json, os, shutil, statistics, subprocess, time
 
 from . import servers
@@ -8,7 +8,7 @@ PORT = 5600
 
 
 class Bench:
-    """`lines` is the phase's text, `marks` its rows of the table of marks: figure, what must be reached, what was, whether it is."""
+    """`lines` is the text of the phase, `marks` its rows of the table of goals: figure, goal, value, and if the goal is reached."""
 
     def __init__(self, options, work):
         self.options, self.work, self.running, self.lines, self.marks = options, work, {}, [], []
@@ -27,7 +27,7 @@ class Bench:
         return self.port
 
     def start(self, name, command, probe, wait=60, port=None):
-        """Starts a server on the server's core; gives milliseconds to its first right answer, and its process."""
+        """Starts a server on the server's core. Returns the milliseconds to its first right answer, and its process id."""
         since = tool("waitfor", "--clock").strip()
         self.run(name, ["taskset", "-c", SERVER_CORE, *command])
         done = subprocess.run([f"{BIN}/waitfor", "--server", f"127.0.0.1:{port or self.port}", "--name", probe, "--since", since,
@@ -43,7 +43,7 @@ class Bench:
         return self.running[name]
 
     def targets(self, *arguments, name="targets", **how):
-        """Health targets, on the load's core."""
+        """Starts the health targets on the core of the load."""
         return self.run(name, ["taskset", "-c", LOAD_CORE, f"{BIN}/targets", "--port", servers.HEALTH_PORT, *arguments], **how)
 
     def stop(self, name):
@@ -67,7 +67,7 @@ class Bench:
         for name in list(self.running):
             self.stop(name)
 
-    # ---- what is noted ----
+    # ---- results ----
 
     def print(self, *words):
         line = " ".join(map(str, words))
@@ -82,14 +82,14 @@ class Bench:
         self.print("")
 
     def mark(self, figure, value, limit, unit="", at_least=False, places=0):
-        """Notes a figure beside what it must reach; no value is a figure not reached."""
+        """Records a figure and its goal. Without a value, the goal is missed."""
         sign = "≥" if at_least else "≤"
         reached = value is not None and (value >= limit if at_least else value <= limit)
         self.marks.append([figure, f"{sign} {limit:,} {unit}".strip(), "-" if value is None else f"{value:,.{places}f} {unit}".strip(),
                            "yes" if reached else "no"])
 
     def print_marks(self):
-        """Shown at the end of the phase; the page of results has them all in one table."""
+        """Prints the goals of the phase. The page of results has those of all phases in one table."""
         for figure, most, reached, there in self.marks:
             say(f"   {figure}: {reached} (must be {most}){'' if there == 'yes' else '  NOT THERE'}")
 
@@ -113,7 +113,7 @@ class Bench:
         return json.loads(subprocess.check_output(command, text=True, timeout=600))
 
     def compare(self, title, commands, queries, probe, *load_args):
-        """Servers idle side by side; measurements go round: A B C, A B C. Gives each one's median share of the limit."""
+        """Measures servers in turn (A B C, A B C) while the others are idle. Returns the median share of the limit of each."""
         up, rounds = {}, {name: [] for name in commands}
         for name, command in commands.items():
             port = self.next_port()
@@ -135,11 +135,11 @@ class Bench:
         if wrong := sum(r["wrong"] for r in rounds["fairway"]):
             raise RuntimeError(f"{title}: {wrong} wrong answers")
         self.print(f"### {title}\n")
-        self.table(["server", "CPU ns a query", "of limit", "times the limit's CPU", "best qps", "PSS MB", "start ms", "wrong", "lost"], rows)
+        self.table(["server", "CPU ns per query", "of limit", "times the limit's CPU", "best qps", "PSS MB", "start ms", "wrong", "lost"], rows)
         return shares
 
     def settle(self, seconds):
-        """Time in which a server is left to itself."""
+        """Waits, so that the server settles."""
         if seconds >= 1:
             say(f"   {seconds:.0f} s")
         time.sleep(seconds)

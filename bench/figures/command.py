@@ -1,4 +1,4 @@
-"""The command line of `bench/run` and `bench/full`: phases in turn, each bounded, their rows kept, and the page of results."""
+"""The command line of `bench/run` and `bench/full`: runs phases in turn, each with a time limit, keeps their rows, and writes the page of results."""
 import argparse, json, os, signal, sys, tempfile, time
 
 from . import declared, intents, long, quick, tripwire, webhook, writes
@@ -23,7 +23,7 @@ def parse(doc, full):
     add("--phases", default=" ".join(PHASES if full else QUICK), help="of " + " ".join(PHASES))
     debian = "gdnsd knot nsd bind pdns"
     add("--peers", default=debian + " hickory coredns" if full else debian, help="servers beside Fairway, of " + " ".join(PEER_BINARY) + "; may be empty")
-    add("--rounds", type=int, default=9, help="of CPU a query and of latency")
+    add("--rounds", type=int, default=9, help="of CPU per query and of latency")
     add("--seconds", type=float, default=0.7, help="of each measurement")
     add("--names", type=int, default=10_000)
     add("--million", type=int, default=1_000_000, help="names of the phases million and transition")
@@ -39,7 +39,7 @@ def parse(doc, full):
     add("--no-build", action="store_true", help="measures what target/dist holds")
     add("--resume", action="store_true", help="leaves out phases whose rows are kept from a run before")
     add("--out", default=os.path.join(ROOT, "bench", "results.md") if full else None, help="writes the rows kept of all phases to this file")
-    add("--tripwire", action="store_true", help="compares instructions a query with bench/tripwire.tsv; exit 1 if they grew")
+    add("--tripwire", action="store_true", help="compares instructions per query with bench/tripwire.tsv; exit 1 if they grew")
     add("--bless", action="store_true", help="with --tripwire: writes bench/tripwire.tsv anew")
     options = parser.parse_args()
     if options.quick:
@@ -79,11 +79,11 @@ def run_tripwire(options):
         return tripwire.bless(counts)
     grown = tripwire.compare(counts)
     if grown:
-        raise SystemExit(f"instructions a query grew: {' '.join(grown)}; if that is meant, bench/run --tripwire --bless")
+        raise SystemExit(f"instructions per query grew: {' '.join(grown)}; if that is meant, bench/run --tripwire --bless")
 
 
 def run_phase(name, options):
-    """Runs a phase within its bound and keeps its rows; says whether it went through."""
+    """Runs a phase within its time limit and keeps its rows. Returns true if it succeeded."""
     kept = os.path.join(KEPT, f"{name}.json")
     if options.resume and os.path.exists(kept):
         return True
@@ -120,7 +120,7 @@ def about(options, load, seconds):
 
 
 def page():
-    """The results of all phases that were kept, the table of marks first."""
+    """Returns the kept results of all phases, the table of goals first."""
     kept = {name: json.loads(read(f"{KEPT}/{name}.json")) for name in PHASES if os.path.exists(f"{KEPT}/{name}.json")}
     lines = ["# Last figures", "", "Written by `bench/run --out FILE` or `bench/full`; `bench/README.md` says what the columns mean.",
              f"Server on core {SERVER_CORE}, load on core {LOAD_CORE}, loopback; median [min..max].", "", "## Marks", "",

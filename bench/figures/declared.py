@@ -1,4 +1,4 @@
-"""Objects that are declared over the API of a running server: a change until it is answered, and a start with as many."""
+"""The phase `declared`: a changed object among many that were declared over the API, until it is answered, and a start with all of them."""
 import http.client, json, socket, statistics, subprocess, time
 
 from . import servers
@@ -10,13 +10,13 @@ BATCH, CLUSTERS = 10_000, 20
 
 
 class Api:
-    """Asks on the control socket."""
+    """Calls the API on the control socket."""
 
     def __init__(self, folder):
         self.path = f"{folder}/data/control.sock"
 
     def ask(self, method, path, body, seconds=600):
-        """The answer's body, and milliseconds until it was there."""
+        """Returns the body of the response, and the milliseconds until it arrived."""
         connection = http.client.HTTPConnection("localhost", timeout=seconds)
         connection.sock = socket.socket(socket.AF_UNIX)
         connection.sock.settimeout(seconds)
@@ -32,7 +32,7 @@ class Api:
 
 
 def declared(bench):
-    """One changed pool among as many until it is answered; then a start with all of them."""
+    """Measures a changed pool among many until it is answered, then a start with all of them."""
     count, folder, port = bench.options.declared, bench.folder("declared"), bench.next_port()
     clusters = "\n".join(f"  - {{ name: c{at}, addresses: [10.0.0.{at + 1}] }}" for at in range(CLUSTERS))
     write(f"{folder}/zone", tool("workload", "zone", "--names", 1, "--origin", ORIGIN))
@@ -81,13 +81,13 @@ def pool(number, cluster):
 
 
 def change(bench, port, api, number, cluster):
-    """Milliseconds from the request to the first answer with the changed pool, and to the request's own answer."""
+    """Returns the milliseconds from the request to the first answer with the changed pool, and to the response."""
     ask = lambda: api.ask("PUT", f"/v1/pools/d{number}", pool(number, cluster))
     return until_answered(bench, port, name(number), f"10.0.0.{cluster + 1}", ask)
 
 
 def until_answered(bench, port, name, address, ask):
-    """Milliseconds from a request over the API to the first answer with this address, and to the request's own answer."""
+    """Returns the milliseconds from a request over the API to the first answer with this address, and to the response."""
     begun = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     asker = subprocess.Popen(["taskset", "-c", LOAD_CORE, f"{BIN}/waitfor", "--server", f"127.0.0.1:{port}", "--name", name, "--addr", address,
                               "--since", str(begun), "--timeout", "60"], stdout=subprocess.PIPE, text=True)

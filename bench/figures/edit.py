@@ -1,4 +1,4 @@
-"""Seconds until `cargo check` is done after one file was touched: how long an engineer waits for a word from the compiler."""
+"""Seconds of `cargo check` after one file was touched: how long an engineer waits for the compiler."""
 import os, subprocess, time
 
 from .machine import ROOT, machine, spread
@@ -7,7 +7,7 @@ RUNS = 5
 
 
 def default_files():
-    """One file of the API and one of the model, wherever they lie."""
+    """Returns one file of the API and one of the model."""
     choices = [("crates/api/src/lib.rs", "src/api/mod.rs"), ("crates/model/src/lib.rs", "model/src/lib.rs")]
     return [next(path for path in of if os.path.exists(os.path.join(ROOT, path))) for of in choices]
 

@@ -29,7 +29,7 @@ def use_paths(tree, prefix=()):
 
 
 class Crate:
-    """The modules of a crate: a path of names -> file, and the imports of each."""
+    """The modules of a crate: the file of each path of names, and the imports of each."""
 
     def __init__(self, sources, root):
         self.files, self.uses = {}, {}

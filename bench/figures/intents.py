@@ -1,5 +1,5 @@
-"""Intents that are stored by the hundred thousand: one changed until it is acknowledged and answered, by the server that took it and by another
-one on the same etcd; and a start with all of them."""
+"""The phases `intents` and `shared`: a changed intent among 100,000 until it is acknowledged and answered, by the server that received it and by
+another one on the same etcd, and a start with all of them."""
 import http.client, itertools, json, statistics, threading, time, urllib.request
 
 from . import servers
@@ -7,15 +7,15 @@ from .declared import CLUSTERS, Api, until_answered
 from .machine import LOAD_CORE, install, pss_mb, read, say, spread, tool, write
 from .servers import HEALTH_PORT, ORIGIN
 
-# Inbound intents of one app, as ONAP's wiki writes their path.
+# Path of the inbound intents of one app, as in ONAP's wiki.
 INBOUND = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set/inbound-intents"
 # As many connections as one client may have open.
 WRITERS = 32
-# What several servers share takes a program with the feature for it.
+# Servers that share a store need a program with that feature.
 
 
 def intents(bench):
-    """One changed intent among as many, then a start with all of them."""
+    """Measures a changed intent among many, then a start with all of them."""
     count, port, http_port = bench.options.intents, bench.next_port(), bench.next_port()
     bench.targets("--all-loopback")
     command, folder = server(bench, "intents", port, http_port)
@@ -41,7 +41,7 @@ def intents(bench):
 
 
 def loading(log, count):
-    """Milliseconds that a start took to read what the store holds, as its log tells."""
+    """Returns the milliseconds that a start took to read the store, from its log."""
     lines = (json.loads(line) for line in read(log).splitlines() if '"duration_ms"' in line)
     found = [line for line in lines if line["msg"] == "declared objects loaded"]
     if [line["objects"] for line in found] != [count]:
@@ -50,7 +50,7 @@ def loading(log, count):
 
 
 def shared(bench):
-    """The same with two servers on one etcd: changed at the one, answered by both."""
+    """Measures the same with two servers on one etcd: changed on one, answered by both."""
     install(["etcd"])
     count, client, peer = bench.options.intents, *(f"http://127.0.0.1:{bench.next_port()}" for _ in range(2))
     bench.targets("--all-loopback")
@@ -94,7 +94,7 @@ def until_healthy(etcd):
 
 
 def server(bench, folder, port, http_port, more=""):
-    """A server with the clusters that intents lead to, and where it lives."""
+    """Returns the command of a server with the clusters that the intents use, and its folder."""
     folder = bench.folder(folder)
     clusters = "\n".join(f"  - {{ name: c{at}, addresses: [127.0.1.{at + 1}] }}" for at in range(CLUSTERS))
     write(f"{folder}/zone", tool("workload", "zone", "--names", 1, "--origin", ORIGIN))
@@ -119,7 +119,7 @@ def intent(number, cluster):
 
 
 def store(http_port, count):
-    """Declares all of them, each by a request of its own."""
+    """Declares all intents, each with a request of its own."""
     numbers, lock, faults, begun = iter(range(count)), threading.Lock(), [], time.monotonic()
 
     def write_some():
@@ -150,11 +150,11 @@ def store(http_port, count):
 
 
 def changes(bench, api, ports, count):
-    """Milliseconds until acknowledged, and until answered at one of these ports, of one change after the other."""
+    """Returns the milliseconds until acknowledged, and until answered on these ports, of successive changes."""
     found = {"answered": [], "acknowledged": []}
     for rep in range(max(bench.options.reps, 20)):
         number = (rep * 7919 + ports[0]) % count
-        # The first member of each is another one than before, whichever changes were made to it.
+        # The first member of each differs from that before, whichever changes were made.
         cluster = (number + 1 + rep % (CLUSTERS - 1)) % CLUSTERS
         ask = lambda: api.ask("PUT", f"{INBOUND}/i{number}", intent(number, cluster))
         answered, acknowledged = until_answered(bench, ports[0], name(number), f"127.0.1.{cluster + 1}", ask)

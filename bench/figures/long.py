@@ -12,7 +12,7 @@ CHANGED, OLD_RECORD, NEW_RECORD = f"n0000001.{ORIGIN}", "n0000001 IN A 10.0.0.1\
 
 
 def million(bench):
-    """Start, memory, CPU a query and reload with as many names."""
+    """Measures start, memory, CPU per query and reload with a million names."""
     count = bench.options.million
     zone, queries = bench.zone(count), bench.queries(count, count=1_000_000)
     changed = write(f"{zone}-changed", read(zone).replace(" 1 3600 ", " 2 3600 ", 1).replace(OLD_RECORD, NEW_RECORD, 1))
@@ -58,7 +58,7 @@ def of_limit(bench, limit, server, queries):
 
 
 def reload(bench, name, folder, port, pid, zone):
-    """Milliseconds until the changed record is served, the longest gap, peak and later memory."""
+    """Returns the milliseconds until the changed record is served, the longest gap, and peak and later memory."""
     bench.settle(1.1)  # some compare the file's times in whole seconds
     replace(zone, servers.zone_file(name, folder))
     forget_peak(pid)
@@ -67,7 +67,7 @@ def reload(bench, name, folder, port, pid, zone):
         command = subprocess.Popen(servers.reload_command(name, folder, pid), stdout=log, stderr=log)
         took, gap = wait_for(port, CHANGED, "10.255.0.1", since, 120)
         command.wait(120)
-    bench.settle(3)  # what is freed is freed behind the answers, and looked for once a second
+    bench.settle(3)  # memory is freed in the background, and the server looks once a second
     return took, gap, peak_mb(pid), pss_mb(pid)
 
 
@@ -86,7 +86,7 @@ def wait_for(port, name, address, since, seconds):
 
 
 def transition(bench):
-    """A failed probe until the answers follow, beside as many static names."""
+    """Measures the time from a failed probe to the last answer with the member, with a million static names."""
     count, port = bench.options.million, bench.next_port()
     command = servers.fairway_steered(bench.folder("transition"), port, "fairway", 10, "--period", "50ms", "--fall", 1, zone=bench.zone(count))
     targets = bench.targets("--fail", "error", "--server", f"127.0.0.1:{port}", "--name", DYING, "--reps", bench.options.reps,
@@ -101,7 +101,7 @@ def transition(bench):
 
 
 def change(bench):
-    """A changed address of a pool until it is answered, beside as many static names."""
+    """Measures a changed address of a pool until it is answered, with a million static names."""
     count, port, folder = bench.options.million, bench.next_port(), bench.folder("change")
     shutil.copy(bench.zone(count), f"{folder}/zone")
     path = f"{folder}/config/0000.yaml"
@@ -115,7 +115,7 @@ pools: [{{ name: p1, policy: failover, monitor: up, members: [{{ cluster: c1 }}]
 names: [{{ name: {STEERED}, pool: p1 }}]
 """
     _, pid = bench.start("fairway", servers.serve(folder, text(0)), STEERED, wait=240)
-    bench.settle(4)  # a zone file must have been left alone for a while before it is left unread
+    bench.settle(4)  # a zone file is read again until it has not changed for a while
     took = []
     forget_peak(pid)
     before = pss_mb(pid)
@@ -144,20 +144,20 @@ names: [{{ name: {STEERED}, pool: p1 }}]
 
 
 def records(bench, port, folder):
-    """Milliseconds from the request that changes a record to the first answer with it, and to the request's own answer."""
+    """Returns the milliseconds from the request that changes a record to the first answer with it, and to the response."""
     api, name, answered, acknowledged = Api(folder), f"declared.{ORIGIN}", [], []
     for rep in range(bench.options.reps + 1):
         address = f"10.253.0.{rep}"
         body = {"name": name, "sets": [{"type": "A", "ttl": "60s", "data": [address]}]}
         took = until_answered(bench, port, name, address, lambda: api.ask("PUT", f"/v1/records/{name}", body))
-        if rep > 0:  # the first one makes the name
+        if rep > 0:  # the first one creates the name
             answered.append(took[0])
             acknowledged.append(took[1])
     return answered, acknowledged
 
 
 def pools(bench):
-    """Start with many pools of three members that share their targets. Programs should write JSON; people write YAML."""
+    """Measures the start with many pools of three members that share their targets. Programs should write JSON; people write YAML."""
     count, rows = bench.options.pools, []
     kinds = [("fairway", "JSON", lambda folder: servers.fairway_steered(folder, bench.port, "fairway", count)),
              ("fairway", "YAML", lambda folder: servers.fairway_steered(folder, bench.port, "fairway", count, "--yaml")),
@@ -177,10 +177,10 @@ def pools(bench):
 
 
 def checks30k(bench):
-    """Checks of distinct addresses and ports every 10 s, a new connection each: the whole process."""
+    """Measures the server with probes of distinct addresses and ports every 10 s, each with a new connection."""
     names, http = bench.options.targets, bench.next_port()
     port = bench.next_port()
-    for part in range(3):  # a process may hold 20,000 sockets or so
+    for part in range(3):  # a process can have about 20,000 sockets
         bench.targets("--distinct", names, "--first", names * part, name=f"targets-{part}")
     command = servers.fairway_steered(bench.folder("checks30k"), port, "fairway-checks", names, "--period", "10s", http=http)
     start_ms, pid = bench.start("fairway", command, f"s0000001.{ORIGIN}", wait=240)
@@ -200,18 +200,18 @@ def checks30k(bench):
 
 
 def metric(port, name):
-    """The sum of the samples whose line begins with `name`."""
+    """Returns the sum of the samples whose line begins with `name`."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
         lines = page.read().decode().splitlines()
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
 
 
-# So many targets, each probed ten times a second; each probe with another result than the last one is a change.
+# Number of targets, each probed ten times per second; each probe with another result than the one before is a transition.
 CHANGING, LATENCY_RATE = 100, 20_000
 
 
 def latency(bench):
-    """p99 in windows with and without 1,000 changes a second, beside the limit, all at one rate."""
+    """Measures p99 in windows with and without 1,000 health transitions per second, and of the limit, all at one rate."""
     http, limit_port = bench.next_port(), bench.next_port()
     _, limit_pid = bench.start("limit", servers.limit(limit_port), f"s0000001.{ORIGIN}")
     port = bench.next_port()
@@ -250,8 +250,8 @@ SOAK_NAMES, SOAK_POOLS, SOAK_DECLARED, TARGETS = 10_000, 1_000, 100, [f"127.0.1.
 
 
 def soak(bench):
-    """High load while zones are reloaded, a member dies and returns and a declared pool goes to another cluster; each answer is held to
-    the states valid in its window."""
+    """Puts on load while zones are reloaded, a member fails and returns, and a declared pool moves to another cluster. Each answer is compared with
+    the states that were valid in its window."""
     zones = {octet: bench.zone(SOAK_NAMES, octet) for octet in (10, 11)}
     asked = [bench.queries(SOAK_NAMES), bench.queries(SOAK_POOLS, "s"), bench.queries(SOAK_DECLARED, "i")]
     mixed = write(f"{bench.work}/mixed", "".join(map(read, asked)))
@@ -288,7 +288,7 @@ def soak(bench):
 
 
 def declare(api):
-    """Names whose pool, declared too, goes from one of two clusters to the other."""
+    """Declares names whose pool, declared too, moves between two clusters."""
     api.ask("POST", "/v1/apply", {
         "monitors": [{"name": "declared", "type": "always"}],
         "clusters": [{"name": f"d{octet}", "addresses": [f"{octet}.0.0.1"]} for octet in (12, 13)],
@@ -301,7 +301,7 @@ def declared_pool(octet):
 
 
 def start_window(bench, port, pid, queries, seconds, octets, targets):
-    """Load whose answers must lie in these generations of the zone and among these targets."""
+    """Starts load whose answers must be from these generations of the zone or from these targets."""
     allow = [f"{octet}.0.0.0/8" for octet in octets] + targets
     command = bench.load_command(port, pid, queries, "--dur", seconds, *(word for net in allow for word in ("--allow", net)))
     return bench.run("load", command, stdout=subprocess.PIPE, text=True)

@@ -1,8 +1,8 @@
-"""What figures are taken with: programs of this crate, clocks and memory of processes, packages, versions."""
+"""Tools of the measurements: programs of this crate, clocks and memory of processes, packages, versions."""
 import glob, os, platform, resource, shutil, statistics, subprocess, sys, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROFILE = "dist"  # what is measured is what is shipped
+PROFILE = "dist"  # the profile that is shipped
 BIN = os.path.join(ROOT, "target", PROFILE)
 SERVER_CORE, LOAD_CORE = "0", "1"
 PACKAGES = {"gdnsd": "gdnsd", "knotd": "knot", "nsd": "nsd", "named": "bind9", "pdns_server": "pdns-server", "valgrind": "valgrind", "etcd": "etcd-server", "taskset": "util-linux", "wrk": "wrk"}
@@ -21,7 +21,7 @@ def say(*words):
 
 
 def tool(name, *args, timeout=60):
-    """The output of one of our own programs."""
+    """Returns the output of a program of this crate."""
     command = [os.path.join(BIN, name), *map(str, args)]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout).stdout
 
@@ -38,7 +38,7 @@ def read(path):
 
 
 def tree(pid):
-    """A process with all below it."""
+    """Returns a process and all its descendants."""
     pids = [pid]
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -50,7 +50,7 @@ def tree(pid):
 
 
 def from_proc(pid, file, key):
-    """The sum of a kB line of a /proc file over a process tree, in MB."""
+    """Returns the sum of a kB line of a /proc file over a process tree, in MB."""
     total = 0
     for one in tree(pid):
         try:
@@ -65,7 +65,7 @@ def pss_mb(pid):
 
 
 def peak_mb(pid):
-    """The most resident memory since the start, or since `forget_peak`."""
+    """Returns the largest resident memory since the start, or since `forget_peak`."""
     return from_proc(pid, "status", "VmHWM:")
 
 
@@ -75,14 +75,14 @@ def forget_peak(pid):
 
 
 class Watch:
-    """CPU time of a process tree and TCP connections accepted, from now on. Processes that it starts later do not count."""
+    """Measures CPU time of a process tree, and accepted TCP connections. Processes that it starts later do not count."""
 
     def __init__(self, pid):
         self.pids = tree(pid)
         self.begin = self.now()
 
     def now(self):
-        """Instant, CPU seconds to the tick (10 ms), connections: read next to each other."""
+        """Returns time, CPU seconds (in ticks of 10 ms) and connections, read directly after each other."""
         ticks = 0
         for pid in self.pids:
             fields = read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
@@ -90,13 +90,13 @@ class Watch:
         return time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"), connections_accepted()
 
     def rates(self):
-        """Cores in use, and connections a second."""
+        """Returns the cores in use, and connections per second."""
         seconds, cpu, connections = (now - begin for now, begin in zip(self.now(), self.begin))
         return cpu / seconds, connections / seconds
 
 
 def connections_accepted():
-    """TCP connections accepted on this machine since it started."""
+    """Returns the TCP connections that this machine has accepted since its start."""
     names, values = (l.split() for l in read("/proc/net/snmp").splitlines() if l.startswith("Tcp:"))
     return int(dict(zip(names, values))["PassiveOpens"])
 
@@ -106,13 +106,13 @@ def spread(values, places):
 
 
 def allow_many_sockets():
-    """Servers and targets inherit it: ten thousand checks and more are open at once."""
+    """Raises the limit of open files, which servers and targets inherit: over 10,000 probes are open at once."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 200_000), hard))
 
 
 def install(programs):
-    """Installs Debian's packages for what is missing; a policy-rc.d keeps their daemons from starting by themselves."""
+    """Installs Debian's packages of missing programs. A policy-rc.d keeps their daemons from being started."""
     os.environ["PATH"] += ":" + SERVERS_PATH
     for program in programs:
         if program in BUILT and not shutil.which(program):
@@ -144,7 +144,7 @@ def install(programs):
 
 
 def build(*arguments):
-    """Builds each package by itself: together their features would be merged, and the server would not be the one that is shipped."""
+    """Builds each package alone: together their features would be merged, and the server would differ from the one that is shipped."""
     for package in arguments or (["-p", "fairway"], ["-p", "fairway-bench"]):
         subprocess.run(["cargo", "build", "--profile", PROFILE, "--quiet", *package], cwd=ROOT, check=True)
 

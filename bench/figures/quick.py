@@ -1,4 +1,4 @@
-"""The phases of `bench/run`: instructions, CPU a query, failover, the cost of health checks."""
+"""The phases of `bench/run`: instructions, CPU per query, failover, the cost of health checks."""
 import json, subprocess
 
 from . import servers, tripwire
@@ -32,7 +32,7 @@ def steered(bench):
 
 
 def ecs(bench):
-    """A client subnet in every query, which must come back with its scope."""
+    """Measures queries with a client subnet, which must come back with a scope."""
     names = bench.options.names
     bench.targets()
     commands = {"limit": lambda port: servers.limit(port, ecs=True),
@@ -42,12 +42,12 @@ def ecs(bench):
     bench.mark(f"of limit, weighted, ECS in every query, {names:,} names", shares["fairway"], 0.85, at_least=True, places=3)
 
 
-# Two starts with 10,000 pools differ by some millions of instructions: the more queries, the less of that falls on each.
+# Two starts with 10,000 pools differ by some millions of instructions; with more queries, less of that counts for each.
 SHORT, LONG = 2_000, 102_000
 
 
 def instr(bench):
-    """The whole server under callgrind: the difference of a long and a short run."""
+    """Counts instructions of the whole server under callgrind: the difference of a long and a short run."""
     names = bench.options.names
     zone = bench.zone(names)
     kinds = {
@@ -61,9 +61,9 @@ def instr(bench):
                        for count in (SHORT, LONG))
         each = (long - short) / (LONG - SHORT)
         rows.append([kind, f"{each:.0f}"])
-        bench.mark(f"user instructions a query, {kind}", each, most)
-    bench.print("### User instructions a query of the whole server (callgrind, difference of two runs)\n")
-    bench.table(["names", "instructions a query"], rows)
+        bench.mark(f"user instructions per query, {kind}", each, most)
+    bench.print("### User instructions per query of the whole server (callgrind, difference of two runs)\n")
+    bench.table(["names", "instructions per query"], rows)
 
 
 def under_callgrind(bench, name, command, queries, probe, count):
@@ -77,15 +77,15 @@ def under_callgrind(bench, name, command, queries, probe, count):
 
 
 def kinds(bench):
-    """The answer path alone, each kind of answer beside a plain hit."""
+    """Counts instructions of the answer path alone, each kind of answer relative to a plain hit."""
     counts = tripwire.measure(bench.work)
-    bench.print("### User instructions a query of the answer path alone (`respond` under callgrind)\n")
+    bench.print("### User instructions per query of the answer path alone (`respond` under callgrind)\n")
     bench.table(["kind", "instructions", "of a hit"], [[k, f"{v:.0f}", f"{v / counts['hit']:.2f}"] for k, v in counts.items()])
     for kind in ("nxdomain", "nodata", "wildcard", "cname", "referral"):
         bench.mark(f"instructions of {kind}, times a hit's", counts[kind] / counts["hit"], 1.3, places=2)
 
 
-# One client always gets one member: at this name, the client on loopback gets the target that dies.
+# A client always gets the same member: for this name, the client on loopback gets the target that fails.
 DYING = f"s0000002.{ORIGIN}"
 
 
@@ -122,7 +122,7 @@ def lua(folder, port, what, names, interval):
 
 
 def kills(bench, name, command, how, settle):
-    """The targets stand before the server's first round; the measuring begins when the server answers."""
+    """Measures failovers. The targets serve before the first probe round; the measurement begins when the server answers."""
     bench.next_port()
     command = command(bench.folder(f"failover-{name}"))
     reps = bench.options.reps
@@ -138,7 +138,7 @@ def kills(bench, name, command, how, settle):
 
 
 def checks(bench):
-    """CPU and memory of checking many distinct HTTP targets every 10 s, a new connection each."""
+    """Measures CPU and memory of probing many distinct HTTP targets every 10 s, each with a new connection."""
     count = bench.options.targets
     kinds = {
         "fairway": ("period 10 s, timeout 10 s",
@@ -156,13 +156,13 @@ def checks(bench):
 
 
 def checking(bench, name, command, count):
-    """Cores and memory at rest, and the connections that were accepted (the machine's own count)."""
+    """Returns cores and memory without queries, and the accepted connections (counted by the kernel)."""
     bench.next_port()
     bench.targets("--all-loopback")
     try:
         _, pid = bench.start(name, command(bench.folder(f"checks-{name}")), f"s0000001.{ORIGIN}", wait=150)
         if name == "pdns":
-            # Its check of a target begins when the name is first asked for.
+            # It starts to check a target at the first query for its name.
             bench.load(bench.port, pid, every_name(bench, count), "--rate", 2_000, "--dur", count / 2_000 + 2, "--timeout", 5)
         bench.settle(bench.options.settle)
         watch = Watch(pid)

@@ -83,7 +83,7 @@ zone:
 
 
 def knot_steered(folder, port, names):
-    """mod-geoip in mode weighted: weights only, no health checks."""
+    """Writes a configuration of mod-geoip in mode weighted, which has no health checks."""
     zone = write(f"{folder}.zone", tool("workload", "overlaid", "--names", names, "--origin", ORIGIN))
     write(f"{folder}/geo.yml", tool("workload", "knot", "--names", names, "--origin", ORIGIN))
     return knot(folder, port, zone, f"mod-geoip:\n  - id: g\n    config-file: {folder}/geo.yml\n    ttl: 60\n    mode: weighted",
@@ -161,7 +161,7 @@ file = "zone"
 
 
 def coredns(folder, port, zone):
-    """One core, as the others: Go takes as many threads as the process may use."""
+    """Limits CoreDNS to one core, as the others: Go would use all."""
     shutil.copy(zone, f"{folder}/zone")
     return ["env", "GOMAXPROCS=1", "coredns", "-conf", write(f"{folder}/Corefile", f"""{ORIGIN}:{port} {{
   bind 127.0.0.1

@@ -1,4 +1,4 @@
-"""Instructions a query of the answer path alone, and whether they grew: counts that repeat on any machine."""
+"""Instructions per query of the answer path alone, compared with the baseline: counts that repeat on any machine."""
 import os, subprocess
 
 from .machine import BIN, ROOT, first_line, read, write
@@ -7,12 +7,12 @@ BASELINE = os.path.join(ROOT, "bench", "tripwire.tsv")
 KINDS = ["hit", "hit-edns", "nxdomain", "nodata", "wildcard", "cname", "chain", "referral", "weighted", "weighted-ecs", "nearest",
          "nearest-ecs", "refused"]
 SHORT, LONG, NAMES = 500, 4_500, 200
-# Another compiler moves counts by a few percent; a careless change by more.
+# Another compiler changes counts by a few percent; a careless change adds more.
 TOLERANCE = 0.10
 
 
 def total(out):
-    """The instructions in a callgrind file."""
+    """Returns the instructions in a callgrind file."""
     return int(next(l for l in read(out).splitlines() if l.startswith("totals:")).split()[1])
 
 
@@ -23,7 +23,7 @@ def callgrind(out, command):
 
 
 def count(kind, work):
-    """User instructions a query of one kind: the difference of a long and a short run."""
+    """Returns the user instructions per query of one kind: the difference of a long and a short run."""
     ask = [f"{BIN}/respond", "--kind", kind, "--names", str(NAMES), "--count"]
     short, long = (callgrind(f"{work}/callgrind.{kind}", [*ask, str(n)]) for n in (SHORT, LONG))
     return (long - short) / (LONG - SHORT)
@@ -39,14 +39,14 @@ def baseline():
 
 
 def bless(counts):
-    """Writes what was measured as what is expected from now on."""
-    head = (f"# User instructions a query of `respond`; more than {TOLERANCE:.0%} above is a fault. "
+    """Writes the measured counts as the new baseline."""
+    head = (f"# User instructions per query of `respond`; more than {TOLERANCE:.0%} above is an error. "
             f"Written by `bench/run --tripwire --bless`, {first_line(['rustc', '--version'])}.\n")
     write(BASELINE, head + "".join(f"{kind}\t{value:.0f}\n" for kind, value in counts.items()))
 
 
 def compare(counts):
-    """Prints both, and gives the kinds that grew."""
+    """Prints the counts and the baseline. Returns the kinds that grew."""
     expected, grown = baseline(), []
     print(f"{'kind':<14}{'expected':>10}{'now':>10}{'change':>9}")
     for kind, value in counts.items():

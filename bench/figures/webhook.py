@@ -1,4 +1,4 @@
-"""Endpoints that five clients bring over the webhook: reading them, and changing many of them and one."""
+"""The phase `webhook`: endpoints that five clients contribute. Reads them, and changes many of them and one."""
 import http.client, json, statistics, time
 
 from . import servers
@@ -7,18 +7,18 @@ from .machine import pss_mb, say, spread, tool, write
 from .servers import ORIGIN
 
 TYPE = "application/external.dns.webhook+json;version=1"
-# The first is the one that changes: its members stand before those of the others.
+# The first client changes: its members come before those of the others.
 OWNERS = ["a", "b", "c", "d", "e"]
 
 
 class Hook:
-    """Asks the webhook as external-dns does, each call on a connection of its own."""
+    """Calls the webhook as external-dns does, each call on a connection of its own."""
 
     def __init__(self, port):
         self.port = port
 
     def ask(self, method, path, body=None):
-        """The answer's body, and milliseconds until it was there."""
+        """Returns the body of the response, and the milliseconds until it arrived."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         octets = None if body is None else json.dumps(body)
         since = time.monotonic()
@@ -32,10 +32,10 @@ class Hook:
 
 
 def webhook(bench):
-    """Fifty thousand endpoints of five base paths, those of the registry included, every name shared by all five: GET, creating, updating,
-    deleting ten thousand of one path, which changes every name; and one."""
+    """Measures 50,000 endpoints of five base paths, registry records included, with names that all five share: GET; creating, updating and
+    deleting 10,000 of one path, which changes every name; and updating one."""
     count, folder = bench.options.endpoints // len(OWNERS) // 2, bench.folder("webhook")
-    # The port that was given last is the one that answers DNS.
+    # The last port is that for DNS.
     hook, port = bench.next_port(), bench.next_port()
     write(f"{folder}/zone", tool("workload", "zone", "--names", 1, "--origin", ORIGIN))
     command = servers.serve(folder, f"""version: 1
@@ -96,7 +96,7 @@ def address(number, step):
 
 
 def endpoints(owner, number, count, step, below=""):
-    """An endpoint a name and one of the registry beside it. A client's members stand in the tier of its number."""
+    """Returns an endpoint per name and its registry record. The members of a client are in the tier of its number."""
     words = [("webhook/gslb-health-scheme", "none"), ("webhook/gslb-policy", "failover"), ("webhook/gslb-tier", str(number + 1))]
     rest = {"setIdentifier": owner, "recordTTL": 60, "labels": {"owner": owner}, "providerSpecific": [{"name": name, "value": value} for name, value in words]}
     made = []

@@ -1,4 +1,4 @@
-"""Writes over the API at their full rate: how many are acknowledged, and what those notice who ask meanwhile."""
+"""The phase `writes`: writes over the API at full rate, and the latency of queries meanwhile."""
 import os, re, statistics, subprocess, time
 
 from . import servers
@@ -11,7 +11,7 @@ WRITERS, NAMES = 32, 1_000
 RATE = 20_000
 # Seconds after writes, before something else is measured.
 REST = 2
-# Each request declares 1 kB that nobody declared before.
+# Each request declares 1 kB of new data.
 SCRIPT = f"""local n = 0
 request = function()
   n = n + 1
@@ -25,7 +25,7 @@ end
 
 
 def writes(bench):
-    """p99 in windows with and without writes at full rate, beside the limit, all at one rate of queries."""
+    """Measures p99 in windows with and without writes at full rate, and of the limit, all at one rate of queries."""
     limit_port = bench.next_port()
     _, limit_pid = bench.start("limit", servers.limit(limit_port), f"n0000001.{ORIGIN}")
     folder, port, http = bench.folder("writes"), bench.next_port(), bench.next_port()
@@ -48,7 +48,7 @@ zones: [{{ name: {ORIGIN}, file: zone }}]
             untimed.append(100 * done["untimed"])
             if writer:
                 rates.append(acknowledged(writer))
-                # The system brings what was written to its place on the disk still, on the same cores: the next windows are to be quiet.
+                # The system still writes to the disk, on the same cores; the next windows must be quiet.
                 os.sync()
                 time.sleep(REST)
     first = Api(folder).ask("GET", f"/v1/records/w1.{ORIGIN}", None)[0]
@@ -65,13 +65,13 @@ zones: [{{ name: {ORIGIN}, file: zone }}]
 
 
 def start_writing(http, script):
-    # Below the generator of queries, which must take its times when they are.
+    # At a lower priority than the load generator, whose timing must not be delayed.
     command = ["nice", "-n", "19", "taskset", "-c", LOAD_CORE, "wrk", "-t1", f"-c{WRITERS}", "-d3s", "-s", script, f"http://127.0.0.1:{http}"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def acknowledged(writer):
-    """Writes a second of a run that went well to the end."""
+    """Returns the writes per second of a run without errors."""
     out, _ = writer.communicate(timeout=30)
     if "Non-2xx" in out or "Socket errors" in out:
         raise RuntimeError(f"writes failed:\n{out}")
