@@ -43,18 +43,19 @@ impl Bound {
             (WEBHOOK, "webhook.listen", webhook.map(|webhook| webhook.listen)),
             (HEALTH, "webhook.metrics", webhook.and_then(|webhook| webhook.metrics)),
         ];
+        // Taken out first, so that `complete` does not treat them as sockets for DNS.
+        let inherited = addresses.map(|(.., address)| sockets.take_listener(address?));
+        let sockets = sockets.complete(&settings.dns, workers)?;
         let mut listeners = BTreeMap::new();
-        for (name, key, address) in addresses {
+        for ((name, key, address), inherited) in addresses.into_iter().zip(inherited) {
             let Some(address) = address else { continue };
-            // Taken out in any case, so that `complete` does not treat it as a socket for DNS.
-            let inherited = sockets.take_listener(address);
             // A listener of the replaced process at another address is closed.
             let old = handed_over.remove(name).map(net::TcpListener::from);
             let old = old.filter(|listener| listener.local_addr().ok() == Some(address));
             let bound = listener(address, old.or(inherited)).await;
             listeners.insert(name, bound.map_err(|source| StartError::Http { key, address, source })?);
         }
-        Ok(Self { sockets: sockets.complete(&settings.dns, workers)?, listeners })
+        Ok(Self { sockets, listeners })
     }
 
     /// Returns the address of the HTTP listener.
