@@ -400,7 +400,6 @@ Examples:
   fairway completions fish > ~/.config/fish/completions/fairway.fish")]
 pub(super) struct CompletionsArgs {
     /// The shell.
-    #[arg(value_enum)]
     pub(super) shell: Shell,
 }
 

@@ -7,7 +7,7 @@ use fairway_model::Timestamp;
 
 use super::{
     client::{ServerArgs, client},
-    output::{Cell, Out, Palette, Tone, count, span, table},
+    output::{Cell, Out, Palette, Tone, ago, count, table},
 };
 use fairway_api_types::contributions_wire::{ContributedMember, ContributionState, Eviction};
 
@@ -77,7 +77,7 @@ pub(super) async fn contributions(out: Out, args: ContributionsArgs) -> anyhow::
             return "no webhook contributions\n".to_owned();
         }
         let members = if args.members { member_table(palette, &found.items) } else { String::new() };
-        contribution_table(palette, &found.items, SystemTime::now().into()) + &members
+        contribution_table(palette, &found.items, &Timestamp::from(SystemTime::now()).to_string()) + &members
     })
 }
 
@@ -91,7 +91,7 @@ async fn evict(out: Out, args: EvictArgs) -> anyhow::Result<()> {
 }
 
 /// Formats one row per contribution, and the warnings below the table.
-fn contribution_table(palette: Palette, items: &[ContributionState], now: Timestamp) -> String {
+fn contribution_table(palette: Palette, items: &[ContributionState], now: &str) -> String {
     let row = |item: &ContributionState| {
         let lease = format!("{:.0} %", item.lease_weight * 100.0);
         let tone = if item.lease_weight < 1.0 { Tone::Warn } else { Tone::Plain };
@@ -102,7 +102,7 @@ fn contribution_table(palette: Palette, items: &[ContributionState], now: Timest
             item.names.to_string().into(),
             item.endpoints.to_string().into(),
             item.since.as_str().into(),
-            last_seen(item, now).into(),
+            item.last_seen.as_ref().map_or_else(|| "-".to_owned(), |seen| ago(seen, now)).into(),
             Cell::new(tone, lease.as_str()),
         ]
     };
@@ -138,11 +138,6 @@ fn member_table(palette: Palette, items: &[ContributionState]) -> String {
     format!("\n{}", table(palette, 0, &["name", "cluster", "weight", "declared", "owner"], rows))
 }
 
-fn last_seen(item: &ContributionState, now: Timestamp) -> String {
-    let seen = item.last_seen.as_deref().and_then(|text| text.parse::<Timestamp>().ok());
-    seen.map_or_else(|| "-".to_owned(), |seen| format!("{} ago", span(now.secs().saturating_sub(seen.secs()))))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,7 +168,7 @@ mod tests {
             "a.example  at+192.0.2.1  24      60, webhook-gslb-weight, reduced to 40 % by its lease  east",
             "{text}"
         );
-        let text = contribution_table(Palette::PLAIN, &[item], Timestamp::from_secs(65));
+        let text = contribution_table(Palette::PLAIN, &[item], "1970-01-01T00:01:05Z");
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[0].starts_with("OWNER  PATH") && lines[1].contains("5 s ago") && lines[1].ends_with("40 %"),

@@ -10,7 +10,7 @@ use super::{
     args::ExplainArgs,
     client::client,
     offline,
-    output::{Cell, Out, Palette, Tone, table},
+    output::{Cell, Out, Palette, Tone, first, table},
 };
 use fairway_api::{explanation, percent};
 use fairway_api_types::{
@@ -113,7 +113,7 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
         let _ = writeln!(text, "      source: {source}");
     }
     if pool.groups.len() > 1 {
-        let groups = pool.groups.iter().map(|group| group_text(group)).enumerate();
+        let groups = pool.groups.iter().map(|group| first(GROUP_MAX, " ", group)).enumerate();
         text += &wrapped(4, " | ", groups.map(|(at, group)| if at == 0 { format!("order {group}") } else { group }));
     }
     if let Some(assignment) = &pool.assignment_text {
@@ -129,13 +129,6 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
         _ => {}
     }
     text
-}
-
-/// Lists the clusters of a group, the first few of many.
-fn group_text(group: &[String]) -> String {
-    let shown = &group[..group.len().min(GROUP_MAX)];
-    let more = group.len() - shown.len();
-    if more == 0 { shown.join(" ") } else { format!("{} and {more} more", shown.join(" ")) }
 }
 
 fn location_text(location: &ClientLocation) -> String {

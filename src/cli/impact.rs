@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::{
     args::ImpactArgs,
     offline,
-    output::{Cell, Out, Palette, Tone, count, table},
+    output::{Cell, Out, Palette, Tone, count, first, table},
 };
 use fairway_config::Source;
 use fairway_control::Offline;
@@ -106,10 +106,7 @@ fn names_text(palette: Palette, names: &NamesReport, pools_removed: &[String]) -
     ];
     let mut text = String::new();
     for (head, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
-        let shown = list.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = list.len().saturating_sub(NAMES_MAX);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        text += &format!("{}  {shown}{more}\n", palette.paint(Tone::Strong, head));
+        text += &format!("{}  {}\n", palette.paint(Tone::Strong, head), first(NAMES_MAX, ", ", list));
     }
     if text.is_empty() { text } else { format!("\n{text}") }
 }

@@ -28,14 +28,14 @@ mod version;
 
 use std::{env, future::Future, path::PathBuf, process::ExitCode, sync::Arc};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use fairway_model::{ClusterName, HealthStatus};
 
 pub(crate) use self::args::DemoArgs;
 use self::args::{Cli, Command};
 pub(crate) use self::output::{Cell, Out, Palette, PrintError, Tone, table, thousands};
-use crate::demo;
+use crate::{daemon::StartError, demo};
 use fairway_config::{Environment, Source};
 use fairway_control::Offline;
 use fairway_transport::lower_priority;
@@ -93,10 +93,7 @@ fn configured(given: Option<&PathBuf>, missing: &'static str) -> anyhow::Result<
 fn offline(source: &Source, down: &[ClusterName]) -> anyhow::Result<Offline> {
     let environment: Environment = Arc::new(variable);
     let status = |cluster: &ClusterName| if down.contains(cluster) { HealthStatus::Down } else { HealthStatus::Up };
-    fairway_control::of_files(source, &environment, status).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(|error| format!("\n  {error}")).collect();
-        anyhow!("the configuration is invalid:{}", lines.concat())
-    })
+    Ok(fairway_control::of_files(source, &environment, status).map_err(StartError::Config)?)
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {

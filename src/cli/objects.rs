@@ -88,11 +88,9 @@ Examples:
   fairway get pools shop --json")]
 pub(super) struct GetArgs {
     /// Kind of the objects.
-    #[arg(value_name = "KIND", value_enum)]
     kind: Section,
 
     /// One object by its name, an intent by its key, instead of all.
-    #[arg(value_name = "NAME")]
     name: Option<String>,
 
     /// Print the whole objects as JSON.
@@ -113,11 +111,9 @@ Examples:
   fairway delete names shop.gslb.example --reason 'the shop has closed'")]
 pub(super) struct DeleteArgs {
     /// Kind of the object.
-    #[arg(value_name = "KIND", value_enum)]
     kind: Section,
 
     /// Its name; of an intent its key.
-    #[arg(value_name = "NAME")]
     name: String,
 
     /// Reason for the history; one line.

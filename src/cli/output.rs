@@ -9,6 +9,7 @@ use std::{
 use anyhow::Context;
 use clap::ValueEnum;
 use fairway_api_types::state_wire::Shown;
+use fairway_model::Timestamp;
 
 /// When to colour the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -226,6 +227,23 @@ pub(crate) fn thousands(number: u64) -> String {
 /// Formats a count with its noun: `1 zone`, `1,204 records`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(number), if number == 1 { one } else { many })
+}
+
+/// Lists the first items, and the number of further ones.
+pub(crate) fn first(max: usize, separator: &str, list: &[String]) -> String {
+    let shown = list[..list.len().min(max)].join(separator);
+    if list.len() <= max { shown } else { format!("{shown} and {} more", list.len() - max) }
+}
+
+/// Formats the time from a moment to `now`, both in RFC 3339. Returns the moment itself if one of them is invalid.
+pub(super) fn ago(moment: &str, now: &str) -> String {
+    match (moment.parse::<Timestamp>(), now.parse::<Timestamp>()) {
+        (Ok(then), Ok(now)) => match now.since(then).as_secs() {
+            0 => "just now".to_owned(),
+            secs => format!("{} ago", span(secs)),
+        },
+        _ => moment.to_owned(),
+    }
 }
 
 /// Formats a duration in its two largest units: `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`.

@@ -55,7 +55,6 @@ pub(super) struct OverrideAddArgs {
     scope: String,
 
     /// State that is used instead of the result of the probes.
-    #[arg(value_enum)]
     state: OverrideActionArg,
 
     /// Reason, for readers of `status` and of the log.

@@ -69,7 +69,6 @@ Examples:
 #[derive(Debug, Args)]
 pub(super) struct TakeArgs {
     /// Name of the provider in the configuration, or PROJECT/NAME of a declared dns-update-record. Default: the only provider.
-    #[arg(value_name = "PROVIDER")]
     provider: Option<String>,
 
     /// Id of the present owner in the registry.
@@ -109,7 +108,6 @@ pub(super) struct TakeArgs {
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
     /// Name of the provider in the configuration, or PROJECT/NAME of a declared dns-update-record. Default: the only provider.
-    #[arg(value_name = "PROVIDER")]
     provider: Option<String>,
 
     /// Number of record sets that may be deleted, regardless of the limit.

@@ -23,7 +23,6 @@ use super::{
 #[derive(Debug, Args)]
 pub(super) struct FlagsArgs {
     /// Name of the Deployment; or a DNS update record as PROJECT/NAME, whose provider and parameters are used.
-    #[arg(value_name = "NAME")]
     name: String,
 
     /// Provider as external-dns calls it: aws, azure, google, cloudflare, …; required unless NAME is PROJECT/NAME.

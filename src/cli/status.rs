@@ -2,13 +2,11 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use fairway_model::Timestamp;
-
 use super::{
     args::{ReloadArgs, StatusArgs},
     client::client,
     load,
-    output::{Cell, Out, Palette, Tone, count, span, table, thousands},
+    output::{Cell, Out, Palette, Tone, ago, count, first, span, table, thousands},
     overrides,
 };
 use fairway_api_types::state_wire::{
@@ -114,13 +112,13 @@ fn zones(palette: Palette, state: &State) -> String {
     let row = |zone: &ZoneState| {
         let serial = zone.serial.map_or_else(|| "-".to_owned(), |s| s.to_string());
         let records = thousands(zone.records as u64);
-        vec![zone.name.as_str().into(), serial.into(), records.into(), first_three(&zone.names).into()]
+        vec![zone.name.as_str().into(), serial.into(), records.into(), first(3, ", ", &zone.names).into()]
     };
     table(palette, 2, &["zone", "serial", "records", "steered names"], state.zones.iter().map(row))
 }
 
 fn pool_text(palette: Palette, pool: &PoolState) -> String {
-    let names = if pool.names.is_empty() { "no name".to_owned() } else { first_three(&pool.names) };
+    let names = if pool.names.is_empty() { "no name".to_owned() } else { first(3, ", ", &pool.names) };
     let text = format!("  {}  {}, answers {names}\n", palette.paint(Tone::Strong, &pool.name), pool.policy);
     let row = |member: &MemberState| {
         let address = |a: &AddressState| {
@@ -177,7 +175,7 @@ fn targets(palette: Palette, targets: &[TargetState], now: &str) -> String {
         vec![
             t.address.as_str().into(),
             t.monitor.as_str().into(),
-            first_three(&t.clusters).into(),
+            first(3, ", ", &t.clusters).into(),
             status,
             ago(&t.since, now).into(),
             took.into(),
@@ -219,26 +217,6 @@ fn status_cell(word: &str) -> Cell {
         _ => Tone::Warn,
     };
     Cell::new(tone, word)
-}
-
-/// Lists the first three items and the number of further ones.
-fn first_three(list: &[String]) -> String {
-    let shown = list[..list.len().min(3)].join(", ");
-    match list.len().checked_sub(3) {
-        None | Some(0) => shown,
-        Some(more) => format!("{shown} and {more} more"),
-    }
-}
-
-/// Formats the time from a moment to `now`, both in RFC 3339. Returns the moment itself if one of them is invalid.
-fn ago(moment: &str, now: &str) -> String {
-    match (moment.parse::<Timestamp>(), now.parse::<Timestamp>()) {
-        (Ok(then), Ok(now)) => match now.since(then).as_secs() {
-            0 => "just now".to_owned(),
-            secs => format!("{} ago", span(secs)),
-        },
-        _ => moment.to_owned(),
-    }
 }
 
 #[cfg(test)]

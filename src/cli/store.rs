@@ -60,7 +60,6 @@ pub(super) struct StoreFileArgs {
 #[derive(Debug, Args)]
 pub(super) struct StoreHistoryArgs {
     /// The object: KIND/NAME or KIND/NAME/NAME/..., as in pool/shop.
-    #[arg(value_name = "KEY")]
     key: String,
 
     /// Print the object as it was at this revision, byte for byte, instead of the list.

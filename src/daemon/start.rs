@@ -99,8 +99,9 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let (signals, logs) = (options.signals, options.logs.clone());
     let notifier = Notifier::new((options.environment)("NOTIFY_SOCKET").map(Into::into));
     let clock = system_clock();
-    let Prepared { reader, declared, configured, snapshot, fingerprint, settings, predecessor, mut bound } =
+    let Prepared { reader, configured, snapshot, fingerprint, predecessor, mut bound } =
         prepare(options, clock()).await?;
+    let (declared, settings) = (Arc::clone(&reader.declared), configured.settings.clone());
     let (copies, listeners) = (bound.copies()?, bound.state(settings.data_dir.as_deref()));
     // The webhook answers from here on, with 503 until the start is complete. A replaced process still answers itself.
     let mut hook = Hook::new(&settings, bound.listeners.remove(WEBHOOK), predecessor.is_none());
@@ -157,11 +158,9 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
 /// The first configuration, and its sockets.
 struct Prepared {
     reader: Reader,
-    declared: Arc<ArcSwap<Declared>>,
     configured: Configured,
     snapshot: Snapshot,
     fingerprint: Fingerprint,
-    settings: Settings,
     /// The process to replace.
     predecessor: Option<Predecessor>,
     bound: Bound,
@@ -172,16 +171,15 @@ async fn prepare(options: Options, now: Timestamp) -> Result<Prepared, StartErro
     let Options { source, inherited, replace, workers, logs, environment, .. } = options;
     let lower_priority: LowerPriority = || Box::new(lower_priority_of_computation());
     let reader = Reader { lower_priority, ..Reader::new(source, environment) };
-    let declared = Arc::clone(&reader.declared);
     let (configured, snapshot, fingerprint) = load_first(&reader, now, logs.as_ref())?;
-    let settings = configured.settings.clone();
-    let taken = if replace { take_sockets(&settings).await? } else { None };
+    let settings = &configured.settings;
+    let taken = if replace { take_sockets(settings).await? } else { None };
     let (predecessor, sockets, handed_over) = match taken {
         Some((predecessor, sockets, listeners)) => (Some(predecessor), sockets, listeners),
         None => (None, inherited, HandedOver::default()),
     };
-    let bound = Bound::new(&settings, sockets, handed_over, workers).await?;
-    Ok(Prepared { reader, declared, configured, snapshot, fingerprint, settings, predecessor, bound })
+    let bound = Bound::new(settings, sockets, handed_over, workers).await?;
+    Ok(Prepared { reader, configured, snapshot, fingerprint, predecessor, bound })
 }
 
 /// Starts to serve DNS and HTTP. A replacement serves HTTP only after DNS; until then the replaced process serves HTTP.
