@@ -14,7 +14,7 @@ use fairway_model::{
 use fairway_zonefile::{ZoneData, read_zone};
 use fairway_zones::{Client, RuntimeState, ServerOptions, ServingState, Snapshot, Transport, compile};
 
-use crate::question;
+use crate::{add_edns, add_subnet, question};
 
 /// Kind of answer.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -67,16 +67,12 @@ pub fn packet(kind: Kind, number: usize) -> Vec<u8> {
         Kind::Refused => (format!("n{number:07}.elsewhere.test"), 1),
     };
     let mut packet = question(&name, rtype);
-    let number = number as u32;
+    let [_, network @ ..] = (number as u32).to_be_bytes();
     match kind {
-        Kind::HitEdns => packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0]),
-        Kind::WeightedEcs | Kind::NearestEcs => {
-            let [_, a, b, c] = number.to_be_bytes();
-            packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, a, b, c]);
-        }
-        _ => return packet,
+        Kind::HitEdns => add_edns(&mut packet),
+        Kind::WeightedEcs | Kind::NearestEcs => add_subnet(&mut packet, network),
+        _ => {}
     }
-    packet[11] = 1;
     packet
 }
 

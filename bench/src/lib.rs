@@ -24,6 +24,18 @@ pub fn distinct_target(number: u64) -> SocketAddrV4 {
     SocketAddrV4::new(own_address(number), 10_000 + (number % 20_000) as u16)
 }
 
+/// Adds an OPT record with payload size 1,232 to a query (RFC 6891).
+pub fn add_edns(packet: &mut Vec<u8>) {
+    packet[11] = 1;
+    packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0]);
+}
+
+/// Adds an OPT record with the client subnet A.B.C.0/24 to a query (RFC 7871).
+pub fn add_subnet(packet: &mut Vec<u8>, [a, b, c]: [u8; 3]) {
+    packet[11] = 1;
+    packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, a, b, c]);
+}
+
 /// Returns a query in wire form: ID 0, one question, class IN, no EDNS.
 pub fn question(name: &str, rtype: u16) -> Vec<u8> {
     let mut packet = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];

@@ -76,24 +76,22 @@ impl Queries {
     }
 
     fn push(&mut self, name: &str, rtype: u16, line: u32, form: &QueryForm) {
-        let start = self.wire.len();
-        self.wire.extend_from_slice(&crate::question(name, rtype));
-        let question_len = (self.wire.len() - start - 12) as u16;
+        let mut packet = crate::question(name, rtype);
+        let question_len = (packet.len() - 12) as u16;
         // Knuth's multiplicative hash (2^32 divided by the golden ratio), so that every run sends the same queries.
         let scatter = line.wrapping_mul(2_654_435_761);
         if form.ecs {
-            let [a, b, c, _] = scatter.to_be_bytes();
-            self.wire.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, a, b, c]);
-            self.wire[start + 11] = 1;
+            let [network @ .., _] = scatter.to_be_bytes();
+            crate::add_subnet(&mut packet, network);
         } else if (scatter >> 8) % 100 < form.edns {
-            self.wire.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0]);
-            self.wire[start + 11] = 1;
+            crate::add_edns(&mut packet);
         }
         let must_not_exist = name.starts_with("nx");
         let must_have_answer = rtype == 1 && !must_not_exist;
         let number = name.strip_prefix('n').and_then(|n| n.get(..7)).and_then(|n| n.parse().ok());
-        let len = (self.wire.len() - start) as u16;
-        self.queries.push(Query { start: start as u32, len, question_len, must_not_exist, must_have_answer, number });
+        let (start, len) = (self.wire.len() as u32, packet.len() as u16);
+        self.wire.extend_from_slice(&packet);
+        self.queries.push(Query { start, len, question_len, must_not_exist, must_have_answer, number });
     }
 
     /// Returns the number of queries.

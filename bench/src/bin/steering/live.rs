@@ -167,11 +167,9 @@ impl Run<'_> {
     fn query(&mut self, network: u32, cache: u16) {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
-        let [a, b, c] = server::network(network);
         let mut packet = fairway_bench::question(server::NAME, 1);
-        packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, a, b, c]);
+        fairway_bench::add_subnet(&mut packet, server::network(network));
         packet[..2].copy_from_slice(&id.to_be_bytes());
-        packet[11] = 1;
         // A query that cannot be sent is repeated like a lost one.
         let _ = self.socket.try_send(&packet);
         self.pending[usize::from(id)] = Some(Pending { network, cache, sent: self.samples });
@@ -232,8 +230,8 @@ impl Run<'_> {
                 self.traffic.set_demand(cluster, demand);
                 self.outcome.recording.demand = demand;
             }
-            Event::ReportsLost => self.set_silent(true),
-            Event::ReportsBack => self.set_silent(false),
+            Event::ReportsLost => self.gateways.iter().for_each(|gateway| gateway.state().is_silent = true),
+            Event::ReportsBack => self.gateways.iter().for_each(|gateway| gateway.state().is_silent = false),
             Event::Lies(cluster) => self.gateways[cluster].state().lies = true,
             Event::Honest(cluster) => self.gateways[cluster].state().lies = false,
             Event::Partition(cluster) => self.gateways[cluster].state().is_cut_off = true,
@@ -250,12 +248,6 @@ impl Run<'_> {
     fn set_serving(&mut self, cluster: usize, serves: bool) {
         self.gateways[cluster].state().serves = serves;
         self.traffic.set_serving(cluster, serves);
-    }
-
-    fn set_silent(&self, is_silent: bool) {
-        for gateway in &self.gateways {
-            gateway.state().is_silent = is_silent;
-        }
     }
 
     fn restart(&mut self, kept: Kept) {

@@ -35,37 +35,28 @@ pub(crate) fn text(all: &[ScenarioRuns], quality: &LiveQuality, ttl: u64) -> Str
 
 fn row(runs: &ScenarioRuns, number: usize, goal: &Goal) -> String {
     let ttls = |at: Duration| at.as_secs_f64() / runs.scenario.ttl.as_secs_f64();
-    let result = |runs: &Option<Runs>| runs.as_ref().map(|runs| runs.goals[number].clone());
-    let (live, simulated) = (result(&runs.live), result(&runs.simulated));
-    let worst = |result: &Option<GoalResult>| {
-        let worst = |result: &GoalResult| format!("{} ({})", value(result.worst), result.seed);
-        result.as_ref().map_or_else(String::new, worst)
+    // The cells of the worst value and of the median, which are empty without runs.
+    let cells = |runs: &Option<Runs>| {
+        let Some(runs) = runs else { return " | ".to_owned() };
+        let GoalResult { goal, worst, seed } = &runs.goals[number];
+        format!("{} ({seed}) | {}", value(*worst), value(median(runs, goal.figure, goal.from, goal.to)))
     };
-    let median = |runs: &Option<Runs>| {
-        let median = |runs: &Runs| {
-            let goal = &runs.goals[number].goal;
-            value(median(runs, goal.figure, goal.from, goal.to))
-        };
-        runs.as_ref().map_or_else(String::new, median)
-    };
-    let is_reached = [&live, &simulated].map(|result| result.as_ref().is_none_or(GoalResult::is_reached));
-    let verb = match is_reached {
+    let is_reached = |runs: &Option<Runs>| runs.as_ref().is_none_or(|runs| runs.goals[number].is_reached());
+    let verb = match [is_reached(&runs.live), is_reached(&runs.simulated)] {
         [true, true] => "reached",
         [false, true] => "**missed live**",
         [true, false] => "**missed simulated**",
         [false, false] => "**missed**",
     };
     format!(
-        "| {} | {} | {:.0}–{:.0} | {} | {} | {} | {} | {} | {verb} |\n",
+        "| {} | {} | {:.0}–{:.0} | {} | {} | {} | {verb} |\n",
         runs.name,
         goal.figure.label(&runs.scenario),
         ttls(goal.from),
         ttls(goal.to),
         range(goal),
-        worst(&live),
-        median(&runs.live),
-        worst(&simulated),
-        median(&runs.simulated),
+        cells(&runs.live),
+        cells(&runs.simulated),
     )
 }
 
