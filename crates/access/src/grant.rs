@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use super::{
+    Access,
     identity::{Identity, Subject},
     verb::Verbs,
 };
@@ -66,17 +67,19 @@ impl fmt::Display for Denied {
     }
 }
 
-/// Checks a required permission against the grants. Local users may do everything.
-pub(super) fn decide(grants: &[Grant], identity: &Identity, required: &RequiredPermission) -> Result<(), Denied> {
-    if matches!(identity, Identity::Local(_)) {
-        return Ok(());
+impl Access {
+    /// Checks that an identity has a permission. Local users may do everything.
+    pub fn decide(&self, identity: &Identity, required: &RequiredPermission) -> Result<(), Denied> {
+        if matches!(identity, Identity::Local(_)) {
+            return Ok(());
+        }
+        let applies = |grant: &&Grant| {
+            grant.projects.covers(required.project.as_deref()) && grant.to.iter().any(|subject| identity.is(subject))
+        };
+        let granted = self.grants.iter().filter(applies).fold(Verbs::NONE, |granted, grant| granted.and(grant.verbs));
+        let missing = required.verbs.without(granted);
+        if missing.is_empty() { Ok(()) } else { Err(Denied { missing, project: required.project.clone() }) }
     }
-    let applies = |grant: &&Grant| {
-        grant.projects.covers(required.project.as_deref()) && grant.to.iter().any(|subject| identity.is(subject))
-    };
-    let granted = grants.iter().filter(applies).fold(Verbs::NONE, |granted, grant| granted.and(grant.verbs));
-    let missing = required.verbs.without(granted);
-    if missing.is_empty() { Ok(()) } else { Err(Denied { missing, project: required.project.clone() }) }
 }
 
 #[cfg(test)]
@@ -105,13 +108,14 @@ mod tests {
     /// Each row: subjects, required verbs, project, missing verbs.
     #[test]
     fn verbs_without_a_grant_are_denied() {
-        let grants = [
+        let grants = vec![
             grant("token:ci", "editor", &["shop", "pay"]),
             grant("token:ci", "viewer", &[]),
             grant("group:corp:sre certificate:spiffe://corp/ops", "operator", &[]),
             grant("jwt:corp:root", "admin", &[]),
             grant("anyone", "viewer", &["open"]),
         ];
+        let access = Access { grants, ..Access::default() };
         let table = [
             ("token:ci", "write", "shop", ""),
             ("token:ci", "write delete", "pay", ""),
@@ -136,20 +140,21 @@ mod tests {
         for (names, verbs, project, missing) in table {
             let verbs = verbs.split(' ').map(|verb| verb.parse::<Verb>().expect("a verb")).collect();
             let required = RequiredPermission { verbs, project: (!project.is_empty()).then(|| project.to_owned()) };
-            let missed = decide(&grants, &identity(names), &required).err().map(|denied| denied.missing.to_string());
+            let missed = access.decide(&identity(names), &required).err().map(|denied| denied.missing.to_string());
             assert_eq!(missed.unwrap_or_default(), missing, "{names:?} {verbs} in {project:?}");
         }
     }
 
     #[test]
     fn without_grants_only_a_local_user_may_do_anything() {
+        let access = Access::default();
         for verb in Verb::ALL {
-            let required = RequiredPermission { verbs: verb.into(), project: None };
+            let required = RequiredPermission { verbs: (*verb).into(), project: None };
             assert_eq!(
-                decide(&[], &identity("token:ci"), &required).unwrap_err().to_string(),
+                access.decide(&identity("token:ci"), &required).unwrap_err().to_string(),
                 format!("the verb {verb} outside of projects")
             );
-            assert_eq!(decide(&[], &Identity::Local("local user 0".to_owned()), &required), Ok(()));
+            assert_eq!(access.decide(&Identity::Local("local user 0".to_owned()), &required), Ok(()));
         }
     }
 }

@@ -30,12 +30,6 @@ pub struct Issuer {
     pub ca: Option<Secret>,
 }
 
-impl AsRef<Self> for Issuer {
-    fn as_ref(&self) -> &Self {
-        self
-    }
-}
-
 /// Source of an issuer's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {

@@ -3,7 +3,7 @@
 //! Configuration and key decide on the algorithm, never the token alone. A key that is not for signing, or is for another algorithm, is
 //! ignored. ring verifies signatures; it accepts RSA keys of 2,048 to 8,192 bits.
 
-use std::sync::Once;
+use std::sync::{Arc, Once};
 
 use jsonwebtoken::{
     AlgorithmFamily, DecodingKey, DecodingKeyKind, Validation,
@@ -14,7 +14,7 @@ use jsonwebtoken::{
     jwk::{Jwk, JwkSet, PublicKeyUse},
     signature,
 };
-use ring::signature as ring_signature;
+use ring::signature::{self as ring_signature, VerificationAlgorithm};
 use serde_json::{Map, Value};
 
 use super::{
@@ -69,16 +69,13 @@ pub fn check_keys(json: &[u8]) -> Result<(), String> {
 }
 
 /// Returns the issuer that a token names, and the id of its key. Nothing is verified yet.
-pub(super) fn claimed<'a, T>(
+pub(super) fn claimed<'a>(
     token: &str,
-    issuers: impl IntoIterator<Item = &'a T>,
-) -> Result<(&'a T, Option<String>), JwtError>
-where
-    T: AsRef<Issuer> + 'a,
-{
+    issuers: &'a [Arc<Issuer>],
+) -> Result<(&'a Arc<Issuer>, Option<String>), JwtError> {
     let header = decode_header(token).map_err(|error| reason(&error))?;
     let Unverified { iss } = insecure_decode_claims(token).map_err(|_| JwtError::Claim("iss".to_owned()))?;
-    let issuer = issuers.into_iter().find(|issuer| issuer.as_ref().issuer == iss).ok_or(JwtError::Issuer)?;
+    let issuer = issuers.iter().find(|issuer| issuer.issuer == iss).ok_or(JwtError::Issuer)?;
     Ok((issuer, header.kid))
 }
 
@@ -217,36 +214,30 @@ impl JwtVerifier for RingVerifier {
 impl signature::Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         use jsonwebtoken::Algorithm as Known;
-        let rsa = match self.algorithm {
-            Known::RS256 => &ring_signature::RSA_PKCS1_2048_8192_SHA256,
-            Known::RS384 => &ring_signature::RSA_PKCS1_2048_8192_SHA384,
-            Known::RS512 => &ring_signature::RSA_PKCS1_2048_8192_SHA512,
-            Known::PS256 => &ring_signature::RSA_PSS_2048_8192_SHA256,
-            Known::PS384 => &ring_signature::RSA_PSS_2048_8192_SHA384,
-            Known::PS512 => &ring_signature::RSA_PSS_2048_8192_SHA512,
-            _ => return self.verify_curve(message, signature),
-        };
+        let refused = |_| signature::Error::new();
         match self.key.kind() {
-            DecodingKeyKind::RsaModulusExponent { n, e } => ring_signature::RsaPublicKeyComponents { n, e }
-                .verify(rsa, message, signature)
-                .map_err(|_| signature::Error::new()),
-            DecodingKeyKind::SecretOrDer(_) => Err(signature::Error::new()),
+            DecodingKeyKind::RsaModulusExponent { n, e } => {
+                let rsa = match self.algorithm {
+                    Known::RS256 => &ring_signature::RSA_PKCS1_2048_8192_SHA256,
+                    Known::RS384 => &ring_signature::RSA_PKCS1_2048_8192_SHA384,
+                    Known::RS512 => &ring_signature::RSA_PKCS1_2048_8192_SHA512,
+                    Known::PS256 => &ring_signature::RSA_PSS_2048_8192_SHA256,
+                    Known::PS384 => &ring_signature::RSA_PSS_2048_8192_SHA384,
+                    Known::PS512 => &ring_signature::RSA_PSS_2048_8192_SHA512,
+                    _ => return Err(signature::Error::new()),
+                };
+                ring_signature::RsaPublicKeyComponents { n, e }.verify(rsa, message, signature).map_err(refused)
+            }
+            DecodingKeyKind::SecretOrDer(key) => {
+                let curve: &'static dyn VerificationAlgorithm = match (self.algorithm, self.key.family()) {
+                    (Known::ES256, AlgorithmFamily::Ec) => &ring_signature::ECDSA_P256_SHA256_FIXED,
+                    (Known::ES384, AlgorithmFamily::Ec) => &ring_signature::ECDSA_P384_SHA384_FIXED,
+                    (Known::EdDSA, AlgorithmFamily::Ed) => &ring_signature::ED25519,
+                    _ => return Err(signature::Error::new()),
+                };
+                ring_signature::UnparsedPublicKey::new(curve, key).verify(message, signature).map_err(refused)
+            }
         }
-    }
-}
-
-impl RingVerifier {
-    fn verify_curve(&self, message: &[u8], signature: &[u8]) -> Result<(), signature::Error> {
-        use jsonwebtoken::Algorithm as Known;
-        let curve: &'static dyn ring_signature::VerificationAlgorithm = match (self.algorithm, self.key.family()) {
-            (Known::ES256, AlgorithmFamily::Ec) => &ring_signature::ECDSA_P256_SHA256_FIXED,
-            (Known::ES384, AlgorithmFamily::Ec) => &ring_signature::ECDSA_P384_SHA384_FIXED,
-            (Known::EdDSA, AlgorithmFamily::Ed) => &ring_signature::ED25519,
-            _ => return Err(signature::Error::new()),
-        };
-        let key = self.key.try_get_as_bytes().map_err(|_| signature::Error::new())?;
-        let key = ring_signature::UnparsedPublicKey::new(curve, key);
-        key.verify(message, signature).map_err(|_| signature::Error::new())
     }
 }
 

@@ -73,9 +73,12 @@ struct KeyRing {
     issuer: Arc<Issuer>,
     client: Client,
     cached: ArcSwapOption<Cached>,
-    /// Locked during a fetch. Time of the last fetch, and its error.
-    last_fetch: tokio::sync::Mutex<Option<(Instant, Option<String>)>>,
+    /// Locked during a fetch.
+    last_fetch: tokio::sync::Mutex<Option<LastFetch>>,
 }
+
+/// Time of the last fetch, and its error.
+type LastFetch = (Instant, Option<String>);
 
 #[derive(Debug)]
 struct Cached {
@@ -99,9 +102,7 @@ impl KeyRing {
         if let Some(keys) = self.cached(wanted, now) {
             return Ok(keys);
         }
-        if last.as_ref().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= RETRY) {
-            *last = Some((now, self.fetch(now).await));
-        }
+        self.fetch_if_due(&mut last, now).await;
         let cached = self.cached.load_full().filter(|cached| now.saturating_duration_since(cached.fetched) < KEEP);
         cached.map(|cached| Arc::clone(&cached.keys)).ok_or_else(|| {
             let why = last.as_ref().and_then(|(_, why)| why.clone()).unwrap_or_default();
@@ -121,17 +122,18 @@ impl KeyRing {
             tokio::spawn(async move {
                 // A locked mutex means that another task is fetching.
                 let Ok(mut last) = ring.last_fetch.try_lock() else { return };
-                if last.as_ref().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= RETRY) {
-                    *last = Some((now, ring.fetch(now).await));
-                }
+                ring.fetch_if_due(&mut last, now).await;
             });
         }
         Some(Arc::clone(&cached.keys))
     }
 
-    /// Fetches the keys. Returns the error, if there was one.
-    async fn fetch(&self, now: Instant) -> Option<String> {
-        match fetch(&self.issuer, &self.client).await {
+    /// Fetches the keys unless the last fetch is too recent.
+    async fn fetch_if_due(&self, last: &mut Option<LastFetch>, now: Instant) {
+        if last.as_ref().is_some_and(|(at, _)| now.saturating_duration_since(*at) < RETRY) {
+            return;
+        }
+        let error = match fetch(&self.issuer, &self.client).await {
             Ok(keys) => {
                 self.cached.store(Some(Arc::new(Cached { keys: Arc::new(keys), fetched: now })));
                 None
@@ -141,7 +143,8 @@ impl KeyRing {
                 tracing::warn!(issuer = self.issuer.name, error = why, kept, "issuer keys not loaded");
                 Some(why)
             }
-        }
+        };
+        *last = Some((now, error));
     }
 }
 

@@ -49,8 +49,10 @@ impl From<IpAddr> for ClientKey {
 /// Counts requests and failed authentications per client.
 #[derive(Debug)]
 pub struct Limiter {
-    requests: Counter,
-    failures: Counter,
+    /// Requests.
+    pub requests: Counter,
+    /// Failed authentications.
+    pub failures: Counter,
 }
 
 impl Limiter {
@@ -60,20 +62,11 @@ impl Limiter {
         let requests = Quota::per_second(settings.per_second).allow_burst(settings.burst);
         Self { requests: Counter::new(requests), failures: Counter::new(failures) }
     }
-
-    /// Counts a request. Returns the time to wait if there are too many.
-    pub fn request(&self, client: ClientKey) -> Result<(), Duration> {
-        self.requests.count(client)
-    }
-
-    /// Counts a failed authentication. Returns the time to wait if there are too many.
-    pub fn failure(&self, client: ClientKey) -> Result<(), Duration> {
-        self.failures.count(client)
-    }
 }
 
+/// Counts events of one kind per client.
 #[derive(Debug)]
-struct Counter {
+pub struct Counter {
     limiter: RateLimiter<ClientKey, HashMapStateStore<ClientKey>, DefaultClock>,
     clock: DefaultClock,
     /// Time when idle clients were last removed.
@@ -85,7 +78,8 @@ impl Counter {
         Self { limiter: RateLimiter::hashmap(quota), clock: DefaultClock::default(), swept: Mutex::default() }
     }
 
-    fn count(&self, client: ClientKey) -> Result<(), Duration> {
+    /// Counts an event. Returns the time to wait if there are too many.
+    pub fn count(&self, client: ClientKey) -> Result<(), Duration> {
         let client = if self.limiter.len() < CLIENTS_MAX || self.sweep() { client } else { OVERFLOW };
         self.limiter.check_key(&client).map_err(|until| until.wait_time_from(self.clock.now()))
     }
@@ -134,13 +128,13 @@ mod tests {
             connections: 1,
         });
         for _ in 0..3 {
-            assert_eq!(limiter.request(client("192.0.2.1")), Ok(()));
+            assert_eq!(limiter.requests.count(client("192.0.2.1")), Ok(()));
         }
-        let wait = limiter.request(client("192.0.2.1")).unwrap_err();
+        let wait = limiter.requests.count(client("192.0.2.1")).unwrap_err();
         assert!(wait <= Duration::from_secs(1), "{wait:?}");
-        assert_eq!(limiter.request(client("192.0.2.2")), Ok(()));
-        assert_eq!(limiter.failure(client("192.0.2.1")), Ok(()));
-        assert!(limiter.failure(client("192.0.2.1")).unwrap_err() > Duration::from_secs(30));
+        assert_eq!(limiter.requests.count(client("192.0.2.2")), Ok(()));
+        assert_eq!(limiter.failures.count(client("192.0.2.1")), Ok(()));
+        assert!(limiter.failures.count(client("192.0.2.1")).unwrap_err() > Duration::from_secs(30));
     }
 
     #[test]
@@ -160,6 +154,6 @@ mod tests {
             "expected the second client beyond the bound to share the count"
         );
         assert!(slow.limiter.len() <= CLIENTS_MAX + 1);
-        assert_eq!(limiter.request(number(7)), Ok(()));
+        assert_eq!(limiter.requests.count(number(7)), Ok(()));
     }
 }

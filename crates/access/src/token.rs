@@ -54,13 +54,6 @@ pub struct TokenEntry {
     pub expires: Option<Timestamp>,
 }
 
-impl TokenEntry {
-    /// Returns true if the token has not expired.
-    pub(super) fn is_valid_at(&self, now: Timestamp) -> bool {
-        self.expires.is_none_or(|expires| now < expires)
-    }
-}
-
 /// Returns the entry of a hash. All entries are compared to the last byte, so that the time reveals nothing about stored hashes.
 pub(super) fn find<'a>(entries: &'a [TokenEntry], hash: &TokenHash) -> Option<&'a TokenEntry> {
     entries.iter().fold(None, |found, entry| if bool::from(entry.hash.0.ct_eq(&hash.0)) { Some(entry) } else { found })
@@ -80,7 +73,7 @@ pub(super) const PREFIX: &str = "fairway_";
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Access, *};
 
     #[test]
     fn a_token_is_found_by_its_hash_until_it_ends_and_another_is_not() {
@@ -93,7 +86,9 @@ mod tests {
         assert_eq!(find(&entries, &TokenHash::of(&token)), Some(&entry));
         assert_eq!(find(&entries, &TokenHash::of(&other)), None);
         assert_eq!(find(&entries, &TokenHash::of(&token[..token.len() - 1])), None);
-        assert!(entry.is_valid_at(Timestamp::from_secs(99)) && !entry.is_valid_at(Timestamp::from_secs(100)));
+        let access = Access { tokens: entries.into(), ..Access::default() };
+        let identity = |secs| access.identify_token(&token, Timestamp::from_secs(secs));
+        assert!(identity(99).is_some() && identity(100).is_none());
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Verbs: the permissions of the API.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
-/// A permission of a role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
+
+/// A permission of a role, by its word in configurations and responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Verb {
     /// Delete objects and intents.
     Delete,
@@ -23,35 +26,7 @@ pub enum Verb {
 
 impl Verb {
     /// All verbs, in the order of their words.
-    pub const ALL: [Self; 7] =
-        [Self::Delete, Self::Force, Self::Observe, Self::Operate, Self::Read, Self::Report, Self::Write];
-
-    /// Returns the word in configurations and responses.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Delete => "delete",
-            Self::Force => "force",
-            Self::Observe => "observe",
-            Self::Operate => "operate",
-            Self::Read => "read",
-            Self::Report => "report",
-            Self::Write => "write",
-        }
-    }
-}
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
-
-impl FromStr for Verb {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|verb| verb.word() == text).ok_or(())
-    }
+    pub const ALL: &[Self] = Self::VARIANTS;
 }
 
 /// A set of verbs.
@@ -88,7 +63,7 @@ impl Verbs {
 
     /// Returns the verbs in the order of their words.
     pub fn iter(self) -> impl Iterator<Item = Verb> {
-        Verb::ALL.into_iter().filter(move |verb| self.0 & 1 << *verb as u8 != 0)
+        Verb::ALL.iter().copied().filter(move |verb| self.0 & 1 << *verb as u8 != 0)
     }
 }
 
@@ -106,7 +81,7 @@ impl FromIterator<Verb> for Verbs {
 
 impl fmt::Display for Verbs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.iter().map(Verb::word).collect::<Vec<_>>().join(", "))
+        f.write_str(&self.iter().map(Into::into).collect::<Vec<&str>>().join(", "))
     }
 }
 
@@ -129,8 +104,8 @@ mod tests {
         assert_eq!(Verbs::ALL.without(editor).to_string(), "force, operate, report");
         assert!(editor.without(Verbs::ALL).is_empty() && Verbs::ALL.iter().count() == Verb::ALL.len());
         for verb in Verb::ALL {
-            assert_eq!(verb.word().parse(), Ok(verb));
+            assert_eq!(verb.to_string().parse(), Ok(*verb));
         }
-        assert_eq!("Write".parse::<Verb>(), Err(()));
+        assert!("Write".parse::<Verb>().is_err());
     }
 }

@@ -135,7 +135,7 @@ async fn identify(auth: &Auth, access: &Access, connection: &Connection, head: &
     };
     let limiter = auth.limiter(access);
     let client = ClientKey::from(peer.ip());
-    if let Some(Err(wait)) = limiter.as_ref().map(|limiter| limiter.request(client)) {
+    if let Some(Err(wait)) = limiter.as_ref().map(|limiter| limiter.requests.count(client)) {
         return Err(too_many(wait, "requests"));
     }
     let hosts = (!is_tls).then_some(&access.hosts[..]);
@@ -154,7 +154,7 @@ async fn identify(auth: &Auth, access: &Access, connection: &Connection, head: &
             false => Err(problem(StatusCode::FORBIDDEN, NOT_CONFIGURED)),
         };
     }
-    let rejected = |why: String| match limiter.as_ref().map(|limiter| limiter.failure(client)) {
+    let rejected = |why: String| match limiter.as_ref().map(|limiter| limiter.failures.count(client)) {
         Some(Err(wait)) => too_many(wait, "failed logins"),
         _ => unauthorized(Some(&why)),
     };

@@ -1,9 +1,12 @@
 //! Text values of access control: names, verbs, subjects, hashes, URLs.
 
 use fairway_http::Url;
-use fairway_model::{ClusterName, closest};
+use fairway_model::ClusterName;
 
-use super::{reason::Reason, tree::quoted, values::TextValue};
+use super::{
+    reason::{Reason, did_you_mean},
+    values::TextValue,
+};
 use fairway_access::{TokenHash, Verb};
 
 /// Name of a token, an issuer, a role or a provider; same format as names of objects.
@@ -52,9 +55,9 @@ impl TextValue for Verb {
     const EXAMPLE: &'static str = "read, or another of delete, force, observe, operate, read, report, write";
 
     fn parse(text: &str) -> Result<Self, Reason> {
-        text.parse().map_err(|()| match closest(text, Self::ALL.iter().map(|verb| verb.word())) {
-            Some(word) => Reason::new(format!("{} is not a verb", quoted(text)), format!("did you mean {word}?")),
-            None => Self::invalid(text),
+        text.parse().map_err(|_| {
+            let Reason { what, hint } = Self::invalid(text);
+            Reason::new(what, did_you_mean(text, Self::ALL.iter().map(Into::into), || hint))
         })
     }
 }
