@@ -3,10 +3,15 @@
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
 
-use fairway_model::{Diagnostic, FileLocation, closest};
+use fairway_model::{Diagnostic, FileLocation};
 
 use super::{
-    Settings, context::LoadContext, convert::check_filter, data_dir, reason::Reason, values::TextValue,
+    Settings,
+    context::LoadContext,
+    convert::check_filter,
+    data_dir,
+    reason::{Reason, did_you_mean},
+    values::TextValue,
     values_wire::HttpAddress,
 };
 
@@ -38,10 +43,8 @@ pub fn unknown_variables(names: impl IntoIterator<Item = String>, others: &BTree
     let mut unknown: Vec<_> = names.into_iter().filter(unknown).collect();
     unknown.sort();
     let diagnostic = |name: String| {
-        let hint = match closest(&name, known()) {
-            Some(word) => format!("did you mean {word}?"),
-            None => format!("known variables: {}", known().collect::<Vec<_>>().join(", ")),
-        };
+        let all = || format!("known variables: {}", known().collect::<Vec<_>>().join(", "));
+        let hint = did_you_mean(&name, known(), all);
         Diagnostic::warning(location(), format!("{name}: unknown variable"), hint)
     };
     unknown.into_iter().map(diagnostic).collect()

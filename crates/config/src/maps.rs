@@ -10,7 +10,7 @@ pub mod mmdb_writer;
 #[cfg(test)]
 mod tests;
 
-use std::{mem, path::PathBuf, sync::Arc, time::SystemTime};
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use fairway_model::{
     ClientLocation, ClientMap, Diagnostic, LatencyTable, LatencyTableName, MapLayer, MapName, Network,
@@ -25,8 +25,8 @@ use super::{
 /// Maps and tables of the last load, which the next load uses again if their files did not change.
 #[derive(Clone, Debug, Default)]
 pub struct MapCache {
-    maps: Vec<Cached<DeclaredMap, ClientMap>>,
-    latencies: Vec<Cached<DeclaredTable, LatencyTable>>,
+    maps: Vec<Arc<Cached<DeclaredMap, ClientMap>>>,
+    latencies: Vec<Arc<Cached<DeclaredTable, LatencyTable>>>,
 }
 
 /// A declared map with absolute paths.
@@ -63,18 +63,16 @@ pub(super) enum FileError {
 impl MapCache {
     /// Returns whether a table is pushed over the API; `None` if there is no such table.
     pub fn is_pushed(&self, name: &LatencyTableName) -> Option<bool> {
-        self.latencies
-            .iter()
-            .map(|cached| &cached.declared)
-            .find(|declared| declared.name == *name)
-            .map(|declared| declared.pushed)
+        let mut declared = self.latencies.iter().map(|cached| &cached.declared);
+        declared.find(|declared| declared.name == *name).map(|declared| declared.pushed)
     }
 
     /// Marks all files as unchanged for long enough.
     #[cfg(test)]
     pub(super) fn settle(&mut self) {
-        self.maps.iter_mut().for_each(|cached| cached.is_settled = true);
-        self.latencies.iter_mut().for_each(|cached| cached.is_settled = true);
+        let own = "the load is over, and nothing else has it";
+        self.maps.iter_mut().for_each(|cached| Arc::get_mut(cached).expect(own).is_settled = true);
+        self.latencies.iter_mut().for_each(|cached| Arc::get_mut(cached).expect(own).is_settled = true);
     }
 
     /// Returns the declared map, which is read only if it may have changed. Returns the errors of all its databases.
@@ -85,8 +83,7 @@ impl MapCache {
         files: &mut Files,
     ) -> Result<Arc<ClientMap>, Vec<FileError>> {
         let previous = previous.map_or(&[][..], |previous| &previous.maps);
-        self.maps.push(Cached::reuse_or_read(declared, previous, files, read_map)?);
-        Ok(self.maps.last().map(|cached| Arc::clone(&cached.value)).expect("one was pushed"))
+        reuse_or_read(&mut self.maps, declared, previous, files, read_map)
     }
 
     /// Returns the declared table, which is read only if it may have changed.
@@ -97,8 +94,7 @@ impl MapCache {
         files: &mut Files,
     ) -> Result<Arc<LatencyTable>, Vec<FileError>> {
         let previous = previous.map_or(&[][..], |previous| &previous.latencies);
-        self.latencies.push(Cached::reuse_or_read(declared, previous, files, read_table)?);
-        Ok(self.latencies.last().map(|cached| Arc::clone(&cached.value)).expect("one was pushed"))
+        reuse_or_read(&mut self.latencies, declared, previous, files, read_table)
     }
 }
 
@@ -112,35 +108,32 @@ struct Cached<S, T> {
     value: Arc<T>,
 }
 
-impl<S: Clone, T> Clone for Cached<S, T> {
-    fn clone(&self) -> Self {
-        let Self { declared, files, is_settled, value } = self;
-        Self { declared: declared.clone(), files: files.clone(), is_settled: *is_settled, value: Arc::clone(value) }
-    }
-}
-
-impl<S: Clone + PartialEq, T> Cached<S, T> {
-    /// Returns the previous result if declaration and files are the same; otherwise reads the files.
-    fn reuse_or_read(
-        declared: S,
-        previous: &[Self],
-        files: &mut Files,
-        read: impl FnOnce(&S, &mut Files) -> Result<T, Vec<FileError>>,
-    ) -> Result<Self, Vec<FileError>> {
-        let known = previous
-            .iter()
-            .find(|cached| cached.is_settled && cached.declared == declared && cached.files.is_current());
-        if let Some(known) = known {
+/// Returns the previous result if declaration and files are the same; otherwise reads the files. The result is added to
+/// the cache.
+fn reuse_or_read<S: PartialEq, T>(
+    cache: &mut Vec<Arc<Cached<S, T>>>,
+    declared: S,
+    previous: &[Arc<Cached<S, T>>],
+    files: &mut Files,
+    read: impl FnOnce(&S, &mut Files) -> Result<T, Vec<FileError>>,
+) -> Result<Arc<T>, Vec<FileError>> {
+    let mut known = previous.iter().filter(|cached| cached.is_settled && cached.declared == declared);
+    let cached = match known.find(|cached| cached.files.is_current()) {
+        Some(known) => {
             files.fingerprint.join(&known.files);
-            return Ok(known.clone());
+            Arc::clone(known)
         }
-        let others = mem::take(&mut files.fingerprint);
-        let value = read(&declared, files);
-        let own = mem::replace(&mut files.fingerprint, others);
-        files.fingerprint.join(&own);
-        let is_settled = own.is_settled(SystemTime::now());
-        Ok(Self { declared, is_settled, files: own, value: Arc::new(value?) })
-    }
+        None => {
+            let mut own = Files::default();
+            let value = read(&declared, &mut own);
+            files.fingerprint.join(&own.fingerprint);
+            let is_settled = own.fingerprint.is_settled(SystemTime::now());
+            Arc::new(Cached { declared, is_settled, files: own.fingerprint, value: Arc::new(value?) })
+        }
+    };
+    let value = Arc::clone(&cached.value);
+    cache.push(cached);
+    Ok(value)
 }
 
 fn read_map(declared: &DeclaredMap, files: &mut Files) -> Result<ClientMap, Vec<FileError>> {

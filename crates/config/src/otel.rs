@@ -10,83 +10,55 @@ use fairway_model::{Diagnostic, FileLocation, Secret};
 use hyper::header::{HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 
-use super::{TraceProtocol, TraceSettings, context::LoadContext, values::TextValue, values_wire::per_million};
+use super::{
+    TraceProtocol, TraceSettings, context::LoadContext, values::TextValue, values_wire::per_million, words::Words,
+};
 
-/// Values of the variables.
-#[derive(Debug, Default)]
-pub(super) struct OtelVariables {
-    /// True if no traces are exported, whatever the file says.
-    pub(super) is_off: bool,
-    /// URL of the collector.
-    pub(super) endpoint: Option<Url>,
-    protocol: Option<TraceProtocol>,
-    headers: Option<Vec<(HeaderName, Secret)>>,
-    timeout: Option<Duration>,
-    per_million: Option<u32>,
-    service: Option<String>,
-    resource: BTreeMap<String, String>,
-}
-
-impl OtelVariables {
-    /// Applies the values over those of the file.
-    pub(super) fn apply(self, settings: &mut TraceSettings) {
-        settings.protocol = self.protocol.unwrap_or(settings.protocol);
-        settings.headers = self.headers.unwrap_or_else(|| std::mem::take(&mut settings.headers));
-        settings.timeout = self.timeout.unwrap_or(settings.timeout);
-        settings.per_million = self.per_million.unwrap_or(settings.per_million);
-        settings.service = self.service.unwrap_or_else(|| std::mem::take(&mut settings.service));
-        settings.resource.extend(self.resource);
-    }
-}
-
-/// Reads the variables. Invalid values are reported as warnings.
-pub(super) fn read_variables(context: &mut LoadContext<'_>) -> OtelVariables {
-    let mut variables = OtelVariables { endpoint: endpoint(context), ..OtelVariables::default() };
-    if context.variable("OTEL_SDK_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true")) {
-        variables.is_off = true;
-    }
+/// Applies the variables over the settings of the file. Invalid values are reported as warnings. Returns false if no
+/// traces are exported, whatever the file says.
+///
+/// `has_endpoint` is true if [`endpoint`] returned one.
+pub(super) fn apply(context: &mut LoadContext<'_>, settings: &mut TraceSettings, has_endpoint: bool) -> bool {
+    let mut is_on = !context.variable("OTEL_SDK_DISABLED").is_some_and(|word| word.eq_ignore_ascii_case("true"));
     match context.variable("OTEL_TRACES_EXPORTER").as_deref() {
         None | Some("otlp") => {}
-        Some("none") => variables.is_off = true,
+        Some("none") => is_on = false,
         Some(other) => {
             warn(context, "OTEL_TRACES_EXPORTER", &format!("{other} is not known"), "set it to otlp or none");
-            variables.is_off = true;
+            is_on = false;
         }
     }
     // The protocol applies to the endpoint of the variables: the file's endpoint may have another port, which has one
     // protocol.
-    if let Some((name, word)) =
-        of_traces(context, "PROTOCOL").filter(|_| variables.endpoint.is_some() && !variables.is_off)
-    {
-        match word.as_str() {
-            "http/protobuf" => variables.protocol = Some(TraceProtocol::HttpProtobuf),
-            "grpc" => variables.protocol = Some(TraceProtocol::Grpc),
-            other => {
+    if let Some((name, word)) = of_traces(context, "PROTOCOL").filter(|_| has_endpoint && is_on) {
+        match TraceProtocol::of_word(&word) {
+            Some(protocol) => settings.protocol = protocol,
+            None => {
                 let hint = "set it to http/protobuf or grpc; until then there are no traces";
-                warn(context, &name, &format!("{other} is not supported"), hint);
-                variables.is_off = true;
+                warn(context, &name, &format!("{word} is not supported"), hint);
+                is_on = false;
             }
         }
     }
-    variables.headers = of_traces(context, "HEADERS").map(|(name, list)| {
+    if let Some((name, list)) = of_traces(context, "HEADERS") {
         let all = pairs(context, &name, &list);
-        all.into_iter().filter_map(|(key, value)| header(context, &name, &key, &value)).collect()
-    });
-    variables.timeout = of_traces(context, "TIMEOUT").and_then(|(name, text)| {
-        let millis = text.parse().ok().filter(|millis| (100..=60_000).contains(millis));
-        if millis.is_none() {
-            warn(context, &name, &format!("{text} is not 100 to 60000"), "give milliseconds");
-        }
-        millis.map(Duration::from_millis)
-    });
-    variables.per_million = ratio(context);
-    if let Some(list) = context.variable(RESOURCE) {
-        variables.resource.extend(pairs(context, RESOURCE, &list));
+        settings.headers = all.into_iter().filter_map(|(key, value)| header(context, &name, &key, &value)).collect();
     }
+    if let Some((name, text)) = of_traces(context, "TIMEOUT") {
+        match text.parse().ok().filter(|millis| (100..=60_000).contains(millis)) {
+            Some(millis) => settings.timeout = Duration::from_millis(millis),
+            None => warn(context, &name, &format!("{text} is not 100 to 60000"), "give milliseconds"),
+        }
+    }
+    settings.per_million = ratio(context).unwrap_or(settings.per_million);
+    let mut resource = context.variable(RESOURCE).map(|list| pairs(context, RESOURCE, &list)).unwrap_or_default();
     // OTEL_SERVICE_NAME takes precedence over the attribute.
-    let among = variables.resource.remove("service.name");
-    variables.service = context.variable("OTEL_SERVICE_NAME").or(among);
-    variables
+    let among = resource.remove("service.name");
+    if let Some(service) = context.variable("OTEL_SERVICE_NAME").or(among) {
+        settings.service = service;
+    }
+    settings.resource.extend(resource);
+    is_on
 }
 
 /// Returns the variable for traces, or else the one for all signals, with its name.
@@ -96,19 +68,14 @@ fn of_traces(context: &mut LoadContext<'_>, what: &str) -> Option<(String, Strin
 }
 
 /// Returns the URL for traces; `/v1/traces` is appended to the one for all signals.
-fn endpoint(context: &mut LoadContext<'_>) -> Option<Url> {
+pub(super) fn endpoint(context: &mut LoadContext<'_>) -> Option<Url> {
     let (name, text) = of_traces(context, "ENDPOINT")?;
     let text = match name.as_str() {
         "OTEL_EXPORTER_OTLP_ENDPOINT" => format!("{}{}", text.trim_end_matches('/'), TraceSettings::PATH),
         _ => text,
     };
-    match <Url as TextValue>::parse(&text) {
-        Ok(url) => Some(url),
-        Err(rejection) => {
-            warn(context, &name, &rejection.what, &rejection.hint);
-            None
-        }
-    }
+    let url = <Url as TextValue>::parse(&text);
+    url.map_err(|why| warn(context, &name, &why.what, &why.hint)).ok()
 }
 
 /// Returns the recorded part, in millionths, of the traces that begin here.

@@ -2,6 +2,8 @@
 
 use std::{fmt, path::Path};
 
+use fairway_model::closest;
+
 /// An error without its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reason {
@@ -41,4 +43,13 @@ impl fmt::Display for Reason {
         let separator = if self.hint.is_empty() { "" } else { "; " };
         write!(f, "{}{separator}{}", self.what, self.hint)
     }
+}
+
+/// Returns the hint for an unknown word: the known one that is similar, or else another hint.
+pub(super) fn did_you_mean<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    otherwise: impl FnOnce() -> String,
+) -> String {
+    closest(word, known).map_or_else(otherwise, |known| format!("did you mean {known}?"))
 }

@@ -7,7 +7,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;
 
 use super::{
-    reason::Reason,
+    reason::{Reason, did_you_mean},
     schema,
     tree::{Node, Part, push_key, quoted},
 };
@@ -34,8 +34,8 @@ impl SchemaError {
     pub(super) fn diagnostic(&self, tree: &Node, files: &[Arc<str>]) -> Diagnostic {
         let mut located = tree.locate(&self.pointer);
         if let Some(key) = &self.key {
-            let parent = tree.at(&self.pointer).and_then(|node| node.entry(key));
-            located.position = parent.map_or(located.position, |entry| entry.position);
+            let entry = located.node.and_then(|node| node.entry(key));
+            located.position = entry.map_or(located.position, |entry| entry.position);
             push_key(&mut located.path, key);
         }
         let separator = if located.path.is_empty() { "" } else { ": " };
@@ -140,9 +140,8 @@ fn is_another_type(error: &ValidationError<'_>, pointer: &str) -> bool {
 /// True if no known word is similar to the value.
 fn is_far_word(error: &ValidationError<'_>, pointer: &str) -> bool {
     let Kind::Enum { options } = error.kind() else { return false };
-    let known = options.as_array().into_iter().flatten().filter_map(Value::as_str);
     error.instance_path().as_str() == pointer
-        && error.instance().as_str().is_some_and(|text| closest(text, known).is_none())
+        && error.instance().as_str().is_some_and(|text| closest(text, texts(options)).is_none())
 }
 
 fn unknown(key: &str, schema: &Value) -> Reason {
@@ -152,10 +151,8 @@ fn unknown(key: &str, schema: &Value) -> Reason {
         "YAML 1.2 has no merge keys: write the keys out".to_owned()
     } else if let Some(word) = key.strip_prefix('-').filter(|word| known.contains(word)) {
         format!("write \"- {word}\": a space follows the dash")
-    } else if let Some(word) = closest(key, known.iter().copied()) {
-        format!("did you mean {word}?")
     } else {
-        format!("known here: {}", known.join(", "))
+        did_you_mean(key, known.iter().copied(), || format!("known here: {}", known.join(", ")))
     };
     Reason::new("unknown key", hint)
 }
@@ -166,12 +163,9 @@ fn missing(property: &str, schema: &Value) -> Reason {
 }
 
 fn wrong_word(instance: &Value, options: &Value) -> Reason {
-    let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let options = texts(options);
     let Some(text) = instance.as_str() else { return mismatch(instance, &options.join(" or ")) };
-    let hint = match closest(text, options.iter().copied()) {
-        Some(word) => format!("did you mean {word}?"),
-        None => format!("take one of: {}", options.join(", ")),
-    };
+    let hint = did_you_mean(text, options.iter().copied(), || format!("take one of: {}", options.join(", ")));
     Reason::new(format!("{} is not known here", quoted(text)), hint)
 }
 
@@ -220,12 +214,12 @@ fn expected(schema: &Value) -> String {
     if let Some(title) = schema["title"].as_str() {
         return title.to_owned();
     }
-    if let Some(words) = schema["enum"].as_array() {
-        return words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ");
+    if schema["enum"].is_array() {
+        return texts(&schema["enum"]).join(" or ");
     }
     if let Some(keys) = schema["properties"].as_object() {
         let keys = keys.keys().map(String::as_str);
-        let needed: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let needed = texts(&schema["required"]);
         let keys = if needed.is_empty() { keys.take(5).collect() } else { needed };
         return format!("a section with keys like {}", keys.join(" and "));
     }
@@ -237,6 +231,11 @@ fn expected(schema: &Value) -> String {
         Some("string") => "text".to_owned(),
         _ => "a section".to_owned(),
     }
+}
+
+/// Returns the texts of a list.
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 fn range(schema: &Value) -> String {

@@ -93,14 +93,6 @@ impl Node {
         }
     }
 
-    /// Returns the node that a pointer leads to.
-    pub(super) fn at(&self, pointer: &str) -> Option<&Self> {
-        pointer.split('/').skip(1).try_fold(self, |node, step| match &node.data {
-            Data::List(elements) => step.parse::<usize>().ok().and_then(|index| elements.get(index)),
-            _ => node.get(&step.replace("~1", "/").replace("~0", "~")),
-        })
-    }
-
     /// Adds a key to a map that lacks it.
     pub(super) fn add(&mut self, key: &str, data: Data) {
         let position = self.position;
@@ -131,29 +123,23 @@ impl Node {
     }
 
     /// Returns the position of the last node on the way of a pointer, and its path for messages.
-    pub(super) fn locate(&self, pointer: &str) -> Located {
-        let mut at = Some(self);
-        let mut located = Located { position: self.position, path: String::new() };
+    pub(super) fn locate(&self, pointer: &str) -> Located<'_> {
+        let mut located = Located { position: self.position, path: String::new(), node: Some(self) };
         for step in pointer.split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");
-            let next = match at.map(|node| &node.data) {
+            located.node = match located.node.map(|node| &node.data) {
                 Some(Data::List(elements)) => {
                     let element = step.parse::<usize>().ok().and_then(|index| elements.get(index));
                     let index = element.map_or(step, |element| element.index.to_string());
                     write!(located.path, "[{index}]").expect("a String takes every write");
                     element
                 }
-                Some(Data::Map(entries)) => {
-                    push_key(&mut located.path, &step);
-                    entries.iter().find(|entry| entry.key == step).map(|entry| &entry.value)
-                }
                 _ => {
                     push_key(&mut located.path, &step);
-                    None
+                    located.node.and_then(|node| node.get(&step))
                 }
             };
-            located.position = next.map_or(located.position, |node| node.position);
-            at = next;
+            located.position = located.node.map_or(located.position, |node| node.position);
         }
         located
     }
@@ -180,7 +166,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the position and path of a pointer; parses the tree if necessary.
-    pub(super) fn locate(&self, pointer: &str) -> Located {
+    pub(super) fn locate(&self, pointer: &str) -> Located<'_> {
         self.root_node().locate(pointer)
     }
 
@@ -202,12 +188,14 @@ impl<'a> Tree<'a> {
 pub(super) type Part = (String, Option<usize>);
 
 /// The position and path of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Located {
+#[derive(Clone, Debug)]
+pub(super) struct Located<'t> {
     /// Start of the node.
     pub(super) position: Position,
     /// `pools[2].ttl`; empty for the whole configuration.
     pub(super) path: String,
+    /// The node, if the pointer leads to one.
+    pub(super) node: Option<&'t Node>,
 }
 
 /// Appends `.key`, or `["key"]` if the key is not a plain word.

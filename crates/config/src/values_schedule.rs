@@ -1,9 +1,12 @@
 //! Text values of schedules: weekdays, times of day, time zones.
 
-use fairway_model::{NamedTimeZone, TimeOfDay, Weekdays, closest};
+use fairway_model::{NamedTimeZone, TimeOfDay, Weekdays};
 use jiff::tz;
 
-use super::{reason::Reason, tree::quoted, values::TextValue};
+use super::{
+    reason::{Reason, did_you_mean},
+    values::TextValue,
+};
 
 impl TextValue for Weekdays {
     const FORMAT: &'static str = "weekdays";
@@ -51,12 +54,8 @@ impl TextValue for NamedTimeZone {
             return Ok(zone);
         }
         let known: Vec<String> = tz::db().available().map(|name| name.to_string()).collect();
-        let meant = closest(text, known.iter().map(String::as_str));
-        let hint = match meant {
-            Some(meant) => format!("did you mean {meant}?"),
-            None => format!("write it like {}", Self::EXAMPLE),
-        };
-        Err(Reason::new(format!("{} is not {}", quoted(text), Self::EXPECTED), hint))
+        let Reason { what, hint } = Self::invalid(text);
+        Err(Reason::new(what, did_you_mean(text, known.iter().map(String::as_str), || hint)))
     }
 }
 

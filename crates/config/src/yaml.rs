@@ -34,12 +34,8 @@ pub(super) fn parse(text: &str, file: u16, files: &[Arc<str>]) -> Result<Option<
         copies: 0,
         diagnostics: Vec::new(),
     };
-    let root = builder.document();
-    match root {
-        Ok(root) if builder.diagnostics.is_empty() => Ok(root),
-        Ok(_) => Err(builder.diagnostics),
-        Err(Stop) => Err(builder.diagnostics),
-    }
+    let root = builder.document().unwrap_or_else(|Stop| None);
+    if builder.diagnostics.is_empty() { Ok(root) } else { Err(builder.diagnostics) }
 }
 
 /// Parsing cannot continue; the error is recorded.
@@ -271,31 +267,28 @@ fn plain(text: &str) -> Data {
 fn explain(info: &str, text: &str, marker: &Marker) -> (String, &'static str) {
     let line = text.lines().nth(marker.line().saturating_sub(1)).unwrap_or_default();
     let indentation = &line[..line.len() - line.trim_start().len()];
-    if indentation.contains('\t') || info.contains("tab") {
-        return ("the indentation contains a tab, which YAML forbids".to_owned(), "indent with spaces");
+    let info = if indentation.contains('\t') { "tab" } else { info };
+    match CAUSES.iter().find(|(part, ..)| info.contains(part)) {
+        Some((_, what, hint)) => ((*what).to_owned(), hint),
+        None => {
+            let hint = "check the indentation, brackets and quotes here and in the lines before";
+            (format!("this is not YAML ({info})"), hint)
+        }
     }
-    if info.contains("unknown anchor") {
-        return (
-            "an alias (*) refers to an anchor (&) that is not defined before it".to_owned(),
-            "write the value out",
-        );
-    }
-    if info.contains("mapping values are not allowed") {
-        let what = "unexpected ':'";
-        return (
-            what.to_owned(),
-            "quote text that contains ': ', or fix the indentation of this line and the one before",
-        );
-    }
-    if info.contains("recursion limit") {
-        return ("brackets are nested too deeply".to_owned(), "look for an extra bracket");
-    }
-    if info.contains("unprintable") {
-        return ("unexpected control character".to_owned(), "remove it; in double quotes it can be written as \\x00");
-    }
-    let hint = "check the indentation, brackets and quotes here and in the lines before";
-    (format!("this is not YAML ({info})"), hint)
 }
+
+/// Errors of the parser, by a part of their text, with our message and hint.
+const CAUSES: &[(&str, &str, &str)] = &[
+    ("tab", "the indentation contains a tab, which YAML forbids", "indent with spaces"),
+    ("unknown anchor", "an alias (*) refers to an anchor (&) that is not defined before it", "write the value out"),
+    (
+        "mapping values are not allowed",
+        "unexpected ':'",
+        "quote text that contains ': ', or fix the indentation of this line and the one before",
+    ),
+    ("recursion limit", "brackets are nested too deeply", "look for an extra bracket"),
+    ("unprintable", "unexpected control character", "remove it; in double quotes it can be written as \\x00"),
+];
 
 #[cfg(test)]
 #[path = "yaml_tests.rs"]

@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc, time::Duration};
 
 use fairway_http::Url;
-use fairway_model::closest;
 
 use super::{
     Converter,
@@ -14,7 +13,7 @@ use crate::{
     bounds_wire::{As, Int, Plain},
     context::LoadContext,
     files::SECRET_MAX,
-    reason::Reason,
+    reason::{Reason, did_you_mean},
     v1_access::{self as v1, Limits, Role, Token},
     values_access::{AccessName, SecureUrl},
     values_wire::Reference,
@@ -208,10 +207,8 @@ fn grant(
     let to = to.0.plain();
     let verbs = roles.get(&role).copied();
     if verbs.is_none() && converter.is_complete("access") {
-        let hint = match closest(&role, roles.keys().map(String::as_str)) {
-            Some(word) => format!("did you mean {word}?"),
-            None => format!("known roles: {}", roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
-        };
+        let known: Vec<&str> = roles.keys().map(String::as_str).collect();
+        let hint = did_you_mean(&role, known.iter().copied(), || format!("known roles: {}", known.join(", ")));
         converter.error(format_args!("/access/grants/{index}/role"), format!("role {role} is not declared"), hint);
     }
     for (number, subject) in to.iter().enumerate() {

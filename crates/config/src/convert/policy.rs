@@ -13,17 +13,10 @@ use crate::{
 pub(super) fn policy(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, pool: &v1::Pool) -> Policy {
     let (steps, is_list) = (pool.policy.steps(), matches!(pool.policy, wire::Policy::Steps(_)));
     let tolerance = locations::latency_tolerance(pool.latency.as_ref());
-    let mut policy = Policy::WEIGHTED;
-    for (at, step) in steps.iter().enumerate() {
-        let before = &steps[..at];
-        let is_last = at + 1 == steps.len();
-        if let Some(why) = contradiction(before, *step) {
-            let pointer = if is_list { format!("{pointer}/policy/{at}") } else { format!("{pointer}/policy") };
-            converter.reject(pointer, why);
-            continue;
-        }
-        add(&mut policy, *step, is_last, tolerance);
-    }
+    let policy = build(&steps, tolerance, |at, why| {
+        let pointer = if is_list { format!("{pointer}/policy/{at}") } else { format!("{pointer}/policy") };
+        converter.reject(pointer, why);
+    });
     if steps.contains(&Step::Sticky) && pool.spread.plain() == Some(Spread::Query) {
         let what = "a sticky policy keeps each client's member, but spread: query draws one for each query";
         converter.error(format_args!("{pointer}/spread"), what, "remove one of them");
@@ -40,39 +33,44 @@ pub(super) fn policy(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, 
     policy
 }
 
-fn add(policy: &mut Policy, step: Step, is_last: bool, tolerance: Duration) {
-    match step {
-        Step::Cost => policy.ranks.push(Rank::Cost),
-        Step::Geo => policy.ranks.push(Rank::Geo),
-        Step::Latency => policy.ranks.push(Rank::Latency { tolerance }),
-        Step::Nearest => policy.ranks.push(Rank::Nearest),
-        Step::Schedule => policy.schedule = true,
-        Step::Load => policy.load = true,
-        Step::Sticky | Step::Weighted => policy.selection = Selection::Weighted,
-        Step::Failover if is_last => policy.selection = Selection::First,
-        Step::Failover | Step::Tier => policy.ranks.push(Rank::Tier),
+/// Builds a policy of its steps. Contradicting ones are rejected, with their index, and skipped.
+fn build(steps: &[Step], tolerance: Duration, mut reject: impl FnMut(usize, Reason)) -> Policy {
+    let mut policy = Policy::WEIGHTED;
+    for (at, step) in steps.iter().enumerate() {
+        if let Some(why) = contradiction(&steps[..at], *step) {
+            reject(at, why);
+            continue;
+        }
+        match step {
+            Step::Cost => policy.ranks.push(Rank::Cost),
+            Step::Geo => policy.ranks.push(Rank::Geo),
+            Step::Latency => policy.ranks.push(Rank::Latency { tolerance }),
+            Step::Nearest => policy.ranks.push(Rank::Nearest),
+            Step::Schedule => policy.schedule = true,
+            Step::Load => policy.load = true,
+            Step::Sticky | Step::Weighted => policy.selection = Selection::Weighted,
+            Step::Failover if at + 1 == steps.len() => policy.selection = Selection::First,
+            Step::Failover | Step::Tier => policy.ranks.push(Rank::Tier),
+        }
     }
+    policy
 }
 
 /// Parses the steps of an intent's policy, which can use weights, tiers and load only. Returns the index of an invalid
 /// step, and why.
 pub fn parse(words: &[String]) -> Result<Policy, (usize, String)> {
     let mut steps = Vec::with_capacity(words.len());
-    let mut policy = Policy::WEIGHTED;
     for (at, word) in words.iter().enumerate() {
         let step = Step::of_word(&word.to_ascii_lowercase())
             .filter(|step| matches!(step, Step::Failover | Step::Load | Step::Sticky | Step::Tier | Step::Weighted));
-        let Some(step) = step else {
+        steps.push(step.ok_or_else(|| {
             let hint = "give weighted, failover, sticky, or a list of tier, load and one of these; other steps need a declared pool";
-            return Err((at, format!("{} is not a valid step; {hint}", quoted(word))));
-        };
-        if let Some(why) = contradiction(&steps, step) {
-            return Err((at, why.to_string()));
-        }
-        steps.push(step);
-        add(&mut policy, step, at + 1 == words.len(), Duration::ZERO);
+            (at, format!("{} is not a valid step; {hint}", quoted(word)))
+        })?);
     }
-    Ok(policy)
+    let mut first = None;
+    let policy = build(&steps, Duration::ZERO, |at, why| _ = first.get_or_insert((at, why.to_string())));
+    first.map_or(Ok(policy), Err)
 }
 
 /// Returns why a step cannot follow the steps before it, and a hint.

@@ -10,25 +10,29 @@ use crate::{
     bounds_wire::{As, Plain},
     otel,
     traces_wire::Traces,
+    values::TextValue,
 };
 
 /// Combines the section and OpenTelemetry's variables; `None` if neither names a collector.
 pub(super) fn traces(converter: &mut Converter<'_, '_>, wire: Option<Traces>) -> Option<TraceSettings> {
-    let variables = otel::read_variables(converter.context);
+    let of_variables = otel::endpoint(converter.context);
     let of_file =
         wire.as_ref().and_then(|wire| wire.endpoint.as_ref()).map(|As(url)| url.with_default_path(TraceSettings::PATH));
-    let endpoint = variables.endpoint.clone().or(of_file);
-    if wire.is_some() && endpoint.is_none() && !variables.is_off {
-        let hint = "add endpoint, set OTEL_EXPORTER_OTLP_ENDPOINT, or remove the section";
-        converter.error("/traces", "no collector is configured", hint);
-    }
-    let mut settings = TraceSettings::to(endpoint?);
+    let (has_section, is_overridden) = (wire.is_some(), of_variables.is_some());
+    let endpoint = of_variables.or(of_file);
+    let has_endpoint = endpoint.is_some();
+    // Without an endpoint the rest is checked all the same.
+    let placeholder = || TextValue::parse("http://localhost").expect("a valid literal");
+    let mut settings = TraceSettings::to(endpoint.unwrap_or_else(placeholder));
     if let Some(wire) = wire {
         read(converter, wire, &mut settings);
     }
-    let is_off = variables.is_off;
-    variables.apply(&mut settings);
-    (!is_off).then_some(settings)
+    let is_on = otel::apply(converter.context, &mut settings, is_overridden);
+    if has_section && !has_endpoint && is_on {
+        let hint = "add endpoint, set OTEL_EXPORTER_OTLP_ENDPOINT, or remove the section";
+        converter.error("/traces", "no collector is configured", hint);
+    }
+    (has_endpoint && is_on).then_some(settings)
 }
 
 fn read(converter: &mut Converter<'_, '_>, wire: Traces, settings: &mut TraceSettings) {

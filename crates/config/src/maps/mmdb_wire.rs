@@ -12,43 +12,36 @@ use fairway_model::{
     ClientLocation, ClientMap, Continent, Coordinates, Country, MapLayer, MapSource, Network, PartitionBuilder,
     Subdivision,
 };
+use indexmap::IndexSet;
 use maxminddb::{MaxMindDbError, Reader, WithinOptions};
 use serde::Deserialize;
 
 /// A record of a database. All parts are optional, and other parts are ignored.
 #[derive(Debug, Deserialize)]
 struct Record<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     continent: Option<ContinentRecord<'a>>,
-    #[serde(default)]
     country: Option<CountryRecord<'a>>,
-    #[serde(default)]
     registered_country: Option<CountryRecord<'a>>,
     #[serde(default)]
     subdivisions: Vec<CountryRecord<'a>>,
-    #[serde(default)]
     location: Option<LocationRecord>,
-    #[serde(default)]
     autonomous_system_number: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
 struct ContinentRecord<'a> {
-    #[serde(default)]
     code: Option<&'a str>,
 }
 
 #[derive(Debug, Deserialize)]
 struct CountryRecord<'a> {
-    #[serde(default)]
     iso_code: Option<&'a str>,
 }
 
 #[derive(Debug, Deserialize)]
 struct LocationRecord {
-    #[serde(default)]
     latitude: Option<f64>,
-    #[serde(default)]
     longitude: Option<f64>,
 }
 
@@ -86,7 +79,8 @@ impl From<MaxMindDbError> for Unusable {
 /// Reads a database; `file` is its name in messages.
 pub(super) fn read(bytes: &[u8], file: &str, records_max: usize) -> Result<MapLayer, Unusable> {
     let reader = Reader::from_source(bytes)?;
-    let mut numbers = Numbers { places: Vec::new(), by_place: HashMap::from([(ClientLocation::default(), 0)]) };
+    // Locations by their numbers; the unknown location is 0.
+    let mut places = IndexSet::from([ClientLocation::default()]);
     let mut by_offset: HashMap<usize, u32> = HashMap::new();
     let mut partition = PartitionBuilder::new(0);
     for (count, found) in reader.networks(WithinOptions::default())?.enumerate() {
@@ -99,34 +93,20 @@ pub(super) fn read(bytes: &[u8], file: &str, records_max: usize) -> Result<MapLa
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
                 let place = found.decode::<Record<'_>>()?.map(ClientLocation::from).unwrap_or_default();
-                *new.insert(numbers.of(place))
+                let (number, _) = places.insert_full(place);
+                *new.insert(number as u32)
             }
         };
         let network = found.network()?;
         partition.add(Network::of(network.ip(), network.prefix()), number);
     }
-    if numbers.places.is_empty() {
+    places.shift_remove_index(0);
+    if places.is_empty() {
         let kind = &reader.metadata().database_type;
         return Err(Unusable(format!("is a database of type {kind:?} without any location or AS number")));
     }
     let source = MapSource::Database(Arc::from(file));
-    Ok(MapLayer { partition: partition.finish(), locations: numbers.places, sources: vec![source] })
-}
-
-/// Numbers locations from 1; the unknown location is 0.
-struct Numbers {
-    places: Vec<ClientLocation>,
-    by_place: HashMap<ClientLocation, u32>,
-}
-
-impl Numbers {
-    fn of(&mut self, place: ClientLocation) -> u32 {
-        let places = &mut self.places;
-        *self.by_place.entry(place).or_insert_with_key(|place| {
-            places.push(place.clone());
-            u32::try_from(places.len()).expect("a database has fewer records than networks, and those are bounded")
-        })
-    }
+    Ok(MapLayer { partition: partition.finish(), locations: places.into_iter().collect(), sources: vec![source] })
 }
 
 // The numbers of locations have 32 bits.
