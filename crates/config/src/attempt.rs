@@ -183,7 +183,8 @@ const TREE_MAX: u64 = 1 << 20;
 /// and checked as well. Returns `None` if nothing valid is left.
 fn prune(tree: &mut Node, names: &[Arc<str>], context: &mut LoadContext<'_>) -> Option<()> {
     let found = schema::errors(&tree.to_json());
-    context.report_all(found.iter().map(|error| error.diagnostic(tree, names)));
+    let input = context.input;
+    context.report_all(found.iter().map(|error| error.diagnostic(tree, names, input)));
     let parts: BTreeSet<Part> = found.iter().filter_map(SchemaError::part).collect();
     // From the last to the first: removing an element moves the later ones up.
     for part in parts.iter().rev() {

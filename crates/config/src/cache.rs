@@ -1,10 +1,10 @@
 //! Cache of zones between loads. Unchanged zones are not read again, so that a changed weight among a million records
 //! is applied as fast as its file is read.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fairway_model::{Diagnostic, Name, SharedMap, SharedSet, SteeredName};
-use fairway_zonefile::{Record, ZoneData};
+use fairway_zonefile::Record;
 
 use super::{maps::MapCache, watch::Fingerprint};
 
@@ -25,18 +25,6 @@ pub(super) enum Origin {
     File(Name, PathBuf),
     /// The configuration itself: records without their locations, which may move.
     Made(Vec<Record>),
-}
-
-impl Origin {
-    /// Returns the origin of a zone made from the configuration.
-    pub(super) fn made(zone: &ZoneData) -> Self {
-        Self::Made(zone.records.iter().map(|record| Record { file: 0, line: 0, ..record.clone() }).collect())
-    }
-
-    /// Returns the origin of a zone file.
-    pub(super) fn file(name: &Name, path: &Path) -> Self {
-        Self::File(name.clone(), path.to_owned())
-    }
 }
 
 /// Result of the previous load.

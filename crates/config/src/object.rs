@@ -8,7 +8,7 @@ use std::fmt;
 
 use fairway_model::{DesiredState, Diagnostic};
 
-use super::{attempt::from_text, context::Input, tree_wire::is_json_object};
+use super::{attempt::from_text, context::Input, reason::Reason, tree_wire::is_json_object};
 
 /// An error of an object, with its location in the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,33 +55,9 @@ fn read(section: &str, objects: &[&str]) -> Result<DesiredState, Vec<Diagnostic>
 
 /// Converts an error of a list of one object to an error of that object.
 fn in_object(section: &str, diagnostic: &Diagnostic) -> ObjectError {
-    let (path, what) = diagnostic.fact.split_once(": ").unwrap_or(("", &diagnostic.fact));
-    let (pointer, what) = match pointer(path, section) {
-        Some(pointer) => (pointer, what),
-        None => (String::new(), diagnostic.fact.as_str()),
-    };
-    let hint = if diagnostic.hint.is_empty() { String::new() } else { format!("; {}", diagnostic.hint) };
-    ObjectError { pointer, what: format!("{what}{hint}") }
-}
-
-/// Converts a path of a message to a JSON pointer in the object: `pools[0].members[1].weight` to `/members/1/weight`.
-fn pointer(path: &str, section: &str) -> Option<String> {
-    let mut rest = path.strip_prefix(section)?.strip_prefix("[0]")?;
-    let mut pointer = String::new();
-    while !rest.is_empty() {
-        let step;
-        if let Some(after) = rest.strip_prefix("[\"") {
-            (step, rest) = after.split_once("\"]")?;
-        } else if let Some(after) = rest.strip_prefix('[') {
-            (step, rest) = after.split_once(']')?;
-        } else {
-            let after = rest.strip_prefix('.')?;
-            (step, rest) = after.split_at(after.find(['.', '[']).unwrap_or(after.len()));
-        }
-        pointer.push('/');
-        pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
-    }
-    Some(pointer)
+    let inside = diagnostic.fact.strip_prefix(&format!("/{section}/0")).and_then(|rest| rest.split_once(": "));
+    let (pointer, what) = inside.unwrap_or(("", &diagnostic.fact));
+    ObjectError { pointer: pointer.to_owned(), what: Reason::new(what, &diagnostic.hint).to_string() }
 }
 
 #[cfg(test)]
@@ -157,9 +133,9 @@ mod tests {
 
     #[test]
     fn quoted_keys_have_a_pointer() {
-        assert_eq!(pointer("pools[0].members[1].weight", "pools").as_deref(), Some("/members/1/weight"));
-        assert_eq!(pointer("pools[0][\"a/b\"].c", "pools").as_deref(), Some("/a~1b/c"));
-        assert_eq!(pointer("pools[0]", "pools").as_deref(), Some(""));
-        assert_eq!(pointer("somewhere else", "pools"), None);
+        let found =
+            diagnostics("pools", r#"{"name": "p", "policy": "weighted", "members": [{"cluster": "c", "a/b": 1}]}"#);
+        assert_eq!(found, [("/members/0/a~1b".to_owned(), found[0].1.clone())]);
+        assert!(diagnostics("pools", "{}").iter().all(|(pointer, _)| pointer.is_empty()));
     }
 }

@@ -22,7 +22,7 @@ use super::{
     v1,
     values::{Sample, TextValue},
     values_access::SecureUrl,
-    values_location::{Distance, Milliseconds},
+    values_location::Distance,
     values_wire::{HttpAddress, PrefixLength, StatusText},
 };
 use fairway_access::{Algorithm, Subject, TokenHash, Verb};
@@ -75,7 +75,7 @@ const fn format<T: TextValue + 'static>() -> Format {
     }
 }
 
-static FORMATS: [Format; 32] = [
+static FORMATS: &[Format] = &[
     format::<Algorithm>(),
     format::<Url>(),
     // One entry for the names of all kinds of objects: they have the same format.
@@ -88,7 +88,6 @@ static FORMATS: [Format; 32] = [
     format::<IpAddr>(),
     format::<SecureUrl>(),
     format::<LoadUrl>(),
-    format::<Milliseconds>(),
     format::<Name>(),
     format::<Network>(),
     format::<Permille>(),

@@ -7,43 +7,37 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;
 
 use super::{
+    context::Input,
     reason::{Reason, did_you_mean},
     schema,
-    tree::{Node, Part, push_key, quoted},
+    tree::{Node, Part, quoted},
 };
 
 /// A structural error without its location.
 pub(super) struct SchemaError {
     /// JSON pointer of the value with the error.
     pointer: String,
-    /// Key of that value, if the error is the key itself.
-    key: Option<String>,
-    words: Reason,
+    /// True if the error is the key of that value.
+    is_key: bool,
+    why: Reason,
 }
 
 impl SchemaError {
     /// Returns the element or section to remove so that the rest is valid; `None` if there is none.
     pub(super) fn part(&self) -> Option<Part> {
-        let unescape = |step: &str| step.replace("~1", "/").replace("~0", "~");
         let mut steps = self.pointer.split('/').skip(1);
-        let section = steps.next().map(unescape).or_else(|| self.key.clone())?;
+        let section = steps.next()?.replace("~1", "/").replace("~0", "~");
         Some((section, steps.next().and_then(|index| index.parse().ok())))
     }
 
     /// Returns the error with its location.
-    pub(super) fn diagnostic(&self, tree: &Node, files: &[Arc<str>]) -> Diagnostic {
-        let mut located = tree.locate(&self.pointer);
-        if let Some(key) = &self.key {
-            let entry = located.node.and_then(|node| node.entry(key));
-            located.position = entry.map_or(located.position, |entry| entry.position);
-            push_key(&mut located.path, key);
-        }
-        let separator = if located.path.is_empty() { "" } else { ": " };
-        Diagnostic::error(
-            located.position.location(files),
-            format!("{}{separator}{}", located.path, self.words.what),
-            self.words.hint.clone(),
-        )
+    pub(super) fn diagnostic(&self, tree: &Node, files: &[Arc<str>], input: Input) -> Diagnostic {
+        let located = tree.locate(&self.pointer);
+        let position = if self.is_key { located.key } else { located.position };
+        let path = if input == Input::ApiObject { &self.pointer } else { &located.path };
+        let separator = if path.is_empty() { "" } else { ": " };
+        let what = format!("{path}{separator}{}", self.why.what);
+        Diagnostic::error(position.location(files), what, self.why.hint.clone())
     }
 }
 
@@ -53,12 +47,12 @@ pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<SchemaErro
     let schema = keyword.rsplit_once('/').and_then(|(parent, _)| root.pointer(parent)).unwrap_or(root);
     let instance = error.instance();
     let pointer = error.instance_path().as_str().to_owned();
-    let words = match error.kind() {
+    let why = match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
             let word = |key: &String| SchemaError {
-                pointer: pointer.clone(),
-                key: Some(key.clone()),
-                words: unknown(key, schema),
+                pointer: format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")),
+                is_key: true,
+                why: unknown(key, schema),
             };
             return unexpected.iter().map(word).collect();
         }
@@ -95,7 +89,7 @@ pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<SchemaErro
         }
         other => Reason::new(format!("{} breaks the rule {} of the schema", show(instance), other.keyword()), ""),
     };
-    vec![SchemaError { pointer, key: None, words }]
+    vec![SchemaError { pointer, is_key: false, why }]
 }
 
 /// Returns the errors of a value that may have several forms: those of the form with its type, otherwise the list of
@@ -112,14 +106,13 @@ fn forms(
         // An unknown word may be meant for another form.
         Some(form) => match (&form[..], schema["title"].as_str()) {
             ([error], Some(title)) if is_far_word(error, pointer) => {
-                let words =
-                    Reason::new(format!("{} is not known here", show(error.instance())), format!("give {title}"));
-                vec![SchemaError { pointer: pointer.to_owned(), key: None, words }]
+                let why = Reason::new(format!("{} is not known here", show(error.instance())), format!("give {title}"));
+                vec![SchemaError { pointer: pointer.to_owned(), is_key: false, why }]
             }
             _ => form.iter().flat_map(|error| words(error, root)).collect(),
         },
         None => {
-            vec![SchemaError { pointer: pointer.to_owned(), key: None, words: wrong_type(error.instance(), schema) }]
+            vec![SchemaError { pointer: pointer.to_owned(), is_key: false, why: wrong_type(error.instance(), schema) }]
         }
     }
 }

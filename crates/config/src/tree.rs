@@ -122,24 +122,28 @@ impl Node {
         }
     }
 
-    /// Returns the position of the last node on the way of a pointer, and its path for messages.
-    pub(super) fn locate(&self, pointer: &str) -> Located<'_> {
-        let mut located = Located { position: self.position, path: String::new(), node: Some(self) };
+    /// Returns the positions of the last node on the way of a pointer, and its path for messages.
+    pub(super) fn locate(&self, pointer: &str) -> Located {
+        let mut located = Located { position: self.position, key: self.position, path: String::new() };
+        let mut node = Some(self);
         for step in pointer.split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");
-            located.node = match located.node.map(|node| &node.data) {
+            let found = match node.map(|node| &node.data) {
                 Some(Data::List(elements)) => {
                     let element = step.parse::<usize>().ok().and_then(|index| elements.get(index));
                     let index = element.map_or(step, |element| element.index.to_string());
                     write!(located.path, "[{index}]").expect("a String takes every write");
-                    element
+                    element.map(|element| (element.position, element))
                 }
                 _ => {
                     push_key(&mut located.path, &step);
-                    located.node.and_then(|node| node.get(&step))
+                    node.and_then(|node| node.entry(&step)).map(|entry| (entry.position, &entry.value))
                 }
             };
-            located.position = located.node.map_or(located.position, |node| node.position);
+            if let Some((key, node)) = found {
+                (located.key, located.position) = (key, node.position);
+            }
+            node = found.map(|(_, node)| node);
         }
         located
     }
@@ -166,7 +170,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the position and path of a pointer; parses the tree if necessary.
-    pub(super) fn locate(&self, pointer: &str) -> Located<'_> {
+    pub(super) fn locate(&self, pointer: &str) -> Located {
         self.root_node().locate(pointer)
     }
 
@@ -189,17 +193,17 @@ pub(super) type Part = (String, Option<usize>);
 
 /// The position and path of a node.
 #[derive(Clone, Debug)]
-pub(super) struct Located<'t> {
+pub(super) struct Located {
     /// Start of the node.
     pub(super) position: Position,
+    /// Start of its key; of the node in a list.
+    pub(super) key: Position,
     /// `pools[2].ttl`; empty for the whole configuration.
     pub(super) path: String,
-    /// The node, if the pointer leads to one.
-    pub(super) node: Option<&'t Node>,
 }
 
 /// Appends `.key`, or `["key"]` if the key is not a plain word.
-pub(super) fn push_key(path: &mut String, key: &str) {
+fn push_key(path: &mut String, key: &str) {
     let plain = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
     if plain && key.len() <= SHOWN_MAX {
         path.push_str(if path.is_empty() { "" } else { "." });

@@ -2,13 +2,15 @@
 //!
 //! As in `v1`, the comments of fields are the operator's documentation.
 
+use std::time::Duration;
+
 use fairway_model::{ClientMap, Continent, Country, LatencyTableName, MapName, Network, Subdivision};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
     bounds_wire::{As, Float, Int, List, Text},
-    values_location::{Distance, Milliseconds},
+    values_location::Distance,
 };
 
 /// A map from client addresses to locations.
@@ -117,5 +119,5 @@ pub(super) struct Latency {
     pub(super) table: Option<As<LatencyTableName>>,
     /// Largest difference in latency to the fastest member at which members rank equal; at most 1m.
     #[schemars(extend("default" = "10ms"))]
-    pub(super) tolerance: Option<As<Milliseconds>>,
+    pub(super) tolerance: Option<As<Duration>>,
 }

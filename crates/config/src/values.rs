@@ -169,15 +169,18 @@ impl TextValue for Permille {
     const EXAMPLE: &'static str = "0.5 or 50%";
 
     fn parse(text: &str) -> Result<Self, Reason> {
-        let invalid = || Self::invalid(text);
-        let (whole, tenths) =
-            text.strip_suffix('%').map(|t| t.split_once('.').unwrap_or((t, "0"))).ok_or_else(invalid)?;
-        let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit()).then(|| t.parse::<u16>().ok()).flatten();
-        let (whole, tenths) =
-            (digits(whole).ok_or_else(invalid)?, digits(tenths).filter(|t| *t <= 9).ok_or_else(invalid)?);
-        let thousandths = whole.checked_mul(10).and_then(|w| w.checked_add(tenths)).unwrap_or(u16::MAX);
+        let tenths = text.strip_suffix('%').and_then(|number| fixed_point(number, 1));
+        let thousandths = u16::try_from(tenths.ok_or_else(|| Self::invalid(text))?).unwrap_or(u16::MAX);
         Self::new(thousandths).map_err(|_| Reason::new(format!("{} is over 100%", quoted(text)), "give at most 100%"))
     }
+}
+
+/// Parses a number with some decimals at most, and returns it in units of the last one: `12.5` with three is 12,500.
+pub(super) fn fixed_point(text: &str, decimals: usize) -> Option<u32> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_valid = is_number(whole) && is_number(fraction) && fraction.len() <= decimals;
+    is_valid.then(|| format!("{whole}{fraction:0<decimals$}").parse().ok())?
 }
 
 /// A sampling rate: one query out of this number, `1/1000`.

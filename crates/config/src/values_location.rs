@@ -1,7 +1,5 @@
 //! Text values of locations: countries, continents, distances.
 
-use std::time::Duration;
-
 use fairway_model::Country;
 
 use super::{reason::Reason, tree::quoted, values::TextValue};
@@ -55,24 +53,6 @@ impl TextValue for Distance {
 /// 20,000 km, half the circumference of the earth, in metres.
 const DISTANCE_MAX: u32 = 20_000_000;
 
-/// Whole milliseconds, at most a minute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Milliseconds(pub(super) u16);
-
-impl TextValue for Milliseconds {
-    const FORMAT: &'static str = "milliseconds-with-unit";
-    const EXPECTED: &'static str = "a duration of at most a minute with its unit";
-    const EXAMPLE: &'static str = "10ms or 1s";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        let duration = Duration::parse(text)?;
-        let millis = u16::try_from(duration.as_millis()).ok().filter(|millis| *millis <= 60_000);
-        millis
-            .map(Self)
-            .ok_or_else(|| Reason::new(format!("{} is more than a minute", quoted(text)), "give at most 1m"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use fairway_model::{Continent, Subdivision};
@@ -91,13 +71,6 @@ mod tests {
         for wrong in ["100", "km", "-1km", "1.5km", "1mi"] {
             assert!(rejection::<Distance>(wrong).ends_with("write it like 100km or 500m"), "{wrong}");
         }
-    }
-
-    #[test]
-    fn latency_tolerance_over_a_minute_is_rejected() {
-        assert_eq!(Milliseconds::parse("1m").unwrap(), Milliseconds(60_000));
-        assert_eq!(rejection::<Milliseconds>("61s"), "\"61s\" is more than a minute; give at most 1m");
-        assert_eq!(rejection::<Milliseconds>("10"), "\"10\" has no unit; write 10s, 10ms or 10m");
     }
 
     #[test]

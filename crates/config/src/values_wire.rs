@@ -2,13 +2,10 @@
 //!
 //! The `title` of each schema describes the expected value; errors quote it.
 
-use std::{
-    borrow::Cow,
-    net::{IpAddr, SocketAddr},
-};
+use std::net::{IpAddr, SocketAddr};
 
 use fairway_model::{DownAnswer, Name, Permille, StatusSet};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::{
@@ -222,38 +219,34 @@ pub(super) struct NameServerAddresses {
 }
 
 /// A reference to a secret: a file or an environment variable. A configuration never contains the secret itself.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "ReferenceKeys")]
 pub(super) enum Reference {
     /// Name of an environment variable.
-    Env(Text<1>),
+    Env(String),
     /// Path of a file. Relative paths start at the folder of the configuration file.
-    File(Text<1>),
+    File(String),
 }
 
-impl JsonSchema for Reference {
-    fn schema_name() -> Cow<'static, str> {
-        "Reference".into()
-    }
+/// A reference to a secret: a file or an environment variable. A configuration never contains the secret itself.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "{ file: PATH } or { env: NAME }", extend("minProperties" = 1, "maxProperties" = 1))]
+struct ReferenceKeys {
+    /// Name of an environment variable.
+    env: Option<Text<1>>,
+    /// Path of a file. Relative paths start at the folder of this file.
+    file: Option<Text<1>>,
+}
 
-    /// Returns a schema with one section of one key; serde's own form would be a choice of two sections.
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut key = |description: &str| {
-            let mut schema = generator.subschema_for::<Text<1>>();
-            schema.insert("description".to_owned(), description.into());
-            schema
-        };
-        json_schema!({
-            "title": "{ file: PATH } or { env: NAME }",
-            "description": "A reference to a secret: a file or an environment variable. A configuration never contains the secret itself.",
-            "type": "object",
-            "properties": {
-                "env": key("Name of an environment variable."),
-                "file": key("Path of a file. Relative paths start at the folder of this file."),
-            },
-            "additionalProperties": false,
-            "minProperties": 1,
-            "maxProperties": 1,
-        })
+impl TryFrom<ReferenceKeys> for Reference {
+    type Error = &'static str;
+
+    fn try_from(keys: ReferenceKeys) -> Result<Self, Self::Error> {
+        match (keys.env, keys.file) {
+            (Some(As(name)), None) => Ok(Self::Env(name)),
+            (None, Some(As(path))) => Ok(Self::File(path)),
+            _ => Err("not exactly one key"),
+        }
     }
 }

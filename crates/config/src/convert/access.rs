@@ -93,11 +93,10 @@ pub(super) fn server_tls(
 }
 
 fn tokens(converter: &mut Converter<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntry> {
-    let mut names = BTreeMap::new();
     let mut hashes: BTreeMap<TokenHash, usize> = BTreeMap::new();
     let mut entries = Vec::with_capacity(wires.len());
     for (index, Token { name: As(AccessName(name)), sha256: As(hash), expires }) in wires.into_iter().enumerate() {
-        declare_name(converter, &mut names, "tokens", index, &name);
+        declare_name(converter, "tokens", index, &name);
         if let Some(first) = hashes.insert(hash.clone(), index) {
             let what = format!("access.tokens[{first}] has the same hash");
             let hint = "create another token: fairway token create";
@@ -109,25 +108,18 @@ fn tokens(converter: &mut Converter<'_, '_>, wires: Vec<Token>) -> Vec<TokenEntr
 }
 
 /// Records a name of a section; a repeated one is an error.
-fn declare_name(
-    converter: &mut Converter<'_, '_>,
-    names: &mut BTreeMap<String, usize>,
-    section: &str,
-    index: usize,
-    name: &str,
-) {
-    if let Some(first) = names.insert(name.to_owned(), index) {
+fn declare_name(converter: &mut Converter<'_, '_>, section: &'static str, index: usize, name: &str) {
+    if let Some(first) = converter.access_names.insert((section, name.to_owned()), index) {
         let what = format!("{name} is already declared in access.{section}[{first}]");
         converter.error(format_args!("/access/{section}/{index}/name"), what, "rename or remove one of them");
     }
 }
 
 fn issuers(converter: &mut Converter<'_, '_>, wires: Vec<v1::Issuer>) -> Vec<Arc<Issuer>> {
-    let mut names = BTreeMap::new();
     let mut found: Vec<Arc<Issuer>> = Vec::new();
     for (index, wire) in wires.into_iter().enumerate() {
         let at = format!("/access/issuers/{index}");
-        declare_name(converter, &mut names, "issuers", index, &wire.name.0.0);
+        declare_name(converter, "issuers", index, &wire.name.0.0);
         if found.iter().any(|other| other.issuer == wire.issuer.0) {
             let what = format!("{} is also the issuer of another element", wire.issuer.0);
             converter.error(format_args!("{at}/issuer"), what, "merge them: audiences is a list");
@@ -183,14 +175,13 @@ fn keys(converter: &mut Converter<'_, '_>, at: &str, wire: &v1::Issuer) -> Optio
 fn roles(converter: &mut Converter<'_, '_>, wires: Vec<Role>) -> BTreeMap<String, Verbs> {
     let mut roles: BTreeMap<String, Verbs> =
         BUILT_IN_ROLES.iter().map(|(name, verbs)| ((*name).to_owned(), *verbs)).collect();
-    let mut names = BTreeMap::new();
     for (index, Role { name: As(AccessName(name)), verbs: As(verbs) }) in wires.into_iter().enumerate() {
         if BUILT_IN_ROLES.iter().any(|(known, _)| *known == name) {
             let what = format!("{name} is a built-in role");
             converter.error(format_args!("/access/roles/{index}/name"), what, "rename it");
             continue;
         }
-        declare_name(converter, &mut names, "roles", index, &name);
+        declare_name(converter, "roles", index, &name);
         roles.insert(name, verbs.plain().into_iter().collect());
     }
     roles

@@ -18,7 +18,7 @@ use crate::{
     bounds_wire::{As, Plain, Text},
     maps::{DeclaredMap, DeclaredTable, FileError, MapCache, pushed_file},
     v1, v1_location,
-    values_location::{Distance, Milliseconds},
+    values_location::Distance,
 };
 
 /// Reads the maps. Unchanged ones are taken from the previous load.
@@ -156,9 +156,16 @@ fn geo(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: v1_locat
 }
 
 /// Returns the largest difference in latency at which members rank equal.
-pub(super) fn latency_tolerance(wire: Option<&v1_location::Latency>) -> Duration {
+pub(super) fn latency_tolerance(
+    converter: &mut Converter<'_, '_>,
+    pointer: Arguments<'_>,
+    wire: Option<&v1_location::Latency>,
+) -> Duration {
+    // Smaller differences are noise in most measurements.
+    let default = Duration::from_millis(10);
     let given = wire.and_then(|wire| wire.tolerance);
-    given.map_or(LATENCY_TOLERANCE, |As(Milliseconds(number))| Duration::from_millis(u64::from(number)))
+    let bounds = Duration::ZERO..=Duration::from_secs(60);
+    converter.bounded(format_args!("{pointer}/latency/tolerance"), given, bounds, default)
 }
 
 impl Converter<'_, '_> {
@@ -175,6 +182,3 @@ impl Converter<'_, '_> {
         }
     }
 }
-
-/// Smaller differences are noise in most measurements.
-const LATENCY_TOLERANCE: Duration = Duration::from_millis(10);

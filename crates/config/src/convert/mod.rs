@@ -29,7 +29,9 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{DesiredState, Diagnostic, FileLocation, Member, MonitorName, Name, Severity, Subject};
+use fairway_model::{
+    DesiredState, Diagnostic, FileLocation, Member, MonitorName, Name, Severity, SteeredName, Subject,
+};
 
 use super::{
     Loaded,
@@ -64,7 +66,8 @@ pub(super) fn convert(mut config: v1::Config, tree: &Tree<'_>, context: &mut Loa
         + config.names.len()
         + config.records.len()
         + config.zones.len();
-    let mut converter = Converter { tree, context, subjects: HashMap::with_capacity(objects) };
+    let mut converter =
+        Converter { tree, context, subjects: HashMap::with_capacity(objects), access_names: HashMap::new() };
     let mut settings = settings::settings(&mut converter, &mut config);
     settings.access = Arc::new(access::access(&mut converter, config.access));
     let data_dir = match converter.context.input {
@@ -108,6 +111,8 @@ struct Converter<'a, 'r> {
     context: &'a mut LoadContext<'r>,
     /// Index of the element that declares each object, in its section.
     subjects: HashMap<Subject, usize>,
+    /// Index of each named element of access control, by its section.
+    access_names: HashMap<(&'static str, String), usize>,
 }
 
 impl Converter<'_, '_> {
@@ -129,7 +134,7 @@ impl Converter<'_, '_> {
 
     fn report(&mut self, severity: Severity, pointer: &str, what: &str, hint: String) {
         let located = self.tree.locate(pointer);
-        let what = format!("{}: {what}", located.path);
+        let what = format!("{}: {what}", if self.context.input == Input::ApiObject { pointer } else { &located.path });
         self.context.report(Diagnostic {
             severity,
             ..Diagnostic::error(located.position.location(self.tree.files), what, hint)
@@ -256,14 +261,12 @@ impl Converter<'_, '_> {
     /// True if an object refers to one that is not declared, but may have been left out because of an error in it.
     fn refers_to_left_out(&self, desired: &DesiredState, subject: &Subject) -> bool {
         let left_out = &self.context.left_out;
+        let missing = |is_declared: bool, section, name: &str| !is_declared && left_out.may_include(section, name);
         let monitor = |name: Option<&MonitorName>| {
-            name.is_some_and(|name| {
-                !desired.monitors.contains_key(name) && left_out.may_include("monitors", name.as_str())
-            })
+            name.is_some_and(|name| missing(desired.monitors.contains_key(name), "monitors", name.as_str()))
         };
-        let cluster = |member: &Member| {
-            let name = &member.cluster;
-            !desired.clusters.contains_key(name) && left_out.may_include("clusters", name.as_str())
+        let cluster = |Member { cluster, .. }: &Member| {
+            missing(desired.clusters.contains_key(cluster), "clusters", cluster.as_str())
         };
         let zone = |name: &Name| desired.zone_of(name).is_none() && !left_out.is_complete("zones");
         match subject {
@@ -271,11 +274,10 @@ impl Converter<'_, '_> {
             Subject::Zone(name) => monitor(desired.zones.get(name).and_then(|zone| zone.monitor.as_ref())),
             Subject::Records(name, _) => zone(name),
             Subject::Cluster(name) => desired.cluster_load_sources.get(name).is_some_and(|load| {
-                !desired.load_sources.contains_key(&load.source) && left_out.may_include("load", load.source.as_str())
+                missing(desired.load_sources.contains_key(&load.source), "load", load.source.as_str())
             }),
-            Subject::Name(name) => desired.names.get(name).is_some_and(|name| {
-                let pool = &name.pool;
-                zone(&name.name) || !desired.pools.contains_key(pool) && left_out.may_include("pools", pool.as_str())
+            Subject::Name(name) => desired.names.get(name).is_some_and(|SteeredName { name, pool, .. }| {
+                zone(name) || missing(desired.pools.contains_key(pool), "pools", pool.as_str())
             }),
             Subject::Member(pool, index) => desired.pools.get(pool).is_some_and(|pool| {
                 let member = &pool.members[*index];

@@ -11,7 +11,7 @@ use fairway_model::{Check, GrpcCheck, HttpCheck, Monitor, MonitorName, Secret, T
 
 use super::{Converter, KeysByType};
 use crate::{
-    bounds_wire::{As, Plain},
+    bounds_wire::Plain,
     tree::quoted,
     v1::{self, Method, MonitorType},
     values_wire::Reference,
@@ -133,7 +133,7 @@ pub(super) fn tls(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wir
 /// Returns the secret of a reference; `None` after reporting an error. Errors never show the secret.
 pub(super) fn secret(converter: &mut Converter<'_, '_>, pointer: impl Display, wire: &Reference) -> Option<Secret> {
     match wire {
-        Reference::Env(As(name)) => {
+        Reference::Env(name) => {
             let found = converter.context.variable(name);
             if found.is_none() {
                 let what = format!("the environment variable {} is not set or empty", quoted(name));
@@ -141,7 +141,7 @@ pub(super) fn secret(converter: &mut Converter<'_, '_>, pointer: impl Display, w
             }
             found.map(Secret::new)
         }
-        Reference::File(As(file)) => {
+        Reference::File(file) => {
             let pointer = format!("{pointer}/file");
             let path = converter.path(&pointer, file);
             let read = converter.context.secret(&path);

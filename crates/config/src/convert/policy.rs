@@ -12,7 +12,7 @@ use crate::{
 /// Returns the policy of a pool. Contradicting steps are reported and skipped.
 pub(super) fn policy(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, pool: &v1::Pool) -> Policy {
     let (steps, is_list) = (pool.policy.steps(), matches!(pool.policy, wire::Policy::Steps(_)));
-    let tolerance = locations::latency_tolerance(pool.latency.as_ref());
+    let tolerance = locations::latency_tolerance(converter, pointer, pool.latency.as_ref());
     let policy = build(&steps, tolerance, |at, why| {
         let pointer = if is_list { format!("{pointer}/policy/{at}") } else { format!("{pointer}/policy") };
         converter.reject(pointer, why);

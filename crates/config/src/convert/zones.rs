@@ -31,16 +31,16 @@ pub(super) fn zones(
     let mut declared = Vec::new();
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format!("/zones/{index}");
-        let text = text(converter, &pointer, &wire);
+        let records = records(converter, &pointer, &wire);
         let As(name) = &wire.name;
         if !converter.declare(Subject::Zone(name.clone()), index) {
             continue;
         }
         let (monitor, visibility) = (wire.monitor.plain(), wire.visibility.plain().unwrap_or_default());
         desired.zones.insert(name.clone(), ZoneSpec { name: name.clone(), monitor, visibility });
-        declared.extend(text.map(|text| (pointer, name.clone(), text)));
+        declared.extend(records.map(|records| (pointer, name.clone(), records)));
     }
-    let origins: Vec<_> = declared.iter().map(|(_, name, text)| text.origin(name)).collect();
+    let origins: Vec<_> = declared.iter().map(|(_, name, records)| records.origin(name)).collect();
     if let Some(previous) =
         converter.context.previous.filter(|previous| previous.has_same_zones(&origins, &desired.names))
     {
@@ -49,14 +49,14 @@ pub(super) fn zones(
         return (None, previous.zones.clone());
     }
     let (others, diagnostics) = (mem::take(&mut converter.files().fingerprint), converter.context.diagnostics.len());
-    let zones = declared.into_iter().filter_map(|(pointer, name, text)| {
-        let data = match text {
+    let mut zones = Vec::with_capacity(declared.len());
+    for (pointer, name, records) in declared {
+        let data = match records {
             Records::File(path) => from_file(converter, &pointer, &name, &path),
             Records::Made(data) => Some(data),
         };
-        data.map(|data| checked(converter, &pointer, data, desired))
-    });
-    let zones = zones.collect();
+        zones.extend(data.map(|data| checked(converter, &pointer, data, desired)));
+    }
     let files = mem::replace(&mut converter.files().fingerprint, others);
     converter.files().fingerprint.join(&files);
     let warnings = converter.context.diagnostics.get(diagnostics..).unwrap_or_default().to_vec();
@@ -75,13 +75,16 @@ enum Records {
 impl Records {
     fn origin(&self, name: &Name) -> Origin {
         match self {
-            Self::File(path) => Origin::file(name, path),
-            Self::Made(data) => Origin::made(data),
+            Self::File(path) => Origin::File(name.clone(), path.clone()),
+            Self::Made(data) => {
+                let unlocated = |record: &Record| Record { file: 0, line: 0, ..record.clone() };
+                Origin::Made(data.records.iter().map(unlocated).collect())
+            }
         }
     }
 }
 
-fn text(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone) -> Option<Records> {
+fn records(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::Zone) -> Option<Records> {
     match (&wire.file, &wire.ns) {
         (Some(file), None) => {
             reject_keys_of_made_zones(converter, pointer, wire);

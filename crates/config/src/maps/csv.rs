@@ -12,7 +12,7 @@ use fairway_model::{
     ClusterName, Diagnostic, FileLocation, Latency, LatencyRow, LatencyTable, LatencyTableName, Network,
 };
 
-use crate::{DIAGNOSTICS_MAX, tree::quoted};
+use crate::{DIAGNOSTICS_MAX, tree::quoted, values::fixed_point};
 
 /// Parses a table, or returns all its errors.
 pub(super) fn read(name: &LatencyTableName, file: &str, text: &str) -> Result<LatencyTable, Vec<Diagnostic>> {
@@ -115,7 +115,7 @@ impl TableParser {
         if cell.is_empty() {
             return None;
         }
-        let latency = micros(cell).filter(|micros| *micros <= LATENCY_MAX);
+        let latency = fixed_point(cell, 3).filter(|micros| *micros <= LATENCY_MAX);
         if latency.is_none() {
             let what = format!("{} is not a latency from 0 to 60000 milliseconds", quoted(cell));
             self.report(number, what, "write milliseconds like 12 or 12.5, or leave the cell empty");
@@ -131,17 +131,6 @@ impl TableParser {
         }
         fits
     }
-}
-
-/// Parses milliseconds with up to three decimals, and returns microseconds.
-fn micros(text: &str) -> Option<u32> {
-    let (whole, decimals) = text.split_once('.').map_or((text, "0"), |(whole, decimals)| (whole, decimals));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(decimals) || decimals.len() > 3 {
-        return None;
-    }
-    let decimals: u32 = format!("{decimals:0<3}").parse().ok()?;
-    whole.parse::<u32>().ok()?.checked_mul(1_000)?.checked_add(decimals)
 }
 
 /// A minute, in microseconds: a slower result is a measurement error.
@@ -214,9 +203,12 @@ mod tests {
 
     #[test]
     fn milliseconds_with_more_than_three_decimals_are_rejected() {
-        assert_eq!(["0", "12", "12.5", "0.001"].map(micros), [Some(0), Some(12_000), Some(12_500), Some(1)]);
+        assert_eq!(
+            ["0", "12", "12.5", "0.001"].map(|text| fixed_point(text, 3)),
+            [Some(0), Some(12_000), Some(12_500), Some(1)]
+        );
         for wrong in ["-1", "1.", ".5", "1.2345", "1e3", "", "+1", "99999999999"] {
-            assert_eq!(micros(wrong), None, "{wrong}");
+            assert_eq!(fixed_point(wrong, 3), None, "{wrong}");
         }
     }
 }

@@ -22,7 +22,7 @@ fn pages() -> Vec<PathBuf> {
     let mut pages: Vec<_> = fs::read_dir(docs().join("config")).unwrap().map(|entry| entry.unwrap().path()).collect();
     pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     pages.sort();
-    assert!(pages.len() >= 9);
+    assert!(!pages.is_empty(), "the manual is gone");
     pages
 }
 
@@ -56,7 +56,7 @@ fn every_example_passes_the_check() {
             count += 1;
         }
     }
-    assert_eq!(count, 7);
+    assert!(count > 0, "the examples are gone");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn every_fragment_in_other_pages_of_the_manual_loads() {
             count += 1;
         }
     }
-    assert!(count >= 9, "{count}");
+    assert!(count > 0, "the fragments are gone");
 }
 
 /// Checks the first configuration that a new user sees, with a zone file as the README describes it.

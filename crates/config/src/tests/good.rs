@@ -72,7 +72,7 @@ fn settings_are_read_with_paths_relative_to_the_file() {
     let folder = Folder::new(&[("f.yaml", EVERYTHING)]);
     let loaded = folder.load("f.yaml").unwrap();
     let settings = loaded.settings;
-    assert_eq!(settings.dns.len(), 2);
+    assert_eq!(settings.dns, ["127.0.0.1:5353", "[::1]:5353"].map(|address| address.parse().unwrap()));
     assert_eq!((settings.http, settings.user.as_deref()), (None, Some("fairway")));
     assert_eq!(settings.data_dir, Some(folder.path().join("state")));
     assert_eq!((settings.log.filter.as_str(), settings.log.format), ("info,fairway_health=debug", LogFormat::Json));

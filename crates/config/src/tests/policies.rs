@@ -65,7 +65,11 @@ fn contradicting_steps_are_rejected() {
         ("[geo, neerest]", "", "pools[0].policy[1]: \"neerest\" is not known here; did you mean nearest?"),
         ("load", ", minHealthy: 50%", "pool p has minHealthy, but its policy uses load"),
         ("[load, failover]", ", answers: 2", "pool p has answers 2, but failover with load answers one cluster"),
-        ("latency", ", latency: {tolerance: 2m}", "pools[0].latency.tolerance: \"2m\" is more than a minute"),
+        (
+            "latency",
+            ", latency: {tolerance: 2m}",
+            "pools[0].latency.tolerance: 2m is not between 0s and 1m; the default is 10ms",
+        ),
     ] {
         let shown = errors(policy, more);
         assert!(shown.contains(error), "{policy}: {shown}");
