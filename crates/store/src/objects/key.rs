@@ -101,9 +101,7 @@ impl Key {
         if names.len() != kind.names() {
             return Err(KeyError::Count { kind, names: names.len() });
         }
-        if let Some(name) = names.iter().find(|name| !is_name(name)) {
-            return Err(KeyError::Name((*name).chars().take(40).collect()));
-        }
+        check_names(names.iter().copied())?;
         Ok(Self(format!("{}/{}", kind.word(), names.join("/")).into()))
     }
 
@@ -114,10 +112,11 @@ impl Key {
             return Err(KeyError::Kind(word.chars().take(40).collect()));
         };
         let names = rest.split('/').count();
-        if names == kind.names() && rest.split('/').all(is_name) {
-            return Ok(Self(text.into()));
+        if names != kind.names() {
+            return Err(KeyError::Count { kind, names });
         }
-        Self::new(kind, &rest.split('/').collect::<Vec<_>>())
+        check_names(rest.split('/'))?;
+        Ok(Self(text.into()))
     }
 
     /// Returns the kind of the object.
@@ -157,9 +156,7 @@ impl Prefix {
         if names.len() >= kind.names() {
             return Err(KeyError::Count { kind, names: names.len() });
         }
-        if let Some(name) = names.iter().find(|name| !is_name(name)) {
-            return Err(KeyError::Name((*name).chars().take(40).collect()));
-        }
+        check_names(names.iter().copied())?;
         let mut text = format!("{}/", kind.word());
         names.iter().for_each(|name| text.extend([name, "/"]));
         Ok(Self(text))
@@ -174,6 +171,11 @@ impl Prefix {
     pub fn holds(&self, key: &Key) -> bool {
         key.as_str().starts_with(&self.0)
     }
+}
+
+fn check_names<'a>(mut names: impl Iterator<Item = &'a str>) -> Result<(), KeyError> {
+    let malformed = names.find(|name| !is_name(name));
+    malformed.map_or(Ok(()), |name| Err(KeyError::Name(name.chars().take(40).collect())))
 }
 
 fn is_name(name: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{TcpListener, UdpSocket},
+    net::SocketAddr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
@@ -37,14 +37,10 @@ pub(super) fn unpack(what: Vec<Descriptor>, descriptors: Vec<OwnedFd>) -> io::Re
     for (what, descriptor) in what.into_iter().zip(descriptors) {
         match what {
             Descriptor::Udp { address, shared } => {
-                let socket = UdpSocket::from(check_kind(descriptor, Type::DGRAM)?);
-                check_address(address, socket.local_addr()?)?;
-                set.sockets.add_udp(socket, shared)?;
+                set.sockets.add_udp(checked(descriptor, Type::DGRAM, address)?.into(), shared)?;
             }
             Descriptor::Tcp { address, shared } => {
-                let listener = TcpListener::from(check_kind(descriptor, Type::STREAM)?);
-                check_address(address, listener.local_addr()?)?;
-                set.sockets.add_tcp(listener, shared)?;
+                set.sockets.add_tcp(checked(descriptor, Type::STREAM, address)?.into(), shared)?;
             }
             Descriptor::Other { name } => set.others.push((name, descriptor)),
         }
@@ -52,13 +48,15 @@ pub(super) fn unpack(what: Vec<Descriptor>, descriptors: Vec<OwnedFd>) -> io::Re
     Ok(set)
 }
 
-fn check_kind(descriptor: OwnedFd, kind: Type) -> io::Result<OwnedFd> {
+/// Returns a descriptor that is a socket of this kind, bound to this address.
+fn checked(descriptor: OwnedFd, kind: Type, address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = SockRef::from(&descriptor);
-    let internet = [Domain::IPV4, Domain::IPV6].contains(&socket.domain()?);
-    let is_so = internet && socket.r#type()? == kind && socket.is_listener()? == (kind == Type::STREAM);
-    if is_so { Ok(descriptor) } else { Err(invalid("a socket is not of the announced kind")) }
-}
-
-fn check_address(announced: std::net::SocketAddr, actual: std::net::SocketAddr) -> io::Result<()> {
-    if announced == actual { Ok(()) } else { Err(invalid("a socket is not bound to the announced address")) }
+    let is_internet = [Domain::IPV4, Domain::IPV6].contains(&socket.domain()?);
+    if !is_internet || socket.r#type()? != kind || socket.is_listener()? != (kind == Type::STREAM) {
+        return Err(invalid("a socket is not of the announced kind"));
+    }
+    if socket.local_addr()?.as_socket() != Some(address) {
+        return Err(invalid("a socket is not bound to the announced address"));
+    }
+    Ok(descriptor)
 }

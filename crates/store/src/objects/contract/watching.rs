@@ -96,10 +96,13 @@ pub(in super::super) async fn slow_watch_gets_every_batch_in_order(store: Arc<dy
 /// The history of an object is shorter than what a watch may have in its channel, so the log loses changes that were not sent.
 pub(in super::super) async fn watch_that_is_slower_than_the_history_ends(store: Arc<dyn ObjectStore>) {
     let mut slow = store.watch(0).await.unwrap();
-    let mut last = 0;
+    let mut writers = JoinSet::new();
     for turn in 0..WATCH_MAX + 4 * HISTORY_LIMITS.per_key {
-        last = commit_one(&*store, put("a", Expect::Anything, turn.to_string().as_bytes())).await;
+        let store = store.clone();
+        writers
+            .spawn(async move { commit_one(&*store, put("a", Expect::Anything, turn.to_string().as_bytes())).await });
     }
+    let last = writers.join_all().await.into_iter().max().unwrap();
     for _ in 0..2 {
         store.read(&key("a")).await.unwrap();
     }

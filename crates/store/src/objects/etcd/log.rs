@@ -101,7 +101,7 @@ impl EtcdLog {
         let written = match &outcome {
             Ok(TxnOutcome { succeeded: true, revision, .. }) => {
                 let value = encode_head(head, oldest);
-                Some(StoredHead { head, oldest: oldest, mod_revision: *revision, value })
+                Some(StoredHead { head, oldest, mod_revision: *revision, value })
             }
             // The first attempt may have been applied, and the second one found its own head.
             Ok(TxnOutcome { is_retry: true, .. }) => {
