@@ -24,7 +24,7 @@ use crate::cli::{Out, Tone};
 
 /// Everything that a command needs.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct CommandContext {
     /// The gateways.
     pub(super) gateways: Arc<Mutex<Vec<Gateway>>>,
     /// Output.
@@ -43,10 +43,11 @@ pub(super) struct Commands {
 
 impl Commands {
     /// Listens on a free port of 127.0.0.1.
-    pub(super) async fn listen(desk: Desk) -> io::Result<Self> {
+    pub(super) async fn listen(context: CommandContext) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let routes = Router::new().route("/", get(usage)).route("/{cluster}/{action}", post(command)).with_state(desk);
+        let routes =
+            Router::new().route("/", get(usage)).route("/{cluster}/{action}", post(command)).with_state(context);
         let mut task = JoinSet::new();
         task.spawn(async move { axum::serve(listener, routes).await });
         Ok(Self { address, _task: task })
@@ -58,7 +59,7 @@ async fn usage() -> &'static str {
 }
 
 async fn command(
-    State(Desk { gateways, out, start }): State<Desk>,
+    State(CommandContext { gateways, out, start }): State<CommandContext>,
     Path((cluster, action)): Path<(String, String)>,
 ) -> (StatusCode, String) {
     let Ok(action) = action.parse() else {

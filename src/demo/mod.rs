@@ -26,7 +26,7 @@ use tokio::{
 };
 
 use self::{
-    commands::{Commands, Desk},
+    commands::{CommandContext, Commands},
     gateway::GatewayAction,
     playground::{CLUSTERS, Playground},
     script::Demo,
@@ -110,8 +110,8 @@ async fn run_script(
     if options.once {
         return Ok(demo.failures);
     }
-    let desk = Desk { gateways: demo.playground.gateways.clone(), out, start };
-    let commands = Commands::listen(desk).await.context("no free port for the commands of the user")?;
+    let context = CommandContext { gateways: demo.playground.gateways.clone(), out, start };
+    let commands = Commands::listen(context).await.context("no free port for the commands of the user")?;
     out.print(&text::your_turn(palette, demo.playground, commands.address, &recovered))?;
     demo.watch_slowly(&recovered).await?;
     demo.interact(start).await?;
