@@ -1,4 +1,4 @@
-//! Checked values. A type of the file that holds one accepts valid input only, and its schema says the same.
+//! Checked values. A type of the file that holds one accepts valid input only, and its schema is equivalent.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
 

@@ -116,7 +116,8 @@ pub(super) enum RegistryKind {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Deletions {
-    /// Largest part, in per cent, of the owned record sets of the provider; one set may always be deleted.
+    /// Largest number of record sets that one sync deletes. Over a limit, nothing is deleted until an operator
+    /// confirms it.
     #[schemars(extend("default" = 100))]
     pub(super) max: Option<Int<usize, 0, 1_000_000>>,
     /// Largest part, in per cent, of the owned record sets of the provider; one set may always be deleted.

@@ -56,9 +56,10 @@ pub enum LogFormat {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Identity {
-    /// Answer to `version.bind` and `version.server` (CH TXT). Default: has_errors.
+    /// Answer to `version.bind` and `version.server` (CH TXT). Default: these queries are refused.
     pub(super) version: Option<Text<1, 255>>,
-    /// Answer to `hostname.bind` and `id.server` (CH TXT, RFC 4892), and NSID (RFC 5001). Default: has_errors, no NSID.
+    /// Answer to `hostname.bind` and `id.server` (CH TXT, RFC 4892), and NSID (RFC 5001). Default: these
+    /// queries are refused, and there is no NSID.
     pub(super) id: Option<Text<1, 255>>,
 }
 
