@@ -3,6 +3,10 @@
 //! It answers with one record set of a static or steered name, or with a whole answer: a denial, a CNAME with its
 //! target, a referral. It never differs from [`super::answer`], the slow path, to which it leaves everything else. A
 //! test compares the two.
+//!
+//! Both exist for speed. Instructions of a query here and on the slow path (callgrind as in `bench/run --tripwire`):
+//! record set 520 and 725, denial 651 and 822, CNAME with its target 640 and 1,330, referral 757 and 1,109, weighted
+//! pool 831 and 1,503.
 
 use fairway_model::Rtype;
 
