@@ -68,12 +68,8 @@ fn said(serving: &ServingState) -> (Vec<Vec<u8>>, Vec<String>, BTreeMap<String, 
         let clients = if matches!(rtype, Rtype::A | Rtype::AAAA) { &CLIENTS[..] } else { &CLIENTS[..1] };
         for address in clients.iter().map(|client| client.parse::<IpAddr>().unwrap()) {
             let client = Client { address, port: 4242, transport: Transport::Tcp };
-            let outcome = respond(
-                serving,
-                &Request { client: &client, packet: &packet, now: Now(0), draw: Draw(1) },
-                &tally,
-                &mut out,
-            );
+            let request = Request { client: &client, packet: &packet, now: Now(0), draw: Draw(1) };
+            let outcome = respond(serving, &request, &tally, &mut out);
             let Outcome::Reply(length) = outcome else { panic!("no reply") };
             responses.push(out[..length].to_vec());
         }
@@ -105,11 +101,10 @@ fn by_address(explained: &str, snapshot: &Snapshot) -> String {
 /// Returns name and members of each pool, in an order that does not depend on numbers.
 fn infos(snapshot: &Snapshot) -> Vec<String> {
     let explained = |(pool, PoolInfo { name, ttl, bounds, names, .. }): (&SteerPool, &PoolInfo)| {
-        let clusters: Vec<_> = pool.clusters().collect();
-        format!("{name} {clusters:?} {ttl} {bounds:?} {names:?}")
+        format!("{name} {:?} {ttl} {bounds:?} {names:?}", pool.clusters().collect::<Vec<_>>())
     };
-    let mut infos: Vec<String> =
-        snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter()).map(explained).collect();
+    let pools = snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter());
+    let mut infos: Vec<String> = pools.map(explained).collect();
     infos.sort();
     infos
 }
