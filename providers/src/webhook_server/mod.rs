@@ -25,7 +25,7 @@ use async_trait::async_trait;
 
 pub use self::{
     adjust::{ENDPOINT_MAX, adjusted},
-    calls::{Call, Calls, Totals},
+    calls::{Call, CallCounts, Calls, Totals},
     edits::{Edits, edits},
     routes::{TokenCheck, router},
 };

@@ -1,6 +1,10 @@
 //! Routes, authentication, and limits on time and size of calls.
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     Router,
@@ -56,7 +60,7 @@ async fn answer(State(webhook): State<Webhook>, request: Request) -> Response {
         },
     };
     let mut response = answered.unwrap_or_else(|Failed(status, what)| (status, format!("{what}\n")).into_response());
-    webhook.calls.end(call, response.status().as_u16(), begun.elapsed());
+    webhook.ended(call, response.status(), begun.elapsed());
     // The metrics and traces of the surrounding layers read it.
     response.extensions_mut().insert(call);
     response
@@ -103,6 +107,13 @@ fn route(path: &str, method: &Method) -> Result<(Call, Scope), Failed> {
 }
 
 impl Webhook {
+    fn ended(&self, call: Call, status: StatusCode, took: Duration) {
+        let mut counts = self.calls.counts();
+        let totals = counts.ended.entry((call, status.as_u16())).or_default();
+        totals.count += 1;
+        totals.took += took;
+    }
+
     /// Returns the error of a request that is not authorized.
     fn rejected(&self, headers: &HeaderMap) -> Option<Failed> {
         if self.is_local && !headers.get(header::HOST).is_none_or(is_this_machine) {
@@ -130,25 +141,25 @@ impl Webhook {
         match call {
             Call::Negotiate => {
                 let include = self.store.domains()?;
-                json(&DomainFilter { include, ..DomainFilter::default() }).map(|(_, response)| response)
+                Ok(json(&DomainFilter { include, ..DomainFilter::default() }).1)
             }
             Call::Records => {
                 let _permit = self.permit().await?;
-                let (bytes, response) = json(&self.store.endpoints(scope).await?)?;
-                self.calls.answer(bytes);
+                let (bytes, response) = json(&self.store.endpoints(scope).await?);
+                self.calls.counts().answered = bytes;
                 Ok(response)
             }
             Call::Adjust => {
                 let _permit = self.permit().await?;
                 let endpoints: Option<Vec<Endpoint>> = read(request).await?;
-                json(&adjusted(endpoints.unwrap_or_default())).map(|(_, response)| response)
+                Ok(json(&adjusted(endpoints.unwrap_or_default())).1)
             }
             Call::Apply => {
                 let _permit = self.permit().await?;
                 let changes: Changes = read(request).await?;
                 let count = changes.len();
                 self.store.apply(scope, to_store(changes)?).await?;
-                self.calls.change(count);
+                self.calls.counts().changed += count;
                 Ok(StatusCode::NO_CONTENT.into_response())
             }
             Call::Other => Err(Failed(StatusCode::NOT_FOUND, "no such call".to_owned())),
@@ -206,10 +217,11 @@ async fn read_all(mut body: Body) -> Result<Bytes, Failed> {
     }
 }
 
-fn json<T: Json>(value: &T) -> Result<(usize, Response), Failed> {
+/// Returns a body with its length.
+fn json<T: Json>(value: &T) -> (usize, Response) {
     let body = value.to_json();
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE))];
-    Ok((body.len(), (kind, body).into_response()))
+    (body.len(), (kind, body).into_response())
 }
 
 /// Returns true for the webhook's media type, with any spaces.

@@ -132,9 +132,9 @@ async fn each_call_has_its_status() {
     ] {
         assert_eq!(fixture.status(method, path, body).await, code, "{method} {path} {body}");
     }
-    let ended: u64 = fixture.calls.ended().values().map(|totals| totals.count).sum();
+    let ended: u64 = fixture.calls.counts().ended.values().map(|totals| totals.count).sum();
     assert_eq!(ended, 20);
-    assert_eq!(fixture.calls.changed(), 3);
+    assert_eq!(fixture.calls.counts().changed, 3);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use super::Sheet;
 use fairway_control::{Published, Shared};
+use fairway_providers::webhook_server::{ANSWER_LARGE, Call};
 
 /// Writes the metrics of the webhook; none without one.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared, published: &Published) {
@@ -9,14 +10,15 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, published: &Published) {
         return;
     }
     let Some((_, calls)) = shared.declarations.webhook.get() else { return };
-    let ended = calls.ended();
-    let rows = ended.iter().map(|((call, code), totals)| ([call.word().to_owned(), code.to_string()], totals.count));
+    let counts = calls.counts();
+    let labels = |(call, code): &(Call, u16)| [<&str>::from(call).to_owned(), code.to_string()];
+    let rows = counts.ended.iter().map(|(key, totals)| (labels(key), totals.count));
     sheet.counters("fairway_webhook_calls_total", &["call", "code"], rows);
-    let took = ended.values().map(|totals| totals.took.as_secs_f64()).sum();
+    let took = counts.ended.values().map(|totals| totals.took.as_secs_f64()).sum();
     sheet.seconds("fairway_webhook_call_duration_seconds_total", took);
-    sheet.counter("fairway_webhook_changes_total", calls.changed());
-    sheet.gauge("fairway_webhook_response_bytes", calls.answered() as f64);
-    sheet.gauge("fairway_webhook_response_large", f64::from(calls.is_large()));
+    sheet.counter("fairway_webhook_changes_total", counts.changed as u64);
+    sheet.gauge("fairway_webhook_response_bytes", counts.answered as f64);
+    sheet.gauge("fairway_webhook_response_large", f64::from(counts.answered > ANSWER_LARGE));
     let clients = published.configured.objects.contributed_rows().into_iter();
     let rows = clients.map(|(scope, endpoints)| ([scope.to_string()], endpoints.len() as f64));
     sheet.gauges("fairway_webhook_endpoints", &["path"], rows);
