@@ -38,13 +38,8 @@ pub struct Etcd {
     zones: Vec<Name>,
 }
 
-/// A key with its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Kv {
-    key: String,
-    /// Empty if the value is not UTF-8. No JSON is empty, so it counts as unreadable.
-    value: String,
-}
+/// Keys with their values. A value that is not UTF-8 is empty here: no JSON is empty, so it counts as unreadable.
+type Pairs = BTreeMap<String, String>;
 
 /// The change of one set.
 struct Edit<'a> {
@@ -61,14 +56,12 @@ impl Provider for Etcd {
     }
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
-        let mut found: BTreeMap<String, Kv> = BTreeMap::new();
+        let mut found = Pairs::new();
         for zone in &self.zones {
             let below = key::below(&self.prefix, zone).ok_or_else(|| unfit(zone))?;
-            for kv in self.all_below(&below).await? {
-                found.insert(kv.key.clone(), kv);
-            }
+            found.extend(self.all_below(&below).await?);
         }
-        Ok(self.sets(found.into_values()))
+        Ok(self.sets(&found))
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
@@ -76,8 +69,7 @@ impl Provider for Etcd {
         let prefixes: Vec<_> = edits.iter().map(|edit| self.prefix_of(edit)).collect::<Result<_, _>>()?;
         let (revision, there) = self.ranges(&prefixes).await?;
         let mut transaction = Txn::default();
-        for ((edit, prefix), there) in edits.iter().zip(&prefixes).zip(there) {
-            let have: BTreeMap<_, _> = there.into_iter().map(|kv| (kv.key, kv.value)).collect();
+        for ((edit, prefix), have) in edits.iter().zip(&prefixes).zip(there) {
             let want = self.records_of(edit)?;
             if have == want {
                 continue;
@@ -116,14 +108,6 @@ impl Provider for Etcd {
     }
 }
 
-impl Kv {
-    /// `None` for a key that is not UTF-8: it holds no name.
-    fn read(pair: KeyValue) -> Option<Self> {
-        let key = String::from_utf8(pair.key).ok()?;
-        Some(Self { key, value: String::from_utf8(pair.value).unwrap_or_default() })
-    }
-}
-
 impl From<Error> for ProviderError {
     fn from(error: Error) -> Self {
         match error.kind {
@@ -143,10 +127,10 @@ impl Etcd {
     }
 
     /// Reads all keys with a prefix, as they were at one revision.
-    async fn all_below(&self, prefix: &str) -> Result<Vec<Kv>, ProviderError> {
+    async fn all_below(&self, prefix: &str) -> Result<Pairs, ProviderError> {
         let mut request =
             RangeRequest { key: prefix.into(), range_end: prefix_end(prefix), limit: PAGE, ..RangeRequest::default() };
-        let mut found = Vec::new();
+        let mut found = Pairs::new();
         loop {
             let page = self.client.range(request.clone()).await?;
             if request.revision == 0 {
@@ -154,7 +138,7 @@ impl Etcd {
             }
             // The first key after a key is that key with one byte 0 more.
             let last = page.pairs.last().filter(|_| page.more).map(|last| [&last.key[..], &[0]].concat());
-            found.extend(page.pairs.into_iter().filter_map(Kv::read));
+            found.extend(pairs(page.pairs));
             match last {
                 Some(next) => request.key = next,
                 None => return Ok(found),
@@ -163,7 +147,7 @@ impl Etcd {
     }
 
     /// Reads the keys with each of these prefixes, and the revision that they were read at.
-    async fn ranges(&self, prefixes: &[String]) -> Result<(i64, Vec<Vec<Kv>>), ProviderError> {
+    async fn ranges(&self, prefixes: &[String]) -> Result<(i64, Vec<Pairs>), ProviderError> {
         let mut reading = Txn::default();
         prefixes.iter().for_each(|prefix| reading.read_prefix(prefix));
         let outcome = self.client.txn(reading).await?;
@@ -171,17 +155,16 @@ impl Etcd {
             let (found, asked) = (outcome.ranges.len(), prefixes.len());
             return Err(ProviderError::Unavailable(format!("etcd answered {found} of {asked} ranges")));
         }
-        let read = |pairs: Vec<KeyValue>| pairs.into_iter().filter_map(Kv::read).collect();
-        Ok((outcome.revision, outcome.ranges.into_iter().map(read).collect()))
+        Ok((outcome.revision, outcome.ranges.into_iter().map(pairs).collect()))
     }
 
     /// Returns record sets of the keys that were read.
-    fn sets(&self, found: impl Iterator<Item = Kv>) -> Vec<ProviderRecordSet> {
+    fn sets(&self, found: &Pairs) -> Vec<ProviderRecordSet> {
         let mut sets: BTreeMap<(bool, RecordSetKey), Vec<Record>> = BTreeMap::new();
-        for kv in found {
-            let Some(key) = Key::read(&self.prefix, &kv.key) else { continue };
+        for (key, value) in found {
+            let Some(key) = Key::read(&self.prefix, key) else { continue };
             let is_ours = matches!(key, Key::Ours { .. });
-            for (name, rtype, record) in service_wire::read(&key, &kv.value) {
+            for (name, rtype, record) in service_wire::read(&key, value) {
                 let key = RecordSetKey { name, rtype, set_identifier: String::new() };
                 sets.entry((is_ours, key)).or_default().extend(record);
             }
@@ -214,8 +197,8 @@ impl Etcd {
     }
 
     /// Returns the wanted keys and values of a set.
-    fn records_of(&self, edit: &Edit<'_>) -> Result<BTreeMap<String, String>, ProviderError> {
-        let Some(to) = edit.to else { return Ok(BTreeMap::new()) };
+    fn records_of(&self, edit: &Edit<'_>) -> Result<Pairs, ProviderError> {
+        let Some(to) = edit.to else { return Ok(Pairs::new()) };
         let prefix = self.prefix_of(edit)?;
         let record = |rdata: &[u8]| {
             let value = service_wire::write(to, rdata)
@@ -226,9 +209,8 @@ impl Etcd {
     }
 
     /// Returns true if the keys are in the state that the change was planned on.
-    fn is_as_read(&self, edit: &Edit<'_>, have: &BTreeMap<String, String>) -> bool {
-        let kvs = have.iter().map(|(key, value)| Kv { key: key.clone(), value: value.clone() });
-        let there = self.sets(kvs);
+    fn is_as_read(&self, edit: &Edit<'_>, have: &Pairs) -> bool {
+        let there = self.sets(have);
         match (edit.from, &there[..]) {
             (None, []) => true,
             (Some(from), [there]) => {
@@ -240,6 +222,13 @@ impl Etcd {
             _ => false,
         }
     }
+}
+
+/// Returns the pairs whose key is UTF-8; others hold no name.
+fn pairs(found: Vec<KeyValue>) -> Pairs {
+    let text =
+        |pair: KeyValue| Some((String::from_utf8(pair.key).ok()?, String::from_utf8(pair.value).unwrap_or_default()));
+    found.into_iter().filter_map(text).collect()
 }
 
 fn edits(changes: &Changes) -> Vec<Edit<'_>> {

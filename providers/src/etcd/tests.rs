@@ -22,24 +22,19 @@ fn set(name: &str, rtype: Rtype, rdatas: &[&[u8]]) -> ProviderRecordSet {
     ProviderRecordSet::plain(RecordSet::new(name.parse().unwrap(), rtype, Ttl::STEERED, rdatas))
 }
 
-fn kv(key: &str, value: &str) -> Kv {
-    Kv { key: key.to_owned(), value: value.to_owned() }
-}
-
-fn written(set: &ProviderRecordSet) -> Vec<Kv> {
+fn written(set: &ProviderRecordSet) -> Pairs {
     let edit = Edit { name: &set.set.name, rtype: set.set.rtype, from: None, to: Some(set) };
-    let records = etcd().records_of(&edit).unwrap();
-    records.into_iter().map(|(key, value)| Kv { key, value }).collect()
+    etcd().records_of(&edit).unwrap()
 }
 
 #[test]
 fn record_is_written_for_coredns_and_read_back() {
     let addresses = set("Shop.X.", Rtype::A, &[&[192, 0, 2, 1], &[192, 0, 2, 2]]);
-    let kvs = written(&addresses);
-    assert!(kvs[0].key.starts_with("/skydns/x/shop/fairway-a-"), "{}", kvs[0].key);
+    let pairs = written(&addresses);
+    assert!(pairs.keys().all(|key| key.starts_with("/skydns/x/shop/fairway-a-")), "{pairs:?}");
     let value = r#"{"host":"192.0.2.1","ttl":30,"targetstrip":1,"group":"shop.x","data":"192.0.2.1"}"#;
-    assert!(kvs.iter().any(|kv| kv.value == value), "{kvs:?}");
-    assert_eq!(etcd().sets(kvs.into_iter()), [set("shop.x.", Rtype::A, &[&[192, 0, 2, 1], &[192, 0, 2, 2]])]);
+    assert!(pairs.values().any(|there| there == value), "{pairs:?}");
+    assert_eq!(etcd().sets(&pairs), [set("shop.x.", Rtype::A, &[&[192, 0, 2, 1], &[192, 0, 2, 2]])]);
     let target = b"\x03www\x01y\x00";
     for (rtype, rdata, part) in [
         (Rtype::CNAME, target.to_vec(), r#"{"host":"www.y","ttl""#),
@@ -47,9 +42,9 @@ fn record_is_written_for_coredns_and_read_back() {
         (Rtype::TXT, b"\x04a\"\\\xff\x01b".to_vec(), r#""text":"a\"\\\\\\255b""#),
     ] {
         let set = set("_s.x.", rtype, &[&rdata]);
-        let kvs = written(&set);
-        assert!(kvs[0].value.contains(part), "{}", kvs[0].value);
-        assert_eq!(etcd().sets(kvs.into_iter()), [set]);
+        let pairs = written(&set);
+        assert!(pairs.values().all(|value| value.contains(part)), "{pairs:?}");
+        assert_eq!(etcd().sets(&pairs), [set]);
     }
 }
 
@@ -57,13 +52,15 @@ fn record_is_written_for_coredns_and_read_back() {
 fn foreign_records_are_read_and_distinguished() {
     let ours = set("shop.x.", Rtype::A, &[&[192, 0, 2, 1]]);
     let theirs = [
-        kv("/skydns/x/shop/0a0b0c0d", r#"{"host":"192.0.2.9","ttl":30,"targetstrip":1}"#),
-        kv("/skydns/x/www", r#"{"host":"192.0.2.8","text":"\"heritage=external-dns\"","later":{}}"#),
-        kv("/skydns/x/mx", r#"{"host":"mail.y","mail":true}"#),
-        kv("/skydns/x/broken", "no JSON"),
-        kv("/skydns/x/short/1", r#"{"host":"192.0.2.7","targetstrip":9}"#),
+        ("/skydns/x/shop/0a0b0c0d", r#"{"host":"192.0.2.9","ttl":30,"targetstrip":1}"#),
+        ("/skydns/x/www", r#"{"host":"192.0.2.8","text":"\"heritage=external-dns\"","later":{}}"#),
+        ("/skydns/x/mx", r#"{"host":"mail.y","mail":true}"#),
+        ("/skydns/x/broken", "no JSON"),
+        ("/skydns/x/short/1", r#"{"host":"192.0.2.7","targetstrip":9}"#),
     ];
-    let sets = etcd().sets(written(&ours).into_iter().chain(theirs));
+    let mut pairs = written(&ours);
+    pairs.extend(theirs.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    let sets = etcd().sets(&pairs);
     let shown = |set: &ProviderRecordSet| format!("{} {}", set.key(), set.set.rdatas.len());
     let shown: BTreeSet<_> = sets.iter().map(shown).collect();
     let expected = [
@@ -84,12 +81,13 @@ fn foreign_records_are_read_and_distinguished() {
 #[test]
 fn edited_owned_value_is_written_again() {
     let set = set("shop.x.", Rtype::A, &[&[192, 0, 2, 1]]);
-    let mut kvs = written(&set);
-    kvs[0].value = kvs[0].value.replace(r#""host":"192.0.2.1""#, r#""host":"192.0.2.66""#);
-    let read = etcd().sets(kvs.clone().into_iter());
+    let mut have = written(&set);
+    for value in have.values_mut() {
+        *value = value.replace(r#""host":"192.0.2.1""#, r#""host":"192.0.2.66""#);
+    }
+    let read = etcd().sets(&have);
     assert!(read[0].set.rdatas.is_empty() && read[0].key() == set.key(), "{read:?}");
     let edit = Edit { name: &set.set.name, rtype: Rtype::A, from: Some(&read[0].set), to: Some(&set) };
-    let have = kvs.into_iter().map(|kv| (kv.key, kv.value)).collect();
     assert!(etcd().is_as_read(&edit, &have));
 }
 
