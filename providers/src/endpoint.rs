@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use fairway_model::{Changes as SetChanges, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Ttl};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 
-use crate::{Changes, Endpoint, Property};
+use crate::{Changes, Endpoint, Property, plain_name, sets::txt_of};
 
 /// Returns a set as an endpoint.
 pub(crate) fn endpoint(set: &ProviderRecordSet) -> Endpoint {
@@ -22,7 +22,7 @@ pub(crate) fn endpoint(set: &ProviderRecordSet) -> Endpoint {
         }
     };
     Endpoint {
-        dns_name: undotted(&set.set.name.to_lowercase().to_string()),
+        dns_name: plain_name(&set.set.name.to_string()),
         targets: set.set.rdatas.iter().map(|rdata| target(rdata)).collect(),
         record_type: rtype.to_string(),
         set_identifier: set.set_identifier.clone(),
@@ -73,14 +73,9 @@ fn set(endpoint: Endpoint) -> Option<ProviderRecordSet> {
 
 fn rdata(rtype: Rtype, target: &str) -> Option<Box<[u8]>> {
     if rtype == Rtype::TXT && !target.starts_with('"') {
-        let strings = target.as_bytes().chunks(255).flat_map(|part| [&[part.len() as u8], part].concat());
-        return Some(strings.collect());
+        return Some(txt_of(target.as_bytes()));
     }
     rdata_from_text(rtype, target.as_bytes(), &Name::root()).ok()
-}
-
-fn undotted(name: &str) -> String {
-    name.strip_suffix('.').unwrap_or(name).to_owned()
 }
 
 /// Types whose targets end with a name without a final dot.

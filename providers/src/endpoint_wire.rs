@@ -67,7 +67,7 @@ pub struct Changes {
     pub delete: Vec<Endpoint>,
 }
 
-/// Names that a provider accepts, as lists or as regular expressions, never both. An empty filter accepts every name.
+/// Names that a provider accepts. An empty filter accepts every name; filters by regular expressions are ignored.
 ///
 /// A domain with a leading dot means its subdomains only; without, also itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,12 +79,6 @@ pub struct DomainFilter {
     /// Rejected domains.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// Regular expression that a name must match (Go syntax).
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
-    pub regex_include: String,
-    /// Regular expression that a name must not match (Go syntax).
-    #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
-    pub regex_exclude: String,
 }
 
 /// Key of an endpoint: name in lower case without the final dot, type, set identifier.

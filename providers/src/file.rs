@@ -10,7 +10,10 @@ use fairway_files::Readers;
 use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Ttl};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 
-use crate::publish::{Limits, Provider, ProviderError};
+use crate::{
+    publish::{Limits, Provider, ProviderError},
+    sets::blocking,
+};
 
 /// A zone file that is published to.
 #[derive(Clone, Debug)]
@@ -27,12 +30,12 @@ impl Provider for ZoneFile {
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
         let file = self.clone();
-        blocking(move || file.content().and_then(|text| Ok(sets(split(&text).1)?.into_values().collect()))).await
+        blocking(move || Ok(sets(split(&file.content()?).1)?.into_values().collect())).await
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
         let (file, changes) = (self.clone(), changes.clone());
-        blocking(move || file.change(&changes)).await
+        blocking(move || Ok(file.change(&changes)?)).await
     }
 }
 
@@ -46,12 +49,7 @@ impl ZoneFile {
         let text = self.content()?;
         let (above, below) = split(&text);
         let mut sets = sets(below)?;
-        for set in &changes.delete {
-            sets.remove(&set.key());
-        }
-        for set in changes.create.iter().chain(changes.update.iter().map(|update| &update.to)) {
-            sets.insert(set.key(), set.clone());
-        }
+        changes.apply_to(&mut sets);
         let mut next = with_next_serial(above);
         if !next.is_empty() && !next.ends_with('\n') {
             next.push('\n');
@@ -67,13 +65,6 @@ impl ZoneFile {
         fs::create_dir_all(fairway_files::folder_of(&self.path))?;
         fairway_files::replace(&self.path, next.as_bytes(), Readers::Everyone)
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, ProviderError> {
-    let done = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)));
-    done.map_err(|error| ProviderError::Unavailable(error.to_string()))
 }
 
 /// Splits the text into the operator's part and the published part.

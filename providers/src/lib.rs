@@ -12,6 +12,7 @@ pub mod http;
 mod powerdns_wire;
 pub mod publish;
 pub mod rfc2136;
+mod sets;
 pub mod webhook;
 pub mod webhook_server;
 

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     http::Api,
-    publish::{Limits, Provider, ProviderError, Scope},
+    publish::{Limits, Provider, ProviderError},
+    sets::part,
 };
 
 /// A PowerDNS server.
@@ -79,13 +80,11 @@ impl Provider for PowerDns {
     }
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
-        let scope = Scope { zones: &self.zones, types: None, set_identifiers: false };
         for zone in &self.zones {
-            let is_there = |set: &&ProviderRecordSet| scope.zone_of(&set.set.name) == Some(zone);
-            let puts = changes.create.iter().chain(changes.update.iter().map(|update| &update.to)).filter(is_there);
+            let changes = part(&self.zones, zone, changes);
             // Deletions first, so that a CNAME can replace addresses.
-            let mut rrsets: Vec<_> = changes.delete.iter().filter(is_there).map(deletion).collect();
-            rrsets.extend(puts.map(replacement));
+            let mut rrsets: Vec<_> = changes.delete.iter().map(deletion).collect();
+            rrsets.extend(changes.puts().map(replacement));
             if rrsets.is_empty() {
                 continue;
             }

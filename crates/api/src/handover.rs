@@ -10,7 +10,7 @@ use axum::{
     http::StatusCode,
 };
 use fairway_model::{Name, RecordSetKey, Timestamp};
-use fairway_providers::publish::{Handover, HandoverOutcome, Publisher, Step, TakeError};
+use fairway_providers::publish::{Handover, HandoverError, HandoverOutcome, Publisher, Step};
 
 use crate::{
     problem::{ApiError, bad_request, problem},
@@ -34,8 +34,8 @@ pub(crate) async fn take(
         publisher.hand_over(handover.clone()).await
     };
     let outcome = outcome.map_err(|error| match error {
-        TakeError::Impossible(why) => problem(StatusCode::CONFLICT, format!("{provider}: {why}")),
-        TakeError::Provider(why) => problem(StatusCode::BAD_GATEWAY, format!("{provider}: {why}")),
+        HandoverError::Provider(why) => problem(StatusCode::BAD_GATEWAY, format!("{provider}: {why}")),
+        impossible => problem(StatusCode::CONFLICT, format!("{provider}: {impossible}")),
     })?;
     let report = report(&provider, &order, &handover, &outcome);
     if !order.dry_run {
@@ -94,18 +94,19 @@ fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &Hand
         reason: reason.to_owned(),
         ..PublishedRecord::default()
     };
-    let sets = outcome.plan.sets.iter().map(|key| match (outcome.refused.get(&key.name), &outcome.broken) {
-        (Some(why), _) => record(key, "refused", why),
-        // The provider failed on the way; the next sync shows which sets were changed.
-        (None, Some(_)) => record(key, "waiting", ""),
-        (None, None) => record(key, done, ""),
-    });
+    let sets =
+        outcome.plan.sets.iter().map(|key| match (outcome.applied.refused.get(&key.name), &outcome.applied.broken) {
+            (Some(why), _) => record(key, "refused", why),
+            // The provider failed on the way; the next sync shows which sets were changed.
+            (None, Some(_)) => record(key, "waiting", ""),
+            (None, None) => record(key, done, ""),
+        });
     let left = outcome.plan.skipped.iter().map(|(key, why)| record(key, "left", why));
     TakeReport {
         provider: provider.to_owned(),
         dry_run: order.dry_run,
         records: sets.chain(left).collect(),
-        error: outcome.broken.as_ref().map(ToString::to_string),
+        error: outcome.applied.broken.as_ref().map(ToString::to_string),
     }
 }
 

@@ -96,7 +96,7 @@ fn publisher_state(publisher: &Publisher) -> PublisherState {
         name: setup.name.clone(),
         zones: setup.rules.zones.iter().map(ToString::to_string).collect(),
         auto: setup.auto,
-        status: status.state().as_str().to_owned(),
+        status: <&str>::from(status.state()).to_owned(),
         behind_since: time(status.behind_since),
         synced_at: time(status.synced_at),
         succeeded_at: time(status.succeeded_at),
@@ -167,9 +167,9 @@ fn applied(provider: String, outcome: &Outcome) -> PublishPlan {
         reason: why.clone(),
         ..PublishedRecord::default()
     };
-    plan.refused.extend(outcome.refused.iter().map(refused));
-    plan.changed = Some(outcome.changed);
-    plan.error = outcome.broken.as_ref().map(ToString::to_string);
+    plan.refused.extend(outcome.applied.refused.iter().map(refused));
+    plan.changed = Some(outcome.applied.sets);
+    plan.error = outcome.applied.broken.as_ref().map(ToString::to_string);
     plan
 }
 

@@ -77,6 +77,19 @@ impl Changes {
         self.len() == 0
     }
 
+    /// Returns the created and changed sets as they become.
+    pub fn puts(&self) -> impl Iterator<Item = &ProviderRecordSet> + Clone {
+        self.create.iter().chain(self.update.iter().map(|update| &update.to))
+    }
+
+    /// Makes the changes to sets by their keys.
+    pub fn apply_to(&self, sets: &mut BTreeMap<RecordSetKey, ProviderRecordSet>) {
+        for set in &self.delete {
+            sets.remove(&set.key());
+        }
+        sets.extend(self.puts().map(|set| (set.key(), set.clone())));
+    }
+
     /// Adds the changes of another value.
     pub fn extend(&mut self, other: Self) {
         self.create.extend(other.create);

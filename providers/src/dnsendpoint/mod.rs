@@ -25,10 +25,11 @@ use fairway_files::Readers;
 use fairway_model::{Changes, ProviderRecordSet, RecordSetKey};
 use ring::digest::{SHA256, digest};
 
-use self::object_wire::{About, Object};
+use self::object_wire::Object;
 use crate::{
     Endpoint, Json, endpoint,
     publish::{Limits, Provider, ProviderError, Weights},
+    sets::blocking,
 };
 
 /// A folder of objects.
@@ -58,7 +59,7 @@ impl Provider for DnsEndpoints {
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
         let (all, changes) = (self.clone(), changes.clone());
-        blocking(move || all.change(changes)).await
+        blocking(move || all.change(&changes)).await
     }
 }
 
@@ -67,7 +68,7 @@ impl DnsEndpoints {
         let mut endpoints = Vec::new();
         for (file, path) in self.files().map_err(|error| error_at(&self.folder, &error))? {
             let object = fs::read(&path).map_err(|error| error_at(&path, &error))?;
-            let object = Object::from_json(&object).ok().filter(|object| object.is_of(&self.about(&file)));
+            let object = Object::from_json(&object).ok().filter(|object| object.is_of(self, &file));
             let what = "the file was changed by others; remove it, and Fairway writes it again";
             let object = object.ok_or_else(|| error_at(&path, &what))?;
             endpoints.extend(object.into_endpoints());
@@ -78,14 +79,9 @@ impl DnsEndpoints {
         Ok(endpoint::sets(endpoints).into_iter().map(|set| (set.key(), set)).collect())
     }
 
-    fn change(&self, changes: Changes) -> Result<(), ProviderError> {
+    fn change(&self, changes: &Changes) -> Result<(), ProviderError> {
         let mut sets = self.sets()?;
-        for set in &changes.delete {
-            sets.remove(&set.key());
-        }
-        for set in changes.create.into_iter().chain(changes.update.into_iter().map(|update| update.to)) {
-            sets.insert(set.key(), set);
-        }
+        changes.apply_to(&mut sets);
         let objects = self.objects(sets.into_values())?;
         self.write(&objects).map_err(|error| error_at(&self.folder, &error))
     }
@@ -149,7 +145,7 @@ impl DnsEndpoints {
         let object = |(part, endpoints): (String, Vec<Endpoint>)| {
             let part = if part.is_empty() { ALL } else { &part };
             let file = format!("{}{part}{TAIL}", self.head());
-            let object = Object::new(&self.about(&file), endpoints).to_text();
+            let object = Object::new(self, &file, endpoints).to_text();
             (file, object)
         };
         Ok(parts.into_iter().filter(|(_, endpoints)| !endpoints.is_empty()).map(object).collect())
@@ -158,11 +154,6 @@ impl DnsEndpoints {
     fn head(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         format!("fairway-{}-", self.name.chars().map(plain).collect::<String>())
-    }
-
-    fn about(&self, file: &str) -> About {
-        let name = file.strip_suffix(TAIL).unwrap_or(file).to_owned();
-        About { name, namespace: self.namespace.clone(), instance: self.name.clone() }
     }
 }
 
@@ -193,13 +184,6 @@ fn hash_of(name: &str) -> String {
 
 fn error_at(path: &Path, what: &dyn std::fmt::Display) -> ProviderError {
     ProviderError::Unavailable(format!("{}: {what}", path.display()))
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ProviderError> + Send + 'static,
-) -> Result<T, ProviderError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(ProviderError::Unavailable(error.to_string())))
 }
 
 /// Hash of a name, bytes of its endpoints, endpoints.

@@ -4,14 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::{DnsEndpoints, TAIL};
 use crate::Endpoint;
-
-/// Identity of an object.
-pub(super) struct About {
-    pub(super) name: String,
-    pub(super) namespace: String,
-    pub(super) instance: String,
-}
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -37,20 +31,24 @@ struct Spec {
 }
 
 impl Object {
-    pub(super) fn new(about: &About, endpoints: Vec<Endpoint>) -> Self {
-        let labels = [("app.kubernetes.io/instance", &*about.instance), ("app.kubernetes.io/managed-by", "fairway")];
+    pub(super) fn new(folder: &DnsEndpoints, file: &str, endpoints: Vec<Endpoint>) -> Self {
+        let labels = [("app.kubernetes.io/instance", &*folder.name), ("app.kubernetes.io/managed-by", "fairway")];
         let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         Self {
             api_version: "externaldns.k8s.io/v1alpha1".to_owned(),
             kind: "DNSEndpoint".to_owned(),
-            metadata: Metadata { name: about.name.clone(), namespace: about.namespace.clone(), labels },
+            metadata: Metadata {
+                name: file.strip_suffix(TAIL).unwrap_or(file).to_owned(),
+                namespace: folder.namespace.clone(),
+                labels,
+            },
             spec: Spec { endpoints },
         }
     }
 
-    /// Returns true if it is our object of this name, in any namespace: the configured one may have changed.
-    pub(super) fn is_of(&self, about: &About) -> bool {
-        let Self { api_version, kind, metadata, .. } = Self::new(about, Vec::new());
+    /// Returns true if it is our object of this file, in any namespace: the configured one may have changed.
+    pub(super) fn is_of(&self, folder: &DnsEndpoints, file: &str) -> bool {
+        let Self { api_version, kind, metadata, .. } = Self::new(folder, file, Vec::new());
         let same = (&api_version, &kind, &metadata.name, &metadata.labels);
         same == (&self.api_version, &self.kind, &self.metadata.name, &self.metadata.labels)
     }

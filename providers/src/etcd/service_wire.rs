@@ -7,6 +7,10 @@ use fairway_zonefile::{rdata_from_text, rdata_text};
 use serde::{Deserialize, Serialize};
 
 use super::key::{Key, name_of};
+use crate::{
+    plain_name,
+    sets::{text_of, txt_of},
+};
 
 /// A value. Other fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +82,7 @@ pub(super) fn joined(key: RecordSetKey, records: Vec<Record>) -> ProviderRecordS
     let ttl = first.as_ref().map_or(Ttl::STEERED, |record| record.ttl);
     let rdatas = if is_one { records.into_iter().map(|record| record.rdata).collect() } else { Vec::new() };
     let mut properties = BTreeMap::new();
-    if let Some(group) = first.map(|record| record.group).filter(|group| *group != host_of(&key.name)) {
+    if let Some(group) = first.map(|record| record.group).filter(|group| *group != plain_name(&key.name.to_string())) {
         properties.insert(GROUP.to_owned(), group);
     }
     let set = RecordSet::new(key.name, key.rtype, ttl, rdatas);
@@ -87,7 +91,7 @@ pub(super) fn joined(key: RecordSetKey, records: Vec<Record>) -> ProviderRecordS
 
 /// Returns the value of an owned record, or the reason why CoreDNS could not serve it.
 pub(super) fn write(set: &ProviderRecordSet, rdata: &[u8]) -> Result<String, String> {
-    let group = set.properties.get(GROUP).cloned().unwrap_or_else(|| host_of(&set.set.name));
+    let group = set.properties.get(GROUP).cloned().unwrap_or_else(|| plain_name(&set.set.name.to_string()));
     let service = service(set.set.rtype, rdata, set.set.ttl, group)?;
     serde_json::to_string(&service).map_err(|error| error.to_string())
 }
@@ -98,17 +102,18 @@ fn service(rtype: Rtype, rdata: &[u8], ttl: Ttl, group: String) -> Result<Servic
     // CoreDNS would remove labels from the target of an SRV as well.
     service.targetstrip = i64::from(rtype != Rtype::SRV);
     let malformed = || "its RDATA is malformed".to_owned();
+    let host_of = |target: &[u8]| Name::from_wire(target).map(|n| plain_name(&n.to_string())).map_err(|_| malformed());
     match rtype {
         Rtype::A => service.host = <[u8; 4]>::try_from(rdata).map(IpAddr::from).map_err(|_| malformed())?.to_string(),
         Rtype::AAAA => {
             service.host = <[u8; 16]>::try_from(rdata).map(IpAddr::from).map_err(|_| malformed())?.to_string();
         }
-        Rtype::CNAME => service.host = host_of(&Name::from_wire(rdata).map_err(|_| malformed())?),
+        Rtype::CNAME => service.host = host_of(rdata)?,
         Rtype::SRV => {
             let (fields, target) = rdata.split_at_checked(6).ok_or_else(malformed)?;
             let field = |at: usize| i64::from(u16::from_be_bytes([fields[at], fields[at + 1]]));
             (service.priority, service.weight, service.port) = (field(0), field(2), field(4));
-            service.host = host_of(&Name::from_wire(target).map_err(|_| malformed())?);
+            service.host = host_of(target)?;
         }
         Rtype::TXT => service.text = escaped(rdata).ok_or_else(malformed)?,
         _ => return Err("CoreDNS serves no records of this type from etcd".to_owned()),
@@ -126,7 +131,7 @@ fn service(rtype: Rtype, rdata: &[u8], ttl: Ttl, group: String) -> Result<Servic
 fn own(name: &Name, rtype: Rtype, found: Service) -> Option<Record> {
     let rdata = rdata_from_text(rtype, found.data.as_bytes(), &Name::root()).ok()?;
     let ttl = Ttl::from_secs(u32::try_from(found.ttl).ok()?).ok()?;
-    let group = if found.group.is_empty() { host_of(name) } else { found.group.clone() };
+    let group = if found.group.is_empty() { plain_name(&name.to_string()) } else { found.group.clone() };
     let meant = service(rtype, &rdata, ttl, group.clone()).ok()?;
     (meant == found).then_some(Record { rdata, ttl, group })
 }
@@ -160,25 +165,15 @@ fn foreign(service: &Service) -> Vec<(Rtype, Record)> {
     records
 }
 
-/// Returns a name in lower case without its final dot.
-fn host_of(name: &Name) -> String {
-    let text = name.to_lowercase().to_string();
-    text.strip_suffix('.').unwrap_or(&text).to_owned()
-}
-
 /// Returns the strings of a TXT record concatenated, with the escape sequences that CoreDNS removes.
 fn escaped(rdata: &[u8]) -> Option<String> {
-    let (mut text, mut rest) = (String::new(), rdata);
-    while let Some((length, tail)) = rest.split_first() {
-        let (string, tail) = tail.split_at_checked(usize::from(*length))?;
-        for octet in string {
-            match octet {
-                b'\\' => text.push_str("\\\\"),
-                b' '..=b'~' => text.push(char::from(*octet)),
-                octet => text.push_str(&format!("\\{octet:03}")),
-            }
+    let mut text = String::new();
+    for octet in text_of(rdata)? {
+        match octet {
+            b'\\' => text.push_str("\\\\"),
+            b' '..=b'~' => text.push(char::from(octet)),
+            octet => text.push_str(&format!("\\{octet:03}")),
         }
-        rest = tail;
     }
     Some(text)
 }
@@ -212,7 +207,7 @@ fn unescaped(text: &str) -> Box<[u8]> {
             _ => ([octets, vec![*first]].concat(), tail),
         };
     }
-    octets.chunks(STRING_MAX).flat_map(|part| [&[part.len() as u8], part].concat()).collect()
+    txt_of(&octets)
 }
 
 fn is_zero(number: &i64) -> bool {

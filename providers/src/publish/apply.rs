@@ -1,6 +1,6 @@
 //! Applies units in batches. A rejected unit is found by halving and left out.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use fairway_model::{Changes, Name};
 
@@ -10,13 +10,13 @@ use super::{
 };
 
 /// Result of applying units.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Number of changed sets, including registry records.
     pub sets: usize,
-    /// Units that the provider rejected on their own.
-    pub refused: Vec<(Name, ProviderError)>,
-    /// Error that ended it early; the next sync does the rest.
+    /// Names whose units the provider rejected on their own, with its reason.
+    pub refused: BTreeMap<Name, String>,
+    /// Error that ended it early; the next sync does the rest, or a repetition of the step of a handover.
     pub broken: Option<ProviderError>,
     /// Number of calls.
     pub calls: usize,
@@ -39,7 +39,7 @@ pub async fn apply(provider: &dyn Provider, units: &[Unit], gap: Duration) -> Ap
         match call(provider, limits, &changes).await {
             Ok(()) => applied.sets += changes.len(),
             Err(ProviderError::Refused(why)) if batch.len() == 1 => {
-                applied.refused.push((batch[0].name.clone(), ProviderError::Refused(why)));
+                applied.refused.insert(batch[0].name.clone(), ProviderError::Refused(why).to_string());
                 if applied.refused.len() >= REFUSED_MAX {
                     let what = format!("the provider rejected {REFUSED_MAX} names; the next sync tries the rest");
                     applied.broken = Some(ProviderError::Unavailable(what));
@@ -109,7 +109,7 @@ mod tests {
         let memory = Memory::default();
         memory.refuse(["n3.x.", "n77.x."].map(|name| name.parse().unwrap()));
         let applied = apply(&memory, &units(100), Duration::ZERO).await;
-        let refused: Vec<_> = applied.refused.iter().map(|(name, _)| name.to_string()).collect();
+        let refused: Vec<_> = applied.refused.keys().map(ToString::to_string).collect();
         assert_eq!((refused, applied.sets), (vec!["n3.x.".to_owned(), "n77.x.".to_owned()], 98));
         assert_eq!(memory.sets().len(), 98);
         assert!(applied.calls < 40, "{}", applied.calls);

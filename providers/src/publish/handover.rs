@@ -18,6 +18,7 @@ use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, RecordSetKey, R
 use super::{
     mark::Mark,
     plan::Wanted,
+    provider::ProviderError,
     registry::{Current, Owner, Ownership, Unit, text_ttl},
 };
 
@@ -47,7 +48,7 @@ pub struct Handover {
     pub now: Timestamp,
 }
 
-/// The reason why a handover is impossible.
+/// The reason why a step of a handover failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandoverError {
     /// The registry is not of type txt.
@@ -56,6 +57,9 @@ pub enum HandoverError {
     /// The other owner has our own id.
     #[error("{0:?} is already this server's owner id")]
     Ourselves(String),
+    /// The provider failed.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
 }
 
 /// The plan of a step.

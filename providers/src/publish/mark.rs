@@ -19,6 +19,8 @@ use ring::{
     hmac,
 };
 
+use crate::sets::{text_of, txt_of};
+
 /// The key that encrypts registry records: 32 bytes, as `--txt-encrypt-aes-key` of ExternalDNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealKey(Secret);
@@ -92,7 +94,7 @@ impl Mark {
 
     /// Parses RDATA. Returns `None` if it is not a registry record, or is encrypted with another key.
     pub(super) fn read(rdata: &[u8], key: Option<&SealKey>) -> Option<Self> {
-        let text = strings(rdata)?;
+        let text = String::from_utf8(text_of(rdata)?).ok()?;
         let text = text.trim_matches('"');
         let opened = key.and_then(|key| key.open(text));
         Self::parse(opened.as_deref().unwrap_or(text))
@@ -119,7 +121,7 @@ impl Mark {
     pub(super) fn rdata(&self, key: Option<&SealKey>, at: &Name) -> Box<[u8]> {
         let plain = self.text();
         let text = key.and_then(|key| key.seal(&plain, at)).unwrap_or(plain);
-        text.as_bytes().chunks(255).flat_map(|part| [&[part.len() as u8], part].concat()).collect()
+        txt_of(text.as_bytes())
     }
 
     fn text(&self) -> String {
@@ -133,18 +135,6 @@ impl Mark {
         let labels = labels.iter().map(|(key, value)| format!(",{key}={value}"));
         format!("heritage={HERITAGE}{}", labels.collect::<String>())
     }
-}
-
-/// Returns the strings of a TXT record, concatenated.
-fn strings(rdata: &[u8]) -> Option<String> {
-    let mut text = Vec::new();
-    let mut rest = rdata;
-    while let Some((length, tail)) = rest.split_first() {
-        let (string, tail) = tail.split_at_checked(usize::from(*length))?;
-        text.extend_from_slice(string);
-        rest = tail;
-    }
-    String::from_utf8(text).ok()
 }
 
 const HERITAGE: &str = "external-dns";

@@ -134,7 +134,7 @@ impl Provider for Memory {
             Some(Failure::Half | Failure::ReadsEmpty) | None => {}
         }
         let mut state = self.state();
-        let puts = changes.create.iter().chain(changes.update.iter().map(|update| &update.to));
+        let puts = changes.puts();
         if let Some(set) = puts.clone().find(|set| state.refused.contains(&set.set.name)) {
             return Err(ProviderError::Refused(format!("{} is rejected", set.set.name)));
         }

@@ -35,7 +35,7 @@ pub use pacing::Pacing;
 pub use plan::{Obstacle, Plan, Scope, Wanted, plan};
 pub use policy::Policy;
 pub use provider::{Limits, Provider, ProviderError, Weights};
-pub use publisher::{HandoverOutcome, Publisher, Setup, TakeError, WantedUpdates};
+pub use publisher::{HandoverOutcome, Publisher, Setup, WantedUpdates};
 pub use registry::{Claims, Current, CurrentSet, Owner, Ownership, Unit};
 pub use status::{Condition, Counts, SetCondition, Status, SyncState};
 pub use sync::{Draft, Outcome, Rules};

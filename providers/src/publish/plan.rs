@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use fairway_model::{Changes, Name, ProviderRecordSet, RecordSetKey, Rtype, Update};
 
 use super::registry::{Current, Owner, Ownership};
+use crate::sets::zone_of;
 
 /// The wanted state of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,15 +34,11 @@ pub struct Scope<'a> {
     pub set_identifiers: bool,
 }
 
-impl Scope<'_> {
-    /// Returns the zone of a name.
-    pub fn zone_of(&self, name: &Name) -> Option<&Name> {
-        self.zones.iter().filter(|zone| name.is_within(zone)).max_by_key(|zone| zone.label_count())
-    }
-}
-
 /// The reason why a wanted set cannot be published.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+///
+/// As `&str` it is a label of metrics.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Obstacle {
     /// The name is in no zone of the provider.
     #[error("the name is in no zone of this provider; add the zone to its `zones`, or publish the name elsewhere")]
@@ -79,34 +76,18 @@ pub enum Obstacle {
     Coming(String),
     /// Other records have the name of its registry record.
     #[error("other records have the name of its registry record; give the registry a prefix or a suffix")]
+    #[strum(serialize = "registry")]
     CompanionTaken,
     /// The set has the name of a registry record.
     #[error("the registry record of another name has this name; give the registry a prefix or a suffix")]
+    #[strum(serialize = "registry")]
     Registry,
     /// The name of its registry record is outside the zone or invalid.
     #[error(
         "the name of its registry record is outside the zone or too long; give the registry the prefix \"%{{record_type}}.\""
     )]
+    #[strum(serialize = "registry")]
     CompanionOutside,
-}
-
-impl Obstacle {
-    /// Returns the reason as a label of metrics.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::OutsideZones => "outside_zones",
-            Self::OfTheZone => "of_the_zone",
-            Self::Type => "type",
-            Self::Dropped => "dropped",
-            Self::SetIdentifier => "set_identifier",
-            Self::Twice => "twice",
-            Self::Alias => "alias",
-            Self::Unclaimed => "unclaimed",
-            Self::OfOther(_) => "of_other",
-            Self::Coming(_) => "coming",
-            Self::CompanionTaken | Self::Registry | Self::CompanionOutside => "registry",
-        }
-    }
 }
 
 /// Changes, and sets that cannot be published.
@@ -197,7 +178,7 @@ fn obstacle(
     (scope, ownership): (Scope<'_>, &Ownership),
 ) -> Option<Obstacle> {
     let (key, name, rtype) = (set.key(), &set.set.name, set.set.rtype);
-    let Some(zone) = scope.zone_of(name) else { return Some(Obstacle::OutsideZones) };
+    let Some(zone) = zone_of(scope.zones, name) else { return Some(Obstacle::OutsideZones) };
     if OF_THE_ZONE.contains(&rtype) || rtype.is_meta() || rtype == Rtype::NS && name == zone {
         return Some(Obstacle::OfTheZone);
     }

@@ -179,8 +179,8 @@ fn case_missing_ttl_and_added_fields_are_no_difference() {
 #[test]
 fn name_belongs_to_the_longest_zone() {
     let zones = [name("x."), name("sub.x.")];
-    assert_eq!(scope(&zones).zone_of(&name("a.sub.x.")), Some(&zones[1]));
-    assert_eq!(scope(&zones).zone_of(&name("a.y.")), None);
+    assert_eq!(zone_of(&zones, &name("a.sub.x.")), Some(&zones[1]));
+    assert_eq!(zone_of(&zones, &name("a.y.")), None);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The trait of a DNS provider.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use async_trait::async_trait;
 use fairway_model::{Changes, ProviderRecordSet, Rtype};
@@ -79,4 +79,10 @@ pub enum ProviderError {
     /// No answer in time.
     #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),
+}
+
+impl From<io::Error> for ProviderError {
+    fn from(error: io::Error) -> Self {
+        Self::Unavailable(error.to_string())
+    }
 }

@@ -7,14 +7,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway_model::{Name, RecordSetKey};
+use fairway_model::RecordSetKey;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
 use super::{
-    apply::apply,
+    apply::{Applied, apply},
     handover::{Handover, HandoverError, HandoverPlan},
     notes_wire::Notes,
     pacing::{LOOK_AGAIN, Pacing, SETTLE},
@@ -22,7 +22,7 @@ use super::{
     provider::{Limits, Provider, ProviderError},
     registry::{Claims, Ownership},
     status::{Condition, SetCondition, Status},
-    sync::{Draft, Outcome, Rules, apply_draft, claimed, settled},
+    sync::{Draft, Outcome, Rules, claimed, settled},
 };
 
 /// The wanted state and its changes; `None` until the first round of probes has ended.
@@ -47,7 +47,7 @@ enum Order {
     /// A sync with this number of granted deletions.
     Sync { deletions: usize, reply: oneshot::Sender<Result<Outcome, ProviderError>> },
     /// A step of a handover, between two syncs.
-    HandOver { handover: Handover, reply: oneshot::Sender<Result<HandoverOutcome, TakeError>> },
+    HandOver { handover: Handover, reply: oneshot::Sender<Result<HandoverOutcome, HandoverError>> },
 }
 
 /// Result of a step of a handover.
@@ -55,21 +55,8 @@ enum Order {
 pub struct HandoverOutcome {
     /// The plan.
     pub plan: HandoverPlan,
-    /// Names that the provider rejected, with its reason.
-    pub refused: BTreeMap<Name, String>,
-    /// Error that ended it early; repeating the step does the rest.
-    pub broken: Option<ProviderError>,
-}
-
-/// The reason why a step of a handover failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TakeError {
-    /// The step is impossible.
-    #[error(transparent)]
-    Impossible(#[from] HandoverError),
-    /// The provider failed.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
+    /// What was applied of it.
+    pub applied: Applied,
 }
 
 /// Handle of a publisher; clones share it.
@@ -135,23 +122,25 @@ impl Publisher {
 
     /// Syncs now and waits for the result. `deletions` are allowed beyond the bounds.
     pub async fn apply(&self, deletions: usize) -> Result<Outcome, ProviderError> {
-        let (reply, outcome) = oneshot::channel();
-        let ended = || ProviderError::Unavailable("the publisher is stopping".to_owned());
-        self.orders.send(Order::Sync { deletions, reply }).await.map_err(|_| ended())?;
-        outcome.await.unwrap_or_else(|_| Err(ended()))
+        self.order(|reply| Order::Sync { deletions, reply }).await?
     }
 
     /// Plans a step of a handover without applying it.
-    pub async fn draft_hand_over(&self, handover: &Handover) -> Result<HandoverPlan, TakeError> {
+    pub async fn draft_hand_over(&self, handover: &Handover) -> Result<HandoverPlan, HandoverError> {
         self.inner.plan_hand_over(handover).await
     }
 
     /// Applies a step of a handover between two syncs, and waits for the result.
-    pub async fn hand_over(&self, handover: Handover) -> Result<HandoverOutcome, TakeError> {
+    pub async fn hand_over(&self, handover: Handover) -> Result<HandoverOutcome, HandoverError> {
+        self.order(|reply| Order::HandOver { handover, reply }).await?
+    }
+
+    /// Sends an order to the task, and waits for its result.
+    async fn order<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, ProviderError> {
         let (reply, outcome) = oneshot::channel();
         let ended = || ProviderError::Unavailable("the publisher is stopping".to_owned());
-        self.orders.send(Order::HandOver { handover, reply }).await.map_err(|_| ended())?;
-        outcome.await.unwrap_or_else(|_| Err(ended().into()))
+        self.orders.send(order(reply)).await.map_err(|_| ended())?;
+        outcome.await.map_err(|_| ended())
     }
 }
 
@@ -160,11 +149,11 @@ impl Inner {
         self.wanted.borrow().clone()
     }
 
-    async fn plan_hand_over(&self, handover: &Handover) -> Result<HandoverPlan, TakeError> {
+    async fn plan_hand_over(&self, handover: &Handover) -> Result<HandoverPlan, HandoverError> {
         let wanted = self.wanted().ok_or_else(not_known)?;
         let rules = &self.setup.rules;
         let current = rules.read(&*self.provider, &wanted, &self.claims()).await?;
-        Ok(rules.ownership.hand_over(handover, &current, &wanted)?)
+        rules.ownership.hand_over(handover, &current, &wanted)
     }
 
     fn claims(&self) -> Claims {
@@ -242,11 +231,10 @@ impl Task {
         }
     }
 
-    async fn hand_over(&self, handover: &Handover) -> Result<HandoverOutcome, TakeError> {
+    async fn hand_over(&self, handover: &Handover) -> Result<HandoverOutcome, HandoverError> {
         let plan = self.inner.plan_hand_over(handover).await?;
         let applied = apply(&*self.inner.provider, &plan.units, self.inner.setup.pacing.call_gap).await;
-        let refused = applied.refused.into_iter().map(|(name, error)| (name, error.to_string())).collect();
-        Ok(HandoverOutcome { plan, refused, broken: applied.broken })
+        Ok(HandoverOutcome { plan, applied })
     }
 
     /// Returns the pause after a sync with this status.
@@ -276,7 +264,8 @@ impl Task {
         }
         self.save(claimed(&claims, &draft))?;
         let gap = inner.setup.pacing.call_gap;
-        let outcome = apply_draft(&*inner.provider, draft, gap).await;
+        let applied = apply(&*inner.provider, &draft.units, gap).await;
+        let outcome = Outcome { draft, applied };
         self.save(settled(&inner.claims(), &outcome, &rules.ownership))?;
         Ok(outcome)
     }
@@ -319,10 +308,10 @@ impl Task {
                     );
                 }
                 update(&mut status, outcome, self.inner.setup.auto, now);
-                if outcome.changed > 0 {
-                    tracing::info!(provider = name, changed = outcome.changed, owned = status.owned, "published");
+                if outcome.applied.sets > 0 {
+                    tracing::info!(provider = name, changed = outcome.applied.sets, owned = status.owned, "published");
                 }
-                outcome.broken.clone()
+                outcome.applied.broken.clone()
             }
         };
         let is_complete =
@@ -354,15 +343,18 @@ impl Task {
 
 /// Returns true if the provider is as wanted, except for sets that cannot be published.
 fn is_complete(outcome: &Outcome, auto: bool) -> bool {
-    let carried_out = auto || outcome.changed > 0 || outcome.draft.units.is_empty();
-    carried_out && outcome.broken.is_none() && outcome.refused.is_empty() && outcome.draft.deletions.is_none()
+    let carried_out = auto || outcome.applied.sets > 0 || outcome.draft.units.is_empty();
+    carried_out
+        && outcome.applied.broken.is_none()
+        && outcome.applied.refused.is_empty()
+        && outcome.draft.deletions.is_none()
 }
 
 /// Updates the status with the result of a sync.
 fn update(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
     let draft = &outcome.draft;
-    let carried_out = auto || outcome.changed > 0;
-    status.counts.changed += outcome.changed as u64;
+    let carried_out = auto || outcome.applied.sets > 0;
+    status.counts.changed += outcome.applied.sets as u64;
     status.foreign = draft.foreign;
     let created = draft.changes.create.len();
     let deleted = draft.changes.delete.len();
@@ -371,14 +363,14 @@ fn update(status: &mut Status, outcome: &Outcome, auto: bool, now: SystemTime) {
         draft.kept.iter().map(|key| (key.clone(), Condition::Published)).collect();
     let written = draft.changes.create.iter().map(|set| set.key());
     for key in written.chain(draft.changes.update.iter().map(|update| update.to.key())) {
-        let condition = match outcome.refused.get(&key.name) {
+        let condition = match outcome.applied.refused.get(&key.name) {
             Some(why) => Condition::Refused(why.clone()),
-            None if carried_out && outcome.broken.is_none() => Condition::Published,
+            None if carried_out && outcome.applied.broken.is_none() => Condition::Published,
             None => Condition::Waiting,
         };
         conditions.insert(key, condition);
     }
-    if !carried_out || outcome.broken.is_some() {
+    if !carried_out || outcome.applied.broken.is_some() {
         conditions.extend(draft.changes.delete.iter().map(|set| (set.key(), Condition::Leaving)));
     }
     conditions.extend(draft.refused.iter().map(|(key, why)| (key.clone(), Condition::Hindered(why.clone()))));

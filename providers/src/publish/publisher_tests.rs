@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use fairway_model::{ProviderRecordSet, RecordSet, Rtype, Timestamp, Ttl};
+use fairway_model::{Name, ProviderRecordSet, RecordSet, Rtype, Timestamp, Ttl};
 
 use super::*;
 use crate::publish::{
@@ -172,7 +172,7 @@ async fn without_auto_an_operator_publishes() {
     stage.until("looked", |status| status.counts.syncs == 1).await;
     assert!(stage.memory.sets().is_empty());
     assert!(stage.publisher.status().conditions.values().all(|one| one.condition == Condition::Waiting));
-    assert_eq!(stage.publisher.apply(0).await.unwrap().changed, 4);
+    assert_eq!(stage.publisher.apply(0).await.unwrap().applied.sets, 4);
     assert_eq!(stage.memory.sets().len(), 4);
 }
 

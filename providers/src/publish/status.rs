@@ -32,7 +32,7 @@ impl Condition {
         match self {
             Self::Published => ("published", ""),
             Self::Waiting => ("waiting", ""),
-            Self::Hindered(obstacle) => ("refused", obstacle.word()),
+            Self::Hindered(obstacle) => ("refused", obstacle.into()),
             Self::Refused(_) => ("refused", "provider"),
             Self::Leaving => ("leaving", ""),
         }
@@ -76,8 +76,9 @@ impl Status {
     }
 }
 
-/// State of a publisher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// State of a publisher, as `&str` the word in the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum SyncState {
     /// No sync has ended yet.
     Starting,
@@ -87,18 +88,6 @@ pub enum SyncState {
     Behind,
     /// The provider is as wanted.
     Ok,
-}
-
-impl SyncState {
-    /// Returns the word in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Failing => "failing",
-            Self::Behind => "behind",
-            Self::Ok => "ok",
-        }
-    }
 }
 
 /// Condition of a set, and since when.

@@ -1,14 +1,11 @@
 //! One sync: read, plan, apply policy and bounds, note, apply.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::BTreeSet;
 
 use fairway_model::{Changes, Name, ProviderRecordSet, RecordSetKey};
 
 use super::{
-    apply::apply,
+    apply::Applied,
     bounds::{Bounds, RefusedDeletions},
     plan::{Obstacle, Plan, Scope, Wanted, plan},
     policy::Policy,
@@ -53,12 +50,8 @@ pub struct Draft {
 pub struct Outcome {
     /// The plan.
     pub draft: Draft,
-    /// Number of changed sets, including registry records.
-    pub changed: usize,
-    /// Names that the provider rejected, with its reason.
-    pub refused: BTreeMap<Name, String>,
-    /// Error that ended the sync early.
-    pub broken: Option<ProviderError>,
+    /// What was applied of it.
+    pub applied: Applied,
 }
 
 impl Rules {
@@ -133,24 +126,16 @@ async fn adjusted(
     Ok((Wanted { sets, held }, dropped))
 }
 
-/// Applies a draft, with this gap before each call.
-pub(super) async fn apply_draft(provider: &dyn Provider, draft: Draft, gap: Duration) -> Outcome {
-    let applied = apply(provider, &draft.units, gap).await;
-    let refused = applied.refused.into_iter().map(|(name, error)| (name, error.to_string())).collect();
-    Outcome { draft, changed: applied.sets, refused, broken: applied.broken }
-}
-
 /// Returns the notes before a draft is applied: they include all sets that it writes.
 pub(super) fn claimed(claims: &Claims, draft: &Draft) -> Claims {
     let mut claims = claims.clone();
-    let puts = draft.changes.create.iter().chain(draft.changes.update.iter().map(|update| &update.to));
-    claims.extend(puts.map(|set| (set.key(), set.set.rdatas.clone())));
+    claims.extend(draft.changes.puts().map(|set| (set.key(), set.set.rdatas.clone())));
     claims
 }
 
 /// Returns the notes after a draft: without deleted sets, and without sets whose TXT records were read.
 pub(super) fn settled(claims: &Claims, outcome: &Outcome, ownership: &Ownership) -> Claims {
-    if outcome.broken.is_some() || !outcome.refused.is_empty() {
+    if outcome.applied.broken.is_some() || !outcome.applied.refused.is_empty() {
         return claims.clone();
     }
     if matches!(ownership, Ownership::Txt { .. }) {

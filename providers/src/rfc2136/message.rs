@@ -29,7 +29,6 @@ pub(super) fn update(id: u16, zone: &Name, changes: &Changes) -> Result<Request,
     let mut message = message.question();
     message.push((wire_name(zone), WireType::SOA))?;
     let before = || changes.update.iter().map(|update| &update.from).chain(&changes.delete);
-    let after = || changes.update.iter().map(|update| &update.to).chain(&changes.create);
     let mut prerequisites = message.answer();
     for set in &changes.create {
         prerequisites.push(record(set, Class::NONE, 0, &[]))?;
@@ -43,7 +42,7 @@ pub(super) fn update(id: u16, zone: &Name, changes: &Changes) -> Result<Request,
     for set in before() {
         updates.push(record(set, Class::ANY, 0, &[]))?;
     }
-    for set in after() {
+    for set in changes.puts() {
         for rdata in &set.set.rdatas {
             updates.push(record(set, Class::IN, set.set.ttl.secs(), rdata))?;
         }

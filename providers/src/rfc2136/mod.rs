@@ -25,7 +25,10 @@ use tokio::{
 
 use self::message::Request;
 pub use self::tsig::{TsigAlgorithm, TsigKey};
-use crate::publish::{Limits, Provider, ProviderError, Scope};
+use crate::{
+    publish::{Limits, Provider, ProviderError},
+    sets::part,
+};
 
 /// A server that accepts DNS UPDATE.
 #[derive(Clone, Debug)]
@@ -56,7 +59,7 @@ impl Provider for Rfc2136 {
 
     async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
         for zone in &self.zones {
-            let of_zone = self.part(zone, changes);
+            let of_zone = part(&self.zones, zone, changes);
             if !of_zone.is_empty() {
                 self.update(zone, &of_zone).await?;
             }
@@ -66,17 +69,6 @@ impl Provider for Rfc2136 {
 }
 
 impl Rfc2136 {
-    /// Returns the changes that belong to a zone.
-    fn part(&self, zone: &Name, changes: &Changes) -> Changes {
-        let scope = Scope { zones: &self.zones, types: None, set_identifiers: false };
-        let is_in_zone = |set: &&ProviderRecordSet| scope.zone_of(&set.set.name) == Some(zone);
-        Changes {
-            create: changes.create.iter().filter(is_in_zone).cloned().collect(),
-            update: changes.update.iter().filter(|update| is_in_zone(&&update.to)).cloned().collect(),
-            delete: changes.delete.iter().filter(is_in_zone).cloned().collect(),
-        }
-    }
-
     async fn update(&self, zone: &Name, changes: &Changes) -> Result<(), ProviderError> {
         let too_large = |_| ProviderError::Refused("the update is over 65,535 bytes".to_owned());
         let mut exchange = Exchange::start(self, message::update(id(), zone, changes).map_err(too_large)?).await?;
