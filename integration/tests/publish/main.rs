@@ -121,7 +121,8 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
     for round in 0..syncs() {
         sender.send_replace(Some(Arc::new(wanted_of(round))));
         let outcome = publisher.apply(1_000).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
-        assert_eq!((&outcome.broken, outcome.refused.len()), (&None, 0), "round {round}: {:?}", outcome.refused);
+        let applied = &outcome.applied;
+        assert_eq!((&applied.broken, applied.refused.len()), (&None, 0), "round {round}: {:?}", applied.refused);
         let mut obstacles: Vec<_> =
             outcome.draft.refused.iter().map(|(key, why)| (key.name.to_string(), why.clone())).collect();
         obstacles.sort_by(|(one, _), (other, _)| one.cmp(other));
