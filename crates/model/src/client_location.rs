@@ -87,63 +87,30 @@ impl FromStr for Country {
 }
 
 /// A continent, by the codes that GeoNames and MaxMind use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
+#[strum(ascii_case_insensitive, parse_err_ty = LocationError, parse_err_fn = LocationError::not_a_continent)]
 pub enum Continent {
     /// `AF`
+    #[strum(serialize = "AF")]
     Africa,
     /// `AN`
+    #[strum(serialize = "AN")]
     Antarctica,
     /// `AS`
+    #[strum(serialize = "AS")]
     Asia,
     /// `EU`
+    #[strum(serialize = "EU")]
     Europe,
     /// `NA`, with Central America and the Caribbean.
+    #[strum(serialize = "NA")]
     NorthAmerica,
     /// `OC`
+    #[strum(serialize = "OC")]
     Oceania,
     /// `SA`
+    #[strum(serialize = "SA")]
     SouthAmerica,
-}
-
-impl Continent {
-    /// All, in the order of their codes.
-    pub const ALL: [Self; 7] = [
-        Self::Africa,
-        Self::Antarctica,
-        Self::Asia,
-        Self::Europe,
-        Self::NorthAmerica,
-        Self::Oceania,
-        Self::SouthAmerica,
-    ];
-
-    /// Returns its two-letter code.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Africa => "AF",
-            Self::Antarctica => "AN",
-            Self::Asia => "AS",
-            Self::Europe => "EU",
-            Self::NorthAmerica => "NA",
-            Self::Oceania => "OC",
-            Self::SouthAmerica => "SA",
-        }
-    }
-}
-
-impl fmt::Display for Continent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.code())
-    }
-}
-
-impl FromStr for Continent {
-    type Err = LocationError;
-
-    fn from_str(text: &str) -> Result<Self, LocationError> {
-        let known = Self::ALL.into_iter().find(|continent| continent.code().eq_ignore_ascii_case(text));
-        known.ok_or_else(|| LocationError::Continent(text.to_owned()))
-    }
 }
 
 /// A subdivision of a country (ISO 3166-2): `US-CA`.
@@ -247,6 +214,12 @@ pub enum LocationError {
     Subdivision(String),
 }
 
+impl LocationError {
+    fn not_a_continent(text: &str) -> Self {
+        Self::Continent(text.to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,6 +228,7 @@ mod tests {
     fn codes_parse_in_any_case_and_display_in_capitals() {
         assert_eq!("de".parse::<Country>().unwrap().to_string(), "DE");
         assert_eq!("eu".parse::<Continent>().unwrap(), Continent::Europe);
+        assert_eq!(Continent::NorthAmerica.to_string(), "NA");
         assert_eq!("us-ca".parse::<Subdivision>().unwrap().to_string(), "US-CA");
         assert_eq!("GB-E".parse::<Subdivision>().unwrap().to_string(), "GB-E");
         for wrong in ["USCA", "US-", "US-CALI", "U-CA", "US-C_"] {

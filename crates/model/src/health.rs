@@ -1,9 +1,10 @@
 //! Health of a target: the status that its probes show, and an operator's override of it.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 /// The health status of a target, as evaluated from its probes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum HealthStatus {
     /// Never evaluated: not answered while an evaluated member is up.
     Pending,
@@ -16,7 +17,8 @@ pub enum HealthStatus {
 }
 
 /// The status that an override gives a target, whatever its probes show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase", parse_err_ty = OverrideActionError, parse_err_fn = not_an_action)]
 pub enum OverrideAction {
     /// Answered.
     Up,
@@ -52,19 +54,11 @@ impl Health {
 
     /// Combines a status and an override.
     pub const fn new(status: HealthStatus, action: Option<OverrideAction>) -> Self {
-        let status = match status {
-            HealthStatus::Pending => 0,
-            HealthStatus::Up => 1,
-            HealthStatus::Down => 2,
-            HealthStatus::Unknown => 3,
-        };
         let action = match action {
             None => 0,
-            Some(OverrideAction::Up) => 1,
-            Some(OverrideAction::Down) => 2,
-            Some(OverrideAction::Drain) => 3,
+            Some(action) => action as u8 + 1,
         };
-        Self(action << 2 | status)
+        Self(action << 2 | status as u8)
     }
 
     /// Returns the status that the probes show.
@@ -141,40 +135,13 @@ impl fmt::Display for Cause {
     }
 }
 
-impl fmt::Display for HealthStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pending => "pending",
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Unknown => "unknown",
-        })
-    }
-}
-
-impl fmt::Display for OverrideAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Drain => "drain",
-        })
-    }
-}
-
 /// A text that is not an override action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an override action; write up, down or drain")]
 pub struct OverrideActionError(String);
 
-impl FromStr for OverrideAction {
-    type Err = OverrideActionError;
-
-    /// Parses `up`, `down` or `drain`.
-    fn from_str(text: &str) -> Result<Self, OverrideActionError> {
-        let known = [Self::Up, Self::Down, Self::Drain].into_iter().find(|f| f.to_string() == text);
-        known.ok_or_else(|| OverrideActionError(text.to_owned()))
-    }
+fn not_an_action(text: &str) -> OverrideActionError {
+    OverrideActionError(text.to_owned())
 }
 
 #[cfg(test)]
@@ -189,6 +156,17 @@ mod tests {
                 assert_eq!((health.status(), health.override_action()), (status, action));
             }
         }
+    }
+
+    #[test]
+    fn words_of_actions_are_parsed() {
+        for (word, action) in
+            [("up", OverrideAction::Up), ("down", OverrideAction::Down), ("drain", OverrideAction::Drain)]
+        {
+            assert_eq!((word.parse(), action.to_string().as_str()), (Ok(action), word));
+        }
+        let error = "Up".parse::<OverrideAction>().unwrap_err().to_string();
+        assert_eq!(error, "\"Up\" is not an override action; write up, down or drain");
     }
 
     #[test]

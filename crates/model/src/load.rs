@@ -28,7 +28,10 @@ impl fmt::Display for Load {
 }
 
 /// The kind of measurement behind a load, best first: if a gateway offers several, the first one is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// Its words (`inFlight`) are those of configuration, API and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
+#[strum(serialize_all = "camelCase")]
 pub enum LoadSignal {
     /// Declared by the operator: an expression, a feed, a push.
     Declared,
@@ -38,18 +41,6 @@ pub enum LoadSignal {
     Connections,
     /// Requests a second (Istio's `istio_requests_total` with `reporter="source"`).
     RequestRate,
-}
-
-impl fmt::Display for LoadSignal {
-    /// Writes the name that configuration, API and metrics use: `inFlight`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Declared => "declared",
-            Self::InFlight => "inFlight",
-            Self::Connections => "connections",
-            Self::RequestRate => "requestRate",
-        })
-    }
 }
 
 /// One report of a cluster's load by one source.

@@ -50,7 +50,8 @@ impl fmt::Display for Policy {
 }
 
 /// A ranking of a pool's members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Rank {
     /// By declared tier, 1 first.
     Tier,
@@ -74,34 +75,15 @@ impl Rank {
     }
 }
 
-impl fmt::Display for Rank {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tier => "tier",
-            Self::Geo => "geo",
-            Self::Nearest => "nearest",
-            Self::Latency { .. } => "latency",
-            Self::Cost => "cost",
-        })
-    }
-}
-
 /// The selection among members with equal rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Selection {
     /// The first in declared order.
+    #[strum(serialize = "failover")]
     First,
     /// By weight.
     Weighted,
-}
-
-impl fmt::Display for Selection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::First => "failover",
-            Self::Weighted => "weighted",
-        })
-    }
 }
 
 #[cfg(test)]
