@@ -1,6 +1,10 @@
 //! The rules that must hold across the objects of a desired state.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt::Display,
+    time::Duration,
+};
 
 use super::{DesiredState, Subject, Violation, Visibility};
 use crate::{
@@ -164,31 +168,35 @@ impl DesiredState {
 }
 
 fn check_monitor_times(name: &MonitorName, monitor: &Monitor, found: &mut Vec<Violation>) {
-    let (period, timeout) = (monitor.period, monitor.timeout);
-    let mut add = |what: String, hint: &str| found.push(error(Subject::Monitor(name.clone()), what, hint));
-    if period < Monitor::PERIOD_MIN {
-        let limit = Monitor::PERIOD_MIN;
-        add(format!("monitor {name}: period {period:?} is under {limit:?}"), "give a longer period");
-    }
-    if timeout.is_zero() || timeout > period {
-        let what = format!("monitor {name}: timeout {timeout:?} is not between 0 and the period {period:?}");
-        add(what, "give a timeout of at most the period");
-    }
+    let subject = || Subject::Monitor(name.clone());
+    check_times(&format_args!("monitor {name}"), subject, monitor.period, monitor.timeout, found);
     if monitor.rise == 0 || monitor.fall == 0 {
-        add(format!("monitor {name}: rise and fall count from 1"), "give 1 to change the status at the first probe");
+        let what = format!("monitor {name}: rise and fall count from 1");
+        found.push(error(subject(), what, "give 1 to change the status at the first probe"));
     }
 }
 
 fn check_load_source(name: &LoadSourceName, source: &LoadSource, found: &mut Vec<Violation>) {
-    let (period, timeout) = (source.period, source.timeout);
-    let mut add = |what: String, hint: &str| found.push(error(Subject::LoadSource(name.clone()), what, hint));
-    if period < LoadSource::PERIOD_MIN {
-        let limit = LoadSource::PERIOD_MIN;
-        add(format!("load source {name}: period {period:?} is under {limit:?}"), "give a longer period");
+    let subject = || Subject::LoadSource(name.clone());
+    check_times(&format_args!("load source {name}"), subject, source.period, source.timeout, found);
+}
+
+/// Checks the period and the timeout of a monitor or a load source, which have the same limits.
+fn check_times(
+    of: &dyn Display,
+    subject: impl Fn() -> Subject,
+    period: Duration,
+    timeout: Duration,
+    found: &mut Vec<Violation>,
+) {
+    let limit = Monitor::PERIOD_MIN;
+    if period < limit {
+        let what = format!("{of}: period {period:?} is under {limit:?}");
+        found.push(error(subject(), what, "give a longer period"));
     }
     if timeout.is_zero() || timeout > period {
-        let what = format!("load source {name}: timeout {timeout:?} is not between 0 and the period {period:?}");
-        add(what, "give a timeout of at most the period");
+        let what = format!("{of}: timeout {timeout:?} is not between 0 and the period {period:?}");
+        found.push(error(subject(), what, "give a timeout of at most the period"));
     }
 }
 
