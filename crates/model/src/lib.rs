@@ -57,7 +57,10 @@ pub use load::{Load, LoadReport, LoadSignal};
 pub use load_bounds::{LoadBounds, LoadBoundsError};
 pub use load_source::{ClusterLoadSource, LoadEndpoint, LoadMetric, LoadQuery, LoadSource, LoadUnit, LoadUrl};
 pub use map::{ClientMap, MapEntry, MapLayer, MapSource};
-pub use monitor::{Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, Secret, StatusSet, Target, TlsCheck};
+pub use monitor::{
+    Check, GrpcCheck, HttpCheck, Monitor, ProbeAddress, ProbeAddressError, Secret, StatusSet, StatusSetError, Target,
+    TlsCheck,
+};
 pub use name::{Name, NameError};
 pub use overrides::{Override, OverrideError, OverrideScope, OverrideScopeError};
 pub use partition::{Partition, PartitionBuilder, PartitionMatch};

@@ -185,12 +185,16 @@ impl Default for StatusSet {
     }
 }
 
+/// A text that is not a set of HTTP statuses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a set of HTTP statuses; write it like \"200-299,401\" or \"2xx\"")]
+pub struct StatusSetError(String);
+
 impl FromStr for StatusSet {
-    type Err = String;
+    type Err = StatusSetError;
 
     /// Parses `200-299,301,4xx`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let invalid = || format!("{text:?} is not a set of HTTP statuses; write it like \"200-299,401\" or \"2xx\"");
+    fn from_str(text: &str) -> Result<Self, StatusSetError> {
         let one = |item: &str| -> Option<(u16, u16)> {
             let item = item.trim();
             if let Some(class) = item.strip_suffix("xx").or_else(|| item.strip_suffix("XX")) {
@@ -201,7 +205,8 @@ impl FromStr for StatusSet {
             let (low, high): (u16, u16) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
             (low <= high && (100..=599).contains(&low) && high <= 599).then_some((low, high))
         };
-        text.split(',').map(one).collect::<Option<Vec<_>>>().map(Self).ok_or_else(invalid)
+        let ranges = text.split(',').map(one).collect::<Option<_>>();
+        ranges.map(Self).ok_or_else(|| StatusSetError(text.to_owned()))
     }
 }
 
@@ -216,15 +221,20 @@ pub enum ProbeAddress {
     Host(String, u16),
 }
 
+/// A text that is not the destination of a probe.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not HOST:PORT; write it like gw.internal:15021 or [2001:db8::1]:15021")]
+pub struct ProbeAddressError(String);
+
 impl FromStr for ProbeAddress {
-    type Err = String;
+    type Err = ProbeAddressError;
 
     /// Parses `HOST:PORT`; an IPv6 address must be in brackets.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ProbeAddressError> {
         if let Ok(socket) = text.parse::<SocketAddr>() {
             return Ok(Self::Socket(socket));
         }
-        let invalid = || format!("{text:?} is not HOST:PORT; write it like gw.internal:15021 or [2001:db8::1]:15021");
+        let invalid = || ProbeAddressError(text.to_owned());
         let (host, port) = text.rsplit_once(':').ok_or_else(invalid)?;
         let port = port.parse::<u16>().map_err(|_| invalid())?;
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
