@@ -346,22 +346,15 @@ fn answered_at(external: &str, public_domain: &str) -> Result<Name, NotServed> {
 pub fn object_name(key: &Key) -> String {
     // Names have no `+`, so that two keys have different names.
     let whole = key.as_str().replace('/', "+");
-    if whole.len() <= NAME_MAX {
+    if whole.len() <= OBJECT_NAME_MAX {
         return whole;
     }
     let hash = &sha256(&whole)[..16];
-    format!("{}+{hash}", &whole[..NAME_MAX - 1 - hash.len()])
+    format!("{}+{hash}", &whole[..OBJECT_NAME_MAX - 1 - hash.len()])
 }
 
-/// True if a pool belongs to an intent, by its name.
-pub fn is_of_intent(pool: &PoolName) -> bool {
-    [Kind::Inbound, Kind::Compound]
-        .iter()
-        .any(|kind| pool.as_str().strip_prefix(kind.word()).is_some_and(|rest| rest.starts_with('+')))
-}
-
-/// Maximum length of the name of a pool.
-const NAME_MAX: usize = 128;
+/// Maximum length of the name of a pool and of a monitor. A name with a hash has this length.
+pub const OBJECT_NAME_MAX: usize = 128;
 /// Maximum number of networks of a pool.
 const NETWORKS_MAX: usize = 4_096;
 /// Sum of the shares of a compound's children: the least common multiple of 1 to 16, times a million, which the weights that people

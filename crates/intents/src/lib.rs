@@ -35,7 +35,7 @@ mod values;
 pub use body::{parse_stored, public_value, validate};
 pub use error::{BodyError, InvalidBody};
 pub use exposure::{Clusters, Exposed, Exposure, NotServed, StoredIntent, expose, object_name};
-pub use exposure::{answered_name, is_of_intent, runs, weight_source};
+pub use exposure::{OBJECT_NAME_MAX, answered_name, runs, weight_source};
 pub use json_wire::Json;
 pub use paths::{Family, path_of};
 pub use paths::{

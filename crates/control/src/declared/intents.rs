@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use fairway_intents::{Clusters, Exposed, Exposure, StoredIntent, expose, is_of_intent, object_name, runs};
+use fairway_intents::{Clusters, Exposed, Exposure, OBJECT_NAME_MAX, StoredIntent, expose, object_name, runs};
 use fairway_model::{
     Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SharedSet, SteeredName, Subject, Timestamp,
     intent::{DnsUpdateRecord, Intent, IntentSpec},
@@ -149,10 +149,12 @@ impl Declared {
 
     /// Returns the intent whose pool and monitor have this name.
     pub(crate) fn intent_called(&self, name: &str) -> Option<Key> {
-        let key = Key::parse(&name.replace('+', "/")).ok().filter(|key| object_name(key) == name);
+        let is_called = |key: &Key| is_exposed(key) && object_name(key) == name;
         // A name that was too long ends in a hash, from which no key follows.
-        let found = || self.all_intents().map(|stored| &stored.key).find(|key| object_name(key) == name).cloned();
-        key.filter(is_exposed).or_else(|| is_of_intent(&PoolName::new(name).ok()?).then(found)?)
+        if name.len() == OBJECT_NAME_MAX {
+            return self.all_intents().map(|stored| &stored.key).find(|key| is_called(key)).cloned();
+        }
+        Key::parse(&name.replace('+', "/")).ok().filter(is_called)
     }
 
     /// Returns the intents that begin or cease to run on a cluster whose services changed. This visits all intents: clusters are few, and
