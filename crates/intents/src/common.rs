@@ -14,8 +14,7 @@ use super::{
 
 /// Passes over metadata. Responses also have the name in the body itself; sets have name and description there only.
 pub(super) fn metadata(body: &mut Body<'_>, metadata: &mut Metadata) {
-    body.need("metadata.name", "\"shop\"");
-    body.field(homed("metadata.name", &[""], &["name"]), &INTENT_NAME, &mut metadata.name);
+    body.required(homed("metadata.name", &[""], &["name"]), &INTENT_NAME, &mut metadata.name, "\"shop\"");
     body.field(homed("metadata.description", &[""], &["description"]), &Text(1_024), &mut metadata.description);
     body.field("metadata.userData1", &Text(512), &mut metadata.user_data1);
     body.field("metadata.userData2", &Text(512), &mut metadata.user_data2);

@@ -302,11 +302,13 @@ impl<'a> Body<'a> {
         value
     }
 
-    /// Records an error if the body that is read lacks a required field.
-    pub(super) fn need(&mut self, path: &'static str, example: &str) {
-        if matches!(self.pass, Pass::Read) && self.found(path).next().is_none() {
-            self.error_at(path, format!("is missing; add it, for example {example}"));
+    /// Passes over a required field. The error of a body without it has the example.
+    pub(super) fn required<F: Form>(&mut self, field: impl Into<Field>, form: &F, value: &mut F::Value, example: &str) {
+        let field = field.into();
+        if matches!(self.pass, Pass::Read) && self.found(field.path).next().is_none() {
+            self.error_at(field.path, format!("is missing; add it, for example {example}"));
         }
+        self.field(field, form, value);
     }
 
     fn walk(

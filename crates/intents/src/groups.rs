@@ -12,8 +12,7 @@ use super::{
 
 /// Passes over a composite app.
 pub(super) fn composite_app(body: &mut Body<'_>, app: &mut CompositeApp) {
-    body.need("spec.compositeAppVersion", "\"v1\"");
-    body.field(named("spec.compositeAppVersion", &["version"]), &INTENT_NAME, &mut app.version);
+    body.required(named("spec.compositeAppVersion", &["version"]), &INTENT_NAME, &mut app.version, "\"v1\"");
 }
 
 /// Passes over a deployment-intent-group.
@@ -25,10 +24,8 @@ pub(super) fn deployment_group(body: &mut Body<'_>, group: &mut DeploymentGroup)
 
 /// Passes over a controller.
 pub(super) fn controller(body: &mut Body<'_>, controller: &mut Controller) {
-    body.need("spec.host", "\"127.0.0.1\"");
-    body.field("spec.host", &WORD, &mut controller.host);
-    body.need("spec.port", "9040");
-    body.field("spec.port", &PORT, &mut controller.port);
+    body.required("spec.host", &WORD, &mut controller.host, "\"127.0.0.1\"");
+    body.required("spec.port", &PORT, &mut controller.port, "9040");
     body.field("spec.type", &WORD, &mut controller.kind);
     // EMCO's schema allows 100, its code a million.
     body.field("spec.priority", &Whole(1..=1_000_000), &mut controller.priority);

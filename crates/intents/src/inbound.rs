@@ -18,10 +18,8 @@ use super::{
 
 /// Passes over an inbound intent.
 pub(super) fn fields(body: &mut Body<'_>, inbound: &mut Inbound) {
-    body.need("spec.app", "\"shop\"");
-    body.field(named("spec.app", &["application"]), &WORD, &mut inbound.app);
-    body.need("spec.serviceName", "\"shop\"");
-    body.field(named("spec.serviceName", &["inboundservicename"]), &WORD, &mut inbound.service_name);
+    body.required(named("spec.app", &["application"]), &WORD, &mut inbound.app, "\"shop\"");
+    body.required(named("spec.serviceName", &["inboundservicename"]), &WORD, &mut inbound.service_name, "\"shop\"");
     body.field("spec.appLabel", &LABEL, &mut inbound.app_label);
     body.field("spec.externalName", &DOMAIN, &mut inbound.external_name);
     body.field("spec.localDomain", &DOMAIN, &mut inbound.local_domain);

@@ -21,8 +21,7 @@ const SERVICE: Field = named("spec.serviceName", &["clientservicename"]);
 
 /// Passes over a compound intent.
 pub(super) fn compound(body: &mut Body<'_>, compound: &mut Compound) {
-    body.need("spec.externalName", "\"shop.gslb.example\"");
-    body.field("spec.externalName", &DOMAIN, &mut compound.external_name);
+    body.required("spec.externalName", &DOMAIN, &mut compound.external_name, "\"shop.gslb.example\"");
     gslb::fields(body, &mut compound.gslb);
     if !compound.gslb.members.is_empty() {
         let detail = "the members of a compound are those of the inbound intents below it; list them there";
@@ -63,8 +62,7 @@ pub(super) fn outbound(body: &mut Body<'_>, outbound: &mut Outbound) {
 
 /// Passes over the server of an outbound intent.
 pub(super) fn outbound_server(body: &mut Body<'_>, server: &mut OutboundServer) {
-    body.need("spec.externalServiceName", "\"db.example\"");
-    body.field("spec.externalServiceName", &WORD, &mut server.external_service_name);
+    body.required("spec.externalServiceName", &WORD, &mut server.external_service_name, "\"db.example\"");
     body.optional("spec.port", &PORT, &mut server.port);
     body.optional("spec.protocol", &PROTOCOL, &mut server.protocol);
     body.field("spec.dnsResolution", &RESOLUTION, &mut server.dns_resolution);

@@ -24,8 +24,7 @@ use crate::{
 /// Passes over a DNS update record. The older body, of `dnsproviders`, has its fields in the one entry of `dnsProvider`.
 pub(crate) fn fields(body: &mut Body<'_>, record: &mut DnsUpdateRecord) {
     let in_provider = |path, names| homed(path, &["dnsprovider"], names);
-    body.need("spec.provider", "\"rfc2136\"");
-    body.field(in_provider("spec.provider", &["id", "provider"]), &WORD, &mut record.provider);
+    body.required(in_provider("spec.provider", &["id", "provider"]), &WORD, &mut record.provider, "\"rfc2136\"");
     record.provider = match &*record.provider.to_ascii_lowercase() {
         "pdns" => "powerdns".to_owned(),
         "coredns" => "etcd".to_owned(),
