@@ -45,11 +45,6 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// Returns the required parent of a path, if there is one.
-fn parent(place: &IntentPath) -> Option<Key> {
-    parent_of(place.kind, &place.names.iter().map(IntentName::as_str).collect::<Vec<_>>())
-}
-
 /// Returns the required parent of an object of a kind. Of its names, the last one is not needed.
 fn parent_of(kind: Kind, names: &[&str]) -> Option<Key> {
     let kind = match kind {
@@ -80,7 +75,8 @@ pub fn required_objects(stored: &StoredIntent) -> Vec<Key> {
 
 /// Fails if the object that the place is below does not exist.
 pub async fn has_parent(store: &dyn ObjectStore, place: &IntentPath) -> Result<(), RelationError> {
-    match parent(place) {
+    let names: Vec<&str> = place.names.iter().map(IntentName::as_str).collect();
+    match parent_of(place.kind, &names) {
         Some(parent) if store.read(&parent).await?.is_none() => Err(RelationError::NoParent(parent)),
         _ => Ok(()),
     }

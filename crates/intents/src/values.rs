@@ -65,7 +65,25 @@ impl Form for Span {
     type Value = Duration;
 
     fn parse(&self, json: &Json) -> Result<Duration, Errors> {
-        duration(json, &self.0)
+        let seconds = |number: u64| Duration::from_secs(number.min(u64::from(u32::MAX)));
+        let parsed = match json {
+            Json::Number(number) => {
+                number.as_u64().map(seconds).ok_or_else(|| format!("{number} is not a number of whole seconds"))
+            }
+            Json::Text(text) => match text.trim().parse::<u64>() {
+                Ok(number) => Ok(seconds(number)),
+                Err(_) => parse_duration(text.trim()),
+            },
+            other => Err(format!("{} is not a duration", other.what())),
+        };
+        match parsed {
+            Ok(duration) if self.0.contains(&duration) => Ok(duration),
+            Ok(duration) => {
+                let (min, max) = (show_duration(*self.0.start()), show_duration(*self.0.end()));
+                invalid(format!("{} is out of range; write a duration from {min} to {max}", show_duration(duration)))
+            }
+            Err(what) => invalid(format!("{what}; write it like 30s")),
+        }
     }
 
     fn write(&self, value: &Duration) -> Json {
@@ -227,29 +245,6 @@ fn flag(json: &Json) -> Result<bool, Errors> {
         Json::Bool(bool) => Ok(*bool),
         Json::Text(_) => Words(&[("true", true), ("yes", true), ("false", false), ("no", false)]).parse(json),
         other => invalid(format!("{} is not a boolean; write true or false", other.what())),
-    }
-}
-
-/// Parses a duration with its unit, or a number of seconds.
-fn duration(json: &Json, range: &RangeInclusive<Duration>) -> Result<Duration, Errors> {
-    let seconds = |number: u64| Duration::from_secs(number.min(u64::from(u32::MAX)));
-    let parsed = match json {
-        Json::Number(number) => {
-            number.as_u64().map(seconds).ok_or_else(|| format!("{number} is not a number of whole seconds"))
-        }
-        Json::Text(text) => match text.trim().parse::<u64>() {
-            Ok(number) => Ok(seconds(number)),
-            Err(_) => parse_duration(text.trim()),
-        },
-        other => Err(format!("{} is not a duration", other.what())),
-    };
-    match parsed {
-        Ok(duration) if range.contains(&duration) => Ok(duration),
-        Ok(duration) => {
-            let (min, max) = (show_duration(*range.start()), show_duration(*range.end()));
-            invalid(format!("{} is out of range; write a duration from {min} to {max}", show_duration(duration)))
-        }
-        Err(what) => invalid(format!("{what}; write it like 30s")),
     }
 }
 
