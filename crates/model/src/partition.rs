@@ -65,26 +65,17 @@ impl Partition {
         self.v6.find(address)
     }
 
-    /// Returns the number of runs of both families: at least 2.
-    pub fn runs(&self) -> usize {
-        self.v4.len() + self.v6.len()
-    }
-
     /// Returns its size in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.v4.size_in_bytes() + self.v6.size_in_bytes()
     }
 
-    /// Returns the value of each run, in the order of the addresses, IPv4 first.
-    pub fn values(&self) -> impl Iterator<Item = u32> {
-        self.v4.values().iter().chain(self.v6.values()).copied()
-    }
-
     /// Returns first address (IPv4 as a number below 2^32) and value of each run, IPv4 first. Together with the number of
     /// IPv4 runs it identifies the partition.
     pub fn starts(&self) -> impl Iterator<Item = (u128, u32)> {
-        let v4 = self.v4.starts().iter().map(|start| u128::from(*start)).zip(self.v4.values().iter().copied());
-        v4.chain(self.v6.starts().iter().copied().zip(self.v6.values().iter().copied()))
+        let v4 = self.v4.starts.iter().map(|start| u128::from(*start)).zip(&self.v4.values);
+        let v6 = self.v6.starts.iter().copied().zip(&self.v6.values);
+        v4.chain(v6).map(|(start, value)| (start, *value))
     }
 
     /// Returns every block with its value: the fewest aligned blocks there can be.

@@ -28,7 +28,7 @@ impl ClientPartition {
 
     /// Returns the partition into these classes. `None` for more than [`ClientPartition::CLASSES_MAX`].
     pub fn new(partition: Partition) -> Option<Self> {
-        let last = partition.values().max().unwrap_or_default();
+        let last = partition.starts().map(|(_, value)| value).max().unwrap_or_default();
         let classes = u16::try_from(last).ok().and_then(|last| last.checked_add(1))?;
         Some(Self { partition: Arc::new(partition), classes })
     }

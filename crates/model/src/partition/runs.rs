@@ -69,8 +69,9 @@ bits!(u128);
 #[derive(Clone, Debug)]
 pub(super) struct Runs<A> {
     /// Sorted; begins with the first address of the family.
-    starts: Box<[A]>,
-    values: Box<[u32]>,
+    pub(super) starts: Box<[A]>,
+    /// The value of each run.
+    pub(super) values: Box<[u32]>,
     index: Index<A>,
 }
 
@@ -97,18 +98,6 @@ impl<A: Bits> Runs<A> {
     fn new(starts: Vec<A>, values: Vec<u32>) -> Self {
         let index = Index::new(&starts);
         Self { starts: starts.into(), values: values.into(), index }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.starts.len()
-    }
-
-    pub(super) fn starts(&self) -> &[A] {
-        &self.starts
-    }
-
-    pub(super) fn values(&self) -> &[u32] {
-        &self.values
     }
 
     pub(super) fn size_in_bytes(&self) -> usize {
