@@ -138,7 +138,7 @@ impl<'a> AffectedParts<'a> {
         let of_names = self.touched.names.iter().flat_map(of_name).flatten().map(|steered| &steered.pool);
         let pools: BTreeSet<&PoolName> = of_names.chain(&self.touched.pools).collect();
         let answered = pools.into_iter().flat_map(|pool| self.names_of(pool)).chain(&self.touched.names);
-        let contributed = answered.filter(|name| before.merged.contributed.merged_names().of_name(name).is_some());
+        let contributed = answered.filter(|name| before.merged.contributed.merged_names.of_name(name).is_some());
         let texts: Vec<String> = contributed.map(|name| plain_name(&name.to_string())).collect();
         self.texts.extend(texts);
     }
@@ -147,7 +147,7 @@ impl<'a> AffectedParts<'a> {
     pub(crate) fn add_contributed(&mut self, is: &Contributed) -> bool {
         let was = &*self.previous.configured.merged.contributed;
         for name in self.texts.iter().filter_map(|text| text.parse::<Name>().ok()) {
-            let steered = [was, is].map(|of| of.merged_names().desired().names.get(&name));
+            let steered = [was, is].map(|of| of.merged_names.desired().names.get(&name));
             self.touched.pools.extend(steered.iter().flatten().map(|steered| steered.pool.clone()));
             if was.has_records_at(&name) || is.has_records_at(&name) {
                 self.touched.records.insert(name.clone());
@@ -156,7 +156,7 @@ impl<'a> AffectedParts<'a> {
                 self.touched.names.insert(name);
             }
         }
-        let (was, is) = (was.merged_names().desired(), is.merged_names().desired());
+        let (was, is) = (was.merged_names.desired(), is.merged_names.desired());
         if is.clusters.iter().any(|(name, cluster)| was.clusters.get(name).is_some_and(|before| before != cluster)) {
             return false;
         }

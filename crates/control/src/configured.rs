@@ -88,7 +88,7 @@ impl Configured {
     /// Returns the contributed members that are not declared as well, by name.
     pub fn contributed_members(&self) -> impl Iterator<Item = ContributedMember<'_>> {
         let MergedState { contributed, desired, declared, .. } = &self.merged;
-        contributed.merged_names().names().flat_map(move |(name, of_name)| {
+        contributed.merged_names.names().flat_map(move |(name, of_name)| {
             let offered = of_name.steered.as_ref().map_or(&[][..], |(_, pool)| &pool.members);
             let pool = of_name.steered.as_ref().and_then(|(_, pool)| desired.pools.get(&pool.name));
             offered.iter().zip(&of_name.origins).filter_map(move |(offered, origin)| {

@@ -31,7 +31,7 @@ pub struct Declared {
     /// Names that intents among them claim.
     claims: Claims,
     /// Weights of webhook clients whose lease has expired.
-    lease_weights: Arc<LeaseWeights>,
+    pub(crate) lease_weights: Arc<LeaseWeights>,
 }
 
 /// Objects with their errors.

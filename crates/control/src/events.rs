@@ -69,7 +69,7 @@ impl Actor {
             // Sending fails if there is no receiver, which is no error.
             let _ = self.shared.probes.transitions.send(event);
         }
-        self.writer.health_changed();
+        self.writer.is_health_due = true;
     }
 
     /// Applies the override table to the targets.
@@ -101,7 +101,7 @@ impl Actor {
         if self.inputs.balance.is_keeping_due(now.monotonic)
             && let Some(balance) = self.inputs.balance.keep(now.wall)
         {
-            self.writer.balance_changed(balance);
+            self.writer.balance = Some(balance);
         }
         self.apply(Event::Shares);
     }
@@ -160,7 +160,7 @@ impl Actor {
     /// Publishes for each drained cluster when the last client should have left.
     fn publish_drains(&mut self, now: Moment) {
         let published = self.shared.serving.published();
-        let mut drained = fully_overridden(self.inputs.overrides(), &published.configured.uses);
+        let mut drained = fully_overridden(&self.inputs.overrides, &published.configured.uses);
         let exhausted = self.inputs.balance.exhausted().filter(|cluster| !drained.contains(cluster));
         drained.extend(exhausted.cloned().collect::<Vec<_>>());
         self.drains.follow(&drained, &published.configured.merged.desired, now);

@@ -75,7 +75,7 @@ impl Objects {
         let listed = Declared::of_parts(revision.unwrap_or_default(), parts);
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(objects = count, duration_ms, "declared objects loaded");
-        self.update(|before| listed.with_lease_weights(before.lease_weights().clone()));
+        self.update(|before| listed.with_lease_weights(LeaseWeights::clone(&before.lease_weights)));
         Ok(())
     }
 

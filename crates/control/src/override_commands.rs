@@ -23,7 +23,7 @@ impl Actor {
     ) -> Result<ActiveOverride, ControlError> {
         let table = self.shared.serving.published().overrides.clone();
         if let Some(id) = &id
-            && let Some(before) = table.kept().iter().find(|kept| key_of(&kept.id) == key_of(id))
+            && let Some(before) = table.kept.iter().find(|kept| key_of(&kept.id) == key_of(id))
         {
             return if before.id == *id { Ok(self.active(before)) } else { Err(ControlError::KeyOfAnother) };
         }
@@ -69,7 +69,7 @@ impl Actor {
     /// Takes the data folder of the previous process, with the overrides that were added there until its end.
     pub(crate) fn adopt(&mut self, folder: Arc<DataFolder>) {
         let declared = self.shared.serving.published().configured.overrides.clone();
-        let mut table = OverrideTable::new(declared, folder.read_overrides());
+        let mut table = OverrideTable { declared, kept: folder.read_overrides() };
         // The previous process has logged the expired ones.
         table.expire((self.clock)());
         self.publish(|published| published.overrides = table);
@@ -86,7 +86,7 @@ impl Actor {
     }
 
     async fn write_overrides(&mut self, table: &OverrideTable, trace: Trace) -> Result<(), ControlError> {
-        let writing = self.writer.write_overrides(table.kept().to_vec());
+        let writing = self.writer.write_overrides(table.kept.to_vec());
         let result = self.during(writing).await;
         let shared = Arc::clone(&self.shared);
         trace.of(|| self.writer.note(&shared, &result));
@@ -106,8 +106,8 @@ fn key_of(id: &str) -> &str {
 /// Returns a random id that is unused, and short enough to type.
 fn new_id(table: &OverrideTable) -> String {
     loop {
-        let id = format!("{:06x}", RandomState::new().hash_one(table.kept().len()) & 0xff_ffff);
-        if table.kept().iter().all(|kept| kept.id != id) {
+        let id = format!("{:06x}", RandomState::new().hash_one(table.kept.len()) & 0xff_ffff);
+        if table.kept.iter().all(|kept| kept.id != id) {
             return id;
         }
     }

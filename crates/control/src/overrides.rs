@@ -35,27 +35,12 @@ impl ActiveOverride {
 #[derive(Clone, Debug, Default)]
 pub struct OverrideTable {
     /// Those of the configuration.
-    declared: Vec<Override>,
+    pub declared: Vec<Override>,
     /// Those added by command.
-    kept: Vec<SavedOverride>,
+    pub kept: Vec<SavedOverride>,
 }
 
 impl OverrideTable {
-    /// Returns a table of the overrides of a configuration and those added by command.
-    pub fn new(declared: Vec<Override>, kept: Vec<SavedOverride>) -> Self {
-        Self { declared, kept }
-    }
-
-    /// Replaces the overrides of the configuration.
-    pub fn set_declared(&mut self, declared: Vec<Override>) {
-        self.declared = declared;
-    }
-
-    /// Returns those added by command.
-    pub fn kept(&self) -> &[SavedOverride] {
-        &self.kept
-    }
-
     /// Returns all overrides with their ids. Those of the configuration come first and have no id.
     pub fn all(&self) -> impl Iterator<Item = (Option<&str>, &Override)> {
         let declared = self.declared.iter().map(|spec| (None, spec));
@@ -102,13 +87,9 @@ impl OverrideTable {
             return vec![None; uses.len()];
         }
         let mut known: BTreeMap<&ClusterAddress, Option<OverrideAction>> = BTreeMap::new();
-        let mut action = |address| *known.entry(address).or_insert_with(|| self.action(address));
+        let mut action = |address| *known.entry(address).or_insert_with(|| Some(self.matching(address)?.action));
         let of_target = |target| uses.addresses(target).filter_map(&mut action).min_by_key(|action| rank(*action));
         uses.targets_all().map(of_target).collect()
-    }
-
-    fn action(&self, address: &ClusterAddress) -> Option<OverrideAction> {
-        self.matching(address).map(|spec| spec.action)
     }
 
     /// Returns the override that is in force for an address.
@@ -148,21 +129,25 @@ mod tests {
 
     #[test]
     fn most_restrictive_of_several_overrides_wins() {
-        let table = OverrideTable::new(
-            vec![spec("eu*", OverrideAction::Up, 9)],
-            vec![kept("a", spec("eu1", OverrideAction::Drain, 9)), kept("b", spec("*2", OverrideAction::Down, 9))],
-        );
-        let actions = ["eu1", "eu2", "eu3", "us1"].map(|cluster| table.action(&address(cluster)));
+        let table = OverrideTable {
+            declared: vec![spec("eu*", OverrideAction::Up, 9)],
+            kept: vec![
+                kept("a", spec("eu1", OverrideAction::Drain, 9)),
+                kept("b", spec("*2", OverrideAction::Down, 9)),
+            ],
+        };
+        let actions =
+            ["eu1", "eu2", "eu3", "us1"].map(|cluster| table.matching(&address(cluster)).map(|spec| spec.action));
         let expected = [Some(OverrideAction::Drain), Some(OverrideAction::Down), Some(OverrideAction::Up), None];
         assert_eq!(actions, expected);
     }
 
     #[test]
     fn expired_overrides_are_removed_and_returned() {
-        let mut table = OverrideTable::new(
-            vec![spec("eu1", OverrideAction::Up, 5)],
-            vec![kept("a", spec("eu2", OverrideAction::Down, 7))],
-        );
+        let mut table = OverrideTable {
+            declared: vec![spec("eu1", OverrideAction::Up, 5)],
+            kept: vec![kept("a", spec("eu2", OverrideAction::Down, 7))],
+        };
         assert_eq!(table.next_expiry(), Some(Timestamp::from_secs(5)));
         assert_eq!(table.expire(Timestamp::from_secs(5)), [(None, spec("eu1", OverrideAction::Up, 5))]);
         assert_eq!(table.expire(Timestamp::from_secs(6)), []);
@@ -179,6 +164,6 @@ mod tests {
         assert!(table.with(kept("more", spec("eu1", OverrideAction::Down, 9))).is_none());
         assert!(table.without("more").is_none());
         let (fewer, removed) = table.without("7").unwrap();
-        assert_eq!((fewer.kept().len(), removed.id.as_str()), (OVERRIDES_MAX - 1, "7"));
+        assert_eq!((fewer.kept.len(), removed.id.as_str()), (OVERRIDES_MAX - 1, "7"));
     }
 }

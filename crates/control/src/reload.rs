@@ -167,7 +167,7 @@ impl Actor {
         self.inputs.balance.finish_step().await;
         let (now, previous) = (self.now(), self.shared.serving.load());
         let mut overrides = previous.published.overrides.clone();
-        overrides.set_declared(configured.overrides.clone());
+        overrides.declared.clone_from(&configured.overrides);
         let reload = Reload {
             snapshot,
             previous: Some(&previous),

@@ -31,26 +31,17 @@ pub(crate) enum Event<'a> {
 }
 
 /// The inputs of the runtime state besides the events.
+#[derive(Default)]
 pub(crate) struct RuntimeInputs {
     /// The override of each target, by its index in the snapshot that is served.
-    overrides: Vec<Option<OverrideAction>>,
+    pub(crate) overrides: Vec<Option<OverrideAction>>,
     /// Shares of clusters that are balanced by load.
     pub(crate) balance: Balance,
     /// TTLs of pools with bounds.
-    ttls: AdaptiveTtls,
+    pub(crate) ttls: AdaptiveTtls,
 }
 
 impl RuntimeInputs {
-    /// Returns inputs without overrides, with the given state of balancing.
-    pub(crate) fn new(balance: Balance) -> Self {
-        Self { overrides: vec![], balance, ttls: AdaptiveTtls::default() }
-    }
-
-    /// Returns the override of each target, by its index.
-    pub(crate) fn overrides(&self) -> &[Option<OverrideAction>] {
-        &self.overrides
-    }
-
     /// Returns the runtime state after an event, or `None` if nothing changed.
     ///
     /// The order is fixed: health and schedules decide which clusters are available, these decide shares, and all of them decide TTLs.

@@ -62,7 +62,7 @@ impl Parts {
 
         let now = Moment { monotonic: std::time::Instant::now(), wall: (self.clock)() };
         let overrides = first_overrides(&configured, past.overrides, now.wall);
-        let mut inputs = RuntimeInputs::new(Balance::after(past.balance, now.wall));
+        let mut inputs = RuntimeInputs { balance: Balance::after(past.balance, now.wall), ..RuntimeInputs::default() };
         let first = Reload {
             snapshot,
             previous: None,
@@ -125,7 +125,7 @@ async fn start_checker(
 
 /// Returns the overrides in force at the start. Those that expired while no process ran are logged and dropped.
 fn first_overrides(configured: &Configured, kept: Vec<SavedOverride>, now: Timestamp) -> OverrideTable {
-    let mut table = OverrideTable::new(configured.overrides.clone(), kept);
+    let mut table = OverrideTable { declared: configured.overrides.clone(), kept };
     for (_, spec) in table.expire(now) {
         tracing::warn!(scope = %spec.scope, action = %spec.action, ended = %spec.expires, "override expired before the start");
     }

@@ -19,9 +19,9 @@ use super::shared::Shared;
 pub(crate) struct StateWriter {
     folder: Option<Arc<DataFolder>>,
     /// True if health statuses changed since they were last written.
-    is_due: bool,
+    pub(crate) is_health_due: bool,
     /// State of balancing that was not written yet.
-    balance: Option<SavedBalance>,
+    pub(crate) balance: Option<SavedBalance>,
     /// The running write, with its duration and result.
     writing: Option<JoinHandle<(Duration, io::Result<()>)>>,
     /// Earliest time of the next write.
@@ -39,17 +39,7 @@ impl StateWriter {
     /// Writes to this folder from now on.
     pub(crate) fn adopt(&mut self, folder: Arc<DataFolder>) {
         self.folder = Some(folder);
-        self.is_due = true;
-    }
-
-    /// Notes that health statuses changed.
-    pub(crate) fn health_changed(&mut self) {
-        self.is_due = true;
-    }
-
-    /// Notes the state of balancing.
-    pub(crate) fn balance_changed(&mut self, state: SavedBalance) {
-        self.balance = Some(state);
+        self.is_health_due = true;
     }
 
     /// Takes the result of the running write, and begins another one if it is due.
@@ -58,20 +48,20 @@ impl StateWriter {
             match writing.await {
                 Ok((took, result)) => {
                     self.paused_until = Some(Instant::now() + took * PAUSE_FACTOR);
-                    self.is_due |= result.is_err();
+                    self.is_health_due |= result.is_err();
                     self.note(shared, &result);
                 }
                 // The write was lost with its thread.
-                Err(_) => self.is_due = true,
+                Err(_) => self.is_health_due = true,
             }
         }
         if self.writing.is_some() {
             return;
         }
         let is_paused = self.paused_until.is_some_and(|until| Instant::now() < until);
-        let is_due = self.is_due || self.balance.is_some();
+        let is_due = self.is_health_due || self.balance.is_some();
         let Some(folder) = self.folder.clone().filter(|_| is_due && !is_paused) else { return };
-        let is_health_due = std::mem::take(&mut self.is_due);
+        let is_health_due = std::mem::take(&mut self.is_health_due);
         let balance = self.balance.take();
         let shared = Arc::clone(shared);
         // If the control task has ended, it has written a newer state itself.

@@ -5,8 +5,7 @@
 
 use std::collections::HashMap;
 
-use fairway_health::HealthTransition;
-use fairway_model::{ClusterName, Health, Name, PoolName, SharedSet};
+use fairway_model::{ClusterName, Health, Name, PoolName};
 use fairway_zones::{Draw, PoolInfo, RuntimeState, ServingState, steer::SteerPool};
 
 use super::{AppliedTransition, Control, Published, samples::samples};
@@ -52,20 +51,14 @@ impl Control {
     /// Returns the impact of each health transition, in their order. This takes some milliseconds on a separate thread.
     pub async fn impacts(&self, transitions: &[AppliedTransition]) -> Vec<TransitionImpact> {
         let current = self.shared.serving.load();
-        let count = transitions.len();
-        let of = |applied: &AppliedTransition| (applied.transition.clone(), applied.pools.clone());
-        let transitions: Vec<_> = transitions.iter().map(of).collect();
+        let (count, transitions) = (transitions.len(), transitions.to_vec());
         let impacts = tokio::task::spawn_blocking(move || impacts(&current, &current.published, &transitions)).await;
         impacts.unwrap_or_else(|_| vec![TransitionImpact::default(); count])
     }
 }
 
-fn impacts(
-    state: &ServingState,
-    published: &Published,
-    transitions: &[(HealthTransition, SharedSet<PoolName>)],
-) -> Vec<TransitionImpact> {
-    let pools: usize = transitions.iter().map(|(_, pools)| pools.len()).sum();
+fn impacts(state: &ServingState, published: &Published, transitions: &[AppliedTransition]) -> Vec<TransitionImpact> {
+    let pools: usize = transitions.iter().map(|applied| applied.pools.len()).sum();
     let samples = (SAMPLES_ALL / pools.max(1)).min(SAMPLES_MAX);
     if samples < SAMPLES_MIN {
         return vec![TransitionImpact::default(); transitions.len()];
@@ -74,7 +67,7 @@ fn impacts(
     for (number, info) in state.snapshot.pool_infos().iter().enumerate() {
         numbers.entry(&info.name).or_default().push(number);
     }
-    let impact = |(transition, pools): &(HealthTransition, SharedSet<PoolName>)| {
+    let impact = |AppliedTransition { transition, pools, .. }: &AppliedTransition| {
         let Some(number) = published.configured.uses.number_of(&transition.target) else {
             return TransitionImpact::default();
         };

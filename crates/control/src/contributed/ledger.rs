@@ -79,7 +79,7 @@ impl ContributionLedger {
                 self.commit_seen(objects, &declared, &scope, lease).await;
             }
         }
-        if weights != *declared.lease_weights() {
+        if weights != *declared.lease_weights {
             let silent: Vec<_> =
                 weights.iter().map(|(scope, weight)| format!("{scope}={}", weight.thousandths())).collect();
             tracing::warn!(permille_left = silent.join(" "), "webhook lease weights changed");

@@ -47,8 +47,8 @@ pub type RejectedNames = BTreeMap<Name, String>;
 /// Merged contributions. Each name is merged alone, so that a change costs in proportion to what it touches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contributed {
-    /// Steered names.
-    merged_names: MergedNames,
+    /// The contributions to steered names, merged.
+    pub(crate) merged_names: MergedNames,
     /// Record sets, and nothing else.
     records: DesiredState,
     /// Warnings, by the text of their name.
@@ -119,11 +119,6 @@ impl Contributed {
     pub fn warnings_len(&self) -> usize {
         let of_names = self.warnings.values().map(|warnings| warnings.len());
         of_names.sum::<usize>() + self.merged_names.disputes().len()
-    }
-
-    /// Returns what is contributed to steered names.
-    pub fn merged_names(&self) -> &MergedNames {
-        &self.merged_names
     }
 
     /// Returns true if nothing is contributed.

@@ -24,7 +24,6 @@ impl Declared {
     /// Returns the rows of all clients, or of the names with these texts, each with its owner. Those of one name are in the order of clients
     /// and rows.
     pub(crate) fn owned_rows(&self, texts: Option<&BTreeSet<String>>) -> Vec<OwnedRow<'_>> {
-        let Some(texts) = texts else { return self.all_owned_rows() };
         let mut all = Vec::new();
         for scope in self.scopes() {
             // Only rows without a base path have several owners, which other rows of the client declare.
@@ -33,20 +32,15 @@ impl Declared {
                 Scope::Owner(_) => vec![],
             };
             let (owners, lease_weight) = (RowOwners::of(&scope, &of_client), self.lease_weight(&scope));
+            let owned = |row| OwnedRow { owner: owners.of_row(row), lease_weight, row };
+            let Some(texts) = texts else {
+                all.extend(self.rows_of(&scope).map(owned));
+                continue;
+            };
             for text in texts {
                 let rows = self.rows_at(&part_key(&scope, text)).iter().filter(|row| *row.text == **text);
-                all.extend(rows.map(|row| OwnedRow { owner: owners.of_row(row), lease_weight, row }));
+                all.extend(rows.map(owned));
             }
-        }
-        all
-    }
-
-    fn all_owned_rows(&self) -> Vec<OwnedRow<'_>> {
-        let clients = self.contributed_rows();
-        let mut all = Vec::with_capacity(clients.iter().map(|(_, rows)| rows.len()).sum());
-        for (scope, rows) in clients {
-            let (owners, lease_weight) = (RowOwners::of(&scope, &rows), self.lease_weight(&scope));
-            all.extend(rows.into_iter().map(|row| OwnedRow { owner: owners.of_row(row), lease_weight, row }));
         }
         all
     }
@@ -93,11 +87,6 @@ impl Declared {
     /// Returns the lease weight of a client.
     pub fn lease_weight(&self, scope: &Scope) -> Permille {
         self.lease_weights.get(scope).copied().unwrap_or(Permille::WHOLE)
-    }
-
-    /// Returns the lease weights that are less than whole.
-    pub fn lease_weights(&self) -> &LeaseWeights {
-        &self.lease_weights
     }
 
     /// Returns the same objects with other lease weights.

@@ -1,13 +1,13 @@
 //! The intents among declared objects: the names they claim, and what they declare.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap},
     sync::Arc,
 };
 
 use fairway_intents::{Clusters, Exposed, Exposure, OBJECT_NAME_MAX, StoredIntent, expose, object_name, runs};
 use fairway_model::{
-    Cluster, DesiredState, Monitor, MonitorName, Name, Pool, PoolName, SharedSet, SteeredName, Subject, Timestamp,
+    Cluster, DesiredState, Monitor, Name, SharedSet, SteeredName, Subject, Timestamp,
     intent::{DnsUpdateRecord, Intent, IntentSpec},
 };
 use fairway_store::objects::{Key, Kind};
@@ -109,7 +109,11 @@ impl Declared {
         desired: &mut DesiredState,
         rejected: &ObjectErrors,
     ) -> ObjectErrors {
-        let (mut unserved, mut elements) = (Vec::new(), IntentElements::default());
+        let mut unserved = Vec::new();
+        // All are added at once, which costs far less than one by one.
+        let (mut names, mut pools, mut monitors) = (Vec::new(), Vec::new(), Vec::new());
+        // Most intents have the same monitor. One value in memory is found to be one target without hashing it for each pool.
+        let mut known_monitors = HashMap::<Monitor, Arc<Monitor>>::new();
         if intents.is_empty() {
             return ObjectErrors::new();
         }
@@ -125,10 +129,19 @@ impl Declared {
                     let what = format!("{name} is declared in /v1/names, which has precedence; remove one of the two");
                     unserved.push((key, whole(what)));
                 }
-                Ok(exposed) => elements.push(exposed),
+                Ok(Exposed { name, pool, monitor }) => {
+                    names.push((name.name.clone(), name));
+                    pools.push((pool.name.clone(), pool));
+                    if let Some((name, monitor)) = monitor {
+                        let known = known_monitors.entry(monitor).or_insert_with_key(|new| Arc::new(new.clone()));
+                        monitors.push((name, Arc::clone(known)));
+                    }
+                }
             }
         }
-        elements.add_to(desired);
+        desired.names.extend(names);
+        desired.pools.extend(pools);
+        desired.monitors.extend(monitors);
         unserved.into_iter().collect()
     }
 
@@ -167,38 +180,6 @@ impl Declared {
             _ => false,
         };
         self.all_intents().filter(is_moved).filter_map(|stored| exposed(&stored.key)).collect()
-    }
-}
-
-/// Elements of a desired state that intents declare. They are added to a desired state at once, which costs far less than one by one.
-#[derive(Default)]
-struct IntentElements {
-    names: Vec<(Name, SteeredName)>,
-    pools: Vec<(PoolName, Pool)>,
-    monitors: Vec<(MonitorName, Arc<Monitor>)>,
-    /// Most intents have the same monitor. One value in memory is found to be one target without hashing it for each pool.
-    known_monitors: HashSet<Arc<Monitor>>,
-}
-
-impl IntentElements {
-    fn push(&mut self, Exposed { name, pool, monitor }: Exposed) {
-        self.names.push((name.name.clone(), name));
-        self.pools.push((pool.name.clone(), pool));
-        if let Some((name, monitor)) = monitor {
-            let known = self.known_monitors.get(&monitor).cloned();
-            let monitor = known.unwrap_or_else(|| {
-                let new = Arc::new(monitor);
-                self.known_monitors.insert(Arc::clone(&new));
-                new
-            });
-            self.monitors.push((name, monitor));
-        }
-    }
-
-    fn add_to(self, desired: &mut DesiredState) {
-        desired.names.extend(self.names);
-        desired.pools.extend(self.pools);
-        desired.monitors.extend(self.monitors);
     }
 }
 

@@ -26,8 +26,7 @@ pub(super) fn compare(before: &Offline, after: &Offline, pools: &mut BTreeMap<Po
     for (pool, info) in snapshot.steer_pools().iter().zip(snapshot.pool_infos().iter()) {
         let Some(impact) = pools.get_mut(&info.name).filter(|_| done.insert(&info.name)) else { continue };
         let Some(old) = info.names.iter().find_map(|name| answering(before, name)) else { continue };
-        let pair = Pair { before: (before, old), after: (after, pool) };
-        pair.count(samples, impact);
+        count((before, old), (after, pool), samples, impact);
     }
 }
 
@@ -39,54 +38,45 @@ fn answering<'a>(side: &'a Offline, name: &Name) -> Option<&'a SteerPool> {
     compiled.find(|(_, info)| info.name == *of && info.names.contains(name)).map(|(pool, _)| pool)
 }
 
-/// The same pool in two configurations.
-struct Pair<'a> {
-    before: (&'a Offline, &'a SteerPool),
-    after: (&'a Offline, &'a SteerPool),
-}
+/// A compiled pool of a configuration.
+type PoolOf<'a> = (&'a Offline, &'a SteerPool);
 
-impl Pair<'_> {
-    fn count(&self, number: usize, impact: &mut PoolImpact) {
-        let mut shares = BTreeMap::<String, [u64; 2]>::new();
-        let mut moved = 0u64;
-        let mut classes = BTreeSet::new();
-        for (address, draw) in samples(number) {
-            let [old, new] = self.answers(address.into(), draw);
-            if old != new {
-                moved += 1;
-                classes.insert(self.class(address.into()));
-            }
-            shares.entry(old).or_default()[0] += 1;
-            shares.entry(new).or_default()[1] += 1;
+/// Counts the clients of a pool that move between two configurations, and its shares.
+fn count(before: PoolOf<'_>, after: PoolOf<'_>, number: usize, impact: &mut PoolImpact) {
+    let answers = |address: IpAddr, draw: Draw| {
+        [before, after].map(|(side, pool)| answer(side, pool, pool.client_net(address), draw))
+    };
+    // The location class in the new configuration.
+    let class = |address: IpAddr| after.1.client_net(address).class();
+    let mut shares = BTreeMap::<String, [u64; 2]>::new();
+    let mut moved = 0u64;
+    let mut classes = BTreeSet::new();
+    for (address, draw) in samples(number) {
+        let [old, new] = answers(address.into(), draw);
+        if old != new {
+            moved += 1;
+            classes.insert(class(address.into()));
         }
-        // A block may be too small to contain a sample. So the first address of each block, before or now, is checked as well.
-        let blocks = [self.before, self.after].into_iter().flat_map(|(_, pool)| pool.location_classes());
-        for address in blocks.map(|(client, _)| client.network().address()) {
-            let [old, new] = self.answers(address, Draw(0));
-            if old != new {
-                classes.insert(self.class(address));
-            }
+        shares.entry(old).or_default()[0] += 1;
+        shares.entry(new).or_default()[1] += 1;
+    }
+    // A block may be too small to contain a sample. So the first address of each block, before or now, is checked as well.
+    let blocks = [before, after].into_iter().flat_map(|(_, pool)| pool.location_classes());
+    for address in blocks.map(|(client, _)| client.network().address()) {
+        let [old, new] = answers(address, Draw(0));
+        if old != new {
+            classes.insert(class(address));
         }
-        let percent = |part: u64| (1000.0 * part as f64 / number as f64).round() / 10.0;
-        let share = |(cluster, [before, after]): (String, [u64; 2])| Share {
-            cluster,
-            before: percent(before),
-            after: percent(after),
-        };
-        impact.moved_percent = Some(percent(moved));
-        impact.location_classes_moved = Some(classes.len());
-        impact.shares = shares.into_iter().map(share).collect();
     }
-
-    /// Returns the answers to an address, before and after.
-    fn answers(&self, address: IpAddr, draw: Draw) -> [String; 2] {
-        [self.before, self.after].map(|(side, pool)| answer(side, pool, pool.client_net(address), draw))
-    }
-
-    /// Returns the location class of an address in the new configuration.
-    fn class(&self, address: IpAddr) -> u16 {
-        self.after.1.client_net(address).class()
-    }
+    let percent = |part: u64| (1000.0 * part as f64 / number as f64).round() / 10.0;
+    let share = |(cluster, [before, after]): (String, [u64; 2])| Share {
+        cluster,
+        before: percent(before),
+        after: percent(after),
+    };
+    impact.moved_percent = Some(percent(moved));
+    impact.location_classes_moved = Some(classes.len());
+    impact.shares = shares.into_iter().map(share).collect();
 }
 
 /// Returns the first cluster of an answer, or [`Share::NO_CLUSTER`].

@@ -236,8 +236,8 @@ impl<'a> Run<'a> {
     }
 
     fn check_schedules(&mut self, now: Duration) {
-        if let Some(runtime) = self.steering.at(&self.runtime, self.clock(now)) {
-            self.runtime = runtime;
+        if let Some(runtime) = self.runtime.at(&self.steering.snapshot, self.clock(now)) {
+            self.runtime = Arc::new(runtime);
         }
         let open = self.steering.open_clusters(self.gateways.len(), &self.runtime);
         let before = std::mem::replace(&mut self.open, open.clone());

@@ -34,7 +34,7 @@ const RESOLVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// A compiled pool with its clients.
 pub(super) struct Steering {
-    snapshot: Arc<Snapshot>,
+    pub(super) snapshot: Arc<Snapshot>,
     /// Cluster of each target.
     target_clusters: Vec<usize>,
     /// Cluster of each member.
@@ -77,11 +77,6 @@ impl Steering {
         let health = |target: TargetIndex| health[self.target_clusters[target.0 as usize]];
         let runtime = RuntimeState::new_at(&self.snapshot, at, health);
         Arc::new(runtime.with_shares(&self.snapshot, &Arc::new(shares.clone())))
-    }
-
-    /// Returns a runtime state with its schedules at another time; `None` if no schedule changes.
-    pub(super) fn at(&self, runtime: &RuntimeState, at: Timestamp) -> Option<Arc<RuntimeState>> {
-        runtime.at(&self.snapshot, at).map(Arc::new)
     }
 
     /// Returns for each of `clusters` clusters if its schedule is open.
