@@ -3,7 +3,7 @@
 use axum::{Json, extract::State, http::StatusCode};
 
 use crate::{
-    problem::{ApiError, problem},
+    problem::{ApiError, bad_request, problem},
     render::contributions,
     route::{Route, Shape},
     state::{AppState, Caller, Parameters, check_line},
@@ -46,7 +46,7 @@ async fn evict(
     Caller(caller): Caller,
     Parameters(eviction): Parameters<Eviction>,
 ) -> Result<Json<Evicted>, ApiError> {
-    check_line("reason", &eviction.reason)?;
+    check_line("reason", &eviction.reason).map_err(bad_request)?;
     let by = Author::new(caller, eviction.reason.clone());
     let Eviction { owner, path, set, .. } = &eviction;
     let filter = EndpointFilter { owner, path: path.as_deref(), set: set.as_deref() };

@@ -14,7 +14,7 @@ use fairway_providers::publish::{Handover, HandoverError, HandoverOutcome, Publi
 
 use crate::{
     problem::{ApiError, bad_request, problem},
-    state::{AppState, Caller, RequestBody},
+    state::{AppState, Caller, RequestBody, check_line},
 };
 use fairway_api_types::publishing_wire::{PublishedRecord, TakeOrder, TakeReport};
 
@@ -54,13 +54,10 @@ pub(crate) fn publisher(state: &AppState, name: &str) -> Result<Publisher, ApiEr
 
 /// Parses a body into the step that it describes; an error names its field.
 fn parse(order: &TakeOrder) -> Result<Handover, String> {
-    let is_line = |text: &str| text.len() <= 1_024 && !text.chars().any(char::is_control);
-    if order.from.is_empty() || !is_line(&order.from) {
+    if order.from.is_empty() || check_line("from", &order.from).is_err() {
         return Err("from: give the id of the owner as the registry has it, at most 1024 bytes".to_owned());
     }
-    if !is_line(&order.reason) {
-        return Err("reason: give one line of at most 1024 bytes".to_owned());
-    }
+    check_line("reason", &order.reason)?;
     if order.after_secs > 86_400 {
         return Err(format!("afterSecs: {} is over 86400, a day", order.after_secs));
     }
@@ -86,27 +83,31 @@ fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &Hand
         Step::Finish => "taken",
         Step::Abort => "returned",
     };
-    let record = |key: &RecordSetKey, status: &str, reason: &str| PublishedRecord {
-        name: key.name.to_string(),
-        rtype: key.rtype.to_string(),
-        set_identifier: key.set_identifier.clone(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        ..PublishedRecord::default()
-    };
     let sets =
         outcome.plan.sets.iter().map(|key| match (outcome.applied.refused.get(&key.name), &outcome.applied.broken) {
-            (Some(why), _) => record(key, "refused", why),
+            (Some(why), _) => record(key, "refused", why.clone()),
             // The provider failed on the way; the next sync shows which sets were changed.
-            (None, Some(_)) => record(key, "waiting", ""),
-            (None, None) => record(key, done, ""),
+            (None, Some(_)) => record(key, "waiting", String::new()),
+            (None, None) => record(key, done, String::new()),
         });
-    let left = outcome.plan.skipped.iter().map(|(key, why)| record(key, "left", why));
+    let left = outcome.plan.skipped.iter().map(|(key, why)| record(key, "left", why.to_string()));
     TakeReport {
         provider: provider.to_owned(),
         dry_run: order.dry_run,
         records: sets.chain(left).collect(),
         error: outcome.applied.broken.as_ref().map(ToString::to_string),
+    }
+}
+
+/// Returns the status of a record set, and why it is refused or left.
+pub(crate) fn record(key: &RecordSetKey, status: &str, reason: String) -> PublishedRecord {
+    PublishedRecord {
+        name: key.name.to_string(),
+        rtype: key.rtype.to_string(),
+        set_identifier: key.set_identifier.clone(),
+        status: status.to_owned(),
+        since: None,
+        reason,
     }
 }
 

@@ -7,13 +7,14 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use fairway_model::{ProviderRecordSet, RecordSetKey, Timestamp};
+use fairway_model::{ProviderRecordSet, Timestamp};
 use fairway_providers::publish::{Condition, Draft, Outcome, Publisher};
 use fairway_zonefile::rdata_text;
 
 use crate::{
-    handover::{self, publisher},
+    handover::{self, publisher, record},
     problem::{ApiError, problem},
+    render::texts,
     route::{Route, Shape},
     state::{AppState, Parameters},
 };
@@ -94,7 +95,7 @@ fn publisher_state(publisher: &Publisher) -> PublisherState {
     let lag = status.behind_since.and_then(|since| SystemTime::now().duration_since(since).ok());
     PublisherState {
         name: setup.name.clone(),
-        zones: setup.rules.zones.iter().map(ToString::to_string).collect(),
+        zones: texts(&setup.rules.zones),
         auto: setup.auto,
         status: <&str>::from(status.state()).to_owned(),
         behind_since: time(status.behind_since),
@@ -112,35 +113,21 @@ fn publisher_state(publisher: &Publisher) -> PublisherState {
             .conditions
             .iter()
             .map(|(key, set)| {
+                let reason = match &set.condition {
+                    Condition::Published | Condition::Waiting | Condition::Leaving => String::new(),
+                    Condition::Hindered(why) => why.to_string(),
+                    Condition::Refused(why) => why.clone(),
+                };
                 let since = Some(Timestamp::from(set.since).to_string());
-                PublishedRecord { since, ..record(key, &set.condition) }
+                PublishedRecord { since, ..record(key, set.condition.words().0, reason) }
             })
             .collect(),
-    }
-}
-
-fn record(key: &RecordSetKey, condition: &Condition) -> PublishedRecord {
-    let reason = match condition {
-        Condition::Published | Condition::Waiting | Condition::Leaving => String::new(),
-        Condition::Hindered(why) => why.to_string(),
-        Condition::Refused(why) => why.clone(),
-    };
-    PublishedRecord {
-        name: key.name.to_string(),
-        rtype: key.rtype.to_string(),
-        set_identifier: key.set_identifier.clone(),
-        status: condition.words().0.to_owned(),
-        since: None,
-        reason,
     }
 }
 
 fn planned(provider: String, draft: &Draft) -> PublishPlan {
     let changes = &draft.changes;
     let all: usize = draft.units.iter().map(|unit| unit.changes.len()).sum();
-    let refused = |(key, why): &(RecordSetKey, fairway_providers::publish::Obstacle)| {
-        record(key, &Condition::Hindered(why.clone()))
-    };
     PublishPlan {
         provider,
         create: changes.create.iter().map(planned_set).collect(),
@@ -153,7 +140,7 @@ fn planned(provider: String, draft: &Draft) -> PublishPlan {
         kept: draft.kept.len(),
         foreign: draft.foreign,
         registry: all.saturating_sub(changes.len()),
-        refused: draft.refused.iter().map(refused).collect(),
+        refused: draft.refused.iter().map(|(key, why)| record(key, "refused", why.to_string())).collect(),
         deletions_refused: draft.deletions.map(|refused| refused.to_string()),
         ..PublishPlan::default()
     }

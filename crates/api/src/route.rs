@@ -199,6 +199,11 @@ impl Route {
         self
     }
 
+    /// Adds a response with an object and its ETag.
+    pub(crate) fn returns_object(self, status: u16, description: &'static str, content: Content) -> Self {
+        self.returns(status, description, content).returns_header(status, "ETag", REVISION)
+    }
+
     /// Adds a response without a body.
     pub(crate) fn returns_empty(mut self, status: u16, description: &'static str) -> Self {
         self.response(status, description);
@@ -258,6 +263,9 @@ pub(crate) fn limited(handler: MethodRouter<AppState>, limit: BodyLimit) -> Meth
 
 /// Largest body by default, in bytes: an override with the longest reason is under 3 kB.
 const BODY_MAX: usize = 16 << 10;
+
+/// Description of the header `ETag`.
+pub(crate) const REVISION: &str = "Revision of the object.";
 
 pub(crate) static IF_MATCH: RequestHeader = RequestHeader {
     name: "If-Match",

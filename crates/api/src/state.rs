@@ -98,9 +98,9 @@ impl fmt::Display for BodyLimit {
 }
 
 /// Checks a text for the history or the log: one line of at most 1,024 bytes, as the store takes it. `name` is that of the field.
-pub(crate) fn check_line(name: &str, text: &str) -> Result<(), ApiError> {
+pub(crate) fn check_line(name: &str, text: &str) -> Result<(), String> {
     match text.len() > LINE_MAX || text.chars().any(char::is_control) {
-        true => Err(bad_request(format!("{name}: give one line of at most {LINE_MAX} bytes"))),
+        true => Err(format!("{name}: give one line of at most {LINE_MAX} bytes")),
         false => Ok(()),
     }
 }

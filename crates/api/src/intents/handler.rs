@@ -67,7 +67,7 @@ impl IntentApi {
     pub(super) async fn handle(&self, request: IntentRequest) -> Result<Response, ApiError> {
         let (method, uri, headers, Caller(caller), Parameters(query), RequestBody(body)) = request;
         let place = Some(uri.path()).filter(|path| *path != ALL).map(parse_path).transpose()?;
-        check_line("reason", &query.reason)?;
+        check_line("reason", &query.reason).map_err(bad_request)?;
         let idempotent = match method.is_safe() || query.dry_run {
             true => None,
             false => idempotency::identify(&headers, &caller, &identity(&method, &uri, &headers, &body))?,

@@ -96,21 +96,14 @@ fn warnings(intent: &Intent) -> Vec<&'static str> {
 }
 
 /// Returns the name of a kind in ONAP's messages.
-fn noun(kind: Kind) -> &'static str {
-    match kind {
-        Kind::AccessPoint => "access point",
-        Kind::Client => "client",
-        Kind::CompositeApp => "composite app",
+fn noun(kind: Kind) -> String {
+    let noun = match kind {
         Kind::Compound => "compound service",
-        Kind::Controller => "controller",
         Kind::DeploymentGroup => "deployment intent group",
-        Kind::DnsUpdateRecord => "dns update record",
         Kind::Inbound | Kind::InboundOfCompound => "inbound service",
         Kind::Outbound => "outbound service",
-        Kind::OutboundServer => "outbound server",
-        Kind::Project => "project",
-        Kind::TrafficGroup => "traffic group",
         Kind::TrafficSet => "traffic intent set",
-        _ => "object",
-    }
+        other => return other.word().replace('-', " "),
+    };
+    noun.to_owned()
 }

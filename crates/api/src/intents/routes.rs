@@ -7,7 +7,9 @@ use axum::http::Method;
 use super::{handler::BODY_MAX, history, list, one, parameters_wire::IntentParameters};
 use crate::{
     permission::Permission,
-    route::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, IF_NONE_MATCH_TAGS, LAST_EVENT_ID, Route, Shape},
+    route::{
+        Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, IF_NONE_MATCH_TAGS, LAST_EVENT_ID, REVISION, Route, Shape,
+    },
 };
 use fairway_access::Verb;
 use fairway_api_types::endpoints::Endpoint;
@@ -63,17 +65,16 @@ fn create_any() -> Route {
         .body(Shape::input::<NewIntent>().json())
         .body_limit(BODY_MAX)
         .returns(200, DRY_RUN, Shape::output::<ApplyReport>().json())
-        .returns(201, "Created.", Shape::Any.json())
-        .returns_header(201, "ETag", REVISION)
+        .returns_object(201, "Created.", Shape::Any.json())
         .returns_header(201, "Location", "Path of the intent.")
         .errors(&[(400, "A parameter is invalid, or the body has no name."), (404, "There is no parent object.")]);
     route.errors(WRITE_ERRORS).handle(one)
 }
 
 fn history_of(kind: Kind) -> Route {
-    let id = format!("get{}History", pascal(noun(kind)));
+    let id = format!("get{}History", pascal(&noun(kind)));
     let path = format!("{}/history", by_key(kind));
-    let summary = format!("Get the history of {}", with_article(noun(kind)));
+    let summary = format!("Get the history of {}", with_article(&noun(kind)));
     Route::new(Endpoint::new(Method::GET, path), id, summary)
         .tag("intents")
         .description("Who changed it, when and why. Of a private key the history shows the hash.")
@@ -111,7 +112,7 @@ impl Resource {
 
     fn route(&self, method: Method, verb: &str, summary: String) -> Route {
         let plural = if verb == "list" { "s" } else { "" };
-        let id = format!("{verb}{}{}{plural}", self.family, pascal(noun(self.kind)));
+        let id = format!("{verb}{}{}{plural}", self.family, pascal(&noun(self.kind)));
         let permission = Permission::of_intent(&method, Some(self.kind));
         let tag = match self.family {
             "Emco" => "emco",
@@ -141,40 +142,39 @@ impl Resource {
     }
 
     fn get(&self) -> Route {
-        let route = self.route(Method::GET, "get", format!("Get {}", with_article(noun(self.kind))));
-        let route = route.headers(&[&IF_NONE_MATCH_TAGS]).returns(200, "The object.", self.body());
-        let route = route.returns_empty(304, "The client has the current version.");
-        route.returns_header(200, "ETag", REVISION).returns_header(304, "ETag", REVISION)
+        let route = self.route(Method::GET, "get", format!("Get {}", with_article(&noun(self.kind))));
+        route
+            .headers(&[&IF_NONE_MATCH_TAGS])
+            .returns_object(200, "The object.", self.body())
+            .returns_empty(304, "The client has the current version.")
+            .returns_header(304, "ETag", REVISION)
     }
 
     fn create(&self) -> Route {
-        let route = self.route(Method::POST, "create", format!("Create {}", with_article(noun(self.kind))));
+        let route = self.route(Method::POST, "create", format!("Create {}", with_article(&noun(self.kind))));
         route
             .headers(&[&IDEMPOTENCY_KEY])
             .body(self.body())
             .returns(200, DRY_RUN, Shape::output::<ApplyReport>().json())
-            .returns(201, "Created.", self.body())
+            .returns_object(201, "Created.", self.body())
             .errors(WRITE_ERRORS)
-            .returns_header(201, "ETag", REVISION)
             .returns_header(201, "Location", "Path of the object.")
     }
 
     fn replace(&self) -> Route {
-        let summary = format!("Create or replace {}", with_article(noun(self.kind)));
+        let summary = format!("Create or replace {}", with_article(&noun(self.kind)));
         let either = Shape::OneOf(vec![self.body().shape, Shape::output::<ApplyReport>()]);
         self.route(Method::PUT, "replace", summary)
             .body(self.body())
             .headers(&[&IF_MATCH, &IF_NONE_MATCH, &IDEMPOTENCY_KEY])
-            .returns(200, "Replaced; with `dryRun` what would change.", either.json())
-            .returns(201, "Created.", self.body())
+            .returns_object(200, "Replaced; with `dryRun` what would change.", either.json())
+            .returns_object(201, "Created.", self.body())
             .errors(WRITE_ERRORS)
             .errors(&[(412, "The object has another revision.")])
-            .returns_header(200, "ETag", REVISION)
-            .returns_header(201, "ETag", REVISION)
     }
 
     fn delete(&self) -> Route {
-        self.route(Method::DELETE, "delete", format!("Delete {}", with_article(noun(self.kind))))
+        self.route(Method::DELETE, "delete", format!("Delete {}", with_article(&noun(self.kind))))
             .headers(&[&IF_MATCH, &IDEMPOTENCY_KEY])
             .returns_empty(204, "Deleted.")
             .returns(200, DRY_RUN, Shape::output::<ApplyReport>().json())
@@ -192,24 +192,18 @@ impl Resource {
 }
 
 /// Returns the name of a kind, for texts and operation ids.
-fn noun(kind: Kind) -> &'static str {
-    match kind {
-        Kind::AccessPoint => "access point",
-        Kind::Client => "client",
-        Kind::CompositeApp => "composite app",
+fn noun(kind: Kind) -> String {
+    let noun = match kind {
         Kind::Compound => "compound intent",
-        Kind::Controller => "controller",
         Kind::DeploymentGroup => "deployment intent group",
         Kind::DnsUpdateRecord => "DNS update record",
         Kind::Inbound => "inbound intent",
         Kind::InboundOfCompound => "compound inbound intent",
         Kind::Outbound => "outbound intent",
-        Kind::OutboundServer => "outbound server",
-        Kind::Project => "project",
-        Kind::TrafficGroup => "traffic group",
         Kind::TrafficSet => "traffic intent set",
-        other => other.word(),
-    }
+        other => return other.word().replace('-', " "),
+    };
+    noun.to_owned()
 }
 
 fn with_article(noun: &str) -> String {
@@ -224,7 +218,6 @@ fn pascal(noun: &str) -> String {
 }
 
 const DRY_RUN: &str = "With `dryRun`: what would change.";
-const REVISION: &str = "Revision of the object.";
 const WRITE_ERRORS: &[(u16, &str)] = &[
     (
         409,

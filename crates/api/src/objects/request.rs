@@ -45,7 +45,7 @@ impl<S: Send + Sync> FromRequest<S> for WriteRequest {
         let (mut parts, body) = request.into_parts();
         let Parameters(query) = parts.extract::<Parameters<WriteParameters>>().await?;
         let WriteParameters { dry_run, prune, reason } = query;
-        check_line("reason", &reason)?;
+        check_line("reason", &reason).map_err(bad_request)?;
         let Ok(Caller(caller)) = parts.extract::<Caller>().await;
         let expect = precondition(&parts.headers)?;
         let (headers, target) = (parts.headers.clone(), format!("{} {}", parts.method, parts.uri));

@@ -41,29 +41,21 @@ pub(crate) fn routes() -> Vec<Route> {
     KINDS.into_iter().flat_map(of_kind).chain([apply_route(), export]).collect()
 }
 
-/// A kind in texts and operation ids.
-struct Words {
-    one: &'static str,
-    many: &'static str,
-    id: &'static str,
-    ids: &'static str,
-}
-
-fn words(kind: Kind) -> Words {
-    let (one, many, id, ids) = match kind {
-        Kind::Cluster => ("a cluster", "clusters", "Cluster", "Clusters"),
-        Kind::Monitor => ("a monitor", "monitors", "Monitor", "Monitors"),
-        Kind::Name => ("a name", "names", "Name", "Names"),
-        Kind::Pool => ("a pool", "pools", "Pool", "Pools"),
-        _ => ("the records of a name", "records by name", "RecordsOfName", "Records"),
-    };
-    Words { one, many, id, ids }
+/// Returns the nouns for one and for many objects of a kind, and their forms in operation ids.
+fn words(kind: Kind) -> [&'static str; 4] {
+    match kind {
+        Kind::Cluster => ["a cluster", "clusters", "Cluster", "Clusters"],
+        Kind::Monitor => ["a monitor", "monitors", "Monitor", "Monitors"],
+        Kind::Name => ["a name", "names", "Name", "Names"],
+        Kind::Pool => ["a pool", "pools", "Pool", "Pools"],
+        _ => ["the records of a name", "records by name", "RecordsOfName", "Records"],
+    }
 }
 
 fn list_route(kind: Kind) -> Route {
     let items = "In the order of their names, with `next` if there are more.";
-    let of = words(kind);
-    new(Method::GET, path(kind), format!("list{}", of.ids), format!("List declared {}", of.many))
+    let [_, many, _, ids] = words(kind);
+    new(Method::GET, path(kind), format!("list{ids}"), format!("List declared {many}"))
         .description(
             "With `watch=true` a stream of Server-Sent Events: `changed` with the object, `deleted`, and `reset` if the changes are no \
              longer remembered.",
@@ -77,19 +69,18 @@ fn list_route(kind: Kind) -> Route {
 }
 
 fn get_route(kind: Kind) -> Route {
-    let of = words(kind);
-    new(Method::GET, one_path(kind), format!("get{}", of.id), format!("Get {}", of.one))
+    let [one, _, id, _] = words(kind);
+    new(Method::GET, one_path(kind), format!("get{id}"), format!("Get {one}"))
         .requires(Verb::Read)
-        .returns(200, "The object, with `metadata` and `status`.", body(kind))
-        .returns_header(200, "ETag", REVISION)
+        .returns_object(200, "The object, with `metadata` and `status`.", body(kind))
         .errors(NO_SUCH)
         .handle(move |state, name| get(kind, state, name))
 }
 
 fn history_route(kind: Kind) -> Route {
-    let of = words(kind);
-    let (id, summary) = (format!("get{}History", of.id), format!("Get the history of {}", of.one));
-    new(Method::GET, format!("{}/history", one_path(kind)), id, summary)
+    let [one, _, id, _] = words(kind);
+    let path = format!("{}/history", one_path(kind));
+    new(Method::GET, path, format!("get{id}History"), format!("Get the history of {one}"))
         .description("Who changed it, when and why.")
         .requires(Verb::Read)
         .returns(200, "The last 100 changes, the latest first.", Shape::output::<Vec<HistoryEntry>>().json())
@@ -98,15 +89,14 @@ fn history_route(kind: Kind) -> Route {
 }
 
 fn create_route(kind: Kind) -> Route {
-    let of = words(kind);
-    new(Method::POST, path(kind), format!("create{}", of.id), format!("Create {}", of.one))
+    let [one, _, id, _] = words(kind);
+    new(Method::POST, path(kind), format!("create{id}"), format!("Create {one}"))
         .requires(Verb::Write)
         .query::<WriteParameters>()
         .headers(&[&IDEMPOTENCY_KEY])
         .body(body(kind))
         .returns(200, DRY_RUN, report())
-        .returns(201, "Created.", body(kind))
-        .returns_header(201, "ETag", REVISION)
+        .returns_object(201, "Created.", body(kind))
         .returns_header(201, "Location", "Path of the object.")
         .errors(WRITE_ERRORS)
         .errors(&[(412, "Another write came first.")])
@@ -115,26 +105,24 @@ fn create_route(kind: Kind) -> Route {
 
 fn replace_route(kind: Kind) -> Route {
     let either = Shape::OneOf(vec![body(kind).shape, Shape::output::<ApplyReport>()]);
-    let of = words(kind);
-    new(Method::PUT, one_path(kind), format!("replace{}", of.id), format!("Create or replace {}", of.one))
+    let [one, _, id, _] = words(kind);
+    new(Method::PUT, one_path(kind), format!("replace{id}"), format!("Create or replace {one}"))
         .description("`PUT` takes what `GET` returns: `metadata` and `status` are ignored.")
         .requires(Verb::Write)
         .query::<WriteParameters>()
         .headers(&[&IF_MATCH, &IF_NONE_MATCH, &IDEMPOTENCY_KEY])
         .body(body(kind))
-        .returns(200, "Replaced; with `dryRun` what would change.", either.json())
-        .returns(201, "Created.", body(kind))
+        .returns_object(200, "Replaced; with `dryRun` what would change.", either.json())
+        .returns_object(201, "Created.", body(kind))
         .returns_header(201, "Location", "Path of the object.")
-        .returns_header(200, "ETag", REVISION)
-        .returns_header(201, "ETag", REVISION)
         .errors(WRITE_ERRORS)
         .errors(&[(412, "The object has another revision.")])
         .handle(move |state, name, request| write::replace(kind, state, name, request))
 }
 
 fn delete_route(kind: Kind) -> Route {
-    let of = words(kind);
-    new(Method::DELETE, one_path(kind), format!("delete{}", of.id), format!("Delete {}", of.one))
+    let [one, _, id, _] = words(kind);
+    new(Method::DELETE, one_path(kind), format!("delete{id}"), format!("Delete {one}"))
         .requires(Verb::Delete)
         .query::<WriteParameters>()
         .headers(&[&IF_MATCH, &IF_NONE_MATCH, &IDEMPOTENCY_KEY])
@@ -185,7 +173,6 @@ fn report() -> Content {
 }
 
 const DRY_RUN: &str = "With `dryRun`: what would change.";
-const REVISION: &str = "Revision of the object.";
 const NO_SUCH: &[(u16, &str)] = &[(404, "There is no object of this name.")];
 const WRITE_ERRORS: &[(u16, &str)] = &[
     (400, "A parameter is invalid, the body is not JSON, or its name is not that of the path."),

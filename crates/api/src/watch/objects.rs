@@ -63,16 +63,15 @@ pub(crate) fn watch_objects(
     revision: Option<u64>,
 ) -> Result<Response, ApiError> {
     let after = match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default().parse()) {
-        Some(Ok(after)) => Some(after),
+        Some(Ok(after)) => after,
         Some(Err(_)) => {
             let detail = "Last-Event-ID must be the revision of an event; give that of the last one, or leave it out";
             return Err(bad_request(detail));
         }
-        None => revision,
-    };
-    let after = match after {
-        Some(after) => after,
-        None => state.control.objects()?.declared().revision,
+        None => match revision {
+            Some(after) => after,
+            None => state.control.objects()?.declared().revision,
+        },
     };
     let permit = permit(state)?;
     let own_state = state.clone();
