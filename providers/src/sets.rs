@@ -1,4 +1,4 @@
-//! What several providers do with record sets.
+//! Functions on record sets that several providers use.
 
 use fairway_model::{Changes, Name, ProviderRecordSet};
 

@@ -144,11 +144,7 @@ mod tests {
     #[test]
     fn domain_filter_matches_as_in_external_dns() {
         let list = |domains: &[&str]| domains.iter().map(|domain| (*domain).to_owned()).collect();
-        let filter = DomainFilter {
-            include: list(&["a.example", ".B.example."]),
-            exclude: list(&["no.a.example"]),
-            ..DomainFilter::default()
-        };
+        let filter = DomainFilter { include: list(&["a.example", ".B.example."]), exclude: list(&["no.a.example"]) };
         for (name, taken) in [
             ("a.example.", true),
             ("x.A.example.", true),

@@ -7,10 +7,11 @@ const EXAMPLE: &str = include_str!("example.yaml");
 
 /// Prints the schema or the example.
 pub(super) fn config(out: Out, command: &ConfigCommand) -> anyhow::Result<()> {
-    Ok(match command {
+    match command {
         ConfigCommand::Schema => out.line(fairway_config::schema().trim_end())?,
         ConfigCommand::Example => out.print(EXAMPLE)?,
-    })
+    }
+    Ok(())
 }
 
 #[cfg(test)]

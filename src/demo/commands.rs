@@ -70,7 +70,7 @@ async fn command(
         GatewayAction::Drain => "drains: it answers 503 to readiness",
         GatewayAction::Up => "comes up",
     };
-    let done = async { find(&mut *gateways.lock().await, &cluster)?.act(action).await };
+    let done = async { find(&mut gateways.lock().await, &cluster)?.act(action).await };
     if let Err(error) = done.await {
         return (StatusCode::CONFLICT, format!("{error:#}\n"));
     }

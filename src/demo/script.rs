@@ -155,7 +155,7 @@ impl<'a> Demo<'a> {
     /// Performs an action, prints events as they happen, and notes expected effects that are missing.
     pub(super) async fn run_step(&mut self, cluster: DemoCluster, action: GatewayAction) -> anyhow::Result<()> {
         let before = SystemTime::now();
-        find(&mut *self.playground.gateways.lock().await, cluster.name)?.act(action).await?;
+        find(&mut self.playground.gateways.lock().await, cluster.name)?.act(action).await?;
         // A start takes effect when it is complete, a stop when it begins.
         let (verb, status, since) = match action {
             GatewayAction::Up => ("is back", HealthStatus::Up, SystemTime::now()),

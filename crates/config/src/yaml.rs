@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str, file: u16, files: &[Arc<str>]) -> Result<Option<
         copies: 0,
         diagnostics: Vec::new(),
     };
-    let root = builder.document().unwrap_or_else(|Stop| None);
+    let root = builder.document().unwrap_or(None);
     if builder.diagnostics.is_empty() { Ok(root) } else { Err(builder.diagnostics) }
 }
 

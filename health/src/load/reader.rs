@@ -130,7 +130,7 @@ fn lock(state: &Mutex<ReaderState>) -> MutexGuard<'_, ReaderState> {
 /// A job with the name of its source.
 type NamedJob = (LoadSourceName, ReadJob);
 
-/// What the handle and the tasks share.
+/// State shared by the handle and the tasks.
 struct ReaderState {
     table: LoadTable,
     /// The task of each job, which ends when it is removed.

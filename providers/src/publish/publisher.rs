@@ -55,7 +55,7 @@ enum Order {
 pub struct HandoverOutcome {
     /// The plan.
     pub plan: HandoverPlan,
-    /// What was applied of it.
+    /// The changes that were applied, and why others were not.
     pub applied: Applied,
 }
 

@@ -50,7 +50,7 @@ pub struct Draft {
 pub struct Outcome {
     /// The plan.
     pub draft: Draft,
-    /// What was applied of it.
+    /// The changes that were applied, and why others were not.
     pub applied: Applied,
 }
 

@@ -6,6 +6,11 @@ use super::Sheet;
 use fairway_control::Shared;
 use fairway_providers::publish::{Counts, Status};
 
+/// Reads the value of a gauge.
+type Gauge<'a> = &'a dyn Fn(&Status) -> f64;
+/// Reads the value of a counter.
+type Counter = fn(&Counts) -> u64;
+
 /// Writes the metrics of each provider.
 pub(super) fn write(sheet: &mut Sheet, shared: &Shared) {
     let publishers = shared.publishers.load();
@@ -16,7 +21,7 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared) {
     let all: Vec<_> = publishers.all().map(|one| (one.setup().name.clone(), one.status())).collect();
     let age =
         |at: Option<SystemTime>| at.and_then(|at| now.duration_since(at).ok()).map_or(0.0, |age| age.as_secs_f64());
-    let gauges: [(&str, &dyn Fn(&Status) -> f64); 4] = [
+    let gauges: [(&str, Gauge<'_>); 4] = [
         ("fairway_publish_lag_seconds", &|status| age(status.behind_since)),
         ("fairway_publish_failing", &|status| f64::from(status.failures > 0)),
         ("fairway_publish_owned", &|status| status.owned as f64),
@@ -25,7 +30,7 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared) {
     for (name, value) in gauges {
         sheet.gauges(name, &["provider"], all.iter().map(|(provider, status)| ([provider], value(status))));
     }
-    let counters: [(&str, fn(&Counts) -> u64); 5] = [
+    let counters: [(&str, Counter); 5] = [
         ("fairway_publish_syncs_total", |counts| counts.syncs),
         ("fairway_publish_failures_total", |counts| counts.failed),
         ("fairway_publish_changes_total", |counts| counts.changed),

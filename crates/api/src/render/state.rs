@@ -285,7 +285,7 @@ impl Renderer<'_> {
         let state = state_wire::TargetState {
             address: target.address.to_string(),
             monitor: target.label.to_string(),
-            clusters: texts(&uses.clusters(number)),
+            clusters: texts(uses.clusters(number)),
             pools: texts(uses.pools(number).keys()),
             status: health.status().to_string(),
             override_action: health.override_action().map(|action| action.to_string()),

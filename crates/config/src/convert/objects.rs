@@ -71,7 +71,7 @@ fn load_bounds(
     if target.is_none() && limit.is_none() {
         return None;
     }
-    let limit = limit.map_or(LoadBounds::DEFAULT.limit(), Fraction::permille);
+    let limit = limit.map_or_else(|| LoadBounds::DEFAULT.limit(), Fraction::permille);
     let target = target.map_or_else(|| LoadBounds::DEFAULT.target().min(limit), Fraction::permille);
     let bounds = LoadBounds::new(target, limit);
     bounds.map_err(|error| converter.reject(format_args!("{pointer}/{key}"), error.to_string())).ok()

@@ -69,7 +69,7 @@ pub fn parse(words: &[String]) -> Result<Policy, (usize, String)> {
         })?);
     }
     let mut first = None;
-    let policy = build(&steps, Duration::ZERO, |at, why| _ = first.get_or_insert((at, why.to_string())));
+    let policy = build(&steps, Duration::ZERO, |at, why| _ = first.get_or_insert_with(|| (at, why.to_string())));
     first.map_or(Ok(policy), Err)
 }
 

@@ -191,7 +191,7 @@ fn read_value(key: u16, text: &[u8]) -> Result<Vec<u8>, Malformed> {
         }
         _ => Some(value),
     };
-    octets.ok_or(rule(key))
+    octets.ok_or_else(|| rule(key))
 }
 
 /// Returns the items, each after its length octet; `None` if one is too long.
