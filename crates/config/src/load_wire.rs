@@ -10,6 +10,7 @@ use super::{
     bounds_wire::{As, Int, Text, Word, each_once},
     v1::Tls,
     values_wire::Reference,
+    words::Words,
 };
 
 /// A load source: where the load of clusters is read. Some keys are allowed for some types only.
@@ -68,6 +69,11 @@ pub(super) enum LoadType {
     Promql,
 }
 
+impl Words for LoadType {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("json", Self::Json), ("prometheus", Self::Prometheus), ("promql", Self::Promql)];
+}
+
 /// A metric to use as load: the sum of all series that match.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -91,4 +97,8 @@ pub(super) enum MetricType {
     Gauge,
     /// Its growth per second.
     Rate,
+}
+
+impl Words for MetricType {
+    const WORDS: &'static [(&'static str, Self)] = &[("gauge", Self::Gauge), ("rate", Self::Rate)];
 }

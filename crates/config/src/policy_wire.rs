@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::bounds_wire::{As, List, Plain, Word};
+use super::{
+    bounds_wire::{As, List, Plain, Word},
+    words::Words,
+};
 
 /// Policy of a pool.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -49,4 +52,19 @@ pub(super) enum Step {
     Tier,
     /// Shares by weight.
     Weighted,
+}
+
+impl Words for Step {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("cost", Self::Cost),
+        ("failover", Self::Failover),
+        ("geo", Self::Geo),
+        ("latency", Self::Latency),
+        ("load", Self::Load),
+        ("nearest", Self::Nearest),
+        ("schedule", Self::Schedule),
+        ("sticky", Self::Sticky),
+        ("tier", Self::Tier),
+        ("weighted", Self::Weighted),
+    ];
 }

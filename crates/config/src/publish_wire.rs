@@ -12,6 +12,7 @@ use super::{
     publish_to_wire::{DnsEndpoints, PowerDns, Rfc2136, SkyDns, WebhookProvider},
     values_access::AccessName,
     values_wire::Reference,
+    words::Words,
 };
 
 /// Publishing to other DNS servers.
@@ -112,6 +113,10 @@ pub(super) enum RegistryKind {
     None,
 }
 
+impl Words for RegistryKind {
+    const WORDS: &'static [(&'static str, Self)] = &[("txt", Self::Txt), ("store", Self::Store), ("none", Self::None)];
+}
+
 /// Largest number of deleted record sets.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -148,6 +153,10 @@ pub enum AliasForm {
     Cname,
     /// The addresses of the members that can take traffic.
     Addresses,
+}
+
+impl Words for AliasForm {
+    const WORDS: &'static [(&'static str, Self)] = &[("cname", Self::Cname), ("addresses", Self::Addresses)];
 }
 
 /// A delegation of a zone of Fairway in its parent zone.

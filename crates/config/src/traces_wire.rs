@@ -10,6 +10,7 @@ use super::{
     bounds_wire::{As, List, Text, Word, each_once},
     publish_to_wire::CallTls,
     values_wire::{Fraction, Reference},
+    words::Words,
 };
 
 /// Export of traces over OTLP. Default: none.
@@ -50,6 +51,10 @@ pub enum TraceProtocol {
     HttpProtobuf,
     /// OTLP over gRPC, usually on port 4317.
     Grpc,
+}
+
+impl Words for TraceProtocol {
+    const WORDS: &'static [(&'static str, Self)] = &[("http/protobuf", Self::HttpProtobuf), ("grpc", Self::Grpc)];
 }
 
 /// A header of each request.

@@ -26,6 +26,7 @@ use super::{
     v1_schedule::Window,
     values_wire::{Down, Fraction, NameServer, Prefix, Reference, Statuses},
     webhook_wire::Webhook,
+    words::Words,
 };
 
 /// Configuration of Fairway, version 1.
@@ -251,6 +252,16 @@ pub(super) enum MonitorType {
     Tcp,
 }
 
+impl Words for MonitorType {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("always", Self::Always),
+        ("grpc", Self::Grpc),
+        ("http", Self::Http),
+        ("https", Self::Https),
+        ("tcp", Self::Tcp),
+    ];
+}
+
 /// Method of an HTTP request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
@@ -258,6 +269,10 @@ pub(super) enum Method {
     Get,
     /// The response has no body.
     Head,
+}
+
+impl Words for Method {
+    const WORDS: &'static [(&'static str, Self)] = &[("GET", Self::Get), ("HEAD", Self::Head)];
 }
 
 /// A header that the response must have.

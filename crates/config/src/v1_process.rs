@@ -13,6 +13,7 @@ use super::{
     bounds_wire::{As, Int, List, Text, Word},
     values::Sample,
     values_wire::HttpAddress,
+    words::Words,
 };
 
 /// Addresses to listen on.
@@ -50,6 +51,10 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+impl Words for LogFormat {
+    const WORDS: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("text", Self::Text), ("json", Self::Json)];
 }
 
 /// Answers to queries about the server itself.

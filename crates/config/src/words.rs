@@ -8,15 +8,6 @@ use fairway_providers::{
     rfc2136::TsigAlgorithm,
 };
 
-use super::{
-    load_wire::{LoadType, MetricType},
-    policy_wire::Step,
-    publish_wire::{AliasForm, RegistryKind},
-    traces_wire::TraceProtocol,
-    v1::{Method, MonitorType},
-    v1_process::LogFormat,
-};
-
 /// A closed set of values that are written as words.
 pub(super) trait Words: Clone + PartialEq + 'static {
     /// The values with their words, in the order in which messages list them.
@@ -31,10 +22,6 @@ pub(super) trait Words: Clone + PartialEq + 'static {
     fn word(&self) -> &'static str {
         Self::WORDS.iter().find(|(_, value)| value == self).map_or("", |(word, _)| word)
     }
-}
-
-impl Words for AliasForm {
-    const WORDS: &'static [(&'static str, Self)] = &[("cname", Self::Cname), ("addresses", Self::Addresses)];
 }
 
 impl Words for AnswerMode {
@@ -52,35 +39,8 @@ impl Words for LoadSignal {
         &[("connections", Self::Connections), ("inFlight", Self::InFlight), ("requestRate", Self::RequestRate)];
 }
 
-impl Words for LoadType {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("json", Self::Json), ("prometheus", Self::Prometheus), ("promql", Self::Promql)];
-}
-
 impl Words for LoadUnit {
     const WORDS: &'static [(&'static str, Self)] = &[("capacity", Self::Capacity), ("permille", Self::Permille)];
-}
-
-impl Words for LogFormat {
-    const WORDS: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("text", Self::Text), ("json", Self::Json)];
-}
-
-impl Words for Method {
-    const WORDS: &'static [(&'static str, Self)] = &[("GET", Self::Get), ("HEAD", Self::Head)];
-}
-
-impl Words for MetricType {
-    const WORDS: &'static [(&'static str, Self)] = &[("gauge", Self::Gauge), ("rate", Self::Rate)];
-}
-
-impl Words for MonitorType {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("always", Self::Always),
-        ("grpc", Self::Grpc),
-        ("http", Self::Http),
-        ("https", Self::Https),
-        ("tcp", Self::Tcp),
-    ];
 }
 
 impl Words for OverrideAction {
@@ -92,35 +52,12 @@ impl Words for Policy {
         &[("sync", Self::Sync), ("upsert-only", Self::UpsertOnly), ("create-only", Self::CreateOnly)];
 }
 
-impl Words for RegistryKind {
-    const WORDS: &'static [(&'static str, Self)] = &[("txt", Self::Txt), ("store", Self::Store), ("none", Self::None)];
-}
-
 impl Words for SharedNamePolicy {
     const WORDS: &'static [(&'static str, Self)] = &[("merge", Self::Merge), ("refuse", Self::Refuse)];
 }
 
 impl Words for Spread {
     const WORDS: &'static [(&'static str, Self)] = &[("client", Self::Client), ("query", Self::Query)];
-}
-
-impl Words for Step {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("cost", Self::Cost),
-        ("failover", Self::Failover),
-        ("geo", Self::Geo),
-        ("latency", Self::Latency),
-        ("load", Self::Load),
-        ("nearest", Self::Nearest),
-        ("schedule", Self::Schedule),
-        ("sticky", Self::Sticky),
-        ("tier", Self::Tier),
-        ("weighted", Self::Weighted),
-    ];
-}
-
-impl Words for TraceProtocol {
-    const WORDS: &'static [(&'static str, Self)] = &[("http/protobuf", Self::HttpProtobuf), ("grpc", Self::Grpc)];
 }
 
 impl Words for TsigAlgorithm {
