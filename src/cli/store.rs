@@ -26,7 +26,7 @@ pub(super) enum StoreCommand {
 Examples:
   fairway store backup /var/backups/fairway-$(date +%F).redb")]
     Backup(StoreFileArgs),
-    /// Show the changes of an object: when, by whom, and why.
+    /// Show the changes of an object, each with its time, author and reason.
     #[command(after_long_help = "\
 Examples:
   fairway store history pool/shop
