@@ -6,7 +6,7 @@ use std::hint::black_box;
 use divan::{Bencher, counter::ItemsCount};
 use fairway_bench::answers::{CLIENT, Kind, compiled, packet, serving, with_pool, workload};
 use fairway_model::Policy;
-use fairway_zones::{Draw, Now, Query, Request, Tally, find, read, steer, write};
+use fairway_zones::{Draw, Now, Query, Request, Snapshot, Tally, find, read, steer, write};
 
 fn main() {
     divan::main();
@@ -20,10 +20,10 @@ fn packets(kind: Kind, names: usize) -> Vec<Vec<u8>> {
     (0..QUERIES).map(|i| packet(kind, i * 7919 % names)).collect()
 }
 
-fn parsed(packets: &[Vec<u8>]) -> Vec<Query> {
+fn parsed(snapshot: &Snapshot, packets: &[Vec<u8>]) -> Vec<Query> {
     let each = packets.iter().map(|packet| {
         let mut query = Query::default();
-        read(packet, &mut query);
+        read(snapshot, packet, &mut query);
         query
     });
     each.collect()
@@ -31,10 +31,10 @@ fn parsed(packets: &[Vec<u8>]) -> Vec<Query> {
 
 #[divan::bench(args = [Kind::Hit, Kind::HitEdns, Kind::WeightedEcs])]
 fn parse(bencher: Bencher<'_, '_>, kind: &Kind) {
-    let (packets, mut query) = (packets(*kind, 10_000), Query::default());
+    let (serving, packets, mut query) = (serving(10_000), packets(*kind, 10_000), Query::default());
     bencher.counter(ItemsCount::new(QUERIES)).bench_local(|| {
         for packet in &packets {
-            read(black_box(packet), &mut query);
+            read(&serving.snapshot, black_box(packet), &mut query);
             black_box(&query);
         }
     });
@@ -44,7 +44,7 @@ fn parse(bencher: Bencher<'_, '_>, kind: &Kind) {
 fn lookup(bencher: Bencher<'_, '_>, names: usize) {
     let serving = serving(names);
     let packets = packets(Kind::Hit, names);
-    let mut queries = parsed(&packets);
+    let mut queries = parsed(&serving.snapshot, &packets);
     bencher.counter(ItemsCount::new(QUERIES)).bench_local(|| {
         for (packet, query) in packets.iter().zip(&mut queries) {
             find(black_box(&serving.snapshot), packet, query);
@@ -56,7 +56,7 @@ fn lookup(bencher: Bencher<'_, '_>, names: usize) {
 fn answer(bencher: Bencher<'_, '_>, kind: &Kind) {
     let (serving, tally, mut out) = (serving(10_000), Tally::default(), vec![0; 2048]);
     let packets = packets(*kind, 10_000);
-    let mut queries = parsed(&packets);
+    let mut queries = parsed(&serving.snapshot, &packets);
     for (packet, query) in packets.iter().zip(&mut queries) {
         find(&serving.snapshot, packet, query);
     }

@@ -1,5 +1,5 @@
 //! The object store on this machine's disk: `cargo bench -p fairway-bench --features store --bench store`. Flushes of the disk
-//! are measured as well: they limit how fast a store can acknowledge a write, but not how many writes at once.
+//! are measured as well: they limit how fast a store can acknowledge a write, but not the number of concurrent writes.
 //!
 //! The files are in the working folder, since a temporary folder may be in memory.
 
@@ -7,7 +7,7 @@ use std::{fs::File, io::Write, path::Path, sync::Arc};
 
 use divan::{Bencher, counter::ItemsCount};
 use fairway_model::Timestamp;
-use fairway_store::objects::{Author, Batch, Change, Expect, Key, Kind, LocalStore, ObjectStore, Prefix};
+use fairway_store::objects::{Author, Batch, Change, Expect, Key, Kind, LocalStore, ObjectStore, Prefix, ValueOptions};
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, task::JoinSet};
 
@@ -55,7 +55,7 @@ fn flush_of_the_disk(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 9, sample_size = 1)]
 fn durable_writes_of_64_writers(bencher: Bencher<'_, '_>) {
     let (folder, runtime) = (folder(), runtime());
-    let store = Arc::new(LocalStore::open(folder.path()).expect("a store"));
+    let store = Arc::new(LocalStore::open(folder.path(), ValueOptions::default()).expect("a store"));
     let mut round = 0;
     bencher.counter(ItemsCount::new(WRITERS * EACH)).bench_local(|| {
         round += 1;
@@ -84,7 +84,7 @@ fn start_with_100_000_objects(bencher: Bencher<'_, '_>) {
     let (folder, runtime) = (folder(), runtime());
     fill(folder.path(), &runtime);
     bencher.counter(ItemsCount::new(OBJECTS)).bench_local(|| {
-        let store = LocalStore::open(folder.path()).expect("it opens");
+        let store = LocalStore::open(folder.path(), ValueOptions::default()).expect("it opens");
         let listing = runtime.block_on(store.list(&Prefix::everything(), None, usize::MAX)).expect("it is read");
         assert_eq!(listing.objects.len(), OBJECTS);
     });
@@ -92,7 +92,7 @@ fn start_with_100_000_objects(bencher: Bencher<'_, '_>) {
 
 /// Writes the objects.
 fn fill(folder: &Path, runtime: &Runtime) {
-    let store = LocalStore::open(folder).expect("a store");
+    let store = LocalStore::open(folder, ValueOptions::default()).expect("a store");
     for part in 0..OBJECTS / 5_000 {
         let numbers = part * 5_000..(part + 1) * 5_000;
         let changes = numbers.map(|number| change(&format!("i{number:06}"), value(number))).collect();

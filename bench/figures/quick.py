@@ -42,6 +42,19 @@ def ecs(bench):
     bench.mark(f"of limit, weighted, ECS in every query, {names:,} names", shares["fairway"], 0.85, at_least=True, places=3)
 
 
+def limited(bench):
+    """Measures what `rateLimit` and cookies cost if nobody attacks: the limit is never reached, but each response is counted."""
+    names = bench.options.names
+    zone, queries = bench.zone(names), bench.queries(names)
+    settings = {"fairway": "", "fairway-limited": "rateLimit: { responsesPerSecond: 1000000 }\n"}
+    for title, *form in [("no cookies",), ("a cookie in every query", "--cookie")]:
+        commands = {"limit": servers.limit}
+        for name, more in settings.items():
+            commands[name] = lambda port, name=name, more=more: servers.fairway(bench.folder(f"{name}{len(form)}"), port, zone, more)
+        shares = bench.compare(f"Static zone of {names} names with `rateLimit`, {title}", commands, queries, f"n0000001.{ORIGIN}", *form)
+        bench.mark(f"CPU with rateLimit, times that without, {title}", shares["fairway"] / shares["fairway-limited"], 1.05, places=3)
+
+
 # Two starts with 10,000 pools differ by some millions of instructions; with more queries, less of that counts for each.
 SHORT, LONG = 2_000, 102_000
 

@@ -10,13 +10,13 @@ def limit(port, ecs=False):
     return [os.path.join(BIN, "dnslimit"), "--listen", f"127.0.0.1:{port}", *(["--ecs"] if ecs else [])]
 
 
-def fairway(folder, port, zone):
+def fairway(folder, port, zone, more=""):
     shutil.copy(zone, f"{folder}/zone")
     return serve(folder, f"""version: 1
 listen: {{ dns: ["127.0.0.1:{port}"], http: "off" }}
 udp: {{ workers: 1 }}
 zones: [{{ name: {ORIGIN}, file: zone }}]
-""")
+{more}""")
 
 
 def fairway_steered(folder, port, what, names, *extra, zone=None, http=None):

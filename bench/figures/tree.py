@@ -82,14 +82,26 @@ def prose():
     return next((line.split(":", 1)[1].strip() for line in done.stdout.splitlines() if line.startswith("prose:")), "the lint failed")
 
 
+def circles_of(files, roots):
+    """Returns the circles of imports of each crate."""
+    sys.setrecursionlimit(20_000)
+    return {crate: circles(Crate(files, root).arrows()) for crate, root in roots}
+
+
+def large_circles(folder):
+    """Returns a line for each circle of a source tree that has too many files."""
+    files = sources(folder)
+    found = circles_of(files, sorted(crate_roots(folder, files)))
+    return [f"circle of {len(c)} in {crate}: {' '.join(c)}" for crate, of in found.items() for c in of if len(c) > LARGE_CIRCLE]
+
+
 def measure(revision, folder):
     """Returns the figures of a revision, and their details."""
     unpack(revision, folder)
     files = sources(folder)
     roots = sorted(crate_roots(folder, files))
     lines = crate_lines(files, roots)
-    sys.setrecursionlimit(20_000)
-    found = {crate: circles(Crate(files, root).arrows()) for crate, root in roots}
+    found = circles_of(files, roots)
     ours = {path: source for path, source in files.items() if not path.startswith(REPLACED_LATER)}
     functions = [(path, line, name, length) for path, source in ours.items() for name, line, length in source.functions() if length > LONG_FUNCTION]
     long_files = [(path, source.text.count("\n")) for path, source in ours.items() if source.text.count("\n") > LONG_FILE]

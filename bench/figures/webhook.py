@@ -42,7 +42,7 @@ def webhook(bench):
 listen: {{ dns: ["127.0.0.1:{port}"], http: "off" }}
 udp: {{ workers: 1 }}
 zones: [{{ name: {ORIGIN}, file: zone }}]
-webhook: {{ listen: "127.0.0.1:{hook}", metrics: off }}
+webhook: {{ listen: "127.0.0.1:{hook}" }}
 clusters: [{{ name: here, addresses: [127.0.0.1] }}]
 monitors: [{{ name: up, type: always }}]
 pools: [{{ name: ready, policy: failover, monitor: up, members: [{{ cluster: here }}] }}]

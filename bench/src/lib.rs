@@ -1,6 +1,6 @@
 //! Shared parts of the measuring programs: clocks, batches of datagrams, a histogram, the query file.
 //!
-//! Nothing here is shipped. System calls without a safe wrapper are in `sys`, the only file of this crate with `unsafe`.
+//! Nothing here is shipped. System calls are in `sys`, the only file of this crate with `unsafe`.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -34,6 +34,15 @@ pub fn add_edns(packet: &mut Vec<u8>) {
 pub fn add_subnet(packet: &mut Vec<u8>, [a, b, c]: [u8; 3]) {
     packet[11] = 1;
     packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 11, 0, 8, 0, 7, 0, 1, 24, 0, a, b, c]);
+}
+
+/// Adds an OPT record with a cookie to a query (RFC 7873): the client's eight octets, then the server's, if it is known.
+pub fn add_cookie(packet: &mut Vec<u8>, cookie: &[u8]) {
+    add_edns(packet);
+    let end = packet.len();
+    packet[end - 1] = cookie.len() as u8 + 4;
+    packet.extend_from_slice(&[0, 10, 0, cookie.len() as u8]);
+    packet.extend_from_slice(cookie);
 }
 
 /// Returns a query in wire form: ID 0, one question, class IN, no EDNS.

@@ -15,6 +15,12 @@ pub struct QueryForm {
     /// Adds a client subnet (/24) to every query, each a different one. The response must have it with a scope.
     #[arg(long)]
     pub ecs: bool,
+    /// Adds a valid server cookie to every query, which the server is asked for first.
+    #[arg(long)]
+    pub cookie: bool,
+    /// The cookie.
+    #[arg(skip)]
+    pub known_cookie: Vec<u8>,
     /// Checks the question only: for the limit responder.
     #[arg(long)]
     pub echo: bool,
@@ -83,6 +89,8 @@ impl Queries {
         if form.ecs {
             let [network @ .., _] = scatter.to_be_bytes();
             crate::add_subnet(&mut packet, network);
+        } else if form.cookie {
+            crate::add_cookie(&mut packet, &form.known_cookie);
         } else if (scatter >> 8) % 100 < form.edns {
             crate::add_edns(&mut packet);
         }

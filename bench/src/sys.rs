@@ -1,7 +1,11 @@
-//! System calls without a safe wrapper: clocks of other processes, batches of datagrams, UDP segmentation.
+//! System calls of the load generator and the limit responder: clocks of processes, batches of datagrams, UDP segmentation.
+//!
+//! nix has safe wrappers, but those of `recvmmsg` and `sendmmsg` fill in headers and addresses for each call. The limit responder shows
+//! the most that a server could reach on a machine, so here headers are built once, and a reply is sent with the header of its query.
+//! The other calls are here so that one file has all unsafe code.
 #![allow(
     unsafe_code,
-    reason = "recvmmsg, sendmmsg, UDP_SEGMENT and clocks of processes have no safe wrapper; each block has a safety comment"
+    reason = "safe wrappers of recvmmsg and sendmmsg build headers for each call; each block has a safety comment"
 )]
 
 use std::{

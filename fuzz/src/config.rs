@@ -1,4 +1,5 @@
-//! Configuration text: read or refused with faults in place; what is read is sound and reads the same again.
+//! Configuration text: it is loaded or rejected with errors that name locations; a loaded configuration is valid, and the same if it is
+//! loaded again.
 
 use std::{io, path::PathBuf};
 
@@ -8,12 +9,12 @@ use tempfile::TempDir;
 
 use crate::{Target, mutate, rng::Rng};
 
-/// The loader under test: the real one, or one with a bug planted in it.
+/// The loader under test: the real one, or one with a planted bug.
 pub type Load = fn(&Source) -> Result<Loaded, Vec<Diagnostic>>;
 
 /// The configuration target. Each input is written to a file in a folder that also holds a zone.
 pub struct ConfigText {
-    /// Kept for its end: the folder goes with it.
+    /// Removes the folder when it is dropped.
     _folder: TempDir,
     path: PathBuf,
     load: Load,
@@ -94,12 +95,12 @@ const WORDS: &[&str] = &[
 ];
 
 impl ConfigText {
-    /// The real loader.
+    /// Returns the target with the real loader.
     pub fn new() -> io::Result<Self> {
         Self::with(real)
     }
 
-    /// Another loader.
+    /// Returns the target with another loader.
     pub fn with(load: Load) -> io::Result<Self> {
         let folder = tempfile::tempdir()?;
         let zone = "@ 60 IN SOA ns1 admin 1 2 3 4 5\n@ 60 IN NS ns1\nns1 60 IN A 192.0.2.53\n";

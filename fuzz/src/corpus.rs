@@ -1,16 +1,16 @@
-//! The committed corpora: small inputs that reach far, one file each.
+//! The committed corpora: small inputs that cover much of the code, one file each.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-/// The folder of a target's corpus.
+/// Returns the folder of a target's corpus.
 pub fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target)
 }
 
-/// Every input of a target's corpus, in the order of file names. Packets are written as hexadecimal digits with blanks
+/// Returns every input of a target's corpus, in the order of file names. Packets are written as hexadecimal digits with blanks
 /// and `#` comments, so that people can read them.
 pub fn load(target: &str) -> io::Result<Vec<Vec<u8>>> {
     let mut paths: Vec<_> = fs::read_dir(folder(target))?.collect::<io::Result<Vec<_>>>()?;
@@ -28,7 +28,7 @@ pub fn load(target: &str) -> io::Result<Vec<Vec<u8>>> {
     Ok(inputs)
 }
 
-/// One packet a line.
+/// Parses packets, one per line.
 fn packets(text: &str, path: &Path) -> io::Result<Vec<Vec<u8>>> {
     let fault = |line: usize| io::Error::other(format!("{}:{}: no hexadecimal digits", path.display(), line + 1));
     let lines = text.lines().map(|l| l.split('#').next().unwrap_or("")).enumerate();
@@ -40,12 +40,11 @@ fn packets(text: &str, path: &Path) -> io::Result<Vec<Vec<u8>>> {
     filled.map(read).collect()
 }
 
-/// Keeps an input that broke a rule, for repeating it: `corpus/TARGET/new/`, which is not committed.
+/// Saves an input that broke a rule in `corpus/TARGET/new/`, which is not committed, so that the run can be repeated.
 pub fn keep(target: &str, input: &[u8]) -> io::Result<PathBuf> {
     let folder = folder(target).join("new");
     fs::create_dir_all(&folder)?;
-    let hash = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3));
-    let path = folder.join(format!("{hash:016x}"));
+    let path = folder.join(format!("{:016x}", fairway_model::fnv1a_64(input.iter().copied())));
     fs::write(&path, input)?;
     Ok(path)
 }

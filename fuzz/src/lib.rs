@@ -1,7 +1,8 @@
 //! Fuzz targets for packets, zone text, configuration and metrics, on stable Rust.
 //!
-//! Mutates inputs that looked new so far, runs them through the real code, and checks the output.
-//! New is what a target reports as not seen before (response code and sections, kinds of faults) in place of a compiler's coverage counters, which stable Rust lacks. A run is a function of its seed and its corpus.
+//! Mutates the inputs that had new results so far, runs them through the real code, and checks the output.
+//! A result is new if the target has not reported it before (response code and sections, kinds of faults) in place of a compiler's coverage
+//! counters, which stable Rust lacks. A run is a function of its seed and its corpus.
 #![forbid(unsafe_code)]
 
 pub mod config;
@@ -24,33 +25,33 @@ use rng::Rng;
 /// Longest time that one input may take. Inputs stay under 64 kB, and the code under test is linear in them.
 const INPUT_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Most inputs that are kept because they looked new.
+/// Maximum number of inputs that are kept because of their new results.
 const POOL_MAX: usize = 4096;
 
-/// A target: makes inputs, and states what must hold for each.
+/// A target: makes inputs, and checks the rules for each.
 pub trait Target {
-    /// Runs one input. Gives what it showed, one number a kind, or what rule was broken. A panic is a broken rule, too.
+    /// Runs one input. Returns the kinds of its results as numbers, or the broken rule. A panic counts as a broken rule, too.
     fn run(&mut self, input: &[u8]) -> Result<Vec<u64>, String>;
 
-    /// Makes a new input out of one that was kept; `other` is a second one to take parts from.
+    /// Mutates a kept input; `other` is a second one to take parts from.
     fn mutate(&self, rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8>;
 }
 
-/// When a run ends, whichever comes first.
+/// Limits of a run, which ends at the first one that is reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Time that it may take.
+    /// Maximum time.
     pub time: Duration,
-    /// Inputs that it may try.
+    /// Maximum number of inputs.
     pub inputs: u64,
 }
 
 /// An input that broke a rule.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The input, made as small as it still breaks the rule.
+    /// The input, as small as possible.
     pub input: Vec<u8>,
-    /// Which rule, and how.
+    /// The broken rule, with details.
     pub what: String,
     /// Number of inputs tried until then.
     pub after: u64,
@@ -59,9 +60,9 @@ pub struct Finding {
 /// Summary of a run without a finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary {
-    /// Inputs tried.
+    /// Number of inputs tried.
     pub inputs: u64,
-    /// Inputs kept, the corpus included.
+    /// Number of inputs kept, with those of the corpus.
     pub kept: usize,
 }
 
@@ -110,7 +111,7 @@ pub fn run_once(target: &mut dyn Target, input: &[u8]) -> Result<Vec<u64>, Strin
     if taken > INPUT_TIME_MAX { Err(format!("one input of {} octets took {taken:?}", input.len())) } else { outcome }
 }
 
-/// Cuts pieces off while the input still breaks a rule; never past `end` by much.
+/// Removes parts while the input still breaks a rule, until about `end`.
 fn minimise(target: &mut dyn Target, input: &[u8], end: Instant) -> Vec<u8> {
     let end = end.max(Instant::now() + Duration::from_secs(5));
     let mut best = input.to_vec();
@@ -135,7 +136,7 @@ fn mix(value: u64) -> u64 {
     Rng::new(value).number()
 }
 
-/// The kind of a fault: its words, with numbers and quotations left out, so that two of a kind look alike.
+/// Returns the kind of an error: a hash of its words without numbers and quotations, so that errors of one kind are equal.
 fn kind(what: &str) -> u64 {
     let plain = what.split_whitespace().filter(|word| word.bytes().all(|b| b.is_ascii_alphabetic()));
     plain.flat_map(str::bytes).fold(7, |hash, octet| mix(hash ^ u64::from(octet)))

@@ -1,10 +1,10 @@
-//! Metrics of gateways: however a text is divided it is read the same, and what is read of it is within bounds.
+//! Metrics of gateways: a text has the same result however it is divided into pieces, and the result is within bounds.
 
 use fairway_health::load::{AMOUNT_MAX, Exposition, GatewayCollector, GatewayMetrics, LINE_MAX, SERIES_MAX};
 
 use crate::{Target, mutate, rng::Rng};
 
-/// The reader under test: the text, and the octets of a piece. The real one, or one with a bug planted in it.
+/// The reader under test, of a text in pieces of so many bytes: the real one, or one with a planted bug.
 pub type Read = fn(&[u8], usize) -> Result<GatewayMetrics, String>;
 
 /// The target of metrics.
@@ -18,7 +18,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Another reader.
+    /// Returns the target with another reader.
     pub const fn with(read: Read) -> Self {
         Self(read)
     }
@@ -34,10 +34,10 @@ pub fn real(text: &[u8], piece: usize) -> Result<GatewayMetrics, String> {
     collector.finish().map_err(|error| error.to_string())
 }
 
-/// Under the longest input of a mutation, so that this bound is met, too.
+/// Below the longest input of a mutation, so that this bound is reached, too.
 const TEXT_MAX: usize = 15 * 1024;
 
-/// Words of the format, and of what is looked for in it.
+/// Words of the format, and names of metrics that are used.
 const WORDS: &[&str] = &[
     "envoy_http_",
     "downstream_rq_active",

@@ -1,11 +1,11 @@
-//! Changes of octets and of text that know nothing of what they change.
+//! Mutations of bytes and of text that do not depend on the format.
 
 use crate::rng::Rng;
 
 /// Longest input that mutation makes.
 pub const INPUT_MAX: usize = 16 * 1024;
 
-/// One to eight small changes: bits, octets, pieces cut, doubled, moved, or taken from another input.
+/// Makes one to eight small changes: changes bits and bytes, and cuts, repeats, moves or inserts parts.
 pub fn octets(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let mut out = input.to_vec();
     for _ in 0..1 + rng.below(8) {
@@ -42,7 +42,7 @@ fn change(rng: &mut Rng, out: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
-/// Changes that keep text alive: whole lines and words are moved, and words of the target's own language are put in.
+/// Makes changes after which a text is often still valid: moves lines and words, and inserts words of the target's language.
 pub fn text(rng: &mut Rng, input: &[u8], other: &[u8], words: &[&str]) -> Vec<u8> {
     if rng.one_in(4) {
         return octets(rng, input, other);

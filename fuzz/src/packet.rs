@@ -1,6 +1,6 @@
-//! Packets through `respond`: any octets, answered in bounds, soundly, and to the question that was asked.
+//! Packets through `respond`: the response to any bytes is within bounds, valid, and for the question of the query.
 //!
-//! The zones hold one of everything that makes answering hard: chains, loops, DNAMEs, wildcards, cuts with glue, an RRset
+//! The zones have one case of everything that is hard to answer: chains, loops, DNAMEs, wildcards, cuts with glue, an RRset
 //! that does not fit, 62 kB in a record, steered names of each mode with every kind of health.
 
 use std::{
@@ -20,7 +20,7 @@ use fairway_zones::{
 
 use crate::{Target, mutate, packet_check, rng::Rng};
 
-/// The function under test: [`in_stages`], or one with a bug planted in it. The query is what other packets left.
+/// The function under test: [`in_stages`], or one with a planted bug. The query may have been used for other packets.
 pub type Respond = fn(&ServingState, &Request<'_>, &mut Query, &Tally, &mut [u8]) -> Outcome;
 
 /// Answers as `respond` does, with one query that is reused, as a batch of packets reuses its own.
@@ -31,7 +31,7 @@ pub fn in_stages(
     tally: &Tally,
     out: &mut [u8],
 ) -> Outcome {
-    read(request.packet, query);
+    read(&serving.snapshot, request.packet, query);
     find(&serving.snapshot, request.packet, query);
     write(serving, request, query, tally, out)
 }
@@ -40,7 +40,7 @@ pub fn in_stages(
 pub struct Packets {
     serving: ServingState,
     tally: Tally,
-    /// Used for packet after packet.
+    /// Reused for every packet.
     used: Query,
     respond: Respond,
     udp: Box<[u8]>,
@@ -55,12 +55,12 @@ impl Default for Packets {
 }
 
 impl Packets {
-    /// The real answers over the zones of this module.
+    /// Returns the target with the real code and the zones of this module.
     pub fn new() -> Self {
         Self::with(in_stages)
     }
 
-    /// Another function in place of [`in_stages`].
+    /// Returns the target with another function in place of [`in_stages`].
     pub fn with(respond: Respond) -> Self {
         let buffer = |size| vec![0; size].into_boxed_slice();
         Self {
@@ -74,8 +74,8 @@ impl Packets {
         }
     }
 
-    /// Answers into one of the buffers; gives how many octets, or none for silence. The second time it is a query that no
-    /// other packet used.
+    /// Answers into one of the buffers. Returns the length, or none without a response. With `again`, the query was not used for another
+    /// packet.
     fn answer(&mut self, packet: &[u8], transport: Transport, again: bool) -> Option<usize> {
         let from = SocketAddr::from((Ipv4Addr::new(198, 51, 100, 7), 4242));
         let client = Client::new(from.ip(), from.port(), transport);
@@ -87,10 +87,7 @@ impl Packets {
         let mut fresh = Query::default();
         let query = if again { &mut fresh } else { &mut self.used };
         let request = Request { client: &client, packet, now: Now(1_700_000_000), draw: Draw(9) };
-        match (self.respond)(&self.serving, &request, query, &self.tally, out) {
-            Outcome::Reply(length) => Some(length),
-            Outcome::Drop => None,
-        }
+        (self.respond)(&self.serving, &request, query, &self.tally, out).length()
     }
 }
 
@@ -115,7 +112,7 @@ impl Target for Packets {
     }
 }
 
-/// Labels that lead to the corners of the zones.
+/// Labels that lead to the special cases of the zones.
 const LABELS: &[&str] = &[
     "www",
     "alias",
@@ -148,7 +145,7 @@ const LABELS: &[&str] = &[
     "self",
 ];
 
-/// A query made from parts: a sound one most of the time, then broken in one place.
+/// Returns a query made of parts, mostly valid; sometimes it is damaged in one place.
 fn build(rng: &mut Rng, other: &[u8]) -> Vec<u8> {
     let mut packet = vec![rng.octet(), rng.octet()];
     let flags: u16 = if rng.one_in(4) { rng.number() as u16 & 0x7fff } else { 0x0100 };

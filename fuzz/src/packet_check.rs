@@ -1,10 +1,10 @@
-//! Checks of answers: what must hold for any packet.
+//! Checks of responses: the rules for any packet.
 
 use fairway_integration::message::{Header, Message, bit};
 
-/// Most octets over UDP without EDNS (RFC 1035 section 4.2.1).
+/// Maximum octets over UDP without EDNS (RFC 1035 section 4.2.1).
 const UDP_PLAIN_MAX: usize = 512;
-/// Most octets over UDP at all (RFC 9715).
+/// Maximum octets over UDP (RFC 9715).
 const UDP_MAX: usize = 1_232;
 
 /// Checks the answers over both transports and returns a signature of them.
@@ -34,7 +34,7 @@ pub(super) fn check(sent: &[u8], udp: Option<&[u8]>, tcp: Option<&[u8]>) -> Resu
     Ok(signature(&over_udp) ^ signature(&over_tcp).rotate_left(17))
 }
 
-/// Checks what must hold for each message alone.
+/// Checks the rules for a single message.
 fn check_one(sent: &[u8], header: Header, received: &[u8]) -> Result<Message, String> {
     let message = Message::decode(received).map_err(|unsound| unsound.to_string())?;
     let answer = message.header;
@@ -72,7 +72,7 @@ fn check_records(message: &Message) -> Result<(), String> {
     }
 }
 
-/// Size and OPT of an answer over UDP, by what the query says; where that cannot be read, by what always holds.
+/// Checks size and OPT of a response over UDP against the query; if that is malformed, against the general limits.
 fn check_bounds(query: Option<&Message>, answer: &Message) -> Result<(), String> {
     let size_of_query = query.and_then(|q| q.edns.as_ref()).map(|edns| usize::from(edns.size));
     let most = match (query, size_of_query) {
@@ -81,7 +81,7 @@ fn check_bounds(query: Option<&Message>, answer: &Message) -> Result<(), String>
         (None, _) => UDP_MAX,
     };
     if answer.octets > most || (answer.edns.is_none() && answer.octets > UDP_PLAIN_MAX) {
-        return Err(format!("{} octets over UDP, {most} is the most", answer.octets));
+        return Err(format!("{} octets over UDP; the maximum is {most}", answer.octets));
     }
     let refused = matches!(answer.rcode(), 1 | 4);
     match query {
@@ -95,8 +95,8 @@ fn check_bounds(query: Option<&Message>, answer: &Message) -> Result<(), String>
 
 /// Returns a value that similar answers share: code, flags, counts, types and a rough size.
 fn signature(message: &Message) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut add = |value: u64| hash = (hash ^ value).wrapping_mul(0x100_0000_01b3);
+    let mut hash = 0;
+    let mut add = |value: u64| hash = fairway_model::mix(hash ^ value);
     add(u64::from(message.rcode()));
     add(u64::from(message.header.flags & (bit::AA | bit::TC)));
     for section in &message.sections {

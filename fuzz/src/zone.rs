@@ -1,4 +1,4 @@
-//! Zone text: any octets are read or refused with faults in place; what is read can be written and read again.
+//! Zone text: any bytes are read or rejected with errors that name locations; records that were read can be written and read again.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use fairway_zones::{ServerOptions, compile};
 
 use crate::{Target, mutate, rng::Rng};
 
-/// The reader under test: the real one, or one with a bug planted in it.
+/// The reader under test: the real one, or one with a planted bug.
 pub type Read = fn(&Name, &[u8]) -> (ZoneData, Vec<Diagnostic>);
 
 /// The zone text target.
@@ -24,7 +24,7 @@ impl Default for ZoneText {
     }
 }
 
-/// Reads with the real reader; whatever is included is the text itself, so that circles are tried, too.
+/// Reads with the real reader. Every inclusion is of the text itself, so that cycles are tested, too.
 pub fn read(origin: &Name, text: &[u8]) -> (ZoneData, Vec<Diagnostic>) {
     let mut itself =
         |path: &str| if path.contains("none") { Err("no such file".to_owned()) } else { Ok(text.to_vec()) };
@@ -32,12 +32,12 @@ pub fn read(origin: &Name, text: &[u8]) -> (ZoneData, Vec<Diagnostic>) {
 }
 
 impl ZoneText {
-    /// The real reader.
+    /// Returns the target with the real reader.
     pub fn new() -> Self {
         Self::with(read)
     }
 
-    /// Another reader.
+    /// Returns the target with another reader.
     pub fn with(read: Read) -> Self {
         Self { origin: "example.test.".parse().expect("a valid literal"), read }
     }
@@ -141,7 +141,7 @@ impl Target for ZoneText {
 }
 
 impl ZoneText {
-    /// Records written in the generic form (RFC 3597 section 5) are read as the same records.
+    /// Checks that records written in the generic form (RFC 3597 section 5) are read as the same records.
     fn check_again(&self, data: &ZoneData) -> Result<(), String> {
         let mut text = String::new();
         for record in &data.records {
@@ -174,7 +174,7 @@ impl ZoneText {
     }
 }
 
-/// Every fault names a line, says something, and there are not more than anyone reads.
+/// Checks that every error has a line and a text, and that their number is bounded.
 fn check_faults(faults: &[Diagnostic]) -> Result<(), String> {
     if let Some(fault) = faults.iter().find(|f| f.fact.is_empty()) {
         return Err(format!("a fault says nothing: {fault:?}"));
@@ -185,7 +185,7 @@ fn check_faults(faults: &[Diagnostic]) -> Result<(), String> {
     Ok(())
 }
 
-/// Types read, and the kinds of faults.
+/// Returns the types of the records, and the kinds of the errors.
 fn shown(data: &ZoneData, faults: &[Diagnostic]) -> Vec<u64> {
     let types = data.records.iter().map(|r| u64::from(r.rtype.0));
     types.chain(faults.iter().map(|f| crate::kind(&f.fact))).collect()

@@ -1,5 +1,5 @@
-//! Each target finds a bug that was planted for it, from its committed corpus and within a bound; and finds none, in the
-//! same bound, in the real code.
+//! Each target finds a bug that was planted for it, from its committed corpus and within a bound, and finds none in the real code within
+//! the same bound.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use fairway_model::{Diagnostic, Name, Rtype};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{Outcome, Query, Request, ServingState, Tally, find, read, write};
 
-/// Enough to find each planted bug from any of the seeds tried, little enough for a debug build.
+/// Enough to find each planted bug with all tried seeds, and short enough for a debug build.
 const BOUNDS: Bounds = Bounds { time: Duration::from_secs(60), inputs: 60_000 };
 
 /// Fuzzes until a rule breaks, and checks that it is the one that the planted bug breaks.
@@ -25,7 +25,7 @@ fn finds(target: &mut dyn Target, name: &str, rule: &str) {
     assert!(finding.what.contains(rule), "{}", finding.what);
 }
 
-/// Trusts the size that a client names, past what may ever be sent over UDP.
+/// Sends one octet more than fits in answers that need EDNS.
 fn oversized(
     serving: &ServingState,
     request: &Request<'_>,
@@ -34,12 +34,12 @@ fn oversized(
     out: &mut [u8],
 ) -> Outcome {
     match in_stages(serving, request, query, tally, out) {
-        Outcome::Reply(length) if length > 1_000 && out.len() < 65_535 => Outcome::Reply(out.len() + 1),
+        Outcome::Reply(length) if length > 512 && out.len() < 65_535 => Outcome::Reply(out.len() + 1),
         outcome => outcome,
     }
 }
 
-/// Reads past the end where a name ends in a pointer to the last octet.
+/// Reads past the end if a name ends in a pointer to the last octet.
 fn overread(
     serving: &ServingState,
     request: &Request<'_>,
@@ -55,7 +55,7 @@ fn overread(
     in_stages(serving, request, query, tally, out)
 }
 
-/// Answers another question than the one asked, if that has EDNS and an odd id.
+/// Answers another question than that of the query, if the query has EDNS and an odd id.
 fn confused(
     serving: &ServingState,
     request: &Request<'_>,
@@ -70,9 +70,9 @@ fn confused(
     outcome
 }
 
-/// Answers some packets with what was found for the one before.
+/// Answers some packets with the result for the previous one.
 fn stale(serving: &ServingState, request: &Request<'_>, query: &mut Query, tally: &Tally, out: &mut [u8]) -> Outcome {
-    read(request.packet, query);
+    read(&serving.snapshot, request.packet, query);
     if request.packet.get(1).is_none_or(|octet| octet & 7 != 7) {
         find(&serving.snapshot, request.packet, query);
     }
@@ -89,7 +89,7 @@ fn lossy(origin: &Name, text: &[u8]) -> (ZoneData, Vec<Diagnostic>) {
     (data, faults)
 }
 
-/// Trips over a negative number in place of a value.
+/// Panics at a negative number in place of a value.
 fn fragile(source: &Source) -> Result<Loaded, Vec<Diagnostic>> {
     let Source::Path(path) = source else { return config::real(source) };
     let text = std::fs::read(path).unwrap_or_default();
@@ -97,7 +97,7 @@ fn fragile(source: &Source) -> Result<Loaded, Vec<Diagnostic>> {
     config::real(source)
 }
 
-/// Passes over the begin of a line whose end comes with another piece, if it is long.
+/// Ignores the start of a long line whose end is in another piece.
 fn forgetful(text: &[u8], piece: usize) -> Result<GatewayMetrics, String> {
     match text.chunks(piece).any(|part| part.len() < text.len() && part.ends_with(b"active")) {
         true => Err("lost".to_owned()),

@@ -27,7 +27,10 @@ use self::{
     table::NewTarget,
     task::{CheckerCommand, CheckerTask},
 };
-use crate::probe::{self, PreparedMonitors};
+use crate::{
+    fence::Fence,
+    probe::{self, PreparedMonitors},
+};
 
 /// Settings of a checker.
 #[derive(Clone, Debug)]
@@ -57,6 +60,8 @@ pub struct HealthTransition {
     pub cause: Cause,
     /// The time of the change.
     pub at: SystemTime,
+    /// False if the target is not probed since this server may not connect to it. A change of this alone is a transition, too.
+    pub is_allowed: bool,
 }
 
 /// One entry of a target's history.
@@ -140,11 +145,13 @@ pub struct Checker {
 
 impl Checker {
     /// Starts the checking task on the current runtime. Transitions are sent to `transitions`. While that channel is full, they
-    /// are merged per target, and the latest status of each is sent as soon as there is space.
+    /// are merged per target, and the latest status of each is sent as soon as there is space. `fence` is asked before each
+    /// connection.
     ///
     /// The runtime must not be blocked by other tasks: a stall makes probes inconclusive.
-    pub fn start(settings: CheckerSettings, transitions: mpsc::Sender<HealthTransition>) -> Self {
-        Self::start_with(&settings, transitions, RandomState::new().hash_one(0), probe::probe)
+    pub fn start(settings: CheckerSettings, transitions: mpsc::Sender<HealthTransition>, fence: Arc<Fence>) -> Self {
+        let probe = move |monitor, address| probe::probe(monitor, address, Arc::clone(&fence));
+        Self::start_with(&settings, transitions, RandomState::new().hash_one(0), probe)
     }
 
     /// Sets the targets: known ones keep their state, new ones start (from `restored`, if it has them), others are removed.

@@ -1,12 +1,13 @@
 //! Health checks: schedules probes, sends them and evaluates their results; reads load; solves for shares of clients.
 //!
 //! `schedule`, `evaluator`, `observer` and [`balance`] are pure: time is an argument. `probe` and [`load`] do I/O; `checker`
-//! is the loop around them. Operator overrides are not known here; control combines them with the health status.
+//! is the loop around them; `fence` decides if a connection is allowed at all. Operator overrides are not known here; control combines them with the health status.
 #![forbid(unsafe_code)]
 
 pub mod balance;
 mod checker;
 mod evaluator;
+mod fence;
 pub mod load;
 mod observer;
 mod probe;
@@ -16,4 +17,5 @@ pub use checker::{
     Checker, CheckerSettings, HealthTransition, HistoryEntry, Observer, ProbeTotals, RestoredState, TargetState,
 };
 pub use evaluator::Evaluator;
+pub use fence::{Fence, FenceRules, NotAllowed, ProbeNetworks};
 pub use probe::{MonitorError, check_monitor};

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct LagMeter {
     start: Instant,
-    /// When the next tick is expected.
+    /// Time at which the next tick is expected.
     expected: Instant,
     /// Total lateness.
     stalled_for: Duration,

@@ -5,7 +5,8 @@
 
 use std::{
     collections::BTreeSet,
-    net::{IpAddr, SocketAddr, UdpSocket},
+    io::{Read, Write},
+    net::{IpAddr, SocketAddr, TcpStream, UdpSocket},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -15,6 +16,7 @@ use std::{
 };
 
 use fairway_model::Rtype;
+use socket2::{Domain, Socket, Type};
 
 use crate::{
     message::Message,
@@ -145,6 +147,18 @@ pub fn connect(server: SocketAddr) -> UdpSocket {
     socket.connect(server).expect("loopback has a route");
     socket.set_read_timeout(Some(Duration::from_secs(5))).expect("the timeout is not zero");
     socket
+}
+
+/// Queries a steered name over TCP from an address of loopback. That proves to the server that this source receives its answers.
+pub fn prove_source(server: SocketAddr, source: IpAddr, name: &str) {
+    let socket = Socket::new(Domain::for_address(server), Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::new(source, 0).into()).expect("loopback has the address");
+    socket.connect(&server.into()).expect("the server listens for TCP");
+    let mut stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(Duration::from_secs(5))).expect("the timeout is not zero");
+    let packet = query(name, 1);
+    stream.write_all(&[&(packet.len() as u16).to_be_bytes(), &packet[..]].concat()).expect("it reads");
+    stream.read_exact(&mut [0; 2]).expect("it answers");
 }
 
 /// Sends one query from each socket, then receives one answer on each.

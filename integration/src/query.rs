@@ -13,6 +13,8 @@ use crate::{message::bit, present::unhex};
 pub const ECS: u16 = 8;
 /// EDNS option code of the name server identifier (RFC 5001).
 pub const NSID: u16 = 3;
+/// EDNS option code of cookies (RFC 7873).
+pub const COOKIE: u16 = 10;
 /// EDNS option code of the TCP keepalive (RFC 7828).
 pub const KEEPALIVE: u16 = 11;
 /// EDNS option code of extended errors (RFC 8914).
@@ -205,7 +207,7 @@ impl Query {
             "opt-length" => opt.length = Some(number(value)?),
             "nsid" => opt.options.push((NSID, octets(value)?)),
             "keepalive" => opt.options.push((KEEPALIVE, octets(value)?)),
-            "cookie" => opt.options.push((10, octets(value)?)),
+            "cookie" => opt.options.push((COOKIE, octets(value)?)),
             "padding" => opt.options.push((12, vec![0; number(value)?])),
             "ecs" => opt.options.push((ECS, client_subnet(value)?)),
             "option" => {

@@ -28,6 +28,9 @@ pub fn fairway_binary() -> &'static Path {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
         build.args(["build", "--quiet", "--package", "fairway"]).current_dir(root());
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
         if cfg!(feature = "real") {
             // With the profile and features of the tests, or half of the crates would be built twice.
             build.args(["--features", "fairway-store/real"]);
@@ -189,6 +192,15 @@ impl Fairway {
         Self::start_in(folder, dns, http)
     }
 
+    /// Starts it with further keys of the section `listen`.
+    pub fn start_with(listen: &str, config: &str) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let head = head(dns, http).replace(" }\n", &format!("{listen} }}\n"));
+        fs::write(folder.path().join("fairway.yaml"), head + config).expect("the folder can be written");
+        Self::start_in(folder, dns, http)
+    }
+
     /// Starts it with the `fairway.yaml` of a folder; waits until it is ready.
     pub fn start_in(folder: TempDir, dns: SocketAddr, http: SocketAddr) -> Self {
         let process = Process::start(&mut serve(folder.path()), &folder.path().join("fairway.log"));
@@ -271,19 +283,36 @@ pub fn http_get(server: SocketAddr, path: &str) -> Option<(u16, String)> {
 /// Sends an HTTP request without a body; returns status and body, or `None` without an answer.
 pub fn http(server: SocketAddr, method: &str, path: &str) -> Option<(u16, String)> {
     let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
-    exchanged(server, &format!("{method} {path}"), length, "")
+    exchanged(server, &format!("{method} {path}"), length, "", ANSWER_MAX)
 }
 
 /// Sends an HTTP request with a JSON body; returns status and body, or `None` without an answer.
 pub fn http_json(server: SocketAddr, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
     let head = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
-    exchanged(server, &format!("{method} {path}"), &head, body)
+    exchanged(server, &format!("{method} {path}"), &head, body, ANSWER_MAX)
 }
 
-fn exchanged(server: SocketAddr, what: &str, head: &str, body: &str) -> Option<(u16, String)> {
+/// Sends an HTTP request ("PUT /v1/pools/a") with a body of a media type, and with a token unless that is empty. Returns status and body, or
+/// `None` without an answer within `limit`.
+pub fn call(
+    server: SocketAddr,
+    request: &str,
+    (token, media_type): (&str, &str),
+    body: &str,
+    limit: Duration,
+) -> Option<(u16, String)> {
+    let token = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+    let head = format!("{token}Content-Type: {media_type}\r\nContent-Length: {}\r\n", body.len());
+    exchanged(server, request, &head, body, limit)
+}
+
+/// Longest wait for an answer, where a test names none.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+fn exchanged(server: SocketAddr, what: &str, head: &str, body: &str, limit: Duration) -> Option<(u16, String)> {
     use std::io::Read;
     let mut stream = std::net::TcpStream::connect_timeout(&server, Duration::from_secs(1)).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    stream.set_read_timeout(Some(limit)).ok()?;
     write!(stream, "{what} HTTP/1.1\r\nHost: {server}\r\n{head}Connection: close\r\n\r\n{body}").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;

@@ -9,7 +9,7 @@ use std::{
 
 use fairway_integration::{
     gateway::{BOOTSTRAP, Gateway},
-    load::{Reply, connect, query, receive},
+    load::{Reply, connect, prove_source, query, receive},
     real::{Fairway, free_port, http_get, wait_until},
 };
 use serde_json::Value;
@@ -265,6 +265,8 @@ impl Clients {
     fn new(scene: &Scene) -> Self {
         let gateways = scene.gateways.iter().map(|(_, gateway)| gateway.at(gateway.data)).collect();
         let held = (0..CLIENTS).map(|_| None).collect();
+        // The clients stand for honest ones, behind a resolver that has come over TCP before.
+        prove_source(scene.server.dns, [127, 0, 0, 1].into(), "shop.gslb.example");
         Self { socket: connect(scene.server.dns), gateways, held }
     }
 
@@ -309,7 +311,8 @@ const SHARED: [Form; 3] = [
 /// Three gateways that share the demand of clients, and the server between.
 fn shared(source: &str, ttl: &str) -> Scene {
     let names = format!(
-        "zones: [ {{ name: gslb.example, ns: [ns.example.net] }} ]\n\
+        "evidence: {{ challenge: false }}\n\
+         zones: [ {{ name: gslb.example, ns: [ns.example.net] }} ]\n\
          monitors: [ {{ name: none, type: always }} ]\n\
          pools: [ {{ name: shop, policy: [load, weighted], ttl: {ttl}, monitor: none, members: [ {{ cluster: tuned }}, \
          {{ cluster: second }}, {{ cluster: third }} ] }} ]\n\

@@ -139,7 +139,7 @@ clusters:
 monitors: [{{ name: unchecked, type: always }}]
 pools: [{{ name: shop, policy: weighted, monitor: unchecked, members: [{{ cluster: eu1 }}, {{ cluster: us1 }}] }}]
 names: [{{ name: shop.page.test, pool: shop }}]
-webhook: {{ listen: \"127.0.0.1:{webhook}\", metrics: off, lease: 10m }}
+webhook: {{ listen: \"127.0.0.1:{webhook}\", lease: 10m }}
 publish:
   providers:
     - name: static

@@ -11,7 +11,7 @@ use fairway_integration::tree::{TreeFile, files, root};
 const DOC_START: &str = "(doc start)";
 
 /// Doc comments begin with a verb or a noun ("Returns…", "True if…"), not with these.
-const DOC_STARTS: &[&str] = &["What ", "Who ", "How ", "Whether ", "Where ", "That which "];
+const DOC_STARTS: &[&str] = &["What ", "Who ", "How ", "Whether ", "Where ", "That which ", "Why ", "When "];
 
 struct Word {
     is_error: bool,
@@ -22,16 +22,28 @@ struct Word {
 /// Entries of the list by their first word.
 type WordIndex<'a> = BTreeMap<&'a str, Vec<&'a Word>>;
 
-/// Allows a word, or every word (`*`), in a path.
+/// Allows a word, or every word (`*`), in a path; with `:|` after the path, in rows of tables only.
 struct Exception {
     path: String,
     word: String,
+}
+
+impl Exception {
+    fn allows(&self, finding: &Finding) -> bool {
+        let is_in_path = match self.path.strip_suffix(":|") {
+            Some(path) => finding.is_in_table && finding.path.starts_with(path),
+            None => finding.path.starts_with(&self.path),
+        };
+        is_in_path && (self.word == finding.word || (self.word == "*" && finding.is_error))
+    }
 }
 
 /// A word of the list in a file.
 struct Finding {
     path: String,
     line: usize,
+    /// True in a row of a table, a line that begins with `|`.
+    is_in_table: bool,
     word: String,
     instead: String,
     is_error: bool,
@@ -123,9 +135,11 @@ fn doc_starts(text: &str) -> Vec<usize> {
 
 /// Returns the words of the list in a text. A phrase may continue on the next line.
 fn find(file: &TreeFile, words: &WordIndex<'_>) -> Vec<Finding> {
-    let finding = |line, word: &str, instead: &str, is_error| Finding {
+    let lines: Vec<_> = file.text.lines().collect();
+    let finding = |line: usize, word: &str, instead: &str, is_error| Finding {
         path: file.path.clone(),
         line,
+        is_in_table: lines[line - 1].starts_with('|'),
         word: word.to_owned(),
         instead: instead.to_owned(),
         is_error,
@@ -165,10 +179,7 @@ fn check() -> Checked {
         by_unconverted: unconverted.iter().map(|path| (path.clone(), 0)).collect(),
     };
     for finding in files(is_read_by_people).iter().flat_map(|file| find(file, &index)) {
-        let allows = |e: &&Exception| {
-            finding.path.starts_with(&e.path) && (e.word == finding.word || (e.word == "*" && finding.is_error))
-        };
-        if let Some(exception) = exceptions.iter().find(allows) {
+        if let Some(exception) = exceptions.iter().find(|e| e.allows(&finding)) {
             *checked.by_exception.entry((exception.path.clone(), exception.word.clone())).or_default() += 1;
         } else if let Some(path) = unconverted.iter().find(|path| finding.is_error && finding.path.starts_with(*path)) {
             *checked.by_unconverted.entry(path.clone()).or_default() += 1;
@@ -224,6 +235,18 @@ fn words_are_found_in_prose_names_and_over_line_ends() {
     assert_eq!(found("fn is_foo(a: FooTable) {}"), [foo(1), foo(1)]);
     assert_eq!(found("// a foo\n// bar"), [foo(1), (1, "foo bar".to_owned())]);
     assert_eq!(found("foo foo"), [foo(1), foo(1)]);
+}
+
+#[test]
+fn exception_for_tables_allows_rows_of_tables_only() {
+    let words = [Word { is_error: true, word: "foo".to_owned(), instead: String::new() }];
+    let exception = Exception { path: "a.md:|".to_owned(), word: "*".to_owned() };
+    let allowed = |path: &str, text: &str| {
+        let file = TreeFile { path: path.to_owned(), text: text.to_owned() };
+        find(&file, &by_first_word(&words)).iter().map(|f| exception.allows(f)).collect::<Vec<_>>()
+    };
+    assert_eq!(allowed("a.md", "foo\n| foo | b |\n- foo"), [false, true, false]);
+    assert_eq!(allowed("b.md", "| foo | b |"), [false]);
 }
 
 #[test]

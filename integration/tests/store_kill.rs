@@ -17,7 +17,9 @@ use std::{
 use fairway_model::Timestamp;
 use fairway_store::{
     DataFolder,
-    objects::{Author, Batch, Change, Expect, Key, Kind, LocalStore, ObjectStore, Prefix, StoreFile},
+    objects::{
+        Author, Batch, Change, Expect, Key, Kind, LocalStore, ObjectStore, Prefix, StoreFile, StoreKeys, ValueOptions,
+    },
 };
 use tempfile::TempDir;
 
@@ -119,7 +121,7 @@ fn assert_whole(folder: &Path, known: &mut [Known; WRITERS], kill: u32) {
         let held = DataFolder::open(folder).expect("the lock ended with the process");
         StoreFile::repair(&held, &StoreFile::path_in(folder)).expect("its pages are in order, or are brought in order");
     }
-    let store = LocalStore::open(folder).expect("it opens after a kill");
+    let store = LocalStore::open(folder, ValueOptions::default()).expect("it opens after a kill");
     let listing = wait(store.list(&Prefix::everything(), None, usize::MAX)).expect("it can be read");
     for (writer, known) in known.iter_mut().enumerate() {
         let numbers: Vec<u64> = (0..OBJECTS)
@@ -136,7 +138,7 @@ fn assert_whole(folder: &Path, known: &mut [Known; WRITERS], kill: u32) {
     }
     drop(store);
     let file = fs::canonicalize(StoreFile::path_in(folder)).expect("it is there");
-    StoreFile::open(&file).and_then(|file| file.verify()).expect("every row is in order");
+    StoreFile::open(&file, &StoreKeys::default()).and_then(|file| file.verify()).expect("every row is in order");
 }
 
 /// Not a separate test: the process that the other test kills.
@@ -148,7 +150,9 @@ fn commits_until_it_is_killed() {
     say("\n");
     let runtime = tokio::runtime::Runtime::new().expect("threads can be started");
     runtime.block_on(async {
-        let store = std::sync::Arc::new(LocalStore::open(Path::new(&folder)).expect("it opens after a kill"));
+        let store = std::sync::Arc::new(
+            LocalStore::open(Path::new(&folder), ValueOptions::default()).expect("it opens after a kill"),
+        );
         let writers = (0..WRITERS).map(|writer| tokio::spawn(commit_on_and_on(store.clone(), writer)));
         for writer in writers.collect::<Vec<_>>() {
             writer.await.expect("it goes on until the process ends");

@@ -53,9 +53,8 @@ fn kills() -> usize {
 #[test]
 fn only_acknowledged_writes_survive_kills() {
     let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
-    let config = format!(
-        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\", metrics: off }}\n"
-    );
+    let config =
+        format!("zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\" }}\n");
     let mut server = Fairway::start(&config, &[]);
     wait_open(webhook);
     let mut expected: [BTreeMap<String, Value>; 2] = Default::default();

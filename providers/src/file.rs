@@ -25,7 +25,13 @@ pub struct ZoneFile {
 #[async_trait]
 impl Provider for ZoneFile {
     fn limits(&self) -> Limits {
-        Limits { batch_max: 100_000, types: None, weights: None, timeout: Duration::from_secs(10) }
+        Limits {
+            batch_max: 100_000,
+            is_conditional: false,
+            types: None,
+            weights: None,
+            timeout: Duration::from_secs(10),
+        }
     }
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
@@ -116,7 +122,7 @@ type Lines = (Ttl, Vec<Box<[u8]>>);
 
 /// The marker line. Files of earlier versions have it, so it must not change.
 const LINE: &str = "; ---- below this line Fairway writes; it keeps what stands above ----\n";
-/// Most bytes of the file.
+/// Maximum number of bytes of the file.
 const FILE_MAX: u64 = 256 << 20;
 
 #[cfg(test)]

@@ -82,5 +82,5 @@ impl Answer {
     }
 }
 
-/// Most bytes of an answer: as many as ExternalDNS takes.
+/// Maximum number of bytes of an answer: as many as ExternalDNS takes.
 const BODY_MAX: usize = 32 << 20;

@@ -59,7 +59,7 @@ struct Patch {
 #[async_trait]
 impl Provider for PowerDns {
     fn limits(&self) -> Limits {
-        Limits { batch_max: 1_000, types: None, weights: None, timeout: self.timeout }
+        Limits { batch_max: 1_000, is_conditional: false, types: None, weights: None, timeout: self.timeout }
     }
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
@@ -139,7 +139,29 @@ fn replacement(set: &ProviderRecordSet) -> RrSet {
 
 #[cfg(test)]
 mod tests {
+    use fairway_http::{Tls, Url, test_util::BlackHole};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
     use super::*;
+
+    #[tokio::test]
+    async fn black_holed_ipv6_address_costs_less_than_a_second() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_buf(&mut Vec::with_capacity(1_024)).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
+        });
+        let hole = BlackHole::new(port).await;
+        let (url, timeout) = (Url::parse(&format!("http://localhost:{port}")).unwrap(), Duration::from_secs(10));
+        let api = Api::new(url, Tls::default(), None, timeout);
+        let server = PowerDns { api, zones: vec!["x.".parse().unwrap()], timeout };
+        assert!(hole.costs_less_than_a_second(server.read()).await.unwrap().is_empty());
+    }
 
     #[test]
     fn zone_is_escaped_in_the_path() {

@@ -41,7 +41,13 @@ pub struct Webhook {
 #[async_trait]
 impl Provider for Webhook {
     fn limits(&self) -> Limits {
-        Limits { batch_max: BATCH_MAX, types: Some(endpoint::TYPES), weights: self.weights, timeout: self.timeout }
+        Limits {
+            batch_max: BATCH_MAX,
+            is_conditional: false,
+            types: Some(endpoint::TYPES),
+            weights: self.weights,
+            timeout: self.timeout,
+        }
     }
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
@@ -132,7 +138,7 @@ fn accepts(filter: &DomainFilter, name: &Name) -> bool {
         && !filter.exclude.iter().any(|d| !d.is_empty() && is_in(d))
 }
 
-/// Most sets of a call.
+/// Maximum number of sets of a call.
 const BATCH_MAX: usize = 1_000;
 const ACCEPT: (&str, &str) = ("accept", MEDIA_TYPE);
 const CONTENT: (&str, &str) = ("content-type", MEDIA_TYPE);

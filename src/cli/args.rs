@@ -30,7 +30,7 @@ use super::{
 #[command(name = "fairway", version, max_term_width = 100, after_long_help = AFTER_HELP)]
 #[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
 pub(super) struct Cli {
-    /// When to colour the output: always, never or auto. Auto colours on a terminal, unless NO_COLOR is set or TERM is dumb.
+    /// Colour the output: always, never or auto. Auto colours on a terminal, unless NO_COLOR is set or TERM is dumb.
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, display_order = 900)]
     #[arg(hide_possible_values = true)]
     pub(super) color: ColorWhen,
@@ -51,16 +51,17 @@ Exit status:
   4  `diff`: something would change
 
 Environment (flags take precedence over variables, and variables over the configuration file):
-  FAIRWAY_CONFIG       configuration file or folder of serve and check
-  FAIRWAY_DATA_DIR     data folder
-  FAIRWAY_LISTEN_DNS   addresses for DNS, separated by commas
-  FAIRWAY_LISTEN_HTTP  address of the HTTP listener, or off
-  FAIRWAY_LOG          log filter
-  FAIRWAY_USER         user to switch to once all sockets are bound
-  FAIRWAY_TOKEN        API token for a server that is called by its URL
-  FAIRWAY_URL          URL of the server, instead of --server
-  FAIRWAY_ENVOY        Envoy binary of demo --envoy
-  NO_COLOR             if not empty: no colours";
+  FAIRWAY_CONFIG         configuration file or folder of serve and check
+  FAIRWAY_DATA_DIR       data folder
+  FAIRWAY_LISTEN_DNS     addresses for DNS, separated by commas
+  FAIRWAY_LISTEN_HTTP    address of the HTTP listener, or off
+  FAIRWAY_LISTEN_HEALTH  address of the listener for health probes
+  FAIRWAY_LOG            log filter
+  FAIRWAY_USER           user to switch to once all sockets are bound
+  FAIRWAY_TOKEN          API token for a server that is called by its URL
+  FAIRWAY_URL            URL of the server, instead of --server
+  FAIRWAY_ENVOY          Envoy binary of demo --envoy
+  NO_COLOR               if not empty: no colours";
 
 /// A command. Its help is the doc comment of its arguments.
 #[derive(Debug, Subcommand)]
@@ -309,9 +310,14 @@ pub(super) struct StatusArgs {
 /// Reload configuration and zones of a running server.
 ///
 /// The server also reloads when files change, and on SIGHUP. If the new state has errors, it is rejected, the errors are printed, the
-/// old state stays in use, and the exit status is 1.
+/// old state stays in use, and the exit status is 1. The same holds if the files no longer declare many names: all names of a zone (at
+/// least two), or more than ten and more than a fifth, of a zone or of all.
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {
+    /// Apply files that no longer declare many names.
+    #[arg(long)]
+    pub(super) allow_removals: bool,
+
     /// The server.
     #[command(flatten)]
     pub(super) server: ServerArgs,

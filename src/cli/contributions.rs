@@ -1,4 +1,4 @@
-//! `fairway contributions`: lists webhook contributions and their status, and evicts them.
+//! `fairway contributions`: lists webhook contributions and their status, releases held ones, and evicts them.
 
 use std::time::SystemTime;
 
@@ -11,12 +11,13 @@ use super::{
 };
 use fairway_api_types::contributions_wire::{ContributedMember, ContributionState, Eviction};
 
-/// List webhook contributions of ExternalDNS and their status, or remove them.
+/// List webhook contributions of ExternalDNS and their status, confirm held withdrawals, or remove contributions.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   fairway contributions
   fairway contributions --members
+  fairway contributions confirm west --reason 'the cluster is gone'
   fairway contributions evict west --reason 'the cluster is gone'")]
 pub(super) struct ContributionsArgs {
     /// An action instead of the list.
@@ -39,13 +40,15 @@ pub(super) struct ContributionsArgs {
 /// Actions on contributions.
 #[derive(Debug, Subcommand)]
 pub(super) enum ContributionsCommand {
+    /// Confirm what an owner withdrew and is held: the answers then no longer have it.
+    Confirm(OwnerArgs),
     /// Remove what an owner contributed. A client that still runs contributes it again: stop it first.
-    Evict(EvictArgs),
+    Evict(OwnerArgs),
 }
 
-/// Arguments of `contributions evict`.
+/// Arguments of `contributions confirm` and `contributions evict`.
 #[derive(Debug, Args)]
-pub(super) struct EvictArgs {
+pub(super) struct OwnerArgs {
     /// The owner, as `contributions` shows it.
     owner: String,
 
@@ -68,8 +71,10 @@ pub(super) struct EvictArgs {
 
 /// Lists contributions, or evicts some.
 pub(super) async fn contributions(out: Out, args: ContributionsArgs) -> anyhow::Result<()> {
-    if let Some(ContributionsCommand::Evict(args)) = args.command {
-        return evict(out, args).await;
+    match args.command {
+        Some(ContributionsCommand::Confirm(args)) => return confirm(out, args).await,
+        Some(ContributionsCommand::Evict(args)) => return evict(out, args).await,
+        None => {}
     }
     let found = client(&args.server)?.contributions().await?;
     out.show(args.json, &found, |palette| {
@@ -81,9 +86,23 @@ pub(super) async fn contributions(out: Out, args: ContributionsArgs) -> anyhow::
     })
 }
 
-async fn evict(out: Out, args: EvictArgs) -> anyhow::Result<()> {
-    let EvictArgs { owner, path, set, reason, server } = args;
-    let eviction = Eviction { owner, path, set, reason };
+impl OwnerArgs {
+    /// Returns the server, and the contributions that are meant.
+    fn split(self) -> (ServerArgs, Eviction) {
+        let Self { owner, path, set, reason, server } = self;
+        (server, Eviction { owner, path, set, reason })
+    }
+}
+
+async fn confirm(out: Out, args: OwnerArgs) -> anyhow::Result<()> {
+    let (server, held) = args.split();
+    let confirmed = client(&server)?.confirm(&held).await?;
+    let endpoints = count(confirmed.endpoints as u64, "endpoint", "endpoints");
+    Ok(out.line(&format!("removed {endpoints} of {} that were held", held.owner))?)
+}
+
+async fn evict(out: Out, args: OwnerArgs) -> anyhow::Result<()> {
+    let (server, eviction) = args.split();
     let evicted = client(&server)?.evict(&eviction).await?;
     let endpoints = count(evicted.endpoints as u64, "endpoint", "endpoints");
     Ok(out
@@ -109,6 +128,9 @@ fn contribution_table(palette: Palette, items: &[ContributionState], now: &str) 
     let head = ["owner", "path", "set", "names", "endpoints", "since", "last seen", "lease"];
     let mut text = table(palette, 0, &head, items.iter().map(row));
     for item in items {
+        for held in item.conditions.iter().filter(|condition| condition.kind == "Held" && condition.status == "True") {
+            text += &palette.line(Tone::Warn, &format!("{} {}: {}", item.owner, item.set, held.message));
+        }
         for warning in &item.warnings {
             let line = format!("{} {}: {}: {}", item.owner, item.set, warning.name, warning.message);
             text += &palette.line(Tone::Warn, &line);
@@ -117,7 +139,7 @@ fn contribution_table(palette: Palette, items: &[ContributionState], now: &str) 
     text
 }
 
-/// Formats one row per member: the weight in use, and how it came about.
+/// Formats one row per member: the weight in use, and its source.
 fn member_table(palette: Palette, items: &[ContributionState]) -> String {
     let row = |item: &ContributionState, member: &ContributedMember| {
         let declared = match member.declared {

@@ -1,4 +1,4 @@
-//! `fairway explain`: why a name is answered as it is, from a running server or from files.
+//! `fairway explain`: the reasons for the answer to a name, from a running server or from files.
 //!
 //! Both sources give the same body, which is rendered here.
 
@@ -12,7 +12,7 @@ use super::{
     offline,
     output::{Cell, Out, Palette, Tone, first, table},
 };
-use fairway_api::{explanation, percent};
+use fairway_api::{TargetNote, explanation, percent};
 use fairway_api_types::{
     client::ExplainQuery,
     explain_wire::{
@@ -52,7 +52,7 @@ fn explain_files(args: &ExplainArgs, files: &Path) -> anyhow::Result<Explanation
         bail!("--down {unknown}: not a member of any pool; the members are {}", known.join(", "));
     }
     let explained = fairway_zones::explain(&offline.view, &args.name, args.rtype, args.client);
-    Ok(explanation(&explained, false, &|_| None))
+    Ok(explanation(&explained, false, &|_| TargetNote::default()))
 }
 
 /// Formats an explanation, from the query to the answer.
@@ -212,7 +212,10 @@ fn wrapped(indent: usize, separator: &str, parts: impl IntoIterator<Item = Strin
 }
 
 fn address_text(address: &AddressHealth) -> String {
-    let AddressHealth { address, status, override_action, cause, .. } = address;
+    let AddressHealth { address, status, override_action, not_allowed, cause, .. } = address;
+    if let Some(reason) = not_allowed {
+        return format!("{address} not allowed: {reason}");
+    }
     let cause = cause.as_ref().filter(|_| status == "down").map(|cause| format!(": {cause}")).unwrap_or_default();
     let action = override_action.as_ref().map(|action| format!(", override {action}")).unwrap_or_default();
     format!("{address} {status}{cause}{action}")

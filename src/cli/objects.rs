@@ -33,8 +33,15 @@ pub(super) struct ApplyArgs {
     file: Vec<PathBuf>,
 
     /// Delete every object that was created over the API and is not in the files; of intents those that you have applied.
+    ///
+    /// Fails if that looks like a mistake: all of your names, at least two, or more than ten and more than a fifth of them, unless their
+    /// targets are down; or the last healthy member of a name that stays.
     #[arg(long)]
     prune: bool,
+
+    /// Delete also if it looks like a mistake.
+    #[arg(long, requires = "prune")]
+    allow_removals: bool,
 
     /// Only show what would change.
     #[arg(long)]
@@ -154,16 +161,17 @@ const DIFFERS: u8 = 4;
 
 /// Declares the objects of files.
 pub(super) async fn apply(out: Out, args: ApplyArgs) -> anyhow::Result<()> {
-    let ApplyArgs { file, prune, dry_run, reason, server } = args;
+    let ApplyArgs { file, prune, allow_removals, dry_run, reason, server } = args;
     let body = sections(&file)?;
-    let report = client(&server)?.apply(&body, &Applying { dry_run, prune, reason }).await?;
+    let report = client(&server)?.apply(&body, &Applying { dry_run, prune, allow_removals, reason }).await?;
     Ok(out.print(&report_text(out.palette, &report))?)
 }
 
 /// Shows what the objects of files would change.
 pub(super) async fn diff(out: Out, args: DiffArgs) -> anyhow::Result<ExitCode> {
     let body = sections(&args.file)?;
-    let applying = Applying { dry_run: true, prune: args.prune, reason: String::new() };
+    // It only shows the deletions, so they may be many.
+    let applying = Applying { dry_run: true, prune: args.prune, allow_removals: true, reason: String::new() };
     let report = client(&args.server)?.apply(&body, &applying).await?;
     out.print(&differences_text(out.palette, &report.differences))?;
     Ok(if changes_nothing(&report) { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
@@ -191,7 +199,7 @@ pub(super) async fn get(out: Out, args: GetArgs) -> anyhow::Result<()> {
         let is_intent = args.kind == Section::Intents;
         let named = if is_intent { json!({"key": name, "intent": body}) } else { body.clone() };
         let object: ObjectBody = serde_json::from_value(named)
-            .context("cannot read the object that the server returned; is it of the same version?")?;
+            .context("cannot read the object that the server returned; check that the server has the same version")?;
         return out.show(args.json, &body, |palette| list_text(palette, &[object]));
     }
     let mut found = client.objects_after(section, "").await?;

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use fairway_api_types::state_wire::Shown;
 use fairway_model::Timestamp;
 
-/// When to colour the output.
+/// Use of colours in the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorWhen {
     /// On a terminal, unless NO_COLOR is set or TERM is `dumb`.

@@ -38,10 +38,10 @@ pub(super) enum PublishCommand {
     #[command(after_long_help = "\
 Examples:
   fairway publish plan bind
-  fairway publish apply bind
+  fairway publish apply bind --plan 5b0c37d91e24a6f8
   fairway publish apply bind --deletions 40")]
-    Apply(PlanArgs),
-    /// Take over record sets from another owner, for example an ExternalDNS, in two steps: announce, then finish.
+    Apply(ApplyArgs),
+    /// Take over record sets from another owner, for example an ExternalDNS instance, in two steps: announce, then finish.
     ///
     /// The first step notes the new owner in the registry. From then on neither the other owner nor Fairway changes the record sets.
     /// The second step makes Fairway their owner, and the next sync updates them. Only registry records are written, so that no name is
@@ -53,9 +53,9 @@ Examples:
   fairway publish take bind --from cluster-east --step finish
   fairway publish take bind --from cluster-east --step abort --name www.example.com")]
     Take(TakeArgs),
-    /// Print the command line of an external-dns that forwards records to a provider which only ExternalDNS supports.
+    /// Print the command line of an external-dns process that forwards records to a provider which only ExternalDNS supports.
     ///
-    /// That external-dns reads DNSEndpoint objects, or with --webhook it is a webhook provider that Fairway publishes to. Secrets are
+    /// That process reads DNSEndpoint objects, or with --webhook it is a webhook provider that Fairway publishes to. Secrets are
     /// not arguments: external-dns reads them from environment variables, which are listed on standard error.
     #[command(after_long_help = "\
 Examples:
@@ -123,6 +123,17 @@ pub(super) struct PlanArgs {
     json: bool,
 }
 
+/// Arguments of `publish apply`.
+#[derive(Debug, Args)]
+pub(super) struct ApplyArgs {
+    #[command(flatten)]
+    plan_args: PlanArgs,
+
+    /// Id that `publish plan` printed: apply exactly that plan, or nothing if it is outdated.
+    #[arg(long, value_name = "ID")]
+    plan: Option<String>,
+}
+
 /// Runs one of the commands.
 pub(super) async fn publish(out: Out, command: PublishCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -138,9 +149,9 @@ pub(super) async fn publish(out: Out, command: PublishCommand) -> anyhow::Result
             let plan = client.publish_plan(&provider, args.deletions).await?;
             return show_plan(out, args.json, &plan);
         }
-        PublishCommand::Apply(args) => {
+        PublishCommand::Apply(ApplyArgs { plan_args: args, plan }) => {
             let (client, provider) = client_and_provider(&args.server, args.provider).await?;
-            let plan = client.publish_apply(&provider, args.deletions).await?;
+            let plan = client.publish_apply(&provider, args.deletions, plan.as_deref()).await?;
             return show_plan(out, args.json, &plan);
         }
         PublishCommand::Take(args) => return take(out, args).await,
@@ -253,7 +264,7 @@ fn plan_text(palette: Palette, plan: &PublishPlan) -> String {
         text += &palette.line(Tone::Warn, &format!("! {problem}"));
     }
     let [create, update, delete] = [plan.create.len(), plan.update.len(), plan.delete.len()];
-    let state = if plan.changed.is_some() { "done" } else { "planned" };
+    let state = if plan.changed.is_some() { "done".to_owned() } else { format!("plan {}", plan.id) };
     let (kept, foreign, registry, provider) = (plan.kept, plan.foreign, plan.registry, &plan.provider);
     text += &format!(
         "{provider}, {state}: {create} created, {update} updated, {delete} deleted, {registry} in the registry; {kept} unchanged, \
@@ -281,6 +292,7 @@ mod tests {
         };
         let plan = PublishPlan {
             provider: "bind".to_owned(),
+            id: "5b0c37d91e24a6f8".to_owned(),
             update: vec![fairway_api_types::publishing_wire::PlannedUpdate { from: set(1), to: set(2) }],
             foreign: 7,
             ..PublishPlan::default()
@@ -289,7 +301,7 @@ mod tests {
         assert_eq!(
             text,
             "- www.x. 30 A 192.0.2.1\n+ www.x. 30 A 192.0.2.2\n\
-             bind, planned: 0 created, 1 updated, 0 deleted, 0 in the registry; 0 unchanged, 7 of other owners\n"
+             bind, plan 5b0c37d91e24a6f8: 0 created, 1 updated, 0 deleted, 0 in the registry; 0 unchanged, 7 of other owners\n"
         );
     }
 }

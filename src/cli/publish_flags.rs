@@ -1,4 +1,4 @@
-//! `fairway publish flags`: the arguments of an external-dns for a provider that only external-dns supports.
+//! `fairway publish flags`: the arguments of an external-dns process for a provider that only external-dns supports.
 //!
 //! external-dns reads DNSEndpoint objects that Fairway writes (`--source=crd`), or it is a webhook provider that Fairway calls
 //! (`--webhook-server`). The parameters are its own flags: each becomes `--key=value`, and external-dns itself rejects unknown ones.
@@ -169,7 +169,8 @@ fn parameter(text: &str) -> Result<(String, String), String> {
 
 /// Image of the version that the integration tests run.
 const IMAGE: &str = "registry.k8s.io/external-dns/external-dns:v0.21.0";
-/// Arguments of an external-dns that reads DNSEndpoint objects. The types are those that Fairway publishes and external-dns can write.
+/// Arguments of an external-dns process that reads DNSEndpoint objects. The types are those that Fairway publishes and external-dns can
+/// write.
 const OBJECTS: &[&str] = &[
     "--source=crd",
     "--crd-source-apiversion=externaldns.k8s.io/v1alpha1",

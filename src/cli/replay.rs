@@ -42,7 +42,7 @@ pub(super) fn replay(out: Out, args: &ReplayArgs) -> anyhow::Result<()> {
     }
     let report = Report { other_lines: other, invalid_lines: invalid, ..comparison.report(args.offered) };
     if report.queries == 0 {
-        bail!("{}: no queries; a query log is written by `queryLog` of the configuration", args.log.display());
+        bail!("{}: the log has no queries; set `queryLog` in the configuration to record some", args.log.display());
     }
     out.show(args.json, &report, |palette| render(palette, &report))
 }

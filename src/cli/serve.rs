@@ -9,10 +9,12 @@ use super::{args::ServeArgs, configured, variable, wait};
 use crate::daemon::{Daemon, Options};
 use fairway_config::{Environment, Source, environment::unknown_variables};
 use fairway_telemetry::logs::{LineFormat, Logs};
-use fairway_transport::Sockets;
+use fairway_transport::{Sockets, give_up_new_privileges};
 
 /// Runs the name server until it is stopped.
 pub(super) fn serve(args: ServeArgs) -> anyhow::Result<()> {
+    // Before any thread starts, since threads inherit it. A failure is reported with the other protections, once there is a log.
+    let _ = give_up_new_privileges();
     // Before any thread starts, since it changes the environment.
     let inherited = Sockets::inherited()?;
     // Before anything that can fail, so that the log has the reason.

@@ -25,8 +25,12 @@ pub(super) async fn status(out: Out, args: StatusArgs) -> anyhow::Result<()> {
 
 /// Reloads a running server and prints the result.
 pub(super) async fn reload(out: Out, args: ReloadArgs) -> anyhow::Result<ExitCode> {
-    let report = client(&args.server)?.reload().await?;
+    let report = client(&args.server)?.reload(args.allow_removals).await?;
     out.print(&report_text(out.palette, &report))?;
+    if report.removals_refused {
+        let own: Vec<String> = std::env::args().collect();
+        out.line(&format!("to remove these names: {} --allow-removals", own.join(" ")))?;
+    }
     Ok(if report.accepted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -168,6 +172,7 @@ fn targets(palette: Palette, targets: &[TargetState], now: &str) -> String {
     let (up, other): (Vec<_>, Vec<_>) = targets.iter().partition(is_up);
     let row = |t: &&TargetState| {
         let status = match &t.override_action {
+            None if t.not_allowed.is_some() => Cell::new(Tone::Warn, "not allowed".to_owned()),
             None => status_cell(&t.status),
             Some(action) => Cell::new(Tone::Warn, format!("{} (override {action})", t.status)),
         };

@@ -9,10 +9,12 @@ use super::{
     client::data_dir,
     output::{Cell, Out, Palette, Tone, count, table},
 };
+use fairway_model::Secret;
 use fairway_store::{
     DataFolder, FolderError,
-    objects::{Entry, Key, StoreError, StoreFile, Verified},
+    objects::{Entry, Key, StoreError, StoreFile, StoreKeys, Verified},
 };
+use fairway_transport::become_owner;
 
 /// Back up, restore and verify the object store, and show the history of an object.
 ///
@@ -62,9 +64,13 @@ pub(super) struct StoreHistoryArgs {
     /// The object: KIND/NAME or KIND/NAME/NAME/..., as in pool/shop.
     key: String,
 
-    /// Print the object as it was at this revision, byte for byte, instead of the list.
+    /// Print the object as it was at this revision, byte for byte, instead of the list. Former secrets are not kept.
     #[arg(long, value_name = "N")]
     revision: Option<u64>,
+
+    /// File with the keys of an encrypted store, as `store.keys` has them.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    keys: Option<PathBuf>,
 
     /// The data folder.
     #[command(flatten)]
@@ -96,15 +102,17 @@ pub(super) fn store(out: Out, command: StoreCommand) -> anyhow::Result<()> {
     match command {
         StoreCommand::Backup(args) => {
             let folder = data_dir(args.folder.data_dir)?;
-            let verified = open(&folder)?.back_up(&args.file).with_context(|| at(&args.file))?;
+            let verified = open(&folder, &StoreKeys::default())?.back_up(&args.file).with_context(|| at(&args.file))?;
             Ok(out.line(&format!("{}: {}", args.file.display(), summary(&verified)))?)
         }
         StoreCommand::History(args) => history(out, args),
         StoreCommand::Restore(args) => {
+            let folder = data_dir(args.folder.data_dir)?;
+            // Before root becomes the folder's owner, who may not be allowed to read the backup.
+            let backup = StoreFile::open(&args.file, &StoreKeys::default()).with_context(|| at(&args.file))?;
             // The lock is held until the end, so that no server starts meanwhile.
-            let folder = DataFolder::open(&data_dir(args.folder.data_dir)?)?;
+            let folder = open_folder(&folder)?;
             reject_etcd_copy(folder.path())?;
-            let backup = StoreFile::open(&args.file).with_context(|| at(&args.file))?;
             let restored = backup.restore(&folder).with_context(|| at(folder.path()))?;
             Ok(out.line(&format!("{}: restored, {}", folder.path().display(), summary(&restored)))?)
         }
@@ -118,7 +126,7 @@ pub(super) fn store(out: Out, command: StoreCommand) -> anyhow::Result<()> {
 fn history(out: Out, args: StoreHistoryArgs) -> anyhow::Result<()> {
     let folder = data_dir(args.folder.data_dir)?;
     let key = Key::parse(&args.key).context("invalid key; write KIND/NAME or KIND/NAME/NAME/..., as in pool/shop")?;
-    let file = open(&folder)?;
+    let file = open(&folder, &keys(args.keys.as_deref())?)?;
     let entries = file.history(&key, usize::MAX).with_context(|| at(&folder))?;
     let Some(revision) = args.revision else {
         if entries.is_empty() {
@@ -131,11 +139,20 @@ fn history(out: Out, args: StoreHistoryArgs) -> anyhow::Result<()> {
     };
     match &entry.value {
         // Intents hold private keys, which are never shown.
+        Some(value) if entry.is_redacted => Ok(out.bytes(value)?),
         Some(value) => {
             Ok(out.bytes(&fairway_intents::public_value(key.kind(), value).unwrap_or_else(|| value.to_vec()))?)
         }
         None => bail!("{key}: deleted at revision {revision}; give an earlier revision"),
     }
+}
+
+/// Reads the keys of the store from a file; none without one.
+fn keys(file: Option<&Path>) -> anyhow::Result<StoreKeys> {
+    let Some(file) = file else { return Ok(StoreKeys::default()) };
+    let text = std::fs::read_to_string(file).map(Secret::new).with_context(|| at(file))?;
+    let keys = fairway_config::store_keys(&text).map_err(|why| anyhow::anyhow!("{}: {why}", file.display()))?;
+    Ok(StoreKeys::new(&keys)?)
 }
 
 fn history_text(palette: Palette, entries: &[Entry]) -> String {
@@ -155,32 +172,42 @@ fn history_text(palette: Palette, entries: &[Entry]) -> String {
 
 fn verify(out: Out, folder: &Path) -> anyhow::Result<()> {
     let path = existing(folder)?;
-    let checked = match DataFolder::open(folder) {
+    let checked = match open_folder(folder) {
         Ok(held) if StoreFile::repair(&held, &path).with_context(|| at(&path))? => "all pages and rows are valid",
         Ok(_) => "repaired after a crash; all pages and rows are valid",
-        Err(FolderError::Locked { .. }) => "all rows are valid; pages were not checked, since a server runs",
-        Err(error) => return Err(error.into()),
+        Err(error) if matches!(error.downcast_ref(), Some(FolderError::Locked { .. })) => {
+            "all rows are valid; pages were not checked, since a server runs"
+        }
+        Err(error) => return Err(error),
     };
-    let verified = StoreFile::open(&path).and_then(|file| file.verify()).with_context(|| at(&path))?;
+    let verified =
+        StoreFile::open(&path, &StoreKeys::default()).and_then(|file| file.verify()).with_context(|| at(&path))?;
     Ok(out.line(&format!("{}: {}; {checked}", path.display(), summary(&verified)))?)
 }
 
 fn verify_backup(out: Out, file: &Path) -> anyhow::Result<()> {
-    let verified = StoreFile::open(file).and_then(|opened| opened.verify()).with_context(|| at(file))?;
+    let verified =
+        StoreFile::open(file, &StoreKeys::default()).and_then(|opened| opened.verify()).with_context(|| at(file))?;
     Ok(out.line(&format!("{}: {}; all rows are valid", file.display(), summary(&verified)))?)
 }
 
 /// Opens the store of a folder. If a server was killed and none runs now, the store is repaired first.
-fn open(folder: &Path) -> anyhow::Result<StoreFile> {
+fn open(folder: &Path, keys: &StoreKeys) -> anyhow::Result<StoreFile> {
     let path = existing(folder)?;
-    let file = match StoreFile::open(&path) {
+    let file = match StoreFile::open(&path, keys) {
         Err(StoreError::Unavailable(_)) => {
-            StoreFile::repair(&DataFolder::open(folder)?, &path).with_context(|| at(&path))?;
-            StoreFile::open(&path)
+            StoreFile::repair(&open_folder(folder)?, &path).with_context(|| at(&path))?;
+            StoreFile::open(&path, keys)
         }
         other => other,
     };
     file.with_context(|| at(&path))
+}
+
+/// Locks a folder, as its owner: files of root there would keep the server from starting.
+fn open_folder(folder: &Path) -> anyhow::Result<DataFolder> {
+    become_owner(folder)?;
+    Ok(DataFolder::open(folder)?)
 }
 
 /// Returns the path of the store of a folder, or of its copy of an etcd.
@@ -233,6 +260,7 @@ mod tests {
             at: Timestamp::from_secs(0),
             by: Author::new("ann", why),
             value: value.map(Into::into),
+            is_redacted: false,
         };
         let text = history_text(Palette::PLAIN, &[entry(12, None, "mov\x1b[ed"), entry(7, Some(b"{}"), "")]);
         let lines: Vec<Vec<_>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -252,7 +280,7 @@ mod tests {
     #[test]
     fn folder_without_a_store_is_an_error_with_a_hint() {
         let scratch = tempfile::tempdir().unwrap();
-        let error = open(scratch.path()).err().unwrap().to_string();
+        let error = open(scratch.path(), &StoreKeys::default()).err().unwrap().to_string();
         assert!(error.contains("objects.redb") && error.contains("--data-dir"), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::daemon::StartError;
 use fairway_api_types::client::CONTROL_SOCKET;
@@ -41,7 +41,7 @@ impl Bound {
         let addresses = [
             (HTTP, "listen.http", settings.http),
             (WEBHOOK, "webhook.listen", webhook.map(|webhook| webhook.listen)),
-            (HEALTH, "webhook.metrics", webhook.and_then(|webhook| webhook.metrics)),
+            (HEALTH, "listen.health.address", settings.health_listener.as_ref().map(|health| health.address)),
         ];
         // Taken out first, so that `complete` does not treat them as sockets for DNS.
         let inherited = addresses.map(|(.., address)| sockets.take_listener(address?));
@@ -84,14 +84,23 @@ impl Bound {
 
 /// Returns the given listener, or binds one.
 async fn listener(address: SocketAddr, given: Option<net::TcpListener>) -> io::Result<TcpListener> {
-    let Some(listener) = given else { return TcpListener::bind(address).await };
+    let Some(listener) = given else {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        return socket.listen(BACKLOG);
+    };
     listener.set_nonblocking(true)?;
     TcpListener::from_std(listener)
 }
+
+/// Connections that wait to be accepted. The default of tokio, 128, is full after a burst of a few hundred, and a client that connects then waits
+/// a second for the kernel's next try. The kernel allows no more than `net.core.somaxconn`, 4096 by default.
+const BACKLOG: u32 = 4_096;
 
 /// Name of the API listener in a hand-over and in the state. Names must stay the same in all versions.
 pub(crate) const HTTP: &str = "http";
 /// Name of the webhook listener.
 pub(crate) const WEBHOOK: &str = "webhook";
-/// Name of the listener for health and metrics of the webhook.
-pub(crate) const HEALTH: &str = "webhook-metrics";
+/// Name of the listener for health probes.
+pub(crate) const HEALTH: &str = "health";

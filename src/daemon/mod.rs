@@ -2,6 +2,8 @@
 
 mod announce;
 mod bound;
+mod limited;
+mod protection;
 mod replace;
 mod signals;
 mod start;
@@ -155,7 +157,8 @@ impl Daemon {
         self.shut_down(None).await;
     }
 
-    /// Stops. A successor keeps the sockets open; it gets the data folder once the state is saved.
+    /// Stops. A successor keeps the sockets open; it gets the data folder once the state is saved. Without a successor, UDP is answered until
+    /// everything else has ended.
     async fn shut_down(self, successor: Option<Successor>) {
         let Self {
             control, api, server, webhook, mut actor, tasks, announcer, query_log, offer, folder, notifier, ..
@@ -172,23 +175,25 @@ impl Daemon {
         // The offer has copies of the sockets, which would keep the ports open.
         drop(offer);
         let is_replaced = successor.is_some();
-        let drained = async {
-            // With a successor nothing more is read from the sockets, since the successor reads them.
-            if is_replaced { server.leave(self.drain_timeout).await } else { server.drain(self.drain_timeout).await }
-        };
-        let released = async {
-            if let Some(successor) = successor {
-                release(successor, &control, &mut actor).await;
-            }
-        };
         let announced = async {
             if let Some(announcer) = announcer {
                 announcer.end().await;
             }
         };
-        tokio::join!(drained, released, announced);
-        // Dropping joins its thread, which writes the last samples.
-        let _ = tokio::task::spawn_blocking(move || drop(query_log)).await;
+        let server = match successor {
+            Some(successor) => {
+                // Nothing more is read from the sockets, since the successor reads them.
+                let left = server.leave(self.drain_timeout);
+                tokio::join!(left, release(successor, &control, &mut actor), announced);
+                None
+            }
+            None => {
+                // The API goes on, so that readiness is reported as long as a TCP client is waited for.
+                let mut server = server;
+                tokio::join!(server.drain_tcp(self.drain_timeout), announced);
+                Some(server)
+            }
+        };
         end_actor(&control.commands, &mut actor).await;
         api.stop().await;
         control.close_objects().await;
@@ -196,6 +201,12 @@ impl Daemon {
         webhook.stop().await;
         // After everything that could still record a span.
         shared.traces.stop().await;
+        // Last of all, since nobody else answers: queries that come between here and the next start are lost.
+        if let Some(server) = server {
+            server.drain(self.drain_timeout).await;
+        }
+        // Dropping joins its thread, which writes the last samples.
+        let _ = tokio::task::spawn_blocking(move || drop(query_log)).await;
         if let Some(folder) = folder.filter(|_| !is_replaced) {
             // A socket file that cannot be removed is replaced at the next start.
             let _ = std::fs::remove_file(folder.path().join(CONTROL_SOCKET));

@@ -38,9 +38,18 @@ pub(crate) struct Predecessor {
 
 impl Predecessor {
     /// Takes the sockets of the daemon that runs on a data folder, and its HTTP listeners. Returns `None` if no daemon runs.
-    pub(crate) async fn take_sockets(folder: &Path) -> Result<Option<(Self, Sockets, HandedOver)>, StartError> {
-        let path = folder.join(HANDOVER_SOCKET);
-        let taken = tokio::task::spawn_blocking(move || take(&path)).await;
+    ///
+    /// `user` is the user that this process will switch to. The folder must be that user's alone: otherwise somebody else may have put another
+    /// socket there, and this process may still be root.
+    pub(crate) async fn take_sockets(
+        folder: &Path,
+        user: Option<&str>,
+    ) -> Result<Option<(Self, Sockets, HandedOver)>, StartError> {
+        if !folder.exists() {
+            return Ok(None);
+        }
+        let (owner, path) = (DataFolder::owner(folder, user)?, folder.join(HANDOVER_SOCKET));
+        let taken = tokio::task::spawn_blocking(move || take(&path, owner)).await;
         let taken = taken.map_err(|error| StartError::Threads(io::Error::other(error)))??;
         let Some(mut taken) = taken else { return Ok(None) };
         // Those of a newer version are closed when the listeners are dropped.

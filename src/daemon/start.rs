@@ -9,7 +9,7 @@ use fairway_telemetry::{
     query_log::{self, QueryLog, QueryLogOptions, QuerySample},
     traces::Traces,
 };
-use fairway_zones::{Sample, Snapshot, Transport, give_back_memory};
+use fairway_zones::{CookieKey, Sample, Snapshot, Transport, give_back_memory};
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::watch,
@@ -20,6 +20,8 @@ use crate::daemon::{
     Daemon, Options, Tasks,
     announce::Announcer,
     bound::{Bound, HEALTH, HTTP, HandedOver, WEBHOOK},
+    limited::log_limited_responses,
+    protection::protections,
     replace::{self, Predecessor},
     signals,
     traces::start_traces,
@@ -32,13 +34,13 @@ use fairway_control::{
     configured::{Compiled, Configured},
     declared::Declared,
     file_watch::watch_files,
-    lifecycle::system_clock,
+    lifecycle::{Clock, Listener, Protection, system_clock},
     line_format, objects, publishing,
     reader::{LowerPriority, Reader},
     reloads::{ReloadScope, Trigger},
     start::Parts,
 };
-use fairway_store::{DataFolder, FolderError, SavedState};
+use fairway_store::{DataFolder, FolderError, SavedState, objects::StoreError};
 use fairway_transport::{
     BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
     handover::{HandoverError, Offer},
@@ -81,6 +83,9 @@ pub enum StartError {
     /// The running daemon did not hand over.
     #[error(transparent)]
     Handover(#[from] HandoverError),
+    /// The declared objects are encrypted with a key that is not given. Without them, names would be missing from the answers.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Cannot switch to the user of the settings.
     #[error(transparent)]
     User(#[from] PrivilegeError),
@@ -106,7 +111,10 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     // The webhook answers from here on, with 503 until the start is complete. A replaced process still answers itself.
     let mut hook = Hook::new(&settings, bound.listeners.remove(WEBHOOK), predecessor.is_none());
     switch_user(&settings)?;
+    let protections = protections(&settings);
     let (folder, saved) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
+    objects::check_keys(&settings, folder.as_deref())?;
+    set_cookie_key(&reader, settings.data_dir.as_deref());
     let objects = if predecessor.is_some() {
         // The store is opened once the predecessor has released it.
         replace::fetch_objects(&settings, &declared).await;
@@ -116,16 +124,14 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     };
     let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
 
-    let parts = Parts { reader, folder: folder.clone(), clock: Arc::clone(&clock), logs: logs.clone(), fingerprint };
+    let parts = parts(reader, (&folder, &clock, &logs), fingerprint, &listeners);
     let (control, actor, fingerprint) = parts.start(configured, snapshot, saved, hook.traces.clone()).await;
     let store_task = objects.and_then(|objects| control.set_objects(objects));
     let actor = tokio::spawn(actor.run());
     let mut tasks = first_tasks(&control, fingerprint, store_task, signals)?;
-    // Both cells are empty until here, so setting them cannot fail.
-    let _ = control.shared.lifecycle.listeners.set(listeners);
-    let _ = control.shared.declarations.webhook.set((hook.webhook.ledger.clone(), hook.webhook.calls.clone()));
+    publish(&control, listeners, protections, &hook);
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
-    let (mut api, server, query_log) = serve_all(&control, &settings, bound, &mut hook, predecessor.is_some()).await?;
+    let (mut api, server, query_log) = serve_all(&control, &settings, bound, predecessor.is_some()).await?;
     let folder = match predecessor {
         Some(predecessor) => Some(take_over(predecessor, &control, &settings, &declared, &mut tasks).await?),
         None => folder,
@@ -153,6 +159,31 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
         drain_timeout: settings.drain_timeout,
         logs,
     })
+}
+
+/// Returns the parts of the control task.
+fn parts(
+    reader: Reader,
+    (folder, clock, logs): (&Option<Arc<DataFolder>>, &Clock, &Option<Logs>),
+    fingerprint: Fingerprint,
+    listeners: &[Listener],
+) -> Parts {
+    let listeners = listeners.iter().filter_map(|listener| listener.address.parse().ok()).collect();
+    Parts { reader, folder: folder.clone(), clock: Arc::clone(clock), logs: logs.clone(), fingerprint, listeners }
+}
+
+/// Gives the API the listeners, the protections, and the ledger of the webhook. The cells are empty until here, so setting them cannot fail.
+fn publish(control: &Control, listeners: Vec<Listener>, protections: Vec<Protection>, hook: &Hook) {
+    let _ = control.shared.lifecycle.listeners.set(listeners);
+    let _ = control.shared.lifecycle.protections.set(protections);
+    let _ = control.shared.declarations.webhook.set((hook.webhook.ledger.clone(), hook.webhook.calls.clone()));
+}
+
+/// Sets the key of cookies to that of the data folder, which a replacement shares with the process that it replaces.
+fn set_cookie_key(reader: &Reader, folder: Option<&Path>) {
+    if let Some(key) = fairway_store::cookie_key(folder).and_then(|hex| CookieKey::from_hex(&hex)) {
+        reader.cookie_key.set(key);
+    }
 }
 
 /// The first configuration, and its sockets.
@@ -187,25 +218,25 @@ async fn serve_all(
     control: &Control,
     settings: &Settings,
     bound: Bound,
-    hook: &mut Hook,
     is_replacement: bool,
 ) -> Result<(Api, Server, QueryLog), StartError> {
     let metrics = Arc::new(Metrics::default());
     let mut api = Api::new(control, Arc::clone(&metrics));
     let Bound { sockets, mut listeners } = bound;
-    let listener = listeners.remove(HTTP);
-    let (now, later) = if is_replacement { (None, listener) } else { (listener, None) };
-    if let Some(listener) = now {
-        api.serve_http(listener);
+    let mut serve_http = |api: &mut Api| {
+        if let Some(listener) = listeners.remove(HTTP) {
+            api.serve_http(listener);
+        }
+        if let Some((listener, settings)) = listeners.remove(HEALTH).zip(settings.health_listener.clone()) {
+            api.serve_health(listener, settings);
+        }
+    };
+    if !is_replacement {
+        serve_http(&mut api);
     }
     let (server, query_log) = serve_dns(control, settings, sockets).await?;
     metrics.set_transports(server.counters().clone());
-    if let Some(listener) = later {
-        api.serve_http(listener);
-    }
-    if let Some(listener) = listeners.remove(HEALTH) {
-        hook.webhook.serve_metrics(listener, control, metrics);
-    }
+    serve_http(&mut api);
     Ok((api, server, query_log))
 }
 
@@ -218,7 +249,8 @@ fn first_tasks(
 ) -> Result<Tasks, StartError> {
     let files = watch_files(fingerprint, control.commands.clone());
     let publishing = publishing::follow(Arc::clone(&control.shared));
-    let mut tasks = vec![tokio::spawn(files), tokio::spawn(publishing)];
+    let limits = log_limited_responses(Arc::clone(&control.shared));
+    let mut tasks = vec![tokio::spawn(files), tokio::spawn(publishing), tokio::spawn(limits)];
     tasks.extend(store_task);
     if handles_signals {
         tasks.push(signals::listen(control).map_err(StartError::Threads)?);
@@ -226,8 +258,8 @@ fn first_tasks(
     Ok(Tasks(tasks))
 }
 
-/// Loads the configuration for the first time. It runs on this thread, since nothing else has to be done, and since allocating on the main
-/// thread takes far fewer system calls.
+/// Loads the configuration for the first time. It runs on this thread, since there is nothing else to do yet, and since allocating on the
+/// main thread takes far fewer system calls.
 fn load_first(
     reader: &Reader,
     now: Timestamp,
@@ -275,7 +307,7 @@ fn report_serving(addresses: &[SocketAddr], http: Option<SocketAddr>, notifier: 
 /// Takes the sockets of the daemon that runs on the data folder. Returns `None` if none runs.
 async fn take_sockets(settings: &Settings) -> Result<Option<(Predecessor, Sockets, HandedOver)>, StartError> {
     let folder = settings.data_dir.as_deref().ok_or(StartError::NothingToReplace)?;
-    let taken = Predecessor::take_sockets(folder).await?;
+    let taken = Predecessor::take_sockets(folder, settings.user.as_deref()).await?;
     if taken.is_none() {
         tracing::info!(folder = %folder.display(), "nothing to replace: no daemon runs on this data folder");
     }

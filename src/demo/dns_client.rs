@@ -14,7 +14,8 @@ use domain::{
 };
 use fairway_model::Name;
 use tokio::{
-    net::UdpSocket,
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpStream, UdpSocket},
     time::{self, Instant},
 };
 
@@ -33,6 +34,8 @@ pub(super) type Answer = Option<Ipv4Addr>;
 pub(super) struct DnsClient {
     socket: UdpSocket,
     next_id: u16,
+    /// True once it has come over TCP.
+    is_proven: bool,
 }
 
 /// Returns the address of a client network: 20.0.0.0/24, 20.0.1.0/24, … 20.255.255.0/24. These are public addresses, since private ones
@@ -47,11 +50,12 @@ impl DnsClient {
     pub(super) async fn new(server: SocketAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind("127.0.0.1:0").await?;
         socket.connect(server).await?;
-        Ok(Self { socket, next_id: 1 })
+        Ok(Self { socket, next_id: 1, is_proven: false })
     }
 
     /// Queries a name as a client network. Fails if the server does not answer, or with an error.
     pub(super) async fn ask(&mut self, name: &Name, client: Ipv4Addr) -> io::Result<Answer> {
+        self.prove_source(name).await;
         for _ in 0..TRIES {
             self.next_id = self.next_id.wrapping_add(1);
             let id = self.next_id;
@@ -66,6 +70,7 @@ impl DnsClient {
 
     /// Queries a name as each of the first client networks, many at once. Returns the answers by number of the network.
     pub(super) async fn ask_as_networks(&mut self, name: &Name, networks: u16) -> io::Result<Vec<Answer>> {
+        self.prove_source(name).await;
         let mut answers = vec![None; usize::from(networks)];
         let mut waiting: Vec<u16> = (0..networks).rev().collect();
         for _ in 0..TRIES {
@@ -81,6 +86,16 @@ impl DnsClient {
         }
         let left = waiting.len();
         Err(io::Error::new(io::ErrorKind::TimedOut, format!("{left} of {networks} networks got no answer for {name}")))
+    }
+
+    /// Queries a name over TCP once, as resolvers do now and then. Load balancing then counts the clients; nothing else depends on it, so
+    /// an error is ignored.
+    async fn prove_source(&mut self, name: &Name) {
+        if !std::mem::replace(&mut self.is_proven, true)
+            && let Ok(server) = self.socket.peer_addr()
+        {
+            let _ = time::timeout(RETRY_AFTER, query_over_tcp(server, name)).await;
+        }
     }
 
     /// Queries as a batch of networks. Returns those without an answer in time. The ID of a query is the number of its network.
@@ -108,6 +123,14 @@ impl DnsClient {
             }
         }
     }
+}
+
+/// Sends a query over TCP, and waits for the answer.
+async fn query_over_tcp(server: SocketAddr, name: &Name) -> io::Result<()> {
+    let packet = query(0, name, client_network(0));
+    let mut stream = TcpStream::connect(server).await?;
+    stream.write_all(&[&(packet.len() as u16).to_be_bytes(), &packet[..]].concat()).await?;
+    stream.read_u16().await.map(drop)
 }
 
 /// Returns a query for A records, with an ECS option of /24 (RFC 1035 section 4.1, RFC 6891 section 6.1.2, RFC 7871 section 6).

@@ -189,6 +189,7 @@ fn configuration(dns: SocketAddr, http: SocketAddr, data_dir: &Path, ready: u16)
     format!(
         "# The configuration of `fairway demo`. Edit and save it: the server reloads it.
 version: 1
+evidence: {{ challenge: false }}
 listen: {{ dns: [\"{dns}\"], http: \"{http}\" }}
 dataDir: \"{data_dir}\"
 

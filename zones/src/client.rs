@@ -37,9 +37,9 @@ pub struct Request<'a> {
     pub client: &'a Client,
     /// The message as received, without TCP's length field.
     pub packet: &'a [u8],
-    /// Time written into samples for the query log. No answer depends on it.
+    /// Time of cookies, limits, challenges and samples for the query log. What is chosen for a name does not depend on it.
     pub now: Now,
-    /// Draw for pools with `spread: query`.
+    /// Draw for `spread: query`, and for the choice of queries that get a truncated answer.
     pub draw: Draw,
 }
 
@@ -47,6 +47,7 @@ pub struct Request<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now(pub u64);
 
-/// A number that only pools with `spread: query` read. It is mixed before use, so consecutive numbers are good enough.
+/// A number that pools with `spread: query`, challenges and limited responses read. It is mixed before use, so consecutive numbers are good
+/// enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Draw(pub u64);

@@ -42,7 +42,7 @@ impl Entries {
     }
 }
 
-/// Offset behind the head that lies in the second cache line, wherever the entry begins.
+/// Offset after the header that lies in the second cache line, wherever the entry begins.
 const SECOND_LINE: usize = 47;
 
 /// A name that exists: in a zone file, steered, or as an empty non-terminal above another name.
@@ -213,7 +213,7 @@ impl<'a> RrSet<'a> {
         self.head >> 48 == 0
     }
 
-    /// Returns the number of octets behind the head.
+    /// Returns the number of bytes after the header.
     fn length(self) -> usize {
         self.details_at() + (self.head >> 48) as usize * WORD
     }

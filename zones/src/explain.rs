@@ -131,14 +131,19 @@ pub fn explain(serving: &ServingState, name: &Name, rtype: Rtype, client: Option
         ExplainedStep { place: rankings.map(|rankings| rankings.describe(located)), pool, ..step }
     };
     let steps: Vec<_> = listener.steps.into_iter().map(step).collect();
-    let ttl_reason = ttl_reason(serving, &steps, &message);
+    let ttl_reason = ttl_reason(serving, rtype, &steps, &message);
     Explained { ids: StateIds::of(serving), name: name.clone(), rtype, client, steps, message, ttl_reason }
 }
 
-fn ttl_reason(serving: &ServingState, steps: &[ExplainedStep], message: &Decoded) -> String {
+fn ttl_reason(serving: &ServingState, rtype: Rtype, steps: &[ExplainedStep], message: &Decoded) -> String {
     let Some(first) = message.answer.first() else {
         return match message.authority.iter().find(|r| r.rtype == Rtype::SOA) {
-            Some(soa) => format!("{} s: the smaller of the SOA's TTL and MINIMUM (RFC 2308 section 5)", soa.ttl.secs()),
+            Some(soa) => {
+                let denier = steps.last().and_then(|step| step.pool.as_ref()).filter(|pool| pool.is_denial(rtype));
+                let pool = denier.map_or_else(String::new, |pool| format!(", at most the TTL of pool {}", pool.pool));
+                let ttl = soa.ttl.secs();
+                format!("{ttl} s: the smaller of the SOA's TTL and MINIMUM (RFC 2308 section 5){pool}")
+            }
             None => "no record to cache".to_owned(),
         };
     };

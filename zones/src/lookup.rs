@@ -1,10 +1,6 @@
 //! Stage two: finds what the zones have for a name (RFC 1034 section 4.3.2, RFC 4592, RFC 6672).
 
-use crate::{
-    entries::Node,
-    snapshot::Snapshot,
-    wire::{ancestors, name_hash},
-};
+use crate::{entries::Node, snapshot::Snapshot, wire::ancestors};
 
 /// Result of the lookup of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +48,7 @@ fn below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
         && usize::from(labels) <= snapshot.labels_max
     {
         let parent = &name[usize::from(name[0]) + 1..];
-        if let Some((number, node)) = snapshot.find(name_hash(parent), parent) {
+        if let Some((number, node)) = snapshot.find(snapshot.key().hash(parent), parent) {
             return under(snapshot, number, node);
         }
     }
@@ -61,16 +57,19 @@ fn below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
 
 /// Result for a name whose parent does not exist either.
 ///
-/// Looks up at most as many ancestors as the deepest name has labels, so that a flood of deep names costs no more than
-/// hits.
+/// Looks up no more ancestors than the deepest name has labels, and none above all zones, so that a flood of names that
+/// do not exist costs little more than hits.
 #[inline(never)]
 fn far_below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
     for (labels, start) in ancestors(name, labels.into()).skip(1) {
         if labels > snapshot.labels_max {
             continue;
         }
+        if labels < snapshot.text.labels_min {
+            break;
+        }
         let above = &name[start..];
-        if let Some((number, node)) = snapshot.find(hash_of(above), above) {
+        if let Some((number, node)) = snapshot.find(hash_of(snapshot, above), above) {
             return under(snapshot, number, node);
         }
     }
@@ -79,8 +78,8 @@ fn far_below(snapshot: &Snapshot, name: &[u8], labels: u8) -> Found {
 
 /// Returns the hash of a name. Not inlined, so that the loop around it keeps its registers.
 #[inline(never)]
-fn hash_of(name: &[u8]) -> u64 {
-    name_hash(name)
+fn hash_of(snapshot: &Snapshot, name: &[u8]) -> u64 {
+    snapshot.key().hash(name)
 }
 
 /// Result for a name that does not exist right below this node.

@@ -73,7 +73,7 @@ impl Player {
         let request = Request { client: &client, packet, now: Now(0), draw };
         let query = Query::located(&serving.snapshot, packet);
         match write_traced(serving, &request, &query, &self.tally, &mut self.out, trace) {
-            Outcome::Reply(length) => &self.out[..length],
+            Outcome::Reply(length) | Outcome::ErrorReply(length) => &self.out[..length],
             Outcome::Drop => unreachable!("a well-formed query from a real port is answered"),
         }
     }

@@ -8,24 +8,27 @@ mod chaos;
 mod explain;
 mod extended_error;
 mod fast_path;
+mod limited;
 mod referral;
 mod steered;
 mod tsig;
 
 use std::hint::black_box;
 
-use fairway_model::Rtype;
+use fairway_model::{Rtype, SourceProof};
 
 use self::answer::Answering;
+pub use self::limited::write_limited;
 use crate::{
-    client::{Client, Draw, Request, Transport},
+    client::{Client, Draw, Now, Request, Transport},
+    cookie::{Cookie, CookieStatus, QueryCookie},
     entries::{Node, RrSet},
     explain::Trace,
     lookup::{Found, locate},
     serving::ServingState,
     snapshot::Snapshot,
     tally::{AnswerKind, Dropped, Tally},
-    wire::{self, Ecs, Edns, Full, HEADER, Opt, Rcode, Refusal, Section, Writer},
+    wire::{self, CookieRange, Ecs, Edns, Full, HEADER, Opt, Rcode, Refusal, Section, Writer},
 };
 
 /// Result for a packet.
@@ -33,8 +36,23 @@ use crate::{
 pub enum Outcome {
     /// The response is the first octets of the output; this is its length.
     Reply(usize),
+    /// FORMERR or NOTIMP, with this length, to a client that has not shown that it receives at its address. Anything that is no query gets
+    /// it, so a transport with senders that can be forged limits it: something that answers it in turn would exchange packets with this
+    /// server for ever.
+    ErrorReply(usize),
     /// No response is sent.
     Drop,
+}
+
+impl Outcome {
+    /// Returns the length of the response.
+    #[inline]
+    pub fn length(self) -> Option<usize> {
+        match self {
+            Self::Reply(length) | Self::ErrorReply(length) => Some(length),
+            Self::Drop => None,
+        }
+    }
 }
 
 /// A packet between the stages. It holds no reference, so that a batch can wait for memory together.
@@ -54,10 +72,22 @@ impl Default for Query {
 }
 
 impl Query {
+    /// Accepts a query that was refused for its malformed cookie if cookies are off, since the option is then unknown. Returns false
+    /// if the query remains refused.
+    #[cold]
+    #[inline(never)]
+    fn ignores_cookie(&mut self, snapshot: &Snapshot) -> bool {
+        let is_ignored = self.asked.refusal == Some(Refusal::BadCookie) && snapshot.options.cookies.is_off();
+        if is_ignored {
+            self.asked.refusal = None;
+        }
+        is_ignored
+    }
+
     /// Runs the first two stages for one packet.
     pub(crate) fn located(snapshot: &Snapshot, packet: &[u8]) -> Self {
         let mut query = Self::default();
-        read(packet, &mut query);
+        read(snapshot, packet, &mut query);
         find(snapshot, packet, &mut query);
         query
     }
@@ -71,10 +101,10 @@ pub fn respond(serving: &ServingState, request: &Request<'_>, tally: &Tally, out
     write(serving, request, &Query::located(&serving.snapshot, request.packet), tally, out)
 }
 
-/// Stage one: parses the packet and hashes its name. Replaces the contents of `query`.
+/// Stage one: parses the packet and hashes its name with the key of the snapshot. Replaces the contents of `query`.
 #[inline]
-pub fn read(packet: &[u8], query: &mut Query) {
-    query.asked.read(packet);
+pub fn read(snapshot: &Snapshot, packet: &[u8], query: &mut Query) {
+    query.asked.read(snapshot.key(), packet);
 }
 
 /// Optional stage between one and two: loads the memory that later stages will read, for a batch of queries.
@@ -125,10 +155,10 @@ fn read_level(snapshot: &Snapshot, level: usize, query: &mut Query) {
     }
 }
 
-/// Stage two: looks up the name. `query` must have been read from `packet`.
+/// Stage two: looks up the name. `query` must have been read from `packet` for this snapshot.
 #[inline]
 pub fn find(snapshot: &Snapshot, packet: &[u8], query: &mut Query) {
-    if query.asked.refusal.is_none() {
+    if query.asked.refusal.is_none() || query.ignores_cookie(snapshot) {
         query.found = locate(snapshot, query.asked.name(packet), query.asked.labels, query.asked.hash);
     }
 }
@@ -150,19 +180,30 @@ pub(crate) fn write_traced<T: Trace>(
     let Query { asked: query, found, .. } = query;
     let Request { client, packet, now, draw } = *request;
     tally.query(client);
+    let cookie = match &query.edns {
+        Some(Edns { cookie: Some(cookie), .. }) => check_cookie(serving, *cookie, request, tally),
+        _ => None,
+    };
+    let response =
+        Response { serving, client, packet, query, found: *found, draw, now, tally, cookie: cookie.as_ref() };
     // Nothing can receive at port 0, and queries from it are spoofed.
-    if query.refusal == Some(Refusal::Drop) || client.port == 0 || out.len() < OUT_MIN {
-        tally.drop_one(Dropped::reason(client, packet));
-        return Outcome::Drop;
+    if query.refusal.is_some() || client.port == 0 || out.len() < OUT_MIN {
+        return response.reject(out, trace);
     }
-    let response = Response { serving, client, packet, query, found: *found, draw, tally };
     let fast = if T::LISTENS { None } else { response.fast_path(out) };
     let (length, rcode) = fast.unwrap_or_else(|| response.write(out, trace));
-    if tally.is_sampled() {
-        let subnet = query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::network);
-        tally.sample(client, subnet, &packet[..query.question_end().min(packet.len())], rcode, now.0);
-    }
+    response.sample(rcode);
     Outcome::Reply(length)
+}
+
+/// Returns the cookie to answer with. Few queries have one, so this is kept off the path of the others.
+#[cold]
+#[inline(never)]
+fn check_cookie(serving: &ServingState, cookie: CookieRange, request: &Request<'_>, tally: &Tally) -> Option<Cookie> {
+    let cookie = QueryCookie::read(cookie.of(request.packet))?;
+    let cookie = serving.snapshot.options.cookies.answer(&cookie, request.client.address, request.now)?;
+    tally.cookie(cookie.status);
+    Some(cookie)
 }
 
 /// Inputs of one response.
@@ -173,7 +214,10 @@ pub(crate) struct Response<'a> {
     pub(crate) query: &'a wire::Query,
     pub(crate) found: Found,
     pub(crate) draw: Draw,
+    pub(crate) now: Now,
     pub(crate) tally: &'a Tally,
+    /// Cookie of the response.
+    pub(crate) cookie: Option<&'a Cookie>,
 }
 
 /// Result of an answer, apart from its records.
@@ -202,7 +246,7 @@ impl<'a> Response<'a> {
         let edns = self.query.edns.as_ref();
         let limit = self.limit().min(out.len());
         // A question that cannot be parsed is not echoed.
-        let bare = matches!(self.query.refusal, Some(Refusal::Bare(_)));
+        let bare = matches!(self.query.refusal, Some(Refusal::Bare(_) | Refusal::Cookie));
         let end = if bare { HEADER } else { self.query.question_end() };
         let mut writer = Writer::new(self.packet, end, out, limit - self.opt_room(limit));
         let status = match self.query.refusal {
@@ -239,10 +283,43 @@ impl<'a> Response<'a> {
         }
     }
 
+    /// Drops a packet, or answers why it gets no other answer.
+    #[cold]
+    #[inline(never)]
+    fn reject<T: Trace>(&self, out: &mut [u8], trace: &mut T) -> Outcome {
+        if let Some(reason) = Dropped::reason(self.client, self.packet, out.len() < OUT_MIN) {
+            self.tally.drop_one(reason);
+            return Outcome::Drop;
+        }
+        let (length, rcode) = self.write(out, trace);
+        self.sample(rcode);
+        let (_, proof) = self.source();
+        match rcode {
+            Rcode::FORMERR | Rcode::NOTIMP if proof == SourceProof::None => Outcome::ErrorReply(length),
+            _ => Outcome::Reply(length),
+        }
+    }
+
+    /// Notes the query for the query log if it is sampled.
+    #[inline(always)]
+    fn sample(&self, rcode: Rcode) {
+        let Self { query, packet, client, tally, .. } = self;
+        if tally.is_sampled() {
+            let subnet = query.edns.as_ref().and_then(|edns| edns.ecs.as_ref()).and_then(Ecs::network);
+            tally.sample(client, subnet, &packet[..query.question_end().min(packet.len())], rcode, self.now.0);
+        }
+    }
+
     #[cold]
     fn refuse(&self, refusal: Refusal) -> AnswerStatus {
         match refusal {
             Refusal::Bare(rcode) | Refusal::Question(rcode) => AnswerStatus::of(rcode),
+            Refusal::BadCookie => AnswerStatus::of(Rcode::FORMERR),
+            Refusal::Cookie => AnswerStatus::of(match self.cookie {
+                None => Rcode::FORMERR,
+                Some(Cookie { status: CookieStatus::Bad, .. }) => Rcode::BADCOOKIE,
+                Some(_) => Rcode::NOERROR,
+            }),
             Refusal::BadKey(at) if self.unknown_key(at).is_some() => AnswerStatus::of(Rcode::NOTAUTH),
             Refusal::BadKey(_) => AnswerStatus::of(Rcode::FORMERR),
             Refusal::Drop => unreachable!("a packet that gets no answer is not written to"),
@@ -329,8 +406,9 @@ impl<'a> Response<'a> {
         Opt {
             query: edns,
             payload: options.udp_payload,
-            // A long identifier behind a long question would exceed 512 octets, and the answer is more important.
+            // A long identifier after a long question would exceed 512 octets, and the answer is more important.
             nsid: id.filter(|id| self.query.question_end() + OPT_MAX + id.len() <= limit),
+            cookie: self.cookie.map(|cookie| &cookie.octets),
             keepalive: on_stream.then(units),
             scope: 0,
             error: None,
@@ -351,5 +429,5 @@ const CLASS_CH: u16 = 3;
 const PAYLOAD_MIN: usize = 512;
 /// Enough for the header (12), the longest question (259), and OPT with every option but NSID.
 const OUT_MIN: usize = 512;
-// 11 (OPT) + 8 + 16 (ECS) + 6 (keepalive) + 6 (extended error) + 4 (head of NSID).
-const OPT_MAX: usize = 51;
+// 11 (OPT) + 8 + 16 (ECS) + 28 (cookie) + 6 (keepalive) + 6 (extended error) + 4 (head of NSID).
+const OPT_MAX: usize = 79;

@@ -1,11 +1,11 @@
 //! Shares from balancing, compiled for one snapshot: accepted shares by cluster number, and pinned demand.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use fairway_model::{AcceptedShare, ClusterName, Demand, Shares, StableMap, stable_hash};
+use fairway_model::{AcceptedShare, ClusterName, Demand, Shares, stable_hash};
 
 /// Numbers of the clusters in pools that balance by load.
-pub(crate) type ClusterNumbers = StableMap<ClusterName, u16>;
+pub(crate) type ClusterNumbers = HashMap<ClusterName, u16>;
 
 /// Number of a cluster that is not balanced. It accepts every client.
 pub(crate) const UNBALANCED: u16 = u16::MAX;
@@ -16,8 +16,9 @@ pub(crate) struct CompiledShares {
     /// Shares as balancing gave them, for the next snapshot.
     pub(crate) shares: Arc<Shares>,
     acceptance: Box<[AcceptedShare]>,
-    /// Number of the cluster that a demand is pinned to.
-    pins: StableMap<Demand, u16>,
+    /// Number of the cluster that a demand is pinned to, in the order of the demands. Queries search it, and clients choose
+    /// demands, so it is no table of hashes: a search reads at most 11 of them (see [`Shares::PINS_MAX`]).
+    pins: Box<[(Demand, u16)]>,
     /// Part of the shares in the id of the runtime state.
     pub(crate) id: u64,
 }
@@ -34,12 +35,12 @@ impl CompiledShares {
         }
         let known =
             shares.pins.iter().filter_map(|(demand, cluster)| Some((*demand, cluster, *clusters.get(cluster)?)));
-        let mut pins = StableMap::default();
+        let mut pins = Vec::new();
         for (demand, cluster, number) in known.take(Shares::PINS_MAX) {
             id = id.wrapping_add(stable_hash(&(demand.0, cluster.as_str())));
-            pins.insert(demand, number);
+            pins.push((demand, number));
         }
-        Self { acceptance: acceptance.into(), pins, id, shares }
+        Self { acceptance: acceptance.into(), pins: pins.into(), id, shares }
     }
 
     /// Returns the share of clients that a cluster accepts.
@@ -57,7 +58,8 @@ impl CompiledShares {
     /// Returns the number of the cluster that a demand is pinned to.
     #[inline]
     pub(crate) fn pin(&self, demand: Demand) -> Option<u16> {
-        self.pins.get(&demand).copied()
+        let place = self.pins.binary_search_by_key(&demand, |(pinned, _)| *pinned).ok()?;
+        Some(self.pins[place].1)
     }
 }
 

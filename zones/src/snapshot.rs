@@ -6,14 +6,17 @@ use std::{
     time::Duration,
 };
 
-use fairway_model::{ClusterName, MonitorName, Name, Network, PoolName, Target, Ttl, TtlBounds, stable_hash};
+use fairway_model::{ClusterName, MonitorName, Name, Network, PoolName, Target, Ttl, TtlBounds};
 
 use crate::{
     chunks::Chunks,
+    cookie::CookieKeys,
     entries::{Entries, Extra, Node, RrSet, SetDetails, UPPER},
     location::{CompiledRankings, RankingCache},
+    rate_limit::RateLimits,
     steer::{SteerPool, TargetTable, TargetUses},
     table::Table,
+    wire::NameKey,
 };
 
 /// Texts for `hostname.bind`, `id.server` and NSID (RFC 4892, RFC 5001), and for `version.bind`.
@@ -34,8 +37,14 @@ pub struct ServerOptions {
     pub tcp_idle: Duration,
     /// Largest UDP response, and the advertised size: 512 to 1,232 octets. Default: 1,232 (RFC 9715).
     pub udp_payload: u16,
+    /// True if sources of load-balanced pools that have proven nothing are asked now and then to come over TCP. Default: false.
+    pub challenge: bool,
     /// Networks that may query `_explain.NAME`. Default: none. At most [`ServerOptions::EXPLAIN_MAX`] networks count.
     pub explain: Vec<Network>,
+    /// Keys of DNS cookies. Default: no cookies.
+    pub cookies: CookieKeys,
+    /// Limits of responses over UDP. Default: none.
+    pub rate_limits: Option<RateLimits>,
 }
 
 impl ServerOptions {
@@ -49,7 +58,10 @@ impl Default for ServerOptions {
             identity: ServerIdentity::default(),
             tcp_idle: Duration::from_secs(10),
             udp_payload: UDP_PAYLOAD_MAX,
+            challenge: false,
             explain: vec![],
+            cookies: CookieKeys::Off,
+            rate_limits: None,
         }
     }
 }
@@ -78,7 +90,7 @@ pub struct ZoneInfo {
     pub origin: Name,
     /// Serial of its SOA.
     pub serial: u32,
-    /// Records from zone text.
+    /// Number of records read from zone files.
     pub records: usize,
     /// Steered names in it.
     pub steered: usize,
@@ -132,7 +144,7 @@ pub struct Snapshot {
     pub(crate) answers: Box<[u32]>,
     pub(crate) pools: Chunks<SteerPool>,
     pub(crate) pool_infos: Chunks<PoolInfo>,
-    /// Indices of pools by the hash of their name.
+    /// Indices of pools by the hash of their name, which [`NameKey::text`] returns.
     pub(crate) pools_by_name: Table,
     /// Answer counters of the members of all pools.
     pub(crate) counters: Box<[u16]>,
@@ -224,11 +236,15 @@ impl Layer {
 /// The compiled text of all zones.
 #[derive(Debug)]
 pub(crate) struct TextLayer {
+    /// Key of the hashes of all names, also of those in the layers above.
+    pub(crate) key: NameKey,
     pub(crate) layer: Layer,
     pub(crate) extras: Box<[Extra]>,
     /// Zones with fewer labels come first.
     pub(crate) zones: Box<[Zone]>,
     pub(crate) labels_max: usize,
+    /// Labels of the zone with the fewest.
+    pub(crate) labels_min: usize,
     /// Sum of the hashes of all records.
     pub(crate) id: u64,
 }
@@ -271,6 +287,8 @@ pub(crate) struct Steered {
     pub(crate) fallback: u32,
     /// Index of the pool's first answer counter.
     pub(crate) counters: u32,
+    /// TTL of the record sets in seconds, which is also the longest of a negative answer.
+    pub(crate) ttl: u32,
 }
 
 impl Steered {
@@ -288,7 +306,7 @@ impl Snapshot {
     ///
     /// There are several if zones make variants of the pool, and none if no name uses it.
     pub fn indices_of(&self, name: &PoolName) -> impl Iterator<Item = usize> {
-        let candidates = self.pools_by_name.candidates(stable_hash(name)).map(|place| place as usize);
+        let candidates = self.pools_by_name.candidates(self.key().text(name)).map(|place| place as usize);
         candidates.filter(move |place| self.pool_infos[*place].name == *name)
     }
 
@@ -345,11 +363,23 @@ impl Snapshot {
         self.pool_infos[self.indices_of(pool).next()?].rankings.as_deref()
     }
 
+    /// True if responses over UDP are limited.
+    #[inline]
+    pub fn is_rate_limited(&self) -> bool {
+        self.options.rate_limits.is_some()
+    }
+
     /// True if the data that queries read is too large for the processor's cache.
     #[inline]
     pub(crate) fn is_large(&self) -> bool {
         let octets = self.text.layer.entries.octets.len() + self.upper.entries.octets.len();
         octets > OCTETS_IN_CACHE || self.pools.len() > POOLS_IN_CACHE
+    }
+
+    /// Returns the key of the hashes of names.
+    #[inline(always)]
+    pub(crate) fn key(&self) -> &NameKey {
+        &self.text.key
     }
 
     #[inline]

@@ -4,7 +4,9 @@
 //! line shared between writers. `queries` is the sum of responses and drops, and the response codes add up to the
 //! responses.
 
+mod challenges;
 mod demand;
+mod limits;
 mod ring;
 mod samples;
 
@@ -15,18 +17,23 @@ use std::{
 
 use crate::{
     client::{Client, Transport},
+    cookie::CookieStatus,
     wire::{HEADER, Rcode},
 };
 
+use challenges::Challenges;
+pub(crate) use challenges::is_drawn;
 use demand::DemandRing;
 pub use demand::DemandSample;
+use limits::LimitTally;
+pub use limits::{Exempt, LimitAction, LimitCounts};
 pub use samples::Sample;
 use samples::Samples;
 
 /// Maximum number of answer counters (a cluster in a pool each). Further ones are counted in slot 0, "other".
 pub const SLOTS_MAX: usize = 4096;
-/// Response codes with a counter, up to BADVERS (16). Others do not occur.
-pub const RCODES: usize = 17;
+/// Response codes with a counter, up to BADCOOKIE (23). Others do not occur.
+pub const RCODES: usize = 24;
 
 /// One counter, written by one thread.
 #[derive(Debug, Default)]
@@ -45,11 +52,15 @@ pub struct Tally {
     queries: [Counter; 4],
     rcodes: [Counter; RCODES],
     drops: [Counter; Dropped::ALL.len()],
+    cookies: [Counter; CookieStatus::ALL.len()],
+    limits: LimitTally,
     /// Responses by [`AnswerKind`], so that one addition counts all flags.
     kinds: [Counter; AnswerKind::COUNT],
     slots: Box<[Counter]>,
     samples: Samples,
     demand_samples: DemandRing,
+    challenges: Challenges,
+    challenged: Counter,
 }
 
 impl Default for Tally {
@@ -59,10 +70,14 @@ impl Default for Tally {
             queries: Default::default(),
             rcodes: Default::default(),
             drops: Default::default(),
+            cookies: Default::default(),
+            limits: LimitTally::default(),
             kinds: Default::default(),
             slots,
             samples: Samples::default(),
             demand_samples: DemandRing::default(),
+            challenges: Challenges::default(),
+            challenged: Counter::default(),
         }
     }
 }
@@ -76,13 +91,19 @@ pub enum Dropped {
     Response,
     /// It came from port 0, which cannot receive.
     PortZero,
+    /// It is no query that can be answered and came over UDP from the port of a service that answers anything. An
+    /// error could make a loop.
+    ServicePort,
     /// The transport gave too small a buffer for the response.
     NoRoom,
+    /// Its network gets too many responses.
+    RateLimit,
 }
 
 impl Dropped {
     /// All reasons, in declared order.
-    pub const ALL: [Self; 4] = [Self::Short, Self::Response, Self::PortZero, Self::NoRoom];
+    pub const ALL: [Self; 6] =
+        [Self::Short, Self::Response, Self::PortZero, Self::ServicePort, Self::NoRoom, Self::RateLimit];
 
     /// Returns the value of the metric's label.
     pub fn as_str(self) -> &'static str {
@@ -90,20 +111,27 @@ impl Dropped {
             Self::Short => "short",
             Self::Response => "response",
             Self::PortZero => "port_zero",
+            Self::ServicePort => "service_port",
             Self::NoRoom => "no_room",
+            Self::RateLimit => "rate_limit",
         }
     }
 
-    /// Returns the first reason that applies. Called for dropped packets only, to keep the code off the other path.
-    pub(crate) fn reason(client: &Client, packet: &[u8]) -> Self {
+    /// Returns the first reason that applies to a packet that is no query, has no port, or has no room for a response.
+    pub(crate) fn reason(client: &Client, packet: &[u8], no_room: bool) -> Option<Self> {
         match packet.get(2) {
-            _ if packet.len() < HEADER => Self::Short,
-            Some(flags) if flags & 0x80 != 0 => Self::Response,
-            _ if client.port == 0 => Self::PortZero,
-            _ => Self::NoRoom,
+            _ if packet.len() < HEADER => Some(Self::Short),
+            Some(flags) if flags & 0x80 != 0 => Some(Self::Response),
+            _ if client.port == 0 => Some(Self::PortZero),
+            _ if no_room => Some(Self::NoRoom),
+            _ if client.transport == Transport::Udp && SERVICE_PORTS.contains(&client.port) => Some(Self::ServicePort),
+            _ => None,
         }
     }
 }
+
+/// Ports of echo, daytime, qotd and chargen (IANA), which answer any datagram. No resolver asks from them.
+const SERVICE_PORTS: [u16; 4] = [7, 13, 17, 19];
 
 /// Flags of a response.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +173,11 @@ impl Tally {
     }
 
     #[inline]
+    pub(crate) fn cookie(&self, status: CookieStatus) {
+        self.cookies[status as usize].add(1);
+    }
+
+    #[inline]
     pub(crate) fn response(&self, rcode: Rcode, kind: AnswerKind) {
         self.rcodes[usize::from(rcode.0).min(RCODES - 1)].add(1);
         self.kinds[kind.number()].add(1);
@@ -165,6 +198,8 @@ impl Tally {
         sum.answers.resize(SLOTS_MAX, 0);
         add(&mut sum.answers, &self.slots);
         add(&mut sum.drops, &self.drops);
+        add(&mut sum.cookies, &self.cookies);
+        self.limits.add_to(&mut sum.limits);
         for (number, counter) in self.kinds.iter().enumerate() {
             let (kind, count) = (AnswerKind::of(number), counter.0.load(Relaxed));
             sum.truncated += u64::from(kind.truncated) * count;
@@ -174,6 +209,7 @@ impl Tally {
         }
         sum.samples_lost += self.samples.ring.lost();
         sum.demand_samples_lost += self.demand_samples.lost();
+        sum.challenges += self.challenged.0.load(Relaxed);
     }
 }
 
@@ -186,6 +222,10 @@ pub struct Tallies {
     pub rcodes: [u64; RCODES],
     /// Dropped packets, in the order of [`Dropped::ALL`].
     pub drops: [u64; Dropped::ALL.len()],
+    /// Queries with a cookie, in the order of [`CookieStatus::ALL`]. 0 if cookies are off.
+    pub cookies: [u64; CookieStatus::ALL.len()],
+    /// Responses that were limited, and queries without a limit.
+    pub limits: LimitCounts,
     /// Responses with TC.
     pub truncated: u64,
     /// Responses with OPT.
@@ -200,6 +240,8 @@ pub struct Tallies {
     pub samples_lost: u64,
     /// Demand samples lost because the ring was full.
     pub demand_samples_lost: u64,
+    /// Answers that asked a source to come over TCP.
+    pub challenges: u64,
 }
 
 /// Returns an address as two words, IPv4 in its IPv4-mapped form.

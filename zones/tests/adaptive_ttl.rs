@@ -53,10 +53,11 @@ fn serving(status: HealthStatus, adaptive_ttl: AdaptiveTtl) -> ServingState {
     add("is_adaptive", &|_| {});
     add("alias", &|pool| pool.mode = AnswerMode::Cname);
     add("back", &|pool| pool.down = DownAnswer::FallbackCname(name("elsewhere.test")));
+    add("empty", &|pool| pool.down = DownAnswer::Empty);
     add("fixed", &|pool| pool.ttl_bounds = None);
     let (own, pool) = (name("own.example.test"), PoolName::new("is_adaptive").unwrap());
     desired.names.insert(own.clone(), SteeredName { name: own, pool, ttl: Some(secs(30)) });
-    let text = "$ORIGIN example.test.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 1\n@ IN NS ns\nns IN A 192.0.2.53\n";
+    let text = "$ORIGIN example.test.\n$TTL 60\n@ IN SOA ns h 1 1 1 1 60\n@ IN NS ns\nns IN A 192.0.2.53\n";
     let (zone, _) = read_zone(&zone, "zone", text.as_bytes(), &mut |_| Err("none".into()));
     let (snapshot, _) = compile(&desired, &[zone], &ServerOptions::default(), None).unwrap();
     let runtime =
@@ -88,6 +89,18 @@ fn adaptive_pool_answers_with_ttl_of_its_state_and_reason() {
                 assert_eq!(explained.ttl_reason, reason);
             }
         }
+    }
+}
+
+#[test]
+fn negative_answer_has_at_most_ttl_of_its_pools_state() {
+    let (short, own, long) = BOUNDS;
+    assert!(long > 60, "MINIMUM of the zone");
+    for (adaptive_ttl, due) in TTL_STATES.into_iter().zip([own, 60, short, short, short]) {
+        let explained = ask(&serving(HealthStatus::Down, adaptive_ttl), "empty", Rtype::A);
+        assert_eq!(explained.message.authority[0].ttl, secs(due), "{adaptive_ttl:?}");
+        let reason = "the smaller of the SOA's TTL and MINIMUM (RFC 2308 section 5), at most the TTL of pool empty";
+        assert_eq!(explained.ttl_reason, format!("{due} s: {reason}"));
     }
 }
 

@@ -97,11 +97,9 @@ fn client(transport: Transport) -> Client {
 
 fn send(serving: &ServingState, packet: &[u8], transport: Transport, tally: &Tally) -> Vec<u8> {
     let mut out = vec![0xee; 65_535];
-    match respond(serving, &Request { client: &client(transport), packet, now: Now(1), draw: Draw(0) }, tally, &mut out)
-    {
-        Outcome::Reply(length) => out[..length].to_vec(),
-        Outcome::Drop => vec![],
-    }
+    let request = Request { client: &client(transport), packet, now: Now(1), draw: Draw(0) };
+    let length = respond(serving, &request, tally, &mut out).length();
+    out[..length.unwrap_or(0)].to_vec()
 }
 
 /// Returns the answer as one line with the sections: `RCODE aa | answer | authority | additional`.
@@ -126,6 +124,8 @@ fn ask(serving: &ServingState, owner: &str, rtype: Rtype) -> String {
 }
 
 const SOA: &str = "example.test. 60 SOA ns1.example.test. hostmaster.example.test. 7 3600 600 86400 60";
+/// With the TTL of the pool, which is smaller.
+const POOL_SOA: &str = "example.test. 30 SOA ns1.example.test. hostmaster.example.test. 7 3600 600 86400 60";
 
 #[test]
 fn records_of_zone_are_answered() {
@@ -191,7 +191,7 @@ fn pool_answers_addresses_and_zone_file_the_rest() {
         ask(&serving, "shop.example.test", Rtype::TXT),
         "NOERROR aa | shop.example.test. 300 TXT \"beside the pool\" |  | "
     );
-    assert_eq!(ask(&serving, "shop.example.test", Rtype::AAAA), format!("NOERROR aa |  | {SOA} | "));
+    assert_eq!(ask(&serving, "shop.example.test", Rtype::AAAA), format!("NOERROR aa |  | {POOL_SOA} | "));
     assert_eq!(
         ask(&serving, "any.pool.example.test", Rtype::A),
         "NOERROR aa | any.pool.example.test. 30 A 203.0.113.1 |  | "
@@ -211,7 +211,7 @@ fn health_transition_changes_answer_without_rebuild() {
 #[test]
 fn drained_pool_is_no_data_and_never_nxdomain() {
     let serving = serving(ZONE, &desired(), Health::new(HealthStatus::Up, Some(OverrideAction::Drain)));
-    assert_eq!(ask(&serving, "shop.example.test", Rtype::A), format!("NOERROR aa |  | {SOA} | "));
+    assert_eq!(ask(&serving, "shop.example.test", Rtype::A), format!("NOERROR aa |  | {POOL_SOA} | "));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn counters_add_up_and_samples_are_kept() {
         send(&serving, &packet(owner, Rtype::A, &[]), Transport::Udp, &tally);
     }
     let sum = sums(&tally);
-    assert_eq!((sum.rcodes[0], sum.rcodes[3], sum.rcodes[5], sum.drops), (2, 1, 1, [0; 4]));
+    assert_eq!((sum.rcodes[0], sum.rcodes[3], sum.rcodes[5], sum.drops), (2, 1, 1, [0; 6]));
     assert_eq!(sum.answers[1], 1);
     assert_eq!(serving.snapshot.slots()[0].cluster.as_str(), "eu1");
     let mut samples = vec![];
@@ -258,6 +258,8 @@ fn dropped_packets_are_counted_by_reason() {
             &mut vec![0; room],
         )
     };
+    let mut noise = question.clone();
+    noise.pop();
     let mut expected = [0; Dropped::ALL.len()];
     for (packet, port, room, why) in [
         (&question[..11], 53, 1232, Dropped::Short),
@@ -266,12 +268,15 @@ fn dropped_packets_are_counted_by_reason() {
         (&response, 0, 1232, Dropped::Response),
         (&question, 0, 1232, Dropped::PortZero),
         (&question, 53, 511, Dropped::NoRoom),
+        (&noise, 19, 1232, Dropped::ServicePort),
     ] {
         assert_eq!(send(packet, port, room), Outcome::Drop, "{why:?}");
         expected[why as usize] += 1;
         assert_eq!(sums(&tally).drops, expected, "{why:?}");
     }
     assert!(matches!(send(&question, 53, 1232), Outcome::Reply(_)));
+    assert!(matches!(send(&question, 19, 1232), Outcome::Reply(_)));
+    assert!(matches!(send(&noise, 53, 1232), Outcome::ErrorReply(_)));
     assert_eq!(sums(&tally).drops, expected);
 }
 

@@ -65,7 +65,7 @@ fn run(serving: &ServingState, packets: &[Vec<u8>], count: usize) {
     let mut query = Query::default();
     for packet in packets.iter().cycle().take(count) {
         let packet = black_box(packet);
-        read(packet, &mut query);
+        read(&serving.snapshot, packet, &mut query);
         find(&serving.snapshot, packet, &mut query);
         black_box(write(
             serving,

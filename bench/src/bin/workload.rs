@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 
 use clap::{Parser, ValueEnum};
 use fairway_bench::{distinct_target, own_address};
+use fairway_model::SplitMix;
 use serde_json::{Value, json};
 
 /// Prints one part of the workload.
@@ -132,21 +133,15 @@ fn lua(number: u64, port: u16, pool: &str, options: &str) -> String {
     format!("s{number:07} 60 IN LUA A \"ifurlup('{url}', {{ {{ {pool} }} }}, {{ {options} }})\"\n")
 }
 
-/// Returns a fixed sequence of queries (xorshift64), so that every run sends the same.
+/// Returns a fixed sequence of queries, so that every run sends the same.
 fn queries(o: &Options) -> String {
-    let mut state = 0x1234_5678_9abc_def1u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = SplitMix::new(1);
     let Options { origin, prefix, .. } = o;
     let mut query = |_| {
-        let (name, kind) = (next() % o.names, next() % 100);
+        let (name, kind) = (random.below(o.names), random.below(100));
         match kind {
             0..5 => format!("nx{:06}.{origin} A\n", name % 1_000_000),
-            5 => format!("{prefix}{name:07}.{origin} {}\n", if next() % 2 == 0 { "TXT" } else { "ANY" }),
+            5 => format!("{prefix}{name:07}.{origin} {}\n", if random.below(2) == 0 { "TXT" } else { "ANY" }),
             _ => format!("{prefix}{name:07}.{origin} A\n"),
         }
     };

@@ -97,7 +97,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// Most bytes of one name: a SPIFFE ID has up to 2,048 (SPIFFE-ID section 2.3).
+/// Maximum number of bytes of one name: a SPIFFE ID has up to 2,048 (SPIFFE-ID section 2.3).
 const NAME_MAX: usize = 2_048;
 
 #[cfg(test)]

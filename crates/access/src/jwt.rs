@@ -241,9 +241,9 @@ impl signature::Verifier<Vec<u8>> for RingVerifier {
     }
 }
 
-/// Most keys of an issuer; large ones publish under ten.
+/// Maximum number of keys of an issuer; large ones publish under ten.
 const KEYS_MAX: usize = 100;
-/// Most groups of one token that are used. More do not fit into the head of a request.
+/// Maximum number of groups of one token that are used. More do not fit into the head of a request.
 const GROUPS_MAX: usize = 1_000;
 
 #[cfg(test)]

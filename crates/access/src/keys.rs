@@ -177,7 +177,7 @@ async fn discover(issuer: &Issuer, at: &Url, client: &Client) -> Result<Url, Str
 
 /// Longest time of a fetch.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Most bytes of a document: a hundred keys with their certificates.
+/// Maximum number of bytes of a document: a hundred keys with their certificates.
 const BODY_MAX: usize = 1 << 20;
 /// Longest age of keys that cannot be fetched again.
 const KEEP: Duration = Duration::from_secs(24 * 3600);

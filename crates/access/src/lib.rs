@@ -5,7 +5,7 @@
 //!   token, JWT, certificate ─► Identity ─► Access::decide ─► allowed, or the missing verbs
 //! ```
 //!
-//! `verb`, `identity`, `grant`, `origin` and `token` are pure: tables in, decision out. `jwt` verifies signatures, `keys`
+//! `verb`, `identity`, `grant`, `tenant`, `origin` and `token` are pure: tables in, decision out. `jwt` verifies signatures, `keys`
 //! fetches and caches the keys of issuers, `tls` builds the listener's TLS, `limits` counts requests. The HTTP part is in the crate
 //! api, and the configuration is parsed in the crate config.
 #![forbid(unsafe_code)]
@@ -18,6 +18,7 @@ mod jwt_wire;
 mod keys;
 mod limits;
 mod origin;
+mod tenant;
 mod tls;
 mod token;
 mod verb;
@@ -31,6 +32,7 @@ pub use self::{
     identity::{Identity, Subject},
     issuer::{Algorithm, Issuer, KeySource},
     limits::LimitSettings,
+    tenant::{CHALLENGE, NameGrant, NameGrants, NotGranted, RecordTypes, Tenant},
     tls::ServerTls,
     token::{TokenEntry, TokenHash, new_token},
     verb::{BUILT_IN_ROLES, Verb, Verbs},
@@ -54,6 +56,8 @@ pub struct Access {
     pub issuers: Vec<Arc<Issuer>>,
     /// Granted verbs.
     pub grants: Vec<Grant>,
+    /// Names that tenants may claim.
+    pub names: NameGrants,
     /// Limits per client; `None` for no limits.
     pub limits: Option<LimitSettings>,
     /// Additional host names that the plain listener accepts, in lower case and without ports.

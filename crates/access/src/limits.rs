@@ -95,7 +95,7 @@ impl Counter {
     }
 }
 
-/// Most clients that are counted one by one, about 10 MB. All others share one count.
+/// Maximum number of clients with counters of their own, about 10 MB. All others share one count.
 const CLIENTS_MAX: usize = 65_536;
 /// Shortest time from one sweep to the next.
 const SWEEP: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use hyper::{
-    HeaderMap, Method,
+    HeaderMap,
     header::{CONTENT_TYPE, HOST, ORIGIN},
 };
 
@@ -15,7 +15,7 @@ use hyper::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignRequest {
     /// A page of another origin sent the request.
-    #[error("the request comes from a web page of another origin; only the server's own page and programs may write")]
+    #[error("the request comes from a web page of another origin; only the server's own page and programs may make it")]
     Page,
     /// `Host` is not a name of this server.
     #[error("{0:?} is not a name of this server; use its address, or add the name to access.hosts")]
@@ -26,14 +26,14 @@ pub enum ForeignRequest {
 }
 
 /// Checks that no foreign page caused a request. `hosts` are the names of this server in addition to loopback; `None` accepts any name,
-/// because over TLS the certificate has proven it.
-pub fn check_origin(method: &Method, headers: &HeaderMap, hosts: Option<&[String]>) -> Result<(), ForeignRequest> {
+/// because over TLS the certificate has proven it. `has_effect` is false for requests that only read: a foreign page cannot see the response.
+pub fn check_origin(has_effect: bool, headers: &HeaderMap, hosts: Option<&[String]>) -> Result<(), ForeignRequest> {
     let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let host = text(HOST.as_str()).unwrap_or_default();
     if hosts.is_some_and(|hosts| !is_own(&host, hosts)) || headers.get_all(HOST).iter().count() > 1 {
         return Err(ForeignRequest::Host(host));
     }
-    if matches!(*method, Method::GET | Method::HEAD) {
+    if !has_effect {
         return Ok(());
     }
     let is_cross_site = text("sec-fetch-site").is_some_and(|site| !["none", "same-origin"].contains(&site.as_str()));
@@ -64,9 +64,9 @@ fn is_own(host: &str, hosts: &[String]) -> bool {
 mod tests {
     use super::*;
 
-    fn ask(method: Method, headers: &[(&'static str, &str)]) -> Result<(), ForeignRequest> {
+    fn ask(has_effect: bool, headers: &[(&'static str, &str)]) -> Result<(), ForeignRequest> {
         let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        check_origin(&method, &headers, Some(&["fairway.example".to_owned()]))
+        check_origin(has_effect, &headers, Some(&["fairway.example".to_owned()]))
     }
 
     const JSON: (&str, &str) = ("content-type", "application/json; charset=utf-8");
@@ -83,18 +83,18 @@ mod tests {
             "",
             "[",
         ] {
-            for method in [Method::GET, Method::POST] {
-                assert_eq!(ask(method, &[("host", host)]), Err(ForeignRequest::Host(host.to_owned())));
+            for has_effect in [false, true] {
+                assert_eq!(ask(has_effect, &[("host", host)]), Err(ForeignRequest::Host(host.to_owned())));
             }
         }
         for host in
             ["127.0.0.1:8053", "127.0.0.9", "[::1]:8053", "[::1]", "localhost:8053", "LOCALHOST", "fairway.example:80"]
         {
-            assert_eq!(ask(Method::POST, &[("host", host)]), Ok(()), "{host}");
+            assert_eq!(ask(true, &[("host", host)]), Ok(()), "{host}");
         }
-        assert_eq!(ask(Method::GET, &[]), Err(ForeignRequest::Host(String::new())));
+        assert_eq!(ask(false, &[]), Err(ForeignRequest::Host(String::new())));
         let any = check_origin(
-            &Method::GET,
+            false,
             &[("host".parse().unwrap(), "any.example".parse().unwrap())].into_iter().collect(),
             None,
         );
@@ -106,20 +106,16 @@ mod tests {
         let host = ("host", "127.0.0.1:8053");
         for origin in ["http://evil.example", "null", "http://127.0.0.1:9000", "http://127.0.0.1", "", "127.0.0.1:8053"]
         {
-            assert_eq!(
-                ask(Method::POST, &[host, JSON, BODY, ("origin", origin)]),
-                Err(ForeignRequest::Page),
-                "{origin}"
-            );
-            assert_eq!(ask(Method::DELETE, &[host, ("origin", origin)]), Err(ForeignRequest::Page), "{origin}");
+            assert_eq!(ask(true, &[host, JSON, BODY, ("origin", origin)]), Err(ForeignRequest::Page), "{origin}");
+            assert_eq!(ask(true, &[host, ("origin", origin)]), Err(ForeignRequest::Page), "{origin}");
         }
         for site in ["cross-site", "same-site", "?"] {
-            assert_eq!(ask(Method::POST, &[host, ("sec-fetch-site", site)]), Err(ForeignRequest::Page), "{site}");
+            assert_eq!(ask(true, &[host, ("sec-fetch-site", site)]), Err(ForeignRequest::Page), "{site}");
         }
         let own = [host, JSON, BODY, ("origin", "http://127.0.0.1:8053"), ("sec-fetch-site", "same-origin")];
-        assert_eq!(ask(Method::PUT, &own), Ok(()));
+        assert_eq!(ask(true, &own), Ok(()));
         assert_eq!(
-            ask(Method::GET, &[host, ("origin", "http://evil.example")]),
+            ask(false, &[host, ("origin", "http://evil.example")]),
             Ok(()),
             "a foreign page cannot read the response"
         );
@@ -135,13 +131,13 @@ mod tests {
             "",
             "application/jsonx",
         ] {
-            let asked = ask(Method::POST, &[host, BODY, ("content-type", kind)]);
+            let asked = ask(true, &[host, BODY, ("content-type", kind)]);
             assert_eq!(asked, Err(ForeignRequest::Body(kind.to_owned())));
         }
-        assert!(ask(Method::POST, &[host, ("transfer-encoding", "chunked")]).is_err());
+        assert!(ask(true, &[host, ("transfer-encoding", "chunked")]).is_err());
         for kind in ["application/json", "Application/JSON;charset=utf-8", "application/merge-patch+json", "text/csv"] {
-            assert_eq!(ask(Method::POST, &[host, BODY, ("content-type", kind)]), Ok(()), "{kind}");
+            assert_eq!(ask(true, &[host, BODY, ("content-type", kind)]), Ok(()), "{kind}");
         }
-        assert_eq!(ask(Method::POST, &[host, ("content-length", "0")]), Ok(()), "there is no body");
+        assert_eq!(ask(true, &[host, ("content-length", "0")]), Ok(()), "there is no body");
     }
 }

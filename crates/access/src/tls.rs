@@ -104,7 +104,7 @@ pub fn subjects_of(certificate: &CertificateDer<'_>) -> Vec<Subject> {
     names.into_iter().filter(|name| is_plain(name)).chain([print]).map(Subject::Certificate).collect()
 }
 
-/// Most names of one certificate that are used.
+/// Maximum number of names of one certificate that are used.
 const NAMES_MAX: usize = 100;
 
 #[cfg(test)]

@@ -16,11 +16,11 @@ use fairway_model::Secret;
 use serde_json::Value;
 
 use crate::{
-    contributions_wire::{Contributions, Evicted, Eviction},
+    contributions_wire::{Confirmed, Contributions, Evicted, Eviction},
     endpoints::{
-        self, ADD_OVERRIDE, APPLY, CONTRIBUTIONS, DNS_UPDATE_RECORD, EVICT, EXPLAIN, EXPORT, Endpoint, METRICS,
-        PUBLISH_APPLY, PUBLISH_PLAN, PUBLISH_TAKE, PUBLISHING, PUSH_LATENCY, PUSH_LOAD, RELOAD, REMOVE_OVERRIDE, STATE,
-        STOP, VERSION,
+        self, ADD_OVERRIDE, APPLY, CONFIRM, CONTRIBUTIONS, DNS_UPDATE_RECORD, EVICT, EXPLAIN, EXPORT, Endpoint,
+        METRICS, PUBLISH_APPLY, PUBLISH_PLAN, PUBLISH_TAKE, PUBLISHING, PUSH_LATENCY, PUSH_LOAD, RELOAD,
+        REMOVE_OVERRIDE, STATE, STOP, VERSION,
     },
     explain_wire::Explanation,
     latency_wire::LatencyState,
@@ -80,6 +80,8 @@ pub struct Applying {
     pub dry_run: bool,
     /// Delete objects that were created over the API and are not in the body.
     pub prune: bool,
+    /// Delete them also if that looks like a mistake.
+    pub allow_removals: bool,
     /// Reason, for the history.
     pub reason: String,
 }
@@ -142,8 +144,9 @@ impl Client {
     }
 
     /// `POST /v1/reload`: reloads the configuration and waits for the result. A rejected configuration is not an error.
-    pub async fn reload(&self) -> Result<ReloadReport, ClientError> {
-        self.request(&RELOAD, &[], &[]).await
+    pub async fn reload(&self, allow_removals: bool) -> Result<ReloadReport, ClientError> {
+        let allowed = [("allowRemovals", "true")];
+        self.request(&RELOAD, &[], if allow_removals { &allowed } else { &[] }).await
     }
 
     /// `GET /v1/publishing`.
@@ -156,9 +159,17 @@ impl Client {
         self.request(&PUBLISH_PLAN, &[provider], &[("deletions", &deletions.to_string())]).await
     }
 
-    /// `POST /v1/publishing/{provider}/apply`: returns once the sync has ended.
-    pub async fn publish_apply(&self, provider: &str, deletions: usize) -> Result<PublishPlan, ClientError> {
-        self.request(&PUBLISH_APPLY, &[provider], &[("deletions", &deletions.to_string())]).await
+    /// `POST /v1/publishing/{provider}/apply`: returns once the sync has ended. With the id of a plan, applies only that one.
+    pub async fn publish_apply(
+        &self,
+        provider: &str,
+        deletions: usize,
+        plan: Option<&str>,
+    ) -> Result<PublishPlan, ClientError> {
+        let deletions = deletions.to_string();
+        let plan = plan.map(|id| ("plan", id));
+        let query: Vec<_> = [("deletions", &*deletions)].into_iter().chain(plan).collect();
+        self.request(&PUBLISH_APPLY, &[provider], &query).await
     }
 
     /// `POST /v1/publishing/{provider}/take`: one step of a handover, or what it would do.
@@ -200,8 +211,10 @@ impl Client {
 
     /// `POST /v1/apply`: applies all objects of a body, or none.
     pub async fn apply(&self, body: &Value, wanted: &Applying) -> Result<ApplyReport, ClientError> {
-        let Applying { dry_run, prune, reason } = wanted;
-        let path = format!("{}?dryRun={dry_run}&prune={prune}&reason={}", APPLY.path_with(&[]), encode(reason));
+        let Applying { dry_run, prune, allow_removals, reason } = wanted;
+        let reason = encode(reason);
+        let query = format!("dryRun={dry_run}&prune={prune}&allowRemovals={allow_removals}&reason={reason}");
+        let path = format!("{}?{query}", APPLY.path_with(&[]));
         self.json(APPLY.method, &path, Some(body)).await
     }
 
@@ -229,11 +242,12 @@ impl Client {
 
     /// `DELETE /v1/contributions`: returns once they are gone.
     pub async fn evict(&self, eviction: &Eviction) -> Result<Evicted, ClientError> {
-        let Eviction { owner, path, set, reason } = eviction;
-        let mut parameters = vec![("owner", owner.as_str()), ("reason", reason.as_str())];
-        let optional = [("path", path), ("set", set)];
-        parameters.extend(optional.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))));
-        self.request(&EVICT, &[], &parameters).await
+        self.request(&EVICT, &[], &of_owner(eviction)).await
+    }
+
+    /// `POST /v1/contributions/confirm`: returns once what was held is gone.
+    pub async fn confirm(&self, held: &Eviction) -> Result<Confirmed, ClientError> {
+        self.request(&CONFIRM, &[], &of_owner(held)).await
     }
 
     /// `POST /v1/stop`: asks the daemon to drain and stop. Returns when draining has begun.
@@ -331,7 +345,7 @@ fn invalid(at: &str, why: &dyn std::fmt::Display) -> String {
     format!("invalid response from {at}: {why}; check that the server there is fairway")
 }
 
-/// Why a call failed.
+/// Cause of a failed call.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
     /// There is no valid response. The text names the server, the error, and what to do.
@@ -353,3 +367,11 @@ pub enum ClientError {
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Largest response, in bytes: the state of 10,000 targets with full history is under 40 MB.
 const BODY_MAX: usize = 128 << 20;
+
+/// Returns the parameters that name contributions of an owner.
+fn of_owner(of: &Eviction) -> Vec<(&str, &str)> {
+    let Eviction { owner, path, set, reason } = of;
+    let optional = [("path", path), ("set", set)].map(|(key, value)| Some((key, value.as_deref()?)));
+    let always = [("owner", owner.as_str()), ("reason", reason.as_str())];
+    always.into_iter().chain(optional.into_iter().flatten()).collect()
+}

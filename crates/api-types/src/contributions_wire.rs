@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::objects_wire::Condition;
+
 /// `GET /v1/contributions`: all contributions of webhook clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -38,6 +40,12 @@ pub struct ContributionState {
     /// Time when they are 0 then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub gone_at: Option<String>,
+    /// Number of names that its writer withdrew and that are held: the answers keep them while their targets are healthy.
+    #[serde(default)]
+    pub held: usize,
+    /// `Held`: true if names are held, with the reason (`manyNames`, `lastHealthyMember`), the first name and the time.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
     /// Members of steered names, at most 100, in the order of their names.
     #[serde(default)]
     pub members: Vec<ContributedMember>,
@@ -70,7 +78,7 @@ pub struct ContributionWarning {
     pub message: String,
 }
 
-/// The query of `DELETE /v1/contributions`.
+/// The query of `DELETE /v1/contributions` and `POST /v1/contributions/confirm`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Eviction {
@@ -91,5 +99,12 @@ pub struct Eviction {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evicted {
     /// Number of removed endpoints.
+    pub endpoints: usize,
+}
+
+/// The response to `POST /v1/contributions/confirm`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Confirmed {
+    /// Number of held endpoints that were removed.
     pub endpoints: usize,
 }

@@ -64,6 +64,8 @@ pub fn object(section: &str, name: &str) -> String {
 pub const ADD_OVERRIDE: Endpoint = Endpoint::post("/v1/overrides");
 /// Creates and replaces many objects.
 pub const APPLY: Endpoint = Endpoint::post("/v1/apply");
+/// Releases held withdrawals of an owner.
+pub const CONFIRM: Endpoint = Endpoint::post("/v1/contributions/confirm");
 /// Lists the contributions of the webhook.
 pub const CONTRIBUTIONS: Endpoint = Endpoint::get("/v1/contributions");
 /// Returns a DNS update record.

@@ -193,7 +193,9 @@ pub struct AddressHealth {
     pub status: String,
     /// Active override: `up`, `down`, `drain`; null without one.
     pub override_action: Option<String>,
-    /// Cause of the failure of its last probe, if known.
+    /// Reason why this server may not connect to it: it is not probed and not answered; null if it may.
+    pub not_allowed: Option<String>,
+    /// Cause of the failure of its last probe, if known. Its text requires the verb `operate`.
     pub cause: Option<String>,
 }
 

@@ -49,7 +49,8 @@ pub struct Metadata {
 pub struct ObjectStatus {
     /// Generation that the conditions are about.
     pub observed_generation: u64,
-    /// `Accepted` (it is valid together with the other objects), `Conflict` (another source declares it differently) and `Served` (its last change is in the answers).
+    /// `Accepted` (it is valid together with the other objects), `Conflict` (another source declares it differently) and `Served` (its last
+    /// change is in the answers).
     pub conditions: Vec<Condition>,
 }
 
@@ -161,8 +162,13 @@ pub struct Difference {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct WriteParameters {
+    /// For `POST /v1/apply` with `prune`: delete also if that looks like a mistake. By default the request fails with 409 if all names of
+    /// the caller (at least two) would go, or more than ten and more than a fifth, or the last healthy member of a name that stays.
+    pub allow_removals: bool,
     /// Report what would change, and change nothing.
     pub dry_run: bool,
+    /// For `POST /v1/apply`: store access points that deny requests, although nothing enforces them.
+    pub inert: bool,
     /// For `POST /v1/apply`: delete objects of the API that the body lacks; of intents only those that the caller has applied.
     pub prune: bool,
     /// Reason, for the history.
@@ -196,7 +202,7 @@ pub struct DeletedObject {
     pub revision: u64,
 }
 
-/// Event `reset` of `GET /v1/pools?watch=true`: changes were lost, list anew.
+/// Event `reset` of `GET /v1/pools?watch=true`: changes were lost; list again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectsReset {

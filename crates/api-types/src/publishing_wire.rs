@@ -25,7 +25,7 @@ pub struct PublisherState {
     pub auto: bool,
     /// Status: `ok`, `behind`, `failing` or `starting`.
     pub status: String,
-    /// Time since when its records differ from the desired ones.
+    /// Time when its records began to differ from the desired ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind_since: Option<String>,
     /// Time when the last sync ended.
@@ -39,7 +39,7 @@ pub struct PublisherState {
     pub next_sync_at: Option<String>,
     /// Seconds since its records differ from the desired ones; 0 if they are equal.
     pub lag_secs: u64,
-    /// Why syncs fail, or what is held back.
+    /// Cause of failing syncs, or the deletions that are held back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Number of failed syncs in a row.
@@ -70,10 +70,10 @@ pub struct PublishedRecord {
     pub set_identifier: String,
     /// Status: `published`, `waiting`, `leaving` or `refused`; of a handover `announced`, `taken`, `returned` or `left`.
     pub status: String,
-    /// Time since when it has this status, and if published, these records.
+    /// Time of the last change of its status; if it is published, also of its records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Why it is refused or left.
+    /// Reason why it is refused or left.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -84,13 +84,15 @@ pub struct PublishedRecord {
 pub struct PublishPlan {
     /// The provider.
     pub provider: String,
+    /// Id of the plan, for a sync of exactly these changes: 16 hexadecimal digits.
+    pub id: String,
     /// Record sets to create.
     pub create: Vec<PlannedSet>,
     /// Record sets to change.
     pub update: Vec<PlannedUpdate>,
     /// Record sets to delete.
     pub delete: Vec<PlannedSet>,
-    /// Number of own record sets that stay.
+    /// Number of own record sets that do not change.
     pub kept: usize,
     /// Number of record sets of others, which are never changed.
     pub foreign: usize,
@@ -98,7 +100,7 @@ pub struct PublishPlan {
     pub registry: usize,
     /// Record sets that cannot be published.
     pub refused: Vec<PublishedRecord>,
-    /// Why deletions are held back.
+    /// Reason why deletions are held back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletions_refused: Option<String>,
     /// Number of changed record sets; left out of a plan.
@@ -182,7 +184,17 @@ pub struct PlannedUpdate {
     pub to: PlannedSet,
 }
 
-/// The query of a plan or a sync.
+/// The query of a sync.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SyncParameters {
+    /// Number of record sets that may be deleted beyond the bounds.
+    pub deletions: usize,
+    /// Id of the plan to apply. If the changes would be others by now, nothing is changed.
+    pub plan: Option<String>,
+}
+
+/// The query of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PublishParameters {

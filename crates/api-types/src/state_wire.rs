@@ -33,7 +33,7 @@ pub struct State {
     pub uptime_secs: u64,
     /// True if the server is ready, as `/readyz`.
     pub ready: bool,
-    /// Why it is not ready; empty if it is.
+    /// Reason why it is not ready; empty if it is.
     pub not_ready: String,
     /// The configuration in use.
     pub config: ConfigState,
@@ -71,9 +71,10 @@ pub struct StoreState {
     pub served: u64,
     /// Number of revisions in the store that this server does not have yet.
     pub behind: u64,
-    /// Time since when it is unavailable; null while it is available. Until then writes fail, and the objects that this server has are served.
+    /// Time when it became unavailable; null while it is available. While it is unavailable, writes fail and the objects that this server
+    /// has are served.
     pub unavailable_since: Option<String>,
-    /// Why it is unavailable.
+    /// Reason why it is unavailable.
     pub error: Option<String>,
 }
 
@@ -84,7 +85,7 @@ pub struct BalanceState {
     /// Role of this server: `alone` (its store is not shared), `leads` (servers that share the store apply its decisions), `follows` (it
     /// applies the leader's decisions), `local` (it decides alone, since there is no leader or the store is unavailable).
     pub role: String,
-    /// Why the role is `local`.
+    /// Reason for the role `local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Number of the last decision that is applied; 0 before the first.
@@ -114,6 +115,15 @@ pub struct ConfigState {
     pub warnings: Vec<String>,
 }
 
+/// The query of a reload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ReloadParameters {
+    /// Apply files that no longer declare many names. By default a reload is rejected if a zone, or all zones together, would lose all of
+    /// at least two names, or more than ten and more than a fifth.
+    pub allow_removals: bool,
+}
+
 /// The result of a reload. Also the response to `POST /v1/reload`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -134,6 +144,8 @@ pub struct ReloadReport {
     pub changes: Vec<String>,
     /// Errors for which it was rejected: `file:line:column: error; hint`.
     pub errors: Vec<String>,
+    /// True if it was rejected only because the files no longer declare many names. `allowRemovals` applies it.
+    pub removals_refused: bool,
     /// Warnings.
     pub warnings: Vec<String>,
 }
@@ -198,7 +210,7 @@ pub struct ClusterState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DrainState {
-    /// Time since when it is no longer answered.
+    /// Time when it was taken out of the answers.
     pub since: String,
     /// Time when the last client should have left: after the largest TTL that was answered, or the longest time for which clients were
     /// seen to keep answers, and 5 % of the TTL.
@@ -305,7 +317,9 @@ pub struct TargetState {
     pub status: String,
     /// Active override: `up`, `down`, `drain`; null without one.
     pub override_action: Option<String>,
-    /// Time since when it has this status.
+    /// Reason why this server may not connect to it (`TargetNotAllowed`): it is not probed and not answered; null if it may.
+    pub not_allowed: Option<String>,
+    /// Time when its status changed to this one.
     pub since: String,
     /// Number of equal outcomes in a row up to the last probe.
     pub streak: u8,

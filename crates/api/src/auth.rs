@@ -20,15 +20,17 @@ use axum::{
 };
 use tower_http::timeout::TimeoutBody;
 
-use self::permissions::required_permission;
+use self::permissions::{asks_proof, required_permission};
 use crate::{
+    connections::Mark,
     problem::{ApiError, problem},
     route::Route,
-    state::Caller,
+    state::{Caller, Operates},
+    traced::traced,
 };
 use fairway_access::{
     Access, ClientKey, ForeignRequest, Identity, KeyError, KeyRings, LimitSettings, Limiter, RequiredPermission,
-    Subject, Verbs, check_origin,
+    Subject, Verb, Verbs, check_origin,
 };
 use fairway_control::Control;
 use fairway_transport::ComputeGuard;
@@ -96,19 +98,46 @@ pub(crate) async fn authorize(State(auth): State<Auth>, request: Request, next: 
     // Responses may be as large as requests: both take computing time that DNS must not wait for.
     let _computing = ComputeGuard::begin();
     let required = required_permission(&auth.routes, &request);
+    let asks_proof = asks_proof(&auth.routes, &request);
     let Some(connection) = request.extensions().get::<Connection>().cloned() else {
         let detail = "the request came over no listener; please report it";
         return problem(StatusCode::INTERNAL_SERVER_ERROR, detail).into_response();
     };
-    let Some(required) = required else { return next.run(request).await };
-    let (mut head, body) = request.into_parts();
-    let action = format!("{} {}", head.method, head.uri.path());
-    let is_write = !required.verbs.without(Verbs::READ_ONLY).is_empty() && !head.method.is_safe();
+    let traces = &auth.control.shared().traces;
+    let Some(required) = required else {
+        return traced(traces, request, false, |request| next.run(request)).await;
+    };
+    let (head, body) = request.into_parts();
     let access = auth.access();
-    let (identity, permitted) = match identify(&auth, &access, &connection, &head).await {
+    let identified = identify(&auth, &access, &connection, &head, asks_proof).await;
+    let is_authenticated = matches!(&identified, Ok(identity) if *identity != Identity::Nobody);
+    if let Some(mark) = head.extensions.get::<Mark>().filter(|_| is_authenticated) {
+        mark.authenticated();
+    }
+    let operate = RequiredPermission { verbs: Verb::Operate.into(), project: None };
+    let operates = Operates(identified.as_ref().is_ok_and(|identity| access.decide(identity, &operate).is_ok()));
+    let (identity, permitted) = match identified {
         Ok(identity) => (identity.to_string(), permit(&access, &identity, &required)),
         Err(error) => ("unknown".to_owned(), Err(error)),
     };
+    let mut request = Request::from_parts(head, body);
+    request.extensions_mut().insert(operates);
+    let handle = |request| decided(request, next, identity, permitted, &connection, &required);
+    traced(traces, request, is_authenticated, handle).await
+}
+
+/// Passes a request on if that is permitted.
+async fn decided(
+    request: Request,
+    next: Next,
+    identity: String,
+    permitted: Result<(), ApiError>,
+    connection: &Connection,
+    required: &RequiredPermission,
+) -> Response {
+    let (mut head, body) = request.into_parts();
+    let action = format!("{} {}", head.method, head.uri.path());
+    let is_write = !required.verbs.without(Verbs::READ_ONLY).is_empty() && !head.method.is_safe();
     let response = match permitted {
         Ok(()) => {
             head.extensions.insert(Caller(identity.clone()));
@@ -117,7 +146,7 @@ pub(crate) async fn authorize(State(auth): State<Auth>, request: Request, next: 
         Err(error) => error.into_response(),
     };
     if is_write {
-        audit(&identity, &connection, &action, &required, response.status());
+        audit(&identity, connection, &action, required, response.status());
     }
     response
 }
@@ -128,7 +157,13 @@ fn bounded(body: Body) -> Body {
 }
 
 /// Returns the identity of the caller, if a client may make such a request at all.
-async fn identify(auth: &Auth, access: &Access, connection: &Connection, head: &Parts) -> Result<Identity, ApiError> {
+async fn identify(
+    auth: &Auth,
+    access: &Access,
+    connection: &Connection,
+    head: &Parts,
+    asks_proof: bool,
+) -> Result<Identity, ApiError> {
     let (peer, is_local, is_tls, certificate) = match connection {
         Connection::Socket(uid) => return Ok(Identity::Local(format!("local user {uid}"))),
         Connection::Http { peer, is_local, is_tls, certificate } => (peer, is_local, is_tls, certificate),
@@ -139,7 +174,7 @@ async fn identify(auth: &Auth, access: &Access, connection: &Connection, head: &
         return Err(too_many(wait, "requests"));
     }
     let hosts = (!is_tls).then_some(&access.hosts[..]);
-    if let Err(foreign) = check_origin(&head.method, &head.headers, hosts) {
+    if let Err(foreign) = check_origin(asks_proof, &head.headers, hosts) {
         let status = match foreign {
             ForeignRequest::Body(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ForeignRequest::Host(_) => StatusCode::MISDIRECTED_REQUEST,
@@ -261,7 +296,7 @@ mod tests {
 
     use super::*;
 
-    /// A body whose first piece never arrives.
+    /// A body whose first chunk never arrives.
     struct Stalled;
 
     impl hyper::body::Body for Stalled {

@@ -1,4 +1,4 @@
-//! `/v1/contributions`: lists and removes contributions of webhook clients.
+//! `/v1/contributions`: lists and removes contributions of webhook clients, and releases held ones.
 
 use axum::{Json, extract::State, http::StatusCode};
 
@@ -9,8 +9,8 @@ use crate::{
     state::{AppState, Caller, Parameters, check_line},
 };
 use fairway_access::Verb;
-use fairway_api_types::contributions_wire::{Contributions, Evicted, Eviction};
-use fairway_api_types::endpoints::{CONTRIBUTIONS, EVICT};
+use fairway_api_types::contributions_wire::{Confirmed, Contributions, Evicted, Eviction};
+use fairway_api_types::endpoints::{CONFIRM, CONTRIBUTIONS, EVICT};
 use fairway_control::contributed::EndpointFilter;
 use fairway_store::objects::Author;
 
@@ -18,15 +18,22 @@ use fairway_store::objects::Author;
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(CONTRIBUTIONS, "listContributions", "List webhook contributions and their status")
-            .description("What each client of the webhook contributes, since when, and with which conditions.")
+            .description("The contributions of each webhook client, with their times and warnings.")
             .requires(Verb::Read)
             .returns(200, "The contributions.", Shape::output::<Contributions>().json())
             .handle(list),
+        Route::new(CONFIRM, "confirmWithdrawals", "Release what an owner withdrew and is held")
+            .description("The answers then no longer have it.")
+            .requires(Verb::Delete)
+            .query::<Eviction>()
+            .returns(200, "Number of removed endpoints.", Shape::output::<Confirmed>().json())
+            .errors(&[(404, "Nothing that matches is held.")])
+            .handle(confirm),
         Route::new(EVICT, "evictContributions", "Remove what an owner contributed")
             .description("A client that still runs contributes it again.")
             .requires(Verb::Delete)
             .query::<Eviction>()
-            .returns(200, "How many endpoints were removed.", Shape::output::<Evicted>().json())
+            .returns(200, "Number of removed endpoints.", Shape::output::<Evicted>().json())
             .errors(&[
                 (404, "The owner contributes nothing that matches."),
                 (409, "It was changed at the same time."),
@@ -39,6 +46,22 @@ pub(crate) fn routes() -> Vec<Route> {
 
 async fn list(State(state): State<AppState>) -> Result<Json<Contributions>, ApiError> {
     Ok(Json(Contributions { items: contributions(&state.control).await? }))
+}
+
+async fn confirm(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    Parameters(held): Parameters<Eviction>,
+) -> Result<Json<Confirmed>, ApiError> {
+    check_line("reason", &held.reason).map_err(bad_request)?;
+    let by = Author::new(caller, held.reason.clone());
+    let filter = EndpointFilter { owner: &held.owner, path: held.path.as_deref(), set: held.set.as_deref() };
+    let endpoints = state.control.ledger()?.confirm(filter, by).await?;
+    if endpoints == 0 {
+        let detail = format!("nothing of {} that matches is held; `fairway contributions` lists what is", held.owner);
+        return Err(problem(StatusCode::NOT_FOUND, detail));
+    }
+    Ok(Json(Confirmed { endpoints }))
 }
 
 async fn evict(

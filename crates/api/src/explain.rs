@@ -6,19 +6,26 @@ use fairway_api_types::explain_wire::{
 use fairway_model::OverrideAction;
 use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
-    steer::{self, AddressNote, Answer, Assignment, Basis, HashInput, MemberNote},
+    steer::{self, AddressNote, Answer, Assignment, Basis, HashInput, MemberNote, Reason},
 };
 
 use crate::explain_words::{hex, percent, policy_steps, scope_reason};
 use crate::render::word;
 
-/// Returns the body of an explanation. `cause` returns why a target's last probe failed, if known; `measured` is false if nothing was probed
-/// and health is assumed.
-pub fn explanation(
-    explained: &Explained,
-    measured: bool,
-    cause: &dyn Fn(TargetIndex) -> Option<String>,
-) -> Explanation {
+/// Facts about a target besides its health.
+#[derive(Clone, Debug, Default)]
+pub struct TargetNote {
+    /// Reason why this server may not connect to it; `None` if it may.
+    pub not_allowed: Option<String>,
+    /// Cause of the failure of its last probe, if known.
+    pub cause: Option<String>,
+}
+
+/// Returns what is known about a target.
+type Notes<'a> = &'a dyn Fn(TargetIndex) -> TargetNote;
+
+/// Returns the body of an explanation. `measured` is false if nothing was probed and health is assumed.
+pub fn explanation(explained: &Explained, measured: bool, notes: Notes<'_>) -> Explanation {
     let records = |records: &[ExplainedRecord]| records.iter().map(record_of).collect();
     Explanation {
         snapshot: hex(explained.ids.snapshot),
@@ -28,7 +35,7 @@ pub fn explanation(
         rtype: explained.rtype.to_string(),
         client: explained.client.map(|network| network.to_string()),
         health: if measured { "measured" } else { "assumed" }.to_owned(),
-        steps: explained.steps.iter().map(|step| step_of(step, cause)).collect(),
+        steps: explained.steps.iter().map(|step| step_of(step, notes)).collect(),
         rcode: explained.message.rcode.to_owned(),
         authoritative: explained.message.authoritative,
         answer: records(&explained.message.answer),
@@ -39,7 +46,7 @@ pub fn explanation(
     }
 }
 
-fn step_of(step: &ExplainedStep, cause: &dyn Fn(TargetIndex) -> Option<String>) -> Step {
+fn step_of(step: &ExplainedStep, notes: Notes<'_>) -> Step {
     let through = match &step.node {
         NodeKind::Wildcard { name, .. } | NodeKind::Delegation(name) | NodeKind::Dname(name) => Some(name),
         _ => None,
@@ -52,12 +59,12 @@ fn step_of(step: &ExplainedStep, cause: &dyn Fn(TargetIndex) -> Option<String>) 
         pool: step
             .pool
             .as_ref()
-            .map(|pool| PoolChoice { location_source: step.place.clone(), ..pool_choice(pool, cause) }),
+            .map(|pool| PoolChoice { location_source: step.place.clone(), ..pool_choice(pool, notes) }),
     }
 }
 
 /// Returns the choice of a pool.
-pub(crate) fn pool_choice(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex) -> Option<String>) -> PoolChoice {
+pub(crate) fn pool_choice(pool: &steer::Explanation, notes: Notes<'_>) -> PoolChoice {
     let basis = match pool.choice.basis {
         Basis::Live => "live",
         Basis::Pending => "pending",
@@ -103,11 +110,18 @@ pub(crate) fn pool_choice(pool: &steer::Explanation, cause: &dyn Fn(TargetIndex)
         depends_on,
         location_source: None,
         tiers: pool.tiers.clone(),
-        members: pool.members.iter().map(|member| member_choice(member, cause)).collect(),
+        members: pool.members.iter().map(|member| member_choice(member, notes)).collect(),
     }
 }
 
-fn member_choice(member: &MemberNote, cause: &dyn Fn(TargetIndex) -> Option<String>) -> MemberChoice {
+fn member_choice(member: &MemberNote, notes: Notes<'_>) -> MemberChoice {
+    let addresses: Vec<_> = member.addresses.iter().map(|note| address_health(note, notes(note.target))).collect();
+    // A denied target is taken out as an override would, but no override exists that the reader could find.
+    let denied = addresses.iter().find_map(|address| address.not_allowed.as_ref());
+    let reason = match denied.filter(|_| member.reason == Reason::ForcedDown) {
+        Some(denied) => format!("target not allowed: {denied}"),
+        None => member.why(),
+    };
     MemberChoice {
         cluster: member.cluster.to_string(),
         weight: member.weight.0,
@@ -115,14 +129,14 @@ fn member_choice(member: &MemberNote, cause: &dyn Fn(TargetIndex) -> Option<Stri
         group: member.group,
         standby: member.standby,
         is_in: member.reason.is_in(),
-        reason: member.why(),
+        reason,
         schedule: member.schedule.as_ref().map(|schedule| schedule.to_string()),
         candidacy: member.candidacy.map(word),
         key: hex(member.terms.key),
         effective_weight: member.terms.share,
         acceptance: member.terms.acceptance.map(|taken| Acceptance { local: taken.local, overflow: taken.overflow }),
         acceptance_test: member.acceptance_test.map(acceptance_test),
-        addresses: member.addresses.iter().map(|note| address_health(note, cause(note.target))).collect(),
+        addresses,
     }
 }
 
@@ -148,12 +162,14 @@ fn location(pool: &steer::Explanation) -> ClientLocation {
     }
 }
 
-fn address_health(note: &AddressNote, cause: Option<String>) -> AddressHealth {
+fn address_health(note: &AddressNote, TargetNote { not_allowed, cause }: TargetNote) -> AddressHealth {
+    let action = note.health.override_action().filter(|_| not_allowed.is_none());
     AddressHealth {
         address: note.address.to_string(),
         eligibility: word(note.health.eligibility()),
         status: note.health.status().to_string(),
-        override_action: note.health.override_action().as_ref().map(OverrideAction::to_string),
+        override_action: action.as_ref().map(OverrideAction::to_string),
+        not_allowed,
         cause,
     }
 }

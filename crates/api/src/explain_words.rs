@@ -23,11 +23,11 @@ pub(crate) fn scope_reason(pool: &Explanation) -> String {
 pub(crate) fn policy_steps(policy: &Policy) -> Vec<String> {
     let ranking = |rank: Rank| match rank {
         Rank::Tier => "tier: lower first".to_owned(),
-        Rank::Geo => "geo: as the map prefers for the client's location".to_owned(),
+        Rank::Geo => "geo: by the preferences for the client's location".to_owned(),
         Rank::Nearest => "nearest: by distance from the client".to_owned(),
         Rank::Latency { tolerance } if tolerance.is_zero() => "latency: faster first".to_owned(),
         Rank::Latency { tolerance } => {
-            format!("latency: faster first, up to {tolerance:?} more than the best is equal")
+            format!("latency: faster first, up to {tolerance:?} above the fastest is equal")
         }
         Rank::Cost => "cost: cheaper first".to_owned(),
     };
@@ -70,6 +70,6 @@ mod tests {
         let words = policy_steps(&Policy { schedule: true, ranks, load: true, selection: Selection::Weighted });
         let heads: Vec<&str> = words.iter().filter_map(|step| step.split(':').next()).collect();
         assert_eq!(heads, ["schedule", "tier", "geo", "latency", "load", "weighted"]);
-        assert_eq!(words[3], "latency: faster first, up to 10ms more than the best is equal");
+        assert_eq!(words[3], "latency: faster first, up to 10ms above the fastest is equal");
     }
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/publishing/{provider}/take`: takes record sets over from another owner, one step a call.
+//! `POST /v1/publishing/{provider}/take`: takes record sets over from another owner, one step per call.
 //!
 //! The audit log has a line for each record set of a step.
 
@@ -99,7 +99,7 @@ fn report(provider: &str, order: &TakeOrder, handover: &Handover, outcome: &Hand
     }
 }
 
-/// Returns the status of a record set, and why it is refused or left.
+/// Returns the status of a record set, and the reason if it is refused or left.
 pub(crate) fn record(key: &RecordSetKey, status: &str, reason: String) -> PublishedRecord {
     PublishedRecord {
         name: key.name.to_string(),

@@ -1,4 +1,4 @@
-//! The header `Idempotency-Key`: a write that is sent again is answered as before, and changes nothing.
+//! The header `Idempotency-Key`: a repeated write gets the response of the first one, and changes nothing.
 
 use axum::http::HeaderMap;
 

@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod auth;
+mod connections;
 mod contributions;
 mod explain;
 mod explain_words;
 mod handover;
+mod health;
 mod idempotency;
 mod intents;
 mod latency;
@@ -30,12 +32,13 @@ mod render;
 mod route;
 mod routes;
 mod server;
+mod serving;
 mod state;
 mod traced;
 mod watch;
 mod webhook;
 
-pub use explain::explanation;
+pub use explain::{TargetNote, explanation};
 pub use explain_words::percent;
 pub use listen::{Api, bind_socket};
 pub use render::state;

@@ -13,7 +13,7 @@ use crate::{
     problem::{ApiError, bad_request},
     render::load_state,
     route::{Route, Shape},
-    state::{AppState, RequestBody},
+    state::{AppState, Operates, RequestBody},
 };
 use fairway_access::Verb;
 use fairway_api_types::endpoints::PUSH_LOAD;
@@ -37,6 +37,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 async fn push(
+    operates: Operates,
     State(state): State<AppState>,
     Path(cluster): Path<String>,
     body: RequestBody,
@@ -44,7 +45,7 @@ async fn push(
     let new = body.json::<NewLoad>("give load or used as whole numbers, and optionally sequence and validFor")?;
     let push = parse(&new).map_err(bad_request)?;
     let report = state.control.push_load(&cluster, push).await?;
-    Ok(Json(report.as_ref().map(load_state).unwrap_or_default()))
+    Ok(Json(report.as_ref().map(|report| load_state(operates, report)).unwrap_or_default()))
 }
 
 /// Parses a body into the model; an error names its field.
@@ -58,8 +59,8 @@ fn parse(new: &NewLoad) -> Result<PushedLoad, String> {
             )
         }
         (None, Some(used)) => LoadAmount::Used(used),
-        (None, None) => return Err("neither load nor used is given; give one of both".to_owned()),
-        (Some(_), Some(_)) => return Err("load and used are both given; give one of both".to_owned()),
+        (None, None) => return Err("neither load nor used is given; give one of them".to_owned()),
+        (Some(_), Some(_)) => return Err("load and used are both given; give one of them".to_owned()),
     };
     let valid_for = new.valid_for.as_deref().map_or(Ok(VALID_FOR), parse_duration);
     let valid_for = valid_for.map_err(|error| format!("validFor: {error}"))?;

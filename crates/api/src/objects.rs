@@ -21,7 +21,7 @@ use axum::{
 
 pub(crate) use routes::routes;
 pub(crate) use validate::dry_run;
-pub(crate) use write::SERVED_MAX;
+pub(crate) use write::{FIRST_RESULTS_MAX, SERVED_MAX};
 
 use self::kinds::key;
 use crate::{
@@ -49,8 +49,8 @@ async fn list(
     let mut found = declared.of(kind).filter(matches);
     let page: Vec<&Object> = found.by_ref().take(limit).collect();
     let next = found.next().and_then(|_| page.last()).map(|last| last.key.name().to_owned());
-    let (configured, served) = response::serving(&state);
-    let items = page.into_iter().map(|object| response::body(object, &configured, served)).collect();
+    let (published, served) = response::serving(&state);
+    let items = page.into_iter().map(|object| response::body(object, &published, served)).collect();
     Ok(Json(ObjectList { items, revision: declared.revision, next }).into_response())
 }
 
@@ -94,7 +94,10 @@ pub(crate) fn history_entries(entries: Vec<Entry>, redact: impl Fn(&[u8]) -> Opt
         at: format!("{:.3}", entry.at),
         by: entry.by.identity,
         reason: entry.by.reason,
-        object: entry.value.and_then(|value| serde_json::from_slice(&redact(&value)?).ok()),
+        object: entry.value.and_then(|value| {
+            let public = if entry.is_redacted { value.to_vec() } else { redact(&value)? };
+            serde_json::from_slice(&public).ok()
+        }),
     };
     entries.into_iter().map(entry).collect()
 }
@@ -102,5 +105,5 @@ pub(crate) fn history_entries(entries: Vec<Entry>, redact: impl Fn(&[u8]) -> Opt
 /// Objects of one page: by default, and at most.
 const LIST_DEFAULT: usize = 1_000;
 const LIST_MAX: usize = 10_000;
-/// Entries of a history: as many as the store remembers of one object.
+/// Maximum number of entries of a history: as many as the store keeps of one object.
 pub(crate) const HISTORY_MAX: usize = 100;

@@ -1,4 +1,4 @@
-//! The OpenAPI document (3.1.1), made of the table of routes.
+//! The OpenAPI document (3.1.1), generated from the table of routes.
 //!
 //! Descriptions and schemas have one source each: doc comments of the types in api-types (by schemars), the configuration's schema for
 //! declared objects, and the tables of fields of the crate `intents`.
@@ -113,7 +113,7 @@ fn with_errors_of_all(route: &Route) -> Vec<Response> {
     }
     if route.permission.verbs().is_some() {
         route = route.errors(AUTH_ERRORS);
-        route = route.returns_header(401, "WWW-Authenticate", "`Bearer`, and why a token was rejected.");
+        route = route.returns_header(401, "WWW-Authenticate", "`Bearer`, and the reason why a token was rejected.");
         route = route.returns_header(429, "Retry-After", "Seconds to wait.");
         if route.body.is_some() {
             route.error(415, "The body is of a type that an HTML form could send.");

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use fairway_api_types::objects_wire::ApplyReport;
 
-/// The outcome of a write. The rest of its response follows from the request, which is the same, and from the revision of the record.
+/// The outcome of a write. The rest of the response is rebuilt from the repeated request and the recorded revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum WriteOutcome {

@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .errors(&[
                 (400, "The body is invalid."),
                 (404, "There is no such cluster."),
-                (409, "There are 256 overrides already."),
+                (409, "The maximum of 256 overrides is reached."),
                 (422, "The idempotency key was used with another request."),
             ])
             .handle(create),

@@ -58,6 +58,7 @@ impl From<StoreError> for ApiError {
             StoreError::Refused(_) => problem(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
             StoreError::Compacted { .. }
             | StoreError::Damaged(_)
+            | StoreError::Keys(_)
             | StoreError::Newer { .. }
             | StoreError::Unavailable(_) => {
                 let error = Self::from(ControlError::NoStore(error.to_string()));

@@ -8,12 +8,12 @@ use axum::{
     http::StatusCode,
 };
 use fairway_model::{ProviderRecordSet, Timestamp};
-use fairway_providers::publish::{Condition, Draft, Outcome, Publisher};
+use fairway_providers::publish::{Condition, Draft, Outcome, ProviderError, Publisher};
 use fairway_zonefile::rdata_text;
 
 use crate::{
     handover::{self, publisher, record},
-    problem::{ApiError, problem},
+    problem::{ApiError, bad_request, problem},
     render::texts,
     route::{Route, Shape},
     state::{AppState, Parameters},
@@ -22,7 +22,7 @@ use fairway_access::Verb;
 use fairway_api_types::endpoints::{PUBLISH_APPLY, PUBLISH_PLAN, PUBLISH_TAKE, PUBLISHING};
 use fairway_api_types::publishing_wire::{
     PlannedSet, PlannedUpdate, PublishParameters, PublishPlan, PublishedRecord, PublisherState, PublishingState,
-    TakeOrder, TakeReport,
+    SyncParameters, TakeOrder, TakeReport,
 };
 
 /// The routes of publishing.
@@ -39,6 +39,8 @@ pub(crate) fn routes() -> Vec<Route> {
             .handle(list),
         Route::new(PUBLISH_PLAN, "planPublishing", "Show what a sync of a provider would change")
             .requires(Verb::Observe)
+            // It reads the zones of the provider.
+            .has_effect()
             .query::<PublishParameters>()
             .returns(200, "Each change; none is made.", plan_of())
             .errors(errors)
@@ -46,11 +48,12 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::new(PUBLISH_APPLY, "applyPublishing", "Sync a provider now")
             .description("Returns once the sync has ended.")
             .requires(Verb::Operate)
-            .query::<PublishParameters>()
-            .returns(200, "What was changed.", plan_of())
+            .query::<SyncParameters>()
+            .returns(200, "The changes.", plan_of())
             .errors(errors)
+            .errors(&[(400, "`plan` is not the id of a plan."), (409, "The plan is outdated; nothing was changed.")])
             .handle(apply),
-        Route::new(PUBLISH_TAKE, "takePublishing", "Take record sets over from another owner, one step a call")
+        Route::new(PUBLISH_TAKE, "takePublishing", "Take record sets over from another owner, one step per call")
             .description("`announce` writes the intention to the registry, `finish` changes the owner, `abort` undoes `announce`.")
             .requires(Verb::Operate)
             .body(Shape::input::<TakeOrder>().json())
@@ -82,10 +85,19 @@ async fn plan(
 async fn apply(
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Parameters(PublishParameters { deletions }): Parameters<PublishParameters>,
+    Parameters(SyncParameters { deletions, plan }): Parameters<SyncParameters>,
 ) -> Result<Json<PublishPlan>, ApiError> {
-    let outcome = publisher(&state, &name)?.apply(deletions).await;
-    let outcome = outcome.map_err(|error| problem(StatusCode::BAD_GATEWAY, format!("{name}: {error}")))?;
+    let publisher = publisher(&state, &name)?;
+    let plan = plan.map(|id| id.parse()).transpose().map_err(|error| bad_request(format!("plan: {error}")))?;
+    let outcome = match plan {
+        Some(plan) => publisher.apply_plan(deletions, plan).await,
+        None => publisher.apply(deletions).await,
+    };
+    let outcome = outcome.map_err(|error| {
+        let is_outdated = error == ProviderError::OutdatedPlan;
+        let status = if is_outdated { StatusCode::CONFLICT } else { StatusCode::BAD_GATEWAY };
+        problem(status, format!("{name}: {error}"))
+    })?;
     Ok(Json(applied(name, &outcome)))
 }
 
@@ -130,6 +142,7 @@ fn planned(provider: String, draft: &Draft) -> PublishPlan {
     let all: usize = draft.units.iter().map(|unit| unit.changes.len()).sum();
     PublishPlan {
         provider,
+        id: draft.id().to_string(),
         create: changes.create.iter().map(planned_set).collect(),
         update: changes
             .update

@@ -1,6 +1,6 @@
 //! A row of the table of routes: a method on a path, with its permission, bodies, summary and handler.
 //!
-//! Auth, axum's router, the OpenAPI document and the tables of the manual are made of the rows, so that a new route is written in one
+//! Auth, axum's router, the OpenAPI document and the tables of the manual are derived from the rows, so that a new route is written in one
 //! place.
 
 use std::{borrow::Cow, convert::Infallible};
@@ -42,6 +42,8 @@ pub(crate) struct Route {
     pub(crate) responses: Vec<Response>,
     /// True if only the control socket serves it.
     pub(crate) is_local: bool,
+    /// True if the method reads, but calls another server or holds one of few places, which a foreign page must not cause.
+    pub(crate) has_effect: bool,
     /// None for paths of intents, which the wildcard routes [`INTENT_PATHS`] and [`INTENT_KEYS`] serve.
     handler: Option<MethodRouter<AppState>>,
 }
@@ -152,6 +154,7 @@ impl Route {
             body_limit: BodyLimit(BODY_MAX),
             responses: vec![],
             is_local: false,
+            has_effect: false,
             handler: None,
         }
     }
@@ -234,6 +237,11 @@ impl Route {
         Self { is_local: true, ..self }
     }
 
+    /// Asks for the proof of a write that no foreign page caused the request.
+    pub(crate) fn has_effect(self) -> Self {
+        Self { has_effect: true, ..self }
+    }
+
     /// Sets the handler.
     pub(crate) fn handle<H: Handler<T, AppState>, T: 'static>(self, handler: H) -> Self {
         let method = MethodFilter::try_from(self.method.clone()).expect("routes have methods of HTTP");
@@ -293,8 +301,8 @@ pub(crate) static LAST_EVENT_ID: RequestHeader = RequestHeader {
     pattern: r"^[0-9a-f]{1,16}(\.[0-9]{1,19})?$",
 };
 
-/// Paths of ONAP and EMCO. They come in more spellings than the router can tell apart, so one handler parses them; each has a row in the
-/// table all the same.
+/// Paths of ONAP and EMCO. They have more spellings than the router can distinguish, so one handler parses them; each has a row in the
+/// table nevertheless.
 pub(crate) const INTENT_PATHS: &str = "/v2/{*path}";
 /// Paths of intents by their keys; parsed by the same handler.
 pub(crate) const INTENT_KEYS: &str = "/v1/intents/{*key}";

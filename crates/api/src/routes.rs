@@ -1,4 +1,4 @@
-//! The table of routes, and the routers that are made of it. Nothing else in this crate but `listen.rs` uses this file.
+//! The table of routes, and the routers that are built from it. Nothing else in this crate but `listen.rs` uses this file.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,11 +21,10 @@ use crate::{
     route::{INTENT_KEYS, INTENT_PATHS, Route, limited},
     server,
     state::{AppState, BodyLimit},
-    traced::traced,
     watch,
 };
 
-/// Returns every route of the server. Handlers lie in the file of their rows.
+/// Returns every route of the server. Handlers are in the same file as their rows.
 pub(crate) fn table() -> Vec<Route> {
     [
         server::routes(),
@@ -62,13 +61,12 @@ fn router(routes: Vec<Route>, state: &AppState, auth: &Auth) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(auth.clone(), authorize))
         .layer(middleware::from_fn(guard))
-        .layer(middleware::from_fn_with_state(state.control.shared().traces.clone(), traced))
         .layer(Extension(Arc::new(Document::of(routes))))
         .with_state(state.clone())
 }
 
 /// Bounds the time of every request, and adds the headers that every response has.
-async fn guard(request: Request, next: Next) -> Response {
+pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let is_tls = matches!(request.extensions().get(), Some(Connection::Http { is_tls: true, .. }));
     let mut response = match tokio::time::timeout(REQUEST_MAX, next.run(request)).await {
         Ok(response) => response,

@@ -10,22 +10,27 @@ use axum::{
 use fairway_model::{Name, Network, Rtype};
 
 use crate::{
-    explain::explanation,
+    explain::{TargetNote, explanation},
+    health::{METRICS_TYPE, live, ready},
     openapi::Document,
     permission::Permission,
     problem::{ApiError, bad_request, problem},
     render::{self, reload_report},
     route::{Content, Route, Shape},
-    state::{AppState, Parameters},
+    state::{AppState, Operates, Parameters},
 };
 use fairway_access::Verb;
 use fairway_api_types::endpoints::{EXPLAIN, Endpoint, METRICS, RELOAD, STATE, STOP, VERSION};
 use fairway_api_types::explain_wire::Explanation;
-use fairway_api_types::state_wire::{ExplainParameters, ReloadReport, State, Version};
-use fairway_control::Readiness;
+use fairway_api_types::state_wire::{ExplainParameters, ReloadParameters, ReloadReport, State, Version};
 
 /// The routes of the server itself.
 pub(crate) fn routes() -> Vec<Route> {
+    [probe_routes(), state_routes()].into_iter().flatten().collect()
+}
+
+/// The routes of probes, with the same paths as Kubernetes uses.
+fn probe_routes() -> Vec<Route> {
     let text = || Content::text("text/plain");
     vec![
         Route::new(Endpoint::get("/healthz"), "getHealth", "Liveness probe")
@@ -33,13 +38,24 @@ pub(crate) fn routes() -> Vec<Route> {
             .requires(Permission::Open)
             .returns(200, "The process answers and its control task runs.", text())
             .handle(healthz),
+        Route::new(Endpoint::get("/livez"), "getLiveness", "Liveness probe, under its name in Kubernetes")
+            .description("The same as /healthz.")
+            .requires(Permission::Open)
+            .returns(200, "The process answers and its control task runs.", text())
+            .handle(healthz),
         Route::new(Endpoint::get("/readyz"), "getReadiness", "Readiness probe")
-            .description("200 once the first round of probes is done and DNS is served; 503 before that and while the server stops.")
+            .description("200 once the first round of probes is complete and DNS is served; 503 before that and while the server stops.")
             .requires(Permission::Open)
             .returns(200, "DNS is served.", text())
             .handle(readyz),
+    ]
+}
+
+fn state_routes() -> Vec<Route> {
+    let text = || Content::text("text/plain");
+    vec![
         Route::new(Endpoint::get("/openapi.json"), "getOpenApi", "Get the OpenAPI document")
-            .description("OpenAPI 3.1, with the routes of the listener that is asked.")
+            .description("OpenAPI 3.1, with the routes of the listener that serves the request.")
             .requires(Permission::Open)
             .returns(200, "The document.", Shape::Any.json())
             .handle(openapi),
@@ -50,7 +66,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::new(METRICS, "getMetrics", "Get the metrics for Prometheus")
             .requires(Verb::Observe)
             .returns(200, "Text format 0.0.4.", text())
-            .errors(&[(500, "The metrics could not be written; please report it.")])
+            .errors(&[(500, "The metrics cannot be encoded; please report it.")])
             .handle(metrics),
         Route::new(STATE, "getState", "Get the state of the server")
             .description(
@@ -71,8 +87,12 @@ pub(crate) fn routes() -> Vec<Route> {
             .errors(&[(400, "The name, the type or the client is missing or invalid.")])
             .handle(explain),
         Route::new(RELOAD, "reload", "Reload the configuration")
-            .description("Waits for the result. A rejected configuration is also 200, with `accepted: false` and `errors`.")
+            .description(
+                "Waits for the result. A rejected configuration is also 200, with `accepted: false` and `errors`; if many names would go, \
+                 with `removalsRefused: true`.",
+            )
             .requires(Verb::Operate)
+            .query::<ReloadParameters>()
             .returns(200, "The result.", Shape::output::<ReloadReport>().json())
             .handle(reload),
         Route::new(STOP, "stop", "Stop the server")
@@ -83,18 +103,16 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn healthz(extract::State(state): extract::State<AppState>) -> Result<&'static str, ApiError> {
-    match state.control.is_running() {
-        true => Ok("ok\n"),
-        false => Err(problem(StatusCode::SERVICE_UNAVAILABLE, "the control task has ended; restart fairway")),
-    }
+async fn healthz(extract::State(state): extract::State<AppState>) -> Result<String, ApiError> {
+    probed(live(&state.control))
 }
 
-async fn readyz(extract::State(state): extract::State<AppState>) -> Result<&'static str, ApiError> {
-    match state.control.readiness() {
-        Readiness::Ready => Ok("ready\n"),
-        waiting => Err(problem(StatusCode::SERVICE_UNAVAILABLE, waiting.reason())),
-    }
+async fn readyz(extract::State(state): extract::State<AppState>) -> Result<String, ApiError> {
+    probed(ready(&state.control))
+}
+
+fn probed(state: Result<&'static str, &'static str>) -> Result<String, ApiError> {
+    state.map(|text| format!("{text}\n")).map_err(|why| problem(StatusCode::SERVICE_UNAVAILABLE, why))
 }
 
 async fn openapi(Extension(document): Extension<Arc<Document>>) -> Response {
@@ -108,14 +126,15 @@ async fn version() -> Json<Version> {
 async fn metrics(extract::State(state): extract::State<AppState>) -> Result<Response, ApiError> {
     let text = state.metrics.gather(&state.control).await;
     let text = text.map_err(|error| problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+    Ok(([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response())
 }
 
-async fn state(extract::State(state): extract::State<AppState>) -> Result<Json<State>, ApiError> {
-    Ok(Json(render::state(&state.control).await?))
+async fn state(operates: Operates, extract::State(state): extract::State<AppState>) -> Result<Json<State>, ApiError> {
+    Ok(Json(render::state_for(operates, &state.control).await?))
 }
 
 async fn explain(
+    operates: Operates,
     extract::State(state): extract::State<AppState>,
     Parameters(query): Parameters<ExplainParameters>,
 ) -> Result<Json<Explanation>, ApiError> {
@@ -125,11 +144,20 @@ async fn explain(
     let client = query.client.as_deref().map(str::parse::<Network>).transpose();
     let client = client.map_err(|error| bad_request(format!("client: {error}")))?;
     let now = state.control.explain(&name, rtype, client).await?;
-    Ok(Json(explanation(&now.explained, true, &|target| now.cause(target))))
+    let note = |target| TargetNote {
+        not_allowed: now.not_allowed(target).map(str::to_owned),
+        cause: now.cause(target).map(|cause| render::cause(operates, cause)),
+    };
+    Ok(Json(explanation(&now.explained, true, &note)))
 }
 
-async fn reload(extract::State(state): extract::State<AppState>) -> Result<Json<ReloadReport>, ApiError> {
-    Ok(Json(reload_report(&state.control.reload().await?)))
+async fn reload(
+    extract::State(state): extract::State<AppState>,
+    Parameters(query): Parameters<ReloadParameters>,
+) -> Result<Json<ReloadReport>, ApiError> {
+    let control = &state.control;
+    let outcome = if query.allow_removals { control.reload_with_removals().await } else { control.reload().await };
+    Ok(Json(reload_report(&outcome?)))
 }
 
 async fn stop(extract::State(state): extract::State<AppState>) -> StatusCode {

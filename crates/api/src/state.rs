@@ -45,6 +45,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// True if the caller has the verb `operate` in all projects.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Operates(pub(crate) bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for Operates {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or_default())
+    }
+}
+
 /// The query of a request; 400 if it is invalid.
 #[derive(Debug)]
 pub(crate) struct Parameters<T>(pub(crate) T);

@@ -21,7 +21,10 @@ use tokio::{
 };
 
 use self::events::{reload_event, transition_event};
-use crate::route::{Content, LAST_EVENT_ID, Route};
+use crate::{
+    route::{Content, LAST_EVENT_ID, Route},
+    state::Operates,
+};
 use fairway_access::Verb;
 use fairway_api_types::{
     endpoints::Endpoint,
@@ -40,6 +43,8 @@ pub(crate) fn routes() -> Vec<Route> {
                 "Server-Sent Events `transition`, `reload`, `state` and `reset`. A stream ends after 110 s; continue with the id of the last event.",
             )
             .requires(Verb::Observe)
+            // It holds one of few places.
+            .has_effect()
             .query::<WatchParameters>()
             .headers(&[&LAST_EVENT_ID])
             .returns(200, "Events as they happen.", Content::text("text/event-stream"))
@@ -65,7 +70,7 @@ pub(crate) async fn collect(control: Control, hub: Arc<Hub>, mut ending: watch::
             }
             if let Some(event) = last_reload(&control).filter(|event| Some(&event.report.trace) != reloaded.as_ref()) {
                 reloaded = Some(event.report.trace.clone());
-                hub.publish("reload", &event);
+                hub.publish("reload", &event, &event);
             }
             hub.publish_state(&current_state(&control));
         }
@@ -76,7 +81,7 @@ pub(crate) async fn collect(control: Control, hub: Arc<Hub>, mut ending: watch::
     }
 }
 
-/// Returns all transitions that are waiting; none once there can be no more. Of those that were lost the log has a line each.
+/// Returns all waiting transitions; none once there can be no more. Logs lost transitions.
 fn batch_of(
     first: Result<AppliedTransition, broadcast::error::RecvError>,
     more: &mut broadcast::Receiver<AppliedTransition>,
@@ -98,7 +103,8 @@ fn batch_of(
 async fn publish_transitions(control: &Control, hub: &Hub, batch: &[AppliedTransition]) {
     let impacts = control.impacts(batch).await;
     for (transition, impact) in batch.iter().zip(&impacts) {
-        hub.publish("transition", &transition_event(transition, impact));
+        let [restricted, full] = [false, true].map(|operates| transition_event(Operates(operates), transition, impact));
+        hub.publish("transition", &full, &restricted);
     }
     hub.publish_state(&current_state(control));
     tokio::time::sleep(TRANSITIONS_PAUSE).await;

@@ -1,4 +1,4 @@
-//! The listeners of the webhook: one for calls of ExternalDNS, one for its health and metrics.
+//! The listener of the webhook, for calls of ExternalDNS.
 //!
 //! ExternalDNS exits if a connection is refused or cut off. So this listener is the first to open and the last to close, each call has a
 //! connection of its own, and a replacing process takes over the same socket. TLS and token are those of the configuration in use when
@@ -7,31 +7,26 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Router,
-    extract::Request,
-    http::{StatusCode, header},
+    extract::{Request, State},
+    http::{Extensions, StatusCode},
     middleware::{self, Next},
-    response::{IntoResponse, Response},
-    routing::get,
+    response::Response,
 };
-use fairway_providers::webhook_server::{Calls, EndpointStore, WebhookError, router};
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
+use fairway_providers::webhook_server::{Calls, EndpointStore, Scope, WebhookError, router, scope_of_path, token_of};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinSet,
 };
-use tokio_rustls::TlsAcceptor;
 
-use crate::{listen::serve, metrics::Metrics, traced::traced};
-use fairway_access::{ServerTls, TokenHash};
+use crate::{
+    connections::{Mark, Slots},
+    serving::{Accepted, Bounds, Opened, Stream, handshake, serve},
+    traced::traced,
+};
+use fairway_access::ServerTls;
 use fairway_config::WebhookSettings;
-use fairway_control::{Control, contributed::ContributionLedger};
+use fairway_control::contributed::ContributionLedger;
 use fairway_telemetry::traces::Traces;
 use fairway_transport::ComputeGuard;
 
@@ -42,7 +37,7 @@ pub struct Webhook {
     pub ledger: Arc<ContributionLedger>,
     /// Counters of calls.
     pub calls: Arc<Calls>,
-    /// True once the listeners have to end; also when the sender is dropped.
+    /// True once the listener has to end; also when the sender is dropped.
     ending: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
@@ -54,36 +49,21 @@ impl Webhook {
         let access = CallAccess { ledger: Arc::clone(&self.ledger), first: Arc::new(settings.clone()) };
         let for_calls = access.clone();
         let ledger = Arc::clone(&self.ledger) as Arc<dyn EndpointStore>;
-        let check = Arc::new(move |token: Option<&str>| for_calls.check(token));
+        let check = Arc::new(move |client: &Scope, token: Option<&str>| for_calls.check(client, token));
         let router = router(ledger, Arc::clone(&self.calls), check, is_local);
-        let router = router.layer(middleware::from_fn_with_state(traces.clone(), traced));
-        self.accept(listener, router, move || access.tls());
-    }
-
-    /// Serves health and metrics on this listener.
-    pub fn serve_metrics(&mut self, listener: TcpListener, control: &Control, metrics: Arc<Metrics>) {
-        self.accept(listener, health(control, metrics), || None);
-    }
-
-    fn accept(
-        &mut self,
-        listener: TcpListener,
-        router: Router,
-        tls: impl Fn() -> Option<ServerTls> + Send + Sync + 'static,
-    ) {
+        let router = router.layer(middleware::from_fn_with_state((access.clone(), traces.clone()), authenticate));
         let router = router.layer(middleware::from_fn(computing));
         let ending = self.ending.subscribe();
         self.tasks.spawn(async move {
             let accept = || async {
-                let (stream, _) = listener.accept().await?;
-                let (router, tls) = (router.clone(), tls());
-                Ok(move |_| call(stream, tls, router))
+                let (stream, peer) = listener.accept().await?;
+                Ok(Accepted::new(peer.ip(), CLIENT_MAX, open(stream, access.tls())))
             };
-            serve(accept, CONNECTIONS_MAX, ending).await;
+            serve(accept, &BOUNDS, router, ending).await;
         });
     }
 
-    /// Closes the listeners and waits up to five seconds for calls in progress.
+    /// Closes the listener and waits up to five seconds for calls in progress.
     pub async fn stop(mut self) {
         self.ending.send_replace(true);
         // Calls that remain are aborted with the set.
@@ -96,6 +76,16 @@ impl Webhook {
 async fn computing(request: Request, next: Next) -> Response {
     let _computing = ComputeGuard::begin();
     next.run(request).await
+}
+
+/// Records if a call has the token that is required, for its connection and its trace; the router rejects calls that have not.
+async fn authenticate(State((access, traces)): State<(CallAccess, Traces)>, request: Request, next: Next) -> Response {
+    let is_authenticated =
+        access.check(&scope_of_path(request.uri().path()), token_of(request.headers()).as_deref()) == Ok(true);
+    if let Some(mark) = request.extensions().get::<Mark>().filter(|_| is_authenticated) {
+        mark.authenticated();
+    }
+    traced(&traces, request, is_authenticated, |request| next.run(request)).await
 }
 
 /// TLS and token of calls.
@@ -117,61 +107,39 @@ impl CallAccess {
         self.settings().map_or_else(|| self.first.tls.clone(), |now| now.tls)
     }
 
-    /// Returns true if a call with this token is allowed.
-    fn check(&self, token: Option<&str>) -> Result<bool, WebhookError> {
+    /// Returns true if a call of a client with this token is allowed.
+    fn check(&self, client: &Scope, token: Option<&str>) -> Result<bool, WebhookError> {
         let now = self.settings().ok_or_else(|| WebhookError::Busy(NOT_CONFIGURED.to_owned()))?;
-        Ok(now.token.is_none_or(|hash| token.is_some_and(|token| TokenHash::of(token) == hash)))
+        let owner = match client {
+            Scope::Root => None,
+            Scope::Owner(name) => Some(&**name),
+        };
+        Ok(now.accepts(owner, token))
     }
 }
 
-/// Returns the router of health and metrics.
-fn health(control: &Control, metrics: Arc<Metrics>) -> Router {
-    let (for_health, for_metrics) = (control.clone(), control.clone());
-    let healthz = move || async move {
-        match for_health.is_running() {
-            true => (StatusCode::OK, "ok\n"),
-            false => (StatusCode::SERVICE_UNAVAILABLE, "the control task has ended; restart fairway\n"),
-        }
+async fn open(stream: TcpStream, tls: Option<ServerTls>) -> Opened {
+    let stream: Box<dyn Stream> = match tls {
+        None => Box::new(stream),
+        Some(tls) => Box::new(handshake(&tls, stream).await?),
     };
-    let metrics = move || async move {
-        match metrics.gather(&for_metrics).await {
-            Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response(),
-            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
-        }
-    };
-    Router::new().route("/healthz", get(healthz)).route("/metrics", get(metrics))
-}
-
-async fn call(stream: TcpStream, tls: Option<ServerTls>, router: Router) {
-    // A failed handshake is the client's error: nothing to log here.
-    match tls {
-        None => one_call(stream, router).await,
-        Some(tls) => {
-            let accepted = tokio::time::timeout(HEADER_MAX, TlsAcceptor::from(tls.config()).accept(stream)).await;
-            if let Ok(Ok(stream)) = accepted {
-                one_call(stream, router).await;
-            }
-        }
-    }
-}
-
-/// Serves one request. A connection that is kept open could be closed just when the client sends its next call, which would end the client.
-async fn one_call<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, router: Router) {
-    let mut http = http1::Builder::new();
-    http.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(HEADER_MAX).max_buf_size(BUFFER_MAX);
-    let serving = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let _ = tokio::time::timeout(CONNECTION_MAX, serving).await;
+    Some((stream, Extensions::new()))
 }
 
 const NOT_CONFIGURED: &str = "the configuration in use has no section webhook; add it again, or restart \
      fairway to close this address";
-/// Open connections; more wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 64;
-/// Longest time for the head of a request to arrive.
-const HEADER_MAX: Duration = Duration::from_secs(5);
-/// Largest head of a request, and largest piece of a body that is read at once, in bytes.
-const BUFFER_MAX: usize = 64 << 10;
-/// Longest time of a call: ExternalDNS waits 15 s.
-const CONNECTION_MAX: Duration = Duration::from_secs(15);
+/// Bounds of the webhook.
+const BOUNDS: Bounds = Bounds {
+    slots: Slots { all: 256, reserve: 32 },
+    // One call per connection: one that is kept open could be closed just when the client sends its next call, which would end the client.
+    idle_max: None,
+    buffer_max: 64 << 10,
+    // ExternalDNS waits 15 s.
+    age_max: Duration::from_secs(15),
+    // ExternalDNS exits after every 4xx.
+    client_overload: StatusCode::SERVICE_UNAVAILABLE,
+};
+/// Maximum number of connections of one client. Several clusters may share one address, and each calls about once a minute.
+const CLIENT_MAX: usize = 32;
 /// Longest wait for calls in progress at shutdown: a call takes at most 4.5 s.
 const STOP_MAX: Duration = Duration::from_secs(5);

@@ -17,7 +17,7 @@ use super::{
     cache::PreviousLoad,
     context::{Environment, Input, LoadContext},
     convert,
-    environment::{apply, apply_data_dir, apply_dns, apply_http},
+    environment::{apply, apply_data_dir, apply_dns, apply_health, apply_http},
     files::CONFIG_MAX,
     join::join,
     reason::Reason,
@@ -67,6 +67,7 @@ fn from_path(path: &Path, context: &mut LoadContext<'_>) -> Option<Loaded> {
     let mut loaded = convert::convert(config, &tree, context);
     apply(&mut loaded.settings, context);
     apply_dns(&mut loaded.settings, context);
+    apply_health(&mut loaded.settings, context);
     let is_from_environment = apply_http(&mut loaded.settings, context);
     if let Some(why) = convert::listener_error(&loaded.settings, context) {
         // Looked up for an error only: a file in JSON is parsed a second time, as YAML, for its positions.

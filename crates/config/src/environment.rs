@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf};
 use fairway_model::{Diagnostic, FileLocation};
 
 use super::{
-    Settings,
+    HealthListenerSettings, Settings,
     context::LoadContext,
     convert::check_filter,
     data_dir,
@@ -20,6 +20,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     (CONFIG, "configuration file or folder; instead of --config"),
     (LISTEN_DNS, "addresses for DNS, separated by commas; instead of listen.dns"),
     (LISTEN_HTTP, "address of the HTTP listener, or off; instead of listen.http"),
+    (LISTEN_HEALTH, "address of the listener for health probes; instead of listen.health.address"),
     (LOG, "log filter; instead of log.level"),
     (DATA_DIR, "data folder; instead of dataDir"),
     (USER, "user to switch to; instead of user"),
@@ -31,6 +32,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
 const CONFIG: &str = "FAIRWAY_CONFIG";
 const LISTEN_DNS: &str = "FAIRWAY_LISTEN_DNS";
 const LISTEN_HTTP: &str = "FAIRWAY_LISTEN_HTTP";
+const LISTEN_HEALTH: &str = "FAIRWAY_LISTEN_HEALTH";
 const LOG: &str = "FAIRWAY_LOG";
 const DATA_DIR: &str = "FAIRWAY_DATA_DIR";
 const USER: &str = "FAIRWAY_USER";
@@ -88,6 +90,23 @@ pub(super) fn apply_http(settings: &mut Settings, context: &mut LoadContext<'_>)
         Err(rejection) => report(context, LISTEN_HTTP, rejection),
     }
     true
+}
+
+/// Applies the variable of the listener for health probes.
+pub(super) fn apply_health(settings: &mut Settings, context: &mut LoadContext<'_>) {
+    let Some(text) = context.variable(LISTEN_HEALTH) else { return };
+    match SocketAddr::parse(&text) {
+        Ok(address) => {
+            let (metrics, networks) =
+                settings.health_listener.take().map_or_else(Default::default, |l| (l.metrics, l.networks));
+            let listener = HealthListenerSettings { address, metrics, networks };
+            if let Some(why) = listener.exposed_metrics() {
+                report(context, LISTEN_HEALTH, why);
+            }
+            settings.health_listener = Some(listener);
+        }
+        Err(rejection) => report(context, LISTEN_HEALTH, rejection),
+    }
 }
 
 /// Sets the data folder: variable, file, or default.

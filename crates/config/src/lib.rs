@@ -12,6 +12,7 @@ mod convert;
 mod data_dir;
 pub mod environment;
 mod files;
+mod health_listener;
 mod join;
 mod load_wire;
 mod maps;
@@ -29,6 +30,7 @@ mod traces_wire;
 mod tree;
 mod tree_wire;
 mod v1;
+mod v1_abuse;
 mod v1_access;
 mod v1_location;
 mod v1_process;
@@ -62,17 +64,18 @@ use self::reason::Reason;
 
 pub use attempt::{attempt, desired, read_tree, sections};
 pub use cache::{PreviousLoad, ZoneCache};
-pub use convert::parse_policy;
+pub use convert::{parse_policy, store_keys};
 pub use data_dir::data_dir;
+pub use health_listener::HealthListenerSettings;
 pub use maps::MapCache;
 pub use maps::{check_latencies, pushed_file};
 pub use object::{ObjectError, object, objects};
 pub use publish_wire::AliasForm;
 pub use schema::{schema as schema_value, sound_example as format_example};
 pub use settings::{
-    Destination, HealthSettings, LogSettings, PublishTo, PublishedAlias, QueryLogSettings, QueryLogSink,
-    ServedDelegation, Settings, Steered, StoreSettings, TcpSettings, TraceSettings, UdpSettings, WebhookSettings,
-    address_sets,
+    CookieSettings, Destination, HealthSettings, LogSettings, PublishTo, PublishedAlias, QueryLogSettings,
+    QueryLogSink, ServedDelegation, Settings, Steered, StoreBackend, StoreSettings, TcpSettings, TraceSettings,
+    UdpSettings, WebhookSettings, WithdrawalSettings, address_sets,
 };
 pub use traces_wire::TraceProtocol;
 pub use v1_process::LogFormat;

@@ -48,7 +48,10 @@ pub(super) struct Load {
     pub(super) unit: Option<Word<LoadUnit>>,
     /// Token to send as `Authorization: Bearer`.
     pub(super) token: Option<Reference>,
-    /// TLS settings. Gateways are asked over TLS only if this key is present; a URL is asked as its scheme says.
+    /// True if the token may be sent without encryption to a host that is not a loopback address.
+    #[schemars(extend("default" = false))]
+    pub(super) allow_plain_http: Option<bool>,
+    /// TLS settings. Requests to gateways use TLS only if this key is present; requests to a URL, if its scheme is https.
     pub(super) tls: Option<Tls>,
     /// Time between requests, before ±10 % jitter; 50ms to 1d. `interval` is accepted too.
     #[schemars(extend("default" = "10s"))]

@@ -33,6 +33,9 @@ pub(super) struct PowerDns {
     pub(super) url: Text<1, 512>,
     /// API key of PowerDNS (`api-key`).
     pub(super) key: Reference,
+    /// True if the key may be sent without encryption to a host that is not a loopback address.
+    #[schemars(extend("default" = false))]
+    pub(super) allow_plain_http: Option<bool>,
     /// Time limit of a call, 1s to 120s.
     #[schemars(extend("default" = "30s"))]
     pub(super) timeout: Option<As<Duration>>,
@@ -64,6 +67,9 @@ pub(super) struct SkyDns {
     pub(super) user: Option<Text<1, 256>>,
     /// Password of the user.
     pub(super) password: Option<Reference>,
+    /// True if the password may be sent without encryption to a host that is not a loopback address.
+    #[schemars(extend("default" = false))]
+    pub(super) allow_plain_http: Option<bool>,
     /// TLS of the connections.
     #[serde(default)]
     pub(super) tls: CallTls,
@@ -80,6 +86,9 @@ pub(super) struct WebhookProvider {
     pub(super) url: Text<1, 512>,
     /// Token to send as `Authorization: Bearer`.
     pub(super) token: Option<Reference>,
+    /// True if the token may be sent without encryption to a host that is not a loopback address.
+    #[schemars(extend("default" = false))]
+    pub(super) allow_plain_http: Option<bool>,
     /// TLS of the connections.
     #[serde(default)]
     pub(super) tls: CallTls,

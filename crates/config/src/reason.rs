@@ -1,4 +1,4 @@
-//! Why a value or a file cannot be used.
+//! Reasons why a value or a file cannot be used.
 
 use std::{fmt, path::Path};
 

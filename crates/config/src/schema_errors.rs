@@ -74,7 +74,7 @@ pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<SchemaErro
         Kind::MinItems { .. } => Reason::new("the list is empty", "give at least one element"),
         Kind::MaxItems { limit } => {
             let count = instance.as_array().map_or(0, Vec::len);
-            Reason::new(format!("the list has {count} elements; {limit} is the most"), "shorten or split it")
+            Reason::new(format!("the list has {count} elements; the maximum is {limit}"), "shorten or split it")
         }
         Kind::MinLength { limit: 1 } => Reason::new("the text is empty", "write one, or remove the key"),
         Kind::MinLength { limit } => {
@@ -82,7 +82,7 @@ pub(super) fn words(error: &ValidationError<'_>, root: &Value) -> Vec<SchemaErro
         }
         Kind::MaxLength { limit } => {
             let count = instance.as_str().map_or(0, |text| text.chars().count());
-            Reason::new(format!("the text has {count} characters; {limit} is the most"), "shorten it")
+            Reason::new(format!("the text has {count} characters; the maximum is {limit}"), "shorten it")
         }
         Kind::MinProperties { .. } | Kind::MaxProperties { .. } => {
             Reason::new(format!("this is not {}", expected(schema)), "give exactly one of the keys")
@@ -158,7 +158,7 @@ fn missing(property: &str, schema: &Value) -> Reason {
 fn wrong_word(instance: &Value, options: &Value) -> Reason {
     let options = texts(options);
     let Some(text) = instance.as_str() else { return mismatch(instance, &options.join(" or ")) };
-    let hint = did_you_mean(text, options.iter().copied(), || format!("take one of: {}", options.join(", ")));
+    let hint = did_you_mean(text, options.iter().copied(), || format!("use one of: {}", options.join(", ")));
     Reason::new(format!("{} is not known here", quoted(text)), hint)
 }
 

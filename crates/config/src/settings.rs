@@ -9,18 +9,21 @@ use std::{
     time::Duration,
 };
 
+use fairway_health::ProbeNetworks;
 use fairway_http::{Tls, Url};
 use fairway_model::{Name, Network, ProviderRecordSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
 use fairway_providers::{
     publish::{Pacing, Rules, Weights},
     rfc2136::TsigKey,
 };
-use fairway_zones::ServerIdentity;
+use fairway_zones::{CookieKey, RateLimits, ServerIdentity};
 use hyper::header::HeaderName;
 
 use fairway_access::{Access, ServerTls, TokenHash};
 
-use super::{publish_wire::AliasForm, traces_wire::TraceProtocol, v1_process::LogFormat};
+use super::{
+    health_listener::HealthListenerSettings, publish_wire::AliasForm, traces_wire::TraceProtocol, v1_process::LogFormat,
+};
 
 /// Settings of the process. A change of a field marked (start) requires a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct Settings {
     pub dns: Vec<SocketAddr>,
     /// Address of the HTTP listener; `None` for no listener (start). Default `127.0.0.1:8053`.
     pub http: Option<SocketAddr>,
+    /// Listener for health probes (start). Default: none.
+    pub health_listener: Option<HealthListenerSettings>,
     /// Access to the API.
     pub access: Arc<Access>,
     /// Data folder; `None` keeps no state (start).
@@ -39,8 +44,14 @@ pub struct Settings {
     pub log: LogSettings,
     /// Answers to queries about the server itself. Default: none.
     pub identity: ServerIdentity,
+    /// True if resolvers that have proven nothing are asked to come over TCP. Default: true.
+    pub challenge: bool,
     /// Networks that may ask for explanations over DNS, at most 64. Default: none.
     pub explain: Vec<Network>,
+    /// DNS cookies. Default: on, with a key of this server.
+    pub cookies: CookieSettings,
+    /// Limits of responses over UDP. Default: none.
+    pub rate_limits: Option<RateLimits>,
     /// Limits of DNS over TCP (start).
     pub tcp: TcpSettings,
     /// Limits of DNS over UDP (start).
@@ -61,6 +72,8 @@ pub struct Settings {
     pub publish_owner: String,
     /// Webhook for ExternalDNS. Default: none.
     pub webhook: Option<WebhookSettings>,
+    /// Withdrawals that are held.
+    pub withdrawals: WithdrawalSettings,
     /// Longest time for answering accepted queries when the process stops. Default 5 s.
     pub drain_timeout: Duration,
 }
@@ -212,7 +225,17 @@ pub fn address_sets(name: &Name, ttl: Ttl, addresses: &[IpAddr]) -> Vec<RecordSe
 
 /// Store of declared objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum StoreSettings {
+pub struct StoreSettings {
+    /// Place (start).
+    pub backend: StoreBackend,
+    /// Keys that encrypt stored values (start), 64 hexadecimal digits each: the first one writes, all of them read. Default: none, values
+    /// are stored in the clear.
+    pub keys: Vec<Secret>,
+}
+
+/// Place of the store of declared objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StoreBackend {
     /// A file in the data folder, for one server.
     #[default]
     Embedded,
@@ -230,12 +253,12 @@ pub enum StoreSettings {
 pub struct WebhookSettings {
     /// Address for ExternalDNS (start). Default `127.0.0.1:8888`.
     pub listen: SocketAddr,
-    /// Address for health and metrics; `None` for no listener (start). Default `0.0.0.0:8080`.
-    pub metrics: Option<SocketAddr>,
     /// TLS. Default: plain HTTP.
     pub tls: Option<ServerTls>,
-    /// Hash of the token that each call must send. Default: no token is required.
+    /// Hash of the token that each call must send; with `owners`, each call without base path. Default: no token is required.
     pub token: Option<TokenHash>,
+    /// Owners with the hash of their token. Default: none, so that every base path is open to callers with `token`.
+    pub owners: BTreeMap<String, TokenHash>,
     /// Policy for names that several owners contribute without set identifiers.
     pub shared: SharedNamePolicy,
     /// Time without a call after which an owner's contributions lose weight; after twice that time they are removed.
@@ -243,16 +266,44 @@ pub struct WebhookSettings {
     pub lease: Option<Duration>,
 }
 
+impl WebhookSettings {
+    /// Returns true if a token, or none, allows calls of an owner, or calls without base path if it is `None`.
+    pub fn accepts(&self, owner: Option<&str>, token: Option<&str>) -> bool {
+        let is_of = |hash: &TokenHash| token.is_some_and(|token| TokenHash::of(token) == *hash);
+        match (owner, &self.token) {
+            (Some(owner), _) if !self.owners.is_empty() => self.owners.get(owner).is_some_and(is_of),
+            (None, None) => self.owners.is_empty(),
+            (Some(_), None) => true,
+            (_, Some(hash)) => is_of(hash),
+        }
+    }
+}
+
 impl Default for WebhookSettings {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8888)),
-            metrics: Some(SocketAddr::from(([0, 0, 0, 0], 8080))),
             tls: None,
             token: None,
+            owners: BTreeMap::new(),
             shared: SharedNamePolicy::default(),
             lease: None,
         }
+    }
+}
+
+/// Longest times for which withdrawals are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithdrawalSettings {
+    /// Withdrawals of many names of one owner. Default 24 h; zero holds none.
+    pub hold_for: Duration,
+    /// Withdrawals of the last healthy member of a name. Default 1 h; zero holds none.
+    pub hold_last_for: Duration,
+}
+
+impl Default for WithdrawalSettings {
+    fn default() -> Self {
+        Self { hold_for: Duration::from_secs(86_400), hold_last_for: Duration::from_secs(3_600) }
     }
 }
 
@@ -269,6 +320,18 @@ impl Default for LogSettings {
     fn default() -> Self {
         Self { filter: "info".to_owned(), format: LogFormat::default() }
     }
+}
+
+/// DNS cookies (RFC 7873).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CookieSettings {
+    /// Off.
+    Off,
+    /// On, with a random key in the data folder.
+    #[default]
+    OwnKey,
+    /// On, with these keys. The first one makes cookies, and all are accepted.
+    Keys(Arc<[CookieKey]>),
 }
 
 /// Limits of DNS over TCP (RFC 7766 section 6.2, RFC 9210 section 4).
@@ -322,11 +385,13 @@ pub struct HealthSettings {
     pub sockets_max: usize,
     /// Longest time that the first round of probes delays the first answer. Default 5 s.
     pub first_round: Duration,
+    /// Networks that targets of tenants may be in. Default: all but loopback, link-local and the like.
+    pub networks: ProbeNetworks,
 }
 
 impl Default for HealthSettings {
     fn default() -> Self {
-        Self { sockets_max: 1024, first_round: Duration::from_secs(5) }
+        Self { sockets_max: 1024, first_round: Duration::from_secs(5), networks: ProbeNetworks::default() }
     }
 }
 
@@ -398,12 +463,16 @@ impl Default for Settings {
         Self {
             dns: vec![SocketAddr::from(([0u16; 8], 53))],
             http: Some(SocketAddr::from(([127, 0, 0, 1], 8053))),
+            health_listener: None,
             access: Arc::default(),
             data_dir: None,
             user: None,
             log: LogSettings::default(),
             identity: ServerIdentity::default(),
+            challenge: true,
             explain: vec![],
+            cookies: CookieSettings::default(),
+            rate_limits: None,
             tcp: TcpSettings::default(),
             udp: UdpSettings::default(),
             health: HealthSettings::default(),
@@ -414,6 +483,7 @@ impl Default for Settings {
             publish: Vec::new(),
             publish_owner: Self::PUBLISH_OWNER.to_owned(),
             webhook: None,
+            withdrawals: WithdrawalSettings::default(),
             drain_timeout: Duration::from_secs(5),
         }
     }

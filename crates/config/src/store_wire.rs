@@ -5,7 +5,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::bounds_wire::{As, List, Text};
+use super::{
+    bounds_wire::{As, List, Text},
+    values_wire::Reference,
+};
 
 /// Store of objects that are declared over the API.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -13,6 +16,9 @@ use super::bounds_wire::{As, List, Text};
 pub(super) struct Store {
     /// An etcd that several servers share. Default: a file in the data folder, for this server only.
     pub(super) etcd: Option<Etcd>,
+    /// Keys that encrypt the stored objects: one per line, with 64 hexadecimal digits. The first key encrypts, and all decrypt. Default:
+    /// objects are stored in the clear.
+    pub(super) keys: Option<Reference>,
 }
 
 /// Connection settings of etcd.
@@ -28,6 +34,9 @@ pub(super) struct Etcd {
     pub(super) user: Option<Text<1, 256>>,
     /// File with the password, read at each connection.
     pub(super) password_file: Option<Text<1>>,
+    /// True if the password may be sent without encryption to a host that is not a loopback address.
+    #[schemars(extend("default" = false))]
+    pub(super) allow_plain_http: Option<bool>,
     /// File with trusted certificates (PEM). Default: those of the system.
     pub(super) ca: Option<Text<1>>,
     /// File with the client certificate (PEM), if etcd requires one; read at each connection.

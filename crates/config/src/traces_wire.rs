@@ -25,6 +25,9 @@ pub(super) struct Traces {
     pub(super) protocol: Option<Word<TraceProtocol>>,
     /// Headers of each request, for example for authentication.
     pub(super) headers: Option<List<TraceHeader, 0, 32>>,
+    /// True if the headers may be sent without encryption to a host that is not a loopback address.
+    #[schemars(extend("default" = false))]
+    pub(super) allow_plain_http: Option<bool>,
     /// TLS of the connections.
     #[serde(default)]
     pub(super) tls: CallTls,

@@ -6,8 +6,8 @@
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use fairway_model::{
-    AnswerMode, ClusterName, LoadSourceName, MapName, MonitorName, Name, Network, OverrideAction, OverrideScope,
-    PoolName, ProbeAddress, Schedule, Spread, Timestamp, Ttl, Visibility,
+    AnswerMode, ClusterName, Contributions, LoadSourceName, MapName, MonitorName, Name, Network, OverrideAction,
+    OverrideScope, PoolName, ProbeAddress, Schedule, Spread, Timestamp, Ttl, Visibility,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,9 +19,10 @@ use super::{
     publish_wire::Publish,
     store_wire::Store,
     traces_wire::Traces,
+    v1_abuse::{Cookies, RateLimit},
     v1_access::Access,
     v1_location::{Geo, Latencies, Latency, Map, Nearest},
-    v1_process::{Explain, Health, Identity, Listen, Log, QueryLog, Ready, Tcp, Udp},
+    v1_process::{Explain, Health, Identity, Listen, Log, QueryLog, Ready, Tcp, Udp, Withdrawals},
     v1_records::Records,
     v1_schedule::Window,
     values_wire::{Down, Fraction, NameServer, Prefix, Reference, Statuses},
@@ -52,9 +53,17 @@ pub(super) struct Config {
     /// Answers to queries about the server itself.
     #[serde(default)]
     pub(super) identity: Identity,
+    /// Which queries count as evidence of demand in pools with `load`.
+    #[serde(default)]
+    pub(super) evidence: super::v1_abuse::Evidence,
     /// Explanations of steering over DNS.
     #[serde(default)]
     pub(super) explain: Explain,
+    /// DNS cookies (RFC 7873, RFC 9018): answered if a client sends one, never demanded.
+    #[schemars(extend("default" = true))]
+    pub(super) cookies: Option<Cookies>,
+    /// Response rate limiting over UDP. Default: none; `{}` for the defaults of its keys.
+    pub(super) rate_limit: Option<RateLimit>,
     /// Limits of DNS over TCP (RFC 7766, RFC 9210). A change requires a restart.
     #[serde(default)]
     pub(super) tcp: Tcp,
@@ -79,6 +88,9 @@ pub(super) struct Config {
     pub(super) publish: Publish,
     /// Webhook for ExternalDNS. Default: none.
     pub(super) webhook: Option<Webhook>,
+    /// Withdrawals that are held until they are confirmed.
+    #[serde(default)]
+    pub(super) withdrawals: Withdrawals,
     /// Longest time for answering accepted queries when the process stops; at most 10m.
     #[schemars(extend("default" = "5s"))]
     pub(super) drain_timeout: Option<As<Duration>>,
@@ -352,6 +364,9 @@ pub(super) struct Pool {
     pub(super) min_healthy: Option<Fraction>,
     /// Monitor of members that name none. Default: that of the zone, otherwise TCP 443.
     pub(super) monitor: Option<As<MonitorName>>,
+    /// Members that `/v1/pools` and webhook owners add to this pool: used (`allow`) or not (`refuse`). Default: `allow`, or
+    /// `refuse` with access rules.
+    pub(super) contributions: Option<Word<Contributions>>,
     /// Members in order; at most 255.
     pub(super) members: List<Member, 1, 255>,
 }

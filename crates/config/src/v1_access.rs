@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use fairway_model::Timestamp;
+use fairway_model::{Name, Timestamp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
     bounds_wire::{As, Int, List, Text},
-    values_access::{AccessName, SecureUrl},
+    values_access::{AccessName, GrantedType, SecureUrl},
     values_wire::Reference,
 };
-use fairway_access::{Algorithm, Subject, TokenHash, Verb};
+use fairway_access::{Algorithm, Subject, Tenant, TokenHash, Verb};
 
 /// Access to the API.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -32,6 +32,10 @@ pub(super) struct Access {
     /// Roles granted to identities. Access without a grant is denied.
     #[serde(default)]
     pub(super) grants: Vec<Grant>,
+    /// Names that projects and webhook owners may claim. With tokens, issuers, client certificates or `webhook.owners`, a
+    /// claim without a grant is not served; without them every name may be claimed.
+    #[serde(default)]
+    pub(super) names: Vec<NameGrant>,
     /// Rate limits per client. Default: the values below if there are tokens, issuers or client certificates; otherwise
     /// none.
     pub(super) limits: Option<Limits>,
@@ -118,6 +122,20 @@ pub(super) struct Grant {
     pub(super) to: List<As<Subject>, 1, 1000>,
     /// Projects of intents in which the grant holds. Default: all, and everything outside projects.
     pub(super) projects: Option<List<Text<1, 128>, 1, 1000>>,
+}
+
+/// Names that are granted to tenants.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct NameGrant {
+    /// Tenants: `project:NAME` for its intents, `owner:NAME` for the webhook at `/owners/NAME`, `owner:/` for the webhook without
+    /// base path; `project:*` and `owner:*` for all.
+    pub(super) to: List<As<Tenant>, 1, 1000>,
+    /// Domains. Each includes itself and all names below it.
+    pub(super) domains: List<As<Name>, 1, 1000>,
+    /// Record types. `NS`, `DS`, `DNAME` and `_acme-challenge` (records at names that begin with it, and `TXT` and `CNAME` at
+    /// wildcards) are granted only if they are listed. Default: all other types.
+    pub(super) types: Option<List<As<GrantedType>, 1, 100>>,
 }
 
 /// Rate limits of one client: an IPv4 address, or an IPv6 network of 64 bits.

@@ -22,7 +22,7 @@ pub(super) struct Map {
     /// Files in MaxMind's format (MMDB): city, country, ASN. The first one that has a location of the client is used,
     /// and the first one that has its AS number. Relative paths start at the folder of this file.
     pub(super) databases: Option<List<Text<1>, 1, { ClientMap::DATABASES_MAX }>>,
-    /// Networks with a location; they replace what databases say. The most specific one is used.
+    /// Networks with a location; they take precedence over databases. The most specific one is used.
     pub(super) networks: Option<List<MapNetwork, 1, { ClientMap::NETWORKS_MAX }>>,
 }
 

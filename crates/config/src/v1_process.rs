@@ -27,6 +27,23 @@ pub(super) struct Listen {
     /// reach requires `access` with TLS.
     #[schemars(extend("default" = "127.0.0.1:8053"))]
     pub(super) http: Option<As<HttpAddress>>,
+    /// Listener for health probes. Default: none.
+    pub(super) health: Option<HealthListener>,
+}
+
+/// A plain HTTP listener that serves `/healthz`, `/livez` and `/readyz` and nothing else. It needs no authentication, and no response
+/// has the name of a pool, a cluster or a target.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct HealthListener {
+    /// Address and port.
+    pub(super) address: As<SocketAddr>,
+    /// True if it also serves `/metrics`, which has names of pools, clusters and targets. On an address that other machines can
+    /// reach this requires `networks`.
+    #[schemars(extend("default" = false))]
+    pub(super) metrics: Option<bool>,
+    /// Networks whose clients may connect, in addition to loopback addresses. Default: all.
+    pub(super) networks: Option<List<As<Network>, 1, 64>>,
 }
 
 /// Logging.
@@ -117,6 +134,20 @@ pub(super) struct Health {
     /// Longest time that the first round of probes delays the first answer; at most 10m, and 0s does not wait.
     #[schemars(extend("default" = "5s"))]
     pub(super) first_round: Option<As<Duration>>,
+    /// Networks that probes and load readers may connect to. This is about targets that come over the API or the webhook;
+    /// addresses and hosts of the configuration files are always allowed.
+    pub(super) networks: Option<ProbeNetworks>,
+}
+
+/// Networks that probes and load readers may connect to.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ProbeNetworks {
+    /// Networks that are allowed although they are denied by default: loopback, link-local, multicast and unspecified
+    /// addresses, and the metadata services of clouds. Listeners of this server stay denied. Default: none.
+    pub(super) allow: Option<List<As<Network>, 1, 64>>,
+    /// Networks that are denied, also if they are in `allow`. Default: none.
+    pub(super) deny: Option<List<As<Network>, 1, 64>>,
 }
 
 /// Notification of the server's readiness.
@@ -128,11 +159,25 @@ pub(super) struct Ready {
     pub(super) callback: Option<As<Url>>,
 }
 
+/// Withdrawals that look like a mistake are held: the answers keep what was withdrawn while its target is healthy.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Withdrawals {
+    /// Longest time for which names are held if one owner withdraws all of its names, or many, within 10 minutes; at
+    /// most 30d, and 0s holds none.
+    #[schemars(extend("default" = "24h"))]
+    pub(super) hold_for: Option<As<Duration>>,
+    /// Longest time for which a member is held if its withdrawal leaves a shared name without a healthy member; at most
+    /// 30d, and 0s holds none.
+    #[schemars(extend("default" = "1h"))]
+    pub(super) hold_last_for: Option<As<Duration>>,
+}
+
 /// Sampled log of queries.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct QueryLog {
-    /// Sampled share of queries: one of so many.
+    /// Sampling rate: one query of so many.
     #[schemars(extend("default" = "1/1000"))]
     pub(super) sample: Option<As<Sample>>,
     /// File to append lines to, or `stdout`.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_access::{Algorithm, Subject};
+use fairway_access::{Algorithm, Subject, Tenant};
 use fairway_http::{Url, UrlError};
 use fairway_model::{
     ClusterName, Continent, LatencyTableName, LoadSourceName, LoadUrl, MapName, MonitorName, Name, Network,
@@ -197,7 +197,7 @@ impl Sample {
 
 impl TextValue for Sample {
     const FORMAT: &'static str = "sample";
-    const EXPECTED: &'static str = "a share of one in so many";
+    const EXPECTED: &'static str = "a sampling rate";
     const EXAMPLE: &'static str = "1/1000";
 
     fn parse(text: &str) -> Result<Self, Reason> {
@@ -241,7 +241,7 @@ impl TextValue for Name {
             let what = format!("{} has non-ASCII characters", quoted(text));
             return Err(Reason::new(what, "write its A-labels (xn--...), as in the DNS (RFC 5890)"));
         }
-        text.parse().map_err(|error: fairway_model::NameError| {
+        Self::without_control(text).map_err(|error| {
             Reason::new(
                 format!("{} is not a domain name: {error}", quoted(text)),
                 format!("write it like {}", Self::EXAMPLE),
@@ -277,8 +277,10 @@ parsed_by_its_type! {
         "gw.internal:15021 or \"[2001:db8::1]:15021\"";
     Subdivision => "subdivision", "a subdivision of a country (ISO 3166-2)",
         "US-CA";
-    Subject => "subject", "who a role is granted to",
+    Subject => "subject", "an identity",
         "token:NAME, certificate:NAME, jwt:ISSUER:SUBJECT, group:ISSUER:GROUP, or anyone";
+    Tenant => "tenant", "a tenant",
+        "project:NAME, owner:NAME or owner:/";
     Timestamp => "date-time", "a time as in RFC 3339",
         "2030-01-31T18:00:00Z";
 }
@@ -372,6 +374,12 @@ mod tests {
     fn non_ascii_name_is_rejected_with_hint() {
         assert!(rejection::<Name>("bücher.example").contains("xn--"));
         assert!(rejection::<Name>("a..b").starts_with("\"a..b\" is not a domain name: a label is empty"));
+    }
+
+    #[test]
+    fn name_with_control_octet_is_rejected_with_hint() {
+        let message = rejection::<Name>("a\\016b.example");
+        assert!(message.contains("control octet \\016") && message.contains("use letters, digits"), "{message}");
     }
 
     proptest! {

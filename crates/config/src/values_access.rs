@@ -1,13 +1,13 @@
 //! Text values of access control: names, verbs, subjects, hashes, URLs.
 
 use fairway_http::Url;
-use fairway_model::ClusterName;
+use fairway_model::{ClusterName, Rtype};
 
 use super::{
     reason::{Reason, did_you_mean},
     values::TextValue,
 };
-use fairway_access::{TokenHash, Verb};
+use fairway_access::{CHALLENGE, TokenHash, Verb};
 
 /// Name of a token, an issuer, a role or a provider; same format as names of objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +20,25 @@ impl TextValue for AccessName {
 
     fn parse(text: &str) -> Result<Self, Reason> {
         ClusterName::parse(text).map(|_| Self(text.to_owned()))
+    }
+}
+
+/// A record type of a grant, or `_acme-challenge`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GrantedType {
+    /// Records at names of ACME challenges.
+    Challenge,
+    /// Records of a type.
+    Type(Rtype),
+}
+
+impl TextValue for GrantedType {
+    const FORMAT: &'static str = "granted-type";
+    const EXPECTED: &'static str = "a record type, or _acme-challenge";
+    const EXAMPLE: &'static str = "TXT";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        if text == CHALLENGE { Ok(Self::Challenge) } else { TextValue::parse(text).map(Self::Type) }
     }
 }
 

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    bounds_wire::{As, Word},
+    bounds_wire::{As, Text, Word},
     reason::Reason,
     values::TextValue,
-    values_wire::{HttpAddress, Reference},
+    values_wire::Reference,
 };
 use fairway_access::TokenHash;
 
@@ -18,16 +18,19 @@ use fairway_access::TokenHash;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Webhook {
-    /// Address and port for ExternalDNS. A change requires a restart.
+    /// Address and port for ExternalDNS. An address that other machines can reach requires `token` or `owners`. A change requires
+    /// a restart.
     #[schemars(extend("default" = "127.0.0.1:8888"))]
     pub(super) listen: Option<As<SocketAddr>>,
-    /// Address and port for health and metrics only (`/healthz`, `/metrics`), or `off`. A change requires a restart.
-    #[schemars(extend("default" = "0.0.0.0:8080"))]
-    pub(super) metrics: Option<As<HttpAddress>>,
     /// TLS of the webhook. Default: plain HTTP.
     pub(super) tls: Option<WebhookTls>,
-    /// SHA-256 of the token that each call must send, as `fairway token create` prints it. Default: none.
+    /// SHA-256 of the token that each call must send, as `fairway token create` prints it. With `owners` it is for calls without
+    /// base path only. Default: none.
     pub(super) token: Option<As<TokenHash>>,
+    /// Owners with a token each. Other base paths are then closed, and so are calls without base path unless there is a `token`.
+    /// Default: every base path, with `token`.
+    #[serde(default)]
+    pub(super) owners: Vec<WebhookOwner>,
     /// Policy for a name that several owners contribute without set identifiers: the oldest one keeps it and the others
     /// get an error (`refuse`), or all become members (`merge`).
     #[schemars(extend("default" = "refuse"))]
@@ -36,6 +39,16 @@ pub(super) struct Webhook {
     /// removed. At least 10s; `off` keeps them forever.
     #[schemars(extend("default" = "off"))]
     pub(super) lease: Option<As<Lease>>,
+}
+
+/// An owner, which has the base path `/owners/NAME`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct WebhookOwner {
+    /// Name: 1 to 63 letters, digits, `-`, `_`, `.`.
+    pub(super) name: Text<1, 63>,
+    /// SHA-256 of its token, as `fairway token create` prints it.
+    pub(super) token: As<TokenHash>,
 }
 
 /// TLS of the webhook.

@@ -1,7 +1,7 @@
 //! Words of closed sets of values, as written in a file.
 
 use fairway_model::{
-    AnswerMode, DownAnswer, LoadSignal, LoadUnit, OverrideAction, SharedNamePolicy, Spread, Visibility,
+    AnswerMode, Contributions, DownAnswer, LoadSignal, LoadUnit, OverrideAction, SharedNamePolicy, Spread, Visibility,
 };
 use fairway_providers::{
     publish::{Policy, Weights},
@@ -26,6 +26,10 @@ pub(super) trait Words: Clone + PartialEq + 'static {
 
 impl Words for AnswerMode {
     const WORDS: &'static [(&'static str, Self)] = &[("address", Self::Address), ("cname", Self::Cname)];
+}
+
+impl Words for Contributions {
+    const WORDS: &'static [(&'static str, Self)] = &[("allow", Self::Allow), ("refuse", Self::Refuse)];
 }
 
 /// Answers without addresses of their own.

@@ -3,9 +3,11 @@
 //! While it waits for the disk, the health checker or a compilation, it goes on applying health transitions (`during`). So nothing slow
 //! delays the answers.
 
-use std::{future::Future, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{collections::HashMap, future::Future, ops::ControlFlow, sync::Arc, time::Duration};
 
+use fairway_config::Settings;
 use fairway_health::{HealthTransition, load::LoadUpdate};
+use fairway_model::Target;
 use fairway_telemetry::logs::Logs;
 use tokio::{
     sync::{broadcast, mpsc},
@@ -19,6 +21,7 @@ use super::{
     dry_run::DryRuns,
     lifecycle::Clock,
     reload_queue::ReloadQueue,
+    reloads::{ReloadScope, Trigger},
     runtime::{Event, RuntimeInputs},
     served::{DeferredDrops, Published},
     shared::Shared,
@@ -34,9 +37,13 @@ pub struct Actor {
     pub(crate) waiting: Vec<HealthTransition>,
     pub(crate) load_reports: broadcast::Receiver<LoadUpdate>,
     pub(crate) reloads: ReloadQueue,
+    /// Settings that the process started with: some of them need a restart to change.
+    pub(crate) started: Settings,
     pub(crate) dry_runs: Arc<DryRuns>,
     /// Inputs of the runtime state.
     pub(crate) inputs: RuntimeInputs,
+    /// Targets that a probe found to be denied, with the reasons.
+    pub(crate) denied: HashMap<Target, String>,
     pub(crate) answers: AnswerCounts,
     pub(crate) drains: DrainWatch,
     pub(crate) writer: StateWriter,
@@ -46,7 +53,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Runs until [`Command::End`], or until every handle is gone.
+    /// Runs until [`Command::End`], or until every handle is dropped.
     pub async fn run(mut self) {
         let (mut tick, mut demand_tick) = (ticks(TICK), ticks(DEMAND_TICK));
         loop {
@@ -72,7 +79,9 @@ impl Actor {
     /// Executes a command. Breaks after [`Command::End`]. Replies to callers that have gone are dropped.
     pub(crate) async fn execute(&mut self, command: Command) -> ControlFlow<()> {
         match command {
-            Command::Reload { scope, trigger, reply } => self.request_reload(scope, trigger, reply),
+            Command::Reload { scope, trigger, allow_removals, reply } => {
+                self.request_reload(scope, trigger, allow_removals, reply)
+            }
             Command::AddOverride(new, id, reply) => drop(reply.send(self.add_override(new, id).await)),
             Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
             Command::DryRun(request, reply) => self.dry_runs.start(*request, reply),
@@ -99,13 +108,23 @@ impl Actor {
         }
     }
 
-    /// Does what is due once a second.
+    /// Runs the tasks that are due once a second.
     async fn tick(&mut self) {
         self.apply(Event::Second);
         self.expire_overrides().await;
+        self.end_take_overs();
         self.writer.tick(&self.shared).await;
         self.publish_answers();
         self.deferred.free_unused();
+    }
+
+    /// Requests a reload once a name that changes hands no longer waits.
+    fn end_take_overs(&mut self) {
+        let now = (self.clock)();
+        let published = self.shared.serving.published();
+        if published.configured.merged.take_overs.values().any(|until| *until <= now) {
+            self.request_reload(ReloadScope::Objects, Trigger::Api, false, None);
+        }
     }
 
     /// Writes the last state of targets and balancing, and waits for it.
@@ -138,5 +157,5 @@ const TICK: Duration = Duration::from_secs(1);
 /// Sampling period of the demand. It bounds the precision of cache lifetimes and of the ends of drains. Until then, samples wait in rings
 /// of 4,096 a worker.
 const DEMAND_TICK: Duration = Duration::from_millis(50);
-/// Health transitions folded into one runtime state.
+/// Maximum number of health transitions that are folded into one runtime state.
 const FOLD_MAX: usize = 4096;

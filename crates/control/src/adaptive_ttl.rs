@@ -40,7 +40,7 @@ struct PoolRisk {
 }
 
 impl AdaptiveTtls {
-    /// Follows a snapshot. Pools of the same name keep their TTL.
+    /// Switches to a new snapshot. Pools of the same name keep their TTL.
     pub(crate) fn follow(&mut self, snapshot: &Snapshot) {
         let infos = snapshot.pool_infos();
         // A change leaves most pools where they were.
@@ -53,7 +53,7 @@ impl AdaptiveTtls {
         self.states.retain(|name, _| named.contains(name));
     }
 
-    /// Returns the runtime state with the TTLs of now, or `None` if none differs.
+    /// Returns the runtime state with the current TTLs, or `None` if none differs.
     pub(crate) fn with_ttls(
         &mut self,
         snapshot: &Snapshot,
@@ -132,9 +132,9 @@ fn gravest_risk(
 
 /// Longest time between two checks of the risks: the tick of the control task.
 const CHECK_PERIOD: Duration = Duration::from_secs(1);
-/// Declared TTLs of calm that end a short TTL. A member that changes its status more often than that keeps the TTL short.
+/// Time without risk that ends a short TTL, in declared TTLs. A member that changes its status more often than that keeps the TTL short.
 const SHORT_TTLS: u32 = 3;
-/// Declared TTLs of calm that begin a long TTL.
+/// Time without risk that begins a long TTL, in declared TTLs.
 const LONG_AFTER_TTLS: u32 = 10;
 
 #[cfg(test)]

@@ -37,12 +37,13 @@ pub(crate) struct AffectedParts<'a> {
 impl<'a> AffectedParts<'a> {
     /// Returns what the difference between the last state and these sources may affect.
     ///
-    /// Returns `None` if everything may be affected: something changed that any object may refer to (a cluster but for its services, a
-    /// monitor, a zone, a map), or so much that merging everything costs less.
+    /// Returns `None` if everything may be affected: something changed that any object may refer to (a cluster other than in its services,
+    /// a monitor, a zone, a map), or so much that merging everything costs less.
     pub(crate) fn between(previous: &'a Previous, files: &Files, objects: &Declared) -> Option<Self> {
         let before = &*previous.configured;
         // With other text in a zone, any name may be hidden, or no longer hidden.
-        if files.zones.is_some() || files.settings.shared_names() != before.settings.shared_names() {
+        let (is, was) = (&files.settings, &before.settings);
+        if files.zones.is_some() || is.shared_names() != was.shared_names() || is.access.names != was.access.names {
             return None;
         }
         let mut part = Self {
@@ -59,7 +60,10 @@ impl<'a> AffectedParts<'a> {
         }
         let mut rejected = before.rejected.objects.keys();
         rejected.all(|key| part.add_rejected(key, files, objects)).then_some(())?;
-        part.add_rejected_names(before.rejected.names.keys());
+        part.add_rejected_names(before.rejected.names.keys().map(|(name, _)| name));
+        // The wait may be over.
+        part.add_rejected_names(before.merged.take_overs.keys());
+        part.touched.names.extend(before.merged.take_overs.keys().cloned());
         let all =
             before.merged.desired.pools.len() + before.merged.desired.names.len() + before.merged.desired.records.len();
         (part.len() <= SEPARATE_MAX + all / 4).then_some(part)
@@ -88,14 +92,14 @@ impl<'a> AffectedParts<'a> {
         key.kind() != Kind::Contribution || objects.add_changed_texts(&before.objects, key, &mut self.texts)
     }
 
-    /// Adds what depends on an object that is rejected, or was. Returns false as [`AffectedParts::add`] does.
+    /// Adds what depends on an object that is or was rejected. Returns false as [`AffectedParts::add`] does.
     pub(crate) fn add_rejected(&mut self, key: &Key, files: &Files, objects: &Declared) -> bool {
         // Any object may refer to these.
         let is_referred_to = matches!(key.kind(), Kind::Cluster | Kind::Monitor);
         !is_referred_to && self.add(key, files, objects)
     }
 
-    /// Adds contributed names that are rejected, or were.
+    /// Adds contributed names that are or were rejected.
     pub(crate) fn add_rejected_names<'n>(&mut self, names: impl Iterator<Item = &'n Name>) {
         self.texts.extend(names.map(|name| plain_name(&name.to_string())));
     }
@@ -143,7 +147,8 @@ impl<'a> AffectedParts<'a> {
         self.texts.extend(texts);
     }
 
-    /// Adds what changed in the merged contributions. Returns false if a contributed cluster or monitor changed, which affects all its users.
+    /// Adds what changed in the merged contributions. Returns false if a contributed cluster or monitor changed, which affects all its
+    /// users.
     pub(crate) fn add_contributed(&mut self, is: &Contributed) -> bool {
         let was = &*self.previous.configured.merged.contributed;
         for name in self.texts.iter().filter_map(|text| text.parse::<Name>().ok()) {
@@ -236,7 +241,7 @@ impl<'a> AffectedParts<'a> {
     }
 }
 
-/// Returns which pools, names and records differ between two states of the files, or `None` if anything else does.
+/// Returns the pools, names and records that differ between two states of the files, or `None` if anything else differs.
 fn changed_in_files(before: &Arc<DesiredState>, after: &Arc<DesiredState>) -> Option<ChangedItems> {
     let mut touched = ChangedItems::default();
     if Arc::ptr_eq(before, after) {
@@ -266,6 +271,6 @@ fn selected<'d, K: Clone, V: Clone + 'd, M: FromIterator<(K, V)>>(
     keys.iter().filter_map(|key| Some((key.clone(), get(key)?.clone()))).collect()
 }
 
-/// Affected parts that are always merged separately. Above that, and above a quarter of everything that is served, merging everything costs
-/// less than the search for each part.
+/// Number of affected parts that are always merged separately. Above that, and above a quarter of everything that is served, merging
+/// everything costs less than the search for each part.
 const SEPARATE_MAX: usize = 1_000;

@@ -39,5 +39,5 @@ impl AnswerCounts {
 
 /// Period of reading the counters.
 const READING_PERIOD: Duration = Duration::from_secs(10);
-/// Readings that are kept: with one every 10 s, the oldest is a minute old.
+/// Number of readings that are kept: with one every 10 s, the oldest is a minute old.
 const READINGS_KEPT: usize = 6;

@@ -17,6 +17,7 @@ mod clusters;
 mod leader;
 mod learnt;
 mod past;
+mod stand_ins;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -50,9 +51,22 @@ pub(crate) struct Balance {
     is_reported: bool,
     /// State of a previous process, and the time when this one started.
     past: Option<(SavedBalance, Timestamp)>,
-    /// Earliest time to keep the state again.
+    /// Earliest time of the next write of the state.
     next_keep: Option<Instant>,
     role: Role,
+    /// Number of load reports that were rejected.
+    rejected: u64,
+}
+
+/// Load reports that were rejected, and client networks that demand is known of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EvidenceStatus {
+    /// Rejected load reports since the start.
+    pub rejected_reports: u64,
+    /// Sources that are proven to receive answers.
+    pub sources: usize,
+    /// Client networks of these sources.
+    pub networks: usize,
 }
 
 /// Balancing that runs.
@@ -71,11 +85,11 @@ struct Running {
     last_report: Option<Instant>,
 }
 
-/// Holds what was learnt, unless a step uses it.
+/// Owner of what was learnt: this, or a running step.
 enum Work {
     Idle(Box<Learnt>),
     Stepping(JoinHandle<Box<Learnt>>),
-    /// Between the two.
+    /// In transition between the two.
     Changing,
 }
 
@@ -188,8 +202,8 @@ impl Balance {
         }
     }
 
-    /// Takes the leadership among the servers that share the store. Returns true if balancing may begin, so that the configuration is to be followed
-    /// again.
+    /// Takes the leadership among the servers that share the store. Returns true if balancing may begin, so that the configuration is to be
+    /// followed again.
     pub(crate) fn follow_leader(&mut self, leadership: &Leadership) -> bool {
         self.role = Role::of(leadership);
         matches!(self.role, Role::Follows(..)) && self.note_report()
@@ -214,13 +228,25 @@ impl Balance {
         numbers.clusters.get(cluster).map(|cluster| learnt.balancer.drain(*cluster, now))
     }
 
+    /// Returns the status of the evidence. During a step, that is not known.
+    pub(crate) fn evidence_status(&mut self) -> Option<EvidenceStatus> {
+        let Some(Running { work: Work::Idle(learnt), .. }) = &mut self.running else { return None };
+        self.rejected += learnt.take_rejected();
+        let evidence = &learnt.evidence;
+        Some(EvidenceStatus {
+            rejected_reports: self.rejected,
+            sources: evidence.proven_sources(),
+            networks: evidence.networks(),
+        })
+    }
+
     /// Returns the state for a later process; `None` if nothing is balanced, or during a step.
     pub(crate) fn keep(&self, now: Timestamp) -> Option<SavedBalance> {
         let Some(Running { work: Work::Idle(learnt), .. }) = &self.running else { return None };
         Some(past::keep(learnt, now))
     }
 
-    /// Returns true if the state is to be kept now: once a report period, and every ten seconds at most.
+    /// Returns true if it is time to write the state: once per report period, and at most every ten seconds.
     pub(crate) fn is_keeping_due(&mut self, now: Instant) -> bool {
         let Some(running) = &self.running else { return false };
         if self.next_keep.is_some_and(|next| now < next) {
@@ -230,7 +256,7 @@ impl Balance {
         true
     }
 
-    /// Waits for the end of the running step, for ever if none runs. Nothing is lost if the wait is cancelled.
+    /// Waits for the end of the running step, forever if none runs. Cancel-safe.
     pub(crate) async fn step_ended(&mut self) {
         let Some(Running { work: Work::Stepping(step), .. }) = &mut self.running else {
             return std::future::pending().await;
@@ -265,11 +291,13 @@ impl Running {
     /// Begins with what was learnt about other clusters or in another process.
     fn new(settings: Settings, past: Option<Past>, snapshot: &Snapshot, now: Instant) -> Self {
         let balancer = Balancer::new(settings.clone(), now, past.as_ref().map(|past| &past.learnt));
-        let clients = past.map(|past| past.clients).unwrap_or_default();
+        let (clients, evidence) = past.map(|past| (past.clients, past.evidence)).unwrap_or_default();
+        let decided = balancer.shares().clone();
+        let learnt = Learnt::new(balancer, evidence, clients, &settings, now);
         Self {
             clusters: Clusters::new(&settings, snapshot),
-            decided: balancer.shares().clone(),
-            work: Work::Idle(Box::new(Learnt { balancer, clients })),
+            decided,
+            work: Work::Idle(Box::new(learnt)),
             settings,
             numbers: Arc::default(),
             waiting: vec![],
@@ -282,10 +310,10 @@ impl Running {
     /// Returns what balancing of other clusters can begin with.
     fn past(self) -> Option<Past> {
         let Work::Idle(learnt) = self.work else { return None };
-        Some(Past { learnt: learnt.balancer.keep(), clients: learnt.clients })
+        Some(Past { learnt: learnt.balancer.keep(), clients: learnt.clients, evidence: Some(learnt.evidence) })
     }
 
-    /// Takes the numbers of a new snapshot.
+    /// Adopts the numbers of a new snapshot.
     fn renumber(&mut self, snapshot: &Snapshot) {
         let pools = balanced_pools(snapshot).map(|(number, pool)| (pool.key(), number)).collect();
         self.numbers = Arc::new(Numbers { pools, clusters: self.clusters.numbers() });
@@ -319,7 +347,7 @@ impl Running {
                 "load balancing failed and restarts from the declared weights; please report this as a bug"
             );
             let balancer = Balancer::new(self.settings.clone(), now, None);
-            Box::new(Learnt { balancer, clients: HashMap::new() })
+            Box::new(Learnt::new(balancer, None, HashMap::new(), &self.settings, now))
         });
         for (report, at) in self.waiting.drain(..) {
             learnt.add_report(&report, at);
@@ -335,9 +363,9 @@ impl Running {
     }
 }
 
-/// Report periods without a report after which a server offers no decision: a report counts as long.
+/// Number of report periods without a report after which a server offers no decision: a report counts for that long.
 const OFFER_PERIODS: u32 = 3;
 /// Shortest time between two writes of the state.
 const KEEP_PERIOD: Duration = Duration::from_secs(10);
-/// Reports that wait for the end of a step. Later reports replace lost ones.
+/// Maximum number of reports that wait for the end of a step. Later reports replace lost ones.
 const WAITING_MAX: usize = 4096;

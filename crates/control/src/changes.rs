@@ -1,6 +1,6 @@
 //! Counts what a reload changed, and finds changed settings that need a restart.
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use fairway_model::{DesiredState, SharedMap};
 
@@ -54,9 +54,14 @@ fn counts<'a, V: PartialEq + 'a>(
     (added + changed + removed > 0).then(|| format!("{kind}: {added} added, {changed} changed, {removed} removed"))
 }
 
-/// Returns the addresses of the webhook, which are read at the start only.
-fn bound_webhook(settings: &Settings) -> Option<(SocketAddr, Option<SocketAddr>)> {
-    settings.webhook.as_ref().map(|webhook| (webhook.listen, webhook.metrics))
+/// Returns the address of the webhook, which is read at the start only.
+fn bound_webhook(settings: &Settings) -> Option<SocketAddr> {
+    settings.webhook.as_ref().map(|webhook| webhook.listen)
+}
+
+/// Returns the limits of health checking, which are read at the start only.
+fn bound_health(settings: &Settings) -> (usize, Duration) {
+    (settings.health.sockets_max, settings.health.first_round)
 }
 
 /// Returns the changed settings that are read at the start only, by their keys in the configuration.
@@ -64,12 +69,13 @@ pub(crate) fn need_restart(before: &Settings, after: &Settings) -> Vec<&'static 
     [
         ("listen.dns", before.dns != after.dns),
         ("listen.http", before.http != after.http),
+        ("listen.health", before.health_listener != after.health_listener),
         ("dataDir", before.data_dir != after.data_dir),
         ("webhook", bound_webhook(before) != bound_webhook(after)),
         ("user", before.user != after.user),
         ("tcp", before.tcp != after.tcp),
         ("udp", before.udp != after.udp),
-        ("health", before.health != after.health),
+        ("health", bound_health(before) != bound_health(after)),
         ("ready", before.callback != after.callback),
         ("store", before.store != after.store),
         ("traces", before.traces != after.traces),

@@ -22,6 +22,8 @@ pub enum Command {
         scope: ReloadScope,
         /// The cause.
         trigger: Trigger,
+        /// True if the files may remove any number of names.
+        allow_removals: bool,
         /// Receiver of the outcome.
         reply: Option<oneshot::Sender<ReloadOutcome>>,
     },
@@ -29,7 +31,7 @@ pub enum Command {
     AddOverride(Override, Option<String>, oneshot::Sender<Result<ActiveOverride, ControlError>>),
     /// Remove an override that was added by a command.
     RemoveOverride(String, oneshot::Sender<Result<ActiveOverride, ControlError>>),
-    /// Run objects dry.
+    /// Do a dry run of objects.
     DryRun(Box<DryRunRequest>, oneshot::Sender<DryRunResult>),
     /// Write state to this folder from now on: the previous process has released it.
     Adopt(Arc<DataFolder>),

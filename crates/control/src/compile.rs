@@ -12,7 +12,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, PoolName, Severity, Timestamp};
-use fairway_zones::{ChangedItems, ServerOptions, Snapshot, compile, recompile, revise};
+use fairway_zones::{ChangedItems, CookieKeys, ServerCookieKey, ServerOptions, Snapshot, compile, recompile, revise};
 
 use super::{
     affected::AffectedParts,
@@ -20,7 +20,7 @@ use super::{
     declared::Declared,
     uses::TargetUses,
 };
-use fairway_config::Settings;
+use fairway_config::{CookieSettings, Settings};
 
 /// The reason why nothing was compiled.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub(crate) struct Job<'a> {
     pub(crate) previous: Option<&'a Previous>,
     pub(crate) files: &'a Arc<Files>,
     pub(crate) objects: &'a Arc<Declared>,
+    /// The key of cookies, if the files list none.
+    pub(crate) cookie_key: &'a ServerCookieKey,
     /// The name of the configuration, for messages.
     pub(crate) owner: &'a str,
     pub(crate) now: Timestamp,
@@ -120,7 +122,8 @@ impl Job<'_> {
 
     /// Adds what was rejected in the last round to the affected parts. Returns false if everything is affected.
     fn widen(&self, part: &mut AffectedParts<'_>, rejected: &Rejected, before: &Rejected) -> bool {
-        part.add_rejected_names(rejected.names.keys().filter(|name| !before.names.contains_key(*name)));
+        let new = rejected.names.keys().filter(|key| !before.names.contains_key(*key));
+        part.add_rejected_names(new.map(|(name, _)| name));
         let mut new = rejected.objects.differences(&before.objects, |_, _| true).into_iter();
         new.all(|(key, ..)| part.add_rejected(key, self.files, self.objects))
     }
@@ -149,7 +152,7 @@ impl Job<'_> {
         affected: Option<&AffectedParts<'_>>,
         merged: &MergedState,
     ) -> Result<CompiledSnapshot, Vec<Diagnostic>> {
-        let (desired, options) = (&*merged.desired, options(&self.files.settings));
+        let (desired, options) = (&*merged.desired, options(&self.files.settings, self.cookie_key));
         if let Some(part) = affected
             && let Previous { configured, snapshot, .. } = part.previous
             && configured.compile_warnings.is_empty()
@@ -195,7 +198,8 @@ impl Job<'_> {
             warnings: vec![],
             compile_warnings,
         };
-        Compiled { configured, snapshot, touched: affected.map(|part| part.touched), is_incremental }
+        let touched = affected.map(|part| part.touched);
+        Compiled { configured, snapshot, touched, is_incremental, removals: vec![] }
     }
 }
 
@@ -206,12 +210,19 @@ struct CompiledSnapshot {
     is_incremental: bool,
 }
 
-fn options(settings: &Settings) -> ServerOptions {
+fn options(settings: &Settings, cookie_key: &ServerCookieKey) -> ServerOptions {
     ServerOptions {
         identity: settings.identity.clone(),
         tcp_idle: settings.tcp.idle_timeout,
         udp_payload: settings.udp.payload_max,
+        challenge: settings.challenge,
         explain: settings.explain.clone(),
+        cookies: match &settings.cookies {
+            CookieSettings::Off => CookieKeys::Off,
+            CookieSettings::OwnKey => CookieKeys::OfServer(cookie_key.clone()),
+            CookieSettings::Keys(keys) => CookieKeys::Listed(Arc::clone(keys)),
+        },
+        rate_limits: settings.rate_limits.clone(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use fairway_config::{Loaded, MapCache, OverrideSpec, Settings, ZoneCache};
 use fairway_model::{
-    DeclaredClusters, DesiredState, Diagnostic, Member, Name, Override, Pool, SharedSet, WeightOrigin,
+    DeclaredClusters, DesiredState, Diagnostic, Member, Name, Override, Pool, Rtype, SharedSet, WeightOrigin,
 };
 use fairway_store::objects::Key;
 use fairway_zonefile::ZoneData;
@@ -15,7 +15,7 @@ use fairway_zones::{ChangedItems, Snapshot};
 
 use super::{
     contributed::{Contributed, RejectedNames},
-    declared::{Declared, ObjectErrors},
+    declared::{Declared, ObjectErrors, TakeOvers},
     uses::TargetUses,
 };
 
@@ -70,6 +70,8 @@ pub struct MergedState {
     pub clusters: Arc<DeclaredClusters>,
     /// Valid intents that are not served, with the reasons.
     pub unserved_intents: ObjectErrors,
+    /// Names that wait for the TTL of the tenant that had them.
+    pub take_overs: TakeOvers,
 }
 
 /// A steered member that a webhook client contributes, with the origin of its weight.
@@ -85,6 +87,22 @@ pub struct ContributedMember<'a> {
 }
 
 impl Configured {
+    /// Returns the contributed record set that was rejected because it would have hidden a name: an NS or DNAME at or above it, or a
+    /// CNAME at it.
+    pub fn rejected_over(&self, name: &Name) -> Option<(&Name, Rtype)> {
+        if self.rejected.names.is_empty() {
+            return None;
+        }
+        std::iter::successors(Some(name.clone()), Name::parent).find_map(|above| {
+            let hiding = [Rtype::NS, Rtype::DNAME, Rtype::CNAME].into_iter();
+            let mut hiding = hiding.filter(|rtype| *rtype != Rtype::CNAME || above == *name);
+            hiding.find_map(|rtype| {
+                let ((above, _), _) = self.rejected.names.get_key_value(&(above.clone(), Some(rtype)))?;
+                Some((above, rtype))
+            })
+        })
+    }
+
     /// Returns the contributed members that are not declared as well, by name.
     pub fn contributed_members(&self) -> impl Iterator<Item = ContributedMember<'_>> {
         let MergedState { contributed, desired, declared, .. } = &self.merged;
@@ -155,8 +173,10 @@ pub struct Compiled {
     pub snapshot: Snapshot,
     /// The merged and checked parts; `None` for everything.
     pub touched: Option<ChangedItems>,
-    /// True if only that was compiled, which leaves little memory to give back.
+    /// True if only these parts were compiled; then little memory can be returned to the system.
     pub is_incremental: bool,
+    /// Errors for removed names of the files, unless their removal is allowed.
+    pub removals: Vec<Diagnostic>,
 }
 
 /// The state that serves while a new one is made.

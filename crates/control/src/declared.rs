@@ -1,21 +1,24 @@
 //! Objects that were declared over the API, and what they declare together.
 //!
-//! Each was valid alone when it was accepted. Whether it is valid together with the others is checked by each reload. An object that is not is
-//! rejected with the reasons, so that it keeps no other object or file from being served.
+//! Each was valid alone when it was accepted. Whether it is valid together with the others is checked by each reload. An object that is not
+//! is rejected with the reasons, so that it keeps no other object or file from being served.
 
 mod contributions;
 mod intents;
 mod object;
 mod parallel;
+mod takeovers;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use fairway_access::NameGrants;
 use fairway_config::ObjectError;
 use fairway_intents::StoredIntent;
-use fairway_model::{Cluster, DesiredState, Diagnostic, Name, SharedMap, SteeredName, Subject};
+use fairway_model::{Cluster, DesiredState, Diagnostic, Name, PoolName, SharedMap, SteeredName, Subject, Timestamp};
 use fairway_store::objects::{Event, Key, Kind, Object, Prefix};
 
-pub use self::{intents::exposed, object::ParsedObjects};
+pub(crate) use self::takeovers::waiting;
+pub use self::{intents::exposed, object::ParsedObjects, takeovers::TakeOvers};
 use self::{
     intents::{Claim, Claims},
     object::{DeclaredObject, declares},
@@ -30,8 +33,19 @@ pub struct Declared {
     objects: SharedMap<Key, Arc<DeclaredObject>>,
     /// Names that intents among them claim.
     claims: Claims,
+    /// Names that tenants gave up a short time ago.
+    releases: takeovers::Releases,
     /// Weights of webhook clients whose lease has expired.
     pub(crate) lease_weights: Arc<LeaseWeights>,
+}
+
+/// Rules about who may claim a name.
+#[derive(Clone, Copy)]
+pub(crate) struct ClaimRules<'a> {
+    /// Grants of names.
+    pub(crate) names: &'a NameGrants,
+    /// The time, for names that change hands.
+    pub(crate) now: Timestamp,
 }
 
 /// Objects with their errors.
@@ -59,7 +73,8 @@ impl Declared {
     pub fn of_parts(revision: u64, parts: impl IntoIterator<Item = ParsedObjects>) -> Self {
         let (objects, claims): (Vec<_>, Vec<_>) = parts.into_iter().map(|part| (part.objects, part.claims)).unzip();
         let claims = claims.into_iter().flatten().map(|claim| (claim, ())).collect();
-        Self { revision, objects: objects.into_iter().flatten().collect(), claims, lease_weights: Arc::default() }
+        let objects = objects.into_iter().flatten().collect();
+        Self { revision, objects, claims, ..Self::default() }
     }
 
     /// Returns all objects, in the order of their keys.
@@ -67,12 +82,16 @@ impl Declared {
         self.objects.values().map(|object| &object.object)
     }
 
-    /// Applies events of the store.
-    pub fn apply(&mut self, events: &[Event]) {
+    /// Applies events of the store that were received at this time.
+    pub fn apply(&mut self, events: &[Event], now: Timestamp) {
         for event in events {
             self.revision = self.revision.max(event.revision);
             if declares(&event.key) {
+                let before = self.objects.get(&event.key).cloned();
                 self.put(&event.key, event.object.clone());
+                if let Some(before) = before {
+                    self.note_releases(&event.key, &before, now);
+                }
             }
         }
     }
@@ -104,7 +123,7 @@ impl Declared {
         }
     }
 
-    /// Returns true if the object at a key, if any, declares nothing but what its key says, or is an intent.
+    /// Returns true if the object at a key, if any, declares only what its key names, or is an intent.
     pub fn is_local_at(&self, key: &Key) -> bool {
         self.objects.get(key).is_none_or(|object| object.is_local())
     }
@@ -163,14 +182,15 @@ impl Declared {
         self.objects.is_empty()
     }
 
-    /// Returns what objects declare that are not rejected, and the valid intents that are not served, with the reasons. Objects that cannot be
-    /// parsed are rejected.
+    /// Returns what objects declare that are not rejected, and the valid intents that are not served, with the reasons. Objects that cannot
+    /// be parsed are rejected.
     ///
     /// `affected` limits this to some objects.
     pub(crate) fn contribution(
         &self,
         affected: Option<&AffectedParts<'_>>,
         files: &DesiredState,
+        claims: &ClaimRules<'_>,
         rejected: &mut ObjectErrors,
     ) -> (DesiredState, ObjectErrors) {
         let mut desired = DesiredState::default();
@@ -186,12 +206,12 @@ impl Declared {
                 self.with_children(&part.intents)
             }
         };
-        let unserved = self.add_intents(&intents, files, &mut desired, rejected);
+        let unserved = self.add_intents(&intents, files, claims, &mut desired, rejected);
         (desired, unserved)
     }
 
-    /// Rejects all objects, since it is not known which of them the errors are about. The next reload tries them again. Returns false if all
-    /// were rejected before.
+    /// Rejects all objects, since it is not known which of them the errors are about. The next reload tries them again. Returns false if
+    /// all were rejected before.
     pub(crate) fn reject_all(&self, errors: &[Diagnostic], rejected: &mut ObjectErrors) -> bool {
         let first = errors.iter().filter(|error| error.is_error()).take(REASONS_MAX);
         let reasons: Vec<ObjectError> = first.map(|error| reason(error, String::new())).collect();
@@ -238,7 +258,7 @@ fn reason(error: &Diagnostic, pointer: String) -> ObjectError {
     ObjectError { pointer, what: format!("{}{hint}", error.fact) }
 }
 
-/// Reasons of each object if it is not known which of them the errors are about.
+/// Maximum number of reasons of each object, if it is not known which of the objects the errors are about.
 const REASONS_MAX: usize = 3;
 
 /// Returns the objects that files declare differently, with what is in force.
@@ -252,6 +272,15 @@ pub(crate) fn shadowed(conflicts: &[Subject], files: &str) -> BTreeMap<Key, Stri
         Some((key.clone(), format!("{key} is declared over the API and differently in {files}: {effect}")))
     };
     conflicts.iter().filter_map(message).collect()
+}
+
+/// Returns the object whose members a pool of the files does not take, with the reason.
+pub(crate) fn closed_pool(pool: PoolName, files: &str) -> Option<(Key, String)> {
+    let key = key_of(&Subject::Pool(pool))?;
+    let message = format!(
+        "{key} is declared over the API and in {files}, whose pool takes no members from elsewhere; set contributions: allow there"
+    );
+    Some((key, message))
 }
 
 /// Returns the key of the object that a subject belongs to; `None` for subjects that cannot be declared over the API.

@@ -8,7 +8,7 @@ use std::{
 use fairway_health::balance::Drain;
 use fairway_model::{ClusterName, DesiredState, OverrideAction, SteeredName, Timestamp, Ttl};
 
-use super::{lifecycle::Moment, uses::TargetUses};
+use super::{fence::DeniedTargets, lifecycle::Moment, uses::TargetUses};
 
 /// Clusters that are being drained, and their progress.
 pub type Drains = BTreeMap<ClusterName, DrainProgress>;
@@ -16,7 +16,7 @@ pub type Drains = BTreeMap<ClusterName, DrainProgress>;
 /// The progress of a drain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DrainProgress {
-    /// Begin of the drain: no later answer names the cluster.
+    /// Start of the drain: no later answer names the cluster.
     pub since: Timestamp,
     /// Time when the last client should have left.
     pub over: Timestamp,
@@ -24,13 +24,13 @@ pub struct DrainProgress {
     pub left: Option<f64>,
 }
 
-/// Follows clusters from the begin of their drain.
+/// Follows clusters from the start of their drain.
 #[derive(Debug, Default)]
 pub(crate) struct DrainWatch {
     drains: HashMap<ClusterName, DrainStart>,
 }
 
-/// The begin of a drain.
+/// The start of a drain.
 #[derive(Clone, Copy, Debug)]
 struct DrainStart {
     at: Moment,
@@ -61,7 +61,7 @@ impl DrainStart {
     fn progress(&mut self, observed: Option<Drain>) -> DrainProgress {
         let by_ttl = self.ttl + slack(self.ttl);
         let left = observed.map(|drain| {
-            // Clients that asked shortly before the begin may become known later.
+            // Clients that asked shortly before the start may become known later.
             self.demand = self.demand.max(drain.left);
             if drain.left > 0.0 { drain.left / self.demand } else { 0.0 }
         });
@@ -73,13 +73,18 @@ impl DrainStart {
 }
 
 /// Returns the clusters whose addresses are all overridden as down or drained. `overrides` has the action of each target by its index.
-pub(crate) fn fully_overridden(overrides: &[Option<OverrideAction>], uses: &TargetUses) -> Vec<ClusterName> {
+pub(crate) fn fully_overridden(
+    overrides: &[Option<OverrideAction>],
+    denied: &DeniedTargets,
+    uses: &TargetUses,
+) -> Vec<ClusterName> {
     let mut clusters: BTreeMap<&ClusterName, bool> = BTreeMap::new();
     if overrides.iter().all(Option::is_none) {
         return vec![];
     }
     for (target, action) in uses.targets_all().zip(overrides) {
-        let is_out = matches!(action, Some(OverrideAction::Down | OverrideAction::Drain));
+        let is_out =
+            matches!(action, Some(OverrideAction::Down | OverrideAction::Drain)) && denied.reason(target).is_none();
         for (cluster, _) in uses.addresses(target) {
             *clusters.entry(cluster).or_insert(true) &= is_out;
         }

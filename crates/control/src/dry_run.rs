@@ -12,6 +12,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use fairway_model::DesiredState;
 use fairway_store::objects::Key;
 use tokio::sync::oneshot;
 
@@ -43,13 +44,15 @@ pub struct DryRunResult {
     pub changes: Vec<String>,
     /// Reasons why the objects would be rejected as a whole; empty if they would not.
     pub errors: Vec<String>,
+    /// The desired state that would be served; `None` if the objects would be rejected as a whole.
+    pub desired: Option<Arc<DesiredState>>,
     /// The compiled result. It is applied if the objects are committed while this is held.
     pub compiled: Option<Arc<CompiledDryRun>>,
 }
 
 impl DryRunResult {
     fn rejected(errors: Vec<String>) -> Self {
-        Self { not_served: ObjectErrors::new(), changes: vec![], errors, compiled: None }
+        Self { not_served: ObjectErrors::new(), changes: vec![], errors, desired: None, compiled: None }
     }
 }
 
@@ -177,7 +180,7 @@ impl DryRuns {
         let before = Arc::clone(&previous.configured);
         match reader.read(ReloadScope::Objects, previous, (self.clock)()).await {
             Some(reading) => self.result(reading, &before),
-            None => DryRunResult::rejected(vec!["there is no thread to try it on".to_owned()]),
+            None => DryRunResult::rejected(vec!["cannot start a thread for the validation".to_owned()]),
         }
     }
 
@@ -197,6 +200,7 @@ impl DryRuns {
             changes: changes::counted(&before.merged.desired, &compiled.configured.merged.desired),
             not_served: compiled.configured.not_served.clone(),
             errors: vec![],
+            desired: Some(Arc::clone(&compiled.configured.merged.desired)),
             compiled: Some(self.keep(compiled, before)),
         }
     }
@@ -213,5 +217,6 @@ impl Drop for QueueGuard<'_> {
     }
 }
 
-/// Writes that share a dry run: twice the requests that one client may have in flight. One error among them runs all of them again.
+/// Maximum number of writes that share a dry run: twice the requests that one client may have in flight. One error among them runs all of
+/// them again.
 const SHARED_MAX: usize = 64;

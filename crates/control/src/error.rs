@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// The control task has ended.
-    #[error("fairway is stopping; ask again when it runs")]
+    #[error("fairway is stopping; try again once it runs")]
     Stopped,
     /// A pushed load is out of order, or the cluster has no capacity.
     #[error("{0}")]
@@ -13,10 +13,10 @@ pub enum ControlError {
     #[error("{0}")]
     NoSuchCluster(String),
     /// No latency table has this name.
-    #[error("no table of latencies is called {0}; declare it in `latencies`, with a name and no file")]
+    #[error("there is no latency table {0}; declare it in `latencies`, with a name and without a file")]
     NoSuchTable(String),
     /// The latency table is read from a file.
-    #[error("table {0} is read from its file; take `file` out of the configuration to push it here")]
+    #[error("table {0} is read from its file; remove `file` from the configuration to push the table")]
     TableOfFile(String),
     /// A pushed latency table has errors.
     #[error("latency table rejected, the previous one stays in use: {}", listed(.0))]
@@ -28,7 +28,7 @@ pub enum ControlError {
     #[error("the table could not be written to the data folder, so it is not in force: {0}")]
     TableNotKept(String),
     /// There is no store for objects.
-    #[error("objects cannot be kept: {0}")]
+    #[error("objects cannot be stored: {0}")]
     NoStore(String),
     /// An override of another request with the same key is in force.
     #[error("this Idempotency-Key was used with another request; give each request a key of its own")]
@@ -37,7 +37,7 @@ pub enum ControlError {
     #[error("no override has the id {0}; `fairway status` lists them")]
     NoSuchOverride(String),
     /// The override table is full.
-    #[error("there are {} overrides already, the most; remove one first", super::overrides::OVERRIDES_MAX)]
+    #[error("the maximum of {} overrides is reached; remove one first", super::overrides::OVERRIDES_MAX)]
     TooManyOverrides,
     /// The override could not be written to the disk, so it is not in force.
     #[error("the override could not be written to the data folder, so it is not in force: {0}")]
@@ -51,5 +51,5 @@ fn listed(errors: &[String]) -> String {
     if more > 0 { format!("{first}; and {more} more") } else { first }
 }
 
-/// Errors that one message lists.
+/// Maximum number of errors that one message lists.
 const ERRORS_MAX: usize = 10;

@@ -11,7 +11,10 @@ use fairway_store::Leadership;
 use fairway_zones::{RuntimeState, ScheduleChange, ServingState};
 use tokio::sync::broadcast;
 
-use super::{actor::Actor, drains::fully_overridden, lifecycle::Moment, runtime::Event, shared::AppliedTransition};
+use super::{
+    actor::Actor, drains::fully_overridden, fence::DeniedTargets, lifecycle::Moment, runtime::Event, served::Published,
+    shared::AppliedTransition,
+};
 
 impl Actor {
     /// Returns the time now.
@@ -55,7 +58,7 @@ impl Actor {
         if !statuses.is_empty() {
             self.apply(Event::Health(&statuses));
         }
-        let applied = SystemTime::now();
+        let (applied, mut is_denied_changed) = (SystemTime::now(), false);
         for transition in transitions {
             self.shared.counts.count_transition(transition.to);
             let target = uses.number_of(&transition.target);
@@ -65,20 +68,51 @@ impl Actor {
                 transition,
                 applied,
             };
-            log_transition(&event);
+            is_denied_changed |= self.note_permission(&event.transition);
+            if event.transition.is_allowed && event.transition.from != event.transition.to {
+                log_transition(&event);
+            }
             // Sending fails if there is no receiver, which is no error.
             let _ = self.shared.probes.transitions.send(event);
+        }
+        if is_denied_changed {
+            self.apply_overrides();
         }
         self.writer.is_health_due = true;
     }
 
-    /// Applies the override table to the targets.
-    pub(crate) fn apply_overrides(&mut self) {
-        let published = self.shared.serving.published();
-        self.apply(Event::Overrides(published.overrides.actions(&published.configured.uses)));
+    /// Notes if a target may be probed, as its probe found. Returns true if that changed.
+    fn note_permission(&mut self, transition: &HealthTransition) -> bool {
+        let HealthTransition { target, cause, is_allowed, .. } = transition;
+        let was_allowed = !self.denied.contains_key(target);
+        match (was_allowed, *is_allowed) {
+            (true, false) => {
+                tracing::warn!(address = %target.address, monitor = %target.label, %cause, "target not allowed");
+                self.denied.insert(target.clone(), cause.to_string());
+            }
+            (false, true) => {
+                tracing::info!(address = %target.address, monitor = %target.label, "target allowed");
+                self.denied.remove(target);
+            }
+            _ => return false,
+        }
+        true
     }
 
-    /// Takes the demand sampled by the threads that answer. During a balancing step, it waits in their rings.
+    /// Applies the override table to the targets, and takes out those that this server may not connect to.
+    pub(crate) fn apply_overrides(&mut self) {
+        let state = self.shared.serving.load();
+        let Published { configured, overrides, .. } = &*state.published;
+        let rules = self.shared.probes.fence.rules();
+        let denied = DeniedTargets::new(&rules, &state.snapshot, &configured.uses, &self.denied);
+        let actions = denied.restrict(overrides.actions(&configured.uses));
+        if *state.published.denied != denied {
+            self.publish(|published| published.denied = Arc::new(denied));
+        }
+        self.apply(Event::Overrides(actions));
+    }
+
+    /// Collects the demand that the worker threads sampled. During a balancing step, it waits in their rings.
     pub(crate) fn take_demand(&mut self, state: &ServingState, now: Moment) {
         if self.inputs.balance.is_stepping() {
             return;
@@ -102,6 +136,9 @@ impl Actor {
             && let Some(balance) = self.inputs.balance.keep(now.wall)
         {
             self.writer.balance = Some(balance);
+        }
+        if let Some(evidence) = self.inputs.balance.evidence_status() {
+            self.shared.balance.evidence.store(Arc::new(evidence));
         }
         self.apply(Event::Shares);
     }
@@ -160,7 +197,7 @@ impl Actor {
     /// Publishes for each drained cluster when the last client should have left.
     fn publish_drains(&mut self, now: Moment) {
         let published = self.shared.serving.published();
-        let mut drained = fully_overridden(&self.inputs.overrides, &published.configured.uses);
+        let mut drained = fully_overridden(&self.inputs.overrides, &published.denied, &published.configured.uses);
         let exhausted = self.inputs.balance.exhausted().filter(|cluster| !drained.contains(cluster));
         drained.extend(exhausted.cloned().collect::<Vec<_>>());
         self.drains.follow(&drained, &published.configured.merged.desired, now);
@@ -189,7 +226,7 @@ impl Actor {
     }
 }
 
-/// Logs a health transition. The first evaluation of a healthy target is no news.
+/// Logs a health transition. The first evaluation of a healthy target is not logged.
 fn log_transition(event: &AppliedTransition) {
     let AppliedTransition { transition: HealthTransition { target, from, to, cause, .. }, clusters, pools, .. } = event;
     let (clusters, pools) = (first_of(clusters), first_of(pools.keys()));
@@ -217,7 +254,7 @@ fn first_of<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
     }
 }
 
-/// Names of a log line.
+/// Maximum number of names in a log line.
 const LISTED_MAX: usize = 8;
 
 #[cfg(test)]

@@ -29,7 +29,8 @@ pub async fn watch_files(mut read: watch::Receiver<Fingerprint>, commands: mpsc:
         let Ok((watch, changed)) = checked.await else { return };
         files = watch;
         if changed {
-            let reload = Command::Reload { scope: ReloadScope::Files, trigger: Trigger::Files, reply: None };
+            let (scope, trigger) = (ReloadScope::Files, Trigger::Files);
+            let reload = Command::Reload { scope, trigger, allow_removals: false, reply: None };
             if commands.send(reload).await.is_err() {
                 return;
             }

@@ -10,6 +10,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use super::{
     command::Command,
     error::ControlError,
+    fence::DeniedTargets,
     lifecycle::{Readiness, Stopping},
     overrides::ActiveOverride,
     reloads::{ReloadOutcome, ReloadScope, Trigger},
@@ -32,27 +33,42 @@ pub struct ExplainedNow {
     pub explained: Explained,
     serving: Arc<ServingState>,
     causes: HashMap<Target, Cause>,
+    denied: Arc<DeniedTargets>,
 }
 
 impl ExplainedNow {
-    /// Returns why a target's last probe failed; `None` if it passed or none has completed.
-    pub fn cause(&self, number: TargetIndex) -> Option<String> {
+    /// Returns why a target's last probe failed; `None` if it passed, none has completed, or the target is not probed.
+    pub fn cause(&self, number: TargetIndex) -> Option<&Cause> {
         let target = self.serving.snapshot.targets().get(number.0 as usize)?;
-        self.causes.get(target).map(ToString::to_string)
+        self.causes.get(target).filter(|_| self.not_allowed(number).is_none())
+    }
+
+    /// Returns why this server may not connect to a target; `None` if it may.
+    pub fn not_allowed(&self, number: TargetIndex) -> Option<&str> {
+        self.denied.reason(number)
     }
 }
 
 impl Control {
-    /// Reloads the configuration, and waits for the outcome.
+    /// Reloads the configuration, and waits for the outcome. It is rejected if the files no longer declare many names.
     pub async fn reload(&self) -> Result<ReloadOutcome, ControlError> {
+        self.reload_files(false).await
+    }
+
+    /// Reloads the configuration, whatever number of names the files no longer declare, and waits for the outcome.
+    pub async fn reload_with_removals(&self) -> Result<ReloadOutcome, ControlError> {
+        self.reload_files(true).await
+    }
+
+    async fn reload_files(&self, allow_removals: bool) -> Result<ReloadOutcome, ControlError> {
         let (scope, trigger) = (ReloadScope::Files, Trigger::Command);
-        self.ask(|reply| Command::Reload { scope, trigger, reply: Some(reply) }).await
+        self.ask(|reply| Command::Reload { scope, trigger, allow_removals, reply: Some(reply) }).await
     }
 
     /// Requests a reload without waiting for it.
     pub async fn request_reload(&self, scope: ReloadScope, trigger: Trigger) {
         // A task that has ended needs no new configuration.
-        let _ = self.commands.send(Command::Reload { scope, trigger, reply: None }).await;
+        let _ = self.commands.send(Command::Reload { scope, trigger, allow_removals: false, reply: None }).await;
     }
 
     /// Adds an override. Returns once it is in force and on disk.
@@ -68,7 +84,7 @@ impl Control {
         self.ask(|reply| Command::RemoveOverride(id.to_owned(), reply)).await?
     }
 
-    /// Adds a pushed report of a cluster's load. Returns the report as it counts now.
+    /// Adds a pushed report of a cluster's load. Returns the report that is in effect.
     pub async fn push_load(&self, cluster: &str, push: PushedLoad) -> Result<Option<SourceLoad>, ControlError> {
         let loads = &self.shared.probes.loads;
         loads.push(cluster, push).map_err(|error| match error {
@@ -110,7 +126,8 @@ impl Control {
         let name = name.clone();
         let explain = move || {
             let explained = fairway_zones::explain(&current, &name, rtype, client);
-            ExplainedNow { explained, serving: Arc::new(current.serving.clone()), causes }
+            let denied = Arc::clone(&current.published.denied);
+            ExplainedNow { explained, serving: Arc::new(current.serving.clone()), causes, denied }
         };
         tokio::task::spawn_blocking(explain).await.map_err(|_| ControlError::Stopped)
     }

@@ -13,9 +13,9 @@ use super::{Control, ControlError};
 pub struct PushedTable {
     /// Its name.
     pub name: LatencyTableName,
-    /// Number of its networks, one a line.
+    /// Number of its networks, one per line.
     pub networks: usize,
-    /// Number of its clusters, one a column.
+    /// Number of its clusters, one per column.
     pub clusters: usize,
     /// Generation of the first configuration with this table.
     pub generation: u64,
@@ -68,7 +68,7 @@ impl Control {
 /// Checks the text of a table. Returns the table's size and the text, or all errors.
 fn check(name: LatencyTableName, text: Vec<u8>) -> Result<(PushedTable, Vec<u8>), Vec<String>> {
     let Ok(valid) = std::str::from_utf8(&text) else {
-        return Err(vec!["the body is no text; give CSV in UTF-8".to_owned()]);
+        return Err(vec!["the body is not text; give CSV in UTF-8".to_owned()]);
     };
     let table: LatencyTable =
         check_latencies(&name, valid).map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;

@@ -25,7 +25,9 @@ pub mod drains;
 pub mod dry_run;
 mod error;
 mod events;
+pub mod fence;
 pub mod file_watch;
+mod first_results;
 mod handle;
 mod latency;
 pub mod lifecycle;
@@ -35,11 +37,13 @@ pub mod objects;
 mod offline;
 mod override_commands;
 pub mod overrides;
+mod pruned;
 pub mod publishing;
 pub mod reader;
 mod reload;
 mod reload_queue;
 pub mod reloads;
+mod removals;
 mod runtime;
 pub mod samples;
 mod served;
@@ -51,13 +55,14 @@ mod transition_impact;
 pub mod uses;
 
 pub use self::{
-    balance::LeaderStatus,
+    balance::{EvidenceStatus, LeaderStatus},
     configured::Configured,
     error::ControlError,
     handle::{Control, ExplainedNow},
     latency::PushedTable,
     lifecycle::{Readiness, Stopping},
     offline::{Offline, of_files},
+    pruned::Prune,
     served::{CurrentState, Published, Served},
     shared::{AppliedTransition, Shared},
     transition_impact::{PoolImpact, ShareChange, TransitionImpact},

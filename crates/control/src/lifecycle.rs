@@ -41,7 +41,7 @@ impl Readiness {
     /// Returns the reason for not being ready, or an empty text.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Starting => "the first round of probes is not done",
+            Self::Starting => "the first round of probes is not complete",
             Self::Ready => "",
             Self::Draining => "fairway is stopping",
         }
@@ -61,10 +61,19 @@ pub enum Stopping {
 /// A bound address.
 #[derive(Clone, Debug)]
 pub struct Listener {
-    /// `dns` (UDP and TCP), `http`, `webhook`, `webhook-metrics` or `control`.
+    /// `dns` (UDP and TCP), `http`, `health`, `webhook` or `control`.
     pub kind: &'static str,
     /// Socket address, or the path of a Unix socket.
     pub address: String,
+}
+
+/// A protection of the process, such as the change to an unprivileged user.
+#[derive(Clone, Debug)]
+pub struct Protection {
+    /// Name, for logs and metrics.
+    pub name: &'static str,
+    /// Reason why it is not active; `None` if it is.
+    pub missing: Option<String>,
 }
 
 /// Start, readiness and stop of the server.
@@ -76,6 +85,8 @@ pub struct Lifecycle {
     pub started: Timestamp,
     /// Bound addresses; set once all of them are bound.
     pub listeners: OnceLock<Vec<Listener>>,
+    /// Protections of the process; set once they were checked.
+    pub protections: OnceLock<Vec<Protection>>,
     /// Readiness.
     pub readiness: watch::Sender<Readiness>,
     /// Reason of the stop; `None` until one is requested.
@@ -91,6 +102,7 @@ impl Lifecycle {
             source,
             started: SystemTime::now().into(),
             listeners: OnceLock::new(),
+            protections: OnceLock::new(),
             readiness: watch::channel(Readiness::Starting).0,
             stopping: watch::channel(None).0,
             hang_ups: watch::channel(0).0,

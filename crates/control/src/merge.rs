@@ -16,7 +16,7 @@ use super::{
     compile::Job,
     configured::{MergedState, Rejected},
     contributed::{Contributed, DeclaredName, MergeContext, RejectedNames},
-    declared::shadowed,
+    declared::{ClaimRules, closed_pool, shadowed},
 };
 
 impl Job<'_> {
@@ -33,8 +33,11 @@ impl Job<'_> {
             part.add_dependents(self.files, self.objects);
         }
         let (files, part) = (&self.files.desired, affected.as_ref());
-        let (of_objects, unserved) = self.objects.contribution(part, files, &mut rejected.objects);
+        let names = &self.files.settings.access.names;
+        let claims = ClaimRules { names, now: self.now };
+        let (mut of_objects, unserved) = self.objects.contribution(part, files, &claims, &mut rejected.objects);
         let mut declared = selected(part, files);
+        let closed = close_pools(&declared, &mut of_objects, names.is_enforced);
         let conflicts = declared.merge(of_objects);
         let before = part.map(|part| &part.previous.configured.merged);
         let mut state = before.cloned().unwrap_or_default();
@@ -47,12 +50,15 @@ impl Job<'_> {
             }
         }
         state.conflicts.extend(shadowed(&conflicts, self.owner));
+        state.conflicts.extend(closed.into_iter().filter_map(|pool| closed_pool(pool, self.owner)));
         state.unserved_intents.extend(unserved);
         state.declared = replaced(part, &state.declared, declared);
         if before.is_none() {
             // A cluster that is added, removed or moved affects everything.
             state.clusters = Arc::new(DeclaredClusters::new(state.declared.clusters.values()));
         }
+        // Names that waited before are always among the affected parts.
+        state.take_overs = self.objects.take_overs(names, self.now);
         state.contributed = self.contributed(affected, &state, &rejected.names)?;
         let part = affected.as_ref();
         state.desired = if state.contributed.is_empty() {
@@ -91,10 +97,21 @@ impl Job<'_> {
         let steered = |name: &Name| {
             let steered = declared.names.get(name)?;
             let pool = declared.pools.get(&steered.pool)?;
-            Some(DeclaredName { steered, pool, is_shared: is_shared(steered) })
+            let is_closed = pool.is_closed(self.files.settings.access.names.is_enforced);
+            Some(DeclaredName { steered, pool, is_shared: is_shared(steered), is_closed })
         };
-        let shared = self.files.settings.shared_names();
-        let context = MergeContext { zones: declared, clusters: &state.clusters, steered: &steered, shared, rejected };
+        let settings = &self.files.settings;
+        let context = MergeContext {
+            zones: declared,
+            clusters: &state.clusters,
+            steered: &steered,
+            names: &settings.access.names,
+            take_over: &|tenant, name, since| {
+                self.objects.take_over(&settings.access.names, (tenant, name, since), self.now)
+            },
+            shared: settings.shared_names(),
+            rejected,
+        };
         let texts = part.map(|part| &part.texts);
         let before = texts.map(|texts| (&*state.contributed, texts));
         let contributed = Contributed::merged(before, self.objects.owned_rows(texts), &context)?;
@@ -125,6 +142,20 @@ impl Job<'_> {
         }
         not_in_files
     }
+}
+
+/// Removes the members that objects would add to pools of the files that take none. Returns these pools.
+fn close_pools(files: &DesiredState, objects: &mut DesiredState, has_rules: bool) -> Vec<PoolName> {
+    let mut closed = Vec::new();
+    for pool in files.pools.values().filter(|pool| pool.is_closed(has_rules)) {
+        let Some(theirs) = objects.pools.get_mut(&pool.name) else { continue };
+        let count = theirs.members.len();
+        theirs.members.retain(|member| pool.members.iter().any(|own| own.cluster == member.cluster));
+        if theirs.members.len() < count {
+            closed.push(pool.name.clone());
+        }
+    }
+    closed
 }
 
 /// Returns the affected parts of a desired state.

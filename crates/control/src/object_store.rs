@@ -2,10 +2,11 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use arc_swap::ArcSwap;
+use fairway_model::Timestamp;
 use fairway_store::objects::{Batch, Committed, Entry, Key, ObjectStore, Prefix, StoreError};
 use fairway_telemetry::traces::Traces;
 use tokio::sync::{mpsc, watch};
@@ -29,7 +30,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
-    /// The objects as far as events were received. The next reload takes them.
+    /// The objects after all received events. The next reload uses them.
     declared: Arc<ArcSwap<Declared>>,
     /// Their revision.
     received: Arc<watch::Sender<u64>>,
@@ -67,8 +68,8 @@ impl Objects {
             // Changes between two pages are received as events.
             revision = revision.or(Some(fetched.revision));
             count += fetched.objects.len();
-            // The next page is fetched while this one is parsed. Parsing stays on this thread: at a start it is the main thread, whose memory
-            // costs the fewest system calls.
+            // The next page is fetched while this one is parsed. Parsing stays on this thread: at a start it is the main thread, whose
+            // memory costs the fewest system calls.
             next = fetched.objects.last().filter(|_| fetched.more).map(|last| page(Some(last.key.clone())));
             parts.push(ParsedObjects::new(fetched.objects));
         }
@@ -89,7 +90,7 @@ impl Objects {
         self.update(|declared| declared.with_lease_weights(weights.clone()));
     }
 
-    /// Waits at most `limit` until the events of a revision are received. Returns true if they are.
+    /// Waits at most `limit` until the events of a revision are received. Returns true if they were.
     pub async fn received(&self, revision: u64, limit: Duration) -> bool {
         let mut received = self.received.subscribe();
         let wait = received.wait_for(|received| *received >= revision);
@@ -128,9 +129,10 @@ impl Objects {
                 while let Ok(more) = events.try_recv() {
                     batches.push(more);
                 }
+                let now = Timestamp::from(SystemTime::now());
                 self.update(|before| {
                     let mut declared = before.clone();
-                    batches.iter().for_each(|batch| declared.apply(batch));
+                    batches.iter().for_each(|batch| declared.apply(batch, now));
                     declared
                 });
                 request_reload(&commands).await;
@@ -143,7 +145,7 @@ impl Objects {
         Arc::clone(&self.store)
     }
 
-    /// Returns the objects as far as events were received.
+    /// Returns the objects after all received events.
     pub fn declared(&self) -> Arc<Declared> {
         self.declared.load_full()
     }
@@ -161,7 +163,8 @@ impl Objects {
 
 async fn request_reload(commands: &mpsc::Sender<Command>) {
     // A task that has ended serves nothing any more.
-    let reload = Command::Reload { scope: ReloadScope::Objects, trigger: Trigger::Api, reply: None };
+    let reload =
+        Command::Reload { scope: ReloadScope::Objects, trigger: Trigger::Api, allow_removals: false, reply: None };
     let _ = commands.send(reload).await;
 }
 

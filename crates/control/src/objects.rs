@@ -7,11 +7,11 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_config::{Settings, StoreSettings};
+use fairway_config::{Settings, StoreBackend, StoreSettings};
 use fairway_model::Timestamp;
 use fairway_store::{
     DataFolder, Leadership,
-    objects::{EtcdStore, Listing, LocalStore, ObjectStore, StoreError, StoreFile},
+    objects::{EtcdStore, Listing, LocalStore, ObjectStore, StoreError, StoreFile, StoreKeys, ValueOptions},
 };
 use fairway_zones::Snapshot;
 use tokio::{
@@ -41,9 +41,33 @@ pub async fn open(
     let loaded = load(Some(folder.path()), settings, declared).await;
     if let Err(error) = &loaded {
         tracing::error!(error, "store not available: API writes are refused");
-        peek(objects_file(settings, folder.path()), declared).await;
+        peek(settings, folder.path(), declared).await;
     }
     loaded
+}
+
+/// Checks that the stored values can be decrypted with the keys of the settings. A store that a crash left unclean is repaired first, if its
+/// folder is locked for this process.
+///
+/// # Errors
+/// A key is missing. Other errors are found when the store is opened.
+pub fn check_keys(settings: &Settings, locked: Option<&DataFolder>) -> Result<(), StoreError> {
+    let Some(folder) = &settings.data_dir else { return Ok(()) };
+    let path = objects_file(&settings.store, folder);
+    if !path.exists() {
+        return Ok(());
+    }
+    let check = || StoreFile::open(&path, &store_keys(&settings.store)?)?.check_keys();
+    let checked = match (check(), locked) {
+        (Err(StoreError::Unavailable(_)), Some(locked)) => StoreFile::repair(locked, &path).and_then(|_| check()),
+        (checked, _) => checked,
+    };
+    if matches!(checked, Err(StoreError::Keys(_))) { checked } else { Ok(()) }
+}
+
+/// Returns the keys of the settings, which the configuration has checked.
+fn store_keys(settings: &StoreSettings) -> Result<StoreKeys, StoreError> {
+    StoreKeys::new(&settings.keys).map_err(|error| StoreError::Keys(error.to_string()))
 }
 
 async fn load(
@@ -59,35 +83,38 @@ async fn load(
 
 /// Returns the file with the objects of a store: the store itself, or the copy of a shared one.
 fn objects_file(settings: &StoreSettings, folder: &Path) -> PathBuf {
-    match settings {
-        StoreSettings::Embedded => StoreFile::path_in(folder),
-        StoreSettings::Etcd { .. } => StoreFile::copy_in(folder),
+    match settings.backend {
+        StoreBackend::Embedded => StoreFile::path_in(folder),
+        StoreBackend::Etcd { .. } => StoreFile::copy_in(folder),
     }
 }
 
 fn open_store(folder: Option<&Path>, settings: StoreSettings) -> Result<Arc<dyn ObjectStore>, String> {
     let message = |error: StoreError| error.to_string();
-    match (settings, folder) {
-        (StoreSettings::Embedded, Some(folder)) => {
+    let keys = store_keys(&settings).map_err(message)?;
+    let values = ValueOptions { keys, redact: fairway_intents::without_secrets };
+    match (settings.backend, folder) {
+        (StoreBackend::Embedded, Some(folder)) => {
             // `fairway store` must not take the copy of another store for this one.
             if let Some(aside) = StoreFile::move_copy_aside(folder).map_err(message)? {
                 let aside = aside.display();
                 tracing::warn!(%aside, "store changed from etcd to the data folder; copy of the etcd objects moved aside");
             }
-            Ok(Arc::new(LocalStore::open(folder).map_err(message)?))
+            Ok(Arc::new(LocalStore::open(folder, values).map_err(message)?))
         }
-        (StoreSettings::Embedded, None) => {
+        (StoreBackend::Embedded, None) => {
             Err("there is no data folder; start fairway with one (--data-dir)".to_owned())
         }
-        (StoreSettings::Etcd { prefix, etcd }, folder) => {
-            Ok(Arc::new(EtcdStore::open(etcd, &prefix, folder).map_err(message)?))
+        (StoreBackend::Etcd { prefix, etcd }, folder) => {
+            Ok(Arc::new(EtcdStore::open(etcd, &prefix, values, folder).map_err(message)?))
         }
     }
 }
 
 /// Reads declared objects without opening the store: another process has it, or it cannot be written.
-async fn peek(path: PathBuf, declared: &ArcSwap<Declared>) {
-    let read = move || if path.exists() { StoreFile::open(&path)?.list() } else { Ok(Listing::default()) };
+async fn peek(settings: &StoreSettings, folder: &Path, declared: &ArcSwap<Declared>) {
+    let (path, keys) = (objects_file(settings, folder), store_keys(settings));
+    let read = move || if path.exists() { StoreFile::open(&path, &keys?)?.list() } else { Ok(Listing::default()) };
     match tokio::task::spawn_blocking(read).await {
         Ok(Ok(Listing { objects, revision, .. })) => declared.store(Arc::new(Declared::new(revision, objects))),
         Ok(Err(error)) => tracing::error!(%error, "declared objects not served"),
@@ -105,10 +132,8 @@ pub async fn at_start(
         return open(folder, &settings.store, declared).await;
     }
     peek_at_start(settings, declared).await;
-    match (&settings.store, &settings.data_dir) {
-        (StoreSettings::Embedded, Some(path)) => {
-            Err(format!("the data folder {} cannot be written to", path.display()))
-        }
+    match (&settings.store.backend, &settings.data_dir) {
+        (StoreBackend::Embedded, Some(path)) => Err(format!("the data folder {} cannot be written to", path.display())),
         // A shared store needs no data folder.
         _ => load(None, &settings.store, declared).await,
     }
@@ -117,7 +142,7 @@ pub async fn at_start(
 /// Reads the declared objects of a process that runs on the same data folder, and did not return them itself.
 pub async fn peek_at_start(settings: &Settings, declared: &ArcSwap<Declared>) {
     if let Some(path) = &settings.data_dir {
-        peek(objects_file(&settings.store, path), declared).await;
+        peek(&settings.store, path, declared).await;
     }
 }
 
@@ -176,7 +201,7 @@ impl Control {
             Some(Ok(objects)) => Ok(objects),
             Some(Err(why)) => Err(ControlError::NoStore(why.clone())),
             None => {
-                let what = "the process that ran before has the data folder still; try again in a moment";
+                let what = "the previous process still holds the data folder; try again in a moment";
                 Err(ControlError::NoStore(what.to_owned()))
             }
         }
@@ -210,7 +235,7 @@ impl Control {
     }
 }
 
-/// Sends what the leader posts to the control task.
+/// Forwards the leader's decisions to the control task.
 async fn follow_leader(mut leadership: watch::Receiver<Leadership>, commands: mpsc::Sender<Command>) {
     loop {
         let now = leadership.borrow_and_update().clone();
@@ -231,7 +256,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(StoreFile::copy_in(folder.path()), "the last copy").unwrap();
         for _ in 0..2 {
-            drop(open_store(Some(folder.path()), StoreSettings::Embedded).unwrap());
+            drop(open_store(Some(folder.path()), StoreSettings::default()).unwrap());
             assert!(!StoreFile::copy_in(folder.path()).exists());
             let aside = folder.path().join("objects-copy.redb.aside");
             assert_eq!(fs::read_to_string(aside).unwrap(), "the last copy");

@@ -52,10 +52,10 @@ pub fn of_files(
     let reader = Reader::new(source.clone(), environment.clone());
     let Compiled { configured, snapshot, .. } = reader.read_here(ReloadScope::Files, None, now).outcome?;
     let mut targets: HashMap<_, Vec<_>> = HashMap::new();
-    let mut statuses = HashMap::new();
-    for (index, target) in (0..).map(TargetIndex).zip(snapshot.targets()) {
+    let mut statuses = Vec::new();
+    for index in configured.uses.targets_all() {
         let clusters = configured.uses.clusters(index);
-        statuses.insert(target.clone(), clusters.first().map_or(HealthStatus::Pending, &status));
+        statuses.push(clusters.first().map_or(HealthStatus::Pending, &status));
         for cluster in clusters {
             targets.entry(cluster).or_default().push(index);
         }

@@ -7,7 +7,7 @@ use fairway_store::SavedOverride;
 
 use super::uses::{ClusterAddress, TargetUses};
 
-/// Overrides that can be added by command: enough for every cluster of a large fleet, few enough to match at once.
+/// Maximum number of overrides that are added by command: enough for every cluster of a large fleet, few enough to match quickly.
 pub(crate) const OVERRIDES_MAX: usize = 256;
 
 /// An override in force, with the addresses that it applies to.

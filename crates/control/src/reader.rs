@@ -10,7 +10,7 @@ use std::{
 use arc_swap::ArcSwap;
 use fairway_config::{Attempt, Environment, PreviousLoad, Source, watch::Fingerprint};
 use fairway_model::{Diagnostic, FileLocation, Timestamp};
-use fairway_zones::give_back_memory;
+use fairway_zones::{ServerCookieKey, give_back_memory};
 use tokio::sync::oneshot;
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
     configured::{Compiled, Configured, Files, Previous},
     declared::Declared,
     reloads::ReloadScope,
+    removals,
 };
 
 /// The result of one reload.
@@ -46,6 +47,8 @@ pub struct Reader {
     pub environment: Environment,
     /// The declared objects.
     pub declared: Arc<ArcSwap<Declared>>,
+    /// The key of cookies, if the files list none.
+    pub cookie_key: ServerCookieKey,
     /// Called on each thread that compiles, so that answers and probes come first.
     pub lower_priority: LowerPriority,
 }
@@ -53,7 +56,13 @@ pub struct Reader {
 impl Reader {
     /// Returns a reader without declared objects, whose threads keep their priority.
     pub fn new(source: Source, environment: Environment) -> Self {
-        Self { source, environment, declared: Arc::default(), lower_priority: || Box::new(()) }
+        Self {
+            source,
+            environment,
+            declared: Arc::default(),
+            cookie_key: ServerCookieKey::default(),
+            lower_priority: || Box::new(()),
+        }
     }
 
     /// Reads and compiles on a separate thread of low priority.
@@ -126,7 +135,10 @@ impl Reader {
             Err(errors) => return (fingerprint, Err(errors)),
         };
         let is_complete = !loaded.zones_unchanged;
-        let outcome = self.compile_all(&Arc::new(Files::from(loaded)), previous, now);
+        let mut outcome = self.compile_all(&Arc::new(Files::from(loaded)), previous, now);
+        if let (Ok(compiled), Some(previous)) = (&mut outcome, previous) {
+            compiled.removals = removals::errors(previous, compiled, &describe(&self.source));
+        }
         if outcome.is_err() && !is_complete {
             // With the text of all zones, an error has the line of its record.
             return self.read_files(None, previous, now);
@@ -149,7 +161,7 @@ impl Reader {
         is_brief: bool,
     ) -> Result<Compiled, Stop> {
         let (objects, owner) = (self.declared.load_full(), describe(&self.source));
-        Job { previous, files, objects: &objects, owner: &owner, now, is_brief }.run()
+        Job { previous, files, objects: &objects, cookie_key: &self.cookie_key, owner: &owner, now, is_brief }.run()
     }
 
     /// Runs work on a separate thread of low priority. Returns `None` if the thread cannot be started.
@@ -182,5 +194,5 @@ pub fn describe(source: &Source) -> String {
     }
 }
 
-/// Readings of files that keep changing before the reload is rejected.
+/// Maximum number of attempts to read files that keep changing; then the reload is rejected.
 const ATTEMPTS: usize = 3;

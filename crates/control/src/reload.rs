@@ -2,32 +2,32 @@
 //!
 //! ```text
 //! request ── read and compile, on a separate thread ──┬── errors: the previous one stays in use, marked stale
-//!                                                     └── new targets are probed along with the old ones
-//!                                                         ── swap ── probes of unused targets end
+//!                                                     └── swap ── new targets are probed, probes of unused ones end
 //! ```
 
 use std::{
-    collections::HashSet,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, SystemTime},
 };
 
 use fairway_health::load::ClusterLoadSettings;
-use fairway_model::{Diagnostic, Target};
+use fairway_model::{Diagnostic, Name, Rtype};
 use fairway_telemetry::{logs::Trace, traces::Passage};
-use fairway_zones::Snapshot;
 use tokio::sync::oneshot;
 
 use super::{
     actor::Actor,
     changes,
-    configured::{Compiled, Configured, Previous},
+    configured::{Compiled, Previous},
+    fence::DeniedTargets,
     line_format,
     reader::Reading,
     reload_queue::ReloadRequests,
     reloads::{ReloadOutcome, ReloadScope, Trigger},
-    runtime::Reload,
+    removals,
+    runtime::{Reload, statuses_after},
     served::Published,
+    start::fence_rules,
 };
 
 impl Actor {
@@ -36,9 +36,10 @@ impl Actor {
         &mut self,
         scope: ReloadScope,
         trigger: Trigger,
+        allow_removals: bool,
         reply: Option<oneshot::Sender<ReloadOutcome>>,
     ) {
-        self.reloads.push(scope, trigger, reply);
+        self.reloads.push(scope, trigger, allow_removals, reply);
         self.begin_reload();
     }
 
@@ -54,7 +55,7 @@ impl Actor {
 
     /// Applies or rejects a configuration that was read, and replies to the callers.
     pub(crate) async fn finish_reload(&mut self, (reading, requests): (Option<Reading>, ReloadRequests)) {
-        let ReloadRequests { trace, scope, trigger, replies } = requests;
+        let ReloadRequests { trace, scope, trigger, allow_removals, replies } = requests;
         let mut outcome = ReloadOutcome {
             trace,
             at: (self.clock)(),
@@ -63,6 +64,7 @@ impl Actor {
             took: Duration::ZERO,
             changes: vec![],
             errors: vec![],
+            removals_refused: false,
             warnings: vec![],
         };
         match reading {
@@ -72,6 +74,10 @@ impl Actor {
                 }
                 outcome.took = took;
                 match compiled {
+                    Ok(compiled) if !compiled.removals.is_empty() && !allow_removals => {
+                        outcome.removals_refused = true;
+                        outcome.errors = compiled.removals.iter().map(ToString::to_string).collect();
+                    }
                     Ok(compiled) => {
                         let before = Arc::clone(&self.shared.serving.published().configured);
                         outcome.changes = changes::counted(&before.merged.desired, &compiled.configured.merged.desired);
@@ -80,7 +86,7 @@ impl Actor {
                     Err(errors) => outcome.errors = errors.iter().map(ToString::to_string).collect(),
                 }
             }
-            None => outcome.errors = vec!["the configuration could not be read: no thread to read it on".to_owned()],
+            None => outcome.errors = vec!["cannot read the configuration: no thread can be started".to_owned()],
         }
         outcome.at = (self.clock)();
         let published = self.shared.serving.published();
@@ -88,7 +94,7 @@ impl Actor {
         // Rejected files must not keep declared objects from being served.
         let is_behind = self.reloads.reader.declared.load().revision > published.configured.objects.revision;
         if scope == ReloadScope::Files && !outcome.is_accepted() && !self.reloads.has_next() && is_behind {
-            self.reloads.push(ReloadScope::Objects, Trigger::Api, None);
+            self.reloads.push(ReloadScope::Objects, Trigger::Api, false, None);
         }
         trace.of(|| self.report(scope, outcome, replies));
         self.begin_reload();
@@ -113,13 +119,16 @@ impl Actor {
         }
     }
 
-    /// Applies a configuration. Returns warnings about it. `reading` has its end, how long it took, and the id of its log lines.
+    /// Applies a configuration. Returns warnings about it. `reading` has its end, its duration and the id of its log lines.
     async fn accept(&mut self, compiled: Compiled, reading: (SystemTime, Duration, Trace)) -> Vec<String> {
-        let Compiled { configured, snapshot, .. } = &compiled;
+        let configured = &compiled.configured;
         let before = Arc::clone(&self.shared.serving.published().configured);
         let mut warnings: Vec<String> = configured.warnings.iter().map(Diagnostic::to_string).collect();
-        let restart = changes::need_restart(&before.settings, &configured.settings);
-        warnings.extend(restart.iter().map(|name| format!("{name} changed; it takes a restart")));
+        if !Arc::ptr_eq(&before.files, &configured.files) {
+            self.writer.zones = Some(removals::sizes(&configured.files.desired, &compiled.snapshot));
+        }
+        let restart = changes::need_restart(&self.started, &configured.settings);
+        warnings.extend(restart.iter().map(|name| format!("{name} changed; restart fairway to apply it")));
         if let Some(logs) = &self.logs {
             let filter = &configured.settings.log.filter;
             if before.settings.log.filter != *filter
@@ -134,46 +143,36 @@ impl Actor {
             let why = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             tracing::warn!(%key, why, "declared object rejected");
         }
-        self.warm_up(snapshot, configured).await;
+        let is_new = |entry: &(&(Name, Option<Rtype>), &String)| !before.rejected.names.contains_key(entry.0);
+        for ((name, rtype), why) in configured.rejected.names.iter().filter(is_new).take(LINES_MAX) {
+            let rtype = rtype.map_or_else(|| "all".to_owned(), |rtype| rtype.to_string());
+            tracing::warn!(%name, rtype, why, "contributed records rejected");
+        }
         self.swap(compiled, reading).await;
         warnings
     }
 
-    /// Probes new targets along with the old ones first, so that a changed monitor does not make all members pending at once.
-    async fn warm_up(&mut self, snapshot: &Snapshot, configured: &Configured) {
-        let old = Arc::clone(&self.shared.serving.load().snapshot);
-        let known: HashSet<&Target> = old.targets().iter().collect();
-        let new: Vec<Target> = snapshot.targets().iter().filter(|t| !known.contains(t)).cloned().collect();
-        if new.is_empty() {
-            return;
-        }
-        let both = old.targets().iter().cloned().chain(new).collect();
-        let (shared, limit) = (Arc::clone(&self.shared), configured.settings.health.first_round);
-        self.during(async move {
-            shared.probes.checker.set_targets(both, vec![]).await;
-            shared.probes.checker.first_round(limit).await;
-        })
-        .await;
-    }
-
     /// Puts a configuration in force.
     async fn swap(&mut self, compiled: Compiled, (ended, took, trace): (SystemTime, Duration, Trace)) {
-        let Compiled { configured, snapshot, touched, is_incremental } = compiled;
-        let shared = Arc::clone(&self.shared);
+        let Compiled { configured, snapshot, touched, is_incremental, .. } = compiled;
         let targets = snapshot.targets().to_vec();
-        let states = self.during(async move { shared.probes.checker.states().await }).await;
-        let statuses = states.into_iter().map(|state| (state.target, state.status)).collect();
         // A step takes a tenth of a second at most, and health transitions wait for the swap anyway.
         self.inputs.balance.finish_step().await;
         let (now, previous) = (self.now(), self.shared.serving.load());
         let mut overrides = previous.published.overrides.clone();
         overrides.declared.clone_from(&configured.overrides);
+        let fence = &self.shared.probes.fence;
+        if !Arc::ptr_eq(&configured.files, &previous.published.configured.files) {
+            fence.set_rules(fence_rules(&configured));
+        }
+        self.denied.retain(|target, _| configured.uses.number_of(target).is_some());
+        let denied = DeniedTargets::new(&fence.rules(), &snapshot, &configured.uses, &self.denied);
         let reload = Reload {
-            snapshot,
             previous: Some(&previous),
             desired: &configured.merged.desired,
-            statuses: &statuses,
-            overrides: overrides.actions(&configured.uses),
+            statuses: statuses_after(&previous, &snapshot, &configured.uses),
+            snapshot,
+            overrides: denied.restrict(overrides.actions(&configured.uses)),
         };
         let serving = self.inputs.reload(reload, now);
         let (feeds, revision) = (ClusterLoadSettings::all(&configured.merged.desired), configured.objects.revision);
@@ -184,6 +183,7 @@ impl Actor {
             generation,
             loaded_at: now.wall,
             overrides,
+            denied: Arc::new(denied),
             ..Published::clone(&previous.published)
         };
         self.deferred.push(self.shared.serving.swap(serving, Arc::new(published)));
@@ -235,5 +235,5 @@ fn log_outcome(scope: ReloadScope, outcome: &ReloadOutcome) {
     }
 }
 
-/// Logged errors or warnings of one reload; the published outcome has all of them.
+/// Maximum number of logged errors or warnings of one reload; the published outcome has all of them.
 const LINES_MAX: usize = 50;

@@ -23,6 +23,8 @@ pub(crate) struct ReloadRequests {
     pub(crate) scope: ReloadScope,
     /// The cause of the first request with this scope.
     pub(crate) trigger: Trigger,
+    /// True if one of the requests allows the files to remove any number of names.
+    pub(crate) allow_removals: bool,
     /// Callers that wait for the outcome.
     pub(crate) replies: Vec<oneshot::Sender<ReloadOutcome>>,
 }
@@ -46,13 +48,20 @@ impl ReloadQueue {
     }
 
     /// Adds a request for the next reload.
-    pub(crate) fn push(&mut self, scope: ReloadScope, trigger: Trigger, reply: Option<oneshot::Sender<ReloadOutcome>>) {
-        let new = || ReloadRequests { trace: Trace::new(), scope, trigger, replies: vec![] };
+    pub(crate) fn push(
+        &mut self,
+        scope: ReloadScope,
+        trigger: Trigger,
+        allow_removals: bool,
+        reply: Option<oneshot::Sender<ReloadOutcome>>,
+    ) {
+        let new = || ReloadRequests { trace: Trace::new(), scope, trigger, allow_removals, replies: vec![] };
         let requests = self.next.get_or_insert_with(new);
         if scope > requests.scope {
             requests.scope = scope;
             requests.trigger = trigger;
         }
+        requests.allow_removals |= allow_removals;
         requests.replies.extend(reply);
     }
 
@@ -77,7 +86,7 @@ impl ReloadQueue {
         self.running = Some((Box::pin(reading), requests));
     }
 
-    /// Waits for the end of the running reload, for ever if none runs.
+    /// Waits for the end of the running reload; forever if none runs.
     pub(crate) async fn ended(&mut self) -> (Option<Reading>, ReloadRequests) {
         let Some((running, _)) = &mut self.running else { return std::future::pending().await };
         let reading = running.await;

@@ -49,6 +49,8 @@ pub struct ReloadOutcome {
     pub changes: Vec<String>,
     /// Reasons of the rejection; empty if the configuration was accepted.
     pub errors: Vec<String>,
+    /// True if it was rejected only because the files no longer declare many names.
+    pub removals_refused: bool,
     /// Warnings about the configuration.
     pub warnings: Vec<String>,
 }

@@ -8,12 +8,12 @@
 //! ```
 //! Nothing here reads a clock, waits or does I/O: the result follows from the state, the event, the time and earlier events.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use fairway_model::{DesiredState, Health, HealthStatus, OverrideAction, Target, Timestamp};
+use fairway_model::{Check, DesiredState, Health, HealthStatus, Monitor, OverrideAction, Timestamp};
 use fairway_zones::{RuntimeState, ServingState, Snapshot, TargetIndex};
 
-use super::{adaptive_ttl::AdaptiveTtls, balance::Balance, lifecycle::Moment};
+use super::{adaptive_ttl::AdaptiveTtls, balance::Balance, lifecycle::Moment, served::CurrentState, uses::TargetUses};
 
 /// A reason to derive the runtime state again.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl RuntimeInputs {
     /// No balancing step may run.
     pub(crate) fn reload(&mut self, reload: Reload<'_>, now: Moment) -> ServingState {
         let Reload { snapshot, previous, desired, statuses, overrides } = reload;
-        let mut state = serving_state(snapshot, previous, now.wall, statuses, &overrides);
+        let mut state = serving_state(snapshot, previous, now.wall, &statuses, &overrides);
         self.overrides = overrides;
         self.balance.follow(desired, &state.snapshot, now.monotonic);
         self.ttls.follow(&state.snapshot);
@@ -109,8 +109,8 @@ pub(crate) struct Reload<'a> {
     pub(crate) previous: Option<&'a ServingState>,
     /// The desired state of the snapshot.
     pub(crate) desired: &'a DesiredState,
-    /// Health status of each target; targets that are absent were never evaluated.
-    pub(crate) statuses: &'a HashMap<Target, HealthStatus>,
+    /// Health status of each target, by its index in the snapshot.
+    pub(crate) statuses: Vec<HealthStatus>,
     /// The override of each target, by its index in the snapshot.
     pub(crate) overrides: Vec<Option<OverrideAction>>,
 }
@@ -120,17 +120,53 @@ pub(crate) fn serving_state(
     snapshot: Snapshot,
     previous: Option<&ServingState>,
     now: Timestamp,
-    statuses: &HashMap<Target, HealthStatus>,
+    statuses: &[HealthStatus],
     overrides: &[Option<OverrideAction>],
 ) -> ServingState {
     let health = |target: TargetIndex| {
         let at = target.0 as usize;
-        let status = statuses.get(&snapshot.targets()[at]).copied().unwrap_or(HealthStatus::Pending);
-        Health::new(status, overrides[at])
+        Health::new(statuses[at], overrides[at])
     };
     let runtime = match previous {
         Some(previous) => RuntimeState::after(&snapshot, (&previous.snapshot, &previous.runtime), now, health),
         None => RuntimeState::new_at(&snapshot, now, health),
     };
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
+}
+
+/// Returns the status of each target of a new snapshot, with these uses. Known targets keep theirs.
+pub(crate) fn statuses_after(previous: &CurrentState, snapshot: &Snapshot, uses: &TargetUses) -> Vec<HealthStatus> {
+    let before = &previous.published.configured.uses;
+    let status = |target| previous.runtime.health(target).status();
+    let targets = (0..).map(TargetIndex).zip(snapshot.targets());
+    let statuses = targets.map(|(index, target)| match before.number_of(target) {
+        Some(known) => status(known),
+        None => status_of_new(&target.monitor, previous_targets(before, uses, index).map(status)),
+    });
+    statuses.collect()
+}
+
+/// Returns the status of a target that was never evaluated. `previous` are the statuses of the targets that it replaces, if any.
+///
+/// A changed monitor must not change answers before its first result: otherwise all members of a pool would be pending at once, and those
+/// that are down would be answered. The evidence of the previous monitor is kept as what it is: stale.
+pub(crate) fn status_of_new(monitor: &Monitor, mut previous: impl Iterator<Item = HealthStatus>) -> HealthStatus {
+    if matches!(monitor.check, Check::Always) {
+        return HealthStatus::Up;
+    }
+    match previous.find(|status| *status != HealthStatus::Pending) {
+        Some(HealthStatus::Up | HealthStatus::Unknown) => HealthStatus::Unknown,
+        Some(status) => status,
+        None => HealthStatus::Pending,
+    }
+}
+
+/// Returns the previous targets of the same addresses in the same pools: those of another monitor.
+fn previous_targets<'a>(
+    before: &'a TargetUses,
+    uses: &'a TargetUses,
+    target: TargetIndex,
+) -> impl Iterator<Item = TargetIndex> + use<'a> {
+    let pools = uses.pools(target).keys();
+    pools.flat_map(move |pool| uses.addresses(target).flat_map(move |address| before.targets(pool, address)))
 }

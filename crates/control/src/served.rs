@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use fairway_model::Timestamp;
 use fairway_zones::{ServingState, give_back_memory};
 
-use super::{configured::Configured, overrides::OverrideTable, reloads::ReloadOutcome};
+use super::{configured::Configured, fence::DeniedTargets, overrides::OverrideTable, reloads::ReloadOutcome};
 
 /// The serving state with what is published about it. Both change in one swap, so a reader sees a pair that belongs together.
 #[derive(Debug)]
@@ -46,13 +46,28 @@ pub struct Published {
     pub last_reload: Option<ReloadOutcome>,
     /// The overrides in force.
     pub overrides: OverrideTable,
+    /// Targets that are not probed and not answered, since this server may not connect to them.
+    pub denied: Arc<DeniedTargets>,
 }
 
 impl Published {
     /// Returns what is published about the first configuration.
-    pub(crate) fn first(configured: Configured, overrides: OverrideTable, now: Timestamp) -> Self {
+    pub(crate) fn first(
+        configured: Configured,
+        overrides: OverrideTable,
+        denied: DeniedTargets,
+        now: Timestamp,
+    ) -> Self {
         let configured = Arc::new(configured);
-        Self { configured, generation: 1, loaded_at: now, stale: false, last_reload: None, overrides }
+        Self {
+            configured,
+            generation: 1,
+            loaded_at: now,
+            stale: false,
+            last_reload: None,
+            overrides,
+            denied: Arc::new(denied),
+        }
     }
 }
 
@@ -124,7 +139,8 @@ impl DeferredDrops {
     }
 }
 
-/// Replaced states kept until [`DeferredDrops::push`] looks for unused ones: a storm of health transitions makes thousands a second.
+/// Maximum number of replaced states kept until [`DeferredDrops::push`] looks for unused ones: a storm of health transitions makes
+/// thousands a second.
 const DEFERRED_MAX: usize = 64;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_health::{Checker, HealthTransition, load::LoadReader};
+use fairway_health::{Checker, Fence, HealthTransition, load::LoadReader};
 use fairway_model::{ClusterName, HealthStatus, PoolName, SharedSet};
 use fairway_providers::{publish::Publisher, webhook_server::Calls};
 use fairway_telemetry::traces::Traces;
@@ -14,8 +14,13 @@ use fairway_zones::{Tallies, Tally};
 use tokio::sync::{broadcast, watch};
 
 use super::{
-    answers::Answered, balance::LeaderStatus, contributed::ContributionLedger, drains::Drains, lifecycle::Lifecycle,
-    object_store::Objects, served::Served,
+    answers::Answered,
+    balance::{EvidenceStatus, LeaderStatus},
+    contributed::ContributionLedger,
+    drains::Drains,
+    lifecycle::Lifecycle,
+    object_store::Objects,
+    served::Served,
 };
 use std::time::SystemTime;
 
@@ -49,13 +54,15 @@ pub struct Probes {
     pub checker: Checker,
     /// Readers of load.
     pub loads: LoadReader,
+    /// Decides which connections both may open.
+    pub fence: Arc<Fence>,
     /// Health transitions, once the answers follow them. A receiver that is 1,024 transitions behind loses the oldest.
     pub transitions: broadcast::Sender<AppliedTransition>,
 }
 
 impl Probes {
-    pub(crate) fn new(checker: Checker, loads: LoadReader) -> Self {
-        Self { checker, loads, transitions: broadcast::channel(TRANSITIONS_KEPT).0 }
+    pub(crate) fn new(checker: Checker, loads: LoadReader, fence: Arc<Fence>) -> Self {
+        Self { checker, loads, fence, transitions: broadcast::channel(TRANSITIONS_KEPT).0 }
     }
 }
 
@@ -81,11 +88,18 @@ pub struct BalanceStatus {
     pub drains: ArcSwap<Drains>,
     /// The server whose decisions are in force.
     pub leader: ArcSwap<LeaderStatus>,
+    /// Evidence of demand.
+    pub evidence: ArcSwap<EvidenceStatus>,
 }
 
 impl BalanceStatus {
     pub(crate) fn new(leader: LeaderStatus) -> Self {
-        Self { answered: ArcSwap::default(), drains: ArcSwap::default(), leader: ArcSwap::from_pointee(leader) }
+        Self {
+            answered: ArcSwap::default(),
+            drains: ArcSwap::default(),
+            leader: ArcSwap::from_pointee(leader),
+            evidence: ArcSwap::default(),
+        }
     }
 }
 
@@ -204,5 +218,5 @@ impl Counts {
     }
 }
 
-/// Health transitions that a slow receiver may be behind before it loses the oldest.
+/// Maximum number of health transitions that wait for a slow receiver; further ones replace the oldest.
 const TRANSITIONS_KEPT: usize = 1024;

@@ -1,11 +1,11 @@
 //! Makes the control task with its first serving state. The daemon starts the task.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
 use fairway_config::watch::Fingerprint;
 use fairway_health::{
-    Checker, CheckerSettings, HealthTransition,
+    Checker, CheckerSettings, Fence, FenceRules, HealthTransition,
     load::{ClusterLoadSettings, LoadReader},
 };
 use fairway_model::{HealthStatus, Target, Timestamp};
@@ -22,11 +22,13 @@ use super::{
     configured::Configured,
     drains::DrainWatch,
     dry_run::DryRuns,
+    fence::DeniedTargets,
     lifecycle::{Clock, Lifecycle, Moment},
     overrides::OverrideTable,
     reader::{Reader, describe},
     reload_queue::ReloadQueue,
-    runtime::{Reload, RuntimeInputs},
+    removals,
+    runtime::{Reload, RuntimeInputs, status_of_new},
     served::{DeferredDrops, Published, Served},
     shared::{BalanceStatus, Counts, Declarations, Probes, QueryCounters, Shared},
     state_writer::StateWriter,
@@ -44,6 +46,8 @@ pub struct Parts {
     pub logs: Option<Logs>,
     /// The files as they were read, to notice changes.
     pub fingerprint: Fingerprint,
+    /// Listeners of this server, which no target of a tenant may be.
+    pub listeners: Vec<SocketAddr>,
 }
 
 impl Parts {
@@ -55,27 +59,35 @@ impl Parts {
         past: SavedState,
         traces: Traces,
     ) -> (Control, Actor, watch::Receiver<Fingerprint>) {
+        let zones = removals::sizes(&configured.files.desired, &snapshot);
+        if let Some(before) = &past.zones {
+            removals::log_shrunk(before, &zones);
+        }
         let (transitions, received) = mpsc::channel::<HealthTransition>(TRANSITIONS_WAITING_MAX);
-        let (checker, statuses) = start_checker(&configured, &snapshot, transitions, past.health).await;
-        let loads = LoadReader::start();
+        let fence = Arc::new(Fence::new(fence_rules(&configured)));
+        fence.set_listeners(self.listeners);
+        let (checker, statuses) = start_checker(&configured, &snapshot, &fence, transitions, past.health).await;
+        let loads = LoadReader::start(Arc::clone(&fence));
         loads.set(ClusterLoadSettings::all(&configured.merged.desired));
 
         let now = Moment { monotonic: std::time::Instant::now(), wall: (self.clock)() };
         let overrides = first_overrides(&configured, past.overrides, now.wall);
+        let denied = DeniedTargets::new(&fence.rules(), &snapshot, &configured.uses, &HashMap::new());
         let mut inputs = RuntimeInputs { balance: Balance::after(past.balance, now.wall), ..RuntimeInputs::default() };
         let first = Reload {
             snapshot,
             previous: None,
             desired: &configured.merged.desired,
-            statuses: &statuses,
-            overrides: overrides.actions(&configured.uses),
+            statuses,
+            overrides: denied.restrict(overrides.actions(&configured.uses)),
         };
         let serving = inputs.reload(first, now);
         let revision = configured.objects.revision;
-        let published = Published::first(configured, overrides, now.wall);
+        let started = configured.settings.clone();
+        let published = Published::first(configured, overrides, denied, now.wall);
         let shared = Arc::new(Shared {
             serving: Served::new(serving, published),
-            probes: Probes::new(checker, loads),
+            probes: Probes::new(checker, loads, fence),
             balance: BalanceStatus::new(inputs.balance.leader_status()),
             declarations: Declarations::new(revision),
             publishers: ArcSwap::default(),
@@ -94,11 +106,13 @@ impl Parts {
             waiting: vec![],
             load_reports: shared.probes.loads.updates(),
             reloads: ReloadQueue::new(self.reader, fingerprint),
+            started,
             dry_runs: Arc::new(dry_runs),
             inputs,
+            denied: HashMap::new(),
             answers: AnswerCounts::default(),
             drains: DrainWatch::default(),
-            writer: StateWriter::new(self.folder),
+            writer: StateWriter::new(self.folder, zones),
             deferred: DeferredDrops::default(),
             clock: self.clock,
             logs: self.logs,
@@ -111,16 +125,28 @@ impl Parts {
 async fn start_checker(
     configured: &Configured,
     snapshot: &Snapshot,
+    fence: &Arc<Fence>,
     transitions: mpsc::Sender<HealthTransition>,
     saved: Vec<SavedTarget>,
-) -> (Checker, HashMap<Target, HealthStatus>) {
+) -> (Checker, Vec<HealthStatus>) {
     let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
-    let checker = Checker::start(settings, transitions);
+    let checker = Checker::start(settings, transitions, Arc::clone(fence));
     let targets = snapshot.targets().to_vec();
     let restored = SavedTarget::find(saved, &targets);
     checker.set_targets(targets, restored).await;
-    let statuses = checker.states().await.into_iter().map(|state| (state.target, state.status)).collect();
+    let states = checker.states().await.into_iter().map(|state| (state.target, state.status));
+    let states: HashMap<Target, HealthStatus> = states.collect();
+    let status = |target: &Target| match states.get(target) {
+        None | Some(HealthStatus::Pending) => status_of_new(&target.monitor, std::iter::empty()),
+        Some(status) => *status,
+    };
+    let statuses = snapshot.targets().iter().map(status).collect();
     (checker, statuses)
+}
+
+/// Returns the rules for connections of probes and load readers. What the files declare is exempt.
+pub(crate) fn fence_rules(configured: &Configured) -> FenceRules {
+    FenceRules::new(configured.settings.health.networks.clone(), &configured.files.desired)
 }
 
 /// Returns the overrides in force at the start. Those that expired while no process ran are logged and dropped.
@@ -132,7 +158,7 @@ fn first_overrides(configured: &Configured, kept: Vec<SavedOverride>, now: Times
     table
 }
 
-/// Health transitions that may wait for the control task. The checker merges further ones of the same target.
+/// Maximum number of health transitions that wait for the control task. The checker merges further ones of the same target.
 const TRANSITIONS_WAITING_MAX: usize = 4096;
-/// Commands that may wait for the control task. Further callers wait.
+/// Maximum number of commands that wait for the control task. Further callers wait.
 const COMMANDS_WAITING_MAX: usize = 64;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use fairway_health::TargetState;
-use fairway_store::{DataFolder, SavedBalance, SavedOverride};
+use fairway_store::{DataFolder, SavedBalance, SavedOverride, ZoneSizes};
 use fairway_zones::give_back_memory;
 use tokio::{task::JoinHandle, time::Instant};
 
@@ -22,6 +22,8 @@ pub(crate) struct StateWriter {
     pub(crate) is_health_due: bool,
     /// State of balancing that was not written yet.
     pub(crate) balance: Option<SavedBalance>,
+    /// Numbers of records of each zone that were not written yet.
+    pub(crate) zones: Option<ZoneSizes>,
     /// The running write, with its duration and result.
     writing: Option<JoinHandle<(Duration, io::Result<()>)>>,
     /// Earliest time of the next write.
@@ -32,8 +34,8 @@ pub(crate) struct StateWriter {
 
 impl StateWriter {
     /// Writes to this folder; without one, writes nothing.
-    pub(crate) fn new(folder: Option<Arc<DataFolder>>) -> Self {
-        Self { folder, ..Self::default() }
+    pub(crate) fn new(folder: Option<Arc<DataFolder>>, zones: ZoneSizes) -> Self {
+        Self { folder, zones: Some(zones), ..Self::default() }
     }
 
     /// Writes to this folder from now on.
@@ -59,17 +61,17 @@ impl StateWriter {
             return;
         }
         let is_paused = self.paused_until.is_some_and(|until| Instant::now() < until);
-        let is_due = self.is_health_due || self.balance.is_some();
+        let is_due = self.is_health_due || self.balance.is_some() || self.zones.is_some();
         let Some(folder) = self.folder.clone().filter(|_| is_due && !is_paused) else { return };
         let is_health_due = std::mem::take(&mut self.is_health_due);
-        let balance = self.balance.take();
+        let (balance, zones) = (self.balance.take(), self.zones.take());
         let shared = Arc::clone(shared);
         // If the control task has ended, it has written a newer state itself.
         self.writing = Some(tokio::spawn(async move {
             let states = if is_health_due { Some(shared.probes.checker.states().await) } else { None };
             let begun = Instant::now();
             let result = on_disk(move || {
-                let result = write(&folder, states.as_deref(), balance.as_ref());
+                let result = write(&folder, states.as_deref(), balance.as_ref(), zones.as_ref());
                 // The text of many targets takes more memory than their states.
                 if states.is_some_and(|states| states.len() > MANY_TARGETS) {
                     give_back_memory();
@@ -93,7 +95,8 @@ impl StateWriter {
             let _ = running.await;
         }
         let Some(folder) = self.folder.clone() else { return };
-        let result = on_disk(move || write(&folder, Some(&states), balance.as_ref())).await;
+        let zones = self.zones.take();
+        let result = on_disk(move || write(&folder, Some(&states), balance.as_ref(), zones.as_ref())).await;
         self.note(shared, &result);
     }
 
@@ -123,11 +126,17 @@ impl StateWriter {
     }
 }
 
-/// Writes both files. An error of one does not keep the other from being written.
-fn write(folder: &DataFolder, states: Option<&[TargetState]>, balance: Option<&SavedBalance>) -> io::Result<()> {
+/// Writes the files. An error of one does not keep the others from being written.
+fn write(
+    folder: &DataFolder,
+    states: Option<&[TargetState]>,
+    balance: Option<&SavedBalance>,
+    zones: Option<&ZoneSizes>,
+) -> io::Result<()> {
     let states = states.map_or(Ok(()), |states| folder.write_health(states));
     let balance = balance.map_or(Ok(()), |kept| folder.write_balance(kept));
-    states.and(balance)
+    let zones = zones.map_or(Ok(()), |zones| folder.write_zones(zones));
+    states.and(balance).and(zones)
 }
 
 /// Runs work that may block on the disk.

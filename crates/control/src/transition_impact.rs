@@ -133,15 +133,16 @@ fn shares(pool: &SteerPool, before: &RuntimeState, after: &RuntimeState, count: 
     (part(moved), shares)
 }
 
-/// Sampled clients of a batch of transitions. With two choices for each, a batch takes some 20 ms.
+/// Number of sampled clients of a batch of transitions. With two choices for each, a batch takes some 20 ms.
 const SAMPLES_ALL: usize = 32_768;
-/// Sampled clients of one pool: 3 × √(0.25 / 1,024) = 0.047, so shares are within 5 percentage points in 99.7 % of the cases.
+/// Maximum number of sampled clients of one pool: 3 × √(0.25 / 1,024) = 0.047, so shares are within 5 percentage points in 99.7 % of the
+/// cases.
 const SAMPLES_MAX: usize = 1_024;
 /// With fewer samples, a pool with moved clients may look unaffected.
 const SAMPLES_MIN: usize = 16;
-/// Pools of one impact.
+/// Maximum number of pools of one impact.
 const POOLS_MAX: usize = 8;
-/// Listed names of a pool.
+/// Maximum number of listed names of a pool.
 const NAMES_MAX: usize = 5;
-/// Clusters of a pool.
+/// Maximum number of clusters of a pool.
 const SHARES_MAX: usize = 12;

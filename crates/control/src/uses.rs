@@ -168,6 +168,11 @@ impl TargetUses {
         &self.pools[target.0 as usize]
     }
 
+    /// Returns the targets of a pool's members; none if no name uses the pool.
+    pub(crate) fn targets_of(&self, pool: &PoolName) -> impl Iterator<Item = TargetIndex> {
+        self.members.get(pool).into_iter().flat_map(|pool_targets| pool_targets.iter()).map(|(_, number)| *number)
+    }
+
     /// Returns the targets of one address of a cluster in a pool; none if no name uses the pool.
     pub fn targets(&self, pool: &PoolName, address: &ClusterAddress) -> impl Iterator<Item = TargetIndex> {
         let members = self.members.get(pool).map_or(&[][..], |pool_targets| pool_targets);

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// A client of one etcd. It asks one endpoint until that fails, then the next one, and so on in a circle.
+/// A client of one etcd. It calls one endpoint until that fails, then the next one (round robin).
 #[derive(Debug)]
 pub struct Client {
     settings: Settings,
@@ -41,7 +41,7 @@ pub struct Page {
     pub revision: i64,
     /// In the order of their keys.
     pub pairs: Vec<KeyValue>,
-    /// True if the limit left keys out.
+    /// True if there are more keys, which the limit excluded.
     pub more: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Watch(Streaming<WatchResponse>);
 impl Watch {
     /// Waits for the next change. Returns false if the watch has ended: start another one and read the key again.
     ///
-    /// May be dropped while it waits; no change is lost by that.
+    /// Cancel-safe: no change is lost if it is dropped while it waits.
     pub async fn changed(&mut self) -> bool {
         matches!(self.0.message().await, Ok(Some(response)) if !response.canceled)
     }
@@ -158,7 +158,7 @@ impl Client {
         2 * self.settings.endpoints.len()
     }
 
-    /// Asks, and asks the next endpoint when one is unavailable.
+    /// Makes a call, and repeats it at the next endpoint if one is unavailable.
     async fn call<T, F>(&self, attempts: usize, ask: impl Fn(Connection) -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, ErrorKind>>,

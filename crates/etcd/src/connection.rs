@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairway_http::{Url, tls};
+use fairway_http::{Url, grpc_connector, tls};
 use tonic::{
     Request, Status,
     metadata::{Ascii, MetadataValue},
@@ -51,7 +51,8 @@ impl Connection {
         let password = password.read_line().map_err(ErrorKind::Unavailable)?;
         let request = AuthenticateRequest { name: name.clone(), password };
         let token = AuthClient::new(anonymous).authenticate(request).await?.into_inner().token;
-        let token = token.parse().map_err(|_| ErrorKind::Unavailable("the token is no header value".to_owned()))?;
+        let token =
+            token.parse().map_err(|_| ErrorKind::Unavailable("the token cannot be sent in a header".to_owned()))?;
         Ok(Self(InterceptedService::new(channel, Headers { token: Some(token) })))
     }
 
@@ -74,14 +75,13 @@ fn channel(settings: &Settings, endpoint: &Url) -> Result<Channel, String> {
     let mut channel = transport::Endpoint::from_shared(endpoint.origin().to_owned())
         .map_err(failed)?
         .connect_timeout(settings.endpoint_timeout)
-        .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(settings.endpoint_timeout.max(Duration::from_secs(1)))
         .keep_alive_while_idle(true);
     if endpoint.is_https() {
         channel = channel.tls_config(client_tls(settings)?).map_err(failed)?;
     }
-    Ok(channel.connect_lazy())
+    Ok(channel.connect_with_connector_lazy(grpc_connector()))
 }
 
 fn client_tls(settings: &Settings) -> Result<ClientTlsConfig, String> {
@@ -94,7 +94,7 @@ fn client_tls(settings: &Settings) -> Result<ClientTlsConfig, String> {
     })
 }
 
-/// Interval of HTTP/2 pings. etcd takes less than 5 s for an attack and closes the connection.
+/// Interval of HTTP/2 pings. etcd treats an interval under 5 s as an attack and closes the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Maximum size of a message. The store asks for pages of 4 MiB, and a page ends with the record that fills it.
-const MESSAGE_MAX: usize = 256 << 20;
+pub(crate) const MESSAGE_MAX: usize = 256 << 20;

@@ -1,6 +1,8 @@
-//! Why a call failed.
+//! Errors of calls.
 
 use tonic::{Code, Status};
+
+use crate::connection::MESSAGE_MAX;
 
 /// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -8,14 +10,14 @@ use tonic::{Code, Status};
 pub struct Error {
     /// The endpoint that was asked last.
     pub endpoint: String,
-    /// Why the call failed.
+    /// Cause.
     pub kind: ErrorKind,
 }
 
-/// Why a call failed.
+/// Cause of a failed call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
-    /// No endpoint answered in time. What was asked for may have been done, or not.
+    /// No endpoint responded in time. The call may have been carried out or not.
     #[error("is unavailable: {0}")]
     Unavailable(String),
     /// etcd has forgotten the connection's token: it restarted, or the token expired. A new connection gets a new one.
@@ -32,8 +34,8 @@ pub enum ErrorKind {
     /// The revision to read at has been compacted.
     #[error("has compacted the revision that was read")]
     Compacted,
-    /// The answer is longer than the client accepts: ask for fewer keys.
-    #[error("has an answer that is too long to be read")]
+    /// The response is over the client's limit: ask for fewer keys.
+    #[error("sent a response over {} MiB", MESSAGE_MAX >> 20)]
     TooLong,
     /// It understood the request and did not carry it out.
     #[error("refused the request: {0}")]
@@ -41,7 +43,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// etcd closed a stream without an answer.
+    /// Returns the error of a stream that etcd closed without a response.
     pub(crate) fn ended(stream: &str) -> Self {
         Self::Unavailable(format!("the {stream} stream ended without an answer"))
     }
@@ -79,7 +81,7 @@ impl From<Status> for ErrorKind {
     }
 }
 
-/// An error with its sources: tonic says "transport error", and only the source says what happened.
+/// Returns an error with its sources. The text of tonic's error is only "transport error"; its source has the cause.
 pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

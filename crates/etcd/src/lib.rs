@@ -4,7 +4,7 @@
 //! clients of the services in `etcdserverpb` are generated from `proto/etcd.proto` and committed, so that a build needs no `protoc`
 //! (`generate/src/main.rs` has the command).
 //!
-//! Not here: all of etcd's API that is not used here, and how an etcd is operated.
+//! Not here: the parts of etcd's API that Fairway does not use, and the operation of etcd.
 #![forbid(unsafe_code)]
 
 mod client;

@@ -23,7 +23,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Settings with passwords and PEM texts in them. Each endpoint has an equal share of the time of a call.
+    /// Returns settings that contain passwords and PEM texts instead of naming files. Each endpoint has an equal share of the time of a
+    /// call.
     pub fn new(endpoints: Vec<Url>, tls: Tls, user: Option<(String, Secret)>, call_timeout: Duration) -> Self {
         let shares = u32::try_from(endpoints.len()).unwrap_or(u32::MAX).max(1);
         Self {

@@ -1,6 +1,6 @@
 //! The HTTP client. Calls have a time limit, and response bodies a size limit.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use reqwest::redirect::Policy;
 use rustls::{ClientConfig, RootCertStore};
@@ -19,7 +19,7 @@ use crate::{
 pub struct Options {
     /// Time limit of a whole call, from resolving the name to the last byte of the body.
     pub timeout: Duration,
-    /// Most bytes of a response body.
+    /// Maximum number of bytes of a response body.
     pub body_max: usize,
     /// TLS of `https` URLs.
     pub tls: Tls,
@@ -50,8 +50,6 @@ struct Inner {
     /// For calls without TLS, which need no trust anchors: a machine may have none.
     plain: OnceCell<reqwest::Client>,
     secure: OnceCell<reqwest::Client>,
-    /// Fixed addresses of host names, for tests.
-    addresses: Vec<(String, Vec<SocketAddr>)>,
 }
 
 /// A request.
@@ -94,22 +92,11 @@ impl Options {
 impl Client {
     /// Creates a client. Trust anchors are read at the first call; their error is an error of the call, and the next call tries again.
     pub fn new(options: Options) -> Self {
-        Self::with_addresses(options, Vec::new())
-    }
-
-    /// Creates a client with fixed addresses for some host names.
-    pub(crate) fn with_addresses(options: Options, addresses: Vec<(String, Vec<SocketAddr>)>) -> Self {
         let rules = match &options.route {
             Route::Network(proxies) => proxies.rules(),
             Route::UnixSocket(_) => Proxies::none().rules(),
         };
-        Self(Arc::new(Inner {
-            options,
-            rules: rules.map(Arc::new),
-            plain: OnceCell::new(),
-            secure: OnceCell::new(),
-            addresses,
-        }))
+        Self(Arc::new(Inner { options, rules: rules.map(Arc::new), plain: OnceCell::new(), secure: OnceCell::new() }))
     }
 
     /// Sends a request and returns the response with any status.
@@ -204,9 +191,6 @@ impl Inner {
         if let Route::UnixSocket(path) = &self.options.route {
             builder = builder.unix_socket(path.as_path());
         }
-        for (host, addresses) in &self.addresses {
-            builder = builder.resolve_to_addrs(host, addresses);
-        }
         builder.build().map_err(|error| SetupError(format!("cannot set up the HTTP client: {error}")))
     }
 }
@@ -249,9 +233,9 @@ impl Response {
 /// Time after which an idle connection is closed. Shorter than on most servers (nginx 75 s, Go and Envoy minutes), so that few calls use a
 /// connection that the server is closing.
 const IDLE: Duration = Duration::from_secs(20);
-/// Most idle connections per host.
+/// Maximum number of idle connections per host.
 const IDLE_MAX: usize = 4;
 /// Longest time for connecting, for any time limit of the call.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// Most bytes of a body that an error shows.
+/// Maximum number of bytes of a body that an error shows.
 const EXCERPT_MAX: usize = 300;

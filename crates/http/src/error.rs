@@ -21,7 +21,7 @@ pub enum Failure {
     /// The body of the response is over the limit.
     #[error("the body of the response is over {max} bytes")]
     BodyTooLarge {
-        /// Most bytes allowed.
+        /// Maximum number of bytes allowed.
         max: usize,
     },
     /// The connection broke, or the server does not use HTTP.

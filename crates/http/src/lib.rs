@@ -8,6 +8,8 @@ mod client;
 mod error;
 mod proxy;
 mod resolver;
+#[cfg(any(test, feature = "test-util"))]
+pub mod test_util;
 pub mod tls;
 mod url;
 
@@ -16,6 +18,7 @@ pub use error::{Failure, HttpError, SetupError};
 pub use proxy::Proxies;
 /// Methods, statuses and headers of HTTP, and the bytes of a body; the types that hyper and axum use.
 pub use reqwest::{Method, StatusCode, header};
+pub use resolver::{SystemResolver, grpc_connector};
 pub use tls::Tls;
 pub use url::{Url, UrlError, encode};
 

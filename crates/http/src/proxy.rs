@@ -58,13 +58,13 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Returns the proxy that a call to this URL takes, as the environment has it: it may hold a password.
+    /// Returns the proxy for a call to this URL as the environment names it, perhaps with a password.
     pub(crate) fn secret_proxy_of(&self, url: &Url) -> Option<&str> {
         self.proxy_of(url)?;
         if url.is_https() { self.proxies.https.as_deref() } else { self.proxies.http.as_deref() }
     }
 
-    /// Returns the proxy that a call to this URL takes, without its password.
+    /// Returns the proxy for a call to this URL, without its password.
     pub(crate) fn proxy_of(&self, url: &Url) -> Option<String> {
         let uri = url.to_string().parse().ok()?;
         let found: Intercept = if url.is_loopback() { None } else { self.matcher.intercept(&uri) }?;
@@ -72,8 +72,8 @@ impl Rules {
     }
 }
 
-/// Rejects what the library would drop without a word, and so connect without proxy: another scheme, or no URL. The error does not show
-/// it, because it may contain a password.
+/// Rejects values that the library would silently ignore, and so connect without a proxy: other schemes, and texts that are not URLs. The
+/// error does not show the value, because it may contain a password.
 fn checked<'a>(url: &'a str, variable: &'static str) -> Result<&'a str, SetupError> {
     let probe = Matcher::builder().http(url).build().intercept(&"http://host.invalid".parse().unwrap_or_default());
     let is_http = probe.is_some_and(|found| matches!(found.uri().scheme_str(), Some("http" | "https")));

@@ -1,7 +1,7 @@
 //! Calls over real sockets of the loopback interface.
 
 use std::{
-    net::{Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     process::Command,
     sync::{
         Arc,
@@ -21,7 +21,7 @@ use tokio_rustls::{
     rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
 };
 
-use crate::{Client, Failure, Options, Proxies, Request, Route, Tls, Url};
+use crate::{Client, Failure, Options, Proxies, Request, Route, Tls, Url, test_util::BlackHole};
 
 /// Reads the head of a request; empty at the end of the connection.
 async fn head(stream: &mut (impl AsyncRead + Unpin)) -> String {
@@ -99,9 +99,17 @@ async fn redirect_is_returned_and_not_followed() {
     assert_eq!(response.require_success().unwrap_err().to_string(), format!("GET {url}: status 302 Found"));
 }
 
+/// Returns an address without a listener, with the socket that keeps parallel tests from getting its port.
+fn closed_port() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
+
 #[tokio::test]
 async fn failed_call_says_what_went_wrong() {
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (_held, closed) = closed_port();
     let error =
         client().send(Request::get(Url::parse(&format!("http://{closed}/a?secret")).unwrap())).await.unwrap_err();
     assert!(matches!(error.failure, Failure::Connect(_)), "{error:?}");
@@ -140,43 +148,16 @@ async fn unix_socket_is_used() {
     assert!(error.starts_with(&expected), "{error}");
 }
 
-/// A port of ::1 that takes no more connections and answers none, with what keeps it so.
-async fn black_hole(port: u16) -> (TcpListener, Vec<tokio::task::JoinHandle<()>>) {
-    let socket = TcpSocket::new_v6().unwrap();
-    socket.bind((Ipv6Addr::LOCALHOST, port).into()).unwrap();
-    let listener = socket.listen(1).unwrap();
-    let address = listener.local_addr().unwrap();
-    let mut held = Vec::new();
-    loop {
-        let (connected, outcome) = tokio::sync::oneshot::channel();
-        held.push(tokio::spawn(async move {
-            let stream = TcpSocket::new_v6().unwrap().connect(address).await;
-            // The receiver is gone where that took longer than it waits.
-            let _ = connected.send(());
-            drop((stream, std::future::pending::<()>().await));
-        }));
-        // The kernel drops a SYN to a full queue: that connection does not come about.
-        if tokio::time::timeout(Duration::from_millis(100), outcome).await.is_err() {
-            return (listener, held);
-        }
-    }
-}
-
 #[tokio::test]
 async fn black_holed_ipv6_address_costs_less_than_a_second() {
     let (url, _) = server(HELLO).await;
-    let _hole = black_hole(url.port()).await;
-    let addresses: [SocketAddr; 2] = [(Ipv6Addr::LOCALHOST, 0).into(), "127.0.0.1:0".parse().unwrap()];
-    let client = Client::with_addresses(options(), vec![("two.test".to_owned(), addresses.to_vec())]);
-    let begun = Instant::now();
-    let url = Url::parse(&format!("http://two.test:{}/", url.port())).unwrap();
-    assert_eq!(client.send(Request::get(url)).await.unwrap().body, b"hello");
-    let took = begun.elapsed();
-    assert!(took < Duration::from_secs(1), "{took:?}");
-    assert!(took > Duration::from_millis(200), "the IPv6 address was no black hole: {took:?}");
+    let hole = BlackHole::new(url.port()).await;
+    let url = Url::parse(&format!("http://localhost:{}/", url.port())).unwrap();
+    let answer = hole.costs_less_than_a_second(client().send(Request::get(url))).await.unwrap();
+    assert_eq!(answer.body, b"hello");
 }
 
-/// Accepts connections, hands over the first request's head, and says nothing.
+/// Accepts connections, passes on the head of the first request, and sends nothing.
 async fn hanging_proxy() -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://me:secret@{}", listener.local_addr().unwrap());
@@ -211,13 +192,13 @@ async fn hanging_proxy_is_a_clear_error_within_the_timeout() {
 #[tokio::test]
 async fn proxy_is_not_used_for_loopback_and_no_proxy() {
     let (url, _) = server(HELLO).await;
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let proxies = Proxies { http: Some(format!("http://{closed}")), https: None, no_proxy: "direct.test".to_owned() };
+    let (_held, closed) = closed_port();
+    let proxies =
+        Proxies { http: Some(format!("http://{closed}")), https: None, no_proxy: "direct.localhost".to_owned() };
     let options = Options { route: Route::Network(proxies), ..options() };
-    let here: [SocketAddr; 1] = ["127.0.0.1:0".parse().unwrap()];
-    let client = Client::with_addresses(options, vec![("direct.test".to_owned(), here.to_vec())]);
+    let client = Client::new(options);
     assert!(client.send(Request::get(url.clone())).await.is_ok(), "to loopback");
-    let direct = Url::parse(&format!("http://direct.test:{}/", url.port())).unwrap();
+    let direct = Url::parse(&format!("http://direct.localhost:{}/", url.port())).unwrap();
     assert!(client.send(Request::get(direct)).await.is_ok(), "to a host of NO_PROXY");
     let error = client.send(Request::get(Url::parse("http://other.test/").unwrap())).await.unwrap_err().to_string();
     assert!(error.contains(&format!("through proxy http://{closed}: cannot connect")), "{error}");

@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Url(pub(crate) url::Url);
 
-/// Why a text is not accepted as a URL. No message shows the text: it may hold a password.
+/// Reason why a text is not accepted as a URL. No message shows the text: it may hold a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// A fragment is never sent to a server.

@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::LazyLock};
 
 use fairway_model::intent::{
     AccessPoint, Client, CompositeApp, Compound, Controller, DeploymentGroup, DnsUpdateRecord, Inbound, Intent,
-    IntentName, IntentSpec, Metadata, Outbound, OutboundServer, TrafficSet,
+    IntentName, IntentSpec, Metadata, Outbound, OutboundServer, ProviderParameter, TrafficSet,
 };
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use super::{
     fields::{Body, Table},
     groups, inbound,
     json_wire::Json,
-    others,
+    mesh, others,
     paths::{IntentPath, KEY_FORM},
     updates,
 };
@@ -51,10 +51,11 @@ fn read_as(kind: Kind, bytes: &[u8], before: Option<&Intent>, is_stored: bool) -
 }
 
 /// Validates an intent. Returns its key and the value to store, or all errors. `before` returns the object that it replaces, whose secrets it
-/// may keep.
+/// may keep. `is_inert` allows denials that nothing enforces.
 pub fn validate<'a>(
     key: &str,
     intent: &Value,
+    is_inert: bool,
     before: impl Fn(&Key) -> Option<&'a Intent>,
 ) -> Result<(Key, Vec<u8>), Vec<BodyError>> {
     let what = || format!("{key:?} is not the key of an intent; {KEY_FORM}");
@@ -62,6 +63,9 @@ pub fn validate<'a>(
     let own = place.key(None);
     let read = read(place.kind, intent.to_string().as_bytes(), before(&own))
         .map_err(|invalid| invalid.within("/intent").errors)?;
+    if let Some(error) = mesh::unenforced_denial(&read, before(&own)).filter(|_| !is_inert) {
+        return Err(InvalidBody::from(error).within("/intent").errors);
+    }
     match place.name_mismatch(&read) {
         Some(detail) => Err(vec![BodyError::new("/intent/metadata/name", detail)]),
         None => Ok((own, to_stored(&read))),
@@ -103,7 +107,7 @@ fn empty(kind: Kind) -> Option<Intent> {
     Some(Intent { metadata: Metadata::new(unnamed()), spec })
 }
 
-/// Passes over the fields of an intent, in the order of its canonical form.
+/// Visits the fields of an intent, in the order of its canonical form.
 fn fields(body: &mut Body<'_>, Intent { metadata, spec }: &mut Intent) {
     if let IntentSpec::TrafficSet(_) = spec {
         // The canonical form of a set is that of the wiki: all fields are in the body itself.
@@ -153,6 +157,23 @@ fn write(intent: &Intent, is_stored: bool) -> Json {
 /// Returns a stored value without its secrets; `None` if it is not of this kind. History, watches and plans show stored values.
 pub fn public_value(kind: Kind, stored: &[u8]) -> Option<Vec<u8>> {
     read_stored(kind, stored).ok().map(|intent| to_public(&intent).to_text())
+}
+
+/// Returns a stored value without its secrets; `None` if it has none. The store keeps only that in its history.
+pub fn without_secrets(kind: Kind, stored: &[u8]) -> Option<Vec<u8>> {
+    if !matches!(kind, Kind::DnsUpdateRecord | Kind::Inbound | Kind::InboundOfCompound | Kind::OutboundServer) {
+        return None;
+    }
+    let intent = read_stored(kind, stored).ok()?;
+    has_secrets(&intent).then(|| to_public(&intent).to_text())
+}
+
+fn has_secrets(intent: &Intent) -> bool {
+    let is_secret = |parameter: &ProviderParameter| matches!(parameter, ProviderParameter::Secret(_));
+    match &intent.spec {
+        IntentSpec::DnsUpdateRecord(record) => record.parameters.values().any(is_secret),
+        _ => intent.private_key().is_some(),
+    }
 }
 
 /// Returns the intent of a stored object; `None` if it cannot be parsed.

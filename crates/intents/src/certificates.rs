@@ -18,7 +18,7 @@ use super::{
 /// Places of certificates. Bodies of the wiki have them in `spec` itself.
 const HOMES: &[&str] = &["spec", "spec.external.externalcerts", "spec.externalcerts"];
 
-/// Passes over certificates. The names of the certificate and of its key depend on whose they are.
+/// Visits certificates. The names of the certificate and of its key depend on whose they are.
 pub(super) fn fields(
     body: &mut Body<'_>,
     certificate: &'static [&'static str],

@@ -12,7 +12,7 @@ use super::{
     values::{Custom, Text, Whole, Words, invalid, text},
 };
 
-/// Passes over metadata. Responses also have the name in the body itself; sets have name and description there only.
+/// Visits the metadata. Responses also have the name in the body itself; sets have name and description there only.
 pub(super) fn metadata(body: &mut Body<'_>, metadata: &mut Metadata) {
     body.required(homed("metadata.name", &[""], &["name"]), &INTENT_NAME, &mut metadata.name, "\"shop\"");
     body.field(homed("metadata.description", &[""], &["description"]), &Text(1_024), &mut metadata.description);
@@ -44,7 +44,7 @@ pub(super) const LABEL: Custom<String> = Custom {
 pub(super) const DOMAIN: Custom<String> = Custom {
     parse: |json| {
         let text = text(json, 255)?;
-        match text.parse::<Name>() {
+        match Name::without_control(&text) {
             Ok(_) if !text.contains(char::is_whitespace) => Ok(text),
             Ok(_) => invalid(format!("{text:?} has spaces; write a domain name, like shop.gslb.example")),
             Err(error) => invalid(error.to_string()),

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 
 use fairway_model::{
-    AnswerMode, Cluster, ClusterName, Member, Monitor, MonitorName, Name, Network, Policy, Pool, PoolName, SteeredName,
-    Tier, Timestamp, Weight,
+    AnswerMode, Cluster, ClusterName, Contributions, Member, Monitor, MonitorName, Name, Network, Policy, Pool,
+    PoolName, SteeredName, Tier, Timestamp, Weight,
     intent::{Client, Compound, Gslb, Inbound, Intent, IntentSpec},
 };
 
@@ -288,6 +288,8 @@ fn elements(
         ttl: gslb.ttl.unwrap_or(default.ttl),
         down: gslb.down.clone().unwrap_or_default(),
         monitor: monitor.as_ref().map(|(name, _)| name.clone()),
+        // Others share the name only if it is granted to them as well.
+        contributions: Some(Contributions::Allow),
         members,
         ..default
     };

@@ -1,4 +1,4 @@
-//! Passes over the fields of a body. Case and separators of keys are ignored, and most fields have several names and places.
+//! Visits the fields of a body. Case and separators of keys are ignored, and most fields have several names and places.
 //!
 //! A body that is read is walked once, which assigns its keys to fields. An unknown key is an error that names the closest field.
 //! `values` has the forms of values.
@@ -254,7 +254,7 @@ impl<'a> Body<'a> {
         if let Pass::Describe(fields) = self.pass { fields } else { Vec::new() }
     }
 
-    /// Passes over a field. A value stays as it is if the body that is read lacks the field, or has an error there.
+    /// Visits a field. A value stays as it is if the body that is read lacks the field, or has an error there.
     pub(super) fn field<F: Form>(&mut self, field: impl Into<Field>, form: &F, value: &mut F::Value) {
         let field = field.into();
         match &mut self.pass {
@@ -268,7 +268,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Passes over a field that may be missing.
+    /// Visits a field that may be missing.
     pub(super) fn optional<F: Form>(&mut self, field: impl Into<Field>, form: &F, value: &mut Option<F::Value>) {
         self.field(field, &Optional(form), value);
     }
@@ -302,7 +302,7 @@ impl<'a> Body<'a> {
         value
     }
 
-    /// Passes over a required field. The error of a body without it has the example.
+    /// Visits a required field. The error of a body without it has the example.
     pub(super) fn required<F: Form>(&mut self, field: impl Into<Field>, form: &F, value: &mut F::Value, example: &str) {
         let field = field.into();
         if matches!(self.pass, Pass::Read) && self.found(field.path).next().is_none() {

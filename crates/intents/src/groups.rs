@@ -10,19 +10,19 @@ use super::{
     values::{Custom, Errors, Form, List, Whole, below, invalid},
 };
 
-/// Passes over a composite app.
+/// Visits a composite app.
 pub(super) fn composite_app(body: &mut Body<'_>, app: &mut CompositeApp) {
     body.required(named("spec.compositeAppVersion", &["version"]), &INTENT_NAME, &mut app.version, "\"v1\"");
 }
 
-/// Passes over a deployment-intent-group.
+/// Visits a deployment-intent-group.
 pub(super) fn deployment_group(body: &mut Body<'_>, group: &mut DeploymentGroup) {
     body.field(named("spec.compositeProfile", &["profile"]), &WORD, &mut group.composite_profile);
     body.field("spec.version", &WORD, &mut group.version);
     body.field("spec.logicalCloud", &WORD, &mut group.logical_cloud);
 }
 
-/// Passes over a controller.
+/// Visits a controller.
 pub(super) fn controller(body: &mut Body<'_>, controller: &mut Controller) {
     body.required("spec.host", &WORD, &mut controller.host, "\"127.0.0.1\"");
     body.required("spec.port", &PORT, &mut controller.port, "9040");
@@ -31,7 +31,7 @@ pub(super) fn controller(body: &mut Body<'_>, controller: &mut Controller) {
     body.field("spec.priority", &Whole(1..=1_000_000), &mut controller.priority);
 }
 
-/// Passes over a traffic set.
+/// Visits a traffic set.
 pub(super) fn traffic_set(body: &mut Body<'_>, metadata: &Metadata, set: &mut TrafficSet) {
     if super::paths::is_collection_word(metadata.name.as_str()) {
         let reserved = "inbound-intents, outbound-intents, compound-intents";

@@ -17,7 +17,7 @@ use super::{
 };
 use fairway_config::{parse_policy, show_duration};
 
-/// Passes over the fields. A compound may also have them in `spec` itself.
+/// Visits the fields. A compound may also have them in `spec` itself.
 pub(super) fn fields(body: &mut Body<'_>, gslb: &mut Gslb) {
     body.optional(homed("spec.gslb.ttl", &["spec"], &["ttl"]), &TTL, &mut gslb.ttl);
     body.optional(homed("spec.gslb.mode", &["spec"], &["mode"]), &MODE, &mut gslb.mode);
@@ -111,7 +111,7 @@ fn down(json: &Json) -> Result<DownAnswer, Errors> {
     match (word, fallback) {
         (None | Some(Down::Fallback), Some(to)) => fallback_to(to).map_err(|errors| below("/fallback", errors)),
         (None | Some(Down::Fallback), None) => invalid("fallback is missing; write addresses, or a name"),
-        (Some(_), Some(_)) => invalid("fallback has an effect only with the type fallback; remove one of both"),
+        (Some(_), Some(_)) => invalid("fallback has an effect only with the type fallback; remove one of them"),
         (Some(Down::All), None) => Ok(DownAnswer::All),
         (Some(Down::Empty), None) => Ok(DownAnswer::Empty),
         (Some(Down::LastGood), None) => Ok(DownAnswer::LastGood),
@@ -125,7 +125,7 @@ fn fallback_to(json: &Json) -> Result<DownAnswer, Errors> {
         text.parse::<IpAddr>().or_else(|_| invalid(format!("{text:?} is not an address; write it like 192.0.2.1")))
     };
     match json {
-        Json::Text(text) if text.parse::<IpAddr>().is_err() => match text.parse::<Name>() {
+        Json::Text(text) if text.parse::<IpAddr>().is_err() => match Name::without_control(text) {
             Ok(name) => Ok(DownAnswer::FallbackCname(name)),
             Err(error) => invalid(error.to_string()),
         },

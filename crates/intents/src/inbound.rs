@@ -16,7 +16,7 @@ use super::{
     values::{Custom, Errors, FLAG, Form, List, Span, Whole, Words, below, invalid, list, text},
 };
 
-/// Passes over an inbound intent.
+/// Visits an inbound intent.
 pub(super) fn fields(body: &mut Body<'_>, inbound: &mut Inbound) {
     body.required(named("spec.app", &["application"]), &WORD, &mut inbound.app, "\"shop\"");
     body.required(named("spec.serviceName", &["inboundservicename"]), &WORD, &mut inbound.service_name, "\"shop\"");
@@ -58,7 +58,7 @@ const fn traffic(path: &'static str, names: &'static [&'static str]) -> Field {
     homed(path, GROUPS, names)
 }
 
-/// Passes over the load balancing between instances, and checks that type, mode and hash key agree.
+/// Visits the load balancing between instances, and checks that type, mode and hash key agree.
 fn balancing(body: &mut Body<'_>, settings: &mut Traffic) {
     let mut is_hash = settings.mode.map(BalancingMode::is_hash);
     let kind = traffic("spec.traffic.lbType", &["loadbalancingtype", "loadbalancertype", "lbtype"]);

@@ -24,7 +24,7 @@ pub enum Json {
     Number(Number),
     /// A string.
     Text(String),
-    /// Exposed in order.
+    /// Elements in order.
     List(Vec<Self>),
     /// Keys in order, each once.
     Map(Vec<(String, Self)>),

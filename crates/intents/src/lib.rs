@@ -6,8 +6,7 @@
 //! ```
 //!
 //! HTTP is in `api`. The store has one canonical form of an intent, whichever family it came from. `relations` alone reads the store.
-//! `control` merges the pools and names of intents with the configuration; and what is published because of records of where to publish
-//! (`updates`).
+//! `control` merges the pools and names of intents with the configuration, and publishes records as DNS update records declare (`updates`).
 #![forbid(unsafe_code)]
 
 pub mod body;
@@ -21,6 +20,7 @@ mod gslb;
 mod inbound;
 mod json_wire;
 pub mod lenient;
+mod mesh;
 mod others;
 mod paths;
 mod probe;
@@ -32,11 +32,12 @@ mod tests;
 mod updates;
 mod values;
 
-pub use body::{parse_stored, public_value, validate};
+pub use body::{parse_stored, public_value, validate, without_secrets};
 pub use error::{BodyError, InvalidBody};
 pub use exposure::{Clusters, Exposed, Exposure, NotServed, StoredIntent, expose, object_name};
 pub use exposure::{OBJECT_NAME_MAX, answered_name, runs, weight_source};
 pub use json_wire::Json;
+pub use mesh::{not_rendered, unenforced_denial};
 pub use paths::{Family, path_of};
 pub use paths::{
     INTENT_KINDS, IntentPath, KEY_FORM, PathError, PathTarget, PathTemplate, history_of, project_of, templates,

@@ -19,7 +19,7 @@ use super::{
 const APP: Field = named("spec.app", &["application"]);
 const SERVICE: Field = named("spec.serviceName", &["clientservicename"]);
 
-/// Passes over a compound intent.
+/// Visits a compound intent.
 pub(super) fn compound(body: &mut Body<'_>, compound: &mut Compound) {
     body.required("spec.externalName", &DOMAIN, &mut compound.external_name, "\"shop.gslb.example\"");
     gslb::fields(body, &mut compound.gslb);
@@ -29,7 +29,7 @@ pub(super) fn compound(body: &mut Body<'_>, compound: &mut Compound) {
     }
 }
 
-/// Passes over a client.
+/// Visits a client.
 pub(super) fn client(body: &mut Body<'_>, client: &mut Client) {
     body.field(APP, &WORD, &mut client.app);
     body.field("spec.appLabel", &LABEL, &mut client.app_label);
@@ -46,21 +46,21 @@ pub(super) fn client(body: &mut Body<'_>, client: &mut Client) {
     body.field(access, &List(256, USER_ACCESS), &mut security.user_access);
 }
 
-/// Passes over an access point.
+/// Visits an access point.
 pub(super) fn access_point(body: &mut Body<'_>, point: &mut AccessPoint) {
     body.field("spec.action", &ACTION, &mut point.action);
     body.field(named("spec.url", &["urls"]), &List(256, Text(1_024)), &mut point.url);
     body.field("spec.access", &List(32, METHOD), &mut point.access);
 }
 
-/// Passes over an outbound intent.
+/// Visits an outbound intent.
 pub(super) fn outbound(body: &mut Body<'_>, outbound: &mut Outbound) {
     body.field(APP, &WORD, &mut outbound.app);
     body.field(SERVICE, &WORD, &mut outbound.service_name);
     body.field("spec.appLabel", &LABEL, &mut outbound.app_label);
 }
 
-/// Passes over the server of an outbound intent.
+/// Visits the server of an outbound intent.
 pub(super) fn outbound_server(body: &mut Body<'_>, server: &mut OutboundServer) {
     body.required("spec.externalServiceName", &WORD, &mut server.external_service_name, "\"db.example\"");
     body.optional("spec.port", &PORT, &mut server.port);

@@ -14,7 +14,7 @@ use super::{
 };
 use fairway_store::objects::{Key, Kind, Object, ObjectStore, Prefix, StoreError};
 
-/// Why an object cannot be created, replaced or deleted next to those that exist.
+/// Reason why an object cannot be created, replaced or deleted, given the existing ones.
 #[derive(Debug, thiserror::Error)]
 pub enum RelationError {
     /// Another object refers to this one.
@@ -73,7 +73,7 @@ pub fn required_objects(stored: &StoredIntent) -> Vec<Key> {
     required_parent(&stored.key).into_iter().chain(named).collect()
 }
 
-/// Fails if the object that the place is below does not exist.
+/// Fails if the parent of the place does not exist.
 pub async fn has_parent(store: &dyn ObjectStore, place: &IntentPath) -> Result<(), RelationError> {
     let names: Vec<&str> = place.names.iter().map(IntentName::as_str).collect();
     match parent_of(place.kind, &names) {

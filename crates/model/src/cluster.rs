@@ -23,7 +23,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Most addresses of one family that a cluster may have: they all go into one answer.
+    /// Maximum number of addresses of one family that a cluster may have: they all go into one answer.
     pub const ADDRESSES_MAX: usize = 8;
 }
 

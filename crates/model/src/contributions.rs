@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     Cluster, ClusterName, Member, Monitor, MonitorName, Name, Permille, Policy, Pool, PoolName, SteeredName, Tier, Ttl,
-    Weight,
+    Weight, fnv1a_64,
 };
 
 pub use self::merged::MergedNames;
@@ -32,6 +32,8 @@ pub struct NameContribution {
     pub spec: Arc<ContributedSpec>,
     /// Lease weight: the fraction of its weight that is in effect. It falls below 1 while its writer is silent; 0 removes it.
     pub lease_weight: Permille,
+    /// True if its writer withdrew it and the withdrawal is held. It then keeps no other owner out of the name.
+    pub is_held: bool,
 }
 
 /// The settings of a contribution. What is `None` is left to other contributions, or to the default.
@@ -125,6 +127,8 @@ pub struct DeclaredObjects<'a> {
     pub steered: Option<(&'a SteeredName, &'a Pool)>,
     /// True if the pool answers other names, too.
     pub is_shared: bool,
+    /// True if the pool takes no members from elsewhere.
+    pub is_closed: bool,
 }
 
 /// The declared clusters by name and by address.
@@ -172,8 +176,12 @@ pub fn merge_name(
 ) -> MergedName {
     contributions.sort_by(|a, b| (a.since, &a.owner, &a.set).cmp(&(b.since, &b.owner, &b.set)));
     let mut merged = MergedName::default();
-    if let Some((steered, _)) = declared.steered.filter(|_| declared.is_shared) {
-        let message = format!("pool {} answers other names, too; give {name} its own pool", steered.pool);
+    if let Some((steered, _)) = declared.steered.filter(|_| declared.is_shared || declared.is_closed) {
+        let pool = &steered.pool;
+        let message = match declared.is_closed {
+            true => format!("pool {pool} of {name} takes no members from elsewhere; set contributions: allow there"),
+            false => format!("pool {pool} answers other names, too; give {name} its own pool"),
+        };
         for contribution in &contributions {
             merged.reject(name, contribution, &message);
         }
@@ -245,7 +253,7 @@ impl Merging<'_> {
     ) -> Vec<&'o NameContribution> {
         let first = contributions
             .iter()
-            .find(|contribution| contribution.set.is_empty())
+            .find(|contribution| contribution.set.is_empty() && !contribution.is_held)
             .map(|contribution| &contribution.owner);
         let mut kept = Vec::with_capacity(contributions.len());
         for contribution in contributions {
@@ -253,6 +261,7 @@ impl Merging<'_> {
                 Some(owner)
                     if shared == SharedNamePolicy::Refuse
                         && contribution.set.is_empty()
+                        && !contribution.is_held
                         && contribution.owner != *owner =>
                 {
                     let message = format!(
@@ -429,13 +438,12 @@ fn address_name(addresses: &[IpAddr]) -> ClusterName {
     ClusterName::new(&format!("at+{first}{more}")).expect("digits, dots, dashes and pluses")
 }
 
-/// Returns the FNV-1a hash of the addresses, which is the same on every server.
+/// Returns a hash of the addresses, which is the same on every server.
 fn hash_of(addresses: &[IpAddr]) -> u64 {
-    let octets = addresses.iter().flat_map(|address| match address {
+    fnv1a_64(addresses.iter().flat_map(|address| match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),
         IpAddr::V6(v6) => v6.octets().to_vec(),
-    });
-    octets.fold(0xcbf2_9ce4_8422_2325, |sum: u64, octet| (sum ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3))
+    }))
 }
 
 #[cfg(test)]

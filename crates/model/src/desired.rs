@@ -13,9 +13,13 @@ use crate::{
     Rtype, Severity, SharedMap, Ttl, records_at,
 };
 
+mod alias_loops;
+mod hidden;
 mod locations;
 mod pools;
 mod validate;
+
+pub use self::alias_loops::{alias_loop, describe_alias_loop};
 
 /// The desired state: everything that one source, or all of them together, declare. Zone data is kept apart, because
 /// records are many.

@@ -11,6 +11,7 @@ mod cluster;
 mod contributions;
 mod desired;
 mod diagnostic;
+mod fnv;
 mod health;
 mod id;
 pub mod intent;
@@ -48,8 +49,11 @@ pub use contributions::{
     AnonymousCluster, ContributedSpec, ContributionProblem, DeclaredClusters, DeclaredObjects, MergedName, MergedNames,
     NameContribution, SharedNamePolicy, WeightOrigin, merge_name,
 };
-pub use desired::{DesiredState, SteeredName, Subject, Violation, Visibility, ZoneSpec};
+pub use desired::{
+    DesiredState, SteeredName, Subject, Violation, Visibility, ZoneSpec, alias_loop, describe_alias_loop,
+};
 pub use diagnostic::{Diagnostic, FileLocation, Severity};
+pub use fnv::{fnv1a_32, fnv1a_64};
 pub use health::{Cause, Eligibility, Health, HealthStatus, Observation, OverrideAction, OverrideActionError};
 pub use id::{ClusterName, IdError, LatencyTableName, LoadSourceName, MapName, MonitorName, PoolName};
 pub use latency::{Latency, LatencyRow, LatencyTable};
@@ -65,7 +69,7 @@ pub use name::{Name, NameError};
 pub use overrides::{Override, OverrideError, OverrideScope, OverrideScopeError};
 pub use partition::{Partition, PartitionBuilder, PartitionMatch};
 pub use policy::{Policy, Rank, Selection};
-pub use pool::{AnswerMode, DownAnswer, Member, Pool, Spread};
+pub use pool::{AnswerMode, Contributions, DownAnswer, Member, Pool, Spread};
 pub use preference::{Bias, Geo, LocationMatch, LocationRules, Preference};
 pub use prefix::{ClientPrefix, Network, NetworkError};
 pub use random::SplitMix;
@@ -75,9 +79,9 @@ pub use schedule::{
     NamedTimeZone, Schedule, ScheduleState, ScheduleWindow, ScheduleWindowError, TimeOfDay, Weekdays, WeeklyHours,
 };
 pub use shared_map::{SharedMap, SharedMapIter, SharedSet};
-pub use shares::{AcceptedShare, Demand, Shares};
+pub use shares::{AcceptedShare, Demand, Shares, SourceProof};
 pub use small_bytes::SmallBytes;
 pub use spelling::closest;
-pub use stable_hash::{StableHasher, StableMap, mix, stable_hash};
+pub use stable_hash::{StableHasher, mix, stable_hash};
 pub use timestamp::{Timestamp, TimestampError};
 pub use units::{Permille, Tier, Ttl, UnitError, Weight};

@@ -104,7 +104,9 @@ fn is_same<V: PartialEq>(ours: &mut V, theirs: &V) -> bool {
 
 /// Adds the members that `ours` lacks. Returns true if everything else agrees.
 fn merge_pools(ours: &mut Pool, theirs: &Pool) -> bool {
-    let mut agrees = Pool { members: vec![], ..ours.clone() } == Pool { members: vec![], ..theirs.clone() };
+    // `contributions` says what may be added to ours, so theirs has no meaning here.
+    let fields = |pool: &Pool| Pool { members: vec![], contributions: None, ..pool.clone() };
+    let mut agrees = fields(ours) == fields(theirs);
     for member in &theirs.members {
         match ours.members.iter().find(|known| known.cluster == member.cluster) {
             None => ours.members.push(member.clone()),

@@ -73,6 +73,16 @@ impl Check {
             Self::Tcp { port } => Some(*port),
         }
     }
+
+    /// True if a probe sends what may be a secret: headers, or a signature with the key of a client certificate.
+    pub fn sends_secrets(&self) -> bool {
+        let (has_headers, tls) = match self {
+            Self::Always | Self::Tcp { .. } => (false, None),
+            Self::Grpc(grpc) => (false, grpc.tls.as_ref()),
+            Self::Http(http) => (!http.headers.is_empty(), http.tls.as_ref()),
+        };
+        has_headers || tls.is_some_and(|tls| tls.client.is_some())
+    }
 }
 
 /// An HTTP check. Redirects are not followed: a 3xx status is the result.

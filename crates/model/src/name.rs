@@ -81,6 +81,15 @@ impl Name {
         if wire.len() > Self::OCTETS_MAX { Err(NameError::Long) } else { Ok(Self(wire.into())) }
     }
 
+    /// Parses presentation form, as [`FromStr`](std::str::FromStr) does, of a name that comes over the network: without control
+    /// octets (0 to 31 and 127), which zone files may have.
+    pub fn without_control(text: &str) -> Result<Self, NameError> {
+        let name: Self = text.parse()?;
+        let control = name.labels().flatten().find(|octet| octet.is_ascii_control());
+        control.map_or(Ok(()), |octet| Err(NameError::Control(*octet)))?;
+        Ok(name)
+    }
+
     /// Returns the uncompressed wire form.
     #[inline]
     pub fn as_wire(&self) -> &[u8] {
@@ -304,6 +313,9 @@ impl std::str::FromStr for Name {
 /// Error of parsing a domain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
+    /// A control octet in a name that must not have any.
+    #[error("the name has the control octet \\{0:03}, which only zone files may have; use letters, digits and hyphens")]
+    Control(u8),
     /// The octets end within the name.
     #[error("the name is cut off")]
     Cut,
@@ -338,6 +350,19 @@ mod tests {
             assert_eq!(name(text).to_string(), text);
         }
         assert_eq!(name("www.example").to_string(), "www.example.");
+    }
+
+    #[test]
+    fn control_octets_are_rejected_where_names_come_over_the_network() {
+        for (text, octet) in [("a\\016.x", 16), ("\\127", 127), ("a.\\000b", 0), ("a\tb", 9)] {
+            assert_eq!(Name::without_control(text), Err(NameError::Control(octet)), "{text:?}");
+            assert!(text.parse::<Name>().is_ok(), "{text:?}: a zone file may have it");
+        }
+        for text in ["www.Example", "*.a_b.c", "\\032\\255.x", "."] {
+            assert_eq!(Name::without_control(text), text.parse(), "{text}");
+        }
+        let message = NameError::Control(16).to_string();
+        assert!(message.starts_with("the name has the control octet \\016"), "{message}");
     }
 
     #[test]

@@ -71,7 +71,10 @@ pub enum Rank {
 impl Rank {
     /// Returns true if it depends on the client's location.
     pub fn is_by_location(self) -> bool {
-        matches!(self, Self::Geo | Self::Nearest | Self::Latency { .. })
+        match self {
+            Self::Geo | Self::Nearest | Self::Latency { .. } => true,
+            Self::Tier | Self::Cost => false,
+        }
     }
 }
 
@@ -84,6 +87,26 @@ pub enum Selection {
     First,
     /// By weight.
     Weighted,
+}
+
+impl Selection {
+    /// Returns true if it depends on the client, or on the draw of the query.
+    #[inline]
+    pub const fn is_by_client(self) -> bool {
+        match self {
+            Self::First => false,
+            Self::Weighted => true,
+        }
+    }
+
+    /// Returns true if it selects the first candidate in order, at which a search can end.
+    #[inline]
+    pub const fn is_in_order(self) -> bool {
+        match self {
+            Self::First => true,
+            Self::Weighted => false,
+        }
+    }
 }
 
 #[cfg(test)]

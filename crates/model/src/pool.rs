@@ -24,7 +24,7 @@ pub struct Pool {
     pub answers: u8,
     /// The answer if no member is eligible.
     pub down: DownAnswer,
-    /// Distribution of queries: by client network, or each query anew.
+    /// Distribution of queries: by client network, or per query.
     pub spread: Spread,
     /// The prefix lengths that make one client network.
     pub client_prefix: ClientPrefix,
@@ -37,8 +37,19 @@ pub struct Pool {
     pub location: LocationRules,
     /// Monitor of members without their own.
     pub monitor: Option<MonitorName>,
+    /// Handling of members from elsewhere. `None`: they are added unless there are access rules.
+    pub contributions: Option<Contributions>,
     /// The members, in declared order; at most [`Pool::MEMBERS_MAX`].
     pub members: Vec<Member>,
+}
+
+/// Handling of members that other sources contribute to a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Contributions {
+    /// They are added.
+    Allow,
+    /// They are rejected.
+    Refuse,
 }
 
 impl Pool {
@@ -72,7 +83,16 @@ impl Pool {
             min_healthy: Permille::default(),
             location: LocationRules::default(),
             monitor: None,
+            contributions: None,
             members: Vec::new(),
+        }
+    }
+
+    /// Returns true if members from elsewhere are rejected. `has_rules` is true if there are access rules.
+    pub fn is_closed(&self, has_rules: bool) -> bool {
+        match self.contributions {
+            Some(contributions) => contributions == Contributions::Refuse,
+            None => has_rules,
         }
     }
 }

@@ -30,6 +30,22 @@ impl Default for AcceptedShare {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Demand(pub u64);
 
+/// Proof of the source address of a query, which decides if the query is evidence of demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceProof {
+    /// Nothing: it came over UDP, where addresses can be forged.
+    None,
+    /// It has a server cookie that this address received.
+    Cookie,
+    /// It came over TCP.
+    Tcp,
+}
+
+impl SourceProof {
+    /// All proofs, in declared order.
+    pub const ALL: [Self; 3] = [Self::None, Self::Cookie, Self::Tcp];
+}
+
 /// The result of load steering. Only pools with `load` in their policy use it.
 ///
 /// Servers with equal shares, snapshot and health give equal answers.

@@ -4,10 +4,7 @@
 //! constant would move most clients to another cluster. So every constant is fixed, tests pin results, and bytes are read in
 //! little-endian order on every machine.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hash, Hasher},
-};
+use std::hash::{Hash, Hasher};
 
 /// Seed of [`StableHasher::default`]. The value is arbitrary: ASCII "fairway" and 8.
 const DEFAULT_SEED: u64 = 0x66_61_69_72_77_61_79_08;
@@ -31,7 +28,8 @@ pub fn stable_hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A [`Hasher`] without random state whose result does not depend on word size or byte order.
+/// A [`Hasher`] without random state whose result does not depend on word size or byte order. It is no hasher for tables:
+/// a client that chooses keys can give many of them one hash.
 ///
 /// The standard library decides which calls a derived `Hash` makes. A test in `fairway-zones` pins the hash of a target, so
 /// that it fails if a new toolchain changes those calls.
@@ -104,9 +102,6 @@ impl Hasher for StableHasher {
         self.write_u64(value as i64 as u64);
     }
 }
-
-/// A map whose keys come from the configuration. Clients choose none of them, so a hash without random state is safe here.
-pub type StableMap<K, V> = HashMap<K, V, BuildHasherDefault<StableHasher>>;
 
 #[cfg(test)]
 mod tests {

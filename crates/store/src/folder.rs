@@ -13,9 +13,11 @@ use std::{
 
 use fairway_files::Readers;
 use fairway_model::Timestamp;
-use nix::unistd::User;
+use nix::unistd::{Uid, User, geteuid};
 
-use super::{SavedBalance, SavedOverride, SavedTarget, balance, health, overrides, state_wire::FileError};
+use super::{
+    SavedBalance, SavedOverride, SavedTarget, ZoneSizes, balance, health, names, overrides, state_wire::FileError,
+};
 
 /// A data folder that is locked for this process until the value is dropped.
 #[derive(Debug)]
@@ -26,7 +28,8 @@ pub struct DataFolder {
 }
 
 impl DataFolder {
-    /// Creates the folder (mode 0700) if it is missing, checks that other users cannot write to it, and locks it.
+    /// Creates the folder (mode 0700) if it is missing, checks that it belongs to the user of this process and that nobody else can write to
+    /// it, and locks it.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let at = |source| FolderError::Unusable { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| match error.kind() {
@@ -34,13 +37,7 @@ impl DataFolder {
             io::ErrorKind::AlreadyExists => at(io::ErrorKind::NotADirectory.into()),
             _ => at(error),
         })?;
-        let metadata = fs::metadata(path).map_err(at)?;
-        if !metadata.is_dir() {
-            return Err(at(io::Error::from(io::ErrorKind::NotADirectory)));
-        }
-        if metadata.mode() & 0o002 != 0 {
-            return Err(FolderError::WorldWritable(path.to_owned()));
-        }
+        check_owner(path, geteuid())?;
         let lock = path.join(LOCK);
         let lock = OpenOptions::new()
             .read(true)
@@ -83,7 +80,18 @@ impl DataFolder {
         }
         // A missing user is reported when the process switches to it.
         let Some(user) = User::from_name(user).map_err(|errno| at(errno.into()))? else { return Ok(()) };
-        std::os::unix::fs::chown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(at)
+        // Not through a link that somebody put in place of the new folder.
+        std::os::unix::fs::lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw())).map_err(at)
+    }
+
+    /// Checks a folder that another process has locked: it belongs to `user` (default: the user of this process), and nobody else can write
+    /// to it. Returns the user id. Call it before anything in the folder is trusted.
+    pub fn owner(path: &Path, user: Option<&str>) -> Result<u32, FolderError> {
+        let at = |source| FolderError::Unusable { path: path.to_owned(), source };
+        let named = user.map(User::from_name).transpose().map_err(|errno| at(errno.into()))?.flatten();
+        let owner = named.map_or_else(geteuid, |user| user.uid);
+        check_owner(path, owner)?;
+        Ok(owner.as_raw())
     }
 
     fn locked(path: &Path, mut lock: File) -> Self {
@@ -108,6 +116,7 @@ impl DataFolder {
             health: self.read(HEALTH, health::decode).unwrap_or_default(),
             overrides: self.read_overrides(),
             balance: self.read(BALANCE, balance::decode),
+            zones: self.read(NAMES, names::decode),
         }
     }
 
@@ -129,6 +138,11 @@ impl DataFolder {
     /// Writes the overrides of operators. When this returns, they survive a power cut.
     pub fn write_overrides(&self, saved: &[SavedOverride]) -> io::Result<()> {
         self.write(OVERRIDES, &overrides::encode(saved, Timestamp::from(SystemTime::now())))
+    }
+
+    /// Writes the numbers of records of each zone.
+    pub fn write_zones(&self, zones: &ZoneSizes) -> io::Result<()> {
+        self.write(NAMES, &names::encode(zones, Timestamp::from(SystemTime::now())))
     }
 
     fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
@@ -155,6 +169,24 @@ impl DataFolder {
     }
 }
 
+/// Checks that a path is a folder that belongs to `owner`, and that nobody else can write to it. Somebody who can could replace the control
+/// socket, the hand-over socket or the store.
+fn check_owner(path: &Path, owner: Uid) -> Result<(), FolderError> {
+    let at = |source| FolderError::Unusable { path: path.to_owned(), source };
+    let found = fs::metadata(path).map_err(at)?;
+    if !found.is_dir() {
+        return Err(at(io::ErrorKind::NotADirectory.into()));
+    }
+    if found.uid() != owner.as_raw() {
+        return Err(FolderError::OtherOwner { path: path.to_owned(), found: found.uid(), owner: owner.as_raw() });
+    }
+    // With an access control list, the bits of the group are the most that any entry of it allows (acl(5)).
+    if found.mode() & 0o022 != 0 {
+        return Err(FolderError::Writable { path: path.to_owned(), mode: found.mode() & 0o777 });
+    }
+    Ok(())
+}
+
 /// State of a previous process.
 #[derive(Debug, Default)]
 pub struct SavedState {
@@ -164,6 +196,8 @@ pub struct SavedState {
     pub overrides: Vec<SavedOverride>,
     /// State of balancing; `None` if nothing was kept.
     pub balance: Option<SavedBalance>,
+    /// Numbers of records of each zone; `None` if nothing was kept.
+    pub zones: Option<ZoneSizes>,
 }
 
 impl SavedState {
@@ -174,6 +208,7 @@ impl SavedState {
             health: read(&folder.join(HEALTH), health::decode).ok().flatten().unwrap_or_default(),
             overrides: read(&folder.join(OVERRIDES), overrides::decode).ok().flatten().unwrap_or_default(),
             balance: read(&folder.join(BALANCE), balance::decode).ok().flatten(),
+            zones: read(&folder.join(NAMES), names::decode).ok().flatten(),
         }
     }
 }
@@ -199,9 +234,32 @@ pub enum FolderError {
         /// Process id of the other process, if it is known.
         pid: Option<u32>,
     },
-    /// Every user may write to it.
-    #[error("data folder {}: every user may write to it; remove that permission (chmod 700)", .0.display())]
-    WorldWritable(PathBuf),
+    /// It belongs to another user.
+    #[error(
+        "data folder {path}: it belongs to user {found}, and fairway uses it as user {owner}; run fairway as user {found}, or change its owner: \
+         chown -R {owner} {path} && chmod 700 {path}",
+        path = path.display()
+    )]
+    OtherOwner {
+        /// The folder.
+        path: PathBuf,
+        /// User id of its owner.
+        found: u32,
+        /// User id of the process.
+        owner: u32,
+    },
+    /// Users of its group, or all users, may write to it.
+    #[error(
+        "data folder {path}: other users may write to it (mode {mode:04o}); remove that permission: chmod 700 {path}; or give a folder \
+         inside of it as --data-dir",
+        path = path.display()
+    )]
+    Writable {
+        /// The folder.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
     /// The system does not allow it.
     #[error("data folder {}: {source}; make it writable for this user, or give another --data-dir", path.display())]
     Unusable {
@@ -214,6 +272,7 @@ pub enum FolderError {
 
 const LOCK: &str = "lock";
 const BALANCE: &str = "balance.json";
+const NAMES: &str = "names.json";
 const HEALTH: &str = "health.json";
 const OVERRIDES: &str = "overrides.json";
 /// Maximum bytes of a state file. 10,000 targets with full history and long causes take less than 40 MB.
@@ -237,13 +296,38 @@ mod tests {
     }
 
     #[test]
-    fn new_folder_is_private_and_world_writable_one_is_rejected() {
+    fn new_folder_is_private_and_one_that_others_can_write_is_rejected() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("a/b");
         drop(DataFolder::open(&path).unwrap());
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(DataFolder::open(&path), Err(FolderError::WorldWritable(_))));
+        for mode in [0o770, 0o720, 0o702, 0o777] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = DataFolder::open(&path).unwrap_err().to_string();
+            let fix = format!("(mode {mode:04o}); remove that permission: chmod 700 {}", path.display());
+            assert!(error.contains(&fix), "{error}");
+            assert!(matches!(DataFolder::owner(&path, None), Err(FolderError::Writable { .. })));
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(DataFolder::open(&path).is_ok(), "reading is no way to change it");
+    }
+
+    /// Only root can give a folder away; otherwise the folder of root is asked for.
+    #[test]
+    fn folder_of_another_user_is_rejected_with_the_command() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("data");
+        drop(DataFolder::open(&path).unwrap());
+        let own = geteuid().as_raw();
+        let (path, other) = if std::os::unix::fs::chown(&path, Some(own + 1), None).is_ok() {
+            (path.as_path(), own + 1)
+        } else {
+            (Path::new("/usr"), 0)
+        };
+        let error = DataFolder::open(path).unwrap_err().to_string();
+        let fix = format!("chown -R {own} {path}", path = path.display());
+        assert!(error.contains(&format!("belongs to user {other}")) && error.contains(&fix), "{error}");
+        assert!(matches!(DataFolder::owner(path, None), Err(FolderError::OtherOwner { .. })));
     }
 
     #[test]

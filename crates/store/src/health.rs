@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fairway_health::{HistoryEntry, RestoredState, TargetState};
-use fairway_model::{Cause, HealthStatus, Monitor, Target, Timestamp};
+use fairway_model::{Cause, HealthStatus, Monitor, Target, Timestamp, fnv1a_64};
 
 use super::state_wire::{self, FileError, HealthFile, HistoryLine, TargetLine, VERSION};
 
@@ -85,13 +85,11 @@ fn status(text: &str) -> Option<HealthStatus> {
         .find(|v| v.to_string() == text)
 }
 
-/// Returns a digest of a monitor in 16 hexadecimal digits: FNV-1a over its debug text, which has no secrets.
+/// Returns a digest of a monitor in 16 hexadecimal digits: a hash of its debug text, which has no secrets.
 ///
 /// A later version may print another text. Targets then keep their history and are evaluated again.
 fn digest(monitor: &Monitor) -> String {
-    let text = format!("{monitor:?}");
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a_64(format!("{monitor:?}").bytes()))
 }
 
 #[cfg(test)]

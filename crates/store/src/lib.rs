@@ -4,6 +4,7 @@
 //! data folder, 0700 ── lock            locked while the process lives; holds its process id
 //!                   ├─ health.json     health status and history of targets: written after transitions, read at the start
 //!                   ├─ overrides.json  overrides of operators: written before they are acknowledged
+//!                   ├─ names.json      numbers of records of each zone: written after reloads of the files
 //!                   ├─ latency-*.csv   pushed latency tables, in the format that `config` reads
 //!                   ├─ objects.redb    objects that were declared over the API, with their history (`objects`)
 //!                   ├─ balance.json    shares and demands: written every few reports and at the stop
@@ -15,17 +16,21 @@
 #![forbid(unsafe_code)]
 
 mod balance;
+mod cookie_key;
 mod election;
 mod folder;
 mod health;
 mod latency;
+mod names;
 pub mod objects;
 mod overrides;
 mod state_wire;
 
 pub use balance::{SavedBalance, decode_decision, encode_decision};
+pub use cookie_key::cookie_key;
 pub use election::{Election, ElectionBackend, Leadership};
 pub use folder::{DataFolder, FolderError, SavedState};
 pub use health::SavedTarget;
 pub use latency::{read_latency_table, replace_latency_table};
+pub use names::ZoneSizes;
 pub use overrides::SavedOverride;

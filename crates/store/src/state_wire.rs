@@ -2,6 +2,8 @@
 //!
 //! Some fields keep the names that they had before items were renamed, so that earlier versions can read the files.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// The version that is written, and the only one that is read.
@@ -57,6 +59,16 @@ pub(super) struct OverrideLine {
     pub(super) action: String,
     pub(super) reason: String,
     pub(super) expires: String,
+}
+
+/// `names.json`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct NamesFile {
+    pub(super) version: u32,
+    /// Time of writing.
+    pub(super) written: String,
+    /// Number of records and names by zone.
+    pub(super) zones: BTreeMap<String, usize>,
 }
 
 /// `balance.json`.

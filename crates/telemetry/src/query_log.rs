@@ -1,4 +1,4 @@
-//! The sampled query log: one JSON object per line, written by a thread of its own, never by one that answers.
+//! The sampled query log: one JSON object per line, written by a separate thread, never by a worker.
 //!
 //! Each worker puts one query in N into its ring; this thread empties the rings ten times a second. A sample is lost and counted
 //! (`fairway_query_log_lost_total`) if the ring is full.

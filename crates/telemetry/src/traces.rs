@@ -15,9 +15,11 @@ mod collector;
 mod context;
 mod events;
 mod export;
+mod grpc;
 
 use std::{
     collections::BTreeMap,
+    fmt::Display,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
@@ -75,6 +77,12 @@ pub enum TraceProtocol {
 #[error("cannot export traces: {0}")]
 pub struct TraceError(String);
 
+impl TraceError {
+    fn new(why: impl Display) -> Self {
+        Self(why.to_string())
+    }
+}
+
 /// The source of spans; clones share it. Off by default; then all methods do nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Traces(Option<Arc<Running>>);
@@ -108,10 +116,12 @@ impl Traces {
 
     /// Begins the span of a received request, below the span that its headers name. Returns `None` if traces are off.
     ///
-    /// With `only_known` no trace begins here: the request is recorded only if its origin records it.
-    pub fn request(&self, headers: &HeaderMap, only_known: bool) -> Option<Work> {
+    /// Without `headers` the request begins a trace of its own: the decision of a caller that has not authenticated does not count, since
+    /// it could have each of its requests recorded. With `only_known` no trace begins here: the request is recorded only if its origin
+    /// records it.
+    pub fn request(&self, headers: Option<&HeaderMap>, only_known: bool) -> Option<Work> {
         let running = self.0.as_deref()?;
-        let parent = context::parent(headers);
+        let parent = headers.and_then(context::parent);
         if only_known && !parent.as_ref().is_some_and(SpanContext::is_sampled) {
             return None;
         }

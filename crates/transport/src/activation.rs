@@ -6,7 +6,7 @@ use listenfd::ListenFd;
 
 use super::Sockets;
 
-/// Why passed descriptors cannot be used.
+/// Reason why passed descriptors cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ActivationError {
     /// Neither an Internet stream listener nor an Internet datagram socket.

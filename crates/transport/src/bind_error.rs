@@ -21,7 +21,7 @@ pub enum BindErrorKind {
          listen on another address, or replace a running fairway instead of starting a second one"
     )]
     InUse {
-        /// Which of the two it is.
+        /// The protocol.
         protocol: Protocol,
         /// The port.
         port: u16,
@@ -56,7 +56,7 @@ pub enum BindErrorKind {
     /// Any other error of the system.
     #[error("{protocol}: {source}")]
     Other {
-        /// Which of the two it is.
+        /// The protocol.
         protocol: Protocol,
         /// Error of the system.
         source: io::Error,

@@ -20,10 +20,12 @@ mod batch;
 mod bind;
 mod bind_error;
 mod draws;
+mod error_limit;
 pub mod handover;
 mod notify;
 mod priority;
 mod privileges;
+mod rates;
 mod responder;
 mod server;
 mod sockets;
@@ -37,7 +39,10 @@ pub use activation::ActivationError;
 pub use bind_error::{BindError, BindErrorKind, BindErrors, Protocol};
 pub use notify::Notifier;
 pub use priority::{lower_priority, lower_priority_of_computation};
-pub use privileges::{PrivilegeError, drop_to, raise_open_files};
+pub use privileges::{
+    PrivilegeError, become_owner, drop_to, give_up_new_privileges, has_given_up_new_privileges, is_root,
+    raise_open_files,
+};
 pub use responder::{Responder, Zones};
 pub use server::Server;
 pub use sockets::Sockets;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
-use fairway_zones::{Outcome, Request, ServingState, Tally};
+use fairway_zones::{Outcome, RateTable, Request, ServingState, Tally};
 
 /// Answers packets for one thread, in the three stages of [`fairway_zones`]. A batch parses all its packets first, so that the memory
 /// that the later stages need is prefetched for all of them together.
@@ -18,8 +18,8 @@ pub trait Responder: Send + 'static {
     /// Returns the current data. Called once per batch, so that a batch is answered from one state.
     fn serving(&mut self) -> &Self::State;
 
-    /// Stage one: parses a packet into `query`, replacing its content. Looks nothing up.
-    fn read(packet: &[u8], query: &mut Self::Query);
+    /// Stage one: parses a packet into `query`, replacing its content. Looks nothing up. `serving` must be that of the next stages.
+    fn read(serving: &Self::State, packet: &[u8], query: &mut Self::Query);
 
     /// Prefetches memory for a whole batch after stage one, so that its cache misses overlap.
     fn read_ahead(serving: &Self::State, queries: &mut [Self::Query]);
@@ -36,10 +36,27 @@ pub trait Responder: Send + 'static {
         out: &mut [u8],
     ) -> Outcome;
 
+    /// True if responses over UDP are limited per client network.
+    fn is_limited(_serving: &Self::State) -> bool {
+        false
+    }
+
+    /// Stage three for UDP while responses are limited. `rates` has the responses of this socket.
+    fn write_limited(
+        serving: &Self::State,
+        request: &Request<'_>,
+        query: &Self::Query,
+        tally: &Tally,
+        _rates: &RateTable,
+        out: &mut [u8],
+    ) -> Outcome {
+        Self::write(serving, request, query, tally, out)
+    }
+
     /// Runs all stages for one packet.
     fn respond(serving: &Self::State, request: &Request<'_>, tally: &Tally, out: &mut [u8]) -> Outcome {
         let mut query = Self::Query::default();
-        Self::read(request.packet, &mut query);
+        Self::read(serving, request.packet, &mut query);
         Self::find(serving, request.packet, &mut query);
         Self::write(serving, request, &query, tally, out)
     }
@@ -68,8 +85,8 @@ impl<S: AsRef<ServingState> + Send + Sync + 'static> Responder for Zones<S> {
     }
 
     #[inline]
-    fn read(packet: &[u8], query: &mut Self::Query) {
-        fairway_zones::read(packet, query);
+    fn read(serving: &ServingState, packet: &[u8], query: &mut Self::Query) {
+        fairway_zones::read(&serving.snapshot, packet, query);
     }
 
     #[inline]
@@ -91,5 +108,21 @@ impl<S: AsRef<ServingState> + Send + Sync + 'static> Responder for Zones<S> {
         out: &mut [u8],
     ) -> Outcome {
         fairway_zones::write(serving, request, query, tally, out)
+    }
+
+    #[inline]
+    fn is_limited(serving: &ServingState) -> bool {
+        serving.snapshot.is_rate_limited()
+    }
+
+    fn write_limited(
+        serving: &ServingState,
+        request: &Request<'_>,
+        query: &Self::Query,
+        tally: &Tally,
+        rates: &RateTable,
+        out: &mut [u8],
+    ) -> Outcome {
+        fairway_zones::write_limited(serving, request, query, tally, rates, out)
     }
 }

@@ -5,7 +5,7 @@ use std::{
     net::{TcpListener, UdpSocket},
     sync::Arc,
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
@@ -14,6 +14,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     Counters, Responder, Sockets, TcpSettings, Zones,
+    bind::RECEIVE_TIMEOUT,
+    rates::LateRates,
     sockets::{Bound, Shared},
     spare::{SPARE_WORKERS, WakeAtEnd, spare_per_socket},
     stats::{LateTally, UdpCounters},
@@ -25,15 +27,43 @@ use super::{
 /// The running transports. Dropping it stops them at once; [`Server::drain`] answers first what has arrived.
 pub struct Server {
     sockets: Sockets,
-    phase: watch::Sender<Phase>,
-    /// Dropped right after `phase`, so that parked threads see the end.
+    udp: Group,
+    tcp: Group,
+    /// Dropped right after the phases, so that parked threads see the end.
     _wake: WakeAtEnd,
-    stop: Stop,
     counters: Counters,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// Threads that end together.
+struct Group {
+    phase: watch::Sender<Phase>,
+    stop: Stop,
     /// Closes once every thread has ended.
     ended: mpsc::Receiver<()>,
-    running: mpsc::Sender<()>,
+    /// Dropped at the end.
+    running: Option<mpsc::Sender<()>>,
+}
+
+impl Group {
+    fn new() -> Self {
+        let (phase, stop) = Stop::new();
+        let (running, ended) = mpsc::channel(1);
+        Self { phase, stop, ended, running: Some(running) }
+    }
+
+    /// Ends the threads, within `limit`. Does nothing if they have ended.
+    async fn end(&mut self, phase: Phase, limit: Duration) {
+        self.phase.send_replace(phase);
+        SPARE_WORKERS.wake();
+        self.running = None;
+        if tokio::time::timeout(limit, self.ended.recv()).await.is_err() {
+            tracing::warn!(?limit, "drain limit reached with queries unanswered");
+            self.phase.send_replace(Phase::End);
+            // A worker checks the phase at least once per receive timeout (200 ms).
+            let _ = tokio::time::timeout(Duration::from_secs(1), self.ended.recv()).await;
+        }
+    }
 }
 
 impl fmt::Debug for Server {
@@ -58,28 +88,27 @@ impl Server {
         tcp: TcpSettings,
         responder: impl Fn() -> R + Clone + Send + 'static,
     ) -> io::Result<Self> {
-        let (phase, stop) = Stop::new();
-        let (running, ended) = mpsc::channel(1);
         let copies = sockets.try_clone()?.bound;
         let mut server = Self {
             sockets,
-            phase,
+            udp: Group::new(),
+            tcp: Group::new(),
             _wake: WakeAtEnd,
-            stop,
             counters: Counters::default(),
             threads: vec![],
-            ended,
-            running,
         };
         let spare = spare_per_socket(copies.iter().map(|bound| bound.udp.len()).sum());
         let (mut number, mut streams) = (0, vec![]);
         for Bound { udp, tcp: listeners, shared, .. } in copies {
+            let count = udp.len();
             for socket in udp {
+                let rates = Arc::new(LateRates::new(count));
                 for _ in 0..spare {
-                    let (responder, socket) = (responder.clone(), (socket.try_clone()?, shared.clone()));
+                    let socket = (socket.try_clone()?, shared.clone(), Arc::clone(&rates));
+                    let responder = responder.clone();
                     server.start_udp("fairway-spare".to_owned(), socket, move |worker| worker.run_spare(&responder))?;
                 }
-                let (responder, socket) = (responder(), (socket, shared.clone()));
+                let (responder, socket) = (responder(), (socket, shared.clone(), rates));
                 server.start_udp(format!("fairway-udp-{number}"), socket, move |worker| worker.run(responder))?;
                 number += 1;
             }
@@ -97,10 +126,10 @@ impl Server {
         settings: TcpSettings,
         responder: R,
     ) -> io::Result<()> {
-        let (running, tally) = (self.running.clone(), Arc::new(Tally::default()));
+        let (running, tally) = (self.tcp.running.clone(), Arc::new(Tally::default()));
         self.counters.tallies.push(Arc::new(Arc::clone(&tally).into()));
         let counters = (tally, Arc::clone(&self.counters.tcp));
-        let work = tcp::prepare(listeners, responder, counters, settings, self.stop.clone())?;
+        let work = tcp::prepare(listeners, responder, counters, settings, self.tcp.stop.clone())?;
         self.threads.push(thread::Builder::new().name("fairway-tcp".to_owned()).spawn(move || {
             work();
             drop(running);
@@ -111,15 +140,16 @@ impl Server {
     fn start_udp(
         &mut self,
         name: String,
-        (socket, shared): (UdpSocket, Shared),
+        (socket, shared, rates): (UdpSocket, Shared, Arc<LateRates>),
         work: impl FnOnce(Worker<'_>) + Send + 'static,
     ) -> io::Result<()> {
         let (tally, counters) = (Arc::<LateTally>::default(), Arc::new(UdpCounters::default()));
-        let (stop, running) = (self.stop.clone(), self.running.clone());
+        let (stop, running) = (self.udp.stop.clone(), self.udp.running.clone());
         self.counters.tallies.push(Arc::clone(&tally));
         self.counters.udp.push(Arc::clone(&counters));
         self.threads.push(thread::Builder::new().name(name).spawn(move || {
-            work(Worker { socket: &socket, shared: &shared, tally: &tally, counters: &counters, stop: &stop });
+            let (shared, rates, tally, counters, stop) = (&shared, &rates, &tally, &counters, &stop);
+            work(Worker { socket: &socket, shared, rates, tally, counters, stop });
             // `running` reports the end, so the port must be free before.
             drop(socket);
             drop(running);
@@ -137,31 +167,48 @@ impl Server {
         self.sockets.try_clone()
     }
 
-    /// Stops receiving, answers what has arrived, and ends, within `limit`.
+    /// Ends TCP alone, after it has answered what has arrived, within `limit`.
+    pub async fn drain_tcp(&mut self, limit: Duration) {
+        // These duplicates would keep the listeners open after the thread has closed its own.
+        self.sockets.bound.iter_mut().for_each(|bound| bound.tcp.clear());
+        self.tcp.end(Phase::Drain, limit).await;
+    }
+
+    /// Ends TCP, then UDP, each after it has answered what has arrived, together within `limit`. UDP answers to the last moment: nobody else
+    /// does, so a query that is refused is lost.
     ///
     /// Sockets that a service manager holds stay open there. Queries that reach them later wait for the next process.
-    pub async fn drain(self, limit: Duration) {
-        self.end(Phase::Drain, limit).await;
+    pub async fn drain(mut self, limit: Duration) {
+        let until = Instant::now() + limit;
+        // No worker may wait for a query once the first one has ended. A wait that has begun takes one old timeout.
+        let awake = Instant::now() + RECEIVE_TIMEOUT;
+        for bound in self.sockets.bound.iter().filter(|bound| !bound.shared.is_shared()) {
+            for socket in &bound.udp {
+                // If it fails, the end takes longer.
+                let _ = socket.set_read_timeout(Some(LAST_RECEIVE_TIMEOUT));
+            }
+        }
+        // These duplicates would keep the sockets open after the threads have closed theirs.
+        self.sockets = Sockets::default();
+        self.tcp.end(Phase::Drain, limit).await;
+        tokio::time::sleep_until(awake.min(until).into()).await;
+        let left = until.saturating_duration_since(Instant::now());
+        self.udp.end(Phase::Drain, left.max(RECEIVE_TIMEOUT)).await;
+        join_ended(self.threads);
     }
 
     /// Leaves the sockets and the queries queued in them to the process that took them over. Serves open TCP connections until they
     /// are idle or `limit` has passed.
-    pub async fn leave(self, limit: Duration) {
-        self.end(Phase::Leave, limit).await;
-    }
-
-    async fn end(mut self, phase: Phase, limit: Duration) {
-        self.phase.send_replace(phase);
-        SPARE_WORKERS.wake();
-        // These duplicates would keep the sockets open after the threads have closed theirs.
+    pub async fn leave(mut self, limit: Duration) {
         self.sockets = Sockets::default();
-        drop(self.running);
-        if tokio::time::timeout(limit, self.ended.recv()).await.is_err() {
-            tracing::warn!(?limit, "drain limit reached with queries unanswered");
-            self.phase.send_replace(Phase::End);
-            // A worker checks the phase at least once per receive timeout (200 ms).
-            let _ = tokio::time::timeout(Duration::from_secs(1), self.ended.recv()).await;
-        }
-        self.threads.into_iter().filter(JoinHandle::is_finished).for_each(|thread| drop(thread.join()));
+        tokio::join!(self.udp.end(Phase::Leave, limit), self.tcp.end(Phase::Leave, limit));
+        join_ended(self.threads);
     }
 }
+
+fn join_ended(threads: Vec<JoinHandle<()>>) {
+    threads.into_iter().filter(JoinHandle::is_finished).for_each(|thread| drop(thread.join()));
+}
+
+/// Receive timeout of the last moment of UDP, in which the workers end one after the other.
+const LAST_RECEIVE_TIMEOUT: Duration = Duration::from_millis(5);

@@ -48,7 +48,7 @@ impl Drop for ComputeGuard {
 pub(super) struct SpareWorkers {
     /// Number of guards.
     computing: AtomicUsize,
-    /// When the last guard was dropped, in milliseconds of [`millis`].
+    /// Time at which the last guard was dropped, in milliseconds of [`millis`].
     ended: AtomicU64,
     parked: Mutex<()>,
     wake_up: Condvar,
@@ -129,11 +129,11 @@ pub(super) static SPARE_WORKERS: SpareWorkers = SpareWorkers::new();
 const LINGER: u64 = 200;
 /// Pause of a spare worker after a full batch.
 pub(super) const FULL_BATCH_PAUSE: Duration = Duration::from_millis(50);
-/// A parked worker checks its condition at least this often.
+/// Maximum time between two checks of a parked worker.
 const PARK_MAX: Duration = Duration::from_secs(2);
-/// Spare workers of one socket at most.
+/// Maximum number of spare workers per socket.
 const PER_SOCKET_MAX: usize = 5;
-/// Spare workers of all sockets at most, but one per socket in any case.
+/// Maximum number of spare workers of all sockets, but at least one per socket.
 const TOTAL_MAX: usize = 20;
 
 #[cfg(test)]

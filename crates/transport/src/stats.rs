@@ -76,8 +76,10 @@ pub struct UdpStats<C = u64> {
     pub received: C,
     /// Datagrams sent.
     pub answered: C,
-    /// Datagrams that get no answer: responses, incomplete headers, source port 0.
+    /// Datagrams that get no answer: responses, incomplete headers, source port 0, and those over the limit of errors.
     pub dropped: C,
+    /// Errors (FORMERR, NOTIMP) over the limit per address; also counted in `dropped`.
+    pub limited: C,
     /// Datagrams that the kernel truncated to the receive buffer; also counted in the other fields.
     pub cut: C,
     /// Answers that the kernel refused to send.
@@ -146,6 +148,7 @@ impl UdpCounters {
         sum.received += self.received.get();
         sum.answered += self.answered.get();
         sum.dropped += self.dropped.get();
+        sum.limited += self.limited.get();
         sum.cut += self.cut.get();
         sum.send_errors += self.send_errors.get();
         sum.receive_errors += self.receive_errors.get();

@@ -14,16 +14,14 @@ use super::{
     Responder,
     batch::{BATCH, Batch, Exchange},
     draws::DrawSource,
+    error_limit::ErrorLimit,
     priority,
+    rates::LateRates,
     sockets::Shared,
     spare::{FULL_BATCH_PAUSE, SPARE_WORKERS},
     stats::{LateTally, UdpCounters},
     stop::{Phase, Stop},
 };
-
-/// Receive timeout of a drain after the socket was closed to new clients. Packets that were on their way into the queue arrive within
-/// this time.
-const LAST_WAIT: Duration = Duration::from_millis(10);
 
 /// Longest drain of a socket that another process also serves, in case its queue never becomes empty.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -37,6 +35,8 @@ pub(super) struct Worker<'a> {
     pub(super) socket: &'a UdpSocket,
     /// Processes that hold the socket too.
     pub(super) shared: &'a Shared,
+    /// Responses of the socket per client network.
+    pub(super) rates: &'a LateRates,
     /// Counters of queries and answers.
     pub(super) tally: &'a LateTally,
     /// Counters of the transport.
@@ -52,6 +52,16 @@ struct Buffers<'a, R: Responder> {
     /// Parsed queries, in the order of the batch.
     queries: Box<[R::Query]>,
     draws: DrawSource,
+    errors: ErrorLimit,
+}
+
+/// Datagrams of a batch with something to count besides their number.
+#[derive(Default)]
+struct Lost {
+    dropped: u64,
+    limited: u64,
+    failed: u64,
+    cut: u64,
 }
 
 impl Worker<'_> {
@@ -91,6 +101,7 @@ impl Worker<'_> {
             batch: Batch::new(self.socket.local_addr().is_ok_and(|a| a.ip().is_unspecified())),
             queries: (0..BATCH).map(|_| R::Query::default()).collect(),
             draws: DrawSource::new(),
+            errors: ErrorLimit::new(DrawSource::new().next().0),
         };
         let mut last = 0;
         while !self.stop.is_requested() && !(is_spare && (last == BATCH || !SPARE_WORKERS.is_needed())) {
@@ -114,34 +125,43 @@ impl Worker<'_> {
 
     /// Answers a batch: parses all queries, prefetches what they need, then looks up and writes each answer, then sends all answers.
     fn answer<R: Responder>(&self, responder: &mut R, buffers: &mut Buffers<'_, R>, count: usize) {
-        let Buffers { tally, batch, queries, draws } = buffers;
+        let Buffers { tally, batch, queries, draws, errors } = buffers;
         let serving = responder.serving();
         let now = Now(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
-        let (mut dropped, mut failed, mut cut) = (0, 0, 0);
+        let mut lost = Lost::default();
         for (index, query) in queries[..count].iter_mut().enumerate() {
-            R::read(batch.query(index), query);
+            R::read(serving, batch.query(index), query);
         }
         R::read_ahead(serving, &mut queries[..count]);
+        let rates = R::is_limited(serving).then(|| self.rates.table());
         for (index, query) in queries[..count].iter_mut().enumerate() {
             let Exchange { client, query: packet, cut: is_cut, answer } = batch.exchange(index);
-            cut += u64::from(is_cut);
+            lost.cut += u64::from(is_cut);
             R::find(serving, packet, query);
             let request = Request { client: &client, packet, now, draw: draws.next() };
-            match R::write(serving, &request, query, tally, answer) {
+            let outcome = match rates {
+                None => R::write(serving, &request, query, tally, answer),
+                Some(rates) => R::write_limited(serving, &request, query, tally, rates, answer),
+            };
+            match outcome {
                 Outcome::Reply(length) => batch.reply(index, length),
-                Outcome::Drop => dropped += 1,
+                Outcome::ErrorReply(length) if errors.admits(client.address, now) => batch.reply(index, length),
+                Outcome::ErrorReply(_) => (lost.dropped, lost.limited) = (lost.dropped + 1, lost.limited + 1),
+                Outcome::Drop => lost.dropped += 1,
             }
         }
-        batch.send(self.socket, |_| failed += 1);
-        self.count(count as u64, dropped, failed, cut);
+        batch.send(self.socket, |_| lost.failed += 1);
+        self.count(count as u64, lost);
     }
 
-    fn count(&self, received: u64, dropped: u64, failed: u64, cut: u64) {
+    fn count(&self, received: u64, lost: Lost) {
+        let Lost { dropped, limited, failed, cut } = lost;
         self.counters.batches.add(1);
         self.counters.received.add(received);
         self.counters.answered.add(received - dropped - failed);
         if dropped + failed + cut > 0 {
             self.counters.dropped.add(dropped);
+            self.counters.limited.add(limited);
             self.counters.send_errors.add(failed);
             self.counters.cut.add(cut);
         }
@@ -160,13 +180,13 @@ impl Worker<'_> {
     }
 
     /// Answers the queued queries. A socket that only this process has is first closed to new clients, which then get "connection
-    /// refused" at once; its queue can only become shorter. A socket that another process serves too is emptied for a limited time.
+    /// refused" at once; its queue can only become shorter. A socket that another process serves too is emptied for a limited time. No query
+    /// is waited for, since meanwhile others would be refused.
     fn drain<R: Responder>(&self, responder: &mut R, buffers: &mut Buffers<'_, R>) {
         let closed = !self.shared.is_shared() && refuse_new_clients(self.socket).is_ok();
-        let wait = closed && self.socket.set_read_timeout(Some(LAST_WAIT)).is_ok();
         let until = Instant::now() + DRAIN_MAX;
         while self.stop.phase() == Phase::Drain && (closed || Instant::now() < until) {
-            match buffers.batch.receive(self.socket, wait) {
+            match buffers.batch.receive(self.socket, false) {
                 Ok(count) => self.answer(responder, buffers, count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted || is_icmp(&error) => {}
                 Err(_) => break,

@@ -2,11 +2,13 @@
 //!
 //! Bounded: the table holds [`TRACKED_MAX`]. Where there are more, the large ones stay and of the others an even sample,
 //! by their hash, each of which stands for those that are left out. What asks often is counted beside the table, so that
-//! a large one that the sample passes over comes in.
+//! a large one that the sample passes over comes in. When fewer ask again, the sample grows back.
 
 use std::collections::{BTreeMap, HashMap};
 
 use fairway_model::Demand;
+
+use super::DemandKind;
 
 /// Most demands that are known one by one.
 pub(super) const TRACKED_MAX: usize = 4_096;
@@ -15,6 +17,8 @@ const COUNTED_MAX: usize = 1_024;
 /// How much longer than the TTL a pause may be, as a part of it and in seconds beside, before it says that an answer was kept: a
 /// client may wait a little, and queries are not seen at once.
 const JITTER: (f64, f64) = (0.1, 0.5);
+/// Most caches that a demand is taken for: what one asks more often says nothing about its load.
+const CACHES_MAX: f64 = 256.0;
 /// Caches that make a demand one of the large ones.
 const MANY_CACHES: f64 = 8.0;
 
@@ -41,6 +45,8 @@ pub(super) struct Tracked {
     pub(super) stands: f64,
     /// Whether a report told of it; until then it is taken for a typical one.
     pub(super) measured: bool,
+    /// Who asks for it.
+    pub(super) kind: DemandKind,
 }
 
 impl Tracked {
@@ -57,12 +63,13 @@ impl Tracked {
             pause: ttl,
             stands,
             measured: false,
+            kind: DemandKind::Proven,
         }
     }
 
     /// How many caches ask for it: each asks once a TTL.
     pub(super) fn caches(&self, ttl: f64) -> f64 {
-        (ttl / self.gap.max(1e-3)).max(1.0)
+        (ttl / self.gap.max(1e-3)).clamp(1.0, CACHES_MAX)
     }
 
     /// Which part of it was at a cluster at a time. One cache moves as a whole, many over a TTL.
@@ -163,13 +170,25 @@ impl Demands {
         }
     }
 
-    /// One query, and where its answer leads.
+    /// One query of a proven source, and where its answer leads.
+    #[cfg(test)]
     pub(super) fn asked(&mut self, demand: Demand, cluster: usize, at: f64) {
-        if !self.tracked.contains_key(&demand) && !self.admit(demand, at) {
+        self.asked_as(DemandKind::Proven, demand, cluster, at);
+    }
+
+    /// One query, and where its answer leads.
+    pub(super) fn asked_as(&mut self, kind: DemandKind, demand: Demand, cluster: usize, at: f64) {
+        if !self.tracked.contains_key(&demand) && !self.admit(kind, demand, at) {
             return;
         }
         let ttl = self.ttl;
         let Some(it) = self.tracked.get_mut(&demand) else { return };
+        match (kind, it.kind) {
+            (DemandKind::Proven, _) => it.kind = kind,
+            // What is known of it is better.
+            (DemandKind::StandIn, DemandKind::Proven) => return,
+            (DemandKind::StandIn, DemandKind::StandIn) => {}
+        }
         if at > it.asked {
             it.ask(at, ttl);
         }
@@ -181,7 +200,10 @@ impl Demands {
     }
 
     /// Lets a new demand into the table; whether it is in.
-    fn admit(&mut self, demand: Demand, at: f64) -> bool {
+    fn admit(&mut self, kind: DemandKind, demand: Demand, at: f64) -> bool {
+        if kind == DemandKind::StandIn {
+            return self.admit_stand_in(demand, at);
+        }
         let stands = if self.is_in_sample(demand) { f64::from(1u32 << self.thinned.min(31)) } else { 1.0 };
         if !self.is_in_sample(demand) && !self.asks_often(demand, at) {
             return false;
@@ -195,6 +217,23 @@ impl Demands {
         }
         self.tracked.insert(demand, Tracked::new(self.typical.max(1e-9), stands, at, self.ttl));
         true
+    }
+
+    /// Lets a demand into the table that no proven source asks for, as long as there is room; whether it is in.
+    fn admit_stand_in(&mut self, demand: Demand, at: f64) -> bool {
+        if self.tracked.len() >= TRACKED_MAX {
+            return false;
+        }
+        let new = Tracked::new(self.typical.max(1e-9), 1.0, at, self.ttl);
+        self.tracked.insert(demand, Tracked { kind: DemandKind::StandIn, ..new });
+        true
+    }
+
+    /// Forgets a demand that no proven source asks for.
+    pub(super) fn forget(&mut self, demand: Demand) {
+        if self.get(demand).is_some_and(|it| it.kind != DemandKind::Proven) {
+            self.tracked.remove(&demand);
+        }
     }
 
     /// Whether a demand is in the sample of the small ones.
@@ -278,25 +317,48 @@ impl Demands {
         self.tracked.values().map(load).collect()
     }
 
-    /// How many caches were at a cluster at a time.
+    /// How many caches were at a cluster at a time, of those that are proven to be there.
     pub(super) fn caches_at(&self, cluster: usize, at: f64) -> f64 {
         let here = |it: &Tracked| it.part(cluster, at, self.ttl) * it.caches(self.ttl) * it.stands;
-        self.tracked.values().map(here).sum()
+        self.tracked.values().filter(|it| it.kind == DemandKind::Proven).map(here).sum()
     }
 
     /// Forgets those that ask no more.
     pub(super) fn expire(&mut self, now: f64) {
         let ttl = self.ttl;
         self.tracked.retain(|_, it| now - it.asked < 3.0 * it.pause.max(ttl));
-        self.since = self.since.filter(|_| !self.tracked.is_empty());
+        let is_any_asking = self.tracked.values().any(|it| it.kind != DemandKind::StandIn);
+        self.since = self.since.filter(|_| is_any_asking);
+        self.thicken();
+    }
+
+    /// Undoes [`Demands::thin`] once the table would be a quarter full without it, so that no burst halves the sample
+    /// for ever.
+    fn thicken(&mut self) {
+        let before = self.thinned;
+        let full = |thinned: u32| self.tracked.len() << (before - thinned);
+        while self.thinned > 0 && full(self.thinned - 1) <= TRACKED_MAX / 4 {
+            self.thinned -= 1;
+        }
+        let part = 0.5f64.powi((before - self.thinned) as i32);
+        for it in self.tracked.values_mut().filter(|it| it.stands > 1.0) {
+            let part = part.max(1.0 / it.stands);
+            (it.load, it.doubt, it.stands) = (it.load * part, it.doubt * part * part, it.stands * part);
+        }
     }
 
     /// When the last demand will have left a cluster that is not answered any more, and what is left there.
     pub(super) fn left(&self, cluster: usize, now: f64) -> (f64, f64) {
+        // Stand-ins move at once; the clients that they stand for follow within a TTL.
+        let leaves =
+            |it: &&Tracked| it.kind == DemandKind::StandIn && it.from == Some(cluster) && now < it.moved + self.ttl;
+        let leaving = self.tracked.values().filter(leaves);
+        let (last, leaving) =
+            leaving.fold((now, 0.0), |(last, load), it| (it.moved.max(last - self.ttl) + self.ttl, load + it.load));
         let here = self.tracked.values().filter(|it| it.at == Some(cluster));
         let usual = (1.0 + JITTER.0) * self.ttl + JITTER.1;
         let kept = |it: &Tracked| if it.pause > usual { it.pause } else { self.ttl };
-        let over = here.clone().map(|it| it.asked + kept(it)).fold(now, f64::max);
-        (over, here.map(|it| it.load).sum())
+        let over = here.clone().map(|it| it.asked + kept(it)).fold(last, f64::max);
+        (over, leaving + here.map(|it| it.load).sum::<f64>())
     }
 }

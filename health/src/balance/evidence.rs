@@ -5,6 +5,7 @@
 //! a large demand behind one cache shows when it moves. The *level* that is left is laid to all that are there.
 
 use super::{
+    DemandKind,
     age::Age,
     demands::{Demands, Tracked},
 };
@@ -103,7 +104,7 @@ impl Evidence {
     ) -> bool {
         let ttl = demands.ttl;
         let before = at - self.age();
-        let measured = demands.iter().map(|(_, it)| it).filter(|it| it.measured);
+        let measured = demands.iter().map(|(_, it)| it).filter(|it| it.measured && it.kind == DemandKind::Proven);
         let (known, doubt) = measured.fold((0.0, 0.0), |(known, doubt), it| {
             let part = it.part(cluster, before, ttl);
             (known + part * it.load, doubt + part * part * it.doubt)

@@ -63,6 +63,16 @@ pub struct Settings {
     pub sampled: u32,
 }
 
+/// Who asks for a demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DemandKind {
+    /// A source that is proven to receive our answers. What it carries is learnt.
+    Proven,
+    /// Nobody: it stands for clients that no proven source asks for, as the caller spreads them. What they carry is learnt, and no
+    /// report is disbelieved for it.
+    StandIn,
+}
+
 /// Where each of these demands is answered under these shares and the health of now, by the real decision; none where
 /// that is not known.
 pub type Places<'a> = dyn FnMut(&Shares, &[Demand]) -> Vec<Option<usize>> + 'a;
@@ -149,12 +159,27 @@ impl Balancer {
         &self.shares
     }
 
-    /// A query was answered: whose demand, with which cluster, when.
+    /// A query of a proven source was answered: whose demand, with which cluster, when.
     pub fn asked(&mut self, demand: Demand, cluster: usize, at: Instant) {
+        self.asked_as(DemandKind::Proven, demand, cluster, at);
+    }
+
+    /// A query was answered: of which kind, whose demand, with which cluster, when.
+    pub fn asked_as(&mut self, kind: DemandKind, demand: Demand, cluster: usize, at: Instant) {
         if cluster < self.evidence.len() {
             let at = self.secs(at);
-            self.demands.asked(demand, cluster, at);
+            self.demands.asked_as(kind, demand, cluster, at);
         }
+    }
+
+    /// How many demands of proven sources are known.
+    pub fn proven(&self) -> usize {
+        self.demands.iter().filter(|(_, it)| it.kind == DemandKind::Proven).count()
+    }
+
+    /// Forgets a demand, unless a proven source asks for it.
+    pub fn forget(&mut self, demand: Demand) {
+        self.demands.forget(demand);
     }
 
     /// A gateway told its load, which is known from now on.
@@ -214,7 +239,8 @@ impl Balancer {
     /// What a restart should find again.
     pub fn keep(&self) -> Kept {
         let name = |place: usize| self.settings.clusters[place].name.clone();
-        let demands = self.demands.iter().filter_map(|(d, it)| Some((*d, it.load, it.doubt, name(it.at?))));
+        let proven = self.demands.iter().filter(|(_, it)| it.kind == DemandKind::Proven);
+        let demands = proven.filter_map(|(d, it)| Some((*d, it.load, it.doubt, name(it.at?))));
         Kept {
             acceptance: self.shares.accepted.iter().map(|(name, given)| (name.clone(), *given)).collect(),
             pins: self.shares.pins.iter().map(|(demand, name)| (*demand, name.clone())).collect(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fairway_model::{AcceptedShare, Demand, Shares};
 
 use super::{
-    Places, Settings,
+    DemandKind, Places, Settings,
     budgets::{self, Means},
     demands::Demands,
     evidence::Evidence,
@@ -280,6 +280,7 @@ impl Plan {
         });
         let lumps = demands
             .iter()
+            .filter(|(_, it)| it.kind == DemandKind::Proven)
             .filter(|(_, it)| it.load / it.stands > LUMP * smallest && it.doubt < KNOWN * it.load * it.load);
         let lumps = lumps.filter_map(|(demand, it)| Some((*demand, it.at?)));
         let lumps: Vec<_> = lumps.filter(|(_, place)| available[*place]).collect();

@@ -4,6 +4,7 @@ mod budgets;
 mod demands;
 mod evidence;
 mod goal;
+mod kinds;
 mod plan;
 mod silence;
 

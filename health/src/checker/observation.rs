@@ -49,6 +49,7 @@ pub(super) fn observe_report(
     match (report.result, no_route) {
         (ProbeResult::Pass, _) => Observation::Pass,
         (ProbeResult::Inconclusive(cause), _) => Observation::Inconclusive(cause),
+        (ProbeResult::NotAllowed(denied), _) => Observation::Fail(Cause(denied.to_string())),
         (ProbeResult::Fail { cause, .. } | ProbeResult::Unreachable(_, cause), _) if lost > tolerance(timeout) => {
             let lost = Duration::from_millis(u64::try_from(lost.as_millis()).unwrap_or(u64::MAX));
             Observation::Inconclusive(Cause(format!("{cause}, while this process was stalled for {lost:?}")))

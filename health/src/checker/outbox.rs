@@ -16,8 +16,8 @@ use super::HealthTransition;
 #[derive(Debug)]
 pub(super) struct Outbox<K> {
     transitions: Sender<HealthTransition>,
-    /// Transitions that wait, at most one per target.
-    waiting: HashMap<K, HealthTransition>,
+    /// Transitions that wait, at most one per target; true if one of those that became one was about permission.
+    waiting: HashMap<K, (HealthTransition, bool)>,
     /// Keys of `waiting` in order of arrival.
     order: VecDeque<K>,
 }
@@ -40,14 +40,16 @@ impl<K: Copy + Eq + Hash> Outbox<K> {
 
     /// Sends a transition now, or as soon as there is space.
     pub(super) fn push(&mut self, key: K, transition: HealthTransition) {
-        if let Some(before) = self.waiting.get_mut(&key) {
+        let is_of_permission = !transition.is_allowed || transition.from == transition.to;
+        if let Some((before, was_of_permission)) = self.waiting.get_mut(&key) {
             *before = HealthTransition { from: before.from, ..transition };
+            *was_of_permission |= is_of_permission;
             return;
         }
         match self.transitions.try_send(transition) {
             Ok(()) => {}
             Err(TrySendError::Full(transition)) => {
-                self.waiting.insert(key, transition);
+                self.waiting.insert(key, (transition, is_of_permission));
                 self.order.push_back(key);
             }
             Err(TrySendError::Closed(_)) => self.clear(),
@@ -58,7 +60,9 @@ impl<K: Copy + Eq + Hash> Outbox<K> {
     pub(super) fn send(&mut self, permit: Permit<'_, HealthTransition>) {
         while let Some(key) = self.order.pop_front() {
             match self.waiting.remove(&key) {
-                Some(transition) if transition.from != transition.to => return permit.send(transition),
+                Some((transition, is_of_permission)) if transition.from != transition.to || is_of_permission => {
+                    return permit.send(transition);
+                }
                 // The status returned to the one that the reader knows, or the target was removed.
                 _ => {}
             }
@@ -94,7 +98,7 @@ mod tests {
             monitor: Monitor::new(Check::Always).into(),
             label: MonitorName::new("m").unwrap(),
         };
-        HealthTransition { target, from, to, cause: Cause::new("test"), at: SystemTime::UNIX_EPOCH }
+        HealthTransition { target, from, to, cause: Cause::new("test"), at: SystemTime::UNIX_EPOCH, is_allowed: true }
     }
 
     fn drain(outbox: &mut Outbox<u32>, reader: &mut Receiver<HealthTransition>) -> Vec<(HealthStatus, HealthStatus)> {
@@ -139,6 +143,16 @@ mod tests {
         }
         assert_eq!((outbox.len(), outbox.order.len()), (1, 1));
         assert_eq!(drain(&mut outbox, &mut reader), [(HealthStatus::Pending, HealthStatus::Up)]);
+    }
+
+    #[test]
+    fn permission_that_changed_is_sent_though_the_status_did_not() {
+        let (sender, mut reader) = mpsc::channel(1);
+        let mut outbox = Outbox::new(sender);
+        outbox.push(1, transition(HealthStatus::Pending, HealthStatus::Up));
+        outbox.push(2, transition(HealthStatus::Down, HealthStatus::Down));
+        let expected = [(HealthStatus::Pending, HealthStatus::Up), (HealthStatus::Down, HealthStatus::Down)];
+        assert_eq!(drain(&mut outbox, &mut reader), expected);
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub(super) struct CheckedTarget {
     pub(super) unreachable_since: Option<Instant>,
     /// The running probe.
     pub(super) probe: Option<AbortHandle>,
+    /// False if the last probe was not allowed.
+    pub(super) is_allowed: bool,
 }
 
 impl CheckedTarget {
@@ -75,6 +77,7 @@ impl CheckedTarget {
             evidence: awake,
             unreachable_since: None,
             probe: None,
+            is_allowed: true,
         };
         if let Some(restored) = restored {
             slot.restore(restored, wall);
@@ -122,6 +125,15 @@ impl CheckedTarget {
         (!address.is_loopback()).then_some(Family::of(address))
     }
 
+    /// Sets the status to down, because this server may not connect to the target. No evidence has to be collected for that.
+    pub(super) fn deny(&mut self, cause: &Cause, wall: SystemTime) {
+        self.is_allowed = false;
+        self.inconclusive_streak = 0;
+        self.evaluator = Evaluator::new(HealthStatus::Down);
+        self.shown.last_cause = Some(cause.clone());
+        self.shown.last_probe = Some(wall);
+    }
+
     /// Counts an observation; returns the new status and its cause if it changed.
     pub(super) fn observe(
         &mut self,
@@ -151,8 +163,12 @@ impl CheckedTarget {
         Some((to?, cause.unwrap_or_else(|| Cause(format!("passes in a row: {passes}")))))
     }
 
-    /// Expires the status if its last evidence is too old; returns the new status and its cause if it changed.
+    /// Expires the status if its last evidence is too old; returns the new status and its cause if it changed. A target that may not be
+    /// probed stays down.
     pub(super) fn expire(&mut self, awake: Duration) -> Option<(HealthStatus, Cause)> {
+        if !self.is_allowed {
+            return None;
+        }
         let age = awake.saturating_sub(self.evidence);
         let to = self.evaluator.expire(age, &self.shown.target.monitor)?;
         let why = self.shown.last_cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();

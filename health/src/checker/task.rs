@@ -233,7 +233,7 @@ impl<P: Probe> CheckerTask<P> {
         slot.probe = Some(running);
     }
 
-    /// Finishes a probe that ended, and all others that have ended meanwhile.
+    /// Finishes a probe that has ended, and all others that have ended in the meantime.
     fn finish_all(&mut self, ended: Result<(Id, ProbeReport), JoinError>) {
         let mut next = Some(ended);
         while let Some(ended) = next {
@@ -257,6 +257,10 @@ impl<P: Probe> CheckerTask<P> {
         let Some(slot) = self.table.targets.get_mut(&key) else { return };
         slot.probe = None;
         let ProbeReport { due, started, ended, .. } = report;
+        if let ProbeResult::NotAllowed(denied) = report.result {
+            return self.deny(key, due, ended, Cause(denied.to_string()));
+        }
+        let was_denied = !std::mem::replace(&mut slot.is_allowed, true);
         let outcome = observe_report(slot, key, &mut self.reach, report);
         if !slot.prepared.is_always() {
             self.totals.note(&outcome, ended - started);
@@ -274,8 +278,24 @@ impl<P: Probe> CheckerTask<P> {
             // First probes are close together; later ones are spread over the whole period.
             self.schedule.spread(key, ended, period);
         }
-        if let Some((to, cause)) = change {
-            self.transition(key, before, to, cause);
+        match change {
+            Some((to, cause)) => self.transition(key, before, to, cause),
+            None if was_denied => self.send(key, before, before, Cause::new("the target is allowed now")),
+            None => {}
+        }
+    }
+
+    /// Records that a target may not be probed, and looks again after its period: the rules or its addresses may change.
+    fn deny(&mut self, key: TargetKey, due: Instant, ended: Instant, cause: Cause) {
+        let Some(slot) = self.table.targets.get_mut(&key) else { return };
+        let (before, was_allowed, period) = (slot.evaluator.status(), slot.is_allowed, slot.monitor().period);
+        slot.settled = true;
+        slot.deny(&cause, SystemTime::now());
+        self.schedule.regular(key, due, ended, period);
+        match before {
+            HealthStatus::Down if was_allowed => self.send(key, before, before, cause),
+            HealthStatus::Down => {}
+            _ => self.transition(key, before, HealthStatus::Down, cause),
         }
     }
 
@@ -295,16 +315,21 @@ impl<P: Probe> CheckerTask<P> {
     /// Records a transition and sends it.
     fn transition(&mut self, key: TargetKey, from: HealthStatus, to: HealthStatus, cause: Cause) {
         let Some(slot) = self.table.targets.get_mut(&key) else { return };
-        let at = SystemTime::now();
-        slot.changed(to, cause.clone(), at);
-        let transition = HealthTransition { target: slot.target().clone(), from, to, cause, at };
-        self.outbox.push(key, transition);
+        slot.changed(to, cause.clone(), SystemTime::now());
+        self.send(key, from, to, cause);
         let evaluated = |status| matches!(status, HealthStatus::Up | HealthStatus::Down);
         match (evaluated(from), evaluated(to)) {
             (false, true) => self.unevaluated.send_modify(|count| *count = count.saturating_sub(1)),
             (true, false) => self.unevaluated.send_modify(|count| *count += 1),
             _ => {}
         }
+    }
+
+    /// Sends a transition.
+    fn send(&mut self, key: TargetKey, from: HealthStatus, to: HealthStatus, cause: Cause) {
+        let Some(slot) = self.table.targets.get(&key) else { return };
+        let (target, is_allowed) = (slot.target().clone(), slot.is_allowed);
+        self.outbox.push(key, HealthTransition { target, from, to, cause, at: SystemTime::now(), is_allowed });
     }
 }
 

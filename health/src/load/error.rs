@@ -5,7 +5,7 @@ use std::time::Duration;
 use fairway_model::Cause;
 
 use super::{exposition::ExpositionError, gateway::GatewayError};
-use crate::probe::Failure;
+use crate::{fence::NotAllowed, probe::Failure};
 
 /// The reason why a gateway or another source could not be read.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -22,6 +22,9 @@ pub enum ReadError {
     /// Metrics without a usable load.
     #[error(transparent)]
     Metrics(#[from] GatewayError),
+    /// This server may not connect to the gateway.
+    #[error("{0}")]
+    NotAllowed(NotAllowed),
     /// A failure of the probe host: no file descriptor, no resolver, or stalled.
     #[error("{0}")]
     Observer(Cause),
@@ -43,7 +46,7 @@ impl ReadError {
     /// Returns the index of its kind in [`REASONS`](Self::REASONS).
     pub const fn reason(&self) -> usize {
         match self {
-            Self::Connect(_) => 0,
+            Self::Connect(_) | Self::NotAllowed(_) => 0,
             Self::Content(_) | Self::Metrics(_) | Self::Text(_) => 1,
             Self::Observer(_) => Self::OBSERVER,
             Self::Status(_) => 3,

@@ -26,7 +26,7 @@ pub enum ExpositionError {
         what: &'static str,
     },
     /// The text is longer than this limit in bytes.
-    #[error("metrics over {0} bytes; configure the gateway to show fewer, or request a part of them")]
+    #[error("metrics over {0} bytes; configure the gateway to export fewer, or request a part of them")]
     Long(usize),
 }
 

@@ -40,10 +40,10 @@ pub enum GatewayError {
         value: f64,
     },
     /// No known signal of load.
-    #[error("the metrics have no signal of load; configure the gateway to show one, or declare metric")]
+    #[error("the metrics have no signal of load; configure the gateway to export one, or declare `metric`")]
     NoSignal,
     /// More than [`SERIES_MAX`] series of load.
-    #[error("over {SERIES_MAX} series of load; configure the gateway to show fewer")]
+    #[error("over {SERIES_MAX} series of load; configure the gateway to export fewer")]
     TooMany,
     /// A duplicate series.
     #[error("a series of {0} occurs twice")]

@@ -9,8 +9,11 @@ use hyper::{Response, body::Incoming, header::CONTENT_ENCODING};
 use tokio::sync::Semaphore;
 
 use super::error::ReadError;
-use crate::probe::{
-    Failure, HttpProbe, MonitorError, ProbeEndpoint, Tls, TlsConfigs, connect, prepare_http, resolve::addresses,
+use crate::{
+    fence::Fence,
+    probe::{
+        Failure, HttpProbe, MonitorError, ProbeEndpoint, Tls, TlsConfigs, connect, prepare_http, resolve::addresses,
+    },
 };
 
 /// Receives pieces of a body; an error stops the request.
@@ -24,6 +27,7 @@ pub(super) struct HttpGet {
     port: u16,
     read_max: usize,
     lookups: Arc<Semaphore>,
+    fence: Arc<Fence>,
 }
 
 impl HttpGet {
@@ -31,11 +35,11 @@ impl HttpGet {
     pub(super) fn new(
         check: &HttpCheck,
         read_max: usize,
-        lookups: &Arc<Semaphore>,
+        (lookups, fence): (&Arc<Semaphore>, &Arc<Fence>),
         configs: &mut TlsConfigs,
     ) -> Result<Self, MonitorError> {
         let (request, tls) = prepare_http(check, configs)?;
-        Ok(Self { request, tls, port: check.port, read_max, lookups: Arc::clone(lookups) })
+        Ok(Self { request, tls, port: check.port, read_max, lookups: Arc::clone(lookups), fence: Arc::clone(fence) })
     }
 
     /// Sends the request and passes on the body of the response.
@@ -50,13 +54,17 @@ impl HttpGet {
         }
     }
 
-    /// Sends the request to the first address that accepts a connection.
+    /// Sends the request to the first address that accepts a connection, if all of them are allowed.
     async fn send_to(
         &self,
         addresses: &[SocketAddr],
         host: Option<&str>,
         receiver: &mut BodyReceiver<'_>,
     ) -> Result<(), ReadError> {
+        let denied = addresses.iter().find_map(|address| self.fence.check(*address, host, None).err());
+        if let Some(denied) = denied {
+            return Err(ReadError::NotAllowed(denied));
+        }
         let mut last_failure = None;
         for address in addresses {
             let stream = match connect(*address, self.read_max).await {

@@ -14,7 +14,10 @@ use super::{
     gateway::{GatewayCollector, GatewayMetrics},
     get::{BodyReceiver, HttpGet},
 };
-use crate::probe::{MonitorError, TlsConfigs, check_monitor};
+use crate::{
+    fence::Fence,
+    probe::{MonitorError, TlsConfigs, check_monitor},
+};
 
 /// A reading with a schedule of its own: the gateways of a cluster, or one URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,11 +53,17 @@ pub(super) struct ReadLimits {
     connections: Arc<Semaphore>,
     /// Limit of concurrent look-ups of host names.
     lookups: Arc<Semaphore>,
+    /// Decides if a connection is allowed.
+    fence: Arc<Fence>,
 }
 
 impl ReadLimits {
-    pub(super) fn new() -> Self {
-        Self { connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)), lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)) }
+    pub(super) fn new(fence: Arc<Fence>) -> Self {
+        Self {
+            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+            fence,
+        }
     }
 }
 
@@ -79,11 +88,11 @@ impl PreparedRead {
         let (check, url) = check(&job);
         let read_max = if matches!(job.source.query, LoadQuery::Prometheus { .. }) { TEXT_MAX } else { JSON_MAX };
         // Twice the limit of the text, which the parser enforces: the rest is for chunks and TLS.
-        let get = HttpGet::new(&check, 2 * read_max, &limits.lookups, configs);
+        let get = HttpGet::new(&check, 2 * read_max, (&limits.lookups, &limits.fence), configs);
         Self { job, url, get, connections: Arc::clone(&limits.connections) }
     }
 
-    /// Performs the reading. All gateways are read at the same time, each within the whole timeout.
+    /// Reads all gateways in parallel, each with the full timeout.
     pub(super) async fn run(self: Arc<Self>) -> ReadResult {
         let gateways = match &self.job.scope {
             ReadScope::AllClusters => return ReadResult::Clusters(self.read_clusters().await),

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     ProbeTotals,
+    fence::Fence,
     observer::{LagMeter, tolerance},
     probe::TlsConfigs,
     schedule::{self, ProbeSchedule},
@@ -53,9 +54,9 @@ pub struct LoadReader(Arc<Mutex<ReaderState>>);
 const UPDATES_MAX: usize = 1024;
 
 impl LoadReader {
-    /// Returns a reader on the current runtime; nothing is read yet.
-    pub fn start() -> Self {
-        Self(Arc::new(Mutex::new(ReaderState::new())))
+    /// Returns a reader on the current runtime; nothing is read yet. `fence` is asked before each connection.
+    pub fn start(fence: Arc<Fence>) -> Self {
+        Self(Arc::new(Mutex::new(ReaderState::new(fence))))
     }
 
     /// Replaces the settings of all clusters. Unchanged readings keep their due times and loads; new ones begin at once,
@@ -202,13 +203,13 @@ async fn read_regularly(
 }
 
 impl ReaderState {
-    fn new() -> Self {
+    fn new(fence: Arc<Fence>) -> Self {
         Self {
             table: LoadTable::default(),
             reads: HashMap::new(),
             ticker: JoinSet::new(),
             meter: LagMeter::new(Instant::now()),
-            limits: ReadLimits::new(),
+            limits: ReadLimits::new(fence),
             totals: LoadTotals::default(),
             updates: broadcast::channel(UPDATES_MAX).0,
         }

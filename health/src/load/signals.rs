@@ -73,7 +73,7 @@ impl GatewaySignals {
 }
 
 /// Returns the best signal that all gateways have, or the required one, with the amount of the cluster in the unit of the
-/// source, rounded up. `None` if no signal is shown by all gateways, or without a gateway.
+/// source, rounded up. `None` if no signal is available from all gateways, or without a gateway.
 pub(super) fn best_signal(
     gateways: &[GatewaySignals],
     required: Option<LoadSignal>,

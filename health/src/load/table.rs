@@ -299,7 +299,7 @@ impl ClusterRow {
             if gateways.iter().any(GatewaySignals::has_new_counter) {
                 return Ok(None);
             }
-            return Err("no signal is shown by all gateways".to_owned());
+            return Err("no signal is available from all gateways".to_owned());
         };
         if let Some(better) = self.read.filter(|read| read.signal < signal && read.age(now) <= validity) {
             return Err(format!("signal {} is missing, and {signal} is not comparable", better.signal));

@@ -33,7 +33,10 @@ pub(crate) use self::{
     tls::{Tls, TlsConfigs},
 };
 pub use self::{monitor_error::MonitorError, prepare::check_monitor};
-use crate::observer::Family;
+use crate::{
+    fence::{Fence, NotAllowed},
+    observer::Family,
+};
 
 /// The result of one probe, before the state of the probe host is taken into account.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub(crate) enum ProbeResult {
     Unreachable(Family, Cause),
     /// The probe host could not run the probe.
     Inconclusive(Cause),
+    /// This server may not connect to the target.
+    NotAllowed(NotAllowed),
 }
 
 impl ProbeResult {
@@ -60,26 +65,47 @@ impl ProbeResult {
         match self {
             Self::Pass | Self::Unreachable(..) => 0,
             Self::Fail { .. } => 1,
-            Self::Inconclusive(_) => 2,
+            Self::Inconclusive(_) | Self::NotAllowed(_) => 2,
         }
     }
 }
 
-/// Runs one probe against `address`.
-pub(crate) async fn probe(monitor: Arc<PreparedMonitor>, address: ProbeAddress) -> ProbeResult {
+/// Runs one probe against `address`, if `fence` allows that.
+pub(crate) async fn probe(monitor: Arc<PreparedMonitor>, address: ProbeAddress, fence: Arc<Fence>) -> ProbeResult {
     let timeout = monitor.timeout;
     let deadline = Instant::now() + timeout;
     match address {
         ProbeAddress::Address(ip) => {
-            probe_address(&monitor, SocketAddr::new(ip, monitor.port), None, deadline, timeout).await
+            probe_allowed(&monitor, SocketAddr::new(ip, monitor.port), &fence, deadline, timeout).await
         }
-        ProbeAddress::Socket(socket) => probe_address(&monitor, socket, None, deadline, timeout).await,
-        ProbeAddress::Host(host, port) => Box::pin(probe_host(&monitor, &host, port, deadline)).await,
+        ProbeAddress::Socket(socket) => probe_allowed(&monitor, socket, &fence, deadline, timeout).await,
+        ProbeAddress::Host(host, port) => Box::pin(probe_host(&monitor, (&host, port), &fence, deadline)).await,
+    }
+}
+
+/// Probes an address if that is allowed.
+async fn probe_allowed(
+    monitor: &PreparedMonitor,
+    address: SocketAddr,
+    fence: &Fence,
+    deadline: Instant,
+    timeout: Duration,
+) -> ProbeResult {
+    match fence.check(address, None, Some(&monitor.monitor)) {
+        Ok(()) => probe_address(monitor, address, None, deadline, timeout).await,
+        Err(denied) => ProbeResult::NotAllowed(denied),
     }
 }
 
 /// Probes the addresses of a host in order until one passes; each gets an equal part of the remaining time.
-async fn probe_host(monitor: &PreparedMonitor, host: &str, port: u16, deadline: Instant) -> ProbeResult {
+///
+/// None is probed if one of them is not allowed: then the owner of the name is not to be trusted with the others.
+async fn probe_host(
+    monitor: &PreparedMonitor,
+    (host, port): (&str, u16),
+    fence: &Fence,
+    deadline: Instant,
+) -> ProbeResult {
     let timeout = monitor.timeout;
     let addresses = match timeout_at(deadline, resolve::addresses(&monitor.lookups, host, port)).await {
         Ok(Ok(addresses)) => addresses,
@@ -87,6 +113,10 @@ async fn probe_host(monitor: &PreparedMonitor, host: &str, port: u16, deadline: 
         Ok(Err(cause)) => return ProbeResult::Inconclusive(cause),
         Err(_) => return ProbeResult::Inconclusive(Cause(format!("timeout after {timeout:?} resolving {host}"))),
     };
+    let denied = addresses.iter().find_map(|address| fence.check(*address, Some(host), Some(&monitor.monitor)).err());
+    if let Some(denied) = denied {
+        return ProbeResult::NotAllowed(denied);
+    }
     let mut worst: Option<ProbeResult> = None;
     for (tried, address) in addresses.iter().enumerate() {
         let left = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);

@@ -47,6 +47,8 @@ pub fn check_monitor(monitor: &Monitor) -> Result<(), MonitorError> {
 /// A monitor that is ready for probes.
 #[derive(Debug)]
 pub(crate) struct PreparedMonitor {
+    /// The monitor itself.
+    pub(super) monitor: Arc<Monitor>,
     /// Port of the check; 0 if it has none.
     pub(super) port: u16,
     /// Longest duration of one probe.
@@ -58,8 +60,9 @@ pub(crate) struct PreparedMonitor {
 
 impl PreparedMonitor {
     /// Prepares a monitor. If that fails, each of its probes reports the error.
-    pub(super) fn new(monitor: &Monitor, lookups: Arc<Semaphore>, configs: &mut TlsConfigs) -> Self {
+    pub(super) fn new(monitor: &Arc<Monitor>, lookups: Arc<Semaphore>, configs: &mut TlsConfigs) -> Self {
         Self {
+            monitor: Arc::clone(monitor),
             port: monitor.check.port().unwrap_or(0),
             timeout: monitor.timeout,
             check: PreparedCheck::new(&monitor.check, configs),

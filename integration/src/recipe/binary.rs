@@ -26,6 +26,8 @@ pub struct Binary {
     gateways: BTreeMap<String, (u16, Option<TcpListener>)>,
     /// A query that is always answered. An answer before its own belongs to the query before it.
     sentinel: Vec<u8>,
+    /// Last octet of the address that asked last. A single address would exceed the limit of error responses.
+    sender: u8,
 }
 
 impl Binary {
@@ -43,7 +45,7 @@ impl Binary {
         let server = Fairway::start(&config, &files);
         let (apex, _) = recipe.zones.first().ok_or("a recipe needs a zone")?;
         let sentinel = Query { id: 0x5e47, ..Query::new(apex.clone(), Rtype::SOA) }.encode();
-        Ok(Self { server, gateways, sentinel })
+        Ok(Self { server, gateways, sentinel, sender: 0 })
     }
 
     /// Closes the connections of probes, so that no backlog fills up.
@@ -125,7 +127,8 @@ impl Stage for Binary {
         expect_reply: bool,
     ) -> Result<Option<Vec<u8>>, String> {
         self.take_probes();
-        let from = from.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
+        self.sender = self.sender % 254 + 1;
+        let from = from.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, self.sender], 0)));
         let outcome = match transport {
             Transport::Udp => self.over_udp(octets, from, expect_reply),
             // std cannot choose the source address of a connection: `can_ask_from` excludes such steps.

@@ -8,7 +8,7 @@ use fairway_zones::Transport;
 use super::parse::words;
 use crate::{
     message::{Header, Message, Record, bit},
-    query::{ECS, EXTENDED_ERROR, KEEPALIVE, NSID, Query},
+    query::{COOKIE, ECS, EXTENDED_ERROR, KEEPALIVE, NSID, Query},
 };
 
 /// Size in OPT of Fairway, and its largest UDP message (RFC 9715).
@@ -247,7 +247,7 @@ fn check_size(expect: &Expect, exchange: &Exchange<'_>, message: &Message, fault
         Some(SizeLimit::Query) => exchange.sent.len().min(allowed),
     };
     if message.octets > wanted {
-        faults.push(format!("the reply has {} octets, {wanted} is the most", message.octets));
+        faults.push(format!("the reply has {} octets, the maximum is {wanted}", message.octets));
     }
 }
 
@@ -274,6 +274,11 @@ fn check_edns(expect: &Expect, exchange: &Exchange<'_>, message: &Message, fault
         echo[3] = expected.scope.or_else(|| got.and_then(|g| g.get(3).copied())).unwrap_or(0);
         hold(got == Some(&echo[..]), format!("client subnet is {got:02x?}, not {echo:02x?} (RFC 7871 section 7.2.1)"));
     }
+    let cookie = opt.options.iter().find(|(code, _)| *code == COOKIE).map(|(_, data)| &data[..]);
+    let cookie = cookie.filter(|_| message.rcode() != FORMERR && opt.version == 0);
+    let got = message.option(COOKIE);
+    let is_answered = cookie.is_none_or(|asked| got.is_some_and(|got| is_cookie_for(asked, got)));
+    hold(is_answered, format!("cookie is {got:02x?} for {cookie:02x?} (RFC 9018 section 4)"));
     let nsid = message.option(NSID).map(<[u8]>::to_vec);
     hold(nsid == expected.nsid, format!("NSID is {nsid:?}, not {:?} (RFC 5001)", expected.nsid));
     hold(
@@ -284,9 +289,14 @@ fn check_edns(expect: &Expect, exchange: &Exchange<'_>, message: &Message, fault
     let wanted = expected.extended_error;
     hold(wanted.is_none() || error == wanted, format!("extended error is {error:?}, not {wanted:?} (RFC 8914)"));
     for (code, _) in &edns.options {
-        let asked = subnet.is_some() && *code == ECS;
+        let asked = subnet.is_some() && *code == ECS || cookie.is_some() && *code == COOKIE;
         hold(asked || [NSID, KEEPALIVE, EXTENDED_ERROR].contains(code), format!("option {code} is volunteered"));
     }
+}
+
+/// True if a cookie is the client's with a server cookie of version 1.
+fn is_cookie_for(asked: &[u8], got: &[u8]) -> bool {
+    got.len() == 24 && got[..8] == asked[..8] && got[8..12] == [1, 0, 0, 0]
 }
 
 /// True if a client subnet must be echoed (RFC 7871 section 6).
@@ -334,7 +344,7 @@ fn check_expected(expect: &Expect, message: &Message, faults: &mut Vec<String>) 
     rrsets.sort();
     rrsets.dedup();
     if let Some(most) = expect.rrsets.filter(|most| rrsets.len() > *most) {
-        faults.push(format!("{} RRsets are answered, {most} is the most", rrsets.len()));
+        faults.push(format!("{} RRsets are answered, the maximum is {most}", rrsets.len()));
     }
 }
 

@@ -6,11 +6,11 @@ use std::{
 };
 
 use fairway_config::Source;
-use fairway_model::{DesiredState, Health, HealthStatus, OverrideAction, ProbeAddress, Target, ZoneSpec};
+use fairway_model::{DesiredState, Health, HealthStatus, OverrideAction, ProbeAddress, Secret, Target, ZoneSpec};
 use fairway_zonefile::{ZoneData, check_zone, read_zone};
 use fairway_zones::{
-    Client, Draw, Now, Outcome, Request, RuntimeState, ServerIdentity, ServerOptions, ServingState, Tally, TargetIndex,
-    Transport, compile, respond,
+    Client, CookieKey, CookieKeys, Draw, Now, Request, RuntimeState, ServerIdentity, ServerOptions, ServingState,
+    Tally, TargetIndex, Transport, compile, respond,
 };
 
 use super::{Recipe, Stage, State};
@@ -30,7 +30,9 @@ impl InProcess {
     pub fn new(recipe: &Recipe) -> Result<Self, String> {
         let (desired, zones) = if recipe.config.is_empty() { read_zones(recipe)? } else { read_config(recipe)? };
         let (version, id) = recipe.identity.clone();
-        let options = ServerOptions { identity: ServerIdentity { version, id }, ..ServerOptions::default() };
+        let key = CookieKey::from_hex(&Secret::new("000102030405060708090a0b0c0d0e0f"));
+        let cookies = CookieKeys::Listed(key.into_iter().collect());
+        let options = ServerOptions { identity: ServerIdentity { version, id }, cookies, ..ServerOptions::default() };
         let faults = |faults: Vec<fairway_model::Diagnostic>| format!("the recipe does not compile: {faults:#?}");
         let snapshot = Arc::new(compile(&desired, &zones, &options, None).map_err(faults)?.0);
         let runtime = Arc::new(RuntimeState::new(&snapshot, |_| health(State::Up)));
@@ -109,10 +111,8 @@ impl Stage for InProcess {
         let mut out = vec![0xee; if transport == Transport::Udp { 1232 } else { 65_535 }];
         let client = Client::new(from.ip(), from.port(), transport);
         let request = Request { client: &client, packet: octets, now: Now(1_700_000_000), draw: Draw(7) };
-        match respond(&self.serving, &request, &self.tally, &mut out) {
-            Outcome::Reply(length) => Ok(Some(out[..length].to_vec())),
-            Outcome::Drop => Ok(None),
-        }
+        let length = respond(&self.serving, &request, &self.tally, &mut out).length();
+        Ok(length.map(|length| out[..length].to_vec()))
     }
 
     fn set_health(&mut self, cluster: &str, state: State) -> Result<bool, String> {

@@ -3,10 +3,7 @@
 use fairway_model::{Name, Rtype};
 
 use super::{Expect, Recipe, SizeLimit, State, Step, expect::rcode_number};
-use crate::{
-    present::unhex,
-    query::{Query, Transports},
-};
+use crate::{present::unhex, query::Query};
 
 impl Recipe {
     /// Reads a recipe; an error has the line.
@@ -144,12 +141,13 @@ impl Step {
 
     fn raw_line(&mut self, rest: &str) -> Result<(), String> {
         self.asked = true;
-        let raw = self.query.raw.get_or_insert_default();
+        self.query.raw.get_or_insert_default();
         for word in rest.split_whitespace() {
             match word {
-                "udp" => self.query.transports = Transports::Udp,
-                "tcp" => self.query.transports = Transports::Tcp,
+                "udp" | "tcp" => self.query.apply(word)?,
+                from if from.starts_with("from=") => self.query.apply(word)?,
                 digits => {
+                    let raw = self.query.raw.get_or_insert_default();
                     let (digits, times) = digits.split_once('*').unwrap_or((digits, "1"));
                     let octets = unhex(digits).ok_or_else(|| format!("{digits:?} is no hexadecimal text"))?;
                     raw.extend(octets.repeat(times.parse().map_err(|_| format!("{times:?} is no number"))?));

@@ -31,7 +31,9 @@ mod privileges;
 mod process;
 mod ready;
 mod reload;
+mod removals;
 mod replace;
+mod restart;
 mod schedule;
 mod start;
 #[cfg(feature = "real")]

@@ -45,6 +45,35 @@ fn acknowledged_write_survives_an_immediate_kill() {
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.rcode == 3));
 }
 
+/// A server without its objects would deny names, so it does not start, and a replacement leaves the running server alone.
+#[test]
+fn encrypted_objects_need_their_key_at_a_start_and_at_a_replacement() {
+    let [right, wrong] = ["a", "b"].map(|digit| digit.repeat(64));
+    let config = format!("{ZONE}store: {{ keys: {{ file: keys }} }}\n");
+    let mut server = Fairway::start(&config, &[("keys", &right)]);
+    assert_eq!(server.metric("fairway_protection_active", "storeEncryption"), 1.0);
+    declare(&server, "192.0.2.1");
+    let set = |keys: &str| std::fs::write(server.folder.path().join("keys"), keys).expect("the folder can be written");
+    set(&wrong);
+    let mut next = server.start_beside(&["--replace"]);
+    assert!(!next.ended(LIMIT).success());
+    let refused = "the store cannot be decrypted: its values are encrypted with the key of id";
+    assert!(next.output().contains(refused), "{}", next.output());
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.1"])));
+    declare(&server, "192.0.2.2");
+    server.process.signal("KILL");
+    server.process.ended(LIMIT);
+    let mut refusing = serve_again(&server, "log-refused");
+    assert!(!refusing.ended(LIMIT).success());
+    assert!(refusing.output().contains(refused), "{}", refusing.output());
+    set(&format!("{wrong}\n{right}\n"));
+    server.process = serve_again(&server, "log-rotated");
+    server.wait_ready();
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.2"])));
+    let store = std::fs::read(server.folder.path().join("data/objects.redb")).expect("it is there");
+    assert!(!store.windows(9).any(|part| part == b"192.0.2.2"));
+}
+
 #[test]
 fn declared_record_is_served_until_deleted_and_invalid_one_is_rejected() {
     let server = Fairway::start(ZONE, &[]);
@@ -65,6 +94,29 @@ fn declared_record_is_served_until_deleted_and_invalid_one_is_rejected() {
     let taken = server.command(&["delete", "records", "static.gslb.example"]);
     assert!(taken.status.success(), "{}", said(&taken));
     assert!(resolve(server.dns, "static.gslb.example").is_some_and(|reply| reply.rcode == 3));
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.1"])));
+}
+
+#[test]
+fn object_that_closes_a_cname_loop_is_rejected() {
+    let server = Fairway::start(ZONE, &[]);
+    declare(&server, "192.0.2.1");
+    let file = server.folder.path().join("loop.yaml");
+    let apply = |text: &str| {
+        std::fs::write(&file, format!("{text}\n")).expect("the folder can be written");
+        server.command(&["apply", "-f", file.to_str().expect("a path in UTF-8")])
+    };
+    let pool = |down: &str| {
+        format!(
+            "pools: [{{ name: shop, policy: failover, monitor: unchecked, down: {{ fallback: {down} }}, members: [{{ cluster: eu1 }}] }}]"
+        )
+    };
+    let own = apply(&pool(NAME));
+    assert!(!own.status.success() && said(&own).contains("leads back to its own name"), "{}", said(&own));
+    assert!(apply(&pool("sorry.gslb.example")).status.success());
+    let closing =
+        apply(&format!("records: [{{ name: sorry.gslb.example, sets: [{{ type: CNAME, data: [{NAME}.] }}] }}]"));
+    assert!(!closing.status.success() && said(&closing).contains("leads back to its own name"), "{}", said(&closing));
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&["192.0.2.1"])));
 }
 

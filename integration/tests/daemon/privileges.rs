@@ -6,7 +6,7 @@ use std::{
     fs,
     io::{self, Write},
     net::SocketAddr,
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink},
 };
 
 use fairway_integration::{
@@ -115,4 +115,57 @@ fn root_replaces_a_daemon_that_switched_user() {
     assert_unprivileged(pid);
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&NEW)));
     server.process = next;
+}
+
+#[test]
+fn server_gives_up_new_privileges_and_reports_its_protections() {
+    let server = Fairway::start(&answering(&OLD), &[]);
+    let threads = fs::read_dir(format!("/proc/{}/task", server.process.pid())).expect("it runs").flatten();
+    // A thread of the blocking pool may have ended since it was listed.
+    let statuses: Vec<_> = threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok()).collect();
+    assert!(statuses.len() > 2 && statuses.iter().all(|thread| status(thread, "NoNewPrivs:") == ["1"]), "{statuses:?}");
+    let is_root = fs::metadata(server.folder.path()).expect("it is there").uid() == 0;
+    let active = |name: &str| server.metric("fairway_protection_active", &format!("protection=\"{name}\""));
+    assert_eq!((active("noNewPrivileges"), active("unprivileged")), (1.0, f64::from(!is_root)));
+    assert_eq!(server.process.output().contains("running as root"), is_root);
+}
+
+/// Somebody with write permission could have put a socket of their own in place of `handover.sock`.
+#[test]
+fn replacement_refuses_a_folder_that_others_can_write() {
+    let server = Fairway::start(&answering(&OLD), &[]);
+    let data = server.folder.path().join("data");
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o770)).expect("the folder is ours");
+    let handover = data.join("handover.sock");
+    fs::remove_file(&handover).expect("it is there");
+    let socket = std::os::unix::net::UnixListener::bind(&handover).expect("the path is free");
+    socket.set_nonblocking(true).expect("it is a socket");
+    let mut next = server.start_beside(&["--replace"]);
+    assert!(!next.ended(LIMIT).success());
+    let fix = format!("remove that permission: chmod 700 {}", data.display());
+    assert!(next.output().contains(&fix), "{}", next.output());
+    assert!(socket.accept().is_err(), "the replacement has connected to it");
+    assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&OLD)));
+}
+
+#[test]
+fn link_in_place_of_the_new_control_socket_is_not_followed() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    fs::write(folder.path().join("fairway.yaml"), head(dns, http) + &answering(&OLD))
+        .expect("the folder can be written");
+    let (data, victim) = (folder.path().join("data"), folder.path().join("victim"));
+    fs::create_dir(&data).expect("the folder is ours");
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).expect("the folder is ours");
+    fs::write(&victim, "untouched").expect("the folder is ours");
+    fs::set_permissions(&victim, fs::Permissions::from_mode(0o644)).expect("the file is ours");
+    for name in ["control.new", "control.sock", "handover.sock"] {
+        symlink(&victim, data.join(name)).expect("the folder is ours");
+    }
+    let server = Fairway::start_in(folder, dns, http);
+    let kind = |name: &str| fs::symlink_metadata(data.join(name)).expect("it is there").file_type();
+    assert!(kind("control.sock").is_socket() && kind("handover.sock").is_socket());
+    let mode = fs::metadata(&victim).expect("it is there").mode() & 0o777;
+    assert_eq!((fs::read_to_string(&victim).expect("it is there").as_str(), mode), ("untouched", 0o644));
+    assert!(server.command(&["status"]).status.success());
 }

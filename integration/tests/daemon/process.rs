@@ -69,7 +69,7 @@ fn server_stopped_for_two_seconds_reports_no_gateway_down() {
     assert!(server.metric("fairway_observer_stalled_seconds_total", "") >= 3.0, "the stop went unnoticed");
 }
 
-/// S0-54, S0-55: a load balancer over several servers sends queries here only while this one answers.
+/// A load balancer over several servers sends queries here only while this one answers.
 #[test]
 fn server_is_live_but_not_ready_before_the_first_probes_and_during_the_stop() {
     // Accepts connections and sends nothing: the first round ends at its timeout.
@@ -84,7 +84,7 @@ fn server_is_live_but_not_ready_before_the_first_probes_and_during_the_stop() {
     let is = |status: u16, word: &str| {
         http_get(http, "/readyz").is_some_and(|(found, body)| found == status && body.contains(word))
     };
-    wait_until("it says that it waits", LIMIT, || is(503, "the first round of probes is not done"));
+    wait_until("it says that it waits", LIMIT, || is(503, "the first round of probes is not complete"));
     assert_eq!(http_get(http, "/healthz").map(|(status, _)| status), Some(200));
     wait_until("it is ready", LIMIT, || is(200, "ready"));
     // A query that has begun to arrive keeps the process running for a while.
@@ -102,20 +102,13 @@ fn server_is_live_but_not_ready_before_the_first_probes_and_during_the_stop() {
 fn answering_threads_have_the_highest_priority() {
     let server = Fairway::start(&answering(&["192.0.2.1"]), &[]);
     let own = share(Path::new("/proc/thread-self"), "").expect("this thread's share");
-    for answering in ["fairway-udp", "fairway-tcp"] {
-        let found = shares(&server, answering);
-        assert!(
-            !found.is_empty() && found.iter().all(|share| *share == own),
-            "{answering}: {found:?}, started as {own:?}"
-        );
-    }
     let last = ((own.0 + 10).min(19), SCHED_BATCH);
-    for other in ["tokio-", "store"] {
-        let found = shares(&server, other);
-        assert!(
-            !found.is_empty() && found.iter().all(|share| *share == last),
-            "{other}: {found:?}, started as {own:?}"
-        );
+    // A thread names itself and sets its share when it runs for the first time.
+    for (threads, expected) in [("fairway-udp", own), ("fairway-tcp", own), ("tokio-", last), ("store", last)] {
+        wait_until(&format!("{threads}* run with {expected:?}"), LIMIT, || {
+            let found = shares(&server, threads);
+            !found.is_empty() && found.iter().all(|share| *share == expected)
+        });
     }
 }
 

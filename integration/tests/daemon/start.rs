@@ -1,4 +1,4 @@
-//! S0-51: a start from configuration and environment alone, as an orchestrator does it. A failed start ends at once with its reason
+//! A start from configuration and environment alone, as an orchestrator does it. A failed start ends at once with its reason
 //! and a status that is not 0.
 
 use std::{
@@ -111,7 +111,7 @@ fn failed_start_prints_the_reason_and_serves_nothing() {
     }
 }
 
-/// S0-55: a client that knows two servers asks the other one if the first is silent, as resolvers do.
+/// A client that knows two servers asks the other one if the first is silent, as resolvers do.
 #[test]
 fn restart_of_each_of_two_servers_loses_no_query() {
     let config = answering(&["192.0.2.1"]);

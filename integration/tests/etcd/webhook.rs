@@ -25,7 +25,7 @@ struct Hooked {
 impl Hooked {
     fn start(etcd: &Etcd, more: &str) -> Self {
         let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let config = format!("{}webhook: {{ listen: \"{webhook}\", metrics: off{more} }}\n", etcd.config());
+        let config = format!("{}webhook: {{ listen: \"{webhook}\"{more} }}\n", etcd.config());
         Self { server: Fairway::start(&config, &[]), webhook }
     }
 

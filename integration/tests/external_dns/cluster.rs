@@ -102,6 +102,15 @@ impl Cluster {
         self.external_dns = Some(external_dns);
     }
 
+    /// Replaces its external-dns by the newest version, with the same arguments.
+    pub(crate) fn upgrade(&mut self, webhook: SocketAddr, base: &str) {
+        // The previous one ends first, as in a Deployment with the strategy Recreate.
+        drop(self.external_dns.take());
+        let url = format!("http://{webhook}{base}");
+        let newest = Command::new(program("external-dns-next", "external-dns-next"));
+        self.external_dns = Some(self.run(newest, &url, self.name, &["--source=service"], &[]));
+    }
+
     /// Starts an external-dns of this cluster that syncs every second.
     pub(crate) fn external_dns(
         &self,
@@ -110,7 +119,17 @@ impl Cluster {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Process {
-        let mut command = Command::new(program("external-dns", "external-dns"));
+        self.run(Command::new(program("external-dns", "external-dns")), url, owner, arguments, variables)
+    }
+
+    fn run(
+        &self,
+        mut command: Command,
+        url: &str,
+        owner: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Process {
         command
             .arg(format!("--kubeconfig={}", self.kube().join("kubeconfig").display()))
             .arg(format!("--webhook-provider-url={url}"))
@@ -151,9 +170,8 @@ pub(crate) fn annotated(annotations: &[(&str, &str)]) -> String {
 /// A server with the webhook, and the webhook's address.
 pub(crate) fn server() -> (Fairway, SocketAddr) {
     let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
-    let config = format!(
-        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\", metrics: off }}\n"
-    );
+    let config =
+        format!("zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\" }}\n");
     (Fairway::start(&config, &[]), webhook)
 }
 

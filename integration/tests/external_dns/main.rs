@@ -4,6 +4,7 @@
 mod cluster;
 mod sources;
 mod tls;
+mod upgrade;
 
 use std::{net::TcpListener, time::Duration};
 
@@ -114,9 +115,8 @@ fn external_dns_survives_restarts_with_socket_activation() {
     let folder = TempDir::new().expect("a temporary folder");
     let [dns, http, webhook] = [(); 3].map(|()| std::net::SocketAddr::from(([127, 0, 0, 1], free_port())));
     let held = [http, webhook].map(|address| TcpListener::bind(address).expect("the port is free"));
-    let config = format!(
-        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\", metrics: off }}\n"
-    );
+    let config =
+        format!("zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\" }}\n");
     std::fs::write(folder.path().join("fairway.yaml"), head(dns, http) + &config).expect("the folder can be written");
     let activated = |path: &std::path::Path| {
         let passed = held.each_ref().map(|listener| listener.try_clone().expect("a descriptor").into());

@@ -60,7 +60,7 @@ fn external_dns_uses_tls_with_token_and_accepts_a_renewed_certificate() {
     let config = |token: &str| {
         format!(
             "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
-webhook: {{ listen: \"{webhook}\", metrics: off, token: \"{}\", tls: {{ cert: {{ file: {} }}, key: {{ file: {} }} }} }}
+webhook: {{ listen: \"{webhook}\", token: \"{}\", tls: {{ cert: {{ file: {} }}, key: {{ file: {} }} }} }}
 ",
             sum(token),
             cert.display(),

@@ -96,7 +96,7 @@ impl Servers {
         let etcd = etcd();
         let coredns = coredns(&format!("http://{}", etcd.at), "");
         let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let listens = format!("webhook: {{ listen: \"{webhook}\", metrics: off }}\n");
+        let listens = format!("webhook: {{ listen: \"{webhook}\" }}\n");
         let other = Fairway::start(&format!("zones: [{{ name: pub.example, ns: [ns1.example.net] }}]\n{listens}"), &[]);
         Self { bind: start(bind), powerdns: powerdns(), etcd, coredns, webhook, other }
     }

@@ -23,12 +23,20 @@ mod secured;
 mod servers;
 mod webhook;
 
-use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use fairway_model::{Name, ProviderRecordSet, RecordSet, Rtype, Ttl};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSet, Rtype, Ttl, Update};
 use fairway_providers::{
     file::ZoneFile,
-    publish::{Affix, Bounds, Notes, Obstacle, Ownership, Pacing, Policy, Provider, Publisher, Rules, Setup, Wanted},
+    publish::{
+        Affix, Bounds, Limits, Notes, Obstacle, Ownership, Pacing, Policy, Provider, ProviderError, Publisher, Rules,
+        Setup, Wanted,
+    },
 };
 use fairway_zonefile::rdata_from_text;
 use tempfile::TempDir;
@@ -138,6 +146,75 @@ async fn contract<P: Provider + Clone + 'static>(provider: P) {
     sender.send_replace(Some(Arc::new(Wanted::default())));
     publisher.apply(1_000).await.expect("everything of ours goes");
     assert_eq!(sorted(provider.read().await.expect("it can be read")), before);
+    changes_of_others_are_not_overwritten(provider).await;
+}
+
+/// A provider whose records another client changes once, right after they are read.
+#[derive(Clone)]
+struct Interfered<P> {
+    provider: P,
+    change: Arc<Mutex<Option<Changes>>>,
+}
+
+#[async_trait::async_trait]
+impl<P: Provider> Provider for Interfered<P> {
+    fn limits(&self) -> Limits {
+        self.provider.limits()
+    }
+
+    async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
+        let read = self.provider.read().await?;
+        let change = self.change.lock().expect("nobody panics with it").take();
+        if let Some(change) = change {
+            self.provider.apply(&change).await?;
+        }
+        Ok(read)
+    }
+
+    async fn adjust(&self, wanted: Vec<ProviderRecordSet>) -> Result<Vec<ProviderRecordSet>, ProviderError> {
+        self.provider.adjust(wanted).await
+    }
+
+    async fn apply(&self, changes: &Changes) -> Result<(), ProviderError> {
+        self.provider.apply(changes).await
+    }
+}
+
+/// Part of the contract: what others change between read and write stays, does not block other names, and is repaired by the next sync.
+async fn changes_of_others_are_not_overwritten<P: Provider + Clone + 'static>(provider: P) {
+    let interfered = Interfered { provider, change: Arc::default() };
+    let (publisher, sender) = publisher(interfered.clone());
+    let [mine, theirs, next] = ["1", "9", "2"].map(|last| set("race", Rtype::A, &[&format!("203.0.113.{last}")]));
+    let gone = set("gone", Rtype::A, &["203.0.113.4"]);
+    let want = |sets: &[&ProviderRecordSet]| {
+        let sets = sets.iter().map(|set| (*set).clone()).collect();
+        sender.send_replace(Some(Arc::new(Wanted { sets, held: BTreeSet::new() })));
+    };
+    want(&[&mine, &gone]);
+    publisher.apply(1_000).await.expect("it can be published");
+    let of = async |label: &str| {
+        let read = sorted(interfered.provider.read().await.expect("it can be read"));
+        let name: Name = format!("{label}.{ZONE}").parse().expect("a name");
+        let mut found = read.into_iter().filter(|set| set.set.name == name && set.set.rtype == Rtype::A);
+        found.next().map(|set| set.set.rdatas)
+    };
+    let other = set("other", Rtype::A, &["203.0.113.3"]);
+    let changed = set("gone", Rtype::A, &["203.0.113.5"]);
+    let update = |from: &ProviderRecordSet, to: &ProviderRecordSet| Update { from: from.clone(), to: to.clone() };
+    let change = Changes { update: vec![update(&mine, &theirs), update(&gone, &changed)], ..Changes::default() };
+    *interfered.change.lock().expect("nobody panics with it") = Some(change);
+    want(&[&next, &other]);
+    let outcome = publisher.apply(1_000).await.expect("the provider answers");
+    let refused: Vec<_> = outcome.applied.refused.keys().map(ToString::to_string).collect();
+    assert_eq!(refused, [format!("gone.{ZONE}"), format!("race.{ZONE}")], "{:?}", outcome.applied);
+    assert_eq!(of("race").await, Some(theirs.set.rdatas), "the update overwrote a change of another client");
+    assert_eq!(of("gone").await, Some(changed.set.rdatas), "the deletion took a change of another client");
+    assert_eq!(of("other").await, Some(other.set.rdatas.clone()));
+    let outcome = publisher.apply(1_000).await.expect("the provider answers");
+    assert!(outcome.applied.refused.is_empty(), "{:?}", outcome.applied);
+    assert_eq!((of("race").await, of("gone").await), (Some(next.set.rdatas), None), "the next sync plans anew");
+    want(&[]);
+    publisher.apply(1_000).await.expect("everything of ours goes");
 }
 
 fn obstacles_of_foreign() -> Vec<(String, Obstacle)> {

@@ -151,7 +151,7 @@ fn webhook_over_tls_needs_certificate_and_token() {
     let server = Fairway::start(
         &format!(
             "zones: [{{ name: pub.example, ns: [ns1.example.net] }}]
-webhook: {{ listen: \"{webhook}\", metrics: off, token: {}, tls: {{ cert: {{ file: {shown}/server.pem }}, key: {{ file: {shown}/server-key.pem }} }} }}
+webhook: {{ listen: \"{webhook}\", token: {}, tls: {{ cert: {{ file: {shown}/server.pem }}, key: {{ file: {shown}/server-key.pem }} }} }}
 ",
             sum("fwt_right")
         ),

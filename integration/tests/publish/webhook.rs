@@ -200,9 +200,8 @@ mod real {
     #[tokio::test]
     async fn webhook_of_another_fairway_keeps_the_contract() {
         let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let config = format!(
-            "zones: [{{ name: pub.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\", metrics: off }}\n"
-        );
+        let config =
+            format!("zones: [{{ name: pub.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\" }}\n");
         let _fairway = Fairway::start(&config, &[]);
         contract(provider(&format!("http://{webhook}/owners/one"), TIMEOUT)).await;
     }

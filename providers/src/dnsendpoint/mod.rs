@@ -49,7 +49,13 @@ pub struct DnsEndpoints {
 impl Provider for DnsEndpoints {
     fn limits(&self) -> Limits {
         let timeout = Duration::from_secs(10);
-        Limits { batch_max: 100_000, types: Some(endpoint::TYPES), weights: self.weights, timeout }
+        Limits {
+            batch_max: 100_000,
+            is_conditional: false,
+            types: Some(endpoint::TYPES),
+            weights: self.weights,
+            timeout,
+        }
     }
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
@@ -189,7 +195,7 @@ fn error_at(path: &Path, what: &dyn std::fmt::Display) -> ProviderError {
 /// Hash of a name, bytes of its endpoints, endpoints.
 type Hashed = (String, usize, Vec<Endpoint>);
 
-/// Most bytes of the endpoints of an object. etcd accepts requests of 1.5 MiB, which include the managed fields of the API server.
+/// Maximum number of bytes of the endpoints of an object. etcd accepts requests of 1.5 MiB, which include the managed fields of the API server.
 const OBJECT_MAX: usize = 1_000_000;
 /// Name of the part with all names.
 const ALL: &str = "all";

@@ -52,7 +52,13 @@ struct Edit<'a> {
 #[async_trait]
 impl Provider for Etcd {
     fn limits(&self) -> Limits {
-        Limits { batch_max: BATCH_MAX, types: Some(TYPES), weights: None, timeout: self.client.settings().call_timeout }
+        Limits {
+            batch_max: BATCH_MAX,
+            is_conditional: true,
+            types: Some(TYPES),
+            weights: None,
+            timeout: self.client.settings().call_timeout,
+        }
     }
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
@@ -253,9 +259,9 @@ fn unfit(name: &Name) -> ProviderError {
 pub const FOREIGN: &str = "foreign";
 /// Types that CoreDNS serves from etcd unchanged.
 const TYPES: &[Rtype] = &[Rtype::A, Rtype::AAAA, Rtype::CNAME, Rtype::SRV, Rtype::TXT];
-/// Most sets of a transaction: 32 sets of up to four records stay within [`OPERATIONS_MAX`].
+/// Maximum number of sets of a transaction: 32 sets of up to four records stay within [`OPERATIONS_MAX`].
 const BATCH_MAX: usize = 32;
-/// Most operations of a transaction: etcd's own default (`--max-txn-ops`).
+/// Maximum number of operations of a transaction: etcd's own default (`--max-txn-ops`).
 const OPERATIONS_MAX: usize = 128;
 /// Keys per page. A value has a few hundred bytes, so a page has a few MB.
 const PAGE: i64 = 5_000;

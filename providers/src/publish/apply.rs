@@ -1,8 +1,11 @@
-//! Applies units in batches. A rejected unit is found by halving and left out.
+//! Applies units in batches. A rejected unit is found by halving and left out, and so is one whose sets are no longer as they were read.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Duration,
+};
 
-use fairway_model::{Changes, Name};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSetKey};
 
 use super::{
     provider::{Limits, Provider, ProviderError},
@@ -60,8 +63,37 @@ pub async fn apply(provider: &dyn Provider, units: &[Unit], gap: Duration) -> Ap
 }
 
 async fn call(provider: &dyn Provider, limits: Limits, changes: &Changes) -> Result<(), ProviderError> {
-    let late = |_| Err(ProviderError::Late(limits.timeout));
-    tokio::time::timeout(limits.timeout, provider.apply(changes)).await.unwrap_or_else(late)
+    let late = |_| ProviderError::Late(limits.timeout);
+    if !limits.is_conditional {
+        let read = tokio::time::timeout(limits.timeout, provider.read()).await.map_err(late)??;
+        if let Some(key) = outdated(changes, &read) {
+            return Err(ProviderError::Refused(format!("another client changed {key} since it was read")));
+        }
+    }
+    tokio::time::timeout(limits.timeout, provider.apply(changes)).await.map_err(late)?
+}
+
+/// Returns the first set that is neither as the changes were planned on, nor as they leave it.
+fn outdated(changes: &Changes, read: &[ProviderRecordSet]) -> Option<RecordSetKey> {
+    let current: HashMap<RecordSetKey, &ProviderRecordSet> = read.iter().map(|set| (set.key(), set)).collect();
+    let creates = changes.create.iter().map(|to| (None, Some(to)));
+    let updates = changes.update.iter().map(|update| (Some(&update.from), Some(&update.to)));
+    let deletes = changes.delete.iter().map(|from| (Some(from), None));
+    let mut all = creates.chain(updates).chain(deletes);
+    all.find_map(|(from, to): (Option<&ProviderRecordSet>, Option<&ProviderRecordSet>)| {
+        let key = from.or(to)?.key();
+        let is_expected = match current.get(&key) {
+            None => from.is_none() || to.is_none(),
+            Some(current) => [from, to].into_iter().flatten().any(|expected| is_same(expected, current)),
+        };
+        (!is_expected).then_some(key)
+    })
+}
+
+/// Returns true if two sets have the same records. The order, the TTL and further fields may differ from one read to the next.
+fn is_same(one: &ProviderRecordSet, other: &ProviderRecordSet) -> bool {
+    let records = |set: &ProviderRecordSet| set.set.rdatas.iter().cloned().collect::<BTreeSet<_>>();
+    records(one) == records(other)
 }
 
 /// Splits units into batches of at most `most` sets, and at least one unit.
@@ -81,12 +113,12 @@ fn batches(units: &[Unit], most: usize) -> Vec<&[Unit]> {
     batches
 }
 
-/// Most rejected names per sync. Finding one among 1,000 sets costs about 10 calls.
+/// Maximum number of rejected names per sync. Finding one among 1,000 sets costs about 10 calls.
 const REFUSED_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use fairway_model::{ProviderRecordSet, RecordSet, Rtype, Ttl};
+    use fairway_model::{RecordSet, Rtype, Ttl};
 
     use super::*;
     use crate::publish::memory::{Failure, Memory};

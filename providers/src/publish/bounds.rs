@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use fairway_model::{Changes, ProviderRecordSet};
 
-/// Most deletions of one sync. A sync that exceeds them deletes nothing: deleting in steps would empty the zone as well.
+/// Maximum number of deletions of one sync. A sync that exceeds them deletes nothing: deleting in steps would empty the zone as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most deleted sets; default 100.
+    /// Maximum number of deleted sets; default 100.
     pub deletions_max: usize,
-    /// Most deleted sets in percent of the owned ones; default 30. One deletion is always allowed.
+    /// Maximum number of deleted sets in percent of the owned ones; default 30. One deletion is always allowed.
     pub deletions_percent: u8,
 }
 

@@ -1,4 +1,4 @@
-//! Taking record sets over from another owner in two steps. Only registry records are written, so no name is ever without records.
+//! Takes record sets over from another owner in two steps. Only registry records are written, so no name is ever without records.
 //!
 //! ```text
 //!  owner A ──announce──► owner us, from A ──finish──► owner us: the next sync writes the wanted records
@@ -67,7 +67,7 @@ pub enum HandoverError {
 pub struct HandoverPlan {
     /// Changes of registry records.
     pub units: Vec<Unit>,
-    /// Sets that are plan over.
+    /// Sets that are taken over.
     pub sets: Vec<RecordSetKey>,
     /// Sets of that owner that are skipped, with the reason.
     pub skipped: Vec<(RecordSetKey, &'static str)>,

@@ -3,7 +3,7 @@
 //! ```text
 //!  "heritage=external-dns,external-dns/owner=us,external-dns/resource=service/shop/web,fairway/at=1700000000,fairway/from=them"
 //! ```
-//! An encrypted text is compressed with gzip, encrypted with AES-256-GCM behind its nonce, and encoded in base64. ExternalDNS ignores labels
+//! An encrypted text is compressed with gzip, encrypted with AES-256-GCM after its nonce, and encoded in base64. ExternalDNS ignores labels
 //! that begin with `fairway/`; `from` and `at` are present while a set is handed over from one owner to another.
 
 use std::{
@@ -16,8 +16,11 @@ use fairway_model::{Name, Secret, Timestamp};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use ring::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    hkdf::{HKDF_SHA256, Salt},
     hmac,
 };
+
+use zeroize::Zeroizing;
 
 use crate::sets::{text_of, txt_of};
 
@@ -37,13 +40,20 @@ impl SealKey {
         key.bytes().map_or(Err(NoSealKey), |_| Ok(key.clone()))
     }
 
-    fn bytes(&self) -> Option<[u8; 32]> {
+    fn bytes(&self) -> Option<Zeroizing<[u8; 32]>> {
         let text = self.0.expose().trim_end_matches(['\r', '\n']).as_bytes();
-        text.try_into().ok().or_else(|| BASE64.decode(text).ok()?.try_into().ok())
+        let decoded = || Zeroizing::new(BASE64.decode(text).unwrap_or_default());
+        text.try_into().or_else(|_| decoded()[..].try_into()).map(Zeroizing::new).ok()
     }
 
     fn cipher(&self) -> Option<LessSafeKey> {
-        Some(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &self.bytes()?).ok()?))
+        Some(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &*self.bytes()?).ok()?))
+    }
+
+    /// Returns the key that nonces are derived with. The cipher uses the secret itself, as ExternalDNS does, so this key is another one.
+    fn nonce_key(&self) -> Option<hmac::Key> {
+        let secret = Salt::new(HKDF_SHA256, b"fairway registry record").extract(&*self.bytes()?);
+        Some(hmac::Key::from(secret.expand(&[b"nonce"], hmac::HMAC_SHA256).ok()?))
     }
 
     /// Encrypts a text. The result depends only on text and name, so that an unchanged registry record is not written again. The nonce is
@@ -52,8 +62,7 @@ impl SealKey {
         let mut zipped = GzEncoder::new(Vec::new(), Compression::best());
         zipped.write_all(text.as_bytes()).ok()?;
         let mut data = zipped.finish().ok()?;
-        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.bytes()?));
-        context.update(b"nonce of a registry record");
+        let mut context = hmac::Context::with_key(&self.nonce_key()?);
         context.update(at.to_lowercase().as_wire());
         context.update(text.as_bytes());
         let tag = context.sign();
@@ -141,7 +150,7 @@ const HERITAGE: &str = "external-dns";
 const OWNER: &str = "external-dns/owner";
 const FROM: &str = "fairway/from";
 const AT: &str = "fairway/at";
-/// Most bytes of an encrypted record's text.
+/// Maximum number of bytes of an encrypted record's text.
 const TEXT_MAX: u64 = 65_536;
 
 #[cfg(test)]
@@ -211,6 +220,21 @@ mod tests {
         let row = "LrEhCZ2McH1xAXc0sSj0ngi+KyLwr2ueF+UZuV+h/1IIigufRyaa/0WkzzTThsepy9QLyYqTHjoRlliI6KlWmez9k6cNnEKUmKTIzzvLPRYDlx4t5WAoteBOxtY=";
         let mark = Mark::read(&rdata(row), Some(&key())).unwrap();
         assert_eq!(mark.owner, "them");
+    }
+
+    #[test]
+    fn nonce_is_made_with_another_key_than_the_cipher() {
+        let www: Name = "a-www.x.".parse().unwrap();
+        let sealed = BASE64.decode(key().seal("text", &www).unwrap().as_bytes()).unwrap();
+        let tag = |key: &hmac::Key| {
+            let mut context = hmac::Context::with_key(key);
+            context.update(www.as_wire());
+            context.update(b"text");
+            context.sign().as_ref()[..NONCE_LEN].to_vec()
+        };
+        let raw = hmac::Key::new(hmac::HMAC_SHA256, &*key().bytes().unwrap());
+        assert_eq!(sealed[..NONCE_LEN], tag(&key().nonce_key().unwrap()));
+        assert_ne!(sealed[..NONCE_LEN], tag(&raw));
     }
 
     #[test]

@@ -108,7 +108,13 @@ impl Memory {
 impl Provider for Memory {
     fn limits(&self) -> Limits {
         let batch_max = self.batch_max.unwrap_or(1_000);
-        Limits { batch_max, types: None, weights: Some(Weights::Aws), timeout: Duration::from_secs(10) }
+        Limits {
+            batch_max,
+            is_conditional: false,
+            types: None,
+            weights: Some(Weights::Aws),
+            timeout: Duration::from_secs(10),
+        }
     }
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {

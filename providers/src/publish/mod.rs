@@ -38,4 +38,4 @@ pub use provider::{Limits, Provider, ProviderError, Weights};
 pub use publisher::{HandoverOutcome, Publisher, Setup, WantedUpdates};
 pub use registry::{Claims, Current, CurrentSet, Owner, Ownership, Unit};
 pub use status::{Condition, Counts, SetCondition, Status, SyncState};
-pub use sync::{Draft, Outcome, Rules};
+pub use sync::{Draft, Outcome, PlanId, Rules};

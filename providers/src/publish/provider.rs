@@ -30,8 +30,11 @@ pub trait Provider: Send + Sync {
 /// Limits of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most sets of one [`Provider::apply`]. Sets of one unit are never split, even if they are more.
+    /// Maximum number of sets of one [`Provider::apply`]. Sets of one unit are never split, even if they are more.
     pub batch_max: usize,
+    /// True if [`Provider::apply`] makes changes only if the sets are still as they were read. Otherwise the publisher reads them again
+    /// right before each call.
+    pub is_conditional: bool,
     /// Types that it can write; `None` for all.
     pub types: Option<&'static [Rtype]>,
     /// The field for weights of sets with set identifiers; `None` if a name has only one set per type.
@@ -79,6 +82,12 @@ pub enum ProviderError {
     /// No answer in time.
     #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),
+    /// The plan that was to be applied is not the present one.
+    #[error(
+        "the plan is outdated: its records changed at the provider or here since it was made, so nothing was changed; look at the present \
+         one with `fairway publish plan`"
+    )]
+    OutdatedPlan,
 }
 
 impl From<io::Error> for ProviderError {

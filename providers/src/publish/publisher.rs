@@ -22,7 +22,7 @@ use super::{
     provider::{Limits, Provider, ProviderError},
     registry::{Claims, Ownership},
     status::{Condition, SetCondition, Status},
-    sync::{Draft, Outcome, Rules, claimed, settled},
+    sync::{Draft, Outcome, PlanId, Rules, claimed, settled},
 };
 
 /// The wanted state and its changes; `None` until the first round of probes has ended.
@@ -44,8 +44,8 @@ pub struct Setup {
 /// An order of an operator.
 #[derive(Debug)]
 enum Order {
-    /// A sync with this number of granted deletions.
-    Sync { deletions: usize, reply: oneshot::Sender<Result<Outcome, ProviderError>> },
+    /// A sync with this number of granted deletions, if its plan is this one.
+    Sync { deletions: usize, plan: Option<PlanId>, reply: oneshot::Sender<Result<Outcome, ProviderError>> },
     /// A step of a handover, between two syncs.
     HandOver { handover: Handover, reply: oneshot::Sender<Result<HandoverOutcome, HandoverError>> },
 }
@@ -55,7 +55,7 @@ enum Order {
 pub struct HandoverOutcome {
     /// The plan.
     pub plan: HandoverPlan,
-    /// The changes that were applied, and why others were not.
+    /// The changes that were applied, and the reasons why others were not.
     pub applied: Applied,
 }
 
@@ -122,7 +122,12 @@ impl Publisher {
 
     /// Syncs now and waits for the result. `deletions` are allowed beyond the bounds.
     pub async fn apply(&self, deletions: usize) -> Result<Outcome, ProviderError> {
-        self.order(|reply| Order::Sync { deletions, reply }).await?
+        self.order(|reply| Order::Sync { deletions, plan: None, reply }).await?
+    }
+
+    /// Syncs now if that is this plan, and waits for the result. Fails with [`ProviderError::OutdatedPlan`] otherwise, and changes nothing.
+    pub async fn apply_plan(&self, deletions: usize, plan: PlanId) -> Result<Outcome, ProviderError> {
+        self.order(|reply| Order::Sync { deletions, plan: Some(plan), reply }).await?
     }
 
     /// Plans a step of a handover without applying it.
@@ -165,10 +170,11 @@ fn not_known() -> ProviderError {
     ProviderError::Unavailable("the wanted records are not known before the first round of probes has ended".to_owned())
 }
 
-/// True changes, or a plan for the status only.
+/// True changes, those of one plan, or a plan for the status only.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Apply,
+    ApplyPlan(PlanId),
     PlanOnly,
 }
 
@@ -217,9 +223,11 @@ impl Task {
     /// Carries out an order and returns the time of the next sync. The caller may be gone, so a failed reply is ignored.
     async fn carry_out(&mut self, order: Order) -> Instant {
         match order {
-            Order::Sync { deletions, reply } => {
-                let outcome = self.sync(deletions, Mode::Apply).await;
-                let due = Instant::now() + self.wait;
+            Order::Sync { deletions, plan, reply } => {
+                let outcome = self.sync(deletions, plan.map_or(Mode::Apply, Mode::ApplyPlan)).await;
+                // An outdated plan is no sync, so the next one must not wait.
+                let wait = if outcome == Err(ProviderError::OutdatedPlan) { SETTLE } else { self.wait };
+                let due = Instant::now() + wait;
                 let _ = reply.send(outcome);
                 due
             }
@@ -250,7 +258,9 @@ impl Task {
     async fn sync(&mut self, deletions: usize, mode: Mode) -> Result<Outcome, ProviderError> {
         let wanted = self.wanted.borrow_and_update().clone().ok_or_else(not_known)?;
         let result = self.attempt(&wanted, deletions, mode).await;
-        self.report(&wanted, &result);
+        if result != Err(ProviderError::OutdatedPlan) {
+            self.report(&wanted, &result);
+        }
         result
     }
 
@@ -259,6 +269,9 @@ impl Task {
         let rules = &inner.setup.rules;
         let claims = inner.claims();
         let draft = rules.draft(&*inner.provider, wanted, &claims, deletions).await?;
+        if matches!(mode, Mode::ApplyPlan(plan) if plan != draft.id()) {
+            return Err(ProviderError::OutdatedPlan);
+        }
         if mode == Mode::PlanOnly || draft.units.is_empty() {
             return Ok(Outcome { draft, ..Outcome::default() });
         }
@@ -394,7 +407,7 @@ fn chance() -> u16 {
     (RandomState::new().hash_one(()) % 1_000) as u16
 }
 
-/// Most waiting orders.
+/// Maximum number of waiting orders.
 const ORDERS_MAX: usize = 16;
 
 #[cfg(test)]

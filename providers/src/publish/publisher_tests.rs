@@ -92,6 +92,24 @@ async fn omitted_set_is_reported_and_not_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn outdated_plan_changes_nothing_and_the_present_one_is_applied() {
+    let stage = stage(false);
+    stage.wanted.send_replace(wanted_sets(3));
+    let seen = stage.publisher.draft(0).await.unwrap().id();
+    stage.wanted.send_replace(wanted_sets(4));
+    assert_eq!(stage.publisher.apply_plan(0, seen).await, Err(ProviderError::OutdatedPlan), "others are wanted now");
+    assert_eq!((stage.memory.applies(), stage.publisher.status().failures), (0, 0));
+    let seen = stage.publisher.draft(0).await.unwrap().id();
+    assert_eq!(seen.to_string().parse(), Ok(seen));
+    let outcome = stage.publisher.apply_plan(0, seen).await.unwrap();
+    assert_eq!((outcome.applied.sets, stage.memory.sets().len()), (8, 8));
+    stage.wanted.send_replace(wanted_sets(5));
+    let seen = stage.publisher.draft(0).await.unwrap().id();
+    stage.memory.put(address("n1.x.", 99));
+    assert_eq!(stage.publisher.apply_plan(0, seen).await, Err(ProviderError::OutdatedPlan), "a record changed there");
+}
+
+#[tokio::test(start_paused = true)]
 async fn change_is_published_within_a_second() {
     let stage = stage(true);
     let begun = Instant::now();

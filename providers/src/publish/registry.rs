@@ -1,7 +1,7 @@
 //! Owners of record sets: the TXT registry of ExternalDNS, Fairway's own notes, or none.
 //!
-//! Each owned set has a registry TXT record with our owner id (`registry/txt`, `endpoint/labels.go` of ExternalDNS). Every ExternalDNS honours
-//! it, as Fairway honours theirs. A set whose registry record is encrypted with another key counts as unowned and is never changed.
+//! Each owned set has a registry TXT record with our owner id (`registry/txt`, `endpoint/labels.go` of ExternalDNS). Every ExternalDNS
+//! honours it, as Fairway honours theirs. A set whose registry record is encrypted with another key counts as unowned and is never changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -176,7 +176,7 @@ impl Ownership {
         units.into_iter().map(|(name, changes)| Unit { name, changes }).filter(|u| !u.changes.is_empty()).collect()
     }
 
-    /// Writes our owner id beside a set, where it is not there.
+    /// Adds the registry record with our owner id for a set that lacks it.
     fn claim(
         &self,
         key: &RecordSetKey,

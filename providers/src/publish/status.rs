@@ -46,7 +46,7 @@ pub struct Status {
     pub synced_at: Option<SystemTime>,
     /// End of the last successful sync.
     pub succeeded_at: Option<SystemTime>,
-    /// Time since when the provider differs from the wanted state; `None` if it does not.
+    /// Time when the provider began to differ from the wanted state; `None` if it does not.
     pub behind_since: Option<SystemTime>,
     /// Time of the next sync unless the wanted state changes before; `None` before the first one.
     pub due_at: Option<SystemTime>,
@@ -90,12 +90,12 @@ pub enum SyncState {
     Ok,
 }
 
-/// Condition of a set, and since when.
+/// Condition of a set, with the time when it became so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetCondition {
     /// The condition.
     pub condition: Condition,
-    /// Time since when it holds; for a published set the time of its last change.
+    /// Time when it became so; for a published set the time of its last change.
     pub since: SystemTime,
 }
 

@@ -1,8 +1,8 @@
 //! One sync: read, plan, apply policy and bounds, note, apply.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt, str::FromStr};
 
-use fairway_model::{Changes, Name, ProviderRecordSet, RecordSetKey};
+use fairway_model::{Changes, Name, ProviderRecordSet, RecordSetKey, stable_hash};
 
 use super::{
     apply::Applied,
@@ -22,7 +22,7 @@ pub struct Rules {
     pub policy: Policy,
     /// Registry that holds the owner of each set.
     pub ownership: Ownership,
-    /// Most deletions of one sync.
+    /// Maximum number of deletions of one sync.
     pub bounds: Bounds,
 }
 
@@ -50,8 +50,40 @@ pub struct Draft {
 pub struct Outcome {
     /// The plan.
     pub draft: Draft,
-    /// The changes that were applied, and why others were not.
+    /// The changes that were applied, and the reasons why others were not.
     pub applied: Applied,
+}
+
+impl Draft {
+    /// Returns the id of the plan: drafts with equal ids make the same changes to the same records. Registry records are counted only, since
+    /// encrypted ones differ each time.
+    pub fn id(&self) -> PlanId {
+        let Self { changes, units, deletions, .. } = self;
+        let sets: usize = units.iter().map(|unit| unit.changes.len()).sum();
+        PlanId(stable_hash(&format!("{changes:?} {sets} {deletions:?}")))
+    }
+}
+
+/// Id of a plan: 16 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanId(u64);
+
+impl fmt::Display for PlanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for PlanId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_id = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let id = u64::from_str_radix(text, 16).ok().filter(|_| is_id).map(Self);
+        id.ok_or_else(|| {
+            format!("{text:.40} is not the id of a plan; give the 16 digits that `fairway publish plan` prints")
+        })
+    }
 }
 
 impl Rules {

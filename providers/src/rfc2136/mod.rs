@@ -46,7 +46,7 @@ pub struct Rfc2136 {
 #[async_trait]
 impl Provider for Rfc2136 {
     fn limits(&self) -> Limits {
-        Limits { batch_max: BATCH_MAX, types: None, weights: None, timeout: self.timeout }
+        Limits { batch_max: BATCH_MAX, is_conditional: true, types: None, weights: None, timeout: self.timeout }
     }
 
     async fn read(&self) -> Result<Vec<ProviderRecordSet>, ProviderError> {
@@ -218,7 +218,7 @@ fn id() -> u16 {
     std::hash::RandomState::new().build_hasher().finish() as u16
 }
 
-/// Most record sets of an update. 200 sets of addresses are far below 65,535 bytes; a batch over the limit is halved like a rejected one.
+/// Maximum number of record sets of an update. 200 sets of addresses are far below 65,535 bytes; a batch over the limit is halved like a rejected one.
 const BATCH_MAX: usize = 200;
-/// Most bytes of a transfer.
+/// Maximum number of bytes of a transfer.
 const TRANSFER_MAX: usize = 256 << 20;

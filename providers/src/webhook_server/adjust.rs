@@ -26,5 +26,5 @@ pub(super) fn size_of(endpoint: &Endpoint) -> usize {
     texts.map(|length| length + 8).sum::<usize>() + endpoint.dns_name.len() + endpoint.set_identifier.len() + 128
 }
 
-/// Most bytes of one endpoint, enough for 10,000 addresses.
+/// Maximum number of bytes of one endpoint, enough for 10,000 addresses.
 pub const ENDPOINT_MAX: usize = 256 << 10;

@@ -27,15 +27,15 @@ pub use self::{
     adjust::{ENDPOINT_MAX, adjusted},
     calls::{Call, CallCounts, Calls, Totals},
     edits::{Edits, edits},
-    routes::{TokenCheck, router},
+    routes::{TokenCheck, router, scope_of_path, token_of},
 };
 use crate::{Changes, Endpoint};
 
 /// Storage of clients' endpoints. Methods may be called concurrently.
 #[async_trait]
 pub trait EndpointStore: Send + Sync + 'static {
-    /// Returns the accepted domains.
-    fn domains(&self) -> Result<Vec<String>, WebhookError>;
+    /// Returns the domains that a client may use.
+    fn domains(&self, scope: &Scope) -> Result<Vec<String>, WebhookError>;
 
     /// Returns the endpoints of a client, as they were adjusted.
     async fn endpoints(&self, scope: &Scope) -> Result<Vec<Endpoint>, WebhookError>;
@@ -89,7 +89,7 @@ pub enum WebhookError {
 
 /// Longest time of a call. The client waits 15 s in all, and exits after that.
 pub const CALL_MAX: Duration = Duration::from_millis(4_500);
-/// Most bytes of a body, the client's own limit (`--webhook-provider-max-body-size`).
+/// Maximum number of bytes of a body, the client's own limit (`--webhook-provider-max-body-size`).
 pub const BODY_MAX: usize = 32 << 20;
 /// Bytes of a response from which it is near the client's limit, [`BODY_MAX`].
 pub const ANSWER_LARGE: usize = 30 << 20;

@@ -8,14 +8,14 @@ use std::{
 
 use axum::{
     Router,
-    body::{Body, Bytes},
+    body::Body,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use data_encoding::BASE64;
 use http_body_util::BodyExt;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     BODY_MAX, CALL_MAX, Call, Calls, EndpointStore, Scope, WebhookError,
@@ -23,14 +23,14 @@ use super::{
 };
 use crate::{Changes, DomainFilter, Endpoint, Json, MEDIA_TYPE};
 
-/// Returns true if a call with this token, or without one, is allowed.
-pub type TokenCheck = Arc<dyn Fn(Option<&str>) -> Result<bool, WebhookError> + Send + Sync>;
+/// Returns true if a call of a client with this token, or without one, is allowed.
+pub type TokenCheck = Arc<dyn Fn(&Scope, Option<&str>) -> Result<bool, WebhookError> + Send + Sync>;
 
 /// Returns the router. With `is_local` only `Host`s that are an address or `localhost` are accepted, so that a page in a browser cannot
 /// call it under another name.
 pub fn router(store: Arc<dyn EndpointStore>, calls: Arc<Calls>, check_token: TokenCheck, is_local: bool) -> Router {
-    let bodies = Arc::new(Semaphore::new(BODIES_MAX));
-    Router::new().fallback(answer).with_state(Webhook { store, calls, check_token, is_local, bodies })
+    let (computing, large) = (Arc::new(Semaphore::new(COMPUTING_MAX)), Arc::new(Semaphore::new(LARGE_MAX)));
+    Router::new().fallback(answer).with_state(Webhook { store, calls, check_token, is_local, computing, large })
 }
 
 #[derive(Clone)]
@@ -39,8 +39,10 @@ struct Webhook {
     calls: Arc<Calls>,
     check_token: TokenCheck,
     is_local: bool,
-    /// Permits for calls with a body.
-    bodies: Arc<Semaphore>,
+    /// Permits for calls whose body has arrived.
+    computing: Arc<Semaphore>,
+    /// Permits for bodies over [`SMALL_MAX`].
+    large: Arc<Semaphore>,
 }
 
 /// An error: status and one line of text.
@@ -52,7 +54,8 @@ async fn answer(State(webhook): State<Webhook>, request: Request) -> Response {
     let begun = Instant::now();
     let routed = route(request.uri().path(), request.method());
     let call = routed.as_ref().map_or(Call::Other, |(call, _)| *call);
-    let answered = match webhook.rejected(request.headers()) {
+    let client = routed.as_ref().map_or(&Scope::Root, |(_, scope)| scope);
+    let answered = match webhook.rejected(client, request.headers()) {
         Some(refused) => Err(refused),
         None => match routed {
             Ok((call, scope)) => webhook.within(webhook.carry_out(call, &scope, request)).await,
@@ -67,7 +70,7 @@ async fn answer(State(webhook): State<Webhook>, request: Request) -> Response {
 }
 
 /// Returns the token of a request: a bearer token, or a password (RFC 7617), as Go's clients send one from a URL.
-fn token_of(headers: &HeaderMap) -> Option<String> {
+pub fn token_of(headers: &HeaderMap) -> Option<String> {
     let (scheme, credentials) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     match scheme {
         scheme if scheme.eq_ignore_ascii_case("bearer") => Some(credentials.trim().to_owned()),
@@ -77,6 +80,12 @@ fn token_of(headers: &HeaderMap) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns the client of a path. A path below `/owners` without a valid name counts as that of a client without base path.
+pub fn scope_of_path(path: &str) -> Scope {
+    let owner = path.strip_prefix("/owners/").and_then(|below| Scope::owner(below.split('/').next()?));
+    owner.unwrap_or(Scope::Root)
 }
 
 /// Returns call and client of a path and method.
@@ -115,14 +124,13 @@ impl Webhook {
     }
 
     /// Returns the error of a request that is not authorized.
-    fn rejected(&self, headers: &HeaderMap) -> Option<Failed> {
+    fn rejected(&self, client: &Scope, headers: &HeaderMap) -> Option<Failed> {
         if self.is_local && !headers.get(header::HOST).is_none_or(is_this_machine) {
             let what = "Host is not a name of this machine; use 127.0.0.1 or localhost";
             return Some(Failed(StatusCode::FORBIDDEN, what.to_owned()));
         }
-        let what =
-            "a token is required: Authorization: Bearer TOKEN, or the password in the URL: https://fairway:TOKEN@HOST";
-        match (self.check_token)(token_of(headers).as_deref()) {
+        let what = "the token of this base path is required: Authorization: Bearer TOKEN, or the password in the URL: https://fairway:TOKEN@HOST";
+        match (self.check_token)(client, token_of(headers).as_deref()) {
             Ok(true) => None,
             Ok(false) => Some(Failed(StatusCode::UNAUTHORIZED, what.to_owned())),
             Err(refused) => Some(refused.into()),
@@ -140,23 +148,24 @@ impl Webhook {
     async fn carry_out(&self, call: Call, scope: &Scope, request: Request) -> Answered {
         match call {
             Call::Negotiate => {
-                let include = self.store.domains()?;
+                let include = self.store.domains(scope)?;
                 Ok(json(&DomainFilter { include, ..DomainFilter::default() }).1)
             }
             Call::Records => {
-                let _permit = self.permit().await?;
                 let (bytes, response) = json(&self.store.endpoints(scope).await?);
                 self.calls.counts().answered = bytes;
                 Ok(response)
             }
             Call::Adjust => {
-                let _permit = self.permit().await?;
-                let endpoints: Option<Vec<Endpoint>> = read(request).await?;
+                let body = self.body(request).await?;
+                let _permit = permit(&self.computing).await?;
+                let endpoints: Option<Vec<Endpoint>> = parse(&body.bytes)?;
                 Ok(json(&adjusted(endpoints.unwrap_or_default())).1)
             }
             Call::Apply => {
-                let _permit = self.permit().await?;
-                let changes: Changes = read(request).await?;
+                let body = self.body(request).await?;
+                let _permit = permit(&self.computing).await?;
+                let changes: Changes = parse(&body.bytes)?;
                 let count = changes.len();
                 self.store.apply(scope, to_store(changes)?).await?;
                 self.calls.counts().changed += count;
@@ -166,12 +175,26 @@ impl Webhook {
         }
     }
 
-    async fn permit(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Failed> {
-        self.bodies
-            .acquire()
-            .await
-            .map_err(|_| Failed(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping".to_owned()))
+    /// Reads a body of the webhook's media type. No permit for computing is held meanwhile, so that a client that stops sending delays no
+    /// other call.
+    async fn body(&self, request: Request) -> Result<Arrived<'_>, Failed> {
+        if !request.headers().get(header::CONTENT_TYPE).is_some_and(is_media_type) {
+            let what = format!("the Content-Type must be {MEDIA_TYPE}");
+            return Err(Failed(StatusCode::UNSUPPORTED_MEDIA_TYPE, what));
+        }
+        read_all(request.into_body(), &self.large).await
     }
+}
+
+/// A body that has arrived, with its permit if it is large.
+struct Arrived<'s> {
+    bytes: Vec<u8>,
+    _large: Option<SemaphorePermit<'s>>,
+}
+
+async fn permit(semaphore: &Semaphore) -> Result<SemaphorePermit<'_>, Failed> {
+    let stopping = |_| Failed(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping".to_owned());
+    semaphore.acquire().await.map_err(stopping)
 }
 
 /// Returns changes in the form that is stored. An endpoint that is too large is an error, since `adjustendpoints` would have omitted it.
@@ -184,25 +207,22 @@ fn to_store(changes: Changes) -> Result<Changes, Failed> {
     Ok(Changes { create: adjusted(create), update_old, update_new: adjusted(update_new), delete })
 }
 
-/// Parses a body of the webhook's media type.
-async fn read<T: Json>(request: Request) -> Result<T, Failed> {
-    if !request.headers().get(header::CONTENT_TYPE).is_some_and(is_media_type) {
-        let what = format!("the Content-Type must be {MEDIA_TYPE}");
-        return Err(Failed(StatusCode::UNSUPPORTED_MEDIA_TYPE, what));
-    }
-    let json = read_all(request.into_body()).await?;
-    T::from_json(&json).map_err(|error| Failed(StatusCode::BAD_REQUEST, format!("the body: {error}")))
+fn parse<T: Json>(json: &[u8]) -> Result<T, Failed> {
+    T::from_json(json).map_err(|error| Failed(StatusCode::BAD_REQUEST, format!("the body: {error}")))
 }
 
 /// Reads a body. A body over the limit is read up to twice the limit, since a client that is still sending would not read the response.
-async fn read_all(mut body: Body) -> Result<Bytes, Failed> {
-    let mut bytes = Vec::new();
-    let mut seen = 0;
+/// The rest of a large body waits for one of the permits; small ones need none.
+async fn read_all(mut body: Body, large: &Semaphore) -> Result<Arrived<'_>, Failed> {
+    let (mut bytes, mut seen, mut held) = (Vec::new(), 0, None);
     while let Some(frame) = body.frame().await {
         let cut_off = |error| Failed(StatusCode::BAD_REQUEST, format!("the body is incomplete: {error}"));
         let frame = frame.map_err(cut_off)?;
         let Some(data) = frame.data_ref() else { continue };
         seen += data.len();
+        if seen > SMALL_MAX && held.is_none() {
+            held = Some(permit(large).await?);
+        }
         match seen {
             0..=BODY_MAX => bytes.extend_from_slice(data),
             _ => bytes = Vec::new(),
@@ -212,7 +232,7 @@ async fn read_all(mut body: Body) -> Result<Bytes, Failed> {
         }
     }
     match seen {
-        0..=BODY_MAX => Ok(bytes.into()),
+        0..=BODY_MAX => Ok(Arrived { bytes, _large: held }),
         _ => Err(Failed(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {BODY_MAX} bytes"))),
     }
 }
@@ -250,5 +270,10 @@ impl From<WebhookError> for Failed {
     }
 }
 
-/// Most bodies in memory at once; further calls wait. A body of 32 MiB takes several times its size while it is parsed.
-const BODIES_MAX: usize = 4;
+/// Maximum number of bodies that are processed at once; further calls wait. A body of 32 MiB takes several times its size while it is
+/// parsed.
+const COMPUTING_MAX: usize = 4;
+/// Size up to which a body needs no permit, in bytes: some thousand endpoints. With 256 connections it bounds the memory of all to 256 MiB.
+const SMALL_MAX: usize = 1 << 20;
+/// Maximum number of larger bodies in memory; with [`BODY_MAX`] 128 MiB.
+const LARGE_MAX: usize = 4;

@@ -41,7 +41,7 @@ impl Memory {
 
 #[async_trait]
 impl EndpointStore for Memory {
-    fn domains(&self) -> Result<Vec<String>, WebhookError> {
+    fn domains(&self, _: &Scope) -> Result<Vec<String>, WebhookError> {
         self.ask().map(|_| vec!["gslb.example".to_owned()])
     }
 
@@ -71,7 +71,7 @@ struct Fixture {
 fn fixture() -> Fixture {
     let (memory, calls) = (Arc::<Memory>::default(), Arc::<Calls>::default());
     let router =
-        router(Arc::clone(&memory) as Arc<dyn EndpointStore>, Arc::clone(&calls), Arc::new(|_| Ok(true)), true);
+        router(Arc::clone(&memory) as Arc<dyn EndpointStore>, Arc::clone(&calls), Arc::new(|_, _| Ok(true)), true);
     Fixture { memory, calls, router }
 }
 
@@ -176,6 +176,25 @@ async fn endless_body_is_503_within_five_seconds() {
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
+#[tokio::test(start_paused = true)]
+async fn half_sent_bodies_delay_no_other_call() {
+    let fixture = Arc::new(fixture());
+    let stopped: Vec<_> = (0..8)
+        .map(|_| {
+            let fixture = Arc::clone(&fixture);
+            tokio::spawn(async move { fixture.status("POST", "/records", Body::new(Endless)).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let begun = tokio::time::Instant::now();
+    assert_eq!(fixture.status("GET", "/records", "").await, 200);
+    assert_eq!(fixture.status("POST", "/records", CREATE).await, 204);
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    for call in stopped {
+        assert_eq!(call.await.unwrap(), 503);
+    }
+}
+
 #[tokio::test]
 async fn body_over_the_limit_is_413() {
     let fixture = fixture();
@@ -228,7 +247,7 @@ async fn browser_page_under_another_host_or_type_is_rejected() {
 
 #[tokio::test]
 async fn each_call_needs_the_token() {
-    let check_token: TokenCheck = Arc::new(|token| Ok(token == Some("right")));
+    let check_token: TokenCheck = Arc::new(|_, token| Ok(token == Some("right")));
     let router = router(Arc::<Memory>::default(), Arc::default(), check_token, false);
     let fixture = Fixture { router, ..fixture() };
     for (shown, code) in [

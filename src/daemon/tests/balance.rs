@@ -1,6 +1,9 @@
 //! Balancing in the daemon: load that follows the answers, and shares that follow the load.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::{
+    io::{Read, Write},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket},
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -46,8 +49,9 @@ impl Traffic {
         [0, 1].map(|cluster: usize| self.carried[cluster].load(Relaxed))
     }
 
-    /// Sends one query of each client, and updates the load from the answers.
+    /// Sends one query of each client, from an address that has proven itself, and updates the load from the answers.
     fn ask(&self, server: SocketAddr) {
+        prove(server);
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut carried = [0, 0];
@@ -63,6 +67,15 @@ impl Traffic {
             cluster.store(count, Relaxed);
         }
     }
+}
+
+/// Asks over TCP, which shows that this address receives the answers. A restarted server has forgotten it.
+fn prove(server: SocketAddr) {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let query = query(0);
+    stream.write_all(&[&(query.len() as u16).to_be_bytes()[..], &query].concat()).unwrap();
+    stream.read_exact(&mut [0; 2]).unwrap();
 }
 
 /// Returns a query for the A records of shop.gslb.example with the ECS option 198.18.`client`.0/24.
@@ -83,6 +96,7 @@ fn balanced(port: u16, policy: &str) -> String {
         .replace("[127.0.0.2]", "[127.0.0.2], capacity: 100, load: feed")
         .replace("policy: failover", &format!("policy: {policy}, ttl: 1s"))
         .replace(members, "members: [ { cluster: eu1 }, { cluster: us1, tier: 2 } ]")
+        + "evidence: { challenge: false }\n"
         + &load
 }
 
@@ -110,6 +124,7 @@ async fn first_tier_is_filled_to_its_target_and_the_rest_overflows() {
     let client = Client::new(Reach::Http(daemon.http_address().unwrap()));
     // Shares are computed every ten seconds.
     until("declared, answered and observed share", async || {
+        traffic.ask(server);
         let member = client.state().await.unwrap().pools[0].members[0].clone();
         let near = |part: Option<f64>| part.is_some_and(|part| (35.0..65.0).contains(&part));
         member.share.declared == Some(50.0) && near(member.share.answered) && near(member.share.arrived)
@@ -122,7 +137,11 @@ async fn first_tier_is_filled_to_its_target_and_the_rest_overflows() {
     ] {
         assert!(metrics.contains(name), "{name} is not in\n{metrics}");
     }
-    until("changed acceptance", async || near(&daemon).is_some_and(|near| near != INITIAL)).await;
+    until("changed acceptance", async || {
+        traffic.ask(server);
+        near(&daemon).is_some_and(|near| near != INITIAL)
+    })
+    .await;
     daemon.stop().await;
     restart_keeps_acceptance(&scene, &traffic).await;
     damaged_state_is_set_aside(&scene, &traffic).await;

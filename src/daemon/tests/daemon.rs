@@ -117,7 +117,7 @@ async fn commands_work_on_the_control_socket_and_on_loopback() {
         other => panic!("{other:?}"),
     };
     assert_rejected(http.stop().await.map(|()| unreachable!("stop must be rejected over HTTP")), 404);
-    assert!(http.reload().await.unwrap().accepted);
+    assert!(http.reload(false).await.unwrap().accepted);
     let here = http.add_override(&new).await.unwrap();
     http.remove_override(&here.id.unwrap()).await.unwrap();
     assert_rejected(socket.add_override(&NewOverride { for_secs: 0, ..new.clone() }).await, 400);
@@ -129,7 +129,7 @@ async fn commands_work_on_the_control_socket_and_on_loopback() {
     assert_eq!(http.state().await.unwrap().overrides, std::slice::from_ref(&added));
     socket.remove_override(&added.id.unwrap()).await.unwrap();
     assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 1]));
-    assert!(socket.reload().await.unwrap().accepted);
+    assert!(socket.reload(false).await.unwrap().accepted);
     socket.stop().await.unwrap();
     tokio::time::timeout(PATIENCE, daemon.run_until_stopped()).await.unwrap();
 }

@@ -53,7 +53,7 @@ async fn pushed_table_is_used_at_once_and_survives_reload_and_restart() {
     let state = client.push_latency("rtt", FIRST).await.unwrap();
     assert_eq!((state.table.as_str(), state.networks, state.clusters), ("rtt", 1, 2));
     assert_eq!(answer_for_client(&client).await, "127.0.0.2");
-    assert!(client.reload().await.unwrap().accepted);
+    assert!(client.reload(false).await.unwrap().accepted);
     assert_eq!(answer_for_client(&client).await, "127.0.0.2");
     assert_eq!(fs::read_to_string(scene.data().join("latency-rtt.csv")).unwrap(), FIRST);
     daemon.stop().await;
@@ -73,8 +73,8 @@ async fn invalid_table_is_rejected_and_the_previous_one_stays_in_use() {
         ("rtt", "", 400, "the table has no network"),
         ("rtt", cut, 400, "the table does not end with a line break"),
         ("rtt", "network,eu1\n192.0.2.0/24,-1\n", 400, "table:2: \"-1\" is not a latency"),
-        ("other", FIRST, 404, "no table of latencies is called other"),
-        ("no name", FIRST, 404, "no table of latencies is called no name"),
+        ("other", FIRST, 404, "there is no latency table other"),
+        ("no name", FIRST, 404, "there is no latency table no name"),
         ("fixed", FIRST, 409, "table fixed is read from its file"),
     ] {
         let (found, detail) = push_error(&client, table, text).await;

@@ -72,7 +72,7 @@ async fn load_is_in_state_and_metrics_until_its_source_is_removed() {
         assert!(metrics.lines().any(|known| known == line), "{line} is not in\n{metrics}");
     }
     scene.write(&config("type: always"));
-    let report = client.reload().await.unwrap();
+    let report = client.reload(false).await.unwrap();
     assert!(report.changes.contains(&"load sources: 0 added, 0 changed, 1 removed".to_owned()), "{report:?}");
     assert_eq!(cluster(&client, "eu1").await.load, []);
     daemon.stop().await;

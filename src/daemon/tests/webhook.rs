@@ -16,7 +16,7 @@ use crate::daemon::Daemon;
 
 /// Returns a configuration with a zone and the webhook with `more` settings.
 pub(super) fn with_webhook(more: &str) -> String {
-    format!("{}webhook: {{ listen: \"127.0.0.1:0\", metrics: \"127.0.0.1:0\"{more} }}\n", zone_only())
+    format!("{}webhook: {{ listen: \"127.0.0.1:0\"{more} }}\n", zone_only())
 }
 
 fn listener(daemon: &Daemon, kind: &str) -> SocketAddr {
@@ -216,7 +216,7 @@ async fn unservable_endpoint_is_kept_and_reported_and_blocks_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contribution_joins_a_declared_pool_and_a_known_address_is_its_cluster() {
-    let config = format!("{}webhook: {{ listen: \"127.0.0.1:0\", metrics: off }}\n", daemon::always());
+    let config = format!("{}webhook: {{ listen: \"127.0.0.1:0\" }}\n", daemon::always());
     let server = Server::new(&config).await;
     server.create(
         "/owners/a",
@@ -234,15 +234,18 @@ async fn contribution_joins_a_declared_pool_and_a_known_address_is_its_cluster()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhook_negotiates_its_zones_and_its_metrics_listener_serves_nothing_else() {
-    let server = Server::new(&with_webhook("")).await;
+async fn webhook_negotiates_its_zones_and_the_health_listener_serves_its_metrics_and_nothing_else() {
+    let health = "listen: { health: { address: \"127.0.0.1:0\", metrics: true }, ";
+    let server = Server::new(&with_webhook("").replace("listen: { dns", &format!("{health}dns"))).await;
     let (status, body) = server.call("GET", "/", b"");
     assert_eq!((status, body), (200, br#"{"include":["gslb.example"]}"#.to_vec()));
-    let metrics_listener = listener(&server.daemon, "webhook-metrics");
-    assert_eq!(call_at(metrics_listener, "GET", "/healthz", b"").0, 200);
-    let metrics = String::from_utf8(call_at(metrics_listener, "GET", "/metrics", b"").1).unwrap();
+    let health = listener(&server.daemon, "health");
+    let get = |path: &str| call_with(health, "GET", path, "Connection: close\r\n", b"");
+    assert_eq!((get("/healthz"), get("/livez")), ((200, b"ok\n".to_vec()), (200, b"ok\n".to_vec())));
+    assert_eq!(get("/readyz"), (200, b"ready\n".to_vec()));
+    let metrics = String::from_utf8(get("/metrics").1).unwrap();
     assert!(metrics.contains("fairway_webhook_calls_total{call=\"negotiate\",code=\"200\"} 1"), "{metrics}");
-    assert_eq!(call_at(metrics_listener, "GET", "/v1/state", b"").0, 404);
+    assert_eq!((get("/v1/state").0, get("/").0, get("/openapi.json").0), (404, 404, 404));
     server.daemon.stop().await;
 }
 
@@ -267,7 +270,7 @@ async fn required_token_follows_the_configuration() {
     assert!(server.reload(&zone_only()).await);
     assert_eq!((status("second"), status("first")), (503, 503), "status without the section webhook");
     let last = fairway_api::state(server.daemon.control()).await.unwrap().config.last_reload.unwrap();
-    assert_eq!(last.warnings, ["webhook changed; it takes a restart"]);
+    assert_eq!(last.warnings, ["webhook changed; restart fairway to apply it"]);
     server.daemon.stop().await;
 }
 

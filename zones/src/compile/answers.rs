@@ -50,7 +50,7 @@ fn follow(entries: &mut EntryWriter, entry: u32, origin_len: usize) {
     let answers = sets.filter(|set| set.is_verbatim() && set.rtype() != Rtype::CNAME).map(|set| {
         let mut answer = AnswerDraft::new(set.rtype(), origin_len);
         answer.add(alias, None, Section::Answer);
-        // The target begins behind the owner (2) and type, class, TTL and length (10).
+        // The target begins after the owner (2) and type, class, TTL and length (10).
         answer.add(set, Some(AnswerPlace::Within(12)), Section::Answer);
         answer
     });

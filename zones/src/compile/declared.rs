@@ -9,7 +9,7 @@ use super::{
     upper::{CONFIGURATION, conflicts},
 };
 use crate::{
-    entries::{EntryWriter, Node, RrSet},
+    entries::{EntryWriter, Node},
     snapshot::Steered,
 };
 
@@ -93,18 +93,17 @@ pub(super) fn flags<'a>(flags: u8, sets: impl Iterator<Item = &'a RecordSet>) ->
     })
 }
 
-/// Appends a set to an entry and returns it.
-pub(super) fn write<'e>(
-    entries: &'e mut EntryWriter,
+/// Appends a set to an entry and returns its number.
+pub(super) fn write(
+    entries: &mut EntryWriter,
     entry: u32,
     set: &RecordSet,
-    origin: &Name,
-) -> Result<RrSet<'e>, TooLarge> {
-    let context = SetContext { origin, node: None };
+    context: SetContext<'_>,
+) -> Result<u32, TooLarge> {
     let rdatas = set.rdatas.iter().map(|rdata| &**rdata);
     let number = sets::write(entries, set.rtype, set.ttl.secs(), rdatas, context, &mut Vec::new())?;
     entries.count_set(entry);
-    Ok(entries.set(number))
+    Ok(number)
 }
 
 /// Returns an error about a declared set.

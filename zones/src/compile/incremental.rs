@@ -18,11 +18,11 @@ use std::{
 use fairway_model::{AnswerMode, DesiredState, Name, PoolName, Rtype, SteeredName};
 
 use super::{
-    ChangedItems, declared,
+    ChangedItems, alias_loops, declared,
     names::{is_wildcard, parent_of},
     upper::{self, Upper},
 };
-use crate::{entries::Node, snapshot::Snapshot, wire::name_hash};
+use crate::{entries::Node, snapshot::Snapshot};
 
 /// Compiles the changed items of `after` and takes those of `before` out. See [`super::revise`].
 pub(super) fn revise(
@@ -76,7 +76,8 @@ pub(super) fn revise(
     upper.take_out_idle_targets()?;
     let is_due = upper.pools.sizes(&upper.entries).have_outgrown(&previous.whole);
     let is_full_needed = is_due || upper.pools.uses.has_idle_cluster() || !upper.pools.faults.is_empty();
-    (!is_full_needed).then(|| upper.finish(Some(previous.whole)))
+    let snapshot = (!is_full_needed && !upper.table.is_crowded()).then(|| upper.finish(Some(previous.whole)))?;
+    names.iter().all(|name| alias_loops::find(&snapshot, name).is_none()).then_some(snapshot)
 }
 
 /// True if declared records of these names affect other names: names below them, or cluster names.
@@ -139,8 +140,8 @@ impl Upper<'_> {
         if is_used || self.is_held_up(owner)? {
             return Some(());
         }
-        let entries = &self.entries;
-        self.table.remove(name_hash(name), entry, |number| name_hash(entries.node(number).name()));
+        let (entries, key) = (&self.entries, &self.text.key);
+        self.table.remove(key.hash(name), entry, |number| key.hash(entries.node(number).name()));
         let parent = parent_of(name);
         if !self.holds_up_parent(name, parent) {
             return Some(());

@@ -1,7 +1,9 @@
 //! Compiles the desired state and the records of zones to a [`Snapshot`].
 
+mod alias_loops;
 mod answers;
 mod declared;
+mod faults;
 mod incremental;
 mod names;
 mod nodes;
@@ -20,7 +22,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, PoolName};
 use fairway_zonefile::ZoneData;
 
-use crate::snapshot::{ServerOptions, Snapshot};
+use crate::{
+    snapshot::{ServerOptions, Snapshot},
+    table::RUN_MAX,
+    wire::NameKey,
+};
 
 /// Compiles a desired state and its zones. Returns the warnings with the snapshot, or all diagnostics together if one
 /// is an error.
@@ -40,14 +46,35 @@ pub fn compile(
             "distribute them over several servers",
         )]);
     }
-    let (text, mut faults) = records::compile(zones);
-    let (snapshot, more) = upper::compile(desired, &Arc::new(text), zones, options, previous);
-    faults.extend(more);
+    let mut keys = (0..KEYS_TRIED).map(|_| NameKey::random());
+    let compiled = keys.find_map(|key| compile_with(key, desired, zones, options, previous));
+    let (snapshot, mut faults) = compiled.ok_or_else(crowded)?;
     if faults.iter().any(Diagnostic::is_error) {
         faults.sort();
         return Err(faults);
     }
     Ok((snapshot, faults))
+}
+
+/// Compiles with a key for the hashes of names. Returns `None` if more of them share slots than lookups may read.
+fn compile_with(
+    key: NameKey,
+    desired: &DesiredState,
+    zones: &[ZoneData],
+    options: &ServerOptions,
+    previous: Option<&Snapshot>,
+) -> Option<(Snapshot, Vec<Diagnostic>)> {
+    let (text, mut faults) = records::compile(zones, key)?;
+    let (snapshot, more) = upper::compile(desired, &Arc::new(text), zones, options, previous)?;
+    faults.extend(more);
+    Some((snapshot, faults))
+}
+
+/// Returns the error about names that no key spreads well.
+fn crowded() -> Vec<Diagnostic> {
+    let what = format!("more than {RUN_MAX} names have neighbouring hashes");
+    let hint = "restart the server, which draws another key for the hashes";
+    vec![Diagnostic::error(FileLocation::file("configuration"), what, hint)]
 }
 
 /// Compiles another desired state with the zones of a snapshot, whose text has not changed. The zones cost nothing.
@@ -58,7 +85,8 @@ pub fn recompile(
     options: &ServerOptions,
     previous: &Snapshot,
 ) -> Result<(Snapshot, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let (snapshot, faults) = upper::compile(desired, &previous.text, &[], options, Some(previous));
+    let compiled = upper::compile(desired, &previous.text, &[], options, Some(previous));
+    let (snapshot, faults) = compiled.ok_or_else(crowded)?;
     if faults.iter().any(Diagnostic::is_error) { Err(faults) } else { Ok((snapshot, faults)) }
 }
 
@@ -92,6 +120,9 @@ pub fn revise(
     }
     incremental::revise(before, after, touched, previous)
 }
+
+/// Keys that a full compilation tries. The first is enough but for one start in 10^12 with 10^9 names (see [`RUN_MAX`]).
+const KEYS_TRIED: usize = 4;
 
 /// Maximum number of zones, whose numbers have 16 bits.
 const ZONES_MAX: usize = u16::MAX as usize;

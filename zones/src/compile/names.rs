@@ -5,11 +5,12 @@ use fairway_model::Name;
 use crate::{
     entries::Node,
     table::Table,
-    wire::{ancestors, name_hash},
+    wire::{NameKey, ancestors},
 };
 
 /// Names under construction. Apart from apexes, a parent has a smaller number than its children.
 pub(super) struct Names<'a> {
+    pub(super) key: NameKey,
     pub(super) table: Table,
     pub(super) drafts: Vec<Draft<'a>>,
     pub(super) labels_max: usize,
@@ -54,8 +55,9 @@ impl<'a> Names<'a> {
     /// Number of names that are loaded together.
     pub(super) const TOGETHER: usize = 16;
 
-    pub(super) fn with_room(count: usize) -> Self {
+    pub(super) fn with_room(key: NameKey, count: usize) -> Self {
         Self {
+            key,
             table: Table::with_room(count),
             drafts: Vec::with_capacity(count),
             labels_max: 0,
@@ -65,7 +67,7 @@ impl<'a> Names<'a> {
 
     /// Returns the number of a name.
     pub(super) fn find(&self, name: &Name) -> Option<u32> {
-        self.find_hashed(name.as_wire(), name_hash(name.as_wire()))
+        self.find_hashed(name.as_wire(), self.key.hash(name.as_wire()))
     }
 
     /// Returns the number of a name in wire form, by its hash.
@@ -78,14 +80,14 @@ impl<'a> Names<'a> {
         let mut hashes = [0; Self::TOGETHER];
         // Hashes first, so that nothing is computed between the loads.
         for (hash, name) in hashes.iter_mut().zip(names) {
-            *hash = name_hash(name.as_wire());
+            *hash = self.key.hash(name.as_wire());
         }
         std::hint::black_box(hashes.map(|hash| self.table.find(hash, |_| false)));
     }
 
     /// Adds the apex of a zone, without the names above it.
     pub(super) fn apex(&mut self, name: &'a Name, zone: u16) -> u32 {
-        let number = self.insert(name.as_wire(), name_hash(name.as_wire()), zone, Self::NONE);
+        let number = self.insert(name.as_wire(), self.key.hash(name.as_wire()), zone, Self::NONE);
         self.labels_max = self.labels_max.max(name.label_count());
         self.drafts[number as usize].flags |= Node::APEX;
         number
@@ -97,7 +99,7 @@ impl<'a> Names<'a> {
         let parent = self.last_parent;
         if labels > apex_labels && parent != Self::NONE && same_name(parent_of(name), self.drafts[parent as usize].name)
         {
-            let hash = name_hash(name);
+            let hash = self.key.hash(name);
             let known = self.find_hashed(name, hash);
             return known.unwrap_or_else(|| self.insert(name, hash, zone, parent));
         }
@@ -110,7 +112,7 @@ impl<'a> Names<'a> {
         let mut missing = Vec::new();
         // Most names are new below a known parent, so the search begins at the deepest one.
         for (labels, start) in [(labels, 0)].into_iter().chain(ancestors(name, labels)) {
-            let (name, hash) = (&name[start..], name_hash(&name[start..]));
+            let (name, hash) = (&name[start..], self.key.hash(&name[start..]));
             if let Some(known) = self.find_hashed(name, hash) {
                 let add = |parent, (name, hash)| self.insert(name, hash, zone, parent);
                 return missing.into_iter().rev().fold(known, add);

@@ -72,6 +72,9 @@ impl<'a> Compiler<'a> {
         let mut last: Option<(&Name, u32)> = None;
         for (index, record) in zone.records.iter().enumerate() {
             if index % Names::TOGETHER == 0 {
+                if self.names.table.is_crowded() {
+                    return;
+                }
                 self.names.fetch(zone.records[index..].iter().map(|record| &record.owner));
             }
             if proves_hashed_names(record) {

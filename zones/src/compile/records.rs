@@ -12,19 +12,23 @@ use crate::{
     entries::{EntryWriter, Extra, Head, Node},
     hash::digest,
     snapshot::{Layer, TextLayer, Zone},
-    wire::{ancestors, name_hash},
+    wire::{NameKey, ancestors},
 };
 
-/// Compiles the text of zones. Returns errors with the other diagnostics.
-pub(super) fn compile(zones: &[ZoneData]) -> (TextLayer, Vec<Diagnostic>) {
-    let mut compiler = Compiler::new(zones);
+/// Compiles the text of zones with a key for the hashes of its names. Returns errors with the other diagnostics, or `None`
+/// if the key spreads the names badly.
+pub(super) fn compile(zones: &[ZoneData], key: NameKey) -> Option<(TextLayer, Vec<Diagnostic>)> {
+    let mut compiler = Compiler::new(zones, key);
     compiler.place_records();
+    if compiler.names.table.is_crowded() {
+        return None;
+    }
     compiler.names.occlude();
     compiler.build_entries();
     compiler.build_zones();
     let extras = compiler.link_extras();
     compiler.build_answers(&extras);
-    compiler.finish(extras)
+    Some(compiler.finish(extras))
 }
 
 /// Zones under compilation.
@@ -43,9 +47,9 @@ pub(super) struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn new(zones: &'a [ZoneData]) -> Self {
+    fn new(zones: &'a [ZoneData], key: NameKey) -> Self {
         let records: usize = zones.iter().map(|z| z.records.len()).sum();
-        let mut names = Names::with_room(records + 16);
+        let mut names = Names::with_room(key, records + 16);
         let origins = Origins::new(zones);
         for (number, zone) in origins.zones.iter().enumerate() {
             names.apex(&zone.origin, number as u16);
@@ -105,12 +109,13 @@ impl<'a> Compiler<'a> {
     fn build_entry(&mut self, node: u32, at_nodes: &[RecordAtNode]) {
         let draft = &self.names.drafts[node as usize];
         let head = Head { flags: draft.flags, zone: draft.zone, steered: 0 };
-        let (hash, number) = (draft.hash, self.entries.begin_entry(draft.name, head));
+        let number = self.entries.begin_entry(draft.name, head);
+        let name_id = digest(self.entries.node(number).name());
         self.numbers.push(number);
         for group in at_nodes.chunk_by(|a, b| a.rtype == b.rtype) {
             if let Some(set) = self.build_set(node, group) {
                 self.entries.count_set(number);
-                self.id = self.id.wrapping_add(mix(digest(self.entries.set(set).records()) ^ hash));
+                self.id = self.id.wrapping_add(mix(digest(self.entries.set(set).records()) ^ name_id));
             }
         }
     }
@@ -123,7 +128,7 @@ impl<'a> Compiler<'a> {
         let ttl = records().map(|r| r.ttl.secs()).min().unwrap_or(0);
         // Zone of the name. A parent's DS contains no names of it.
         let origin = &origins.zones[usize::from(names.drafts[node as usize].zone)].origin;
-        let context = SetContext { origin, node: Some(node) };
+        let context = SetContext { key: &names.key, origin, node: Some(node) };
         match sets::write(entries, rtype, ttl, records().map(|r| &*r.rdata), context, mentions) {
             Ok(number) => Some(number),
             Err(too_large) => {
@@ -154,7 +159,7 @@ impl<'a> Compiler<'a> {
                 Some(u32::from_be_bytes(rdata[at..at + 4].try_into().ok()?))
             };
             let ttl = soa.map_or(0, |soa| soa.ttl.secs()).min(field(4).unwrap_or(0));
-            let context = SetContext { origin: &zone.origin, node: None };
+            let context = SetContext { key: &self.names.key, origin: &zone.origin, node: None };
             let rdatas = std::iter::once(rdata);
             let negative = sets::write(&mut self.entries, Rtype::SOA, ttl, rdatas, context, &mut self.mentions);
             self.zones.push(Zone {
@@ -174,7 +179,7 @@ impl<'a> Compiler<'a> {
     fn parent_of(&self, origin: &Name) -> Option<u16> {
         let wire = origin.as_wire();
         let mut above = ancestors(wire, origin.label_count()).map(|(_, start)| &wire[start..]);
-        let closest = above.find_map(|name| self.names.find_hashed(name, name_hash(name)))?;
+        let closest = above.find_map(|name| self.names.find_hashed(name, self.names.key.hash(name)))?;
         let draft = &self.names.drafts[closest as usize];
         (draft.is(Node::OPEN) && !draft.is(Node::DNAME)).then_some(draft.zone)
     }
@@ -227,10 +232,12 @@ impl<'a> Compiler<'a> {
     fn finish(mut self, extras: Vec<Extra>) -> (TextLayer, Vec<Diagnostic>) {
         self.names.table.renumber(&self.numbers);
         let layer = TextLayer {
+            key: self.names.key,
             layer: Layer { table: self.names.table, entries: self.entries.finish() },
             extras: extras.into(),
             zones: self.zones.into(),
             labels_max: self.names.labels_max,
+            labels_min: self.origins.zones.first().map_or(0, |zone| zone.origin.label_count()),
             id: self.id,
         };
         (layer, self.faults)

@@ -6,12 +6,14 @@ use fairway_model::{Name, Rtype, Ttl};
 
 use crate::{
     entries::{Alias, EntryWriter, Extra},
-    wire::{compressible, name_hash},
+    wire::{NameKey, compressible},
 };
 
 /// Owner of a record set.
 #[derive(Clone, Copy)]
 pub(super) struct SetContext<'n> {
+    /// Key of the hashes of names.
+    pub(super) key: &'n NameKey,
     /// Apex against which names are compressed, or the root for none.
     pub(super) origin: &'n Name,
     /// Number of the owner's node, or `None` without one.
@@ -47,7 +49,7 @@ impl TooLarge {
     }
 }
 
-/// Octets of a record set that fit into a message with the longest question and OPT.
+/// Maximum octets of a record set: what fits into a message with the longest question and OPT.
 pub(super) const OCTETS_MAX: usize = 65_535 - 12 - 259 - 300;
 
 /// Writes a set without duplicates and returns its number. Names are compressed if the type allows it.
@@ -83,7 +85,7 @@ pub(super) fn write<'a>(
         let length = entries.record_octets() - rdata_at;
         entries.overwrite(rdata_at - 2, length as u16);
         if alias.is_none() && matches!(rtype, Rtype::CNAME | Rtype::DNAME) {
-            alias = Some(Alias { hash: name_hash(rdata), name: rdata });
+            alias = Some(Alias { hash: context.key.hash(rdata), name: rdata });
         }
         count += 1;
     }
@@ -100,12 +102,13 @@ pub(super) fn write<'a>(
 
 /// Writes a set without owner. Its names are not compressed, since a pool may answer in several zones.
 pub(super) fn write_small<'a>(
+    key: &NameKey,
     entries: &mut EntryWriter,
     rtype: Rtype,
     ttl: Ttl,
     rdatas: impl Iterator<Item = &'a [u8]>,
 ) -> u32 {
-    let context = SetContext { origin: &Name::root(), node: None };
+    let context = SetContext { key, origin: &Name::root(), node: None };
     write(entries, rtype, ttl.secs(), rdatas, context, &mut Vec::new())
         .unwrap_or_else(|_| unreachable!("at most 255 members of 8 addresses, or 16 fallback addresses: 57,120 octets"))
 }

@@ -1,10 +1,10 @@
 //! Compiles pools and writes the record sets of their numbered answers.
 
-use std::{iter, net::IpAddr, sync::Arc};
+use std::{collections::HashMap, iter, net::IpAddr, sync::Arc};
 
 use fairway_model::{
     AnswerMode, ClusterName, DesiredState, Diagnostic, DownAnswer, FileLocation, Name, Pool, PoolName, Rtype,
-    StableMap, SteeredName, Ttl, ZoneSpec, stable_hash,
+    SteeredName, Ttl, ZoneSpec, stable_hash,
 };
 
 use super::{sets, upper::CONFIGURATION};
@@ -12,21 +12,24 @@ use crate::{
     chunks::ChunkWriter,
     entries::EntryWriter,
     location::{CompiledRankings, RankingCache, TooLarge},
-    snapshot::{PoolInfo, ServerOptions, Sizes, Slot, Slots, Snapshot, Steered},
+    snapshot::{PoolInfo, ServerOptions, Sizes, Slot, Slots, Snapshot, Steered, TextLayer},
     steer::{ClientPartition, Family, LocationRankings, MemberSet, SteerPool, TargetTable, TargetUses, Variant},
     table::Table,
     tally::SLOTS_MAX,
     target::TargetIndex,
+    wire::NameKey,
 };
 
 /// Pools under compilation. A pool is compiled once for all its names.
 pub(super) struct Pools<'a> {
     desired: &'a DesiredState,
+    /// Key of the hashes of names.
+    key: &'a NameKey,
     /// Record sets of answers, which pools with the same clusters share.
-    sets: StableMap<AnswerSetKey<'a>, Steered>,
+    sets: HashMap<AnswerSetKey<'a>, Steered>,
     /// Location rankings of the previous snapshot.
     previous: Option<&'a RankingCache>,
-    /// Numbers that no pool has.
+    /// Unused numbers of pools.
     free: Vec<u32>,
     /// True if some clients get explanations in answers.
     noted: bool,
@@ -62,16 +65,17 @@ struct AnswerSetKey<'a> {
 }
 
 impl<'a> Pools<'a> {
-    /// Returns no pools, above a text with this id. The previous snapshot passes on its counters and rankings.
+    /// Returns no pools, above this text. The previous snapshot passes on its counters and rankings.
     pub(super) fn new(
         desired: &'a DesiredState,
         options: &ServerOptions,
-        text_id: u64,
+        text: &'a TextLayer,
         previous: Option<&'a Snapshot>,
     ) -> Self {
         Self {
             desired,
-            sets: StableMap::default(),
+            key: &text.key,
+            sets: HashMap::default(),
             previous: previous.map(|previous| &*previous.ranking_cache),
             free: Vec::new(),
             noted: !options.explain.is_empty(),
@@ -86,7 +90,7 @@ impl<'a> Pools<'a> {
             uses: TargetUses::default(),
             ranking_cache: Arc::default(),
             faults: Vec::new(),
-            id: text_id,
+            id: text.id,
         }
     }
 
@@ -102,7 +106,8 @@ impl<'a> Pools<'a> {
             targets: previous.targets.clone(),
             uses: previous.target_uses.clone(),
             ranking_cache: Arc::clone(&previous.ranking_cache),
-            ..Self::new(desired, &previous.options, previous.id, Some(previous))
+            id: previous.id,
+            ..Self::new(desired, &previous.options, &previous.text, Some(previous))
         }
     }
 
@@ -148,7 +153,7 @@ impl<'a> Pools<'a> {
 
     /// Returns the numbers of the pools with a name.
     pub(super) fn numbers_of(&self, name: &PoolName) -> Vec<u32> {
-        let numbers = self.by_name.candidates(stable_hash(name));
+        let numbers = self.by_name.candidates(self.key.text(name));
         numbers.filter(|number| self.infos[*number as usize].name == *name).collect()
     }
 
@@ -164,9 +169,9 @@ impl<'a> Pools<'a> {
 
     /// Removes a pool. Its number is free for another one.
     pub(super) fn free(&mut self, number: u32) {
-        let Self { infos, pools, by_name, uses, id, .. } = self;
+        let Self { key, infos, pools, by_name, uses, id, .. } = self;
         let info = &infos[number as usize];
-        by_name.remove(stable_hash(&info.name), number, |other| stable_hash(&infos[other as usize].name));
+        by_name.remove(key.text(&info.name), number, |other| key.text(&infos[other as usize].name));
         uses.take(&pools[number as usize]);
         *id = id.wrapping_sub(info.id);
         self.free.push(number);
@@ -217,7 +222,7 @@ impl<'a> Pools<'a> {
     /// Returns the number of a pool for a zone, and compiles it if it is new. Each variant of a pool is a pool of its
     /// own.
     fn compile_pool(&mut self, pool: &'a Pool, zone: Option<&'a ZoneSpec>) -> u32 {
-        let (variant, hash) = (Variant::of(pool, zone), stable_hash(&pool.name));
+        let (variant, hash) = (Variant::of(pool, zone), self.key.text(&pool.name));
         if let Some(known) = self.find(pool, variant, hash) {
             return known;
         }
@@ -256,7 +261,7 @@ impl<'a> Pools<'a> {
 
     /// Stores a compiled pool and returns its number.
     fn put(&mut self, steer: SteerPool, info: PoolInfo, hash: u64) -> u32 {
-        let Self { pools, infos, by_name, .. } = self;
+        let Self { key, pools, infos, by_name, .. } = self;
         let number = self.free.pop().unwrap_or(pools.len() as u32);
         if (number as usize) < pools.len() {
             *pools.change(number as usize) = steer;
@@ -265,7 +270,7 @@ impl<'a> Pools<'a> {
             pools.push(steer);
             infos.push(info);
         }
-        by_name.add(hash, number, |other| stable_hash(&infos[other as usize].name));
+        by_name.add(hash, number, |other| key.text(&infos[other as usize].name));
         number
     }
 
@@ -305,9 +310,9 @@ impl<'a> Pools<'a> {
             ttl,
             members: pool.members.iter().map(|member| (&member.cluster, member.probe.is_some())).collect(),
         };
-        let Self { pools, answers, .. } = self;
+        let Self { desired, key: names, pools, answers, .. } = self;
         let steer = &pools[number as usize];
-        *self.sets.entry(key).or_insert_with(|| write_answers(self.desired, pool, ttl, steer, answers, entries))
+        *self.sets.entry(key).or_insert_with(|| write_answers(names, desired, pool, ttl, steer, answers, entries))
     }
 }
 
@@ -342,6 +347,7 @@ fn too_many_classes(pool: &Pool) -> Diagnostic {
 
 /// Writes every numbered answer of a pool with one TTL.
 fn write_answers(
+    key: &NameKey,
     desired: &DesiredState,
     pool: &Pool,
     ttl: Ttl,
@@ -353,7 +359,7 @@ fn write_answers(
         let first = answers.len() as u32;
         for list in steer.sets(family) {
             let rdatas: Vec<Vec<u8>> = list.iter().map(octets).collect();
-            answers.push(sets::write_small(entries, rtype, ttl, rdatas.iter().map(Vec::as_slice)));
+            answers.push(sets::write_small(key, entries, rtype, ttl, rdatas.iter().map(Vec::as_slice)));
         }
         first
     };
@@ -361,7 +367,7 @@ fn write_answers(
     let v6 = addresses(Family::V6, Rtype::AAAA);
     let members = answers.len() as u32;
     let mut alias = |target: &Name| {
-        answers.push(sets::write_small(entries, Rtype::CNAME, ttl, iter::once(target.as_wire())));
+        answers.push(sets::write_small(key, entries, Rtype::CNAME, ttl, iter::once(target.as_wire())));
         answers.len() as u32 - 1
     };
     if pool.mode == AnswerMode::Cname {
@@ -376,7 +382,19 @@ fn write_answers(
         _ => Steered::NONE,
     };
     let cname = pool.mode == AnswerMode::Cname;
-    Steered { pool: 0, cname, noted: false, special: cname, is_adaptive: false, v4, v6, members, fallback, counters: 0 }
+    Steered {
+        pool: 0,
+        cname,
+        noted: false,
+        special: cname,
+        is_adaptive: false,
+        v4,
+        v6,
+        members,
+        fallback,
+        counters: 0,
+        ttl: ttl.secs(),
+    }
 }
 
 impl Pools<'_> {
@@ -400,7 +418,7 @@ impl Pools<'_> {
     /// Gives the last pool another number.
     fn renumber(&mut self, last: u32, number: u32) {
         let info = &self.infos[last as usize];
-        let hash_of = |other: u32| stable_hash(&self.infos[other as usize].name);
+        let hash_of = |other: u32| self.key.text(&self.infos[other as usize].name);
         self.by_name.remove(hash_of(last), last, hash_of);
         self.by_name.add(hash_of(last), number, hash_of);
         for (_, is_adaptive, first) in &info.steered {

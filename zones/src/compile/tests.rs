@@ -182,3 +182,37 @@ fn recompile_with_error_fails() {
         assert!(faults.iter().any(|fault| fault.to_string().starts_with(place)), "{faults:?}");
     }
 }
+
+#[test]
+fn key_that_gives_many_names_one_hash_is_rejected_and_replaced() {
+    let options = ServerOptions::default();
+    let few: Vec<String> = (0..200).map(|number| format!("n{number}.")).collect();
+    let many: Vec<String> = (0..300).map(|number| format!("n{number}.")).collect();
+    let steered = |names: &[String]| desired(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let text = |names: &[String]| {
+        let records: String = names.iter().map(|name| format!("{name}example.test. IN A 192.0.2.8\n")).collect();
+        vec![zone("example.test", &format!("{OUTER}{records}"))]
+    };
+    let with = |desired, zones: &[ZoneData]| compile_with(NameKey::constant(), &desired, zones, &options, None);
+    assert!(with(steered(&few), &text(&[])).is_some(), "slow, but within the bound");
+    assert!(with(steered(&many), &text(&[])).is_none(), "steered names");
+    assert!(with(steered(&[]), &text(&many)).is_none(), "names of a zone");
+    assert!(compile(&steered(&many), &text(&many), &options, None).is_err(), "a name with two owners");
+    assert!(compile(&steered(&many), &text(&[]), &options, None).is_ok());
+    // A change above an unchanged text keeps its key.
+    let (before, _) = with(steered(&few), &text(&[])).unwrap();
+    assert!(recompile(&steered(&many), &options, &before).unwrap_err()[0].to_string().contains("neighbouring hashes"));
+    let touched = ChangedItems { names: steered(&many).names.keys().cloned().collect(), ..ChangedItems::default() };
+    assert!(revise(&steered(&few), &steered(&many), &touched, &options, &before).is_none());
+}
+
+#[test]
+fn id_and_answers_do_not_depend_on_the_key() {
+    let (zones, options) = (zones(), ServerOptions::default());
+    let desired = desired(&["shop.", "a.b.free.", "c-alias."]);
+    let [one, other] = [(); 2].map(|()| compile(&desired, &zones, &options, None).unwrap().0);
+    assert_ne!(one.key().hash(b"\0"), other.key().hash(b"\0"));
+    assert_eq!(one.id(), other.id());
+    let [one, other] = [one, other].map(|snapshot| answers(snapshot, "shop. link. a.deep.free. none.", &[Rtype::A]));
+    assert_eq!(one, other);
+}

@@ -10,15 +10,16 @@ use std::{
 };
 
 use fairway_model::{
-    AnswerMode, DesiredState, Diagnostic, FileLocation, Name, Pool, PoolName, RecordSet, Rtype, StableMap, SteeredName,
-    Subject, Ttl, Visibility, mix,
+    AnswerMode, DesiredState, Diagnostic, Name, Pool, PoolName, RecordSet, Rtype, SteeredName, Ttl, Visibility, mix,
 };
 use fairway_zonefile::ZoneData;
 
 use super::{
+    alias_loops,
     declared::{self, AtName},
+    faults::Faults,
     names::{is_wildcard, parent_of},
-    sets::TooLarge,
+    sets::{SetContext, TooLarge},
     steered::{Pools, octets},
 };
 use crate::{
@@ -26,33 +27,39 @@ use crate::{
     hash::digest,
     snapshot::{Layer, ServerOptions, Sizes, Snapshot, Steered, TextLayer},
     table::Table,
-    wire::{ancestors, name_end, name_hash},
+    wire::{ancestors, name_end},
 };
 
 /// Compiles a desired state above the text of the zones. Returns errors with the other diagnostics.
 ///
-/// `zones` are read only to locate the records of errors.
+/// `zones` are read only to locate the records of errors. Returns `None` if the key spreads the names badly.
 pub(super) fn compile(
     desired: &DesiredState,
     text: &Arc<TextLayer>,
     zones: &[ZoneData],
     options: &ServerOptions,
     previous: Option<&Snapshot>,
-) -> (Snapshot, Vec<Diagnostic>) {
+) -> Option<(Snapshot, Vec<Diagnostic>)> {
     let mut upper = Upper::new(desired, text, options, previous);
     upper.write_names();
-    upper.locate_faults(zones);
+    if upper.table.is_crowded() {
+        return None;
+    }
     let mut faults = std::mem::take(&mut upper.faults);
-    faults.append(&mut upper.pools.faults);
-    (upper.finish(None), faults)
+    let mut of_pools = std::mem::take(&mut upper.pools.faults);
+    let snapshot = upper.finish(None);
+    alias_loops::report(&snapshot, &mut faults);
+    let mut faults = faults.located(text, zones);
+    faults.append(&mut of_pools);
+    Some((snapshot, faults))
 }
 
 /// The upper layer under compilation.
 pub(super) struct Upper<'a> {
     pub(super) desired: &'a DesiredState,
     /// Pools by name, in a full compilation. Lookups are several times as fast as in an ordered map.
-    declared: StableMap<&'a PoolName, &'a Pool>,
-    text: &'a Arc<TextLayer>,
+    declared: HashMap<&'a PoolName, &'a Pool>,
+    pub(super) text: &'a Arc<TextLayer>,
     options: &'a ServerOptions,
     pub(super) table: Table,
     pub(super) entries: EntryWriter,
@@ -60,9 +67,7 @@ pub(super) struct Upper<'a> {
     pub(super) steered_in: Vec<usize>,
     pub(super) cluster_names: Arc<BTreeSet<Name>>,
     labels_max: usize,
-    pub(super) faults: Vec<Diagnostic>,
-    /// Indices of the diagnostics about a record of a zone, whose location is found later.
-    unlocated: HashMap<(u16, Name, Rtype), Vec<usize>>,
+    pub(super) faults: Faults,
 }
 
 /// Position of a name in the zones' text.
@@ -79,7 +84,7 @@ impl ZonePosition {
         let mut known = [(labels, 0)].into_iter().chain(ancestors(wire, labels));
         let (start, number) = known.find_map(|(labels, start)| {
             let looked_up = (labels <= text.labels_max).then(|| &wire[start..])?;
-            Some((start, text.layer.find(name_hash(looked_up), looked_up)?))
+            Some((start, text.layer.find(text.key.hash(looked_up), looked_up)?))
         })?;
         let node = text.layer.entries.node(number);
         let hidden = !node.is(Node::OPEN) || (start > 0 && node.is(Node::DNAME));
@@ -109,12 +114,11 @@ impl<'a> Upper<'a> {
             options,
             table: Table::with_room(desired.names.len() + desired.records.len()),
             entries: EntryWriter::default(),
-            pools: Pools::new(desired, options, text.id, previous),
+            pools: Pools::new(desired, options, text, previous),
             steered_in: vec![0; text.zones.len()],
             cluster_names: Arc::default(),
             labels_max: 0,
-            faults: Vec::new(),
-            unlocated: HashMap::new(),
+            faults: Faults::default(),
         }
     }
 
@@ -122,7 +126,7 @@ impl<'a> Upper<'a> {
     pub(super) fn after(desired: &'a DesiredState, previous: &'a Snapshot) -> Self {
         Self {
             desired,
-            declared: StableMap::default(),
+            declared: HashMap::default(),
             text: &previous.text,
             options: &previous.options,
             table: previous.upper.table.clone(),
@@ -131,8 +135,7 @@ impl<'a> Upper<'a> {
             steered_in: previous.steered_in.to_vec(),
             cluster_names: Arc::clone(&previous.cluster_names),
             labels_max: previous.labels_max,
-            faults: Vec::new(),
-            unlocated: HashMap::new(),
+            faults: Faults::default(),
         }
     }
 
@@ -163,6 +166,8 @@ impl<'a> Upper<'a> {
     }
 
     /// Writes all names of the desired state. Names with records come first, so that each is written once.
+    ///
+    /// Ends early if the table is crowded, since the result is then discarded.
     fn write_names(&mut self) {
         let desired = self.desired;
         let clusters = self.cluster_sets();
@@ -172,12 +177,18 @@ impl<'a> Upper<'a> {
         }
         let mut last = None;
         for name in desired.records.values().map(|set| &set.name) {
+            if self.table.is_crowded() {
+                return;
+            }
             if last.replace(name) != Some(name) && !clusters.contains_key(name) {
                 self.write_records(name);
             }
         }
         self.cluster_names = Arc::new(clusters.into_keys().cloned().collect());
         for name in desired.names.values() {
+            if self.table.is_crowded() {
+                return;
+            }
             self.steer(name);
         }
         for set in desired.records.values() {
@@ -213,11 +224,11 @@ impl<'a> Upper<'a> {
         let known = self.declared.get(&name.pool).copied();
         let Some(pool) = known.or_else(|| self.desired.pools.get(&name.pool)) else {
             let what = format!("{}: pool {} is not declared", name.name, name.pool);
-            return self.fault(&name.name, what, "declare it");
+            return self.faults.about_name(&name.name, what, "declare it");
         };
         let Some(ZonePosition { zone, hidden_by }) = ZonePosition::of(self.text, &name.name) else {
             let what = format!("{} is in no declared zone", name.name);
-            return self.fault(&name.name, what, "declare its zone, or fix the name");
+            return self.faults.about_name(&name.name, what, "declare its zone, or fix the name");
         };
         if let Some(hidden_by) = hidden_by {
             return self.reject_hidden(name, hidden_by);
@@ -262,13 +273,13 @@ impl<'a> Upper<'a> {
 
     /// Returns the entry of a name.
     pub(super) fn find(&self, name: &[u8]) -> Option<u32> {
-        self.table.find(name_hash(name), |number| self.entries.node(number).is_called(name))
+        self.table.find(self.text.key.hash(name), |number| self.entries.node(number).is_called(name))
     }
 
     /// Returns the node of a name in the zones' text.
     pub(super) fn below(&self, name: &[u8]) -> Option<Node<'a>> {
         let text: &'a TextLayer = self.text;
-        text.layer.find(name_hash(name), name).map(|number| text.layer.entries.node(number))
+        text.layer.find(text.key.hash(name), name).map(|number| text.layer.entries.node(number))
     }
 
     /// True if the parent exists because of the child (RFC 4592 section 2.2.2).
@@ -289,21 +300,22 @@ impl<'a> Upper<'a> {
     ///
     /// A previous entry of the name passes on its pool and its wildcard.
     fn write_entry(&mut self, name: &[u8], zone: u16, sets: &[&RecordSet]) -> u32 {
-        let (hash, below, old) = (name_hash(name), self.below(name), self.find(name));
+        let (key, below, old) = (&self.text.key, self.below(name), self.find(name));
         let (mut steered, mut wildcard) = (0, below.and_then(Node::wildcard));
         if let Some(node) = old.map(|old| self.entries.node(old)) {
             (steered, wildcard) = (node.steered(), node.wildcard());
             let is_own = |set: &RrSet<'_>| below.is_none_or(|below| below.set(set.rtype()).is_none());
             for set in node.sets().filter(is_own) {
-                self.pools.sum_id(set_id(set, hash).wrapping_neg());
+                self.pools.sum_id(set_id(set, node).wrapping_neg());
             }
         }
         let flags = declared::flags(below.map_or(Node::OPEN, Node::flags), sets.iter().copied());
         let entry = self.entries.begin_entry(name, Head { flags, zone, steered });
         below.into_iter().for_each(|below| self.entries.copy_sets(entry, below));
         for set in sets {
-            match declared::write(&mut self.entries, entry, set, &self.text.zones[usize::from(zone)].origin) {
-                Ok(written) => self.pools.sum_id(set_id(written, hash)),
+            let context = SetContext { key, origin: &self.text.zones[usize::from(zone)].origin, node: None };
+            match declared::write(&mut self.entries, entry, set, context) {
+                Ok(written) => self.pools.sum_id(set_id(self.entries.set(written), self.entries.node(entry))),
                 Err(too_large) => {
                     let what = too_large.message(&set.name, set.rtype);
                     self.faults.push(declared::fault(set, what, &TooLarge::hint()));
@@ -312,9 +324,9 @@ impl<'a> Upper<'a> {
         }
         wildcard.into_iter().for_each(|wildcard| self.entries.link(entry, wildcard));
         let entries = &self.entries;
-        let hash_of = |number: u32| name_hash(entries.node(number).name());
-        old.into_iter().for_each(|old| self.table.remove(hash, old, hash_of));
-        self.table.add(hash, entry, hash_of);
+        let hash_of = |number: u32| key.hash(entries.node(number).name());
+        old.into_iter().for_each(|old| self.table.remove(key.hash(name), old, hash_of));
+        self.table.add(key.hash(name), entry, hash_of);
         self.labels_max = self.labels_max.max(name_end(name, 0).map_or(0, |(_, labels)| usize::from(labels)));
         if self.holds_up_parent(name, parent_of(name)) {
             let parent = self.intern(parent_of(name), zone);
@@ -347,7 +359,7 @@ impl<'a> Upper<'a> {
                     "remove the record, or give the pool mode address and fallback addresses",
                 ),
             };
-            self.refuse(owner, (zone, owner.clone(), rtype), what, hint);
+            self.faults.at_record(owner, (zone, owner.clone(), rtype), what, hint);
         }
     }
 
@@ -357,37 +369,7 @@ impl<'a> Upper<'a> {
         let owner = Name::from_wire(node.name()).expect("a name of a zone");
         let rtype = if node.is(Node::CUT) { Rtype::NS } else { Rtype::DNAME };
         let what = format!("the steered name {} is hidden by this {rtype} record", name.name);
-        self.refuse(&name.name, (node.zone(), owner, rtype), what, "remove one of the two");
-    }
-
-    /// Reports an error about a steered name, at the location of a zone's record.
-    fn refuse(&mut self, name: &Name, record: (u16, Name, Rtype), what: String, hint: &str) {
-        self.unlocated.entry(record).or_default().push(self.faults.len());
-        self.fault(name, what, hint);
-    }
-
-    fn fault(&mut self, name: &Name, what: String, hint: &str) {
-        let fault = Diagnostic::error(FileLocation::file(CONFIGURATION), what, hint);
-        self.faults.push(fault.about(Subject::Name(name.clone())));
-    }
-
-    /// Sets the locations of errors about records, in one walk over the text. Without the text they keep theirs.
-    fn locate_faults(&mut self, zones: &[ZoneData]) {
-        if self.unlocated.is_empty() {
-            return;
-        }
-        let numbers: HashMap<&Name, u16> = self.text.zones.iter().map(|zone| &zone.origin).zip(0..).collect();
-        for text in zones {
-            let Some(&number) = numbers.get(&text.origin) else { continue };
-            for record in &text.records {
-                if self.unlocated.is_empty() {
-                    return;
-                }
-                for fault in self.unlocated.remove(&(number, record.owner.clone(), record.rtype)).unwrap_or_default() {
-                    self.faults[fault].location = text.place(record);
-                }
-            }
-        }
+        self.faults.at_record(&name.name, (node.zone(), owner, rtype), what, "remove one of the two");
     }
 }
 
@@ -409,9 +391,9 @@ pub(super) fn cluster_names(desired: &DesiredState) -> BTreeMap<&Name, Option<(&
     wanted
 }
 
-/// Returns the part of a set in the id, for a name with this hash.
-pub(super) fn set_id(set: RrSet<'_>, name: u64) -> u64 {
-    mix(digest(set.records()) ^ name)
+/// Returns the part of a set in the id, for the name of a node.
+pub(super) fn set_id(set: RrSet<'_>, node: Node<'_>) -> u64 {
+    mix(digest(set.records()) ^ digest(node.name()))
 }
 
 /// Returns the addresses of a cluster as record sets.

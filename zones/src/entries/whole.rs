@@ -3,8 +3,8 @@
 //! ```text
 //! answer  type (2), octets (2), number of patches (2), words to the next (2), counts of records (8), sections, patches (2 each)
 //! ```
-//! An answer is copied behind the question. Its pointers are little-endian and relative to the end of the question,
-//! which is added to each. Answers are numbered as sets are. They lie behind all entries, so that a name without one
+//! An answer is copied after the question. Its pointers are little-endian and relative to the end of the question,
+//! which is added to each. Answers are numbered as sets are. They are stored after all entries, so that a name without one
 //! has no cost.
 
 use fairway_model::Rtype;

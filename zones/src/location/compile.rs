@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use fairway_model::{ClientLocation, DesiredState, Partition, Pool, Rank, StableHasher, StableMap};
+use fairway_model::{ClientLocation, DesiredState, Partition, Pool, Rank, StableHasher};
 use indexmap::IndexSet;
 
 use super::{distance::Point, inputs::RankingInputs, rank};
@@ -127,7 +127,7 @@ impl<'s> ClassBuilder<'s> {
         let inputs = self.inputs;
         let nowhere = ClientLocation::default();
         let places: Vec<&ClientLocation> = inputs.map.iter().flat_map(|map| map.locations()).collect();
-        let mut known: StableMap<(u32, u32), u32> = StableMap::default();
+        let mut known: HashMap<(u32, u32), u32> = HashMap::default();
         let mut class = |place: u32, latencies: u32| {
             *known.entry((place, latencies)).or_insert_with(|| {
                 let place = places.get(place as usize).copied().unwrap_or(&nowhere);

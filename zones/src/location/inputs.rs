@@ -45,9 +45,15 @@ impl RankingInputs {
     /// An undeclared map or table counts as absent, since [`DesiredState::violations`] reports it.
     pub(super) fn of(desired: &DesiredState, pool: &Pool) -> Option<Self> {
         let ranks: Vec<Rank> = pool.policy.location_rankings().collect();
-        let uses = |rank: &dyn Fn(&Rank) -> bool| ranks.iter().any(rank);
-        let (geo, nearest) = (uses(&|rank| *rank == Rank::Geo), uses(&|rank| *rank == Rank::Nearest));
-        let latency = uses(&|rank| matches!(rank, Rank::Latency { .. }));
+        let (mut geo, mut nearest, mut latency) = (false, false, false);
+        for rank in &ranks {
+            match rank {
+                Rank::Geo => geo = true,
+                Rank::Nearest => nearest = true,
+                Rank::Latency { .. } => latency = true,
+                Rank::Tier | Rank::Cost => {}
+            }
+        }
         let map = desired.map_of(pool).filter(|_| geo || nearest).cloned();
         let latencies = desired.latencies_of(pool).filter(|_| latency).cloned();
         let member = |member: &Member| {

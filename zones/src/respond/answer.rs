@@ -12,7 +12,7 @@ use crate::{
     explain::Trace,
     lookup::{Found, locate},
     snapshot::Snapshot,
-    wire::{Full, HEADER, Rcode, Section, Writer, name_end, name_hash},
+    wire::{Full, HEADER, Rcode, Section, Writer, name_end},
 };
 
 /// Maximum number of CNAMEs and DNAMEs in an answer. A longer chain is cut there. Real chains have one or two.
@@ -116,7 +116,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
                     dnames[redirects] = dname;
                     redirects += 1;
                     reuse[..length].copy_from_slice(&self.writer.written()[at..at + length]);
-                    (&reuse[..length], name_hash(&reuse[..length]), at, None)
+                    (&reuse[..length], snapshot.key().hash(&reuse[..length]), at, None)
                 }
             };
             // Two names may share a hash. Then the chain ends early, and the resolver asks for the rest.
@@ -180,7 +180,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
             return self.alias(step, node, set);
         }
         if rtype == Rtype::ANY && (node.set_count() > 0 || node.steered() != 0) {
-            return self.any(step);
+            return self.any(step, node);
         }
         let zone = self.from.denying_zone(node);
         if zone != node.zone() && step.at != HEADER {
@@ -196,7 +196,7 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         if matches!(self.from.query.rtype, Rtype::CNAME | Rtype::ANY) {
             return Ok(());
         }
-        // The target begins behind the owner (2) and type, class, TTL and length (10).
+        // The target begins after the owner (2) and type, class, TTL and length (10).
         self.link = set.details().and_then(|rest| {
             Some(Link::Alias { target: rest.alias()?, node: self.snapshot().target(rest), at: start + 12 })
         });
@@ -249,8 +249,11 @@ impl<'a, 'w, 'o, T: Trace> Answering<'a, 'w, 'o, T> {
         Ok(at)
     }
 
-    /// Answers ANY with one small record (RFC 8482 section 4.2).
-    fn any(&mut self, step: &ChainStep<'_>) -> Result<(), Full> {
+    /// Answers ANY with one small record (RFC 8482 section 4.2), which must not hide a HINFO that exists.
+    fn any(&mut self, step: &ChainStep<'_>, node: Node<'a>) -> Result<(), Full> {
+        if let Some(set) = node.set(Rtype::HINFO) {
+            return self.set(step, node, set, Section::Answer).map(drop);
+        }
         let [o0, o1] = pointer(step.at);
         self.writer.copy(&[o0, o1, 0, 13, 0, 1])?;
         self.writer.copy(&ANY_TTL.to_be_bytes())?;

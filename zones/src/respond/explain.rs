@@ -11,7 +11,7 @@ use crate::{
     lookup::{Found, locate},
     snapshot::{ServerOptions, Steered},
     steer::{self, Family, Kind, Recorder},
-    wire::{Rcode, Section, Writer, name_end, name_hash},
+    wire::{Rcode, Section, Writer, name_end},
 };
 
 impl Response<'_> {
@@ -42,7 +42,9 @@ impl Response<'_> {
             return None;
         }
         let (_, labels) = name_end(below, 0)?;
-        let (Found::Exact(number) | Found::Wildcard(number)) = locate(snapshot, below, labels, name_hash(below)) else {
+        let (Found::Exact(number) | Found::Wildcard(number)) =
+            locate(snapshot, below, labels, snapshot.key().hash(below))
+        else {
             return None;
         };
         let steered = snapshot.node(number).steered().checked_sub(1)?;
@@ -139,7 +141,7 @@ fn write(writer: &mut Writer<'_>, text: &str) -> Result<(), crate::wire::Full> {
 const LABEL: &[u8] = b"\x08_explain";
 /// Maximum length of a text (RFC 1035 section 3.3).
 const TEXT_MAX: usize = 255;
-/// Members in an explanation. 64 records with the longest texts take 17 kB, a quarter of a TCP message.
+/// Maximum number of members in an explanation. 64 records with the longest texts take 17 kB, a quarter of a TCP message.
 const MEMBERS_MAX: usize = 60;
 
 #[cfg(test)]

@@ -21,11 +21,12 @@ use crate::{
 };
 
 impl<'a> Response<'a> {
-    /// Writes the answer and returns its length and code. `None` if the slow path has to answer.
+    /// Writes the answer to a query that is not refused, and returns its length and code. `None` if the slow path has to
+    /// answer.
     #[inline(always)]
     pub(super) fn fast_path(&self, out: &mut [u8]) -> Option<(usize, Rcode)> {
         let (snapshot, query) = (&*self.serving.snapshot, self.query);
-        if query.class != CLASS_IN || query.refusal.is_some() {
+        if query.class != CLASS_IN {
             return None;
         }
         let (answer, rcode) = match self.found {
@@ -85,10 +86,13 @@ impl<'a> Response<'a> {
         let pool = &snapshot.pools[steered.pool as usize];
         let (client, scope) = self.client_of(pool);
         let (answer, member) = pool.choose_fast(family, &self.serving.runtime, client, self.draw)?;
+        if pool.is_balanced() && self.is_challenge_drawn() {
+            return None;
+        }
         let written = self.fast_set(out, snapshot.answer(first + u32::from(answer)), scope)?;
         self.tally.answer(snapshot.counters[steered.counters as usize + usize::from(member)]);
         if pool.is_balanced() {
-            self.tally.note_demand(pool.key(), client, member);
+            self.tally.note_demand(pool.key(), client, member, self.source());
         }
         Some(written)
     }

@@ -224,7 +224,7 @@ fn used(serving: &ServingState) -> Query {
     let mut query = Query::default();
     let before = packet(&name("used.up.before.example.test"), Rtype::TXT, 1, OPTS[3]);
     for packet in [&before, &before[..20]] {
-        read(packet, &mut query);
+        read(&serving.snapshot, packet, &mut query);
         (0..LEVELS).for_each(|level| read_level(&serving.snapshot, level, &mut query));
         find(&serving.snapshot, packet, &mut query);
     }
@@ -293,7 +293,7 @@ fn fast_path_answers_and_counts_like_slow_path() {
         let mut query = used(serving);
         for (turn, (name, rtype, class, opt)) in (0u64..).zip(&questions) {
             let packet = packet(name, *rtype, *class, opt);
-            read(&packet, &mut query);
+            read(&serving.snapshot, &packet, &mut query);
             (0..LEVELS).for_each(|level| read_level(&serving.snapshot, level, &mut query));
             find(&serving.snapshot, &packet, &mut query);
             let (v4, v6): (IpAddr, IpAddr) =
@@ -318,17 +318,19 @@ fn fast_path_answers_and_counts_like_slow_path() {
 fn is_verbatim(serving: &ServingState, owner: &str, rtype: Rtype, opt: &[u8]) -> bool {
     let packet = packet(&name(owner), rtype, 1, opt);
     let mut query = Query::default();
-    read(&packet, &mut query);
+    read(&serving.snapshot, &packet, &mut query);
     find(&serving.snapshot, &packet, &mut query);
     let client = Client { address: [192, 0, 2, 1].into(), port: 4242, transport: Transport::Udp };
     let Query { asked, found, .. } = &query;
     let tally = Tally::default();
     let response = Response {
+        cookie: None,
         serving,
         client: &client,
         packet: &packet,
         query: asked,
         found: *found,
+        now: Now(0),
         draw: Draw(0),
         tally: &tally,
     };

@@ -41,7 +41,7 @@ impl<'a> UnknownKey<'a> {
 
     /// Appends the unsigned TSIG record with the error BADKEY, and returns the new length.
     ///
-    /// TSIG comes last, behind OPT. It is no longer than that of the query, so that apart from our OPT the response is
+    /// TSIG comes last, after OPT. It is no longer than that of the query, so that apart from our OPT the response is
     /// no longer than the query.
     pub(super) fn append(&self, out: &mut [u8], length: usize) -> usize {
         let Some(end) = self.write(&mut out[length..]) else { return length };

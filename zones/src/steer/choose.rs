@@ -111,10 +111,7 @@ impl SteerPool {
 
     /// Returns the hash of the client or the draw, or 0 if every client gets the same answer.
     pub(super) fn seed(&self, client: ClientNet, draw: Draw) -> u64 {
-        match self.chooses {
-            Selection::First if !self.load => 0,
-            _ => weighted::seed(self.spread, client, draw),
-        }
+        if self.chooses.is_by_client() || self.load { weighted::seed(self.spread, client, draw) } else { 0 }
     }
 
     /// True if the pool never has an answer of this kind, since no member has the family.
@@ -130,8 +127,8 @@ impl SteerPool {
     /// True if so little of the visible weight is live that the prober is more likely to be wrong than the members to
     /// be down.
     ///
-    /// Standby members and those that an override takes out do not count. If no weight is live, standby members and the
-    /// down answer apply instead. If no member is down, pending members alone are no evidence of a failure.
+    /// Standby members, those that an override takes out and those that were never evaluated do not count: new members are no evidence that
+    /// the prober is wrong. If no weight is live, standby members and the down answer apply instead.
     fn panics(&self, request: ChoiceRequest<'_>, filter: &MemberFilter<'_>) -> bool {
         let (mut live, mut total, mut any_down) = (0u64, 0u64, false);
         let members = request.order.iter().map(|step| &self.members[usize::from(step.index)]);
@@ -139,7 +136,7 @@ impl SteerPool {
             let eligibility = filter.any(member);
             let weight = u64::from(member.weight);
             live += if eligibility & LIVE != 0 { weight } else { 0 };
-            total += if eligibility & NOT_OUT != 0 { weight } else { 0 };
+            total += if eligibility & (LIVE | DOWN) != 0 { weight } else { 0 };
             any_down |= eligibility & (LIVE | DOWN) == DOWN;
         }
         any_down && live > 0 && live * 1000 < total * u64::from(self.panic_threshold)

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
-use fairway_model::{ClusterName, Health, OverrideAction, Policy, PoolName, Selection, Spread, Weight};
+use fairway_model::{ClusterName, Health, OverrideAction, Policy, PoolName, Rtype, Selection, Spread, Weight};
 
 use super::{
     answer::{AcceptanceTest, Answer, Assignment, Basis, Candidacy, Choice, Family, Kind},
@@ -41,6 +41,14 @@ pub struct Explanation {
     pub tiers: Vec<u8>,
     /// Every member, in declared order.
     pub members: Vec<MemberNote>,
+}
+
+impl Explanation {
+    /// True if the pool denies the type that was asked.
+    pub(crate) fn is_denial(&self, rtype: Rtype) -> bool {
+        let is_asked = self.kind == Kind::Cname || matches!(rtype, Rtype::A | Rtype::AAAA);
+        is_asked && matches!(self.choice.answer, Answer::Nothing | Answer::FallbackAddresses)
+    }
 }
 
 /// Input of a choice apart from the pool and its runtime state.
@@ -196,7 +204,7 @@ impl Recorder {
 
 impl Trace for Recorder {
     fn begin(&mut self, pool: &SteerPool, kind: Kind, runtime: &RuntimeState, client: ClientNet, draw: Draw) {
-        let hashes = pool.chooses == Selection::Weighted || pool.load;
+        let hashes = pool.chooses.is_by_client() || pool.load;
         let input = match (hashes, pool.spread) {
             (true, Spread::Query) => HashInput::Draw(draw.0),
             _ if pool.tells_clients_apart() => HashInput::Client(client),

@@ -27,6 +27,7 @@ mod pool;
 mod proof;
 mod score;
 mod sets;
+mod subnet;
 mod target_uses;
 mod targets;
 mod trace;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Pool, Rank, Selection};
+use fairway_model::{Pool, Rank};
 
 use super::{partition::LocationRankings, pool::Member, views::ClassMembers};
 
@@ -118,7 +118,7 @@ impl OrderKeys<'_> {
     /// True if every member is a group of its own: if the first one is the answer, or if each is asked to accept the
     /// client.
     fn is_single(&self) -> bool {
-        self.pool.policy.selection == Selection::First && (self.pool.policy.load || self.pool.answers == 1)
+        self.pool.policy.selection.is_in_order() && (self.pool.policy.load || self.pool.answers == 1)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Walks the groups of one stage and keeps the best candidates.
 
-use fairway_model::{Health, Selection};
+use fairway_model::Health;
 
 use super::{
     answer::{Answer, Basis, Candidacy, Choice, Family, Kind, Members},
@@ -276,7 +276,7 @@ impl SteerPool {
                     index: step.index,
                     is_partial: candidacy == Candidacy::Partial,
                 });
-                if self.chooses == Selection::First && picked.is_full() {
+                if self.chooses.is_in_order() && picked.is_full() {
                     break;
                 }
             } else if candidacy == Candidacy::Elsewhere {

@@ -15,6 +15,7 @@ use super::{
     order::MemberOrders,
     partition::ClientPartition,
     sets::Plan,
+    subnet::PrivateRanges,
     views::MemberSet,
 };
 use crate::{hash, shares::UNBALANCED, steer::partition::LocationClass, target::TargetIndex};
@@ -47,6 +48,10 @@ pub struct SteerPool {
     pub(super) down: Down,
     /// Bits of a client's address that are hashed, IPv4 first. 0 if none is.
     scopes: [u8; 2],
+    /// Private ranges whose client subnets are not used. Empty if the pool has no location classes.
+    pub(super) private: PrivateRanges,
+    /// True if no client ever gets an address of the family, IPv4 first.
+    denied: [bool; 2],
     /// Thousandths of the weight; 0 for never.
     pub(super) panic_threshold: u16,
     /// Thousandths of a group's weight; 0 if one live member is enough.
@@ -168,6 +173,16 @@ impl SteerPool {
     /// True if the answer depends on the client.
     pub fn tells_clients_apart(&self) -> bool {
         self.partition.is_some() || self.scopes != [0, 0]
+    }
+
+    /// True if no client ever gets an address of this kind, whatever the health.
+    pub(crate) fn is_denied_to_all(&self, kind: Kind) -> bool {
+        matches!(kind, Kind::Addresses(family) if self.denied[family as usize])
+    }
+
+    /// True if clients differ in more than the choice among the same members: by location or views.
+    pub(crate) fn has_classes(&self) -> bool {
+        self.partition.is_some()
     }
 
     /// True if a member has an address of the family.

@@ -30,7 +30,7 @@ pub struct Sample {
     pub question: Vec<u8>,
 }
 
-/// Samples that may wait for the reader.
+/// Maximum number of samples that wait for the reader.
 const ENTRIES: usize = 256;
 /// A head, and 272 octets of question (255 + 4, rounded up).
 const WORDS: usize = HEAD + 34;

@@ -4,11 +4,13 @@ use fairway_model::Rtype;
 
 mod edns;
 mod name;
+mod name_key;
 mod query;
 mod writer;
 
-pub(crate) use edns::{Ecs, Edns, EdnsFault};
-pub(crate) use name::{ancestors, name_end, name_hash, same_name};
+pub(crate) use edns::{CookieRange, Ecs, Edns};
+pub(crate) use name::{ancestors, name_end, same_name};
+pub(crate) use name_key::NameKey;
 pub(crate) use query::Query;
 pub(crate) use query::{Record, Refusal};
 pub(crate) use writer::{Full, Opt, Section, Writer};
@@ -31,6 +33,8 @@ impl Rcode {
     pub(crate) const NOTAUTH: Self = Self(9);
     /// Extended code: its upper bits are in the OPT record (RFC 6891 section 6.1.3).
     pub(crate) const BADVERS: Self = Self(16);
+    /// Extended code: the server's part of a cookie is not valid (RFC 7873 section 8).
+    pub(crate) const BADCOOKIE: Self = Self(23);
 }
 
 /// Returns the octets before the first name and the number of names, for types whose RDATA may be compressed (RFC 3597

@@ -1,4 +1,4 @@
-//! Hashes and compares names in wire form, eight octets at a time, ignoring case and without a copy.
+//! Compares names in wire form, eight octets at a time, ignoring case and without a copy.
 
 use fairway_model::Name;
 
@@ -30,17 +30,6 @@ pub(crate) fn ancestors(name: &[u8], labels: usize) -> impl Iterator<Item = (usi
     })
 }
 
-/// Returns the hash of a name, ignoring case. It is part of the snapshot's id, so it is equal on every machine.
-#[inline]
-pub(crate) fn name_hash(name: &[u8]) -> u64 {
-    // Case bit of letters. Other octets that differ in it only share a hash but are different names.
-    const CASE: u64 = 0x2020_2020_2020_2020;
-    let (words, rest) = name.as_chunks::<8>();
-    let seed = SEED ^ name.len() as u64;
-    let hash = words.iter().fold(seed, |hash, word| mix(hash ^ (u64::from_le_bytes(*word) | CASE)));
-    if rest.is_empty() { hash } else { mix(hash ^ (rest_of(name, rest) | CASE)) }
-}
-
 /// True if a name equals the name of the same length in these words, ignoring case. The words are lower-case, padded
 /// with zeros.
 ///
@@ -68,7 +57,7 @@ fn same_folded(name: &[u8], lower_words: &[[u8; 8]]) -> bool {
         && (rest.is_empty() || last.first().is_some_and(|wanted| same(rest_of(name, rest), wanted)))
 }
 
-/// Returns the 1 to 7 octets behind the whole words as a word, padded with zeros.
+/// Returns the 1 to 7 octets after the whole words as a word, padded with zeros.
 #[inline]
 fn rest_of(name: &[u8], rest: &[u8]) -> u64 {
     match name.last_chunk::<8>() {
@@ -78,17 +67,10 @@ fn rest_of(name: &[u8], rest: &[u8]) -> u64 {
     }
 }
 
-/// Returns a full 64x64 multiplication folded onto itself: every input bit affects every output bit.
-#[inline]
-fn mix(word: u64) -> u64 {
-    let wide = u128::from(word) * u128::from(FACTOR);
-    (wide as u64) ^ ((wide >> 64) as u64)
-}
-
 /// Converts eight octets to ASCII lower case: adds 0x20 to 'A' to 'Z' and changes nothing else. Length octets are at
 /// most 63 and so no letters.
 #[inline]
-const fn lower(word: u64) -> u64 {
+pub(super) const fn lower(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let low = word & (0x7f * ONES);
     let over_z = low + (0x7f - b'Z' as u64) * ONES;
@@ -96,9 +78,6 @@ const fn lower(word: u64) -> u64 {
     let upper = !word & (from_a ^ over_z) & (0x80 * ONES);
     word | upper >> 2
 }
-
-const SEED: u64 = 0x2545_f491_4f6c_dd1d;
-const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
 mod tests {
@@ -133,12 +112,11 @@ mod tests {
             upper.extend(iter::repeat_n(b'X', length.into()));
             upper.extend(b"\x02BC\x00");
             let lower = upper.to_ascii_lowercase();
-            assert!(same_name(&upper, &lower) && name_hash(&upper) == name_hash(&lower), "{length}");
+            assert!(same_name(&upper, &lower), "{length}");
             for at in 0..lower.len() {
                 let mut other = lower.clone();
                 other[at] ^= 0x10;
                 assert!(!same_name(&upper, &other), "{length} {at}");
-                assert_ne!(name_hash(&upper), name_hash(&other), "{length} {at}");
             }
             assert!(!same_name(&upper, &lower[1..]));
         }

@@ -2,7 +2,7 @@
 
 use fairway_model::Rtype;
 
-use super::{Edns, EdnsFault, HEADER, Rcode, name_end, name_hash};
+use super::{Edns, HEADER, NameKey, Rcode, Section, name_end};
 
 /// A parsed packet. It holds no reference to the packet, so that a batch can wait for memory together.
 #[derive(Clone)]
@@ -24,10 +24,14 @@ pub(crate) struct Query {
 pub(crate) enum Refusal {
     /// Nothing is sent.
     Drop,
-    /// A bare header with this code, since the contents behind the header cannot be trusted.
+    /// A bare header with this code, and OPT if the query has it and is sound, since the question cannot be trusted.
     Bare(Rcode),
     /// This code with the question, and with OPT if the query has it.
     Question(Rcode),
+    /// FORMERR with question and OPT because of the length of the cookie, unless cookies are off (RFC 7873 section 5.2.2).
+    BadCookie,
+    /// A bare header with a cookie, since the query has no question and asks for one (RFC 7873 section 5.4).
+    Cookie,
     /// NOTAUTH with a TSIG record that says BADKEY (RFC 8945 section 5.2.1). Contains the offset of the query's record.
     BadKey(u16),
 }
@@ -49,15 +53,15 @@ impl Query {
         &packet[HEADER..usize::from(self.name_end)]
     }
 
-    /// Parses a packet in place of the previous one.
+    /// Parses a packet in place of the previous one. `key` is that of the snapshot in which the name will be looked up.
     #[inline]
-    pub(crate) fn read(&mut self, packet: &[u8]) {
+    pub(crate) fn read(&mut self, key: &NameKey, packet: &[u8]) {
         // Fields that a refused packet leaves unparsed must not be those of the previous one.
         (self.edns, self.name_end) = (None, 0);
-        self.refusal = self.read_question(packet).err();
+        self.refusal = self.read_question(key, packet).err();
     }
 
-    fn read_question(&mut self, packet: &[u8]) -> Result<(), Refusal> {
+    fn read_question(&mut self, key: &NameKey, packet: &[u8]) -> Result<(), Refusal> {
         const FORMERR: Refusal = Refusal::Bare(Rcode::FORMERR);
         let (header, _) = packet.split_first_chunk::<HEADER>().ok_or(Refusal::Drop)?;
         // Four bits of opcode with the QR bit above them.
@@ -66,58 +70,100 @@ impl Query {
             match opcode {
                 RESPONSE.. => return Err(Refusal::Drop), // Answering it would make a loop.
                 NOTIFY | UPDATE => {}
-                _ => return Err(Refusal::Bare(Rcode::NOTIMP)),
+                _ => return Err(self.bare(packet, Rcode::NOTIMP)),
             }
         }
         // Counts of the question and the three sections, 16 bits each.
         let [_, _, _, _, counts @ ..] = *header;
         let counts = u64::from_be_bytes(counts);
         if counts >> 48 != 1 {
-            return Err(FORMERR); // RFC 9619.
+            // RFC 9619.
+            let refusal = self.read_without_question(packet, counts, opcode);
+            return Err(refusal.unwrap_or_else(|| self.bare(packet, Rcode::FORMERR)));
         }
         let (end, labels) = name_end(packet, HEADER).ok_or(FORMERR)?;
         self.labels = labels;
-        self.hash = name_hash(&packet[HEADER..end]);
+        self.hash = key.hash(&packet[HEADER..end]);
         self.name_end = end as u16; // at most 12 + 255
         let (&[t0, t1, c0, c1], rest) = packet[end..].split_first_chunk::<4>().ok_or(FORMERR)?;
         (self.rtype, self.class) = (Rtype(u16::from_be_bytes([t0, t1])), u16::from_be_bytes([c0, c1]));
         match counts & (u64::MAX >> 16) {
             0 if rest.is_empty() => {}
-            1 if let Some(edns) = Edns::alone(rest) => {
-                self.edns = Some(edns.map_err(|_| Refusal::Question(Rcode::FORMERR))?);
+            1 if let Some(read) = Edns::alone(rest, end + 4, &mut self.edns) => {
+                if read.is_err() {
+                    self.edns = None;
+                    return Err(Refusal::Question(Rcode::FORMERR));
+                }
             }
-            _ => {
-                let count = |place: u32| usize::from((counts >> place) as u16);
-                read_records(packet, end + 4, count(32) + count(16), count(0), &mut self.edns)?;
-            }
+            _ => read_records(packet, end + 4, counts, &mut self.edns)?,
         }
         // NOTIFY and UPDATE have the same form, so OPT and unknown keys are handled alike.
         match &self.edns {
             Some(edns) if edns.version != 0 => Err(Refusal::Question(Rcode::BADVERS)),
+            Some(edns) if edns.has_malformed_subnet() => Err(Refusal::Question(Rcode::FORMERR)),
             _ if opcode != QUERY => Err(Refusal::Question(Rcode::REFUSED)),
+            Some(edns) if edns.has_malformed_cookie() => Err(Refusal::BadCookie),
             _ => Ok(()),
         }
     }
+
+    /// Parses a query that has an OPT record with a cookie and nothing else. `None` if it is another one.
+    #[cold]
+    fn read_without_question(&mut self, packet: &[u8], counts: u64, opcode: u8) -> Option<Refusal> {
+        let mut edns = None;
+        if counts != 1 || opcode != QUERY {
+            return None;
+        }
+        Edns::alone(&packet[HEADER..], HEADER, &mut edns)?.ok()?;
+        self.edns = edns.filter(|edns| edns.cookie.is_some() && edns.malformed.is_none());
+        self.edns.map(|_| Refusal::Cookie)
+    }
+
+    /// Returns the refusal of a message that is not one question, and notes its OPT if all of it is sound.
+    #[cold]
+    fn bare(&mut self, packet: &[u8], rcode: Rcode) -> Refusal {
+        self.edns = questions_end(packet).and_then(|(end, counts)| {
+            let mut edns = None;
+            match read_records(packet, end, counts, &mut edns) {
+                Ok(()) | Err(Refusal::BadKey(_)) => edns.map(|edns| Edns { cookie: None, ..edns }),
+                Err(_) => None,
+            }
+        });
+        Refusal::Bare(rcode)
+    }
+}
+
+/// Returns the end of all questions and the counts of the header. Bounded by the length: each has at least 5 octets.
+fn questions_end(packet: &[u8]) -> Option<(usize, u64)> {
+    let (_, counts) = packet.first_chunk::<HEADER>()?.split_last_chunk::<8>()?;
+    let counts = u64::from_be_bytes(*counts);
+    let mut at = HEADER;
+    for _ in 0..counts >> 48 {
+        at = skip_name(packet, at)? + 4;
+        if at > packet.len() {
+            return None;
+        }
+    }
+    Some((at, counts))
 }
 
 /// Parses one packet.
 #[cfg(test)]
 fn parse(packet: &[u8]) -> Query {
     let mut query = Query::NONE;
-    query.read(packet);
+    query.read(&NameKey::random(), packet);
     query
 }
 
-/// Parses the records behind the question: skips the first `before`, and reads OPT and TSIG of the `additional` ones.
+/// Parses the records after the questions: skips those before the additional section, and reads OPT and TSIG there.
+///
+/// `counts` are those of the header.
 #[inline(never)]
-fn read_records(
-    packet: &[u8],
-    start: usize,
-    before: usize,
-    additional: usize,
-    edns: &mut Option<Edns>,
-) -> Result<(), Refusal> {
+fn read_records(packet: &[u8], start: usize, counts: u64, edns: &mut Option<Edns>) -> Result<(), Refusal> {
     const FORMERR: Refusal = Refusal::Question(Rcode::FORMERR);
+    let count = |section: Section| usize::from((counts >> section as u32) as u16);
+    let before = count(Section::Answer) + count(Section::Authority);
+    let additional = count(Section::Additional);
     let mut at = start;
     let mut signed = None;
     for index in 0..before + additional {
@@ -127,7 +173,14 @@ fn read_records(
         }
         match record.rtype {
             Rtype::OPT if index < before || edns.is_some() || !record.root => return Err(FORMERR),
-            Rtype::OPT => *edns = Some(record.edns().map_err(|_| FORMERR)?),
+            Rtype::OPT => {
+                let [_, version, flags, _] = record.ttl.to_be_bytes();
+                let start = record.end - record.rdata.len();
+                let read = Edns::read(record.class, version, flags, record.rdata, start).ok_or(FORMERR)?;
+                if edns.insert(read).has_malformed_subnet() {
+                    return Err(FORMERR);
+                }
+            }
             Rtype::TSIG if index < before => return Err(FORMERR),
             Rtype::TSIG => signed = Some(at as u16),
             _ => {}
@@ -155,12 +208,6 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Parses the record as OPT.
-    fn edns(&self) -> Result<Edns, EdnsFault> {
-        let [_, version, flags, _] = self.ttl.to_be_bytes();
-        Edns::read(self.class, version, flags, self.rdata)
-    }
-
     /// Parses the record at `at`. Its owner is skipped, and pointers are not followed.
     pub(crate) fn read(packet: &'a [u8], at: usize) -> Option<Self> {
         let owner_end = skip_name(packet, at)?;

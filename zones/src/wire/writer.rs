@@ -1,9 +1,10 @@
-//! Writes the sections of a response behind the question, never past the limit.
+//! Writes the sections of a response after the question, never past the limit.
 
 use super::{
     Ecs, Edns, HEADER, Rcode,
-    edns::{ECS, EXTENDED_ERROR, KEEPALIVE, NSID},
+    edns::{COOKIE, ECS, EXTENDED_ERROR, KEEPALIVE, NSID},
 };
+use crate::cookie::Cookie;
 
 /// A record set does not fit into what is left of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(crate) enum Section {
 pub(crate) struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,
-    /// First octet that must not be written. Space for OPT is reserved behind it.
+    /// First octet that must not be written. Space for OPT is reserved after it.
     limit: usize,
     /// Third octet of the header: QR, opcode, AA, TC, RD.
     flags: u8,
@@ -30,10 +31,9 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Returns a writer behind the copied ID and question, with QR set and opcode and RD copied.
+    /// Returns a writer after the copied ID and question, with QR set and opcode and RD copied.
     ///
-    /// `end` is the end of the question in `packet`, or [`HEADER`] to omit the question. Only OPT is written behind
-    /// `limit`.
+    /// `end` is the end of the question in `packet`, or [`HEADER`] to omit the question. Only OPT is written after `limit`.
     #[inline(always)]
     pub(crate) fn new(packet: &[u8], end: usize, out: &'a mut [u8], limit: usize) -> Self {
         let limit = limit.min(out.len());
@@ -71,13 +71,13 @@ impl<'a> Writer<'a> {
         self.flags & TC != 0
     }
 
-    /// Removes everything behind `end` and sets TC (RFC 2181 section 9).
+    /// Removes everything after `end` and sets TC (RFC 2181 section 9).
     pub(crate) fn truncate(&mut self, end: usize) {
         self.take_back(end);
         self.flags |= TC;
     }
 
-    /// Removes everything behind `end` and clears AA.
+    /// Removes everything after `end` and clears AA.
     pub(crate) fn clear(&mut self, end: usize) {
         self.take_back(end);
         self.flags &= !AA;
@@ -155,6 +155,13 @@ impl<'a> Writer<'a> {
         self.out[at..at + 2].copy_from_slice(&value.to_be_bytes());
     }
 
+    /// Lowers the TTL of the record at this offset, whose owner is a pointer, to at most `ttl` seconds.
+    pub(crate) fn limit_ttl(&mut self, at: usize, ttl: u32) {
+        if let Some(octets) = self.out.get_mut(at + 6..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+            *octets = u32::from_be_bytes(*octets).min(ttl).to_be_bytes();
+        }
+    }
+
     /// Counts records of a section.
     #[inline]
     pub(crate) fn count(&mut self, section: Section, records: u16) {
@@ -189,8 +196,18 @@ impl<'a> Writer<'a> {
     fn client_subnet(&mut self, ecs: &Ecs, scope: u8) {
         let octets = ecs.octets();
         let scope = if ecs.source == 0 { 0 } else { scope };
-        let _ = self.copy(&[0, ECS as u8, 0, 4 + octets.len() as u8, 0, ecs.family, ecs.source, scope]);
-        let _ = self.copy(octets);
+        let head = [0, ECS as u8, 0, 4 + octets.len() as u8, 0, ecs.family, ecs.source, scope];
+        let _ = self.copy(&head);
+        match self.out.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
+            // A copy of fixed length takes a fraction of the time. What it writes after the option is overwritten or not sent.
+            Some(rest) => {
+                *rest = *ecs.address();
+                self.at += octets.len();
+            }
+            None => {
+                let _ = self.copy(octets);
+            }
+        }
     }
 
     /// Writes the header and returns the length of the message.
@@ -218,6 +235,8 @@ pub(crate) struct Opt<'a> {
     pub(crate) nsid: Option<&'a [u8]>,
     /// Idle timeout in units of 100 ms, over TCP only.
     pub(crate) keepalive: Option<u16>,
+    /// Cookie, if the query has one and cookies are on.
+    pub(crate) cookie: Option<&'a [u8; Cookie::OCTETS]>,
     /// Scope of the answer, for a client subnet.
     pub(crate) scope: u8,
     /// Extended error (RFC 8914).
@@ -235,6 +254,7 @@ impl Opt<'_> {
         let nsid = self.nsid.map_or(0, |id| 4 + id.len());
         self.query.usual_length()
             + nsid
+            + self.cookie.map_or(0, |_| 4 + Cookie::OCTETS)
             + self.keepalive.map_or(0, |_| 6)
             + self.error.map_or(0, |_| 6 + self.note.len())
     }
@@ -256,6 +276,9 @@ impl Opt<'_> {
         }
         if let Some(ecs) = &self.query.ecs {
             writer.client_subnet(ecs, self.scope);
+        }
+        if let Some(cookie) = self.cookie {
+            option(writer, COOKIE, cookie);
         }
         if let Some(units) = self.keepalive {
             option(writer, KEEPALIVE, &units.to_be_bytes());

@@ -7,6 +7,7 @@ use std::{
     convert::Infallible,
     io,
     path::Path,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -33,6 +34,8 @@ enum Message {
     Drain(Drain),
     /// The server has restarted.
     Restarted(Box<io::Result<Server>>),
+    /// A packet was received.
+    Packet(Vec<u8>),
 }
 
 /// A query without an answer so far.
@@ -66,7 +69,8 @@ struct Run<'a> {
     gateways: Vec<Gateway>,
     drained: Vec<bool>,
     start: Instant,
-    socket: UdpSocket,
+    /// Resolvers, each with an address of its own.
+    sockets: Vec<Arc<UdpSocket>>,
     /// Queries by their ID.
     pending: Vec<Option<Pending>>,
     /// IDs with the number of samples when they were sent, in that order.
@@ -95,9 +99,14 @@ pub(crate) async fn run(program: &Path, scenario: &Scenario, seed: u64) -> io::R
         gateways.push(Gateway::start(&scenario.reports, rng.bits()).await?);
     }
     let server = Server::start(program, scenario, &population, &gateways).await?;
-    let socket = UdpSocket::bind("127.0.0.1:0").await?;
-    socket.connect(server.address).await?;
     let (sender, messages) = mpsc::unbounded_channel();
+    let mut sockets = Vec::new();
+    for number in 0..server::SOURCES {
+        let socket = Arc::new(UdpSocket::bind((server::source(number), 0)).await?);
+        socket.connect(server.address).await?;
+        tokio::spawn(forward(Arc::clone(&socket), sender.clone()));
+        sockets.push(socket);
+    }
     let mut run = Run {
         queue: Queue::new(scenario, &population, &mut rng),
         traffic: Traffic::new(population, gateways.len()),
@@ -114,7 +123,7 @@ pub(crate) async fn run(program: &Path, scenario: &Scenario, seed: u64) -> io::R
         scenario,
         rng,
         gateways,
-        socket,
+        sockets,
     };
     let result = run.run().await;
     if let Some(server) = &mut run.server {
@@ -130,7 +139,6 @@ impl Run<'_> {
     }
 
     async fn run(&mut self) -> io::Result<()> {
-        let mut packet = [0; 1500];
         while let Some(due) = self.queue.due()
             && due <= self.scenario.length
         {
@@ -138,11 +146,9 @@ impl Run<'_> {
                 biased;
                 () = sleep_until(self.start + due) => self.catch_up(),
                 message = self.messages.recv() => self.receive(message)?,
-                ready = self.socket.readable() => ready?,
             }
-            // An error means that the server restarts: then there is nothing to receive.
-            while let Ok(length) = self.socket.try_recv(&mut packet) {
-                self.answer(&packet[..length]);
+            while let Ok(message) = self.messages.try_recv() {
+                self.receive(Some(message))?;
             }
         }
         Ok(())
@@ -171,7 +177,7 @@ impl Run<'_> {
         fairway_bench::add_subnet(&mut packet, server::network(network));
         packet[..2].copy_from_slice(&id.to_be_bytes());
         // A query that cannot be sent is repeated like a lost one.
-        let _ = self.socket.try_send(&packet);
+        let _ = self.sockets[network as usize % self.sockets.len()].try_send(&packet);
         self.pending[usize::from(id)] = Some(Pending { network, cache, sent: self.samples });
         self.sent.push_back((id, self.samples));
     }
@@ -291,10 +297,23 @@ impl Run<'_> {
     fn receive(&mut self, message: Option<Message>) -> io::Result<()> {
         match message {
             Some(Message::Restarted(server)) => self.server = Some((*server)?),
+            Some(Message::Packet(packet)) => self.answer(&packet),
             Some(Message::Drain(drain)) => self.outcome.recording.drains.push(drain),
             None => {}
         }
         Ok(())
+    }
+}
+
+/// Forwards the packets that a socket receives, until the run ends.
+async fn forward(socket: Arc<UdpSocket>, sender: mpsc::UnboundedSender<Message>) {
+    let mut packet = [0; 1500];
+    loop {
+        // An error means that the server restarts: then there is nothing to receive.
+        let received = socket.recv(&mut packet).await;
+        if received.is_ok_and(|length| sender.send(Message::Packet(packet[..length].to_vec())).is_err()) {
+            return;
+        }
     }
 }
 

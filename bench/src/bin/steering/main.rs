@@ -46,7 +46,7 @@ struct Options {
     /// TTL of a live run, in whole seconds; every other time keeps its ratio to it.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60))]
     ttl: u64,
-    /// Live runs at once.
+    /// Number of concurrent live runs.
     #[arg(long, default_value_t = 6)]
     at_once: usize,
     /// The real server only.

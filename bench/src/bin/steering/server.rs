@@ -14,6 +14,8 @@ use fairway_model::Coordinates;
 use fairway_whatif::simulate::{Population, scenario::Scenario};
 use tempfile::TempDir;
 use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpSocket,
     process::{Child, Command},
     time::{Instant, sleep, timeout},
 };
@@ -33,6 +35,14 @@ pub(crate) fn address(cluster: usize) -> Ipv4Addr {
 /// Returns the first three octets of a client network.
 pub(crate) const fn network(number: u32) -> [u8; 3] {
     [10, (number >> 8) as u8, number as u8]
+}
+
+/// Number of resolvers that query for the client networks: balancing counts at most 256 networks of each.
+pub(crate) const SOURCES: usize = 64;
+
+/// Returns the address of a resolver.
+pub(crate) fn source(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 1, number as u8 + 1)
 }
 
 /// Largest number of client networks.
@@ -112,10 +122,26 @@ impl Server {
             let _ = socket.send(&question).await;
             let answered = timeout(Duration::from_millis(10), socket.recv(&mut answer)).await;
             if matches!(answered, Ok(Ok(length)) if length > question.len() && answer[3] & 15 == 0) {
-                return Ok(());
+                return self.prove_sources().await;
             }
             sleep(Duration::from_millis(5)).await;
         }
+    }
+}
+
+impl Server {
+    /// Sends a query over TCP from each resolver, which proves that it receives the answers: the resolvers stand for honest ones.
+    async fn prove_sources(&self) -> io::Result<()> {
+        let question = fairway_bench::question(NAME, 1);
+        let packet = [&(question.len() as u16).to_be_bytes(), &question[..]].concat();
+        for number in 0..SOURCES {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind((source(number), 0).into())?;
+            let mut stream = socket.connect(self.address).await?;
+            stream.write_all(&packet).await?;
+            timeout(LIMIT, stream.read_u16()).await??;
+        }
+        Ok(())
     }
 }
 
@@ -151,7 +177,7 @@ fn config(scenario: &Scenario, population: &Population, gateways: &[Gateway], ad
     let (every, probes) = (scenario.reports.every, &scenario.probes);
     let ttl = scenario.ttl.as_secs();
     let mut text = format!(
-        "version: 1\nlisten: {{ dns: [\"{address}\"], http: \"off\" }}\nudp: {{ workers: 1 }}\nlog: {{ level: warn }}\n\
+        "version: 1\nlisten: {{ dns: [\"{address}\"], http: \"off\" }}\nudp: {{ workers: 1 }}\nlog: {{ level: warn }}\nevidence: {{ challenge: false }}\n\
          zones: [ {{ name: live.test, ns: [ns.example.net] }} ]\n\
          load: [ {{ name: gw, type: prometheus, path: /stats/prometheus, period: {} }} ]\n\
          monitors: [ {{ name: gw, type: http, port: 80, path: /ready, period: {}, fall: {}, rise: {} }} ]\n\

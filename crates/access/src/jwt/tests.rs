@@ -1,4 +1,4 @@
-//! Tokens that are signed here, and what becomes of those that are forged.
+//! Tests of JSON Web Tokens: valid ones, and forged ones that must be rejected.
 
 use std::{sync::Arc, time::Duration};
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use fairway_http::test_util::BlackHole;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -141,4 +142,16 @@ async fn keys_are_discovered_only_from_metadata_of_the_same_issuer() {
     let ring = KeyRing::new(Arc::new(other));
     let why = fetch(&ring.issuer, &ring.client).await.unwrap_err();
     assert!(why.contains("expected \"https://other.example\""), "{why}");
+}
+
+#[tokio::test]
+async fn black_holed_ipv6_address_of_the_issuer_costs_less_than_a_second() {
+    let signer = Signer::curve();
+    let server = IssuerServer::start(json!({"keys": [signer.jwk("k")]})).await;
+    let port = server.address.port();
+    let hole = BlackHole::new(port).await;
+    let keys = KeySource::Url(url(&format!("http://localhost:{port}/keys")));
+    let access = Access { issuers: vec![Arc::new(issuer(keys))], ..Access::default() };
+    let (rings, token) = (KeyRings::default(), token(&signer, "k"));
+    hole.costs_less_than_a_second(rings.identify(&access, &token, Instant::now())).await.unwrap();
 }

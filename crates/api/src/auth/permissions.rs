@@ -30,5 +30,12 @@ pub(super) fn required_permission(routes: &[Route], request: &Request) -> Option
     permission.unwrap_or(Permission::Server(Verbs::ALL)).of_request(path, query)
 }
 
+/// Returns true if a request must prove that no foreign page caused it: every write, and reads that have an effect elsewhere.
+pub(super) fn asks_proof(routes: &[Route], request: &Request) -> bool {
+    let matched = request.extensions().get().map(MatchedPath::as_str);
+    let has_effect = |route: &Route| route.has_effect && Some(&*route.path) == matched;
+    !matches!(*request.method(), Method::GET | Method::HEAD) || routes.iter().any(has_effect)
+}
+
 #[cfg(test)]
 mod tests;

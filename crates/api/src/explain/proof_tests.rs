@@ -15,7 +15,7 @@ use fairway_zones::{
 };
 use serde_json::Value;
 
-use super::pool_choice;
+use super::{TargetNote, pool_choice};
 
 /// Time when windows of members open or close.
 const NOON: u64 = 1_000_000;
@@ -264,7 +264,7 @@ impl Scene {
         let choice = self.steer.choose(kind, &runtime, client, draw, &mut ());
         let first = choice.members.as_slice().first().and_then(|number| self.steer.clusters().nth((*number).into()));
         let explanation = self.steer.explain(kind, &runtime, client, draw);
-        let json = serde_json::to_string(&pool_choice(&explanation, &|_| None)).unwrap();
+        let json = serde_json::to_string(&pool_choice(&explanation, &|_| TargetNote::default())).unwrap();
         (json, first.map(ToString::to_string))
     }
 }

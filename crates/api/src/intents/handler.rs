@@ -29,6 +29,7 @@ use fairway_api_types::intent_status_wire::IntentStatus;
 use fairway_intents::{
     BodyError, Family, IntentPath, InvalidBody, Json, KEY_FORM, PathError, PathTarget, body, lenient, path_of,
     relations::{self, RelationError},
+    unenforced_denial,
 };
 use fairway_store::objects::{
     Author, Batch, Change, Expect, Key, Kind, Object, ObjectStore, StoreError,
@@ -144,7 +145,7 @@ impl IntentApi {
         relations::has_parent(&*self.store, &operation.place).await?;
         let limit = operation.query.limit.unwrap_or(PAGE_MAX);
         if !(1..=PAGE_MAX).contains(&limit) {
-            return Err(bad_request(format!("limit is a number from 1 to {PAGE_MAX}")));
+            return Err(bad_request(format!("limit: {limit} is out of range; give 1 to {PAGE_MAX}")));
         }
         let after = operation.query.after.as_ref().map(|after| operation.key_below(after)).transpose()?;
         let prefix = operation.place.prefix();
@@ -199,11 +200,15 @@ impl IntentApi {
         let WriteOutcome::IntentDeclared { key, is_new, revision } = outcome else {
             return Ok(StatusCode::NO_CONTENT.into_response());
         };
-        let forgotten =
-            || problem(StatusCode::CONFLICT, format!("{key} was written, and has changed too often since; read it"));
+        let forgotten = || {
+            problem(
+                StatusCode::CONFLICT,
+                format!("{key} was written and changed since, and its history has no secrets; read the intent"),
+            )
+        };
         let (key, revision) = (Key::parse(&key).map_err(|_| forgotten())?, revision.unwrap_or(record.revision));
         let history = self.store.history(&key, Some(revision + 1), 1).await?;
-        let entry = history.into_iter().find(|entry| entry.revision == revision);
+        let entry = history.into_iter().find(|entry| entry.revision == revision && !entry.is_redacted);
         let value = entry.and_then(|entry| entry.value).ok_or_else(forgotten)?;
         let status = match self.store.read(&key).await? {
             Some(now) => self.status(&now, &parse_stored(&now)?).await,
@@ -243,7 +248,7 @@ impl IntentApi {
         })
     }
 
-    /// Writes one object over the one that was read before, if the objects that it depends on exist. Returns none if another write
+    /// Replaces the object that was read before, if the objects that the new one depends on exist. Returns none if another write
     /// changed it in the meantime.
     async fn write(
         &self,
@@ -290,11 +295,12 @@ impl IntentApi {
             changes.push(idempotency::record(in_progress, &outcome(&changes[0], before))?);
         }
         let batch = Batch { changes, by: operation.by.clone(), at: SystemTime::now().into() };
+        let served_before = self.backend.published();
         let committed = match self.store.commit(batch).await {
             Err(StoreError::Conflict { key, .. }) if key.kind() != Kind::IdempotencyRecord => return Ok(None),
             committed => committed?,
         };
-        self.backend.served(committed.revision).await;
+        self.backend.served(committed.revision, key, served_before).await;
         let object = committed.objects.into_iter().next().flatten();
         let Some((object, intent)) = object.zip(intent) else {
             return Ok(Some(StatusCode::NO_CONTENT.into_response()));
@@ -329,6 +335,9 @@ impl Operation {
         // If the body has the key too, the intent is one of its fields.
         let at = if self.path == ALL { "/intent" } else { "" };
         let intent = body::read(kind, body, before).map_err(|error| invalid_body(kind, &error.within(at)))?;
+        if let Some(error) = unenforced_denial(&intent, before).filter(|_| !self.query.inert) {
+            return Err(invalid_body(kind, &InvalidBody::from(error).within(at)));
+        }
         match IntentPath::name_mismatch(&self.place, &intent) {
             Some(detail) => Err(bad_request(detail)),
             None => Ok(intent),
@@ -365,7 +374,7 @@ impl Operation {
     }
 }
 
-/// Returns the response to a write that left an object, after a `POST` with its location.
+/// Returns the response to a write of an object; after a `POST` with its location.
 fn written(
     method: &Method,
     path: &str,
@@ -433,5 +442,5 @@ const ALL: &str = "/v1/intents";
 pub(crate) const BODY_MAX: usize = 256 << 10;
 /// Objects of one page.
 const PAGE_MAX: usize = 1_000;
-/// Attempts of a change, each after another write came first.
+/// Maximum number of attempts of a change if other writes come first.
 const ATTEMPTS_MAX: usize = 8;

@@ -13,6 +13,8 @@ pub(crate) struct IntentParameters {
     pub defer: bool,
     /// For writes: report what would change, and change nothing.
     pub dry_run: bool,
+    /// For access points: store one that denies requests, although nothing enforces it.
+    pub inert: bool,
     /// For bodies: accept the examples of the ONAP wiki, with comments and durations without quotes.
     pub lenient: bool,
     /// For lists: number of objects, 1 to 1,000; 1,000 by default.

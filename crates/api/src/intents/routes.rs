@@ -77,7 +77,7 @@ fn history_of(kind: Kind) -> Route {
     let summary = format!("Get the history of {}", with_article(&noun(kind)));
     Route::new(Endpoint::new(Method::GET, path), id, summary)
         .tag("intents")
-        .description("Who changed it, when and why. Of a private key the history shows the hash.")
+        .description("Author, time and reason of each change. Of a private key the history shows the hash.")
         .requires(Permission::of_intent(&Method::GET, Some(kind)))
         .returns(200, "The last 100 changes, the latest first.", Shape::output::<Vec<HistoryEntry>>().json())
         .errors(&[(404, "There has never been such an intent.")])

@@ -19,7 +19,8 @@ use super::{
 use crate::problem::ApiError;
 use fairway_api_types::intent_status_wire::IntentStatus;
 use fairway_api_types::objects_wire::ApplyReport;
-use fairway_store::objects::{Change, Object, idempotency::RequestsInProgress};
+use fairway_control::Published;
+use fairway_store::objects::{Change, Key, Object, idempotency::RequestsInProgress};
 
 const W: &str = "/v2/projects/p/composite-apps/a/v1/traffic-intent-set";
 const E: &str = "/v2/projects/p/composite-apps/a/v1/deployment-intent-groups/default/traffic-group-intents/default";
@@ -44,7 +45,11 @@ impl Backend for NoServer {
         vec![IntentStatus::default(); of.len()]
     }
 
-    async fn served(&self, _: u64) {}
+    fn published(&self) -> Option<Arc<Published>> {
+        None
+    }
+
+    async fn served(&self, _: u64, _: &Key, _: Option<Arc<Published>>) {}
 
     async fn dry_run(&self, _: Change) -> Result<ApplyReport, ApiError> {
         Ok(ApplyReport { dry_run: true, ..ApplyReport::default() })
@@ -260,7 +265,7 @@ fn powerdns(server: &str, key: &Value) -> Value {
 #[tokio::test]
 async fn secrets_of_records_are_stored_and_never_returned() {
     let secret = "hush-of-the-tests";
-    let (here, there) = ("http://192.0.2.1:8081", "http://192.0.2.2:8081");
+    let (here, there) = ("https://192.0.2.1:8081", "https://192.0.2.2:8081");
     for path in
         ["/v2/projects/p/dns-update-records".to_owned(), format!("{W}s/grp1/dnsproviders"), format!("{E}/dnsproviders")]
     {

@@ -19,6 +19,10 @@ pub(super) fn write(
     if view.snapshot.uses_load() {
         let role = [([shared.balance.leader.load().role.to_owned()], 1.0)];
         sheet.gauges("fairway_balance_role", &["role"], role);
+        let evidence = shared.balance.evidence.load();
+        sheet.counter("fairway_load_reports_rejected_total", evidence.rejected_reports);
+        sheet.gauge("fairway_demand_sources", evidence.sources as f64);
+        sheet.gauge("fairway_demand_networks", evidence.networks as f64);
     }
     if let Some(shares) = view.runtime.shares() {
         let part = |part: u16| f64::from(part) / f64::from(u16::MAX);
@@ -54,5 +58,5 @@ pub(super) fn write(
     sheet.gauges("fairway_member_share_ratio", &["pool", "cluster", "kind"], rows);
 }
 
-/// Pools with shares of members: 1,024 pools of four members have all 4,096 answer counters.
+/// Maximum number of pools with shares of members: 1,024 pools of four members have all 4,096 answer counters.
 const POOLS_MAX: usize = 1024;

@@ -62,8 +62,10 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
     let health = |number| view.runtime.health(number);
     let statuses = rows().map(|(labels, number, _)| (labels, code(health(number).status())));
     sheet.gauges("fairway_target_status", &labels, statuses);
-    let overrides =
-        rows().filter_map(|(labels, number, _)| Some((labels, override_code(health(number).override_action()?))));
+    sheet.gauge("fairway_targets_not_allowed", published.denied.len() as f64);
+    let overrides = rows()
+        .filter(|(_, number, _)| published.denied.reason(*number).is_none())
+        .filter_map(|(labels, number, _)| Some((labels, override_code(health(number).override_action()?))));
     sheet.gauges("fairway_target_override", &labels, overrides);
     let known: HashMap<&Target, &TargetState> = states.iter().map(|state| (&state.target, state)).collect();
     let probed = rows().filter_map(|(labels, _, target)| {
@@ -75,7 +77,8 @@ fn write_targets(sheet: &mut Sheet, view: &ServingState, published: &Published, 
     sheet.gauges("fairway_target_last_probe_seconds", &labels, took);
 }
 
-/// Writes the number of members of each pool by the best eligibility of their addresses; members that their schedule closes count as closed.
+/// Writes the number of members of each pool by the best eligibility of their addresses; members that their schedule closes count as
+/// closed.
 fn write_members(sheet: &mut Sheet, view: &ServingState, published: &Published) {
     let configured = &published.configured;
     let eligibilities = || Eligibility::VARIANTS.iter().copied().map(Some).chain([None]);
@@ -99,7 +102,7 @@ fn write_panics(sheet: &mut Sheet, view: &ServingState) {
     sheet.gauges("fairway_pool_panic", &["pool"], rows);
 }
 
-/// True if the pool ignores health for some client. Of the client only its view matters. A family without members never panics, so both
+/// True if the pool ignores health for some client. Only the client's view matters. A family without members never panics, so both
 /// families are asked.
 fn panics(pool: &SteerPool, runtime: &RuntimeState) -> bool {
     let kinds: &[Kind] = match pool.mode() {

@@ -50,7 +50,7 @@ pub struct Metrics {
 
 /// The thread that writes the metrics panicked, which is a bug.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("metrics cannot be written: {0}")]
+#[error("cannot encode the metrics: {0}")]
 pub struct MetricsError(String);
 
 impl Metrics {
@@ -102,6 +102,9 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     ] {
         sheet.gauge(name, value);
     }
+    let protections = shared.lifecycle.protections.get().into_iter().flatten();
+    let protections = protections.map(|one| ([one.name], f64::from(one.missing.is_none())));
+    sheet.gauges("fairway_protection_active", &["protection"], protections);
     let callbacks = [("delivered", &counts.callbacks_delivered), ("failed", &counts.callbacks_failed)];
     sheet.counters("fairway_ready_callbacks_total", &["outcome"], callbacks.map(loaded));
     let reloads = [("accepted", &counts.reloads_accepted), ("refused", &counts.reloads_rejected)];

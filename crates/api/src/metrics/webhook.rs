@@ -9,7 +9,7 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, published: &Published) {
     if published.configured.settings.webhook.is_none() {
         return;
     }
-    let Some((_, calls)) = shared.declarations.webhook.get() else { return };
+    let Some((ledger, calls)) = shared.declarations.webhook.get() else { return };
     let counts = calls.counts();
     let labels = |(call, code): &(Call, u16)| [<&str>::from(call).to_owned(), code.to_string()];
     let rows = counts.ended.iter().map(|(key, totals)| (labels(key), totals.count));
@@ -19,9 +19,17 @@ pub(super) fn write(sheet: &mut Sheet, shared: &Shared, published: &Published) {
     sheet.counter("fairway_webhook_changes_total", counts.changed as u64);
     sheet.gauge("fairway_webhook_response_bytes", counts.answered as f64);
     sheet.gauge("fairway_webhook_response_large", f64::from(counts.answered > ANSWER_LARGE));
-    let clients = published.configured.objects.contributed_rows().into_iter();
-    let rows = clients.map(|(scope, endpoints)| ([scope.to_string()], endpoints.len() as f64));
+    let clients = published.configured.objects.contributed_rows();
+    let rows = clients.iter().map(|(scope, endpoints)| ([scope.to_string()], endpoints.len() as f64));
     sheet.gauges("fairway_webhook_endpoints", &["path"], rows);
+    let held = clients.iter().map(|(scope, rows)| {
+        let held = rows.iter().filter(|row| row.row.held.is_some());
+        ([scope.to_string()], held.count() as f64)
+    });
+    sheet.gauges("fairway_withdrawals_held_endpoints", &["path"], held);
+    let released = ledger.releases.by_cause().into_iter();
+    let rows = released.map(|(cause, count)| ([<&str>::from(cause).to_owned()], count));
+    sheet.counters("fairway_withdrawals_released_endpoints_total", &["cause"], rows);
     let warnings = published.configured.merged.contributed.warnings_len();
     sheet.gauge("fairway_webhook_warnings", warnings as f64);
 }

@@ -1,6 +1,6 @@
 //! Metrics of queries, responses and transports.
 
-use fairway_zones::{Dropped, ServingState, Tallies};
+use fairway_zones::{CookieStatus, Dropped, Exempt, LimitAction, LimitCounts, ResponseKind, ServingState, Tallies};
 
 use super::Sheet;
 use fairway_transport::{CloseReason, Stats};
@@ -15,6 +15,9 @@ pub(super) fn write(sheet: &mut Sheet, tallies: &Tallies, stats: &Stats, view: &
     sheet.counters("fairway_responses_total", &["rcode"], responses);
     let drops = Dropped::ALL.into_iter().zip(tallies.drops).map(|(why, count)| ([why.as_str()], count));
     sheet.counters("fairway_queries_dropped_total", &["reason"], drops);
+    let cookies = CookieStatus::ALL.into_iter().zip(tallies.cookies).map(|(status, count)| ([status.as_str()], count));
+    sheet.counters("fairway_cookies_total", &["status"], cookies);
+    write_limits(sheet, &tallies.limits);
     for (name, value) in [
         ("fairway_responses_truncated_total", tallies.truncated),
         ("fairway_responses_edns_total", tallies.edns),
@@ -22,6 +25,7 @@ pub(super) fn write(sheet: &mut Sheet, tallies: &Tallies, stats: &Stats, view: &
         ("fairway_down_answers_total", tallies.down_answers),
         ("fairway_query_log_lost_total", tallies.samples_lost),
         ("fairway_demand_lost_total", tallies.demand_samples_lost),
+        ("fairway_demand_challenges_total", tallies.challenges),
     ] {
         sheet.counter(name, value);
     }
@@ -36,11 +40,22 @@ pub(super) fn write(sheet: &mut Sheet, tallies: &Tallies, stats: &Stats, view: &
     sheet.gauges("fairway_zone_records", &["zone"], records);
 }
 
+fn write_limits(sheet: &mut Sheet, counts: &LimitCounts) {
+    let limited = ResponseKind::ALL.into_iter().zip(counts.limited).flat_map(|(kind, counts)| {
+        let actions = LimitAction::ALL.into_iter().zip(counts);
+        actions.map(move |(action, count)| ([kind.as_str(), action.as_str()], count))
+    });
+    sheet.counters("fairway_responses_limited_total", &["kind", "action"], limited);
+    let exempt = Exempt::ALL.into_iter().zip(counts.exempt).map(|(why, count)| ([why.as_str()], count));
+    sheet.counters("fairway_rate_limit_exempt_total", &["reason"], exempt);
+}
+
 fn write_transports(sheet: &mut Sheet, stats: &Stats) {
     for (name, value) in [
         ("fairway_udp_received_total", stats.udp.received),
         ("fairway_udp_answered_total", stats.udp.answered),
         ("fairway_udp_dropped_total", stats.udp.dropped),
+        ("fairway_udp_errors_limited_total", stats.udp.limited),
         ("fairway_udp_send_errors_total", stats.udp.send_errors),
         ("fairway_udp_receive_errors_total", stats.udp.receive_errors),
         ("fairway_udp_batches_total", stats.udp.batches),
@@ -68,6 +83,7 @@ fn rcode(code: usize) -> String {
     match NAMES.get(code) {
         Some(name) => (*name).to_owned(),
         None if code == 16 => "BADVERS".to_owned(),
+        None if code == 23 => "BADCOOKIE".to_owned(),
         None => format!("RCODE{code}"),
     }
 }

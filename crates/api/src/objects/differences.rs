@@ -58,7 +58,7 @@ fn compare(pointer: &str, before: &Value, after: &Value, report: &mut impl FnMut
     }
 }
 
-/// Differences of one report.
+/// Maximum number of differences in one report.
 const DIFFERENCES_MAX: usize = 1_000;
 
 #[cfg(test)]

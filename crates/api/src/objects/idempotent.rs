@@ -57,7 +57,7 @@ pub(super) async fn commit(
     Err(problem(StatusCode::CONFLICT, detail))
 }
 
-/// Returns the outcome of writing a value over an object.
+/// Returns the outcome of replacing an object by a value.
 fn outcome(value: Option<&[u8]>, before: Option<&Object>) -> WriteOutcome {
     let Some(value) = value else { return WriteOutcome::Deleted };
     let unchanged = before.filter(|object| *object.value == *value);
@@ -75,8 +75,8 @@ fn outcome(value: Option<&[u8]>, before: Option<&Object>) -> WriteOutcome {
     }
 }
 
-/// Returns the response to a write that was handled before. The content is that of the request, which is the same; the conditions are the
-/// current ones.
+/// Returns the response to a write that was handled before. The content is that of the repeated request; the conditions are the current
+/// ones.
 pub(super) fn repeat(
     state: &AppState,
     outcome: WriteOutcome,
@@ -112,5 +112,5 @@ fn nanoseconds(at: Timestamp) -> String {
     format!("{at:.9}")
 }
 
-/// Attempts of a change, each after another write came first.
+/// Maximum number of attempts of a change if other writes come first.
 const ATTEMPTS_MAX: usize = 8;

@@ -1,6 +1,6 @@
 //! Requests that write objects: author, preconditions, and the objects of the body with all their errors.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
     RequestExt, RequestPartsExt,
@@ -13,26 +13,36 @@ use super::kinds::{key, section_of};
 use crate::{
     idempotency,
     problem::{ApiError, FieldError, bad_request, invalid, problem},
-    state::{Caller, Parameters, RequestBody, check_line},
+    state::{Caller, Operates, Parameters, RequestBody, check_line},
 };
 use fairway_api_types::{
     intents_wire::NewIntent,
     objects_wire::{ApplyBody, ObjectBody, WriteParameters},
     state_wire::Body,
 };
+use fairway_config::parse_duration;
 use fairway_control::declared::Declared;
+use fairway_model::{Monitor, MonitorName, SharedMap};
 use fairway_store::objects::{Author, Expect, Key, Kind, VALUE_MAX, idempotency::IdempotentRequest};
+
+/// Monitors in use, of files and objects.
+pub(super) type Monitors = SharedMap<MonitorName, Arc<Monitor>>;
 
 /// A request that writes objects.
 pub(super) struct WriteRequest {
     /// Identity of the caller, and the reason that it gave.
     pub(super) by: Author,
+    operates: Operates,
     /// Precondition of the headers; none without one.
     pub(super) expect: Option<Expect>,
     /// True if nothing is to be changed.
     pub(super) dry_run: bool,
+    /// True if denials that nothing enforces are stored.
+    inert: bool,
     /// True if objects that the body lacks are to be deleted.
     pub(super) prune: bool,
+    /// True if they are deleted also if that looks like a mistake.
+    pub(super) allow_removals: bool,
     /// Identification by idempotency key; none without a key.
     pub(super) idempotent: Option<IdempotentRequest>,
     body: RequestBody,
@@ -44,22 +54,29 @@ impl<S: Send + Sync> FromRequest<S> for WriteRequest {
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
         let Parameters(query) = parts.extract::<Parameters<WriteParameters>>().await?;
-        let WriteParameters { dry_run, prune, reason } = query;
+        let WriteParameters { allow_removals, dry_run, inert, prune, reason } = query;
         check_line("reason", &reason).map_err(bad_request)?;
         let Ok(Caller(caller)) = parts.extract::<Caller>().await;
+        let Ok(operates) = parts.extract::<Operates>().await;
         let expect = precondition(&parts.headers)?;
         let (headers, target) = (parts.headers.clone(), format!("{} {}", parts.method, parts.uri));
         let body = Request::from_parts(parts, body).extract::<RequestBody, _>().await?;
         let precondition = format!("{expect:?}");
         let same = [target.as_bytes(), precondition.as_bytes(), &body.0];
         let idempotent = idempotency::identify(&headers, &caller, &same)?;
-        Ok(Self { by: Author::new(caller, reason), expect, dry_run, prune, idempotent, body })
+        let by = Author::new(caller, reason);
+        Ok(Self { by, operates, expect, dry_run, inert, prune, allow_removals, idempotent, body })
     }
 }
 
 impl WriteRequest {
     /// Returns the object of the body. If the path has a name, the body's name must be equal.
-    pub(super) fn object(&self, kind: Kind, name: Option<&str>) -> Result<(Key, Vec<u8>), ApiError> {
+    pub(super) fn object(
+        &self,
+        kind: Kind,
+        name: Option<&str>,
+        monitors: &Monitors,
+    ) -> Result<(Key, Vec<u8>), ApiError> {
         let body: ObjectBody = self.json("give one object, like {\"name\": \"…\"}")?;
         let (own, value) = validated(kind, &body)
             .map_err(|errors| invalid(StatusCode::UNPROCESSABLE_ENTITY, "the object is invalid", errors))?;
@@ -68,18 +85,25 @@ impl WriteRequest {
                 "the name in the body is {}, but {name} in the path; make them equal",
                 own.name()
             ))),
-            _ => Ok((own, value)),
+            _ => {
+                self.check_connections(&own, &value, monitors)?;
+                Ok((own, value))
+            }
         }
     }
 
     /// Returns all objects of the body by their keys.
-    pub(super) fn objects(&self, declared: &Declared) -> Result<BTreeMap<Key, Vec<u8>>, ApiError> {
+    pub(super) fn objects(&self, declared: &Declared, monitors: &Monitors) -> Result<BTreeMap<Key, Vec<u8>>, ApiError> {
         let body: ApplyBody = self.json("give objects by section, like {\"pools\": [{\"name\": \"…\"}]}")?;
         if let Some(version) = body.version.filter(|version| *version != 1) {
             let detail = format!("version {version} is not supported; write version 1, or leave it out");
             return Err(problem(StatusCode::UNPROCESSABLE_ENTITY, detail));
         }
-        let (objects, errors) = all_validated(body, declared);
+        let (objects, errors) = all_validated(body, self.inert, declared);
+        let is_new = |key: &Key, value: &[u8]| declared.get(key).is_none_or(|object| *object.value != *value);
+        for (key, value) in objects.iter().filter(|(key, value)| is_new(key, value)) {
+            self.check_connections(key, value, monitors)?;
+        }
         match errors.is_empty() {
             true => Ok(objects),
             false => {
@@ -87,6 +111,42 @@ impl WriteRequest {
                 Err(invalid(StatusCode::UNPROCESSABLE_ENTITY, summary, errors))
             }
         }
+    }
+
+    /// Checks that the caller may declare what an object has the server send, and to where. A monitor that
+    /// sends headers or a certificate sends the secrets of its author to any address that a pool gives it.
+    fn check_connections(&self, key: &Key, value: &[u8], monitors: &Monitors) -> Result<(), ApiError> {
+        if self.operates.0 {
+            return Ok(());
+        }
+        let object: Value = serde_json::from_slice(value).unwrap_or_default();
+        let what = match key.kind() {
+            // With headers and texts to look for, the health status shows what a service answers.
+            Kind::Monitor => {
+                let name = ["headers", "body", "responseHeader"].into_iter().find(|name| object.get(name).is_some());
+                let period = object.get("period").and_then(Value::as_str).and_then(|text| parse_duration(text).ok());
+                let is_short = period.is_some_and(|period| period < PERIOD_MIN);
+                name.map(|name| format!("{name} of a monitor"))
+                    .or_else(|| is_short.then(|| format!("a period below {PERIOD_MIN:?}")))
+            }
+            Kind::Cluster => {
+                let name = ["load", "scrape"].into_iter().find(|name| object.get(name).is_some());
+                name.map(|name| format!("{name} of a cluster"))
+            }
+            Kind::Pool => {
+                let members = object.get("members").and_then(Value::as_array).into_iter().flatten();
+                let mut names = members.chain([&object]).filter_map(|part| part.get("monitor")?.as_str());
+                let sends_secrets = |name: &&str| {
+                    let monitor = MonitorName::new(name).ok().and_then(|name| monitors.get(&name));
+                    monitor.is_some_and(|monitor| monitor.check.sends_secrets())
+                };
+                names.find(sends_secrets).map(|name| format!("monitor {name}, which sends headers or a certificate,"))
+            }
+            _ => None,
+        };
+        let Some(what) = what else { return Ok(()) };
+        let detail = format!("{key}: {what} requires the verb operate; remove it, or add a grant (access.grants)");
+        Err(problem(StatusCode::FORBIDDEN, detail))
     }
 
     /// Parses the body: 400 if it is not JSON, 422 if it is JSON of another type.
@@ -99,7 +159,7 @@ impl WriteRequest {
 }
 
 /// Returns every valid object of a body by its key, and every error.
-fn all_validated(body: ApplyBody, declared: &Declared) -> (BTreeMap<Key, Vec<u8>>, Vec<FieldError>) {
+fn all_validated(body: ApplyBody, is_inert: bool, declared: &Declared) -> (BTreeMap<Key, Vec<u8>>, Vec<FieldError>) {
     let ApplyBody { clusters, intents, monitors, names, pools, records, .. } = body;
     let mut results = Vec::new();
     for (kind, objects) in [
@@ -113,7 +173,7 @@ fn all_validated(body: ApplyBody, declared: &Declared) -> (BTreeMap<Key, Vec<u8>
         results.extend(objects.iter().enumerate().map(|(index, body)| (pointer(index), validated(kind, body))));
     }
     for (index, NewIntent { key, intent }) in intents.iter().enumerate() {
-        let result = fairway_intents::validate(key, intent, |key| declared.intent(key)).map_err(|errors| {
+        let result = fairway_intents::validate(key, intent, is_inert, |key| declared.intent(key)).map_err(|errors| {
             let error = |error: fairway_intents::BodyError| FieldError { pointer: error.pointer, detail: error.detail };
             errors.into_iter().map(error).collect()
         });
@@ -174,5 +234,8 @@ fn precondition(headers: &HeaderMap) -> Result<Option<Expect>, ApiError> {
     expect.map(Some).ok_or_else(|| bad_request(hint))
 }
 
+/// Shortest period of monitors of callers without the verb `operate`. It bounds what one target costs this server and the target's owner:
+/// one connection per second. After a failure, up to `fall` probes follow faster.
+const PERIOD_MIN: Duration = Duration::from_secs(1);
 /// Largest body, in bytes: 10,000 objects of about 1.6 kB.
 pub(super) const BODY_MAX: usize = 16 << 20;

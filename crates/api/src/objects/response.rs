@@ -14,23 +14,24 @@ use crate::{
     state::AppState,
 };
 use fairway_api_types::objects_wire::{Condition, Metadata, ObjectBody, ObjectStatus};
-use fairway_control::Configured;
-use fairway_store::objects::{Kind, Object};
+use fairway_control::Published;
+use fairway_model::{ClusterName, PoolName};
+use fairway_store::objects::{Key, Kind, Object};
 
-/// Returns the configuration that is served, and the revision of the objects in it.
-pub(crate) fn serving(state: &AppState) -> (Arc<Configured>, u64) {
+/// Returns what is published about the configuration that is served, and the revision of the objects in it.
+pub(crate) fn serving(state: &AppState) -> (Arc<Published>, u64) {
     let shared = state.control.shared();
-    (Arc::clone(&shared.serving.published().configured), *shared.declarations.served.borrow())
+    (shared.serving.published(), *shared.declarations.served.borrow())
 }
 
 /// Returns one object with its ETag.
 pub(super) fn respond(status: StatusCode, object: &Object, state: &AppState) -> Response {
     let tag = HeaderValue::from_str(&format!("\"{}\"", object.revision)).expect("digits in quotes");
-    let (configured, served) = serving(state);
-    (status, [(header::ETAG, tag)], Json(body(object, &configured, served))).into_response()
+    let (published, served) = serving(state);
+    (status, [(header::ETAG, tag)], Json(body(object, &published, served))).into_response()
 }
 
-/// Returns the response to a write: the object that it left, or 204 after a deletion.
+/// Returns the response to a write: the object afterwards, or 204 after a deletion.
 pub(super) fn written(state: &AppState, object: Option<Object>, is_new: bool) -> Response {
     match (object, is_new) {
         (None, _) => StatusCode::NO_CONTENT.into_response(),
@@ -46,13 +47,13 @@ pub(super) fn written(state: &AppState, object: Option<Object>, is_new: bool) ->
 }
 
 /// Returns the body of an object.
-pub(crate) fn body(object: &Object, configured: &Configured, served: u64) -> ObjectBody {
+pub(crate) fn body(object: &Object, published: &Published, served: u64) -> ObjectBody {
     ObjectBody {
         spec: serde_json::from_slice(&object.value).unwrap_or_default(),
         metadata: Some(metadata(object)),
         status: Some(ObjectStatus {
             observed_generation: object.generation,
-            conditions: conditions(object, configured, served),
+            conditions: conditions(object, published, served),
         }),
     }
 }
@@ -70,7 +71,8 @@ pub(crate) fn metadata(object: &Object) -> Metadata {
     }
 }
 
-fn conditions(object: &Object, configured: &Configured, served: u64) -> Vec<Condition> {
+fn conditions(object: &Object, published: &Published, served: u64) -> Vec<Condition> {
+    let configured = &published.configured;
     let errors = configured.not_served.get(&object.key);
     let errors = errors.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
     let conflict = configured.merged.conflicts.get(&object.key);
@@ -85,11 +87,38 @@ fn conditions(object: &Object, configured: &Configured, served: u64) -> Vec<Cond
     let accepted = if errors.is_none() { "Valid" } else { "Invalid" };
     let conflict_reason = if conflict.is_some() { "Shadowed" } else { "NoConflict" };
     let is_conflict = conflict.is_some();
-    vec![
+    let mut conditions = vec![
         Condition::new("Accepted", errors.is_none(), accepted, errors.unwrap_or_default()),
         Condition::new("Conflict", is_conflict, conflict_reason, conflict.cloned().unwrap_or_default()),
         Condition::new("Served", is_served, reason, String::new()),
-    ]
+    ];
+    conditions.extend(denied(&object.key, published).map(target_not_allowed));
+    conditions
+}
+
+/// Returns the first target of a cluster, a pool, or the pool of a name that this server may not connect to, with the reason.
+fn denied<'a>(key: &Key, published: &'a Published) -> Option<&'a str> {
+    let denied = &published.denied;
+    match key.kind() {
+        _ if denied.is_empty() => None,
+        Kind::Cluster => denied.of_cluster(&ClusterName::new(key.name()).ok()?),
+        Kind::Pool => denied.of_pool(&PoolName::new(key.name()).ok()?),
+        Kind::Name => denied.of_pool(&published.configured.objects.name(&key.name().parse().ok()?)?.pool),
+        _ => None,
+    }
+}
+
+/// Returns the condition of an object with a target that this server may not connect to.
+pub(crate) fn target_not_allowed(target: &str) -> Condition {
+    Condition::new("TargetNotAllowed", true, "NotAllowed", not_allowed(target))
+}
+
+/// Returns the message about a target that this server may not connect to.
+pub(crate) fn not_allowed(target: &str) -> String {
+    format!(
+        "{target}; it is not probed and not answered: use another address, or have the operator add it to the configuration files or to \
+         health.networks.allow"
+    )
 }
 
 /// Returns the error that no object has this name.

@@ -81,7 +81,7 @@ fn history_route(kind: Kind) -> Route {
     let [one, _, id, _] = words(kind);
     let path = format!("{}/history", one_path(kind));
     new(Method::GET, path, format!("get{id}History"), format!("Get the history of {one}"))
-        .description("Who changed it, when and why.")
+        .description("Author, time and reason of each change.")
         .requires(Verb::Read)
         .returns(200, "The last 100 changes, the latest first.", Shape::output::<Vec<HistoryEntry>>().json())
         .errors(&[(404, "There has never been an object of this name.")])
@@ -143,14 +143,15 @@ fn apply_route() -> Route {
         .tag("objects")
         .description(
             "The body has objects by section, as a configuration has. With `prune=true` objects that the body lacks are deleted, of intents \
-             those that the same caller applied before; that requires the verb `delete` too.",
+             those that the same caller applied before; that requires the verb `delete` too. If the deletions look like a mistake, nothing \
+             is changed, unless `allowRemovals=true`.",
         )
         .requires(Permission::Apply)
         .query::<WriteParameters>()
         .headers(&[&IDEMPOTENCY_KEY])
         .body(Shape::input::<ApplyBody>().json())
         .body_limit(BODY_MAX)
-        .returns(200, "What was changed, or would be with `dryRun`.", report())
+        .returns(200, "The changes; with `dryRun` none is made.", report())
         .errors(WRITE_ERRORS)
         .errors(&[(412, "Another write came first.")])
         .handle(write::apply)

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 use axum::http::StatusCode;
-use fairway_model::Timestamp;
+use fairway_model::{DesiredState, Timestamp};
 
 use super::{differences::differences, kinds::display_name, response::serving};
 use crate::{
@@ -26,6 +26,10 @@ use fairway_store::objects::{Author, Change, Key, Object, StoreError};
 pub(super) struct Validated {
     /// Effects of the changes. `effect` and `rejected` are empty in [`Mode::Fast`].
     pub(super) report: ApplyReport,
+    /// All objects with the changes.
+    pub(super) declared: Declared,
+    /// The desired state that would be served.
+    pub(super) desired: Arc<DesiredState>,
     /// The compiled configuration. The reload after the write uses it, as long as it is held and no other write comes first.
     pub(super) _compiled: Option<Arc<CompiledDryRun>>,
 }
@@ -57,11 +61,11 @@ pub(super) async fn validate(
     }
     let single = changes.first().filter(|_| changes.len() == 1 && mode == Mode::Fast).map(|change| &change.key);
     let written = single.filter(|key| declared.is_local_at(key) && objects.declared().is_local_at(key)).cloned();
-    let DryRunResult { not_served, changes: effect, errors, compiled } =
-        state.control.dry_run(DryRunRequest { declared, written }).await?;
-    if !errors.is_empty() {
+    let DryRunResult { not_served, changes: effect, errors, desired, compiled } =
+        state.control.dry_run(DryRunRequest { declared: declared.clone(), written }).await?;
+    let Some(desired) = desired.filter(|_| errors.is_empty()) else {
         return Err(problem(StatusCode::CONFLICT, errors.join("; ")));
-    }
+    };
     let own = changes.iter().filter(|change| change.value.is_some());
     let own = own.filter_map(|change| not_served.get_key_value(&change.key));
     // Pointers lead into the body, which is the object itself only if it is the only one.
@@ -74,13 +78,13 @@ pub(super) async fn validate(
         let summary = "the object conflicts with the current configuration";
         return Err(invalid(StatusCode::UNPROCESSABLE_ENTITY, summary, own));
     }
-    let others = errors_of(newly_rejected(&not_served, &serving(state).0.not_served));
+    let others = errors_of(newly_rejected(&not_served, &serving(state).0.configured.not_served));
     if !others.is_empty() {
         return Err(invalid(StatusCode::CONFLICT, "other objects would become invalid", others));
     }
     // Listing the rejected objects costs as much as there are, so a single write does without.
     let rejected = if mode == Mode::WithEffect { details(errors_of(&not_served)) } else { vec![] };
-    Ok(Validated { report: ApplyReport { effect, rejected, ..report }, _compiled: compiled })
+    Ok(Validated { report: ApplyReport { effect, rejected, ..report }, declared, desired, _compiled: compiled })
 }
 
 /// Returns what one change would do; if it would be rejected, the reasons.

@@ -19,7 +19,7 @@ use super::{
     differences::differences,
     idempotent,
     kinds::{KINDS, display_name, key, path},
-    request::WriteRequest,
+    request::{Monitors, WriteRequest},
     response::{not_found, written},
     validate::{Mode, Validated, validate},
 };
@@ -30,7 +30,7 @@ use crate::{
     state::AppState,
 };
 use fairway_api_types::objects_wire::ApplyReport;
-use fairway_control::declared::Declared;
+use fairway_control::{Prune, declared::Declared};
 use fairway_intents::INTENT_KINDS;
 use fairway_store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object};
 
@@ -40,7 +40,7 @@ pub(super) async fn create(
     State(state): State<AppState>,
     request: WriteRequest,
 ) -> Result<Response, ApiError> {
-    let (key, value) = request.object(kind, None)?;
+    let (key, value) = request.object(kind, None, &monitors_of(&state))?;
     let change = Change { key, expect: Expect::Absent, value: Some(value) };
     write(&state, change, request, |declared, key| match declared.get(key) {
         None => Ok(()),
@@ -60,7 +60,7 @@ pub(super) async fn replace(
     Path(name): Path<String>,
     request: WriteRequest,
 ) -> Result<Response, ApiError> {
-    let (key, value) = request.object(kind, Some(&name))?;
+    let (key, value) = request.object(kind, Some(&name), &monitors_of(&state))?;
     let expect = request.expect.unwrap_or(Expect::Anything);
     write(&state, Change { key, expect, value: Some(value) }, request, |_, _| Ok(())).await
 }
@@ -79,7 +79,7 @@ pub(super) async fn delete(
     write(&state, Change { key, expect, value: None }, request, exists).await
 }
 
-/// Checks and validates one change, makes it, and waits until it is served. If it was made before, returns the response of then.
+/// Checks and validates one change, makes it, and waits until it is served. If it was made before, returns its original response.
 async fn write(
     state: &AppState,
     change: Change,
@@ -97,11 +97,13 @@ async fn write(
     check(&objects.declared(), &change.key)?;
     let mode = if request.dry_run { Mode::WithEffect } else { Mode::Fast };
     // The compiled configuration is held until the change is served, so that the reload can use it.
-    let Validated { report, _compiled } = validate(state, objects, std::slice::from_ref(&change), mode).await?;
+    let Validated { report, _compiled, .. } = validate(state, objects, std::slice::from_ref(&change), mode).await?;
     if request.dry_run {
         let differences = differences(&objects.declared(), std::slice::from_ref(&change));
         return Ok(Json(ApplyReport { dry_run: true, differences, ..report }).into_response());
     }
+    let before = state.control.shared().serving.published();
+    let key = change.key.clone();
     let committed = match &in_progress {
         Some(in_progress) => idempotent::commit(state, objects, change, &request.by, in_progress).await?,
         None => {
@@ -110,7 +112,13 @@ async fn write(
         }
     };
     state.control.served(committed.revision, SERVED_MAX).await;
+    state.control.first_results(&key, &before, FIRST_RESULTS_MAX).await;
     Ok(written(state, committed.objects.into_iter().next().flatten(), !report.created.is_empty()))
+}
+
+/// Returns the monitors in use.
+fn monitors_of(state: &AppState) -> Monitors {
+    state.control.shared().serving.published().configured.merged.desired.monitors.clone()
 }
 
 /// Begins to handle a request. A dry run changes nothing, so its idempotency key is ignored.
@@ -129,7 +137,7 @@ pub(super) async fn apply(State(state): State<AppState>, request: WriteRequest) 
     let by = Author { applied: true, ..request.by.clone() };
     let (mut changes, unchanged) = {
         let declared = objects.declared();
-        changes(&declared, request.objects(&declared)?, request.prune.then_some(&by))
+        changes(&declared, request.objects(&declared, &monitors_of(&state))?, request.prune.then_some(&by))
     };
     // The idempotency record is one more change of the batch.
     let most = BATCH_MAX - usize::from(in_progress.is_some());
@@ -137,7 +145,11 @@ pub(super) async fn apply(State(state): State<AppState>, request: WriteRequest) 
         let detail = format!("{} changes are more than {most}; apply them in parts", changes.len());
         return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
-    let Validated { report, _compiled } = validate(&state, objects, &changes, Mode::WithEffect).await?;
+    let validated = validate(&state, objects, &changes, Mode::WithEffect).await?;
+    if !request.allow_removals {
+        check_deletions(&state, &objects.declared(), &changes, &validated, &by)?;
+    }
+    let Validated { report, _compiled, .. } = validated;
     let mut report = ApplyReport { unchanged, dry_run: request.dry_run, ..report };
     if request.dry_run {
         report.differences = differences(&objects.declared(), &changes);
@@ -154,6 +166,32 @@ pub(super) async fn apply(State(state): State<AppState>, request: WriteRequest) 
         (report.revision, report.served) = if is_written { (revision, is_served) } else { (0, false) };
     }
     Ok(Json(report).into_response())
+}
+
+/// Checks that the deletions of a prune do not look like a mistake.
+fn check_deletions(
+    state: &AppState,
+    before: &Declared,
+    changes: &[Change],
+    validated: &Validated,
+    by: &Author,
+) -> Result<(), ApiError> {
+    let deleted: Vec<&Key> = changes.iter().filter(|change| change.value.is_none()).map(|change| &change.key).collect();
+    if deleted.is_empty() {
+        return Ok(());
+    }
+    let after = &validated.declared;
+    let written = changes.iter().map(|change| &change.key);
+    let kept = prunable(before, by).map(|object| &object.key).chain(written);
+    let kept = kept.filter(|key| after.get(key).is_some()).collect();
+    let prune = Prune { before, deleted, after, kept, desired: &validated.desired };
+    state.control.pruned_by_mistake(&prune).map_or(Ok(()), |why| {
+        let detail = format!(
+            "nothing was changed: the deletions look like a mistake: {why}; if they are meant, run `fairway apply --prune \
+             --allow-removals` (allowRemovals=true)"
+        );
+        Err(problem(StatusCode::CONFLICT, detail))
+    })
 }
 
 /// Returns the changes that lead to these objects, and the number of objects that are equal already. With a pruner, its other objects are
@@ -192,3 +230,6 @@ fn prunable<'a>(declared: &'a Declared, by: &'a Author) -> impl Iterator<Item = 
 
 /// Longest time that a write waits for the answers.
 pub(crate) const SERVED_MAX: Duration = Duration::from_secs(5);
+/// Longest time that a write of one object waits for the first results of its own targets, after it is in the answers. A probe of a healthy
+/// gateway on another continent takes three round trips with TLS, so about 600 ms.
+pub(crate) const FIRST_RESULTS_MAX: Duration = Duration::from_secs(1);

@@ -6,21 +6,30 @@ use std::{
     time::Duration,
 };
 
-use fairway_api_types::contributions_wire::{ContributedMember, ContributionState, ContributionWarning};
+use fairway_api_types::{
+    contributions_wire::{ContributedMember, ContributionState, ContributionWarning},
+    objects_wire::Condition,
+};
 use fairway_control::{
     Control, ControlError, Published,
-    contributed::{ContributionLedger, RowOwners},
+    contributed::{ContributionLedger, Held, RowOwners},
     declared::Declared,
 };
-use fairway_model::{Permille, Timestamp};
+use fairway_model::{ClusterName, Permille, Timestamp};
 use fairway_providers::webhook_server::Scope;
+
+use crate::objects::response::not_allowed;
 
 /// Returns all contributions, by base path, owner and set identifier.
 pub(crate) async fn contributions(control: &Control) -> Result<Vec<ContributionState>, ControlError> {
     let declared = control.objects()?.declared();
     let (published, ledger) = (control.shared().serving.published(), control.ledger()?);
     // 50,000 endpoints take some tens of milliseconds.
-    let render = move || render(&declared, &published, &ledger);
+    let render = move || {
+        let mut states = render(&declared, &published, &ledger);
+        states.iter_mut().for_each(|state| state.warnings.extend(denied_members(state, &published)));
+        states
+    };
     tokio::task::spawn_blocking(render).await.map_err(|_| ControlError::Stopped)
 }
 
@@ -31,6 +40,8 @@ struct Counts<'a> {
     endpoints: usize,
     /// Seconds since 1970.
     since: u64,
+    /// Held names.
+    held: BTreeMap<&'a str, Held>,
 }
 
 fn render(declared: &Declared, published: &Published, ledger: &ContributionLedger) -> Vec<ContributionState> {
@@ -46,6 +57,10 @@ fn render(declared: &Declared, published: &Published, ledger: &ContributionLedge
             of_owner.names.insert(&endpoint.dns_name);
             of_owner.endpoints += 1;
             of_owner.since = of_owner.since.min(row.row.since);
+            // Records of the registry are held with the names that they are about.
+            if let Some(held) = row.row.held.filter(|_| row.companion_of().is_none()) {
+                of_owner.held.insert(&row.text, held);
+            }
         }
         let last_seen = ledger.last_seen(&scope, declared);
         let client = Client { scope: &scope, last_seen, lease_weight: declared.lease_weight(&scope), lease };
@@ -54,14 +69,51 @@ fn render(declared: &Declared, published: &Published, ledger: &ContributionLedge
     add_members(&mut states, published);
     // The base path of a warning is not kept, so an owner with several paths has all warnings at each of them.
     let warnings: Vec<_> = published.configured.merged.contributed.warnings().collect();
+    let hiding = rejected_over(declared, published);
     for state in &mut states {
         let own = warnings.iter().filter(|warning| *warning.owner == *state.owner && *warning.set == *state.set);
         let own = own.take(WARNINGS_MAX);
         state.warnings = own
             .map(|warning| ContributionWarning { name: warning.name.to_string(), message: warning.message.clone() })
             .collect();
+        let free = WARNINGS_MAX - state.warnings.len();
+        let others = hiding.get(&(state.path.clone(), state.owner.clone(), state.set.clone()));
+        state.warnings.extend(others.into_iter().flatten().take(free).cloned());
     }
     states
+}
+
+/// Returns warnings about records of others that were rejected because they would have hidden a name, by path, owner and set identifier
+/// of that name's contribution.
+fn rejected_over(
+    declared: &Declared,
+    published: &Published,
+) -> HashMap<(String, String, String), Vec<ContributionWarning>> {
+    let mut found = HashMap::<_, Vec<_>>::new();
+    if published.configured.rejected.names.is_empty() {
+        return found;
+    }
+    for (scope, rows) in declared.contributed_rows() {
+        let owners = RowOwners::of(&scope, &rows);
+        for row in rows.iter().filter(|row| row.companion_of().is_none()) {
+            let Some((above, rtype)) = row.name.as_ref().and_then(|name| published.configured.rejected_over(name))
+            else {
+                continue;
+            };
+            if row.name.as_ref() == Some(above) && row.rtype() == Some(rtype) {
+                continue;
+            }
+            let key = (scope.to_string(), owners.of_row(row).to_string(), row.row.endpoint.set_identifier.clone());
+            let message = format!(
+                "{rtype} records that another owner contributes to {above} are rejected, because they would hide this name"
+            );
+            found
+                .entry(key)
+                .or_default()
+                .push(ContributionWarning { name: row.row.endpoint.dns_name.clone(), message });
+        }
+    }
+    found
 }
 
 fn add_members(states: &mut [ContributionState], published: &Published) {
@@ -80,6 +132,16 @@ fn add_members(states: &mut [ContributionState], published: &Published) {
     for state in states {
         state.members = members.get(&(&*state.owner, &*state.set)).cloned().unwrap_or_default();
     }
+}
+
+/// Returns warnings about members of a contribution that this server may not connect to.
+fn denied_members(state: &ContributionState, published: &Published) -> Vec<ContributionWarning> {
+    let warning = |member: &ContributedMember| {
+        let target = published.denied.of_cluster(&ClusterName::new(&member.cluster).ok()?)?;
+        let message = format!("TargetNotAllowed: {}", not_allowed(target));
+        Some(ContributionWarning { name: member.name.clone(), message })
+    };
+    state.members.iter().filter_map(warning).take(WARNINGS_MAX).collect()
 }
 
 /// A webhook client, with its lease.
@@ -106,13 +168,29 @@ impl Client<'_> {
             lease_weight: f64::from(self.lease_weight.thousandths()) / 1000.0,
             fades_at: after(1),
             gone_at: after(2),
+            held: counts.held.len(),
+            conditions: vec![held_condition(owner, &counts.held)],
             members: vec![],
             warnings: vec![],
         }
     }
 }
 
-/// Members of one contribution that are listed.
+/// Returns the condition about held names of an owner.
+fn held_condition(owner: &str, held: &BTreeMap<&str, Held>) -> Condition {
+    let Some((first, oldest)) = held.iter().min_by_key(|(_, held)| held.at) else {
+        return Condition::new("Held", false, "NothingHeld", String::new());
+    };
+    let message = format!(
+        "{} names that were withdrawn are held since {}, among them {first}, as their targets are healthy; `fairway contributions confirm \
+         {owner}` removes them",
+        held.len(),
+        Timestamp::from_secs(oldest.at)
+    );
+    Condition::new("Held", true, <&str>::from(oldest.rule), message)
+}
+
+/// Maximum number of listed members of one contribution.
 const MEMBERS_MAX: usize = 100;
-/// Warnings of one contribution that are listed.
+/// Maximum number of listed warnings of one contribution.
 const WARNINGS_MAX: usize = 100;

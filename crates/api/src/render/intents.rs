@@ -6,23 +6,25 @@ use fairway_api_types::intent_status_wire::{Answered, EffectiveWeight, IntentMem
 use fairway_api_types::objects_wire::Condition;
 use fairway_control::{
     Control, CurrentState, Shared,
+    configured::Configured,
     publishing::{DECLARED_MAX, publisher_of},
 };
-use fairway_intents::{answered_name, object_name, weight_source};
+use fairway_intents::{answered_name, not_rendered, object_name, weight_source};
 use fairway_model::{
-    Eligibility, Member, Pool, PoolName,
+    Eligibility, Member, Name, Pool, PoolName, SteeredName,
     intent::{DnsUpdateRecord, Intent, IntentSpec},
 };
 use fairway_providers::publish::SyncState;
 use fairway_store::objects::{Key, Kind, Object};
 
 use super::{eligibility_word, member_eligibility, percent};
+use crate::objects::response::target_not_allowed;
 
 /// Returns the status of each intent, in their order.
 pub(crate) fn intent_statuses(control: &Control, intents: &[(Object, Intent)]) -> Vec<IntentStatus> {
     let shared = control.shared();
     let renderer = Renderer { shared, current: &shared.serving.load() };
-    intents.iter().map(|(object, intent)| renderer.status(object, intent)).collect()
+    intents.iter().map(|(object, intent)| renderer.with_denied(renderer.status(object, intent))).collect()
 }
 
 struct Renderer<'a> {
@@ -42,8 +44,17 @@ enum Claim {
 }
 
 impl Renderer<'_> {
+    /// Adds the condition of a target that this server may not connect to.
+    fn with_denied(&self, mut status: IntentStatus) -> IntentStatus {
+        let pool = status.answered.as_ref().and_then(|answered| PoolName::new(&answered.pool).ok());
+        let denied = pool.and_then(|pool| self.current.published.denied.of_pool(&pool));
+        status.conditions.extend(denied.map(target_not_allowed));
+        status
+    }
+
     fn status(&self, object: &Object, intent: &Intent) -> IntentStatus {
         let (key, configured) = (&object.key, &self.current.published.configured);
+        let grants = &configured.settings.access.names;
         let errors = configured.not_served.get(key);
         let error = errors.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
         let mut status = IntentStatus { observed_generation: object.generation, ..IntentStatus::default() };
@@ -56,16 +67,21 @@ impl Renderer<'_> {
                 None => Condition::new("Accepted", true, "Stored", String::new()),
                 Some(error) => Condition::new("Accepted", false, "Invalid", error),
             }];
+            status.conditions.extend(enforced(intent));
             return status;
         }
         let desired = &configured.merged.desired;
         let name = answered_name(intent);
         let holder = name.as_ref().and_then(|name| desired.names.get(name));
-        let claimants: Vec<&Key> = name.iter().flat_map(|name| configured.objects.claimants(name)).collect();
+        let is_granted = |key: &&Key| configured.objects.check_grant(grants, key).is_ok();
+        let claimants = name.iter().flat_map(|name| configured.objects.claimants(name));
+        let claimants: Vec<&Key> = claimants.filter(is_granted).collect();
         let is_of_intent = |pool: &PoolName| claimants.iter().any(|key| object_name(key) == pool.as_str());
+        let take_overs = &configured.merged.take_overs;
+        let waits = error.is_some() && name.as_ref().is_some_and(|name| take_overs.contains_key(name));
         let claim = match holder {
             Some(holder) if holder.pool.as_str() == object_name(key) => Claim::Held,
-            Some(holder) if is_external(intent) && is_of_intent(&holder.pool) => Claim::Joined,
+            Some(holder) if claimants.contains(&key) && is_of_intent(&holder.pool) && !waits => Claim::Joined,
             _ => Claim::None,
         };
         let pool = holder.filter(|_| claim != Claim::None).and_then(|holder| desired.pools.get(&holder.pool));
@@ -82,11 +98,19 @@ impl Renderer<'_> {
         let mut others: Vec<&Key> = claimants.into_iter().filter(|other| *other != key).collect();
         others.sort();
         let is_up = status.members.iter().any(|member| member.eligible);
+        let hidden = name.as_ref().and_then(|name| hidden(configured, name));
+        let not_answered = NotAnswered {
+            waits,
+            is_granted: configured.objects.check_grant(grants, key).is_ok(),
+            error: error.clone(),
+            holder: holder.map(elsewhere),
+        };
         status.conditions = vec![
-            accepted(intent, claim, error.as_deref()),
-            conflict(claim, error.as_deref(), &others),
-            ready(intent, claim, is_served, is_up),
+            accepted(intent, claim, &not_answered),
+            conflict(claim, error.as_deref(), &others, hidden.as_deref()),
+            ready(intent, claim, is_served, is_up, &not_answered),
         ];
+        status.conditions.extend(enforced(intent));
         status
     }
 
@@ -162,18 +186,41 @@ impl Renderer<'_> {
     }
 }
 
-fn accepted(intent: &Intent, claim: Claim, error: Option<&str>) -> Condition {
-    match (claim, error) {
+/// Reasons why an intent without a claim is not answered.
+struct NotAnswered {
+    /// True if its project is granted the name.
+    is_granted: bool,
+    /// True if another tenant had the name, and the TTL of its answers is not over.
+    waits: bool,
+    /// The error that rejects it.
+    error: Option<String>,
+    /// Declaration that holds the name instead.
+    holder: Option<String>,
+}
+
+fn accepted(intent: &Intent, claim: Claim, why: &NotAnswered) -> Condition {
+    match (claim, &why.error) {
         (Claim::Held, _) => Condition::new("Accepted", true, "Valid", String::new()),
         (Claim::Joined, _) => Condition::new("Accepted", true, "JoinedAnother", String::new()),
         (Claim::None, _) if !is_external(intent) => Condition::new("Accepted", true, "NotExternal", String::new()),
-        (Claim::None, Some(error)) => Condition::new("Accepted", false, "Invalid", error.to_owned()),
+        (Claim::None, Some(error)) => {
+            let reason = match why.is_granted {
+                true if why.waits => "TakeOver",
+                true => "Invalid",
+                false => "NotGranted",
+            };
+            Condition::new("Accepted", reason == "TakeOver", reason, error.clone())
+        }
         (Claim::None, None) => Condition::new("Accepted", true, "Pending", String::new()),
     }
 }
 
-fn conflict(claim: Claim, error: Option<&str>, others: &[&Key]) -> Condition {
+/// Returns the condition about other claims to the name. `hidden` is about records that would hide it.
+fn conflict(claim: Claim, error: Option<&str>, others: &[&Key], hidden: Option<&str>) -> Condition {
     match (claim, others) {
+        (Claim::Held, []) if hidden.is_some() => {
+            Condition::new("Conflict", true, "HidingRejected", hidden.unwrap_or_default().to_owned())
+        }
         (Claim::Joined, _) => Condition::new("Conflict", true, "Shadowed", error.unwrap_or_default().to_owned()),
         (Claim::Held, [_, ..]) => {
             let mut names = others.iter().take(NAMED_MAX).map(|key| key.as_str()).collect::<Vec<_>>().join(", ");
@@ -189,15 +236,38 @@ fn conflict(claim: Claim, error: Option<&str>, others: &[&Key]) -> Condition {
     }
 }
 
-fn ready(intent: &Intent, claim: Claim, is_served: bool, is_up: bool) -> Condition {
-    let (holds, reason) = match claim {
-        Claim::None if !is_external(intent) => (false, "NotExternal"),
-        _ if !is_served => (false, "Pending"),
-        Claim::None => (false, "Rejected"),
-        _ if !is_up => (false, "NoMemberUp"),
-        _ => (true, "Served"),
+fn ready(intent: &Intent, claim: Claim, is_served: bool, is_up: bool, why: &NotAnswered) -> Condition {
+    let (holds, reason, message) = match claim {
+        Claim::None if !is_external(intent) => (false, "NotExternal", None),
+        Claim::None if !why.is_granted => (false, "NotGranted", why.error.clone()),
+        Claim::None if why.waits => (false, "TakeOver", why.error.clone()),
+        _ if !is_served => (false, "Pending", None),
+        Claim::None if why.error.is_none() && why.holder.is_some() => (false, "NameTaken", why.holder.clone()),
+        Claim::None => (false, "Rejected", why.error.clone()),
+        _ if !is_up => (false, "NoMemberUp", None),
+        _ => (true, "Served", None),
     };
-    Condition::new("Ready", holds, reason, String::new())
+    Condition::new("Ready", holds, reason, message.unwrap_or_default())
+}
+
+fn elsewhere(holder: &SteeredName) -> String {
+    format!("{} is declared elsewhere, with pool {}", holder.name, holder.pool)
+}
+
+/// Returns a message about records of others that were rejected because they would have hidden a name.
+fn hidden(configured: &Configured, name: &Name) -> Option<String> {
+    let (above, rtype) = configured.rejected_over(name)?;
+    Some(format!(
+        "{rtype} records that a webhook owner contributes to {above} are rejected, because they would hide the name"
+    ))
+}
+
+/// Returns the condition about what only a service mesh can enforce.
+fn enforced(intent: &Intent) -> Option<Condition> {
+    let fields = not_rendered(intent)?;
+    let what = if fields.is_empty() { "the intent".to_owned() } else { fields.join(", ") };
+    let message = format!("{what}: stored for the service mesh, and enforced nowhere, because no mesh is rendered yet");
+    Some(Condition::new("Enforced", false, "NotRendered", message))
 }
 
 fn is_external(intent: &Intent) -> bool {
@@ -207,5 +277,5 @@ fn is_external(intent: &Intent) -> bool {
     }
 }
 
-/// Other intents that one message lists.
+/// Maximum number of other intents that one message lists.
 const NAMED_MAX: usize = 8;

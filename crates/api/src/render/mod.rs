@@ -18,18 +18,30 @@ use fairway_model::{ClusterName, Eligibility, PoolName};
 use fairway_store::objects::Object;
 use fairway_zones::ServingState;
 
+use crate::state::Operates;
+
 pub use self::state::state;
+pub(crate) use self::state::state_for;
 pub(crate) use self::{contributions::contributions, intents::intent_statuses};
 
+/// Renders the cause of a failed probe or reading. Without the verb `operate`, a tenant could read by it what a service answers that only
+/// this machine reaches: a status code, a certificate, or that a text is missing.
+pub(crate) fn cause(operates: Operates, cause: impl ToString) -> String {
+    if operates.0 { cause.to_string() } else { HIDDEN_CAUSE.to_owned() }
+}
+
+/// Text in place of a cause.
+const HIDDEN_CAUSE: &str = "failed; the cause requires the verb operate";
+
 /// Renders the report of one source of load.
-pub(crate) fn load_state(report: &SourceLoad) -> LoadState {
+pub(crate) fn load_state(operates: Operates, report: &SourceLoad) -> LoadState {
     LoadState {
         source: report.source.clone(),
         permille: report.load.map(|(load, _)| load.0),
         signal: report.load.map(|(_, signal)| signal.to_string()),
         age_ms: report.age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         status: report.status.as_str().to_owned(),
-        failure: report.failure.clone(),
+        failure: report.failure.as_ref().map(|failure| cause(operates, failure)),
         gateways_answering: report.gateways.map(|(answering, _)| answering),
         gateways: report.gateways.map(|(_, all)| all),
     }
@@ -71,6 +83,7 @@ pub(crate) fn reload_report(outcome: &ReloadOutcome) -> ReloadReport {
         duration_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
         changes: outcome.changes.clone(),
         errors: outcome.errors.clone(),
+        removals_refused: outcome.removals_refused,
         warnings: outcome.warnings.clone(),
     }
 }

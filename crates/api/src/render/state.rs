@@ -24,30 +24,43 @@ use fairway_model::{
 };
 use fairway_zones::{ServingState, TargetIndex};
 
+use crate::state::Operates;
+
 use super::{
-    eligibility_word, load_state, member_eligibility, override_state, percent, reload_report,
+    cause, eligibility_word, load_state, member_eligibility, override_state, percent, reload_report,
     shares::{arrived, shares},
     texts, word,
 };
 
-/// Returns everything that `/v1/state` shows. The control task is not asked, since it may be busy.
+/// Returns everything that `/v1/state` shows to a caller with the verb `operate`.
 pub async fn state(control: &Control) -> Result<State, ControlError> {
+    state_for(Operates(true), control).await
+}
+
+/// Returns everything that `/v1/state` shows to a caller. The control task is not asked, since it may be busy.
+pub(crate) async fn state_for(operates: Operates, control: &Control) -> Result<State, ControlError> {
     let shared = Arc::clone(control.shared());
     let current = shared.serving.load();
     let states = shared.probes.checker.states().await;
     let (loads, _) = shared.probes.loads.states();
     // 10,000 targets with their history take some milliseconds.
-    let render = move || render(&shared, &current, &states, &loads);
+    let render = move || render(operates, &shared, &current, &states, &loads);
     tokio::task::spawn_blocking(render).await.map_err(|_| ControlError::Stopped)
 }
 
-fn render(shared: &Shared, current: &CurrentState, states: &[TargetState], loads: &[ClusterLoad]) -> State {
+fn render(
+    operates: Operates,
+    shared: &Shared,
+    current: &CurrentState,
+    states: &[TargetState],
+    loads: &[ClusterLoad],
+) -> State {
     let now = Timestamp::from(SystemTime::now());
     let (lifecycle, serving, published) = (&shared.lifecycle, &current.serving, &*current.published);
     let readiness = *lifecycle.readiness.borrow();
     let configured = &published.configured;
     let desired = &configured.merged.desired;
-    let renderer = Renderer::new(shared, current, states, loads);
+    let renderer = Renderer::new(operates, shared, current, states, loads);
     let listeners = lifecycle.listeners.get().into_iter().flatten();
     let overrides = published.overrides.all().map(|(id, spec)| ActiveOverride::new(id, spec, &configured.uses));
     State {
@@ -108,6 +121,7 @@ fn balance(shared: &Shared, serving: &ServingState) -> Option<BalanceState> {
 
 /// The data that clusters, pools, zones and targets are rendered from.
 struct Renderer<'a> {
+    operates: Operates,
     serving: &'a ServingState,
     published: &'a Published,
     desired: &'a DesiredState,
@@ -128,6 +142,7 @@ struct Renderer<'a> {
 
 impl<'a> Renderer<'a> {
     fn new(
+        operates: Operates,
         shared: &Shared,
         CurrentState { serving, published }: &'a CurrentState,
         states: &'a [TargetState],
@@ -141,6 +156,7 @@ impl<'a> Renderer<'a> {
         let infos = serving.snapshot.pool_infos().iter().enumerate().filter(|(_, info)| info.bounds.is_some());
         let members = published.configured.contributed_members();
         Self {
+            operates,
             serving,
             published,
             desired,
@@ -192,7 +208,9 @@ impl Renderer<'_> {
             capacity: cluster.capacity,
             target: bounds.map(|bounds| permille(bounds.target())),
             limit: bounds.map(|bounds| permille(bounds.limit())),
-            load: load.map(|load| load.sources.iter().map(load_state).collect()).unwrap_or_default(),
+            load: load
+                .map(|load| load.sources.iter().map(|source| load_state(self.operates, source)).collect())
+                .unwrap_or_default(),
             warnings: load.map(|load| texts(&load.warnings)).unwrap_or_default(),
             exhausted: load.is_some_and(|load| load.is_exhausted),
             drain: self.drains.get(name).map(|drain| DrainState {
@@ -259,6 +277,9 @@ impl Renderer<'_> {
     }
 
     fn reason(&self, target: TargetIndex, health: Health, address: &ClusterAddress) -> String {
+        if let Some(reason) = self.published.denied.reason(target) {
+            return format!("target not allowed: {reason}");
+        }
         if let Some(action) = health.override_action() {
             return override_reason(action, &self.published.overrides, address);
         }
@@ -269,7 +290,7 @@ impl Renderer<'_> {
             (status, None) => status.to_string(),
         };
         match state.and_then(|state| state.last_cause.as_ref()) {
-            Some(cause) => format!("{status}: {cause}"),
+            Some(text) => format!("{status}: {}", cause(self.operates, text)),
             None => status,
         }
     }
@@ -281,14 +302,15 @@ impl Renderer<'_> {
 
     fn target(&self, number: TargetIndex, target: &Target) -> state_wire::TargetState {
         let uses = &self.published.configured.uses;
-        let health = self.serving.runtime.health(number);
+        let (health, denied) = (self.serving.runtime.health(number), self.published.denied.reason(number));
         let state = state_wire::TargetState {
             address: target.address.to_string(),
             monitor: target.label.to_string(),
             clusters: texts(uses.clusters(number)),
             pools: texts(uses.pools(number).keys()),
             status: health.status().to_string(),
-            override_action: health.override_action().map(|action| action.to_string()),
+            override_action: health.override_action().filter(|_| denied.is_none()).map(|action| action.to_string()),
+            not_allowed: denied.map(str::to_owned),
             ..state_wire::TargetState::default()
         };
         let Some(known) = self.states.get(target) else { return state };
@@ -296,14 +318,21 @@ impl Renderer<'_> {
         let history = |entry: &HistoryEntry| state_wire::HistoryState {
             at: format!("{:.3}", Timestamp::from(entry.at)),
             to: entry.to.to_string(),
-            cause: entry.cause.to_string(),
+            cause: match entry.to {
+                HealthStatus::Up => entry.cause.to_string(),
+                _ => cause(self.operates, &entry.cause),
+            },
         };
         state_wire::TargetState {
             since: moment(known.since),
             streak: known.streak,
-            last_cause: known.last_cause.as_ref().map(ToString::to_string),
+            last_cause: known.last_cause.as_ref().map(|text| cause(self.operates, text)),
             last_probe: known.last_probe.map(moment),
-            last_micros: known.last_duration.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX)),
+            // The duration of a failure shows its cause, too: a refused connection, or a timeout.
+            last_micros: known
+                .last_duration
+                .filter(|_| self.operates.0 || known.last_cause.is_none())
+                .map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX)),
             passes: known.passes,
             failures: known.failures,
             inconclusive: known.inconclusive,

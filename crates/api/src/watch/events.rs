@@ -1,9 +1,12 @@
 //! Events as they are sent to watchers.
 
 use axum::response::sse;
-use fairway_model::Timestamp;
+use fairway_model::{HealthStatus, Timestamp};
 
-use crate::render::{percent, reload_report, texts};
+use crate::{
+    render::{cause, percent, reload_report, texts},
+    state::Operates,
+};
 use fairway_api_types::{
     state_wire::Body,
     watch_wire::{PoolMovedState, ReloadEvent, ShareMoved, TransitionEvent},
@@ -20,8 +23,12 @@ pub(super) fn event(name: &str, id: Option<&str>, body: &impl Body) -> sse::Even
     event.event(name).json_data(body).expect("texts and numbers have a JSON form")
 }
 
-/// Returns the event of a health transition with its impact.
-pub(super) fn transition_event(applied: &AppliedTransition, impact: &TransitionImpact) -> TransitionEvent {
+/// Returns the event of a health transition with its impact, for callers that have the verb `operate` or not.
+pub(super) fn transition_event(
+    operates: Operates,
+    applied: &AppliedTransition,
+    impact: &TransitionImpact,
+) -> TransitionEvent {
     let AppliedTransition { transition, clusters, pools, applied } = applied;
     let time = |at| format!("{:.3}", Timestamp::from(at));
     TransitionEvent {
@@ -32,7 +39,10 @@ pub(super) fn transition_event(applied: &AppliedTransition, impact: &TransitionI
         clusters: texts(clusters.iter().take(LISTED_MAX)),
         from: transition.from.to_string(),
         to: transition.to.to_string(),
-        cause: transition.cause.to_string(),
+        cause: match transition.to {
+            HealthStatus::Up => transition.cause.to_string(),
+            _ => cause(operates, &transition.cause),
+        },
         pools_total: pools.len(),
         pools_moved: impact.pools_moved,
         names_moved: impact.names_moved,
@@ -65,5 +75,5 @@ pub(super) fn reload_event(outcome: &ReloadOutcome) -> ReloadEvent {
     ReloadEvent { report, error_count }
 }
 
-/// Entries of a list in one event.
+/// Maximum number of entries of a list in one event.
 const LISTED_MAX: usize = 10;

@@ -10,12 +10,13 @@ use axum::response::sse;
 use tokio::sync::{Semaphore, watch};
 
 use super::events::event;
+use crate::state::Operates;
 use fairway_api_types::{state_wire::Body, watch_wire::StateEvent};
 
 /// Events for all watchers.
 #[derive(Debug)]
 pub(crate) struct Hub {
-    /// First half of the ids: differs from that of the process before, so that its ids are recognised as lost.
+    /// First half of the ids. It differs from that of the previous process, so that ids of that process are recognised as lost.
     run: String,
     /// The events; a change wakes watchers.
     log: watch::Sender<EventLog>,
@@ -28,8 +29,8 @@ pub(crate) struct Hub {
 pub(super) struct EventLog {
     /// Number of the newest event; 0 before the first.
     newest: u64,
-    /// The last events, the newest last.
-    events: VecDeque<sse::Event>,
+    /// The last events, the newest last: for callers without and with the verb `operate`.
+    events: VecDeque<[sse::Event; 2]>,
     /// The last state, and how many there were.
     state: StateEvent,
     states: u64,
@@ -55,11 +56,12 @@ impl Hub {
         }
     }
 
-    /// Adds an event under the next number.
-    pub(super) fn publish(&self, name: &str, body: &impl Body) {
+    /// Adds an event under the next number. Callers without the verb `operate` get the restricted body.
+    pub(super) fn publish<B: Body>(&self, name: &str, full: &B, restricted: &B) {
         self.log.send_modify(|log| {
             log.newest += 1;
-            log.events.push_back(event(name, Some(&self.id(log.newest)), body));
+            let id = self.id(log.newest);
+            log.events.push_back([restricted, full].map(|body| event(name, Some(&id), body)));
             if log.events.len() > EVENTS_MAX {
                 log.events.pop_front();
             }
@@ -78,7 +80,7 @@ impl Hub {
         });
     }
 
-    /// Returns a receiver that changes whenever there is something to pull.
+    /// Returns a receiver that changes whenever there is a new event or state.
     pub(super) fn changes(&self) -> watch::Receiver<EventLog> {
         self.log.subscribe()
     }
@@ -101,7 +103,7 @@ impl Hub {
     }
 
     /// Returns what a watcher does not have yet, and its position afterwards.
-    pub(super) fn pull(&self, position: Position) -> (Vec<sse::Event>, Position) {
+    pub(super) fn pull(&self, operates: Operates, position: Position) -> (Vec<sse::Event>, Position) {
         let log = self.log.borrow();
         let mut messages = Vec::new();
         let id = self.id(log.newest);
@@ -110,7 +112,8 @@ impl Hub {
         } else {
             // At most EVENTS_MAX, so it fits.
             let new = (log.newest - position.event) as usize;
-            messages.extend(log.events.iter().skip(log.events.len() - new).cloned());
+            let events = log.events.iter().skip(log.events.len() - new);
+            messages.extend(events.map(|both| both[usize::from(operates.0)].clone()));
         }
         if position.state < log.states {
             messages.push(event("state", Some(&id), &log.state));
@@ -130,9 +133,9 @@ impl EventLog {
     }
 }
 
-/// Events that are kept for watchers that reconnect: mostly about 1 kB each, at most 40 kB.
+/// Maximum number of events that are kept for watchers that reconnect: mostly about 1 kB each, at most 40 kB.
 pub(super) const EVENTS_MAX: usize = 256;
-/// Watchers of both listeners together: a quarter of the connections of the HTTP listener.
+/// Maximum number of watchers of both listeners together: a quarter of the connections of the HTTP listener.
 pub(super) const WATCHERS_MAX: usize = 16;
 
 #[cfg(test)]
@@ -141,7 +144,7 @@ mod tests {
 
     /// Returns the names of the events that a watcher gets, and its position afterwards.
     fn pull(hub: &Hub, position: Position) -> (Vec<String>, Position) {
-        let (events, position) = hub.pull(position);
+        let (events, position) = hub.pull(Operates(true), position);
         (events.iter().map(|event| field(event, "event")).collect(), position)
     }
 
@@ -161,7 +164,7 @@ mod tests {
         let hub = Hub::new();
         let position = hub.recent(0);
         hub.publish_state(&state(1));
-        hub.publish("transition", &state(0));
+        hub.publish("transition", &state(0), &state(0));
         hub.publish_state(&state(2));
         let (events, position) = pull(&hub, position);
         assert_eq!(events, ["transition", "state"]);
@@ -170,12 +173,22 @@ mod tests {
     }
 
     #[test]
+    fn watcher_without_the_verb_operate_gets_the_restricted_event() {
+        let hub = Hub::new();
+        hub.publish("transition", &state(7), &state(3));
+        let data = |operates| format!("{:?}", hub.pull(Operates(operates), hub.recent(1)).0[0]);
+        let generation = |number: u64| format!("generation\\\":{number}");
+        assert!(data(true).contains(&generation(7)) && !data(true).contains(&generation(3)), "{}", data(true));
+        assert!(data(false).contains(&generation(3)) && !data(false).contains(&generation(7)), "{}", data(false));
+    }
+
+    #[test]
     fn reconnecting_watcher_gets_the_events_after_its_last_id() {
         let hub = Hub::new();
-        hub.publish("transition", &state(0));
-        let (events, _) = hub.pull(hub.recent(1));
+        hub.publish("transition", &state(0), &state(0));
+        let (events, _) = hub.pull(Operates(true), hub.recent(1));
         let id = field(&events[0], "id");
-        hub.publish("reload", &state(0));
+        hub.publish("reload", &state(0), &state(0));
         assert_eq!(pull(&hub, hub.after(&id)).0, ["reload"]);
         assert_eq!(pull(&hub, hub.recent(5)).0, ["transition", "reload"]);
     }
@@ -183,7 +196,7 @@ mod tests {
     #[test]
     fn id_of_another_run_or_invalid_id_gets_a_reset() {
         let hub = Hub::new();
-        hub.publish("transition", &state(0));
+        hub.publish("transition", &state(0), &state(0));
         for id in ["00.1", "", ".", "x.y.z", &format!("{}.2", hub.run), &format!("{}.-1", hub.run)] {
             assert_eq!(pull(&hub, hub.after(id)).0, ["reset"], "{id:?}");
         }
@@ -193,13 +206,13 @@ mod tests {
     fn watcher_that_is_more_than_256_events_behind_gets_a_reset() {
         let hub = Hub::new();
         let first = hub.recent(0);
-        hub.publish("transition", &state(0));
+        hub.publish("transition", &state(0), &state(0));
         let second = hub.recent(0);
-        (0..EVENTS_MAX).for_each(|_| hub.publish("transition", &state(0)));
+        (0..EVENTS_MAX).for_each(|_| hub.publish("transition", &state(0), &state(0)));
         assert_eq!(pull(&hub, second).0.len(), EVENTS_MAX, "256 events behind, all are kept");
         let (events, position) = pull(&hub, first);
         assert_eq!(events, ["reset"]);
-        hub.publish("transition", &state(0));
+        hub.publish("transition", &state(0), &state(0));
         assert_eq!(pull(&hub, position).0, ["transition"], "the stream continues after the reset");
         assert_eq!(hub.log.borrow().events.len(), EVENTS_MAX);
     }

@@ -1,7 +1,7 @@
 //! `GET /v1/pools?watch=true`, `GET /v1/intents?watch=true`: changes of objects once they are served, by Server-Sent Events with resume.
 //!
 //! The id of an event is its revision. A client that reconnects with `Last-Event-ID` gets everything after it. If the store no longer
-//! remembers the changes since then, the client gets a `reset` with the revision that the stream continues after, and has to list anew.
+//! remembers the changes since then, the client gets a `reset` with the revision that the stream continues after, and must list again.
 
 use axum::{
     http::HeaderMap,
@@ -123,12 +123,12 @@ async fn messages(watched: &Watched, state: &AppState, batch: &[Event], revision
         }
     }
     .into_iter();
-    let (configured, served) = serving(state);
+    let (published, served) = serving(state);
     let id = revision.to_string();
     let message = |(at, change): (usize, &&Event)| {
         let id = (at + 1 == own.len()).then_some(&*id);
         match (&change.object, watched) {
-            (Some(object), Watched::Kind(_)) => event("changed", id, &body(object, &configured, served)),
+            (Some(object), Watched::Kind(_)) => event("changed", id, &body(object, &published, served)),
             (Some(_), Watched::Intents { .. }) => event("changed", id, &intents.next().unwrap_or_default()),
             (None, watched) => {
                 let body = DeletedObject { name: watched.name(&change.key), revision: change.revision };

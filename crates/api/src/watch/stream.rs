@@ -16,13 +16,14 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::{Hub, hub::Position};
 use crate::{
     problem::{ApiError, problem},
-    state::{AppState, Parameters},
+    state::{AppState, Operates, Parameters},
 };
 use fairway_api_types::watch_wire::WatchParameters;
 
 /// `GET /v1/watch`.
 pub(super) async fn watch(
     State(state): State<AppState>,
+    operates: Operates,
     headers: HeaderMap,
     Parameters(query): Parameters<WatchParameters>,
 ) -> Result<Response, ApiError> {
@@ -35,13 +36,13 @@ pub(super) async fn watch(
         None => state.hub.recent(query.recent.unwrap_or_default()),
     };
     let hub = Arc::clone(&state.hub);
-    Ok(stream(&state, permit, |out| async move { feed(&hub, start, &out).await }))
+    Ok(stream(&state, permit, |out| async move { feed(&hub, operates, start, &out).await }))
 }
 
 /// Returns a permit for a stream; 503 if there are 16 streams already.
 pub(super) fn permit(state: &AppState) -> Result<OwnedSemaphorePermit, ApiError> {
     Arc::clone(&state.hub.permits).try_acquire_owned().map_err(|_| {
-        let detail = format!("there are {} watchers already, the most; try again later", super::hub::WATCHERS_MAX);
+        let detail = format!("the maximum of {} watchers is reached; try again later", super::hub::WATCHERS_MAX);
         problem(StatusCode::SERVICE_UNAVAILABLE, detail).header(header::RETRY_AFTER, 10_u64)
     })
 }
@@ -73,11 +74,11 @@ pub(super) fn stream<F: Future<Output = ()> + Send + 'static>(
 }
 
 /// Sends the events of the hub from a position on.
-async fn feed(hub: &Hub, mut position: Position, out: &Events) {
+async fn feed(hub: &Hub, operates: Operates, mut position: Position, out: &Events) {
     let mut changes = hub.changes();
     loop {
         changes.mark_unchanged();
-        let (events, next) = hub.pull(position);
+        let (events, next) = hub.pull(operates, position);
         position = next;
         for event in events {
             if out.send(Ok(event)).await.is_err() {
@@ -97,5 +98,5 @@ const STREAM_MAX: Duration = Duration::from_secs(110);
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Pause before a client reconnects after the end of a stream.
 const RETRY: Duration = Duration::from_secs(1);
-/// Events that wait for a slow connection; more stay in the hub.
+/// Maximum number of events that wait for a slow connection; further ones stay in the hub.
 const EVENTS_WAITING_MAX: usize = 8;

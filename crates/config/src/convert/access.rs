@@ -26,7 +26,8 @@ use fairway_access::{
 /// Converts the section; without it, access is not restricted on this machine.
 pub(super) fn access(converter: &mut Converter<'_, '_>, wire: Option<v1::Access>) -> Access {
     let Some(wire) = wire else { return Access::default() };
-    let v1::Access { tls, tokens, issuers, roles, grants, limits, hosts } = wire;
+    // The names are converted after the webhook, whose owners they refer to.
+    let v1::Access { tls, tokens, issuers, roles, grants, names: _, limits, hosts } = wire;
     let tls = tls.and_then(|tls| server_tls(converter, "/access/tls", &tls.cert, &tls.key, tls.client_ca.as_ref()));
     let tokens = self::tokens(converter, tokens);
     let issuers = self::issuers(converter, issuers);

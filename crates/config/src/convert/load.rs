@@ -3,13 +3,12 @@
 use std::{fmt::Arguments, sync::Arc};
 
 use fairway_health::{MonitorError, load::check_load_source};
-use fairway_model::{LoadEndpoint, LoadMetric, LoadQuery, LoadSource, LoadSourceName, LoadUnit};
+use fairway_model::{LoadEndpoint, LoadMetric, LoadQuery, LoadSource, LoadSourceName, LoadUnit, ProbeAddress};
 
-use super::{Converter, KeysByType, monitors};
+use super::{Converter, KeysByType, monitors, placeholder_url, plain_http};
 use crate::{
     bounds_wire::Plain,
     load_wire::{Load, LoadType, Metric, MetricType},
-    values::TextValue,
 };
 
 /// Keys that are allowed for some types only.
@@ -63,6 +62,9 @@ pub(super) fn source(
         converter.error(format_args!("{pointer}/unit"), what, "remove it, or declare a metric that is in permille");
     }
     reject_unusable(converter, pointer, &source);
+    if source.token.is_some() && wire.allow_plain_http != Some(true) {
+        reject_token_in_clear(converter, pointer, &source);
+    }
     (wire.name.0, Arc::new(source))
 }
 
@@ -103,9 +105,8 @@ fn query(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: &mut L
             if wire.url.is_none() {
                 need("url");
             }
-            let placeholder = || TextValue::parse("http://localhost").expect("a valid literal");
             LoadQuery::Promql {
-                url: wire.url.take().plain().unwrap_or_else(placeholder),
+                url: wire.url.take().plain().unwrap_or_else(placeholder_url),
                 query: wire.query.take().plain().unwrap_or_default(),
                 label: wire.label.take().plain().unwrap_or_else(|| "cluster".to_owned()),
             }
@@ -136,6 +137,28 @@ fn metric(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, wire: Metri
         converter.error(format_args!("{pointer}/labels/{key}"), what, "write it like reporter: source");
     }
     LoadMetric { name, labels: labels.into_iter().collect(), is_rate: wire.kind.plain() == Some(MetricType::Rate) }
+}
+
+/// Rejects a token that would be sent over plain HTTP to another machine.
+fn reject_token_in_clear(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, source: &LoadSource) {
+    let host = match &source.query {
+        LoadQuery::Prometheus { endpoint: LoadEndpoint::Url(url), .. }
+        | LoadQuery::Json { endpoint: LoadEndpoint::Url(url), .. }
+        | LoadQuery::Promql { url, .. } => (!url.https && !is_loopback(&url.address)).then(|| url.address.to_string()),
+        // Gateways are on other machines.
+        _ => source.tls.is_none().then(|| "gateways".to_owned()),
+    };
+    if let Some(host) = host {
+        plain_http::reject(converter, format_args!("{pointer}/token"), &host);
+    }
+}
+
+fn is_loopback(address: &ProbeAddress) -> bool {
+    match address {
+        ProbeAddress::Address(address) => address.is_loopback(),
+        ProbeAddress::Socket(socket) => socket.ip().is_loopback(),
+        ProbeAddress::Host(name, _) => name == "localhost",
+    }
 }
 
 /// Rejects a source that could not be asked: invalid paths, tokens, certificates and keys.

@@ -5,17 +5,21 @@
 //! they get their locations.
 
 mod access;
+mod cookies;
 mod load;
 mod locations;
 mod monitors;
 mod objects;
+mod plain_http;
 mod policy;
 mod publish;
 mod publish_to;
+mod rate_limit;
 mod records;
 mod schedule;
 mod settings;
 mod store;
+mod tenants;
 mod traces;
 mod webhook;
 mod zones;
@@ -23,6 +27,7 @@ mod zones;
 use std::{
     collections::{HashMap, hash_map::Entry},
     fmt::{Arguments, Display},
+    mem,
     ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::Arc,
@@ -43,16 +48,16 @@ use super::{
     reason::Reason,
     tree::Tree,
     v1,
-    values::show,
+    values::{TextValue, show},
     words::Words,
 };
 
-pub use self::policy::parse as parse_policy;
 pub(super) use self::{
     access::listener_error,
     settings::check_filter,
     zones::{check as check_zone_data, read as read_zone_file},
 };
+pub use self::{policy::parse as parse_policy, store::store_keys};
 
 /// Converts a whole configuration. Errors go to the context; the result is valid only if there are none. It lacks the
 /// files, variables and warnings, which are in the context.
@@ -69,7 +74,11 @@ pub(super) fn convert(mut config: v1::Config, tree: &Tree<'_>, context: &mut Loa
     let mut converter =
         Converter { tree, context, subjects: HashMap::with_capacity(objects), access_names: HashMap::new() };
     let mut settings = settings::settings(&mut converter, &mut config);
-    settings.access = Arc::new(access::access(&mut converter, config.access));
+    let names = config.access.as_mut().map(|access| mem::take(&mut access.names)).unwrap_or_default();
+    let mut access = access::access(&mut converter, config.access);
+    let zones: Vec<Name> = config.zones.iter().map(|zone| zone.name.0.clone()).collect();
+    access.names = tenants::names(&mut converter, names, &access, settings.webhook.as_ref(), &zones);
+    settings.access = Arc::new(access);
     let data_dir = match converter.context.input {
         Input::Files => data_dir_of(settings.data_dir.clone(), converter.context),
         Input::ApiObject | Input::Memory => None,
@@ -291,6 +300,11 @@ impl Converter<'_, '_> {
             }),
         }
     }
+}
+
+/// Returns a URL in place of a missing one, so that the other keys are checked as well. It is never used, since the missing one is an error.
+fn placeholder_url<T: TextValue>() -> T {
+    T::parse("http://placeholder.invalid").expect("a valid literal")
 }
 
 /// Types of an object, each with the keys that are allowed for it and not for all types.

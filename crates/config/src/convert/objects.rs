@@ -100,6 +100,7 @@ pub(super) fn pool(converter: &mut Converter<'_, '_>, pointer: Arguments<'_>, mu
         min_healthy: wire.min_healthy.map(Fraction::permille).unwrap_or_default(),
         location,
         monitor: wire.monitor.plain(),
+        contributions: wire.contributions.plain(),
         members,
         ..default
     };

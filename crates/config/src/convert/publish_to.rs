@@ -9,6 +9,7 @@ use fairway_providers::rfc2136::TsigKey;
 use super::{
     Converter,
     monitors::{secret, secret_if_given},
+    plain_http::reject_secret_in_clear,
     store::{endpoints, key_prefix},
 };
 use crate::{
@@ -54,6 +55,7 @@ fn powerdns(converter: &mut Converter<'_, '_>, pointer: &str, from: wire::PowerD
     let url = url(converter, pointer, &from.url);
     let key = secret(converter, format_args!("{pointer}/key"), &from.key);
     let timeout = timeout(converter, pointer, from.timeout);
+    reject_secret_in_clear(converter, format_args!("{pointer}/key"), from.allow_plain_http, &url);
     Some(Destination::PowerDns { url: url?, key: key?, timeout })
 }
 
@@ -66,6 +68,9 @@ fn etcd(converter: &mut Converter<'_, '_>, pointer: &str, from: wire::SkyDns) ->
         converter.error(pointer, "user and password must be given together", hint);
     }
     let endpoints = endpoints?;
+    if password.is_some() {
+        reject_secret_in_clear(converter, format_args!("{pointer}/password"), from.allow_plain_http, &endpoints);
+    }
     let is_encrypted = endpoints.iter().all(Url::is_https);
     let tls = tls(converter, &format!("{pointer}/tls"), &from.tls, is_encrypted)?;
     let timeout = timeout(converter, pointer, from.timeout);
@@ -77,6 +82,9 @@ fn webhook(converter: &mut Converter<'_, '_>, pointer: &str, from: wire::Webhook
     let url = url(converter, pointer, &from.url);
     let token = secret_if_given(converter, format_args!("{pointer}/token"), from.token.as_ref())?;
     let url = url?;
+    if token.is_some() {
+        reject_secret_in_clear(converter, format_args!("{pointer}/token"), from.allow_plain_http, [&url]);
+    }
     Some(Destination::Webhook {
         authorization: token.map(|token| Secret::new(format!("Bearer {}", token.expose().trim()))),
         tls: tls(converter, &format!("{pointer}/tls"), &from.tls, url.is_https())?,

@@ -38,7 +38,7 @@ fn window(wire: v1_schedule::Window) -> Result<ScheduleWindow, (&'static str, Re
     let explain = |error: ScheduleWindowError| {
         let (key, hint) = match error {
             ScheduleWindowError::NoLength if from == TimeOfDay::END => {
-                return ("/from", Reason::new("a window cannot open at 24:00", "write 00:00 and the days after"));
+                return ("/from", Reason::new("a window cannot open at 24:00", "write 00:00 on the following days"));
             }
             ScheduleWindowError::NoLength => {
                 let what = format!("the window opens and closes at {from}, so it is never open");

@@ -2,11 +2,13 @@
 
 use std::{collections::BTreeSet, mem, net::SocketAddr, time::Duration};
 
+use fairway_health::ProbeNetworks;
 use fairway_zones::ServerIdentity;
 
-use super::{Converter, publish, store, traces, webhook};
+use super::{Converter, cookies, publish, rate_limit, store, traces, webhook};
 use crate::{
-    HealthSettings, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings, UdpSettings,
+    HealthListenerSettings, HealthSettings, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings,
+    UdpSettings, WithdrawalSettings,
     bounds_wire::{As, Plain},
     reason::Reason,
     v1, v1_process,
@@ -17,17 +19,22 @@ use crate::{
 /// Converts the sections about the process, which it takes. Environment variables are applied later.
 pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Config) -> Settings {
     let default = Settings::default();
+    let networks = mem::take(&mut config.health.networks).unwrap_or_default();
     let (health, udp, identity) = (&config.health, &config.udp, mem::take(&mut config.identity));
     let publish_owner = config.publish.owner.take().plain().unwrap_or_else(|| Settings::PUBLISH_OWNER.to_owned());
     Settings {
         dns: config.listen.dns.take().map_or(default.dns, |As(list)| listen(converter, list.plain())),
         http: config.listen.http.map_or(default.http, |As(HttpAddress(address))| address),
+        health_listener: config.listen.health.take().map(|wire| health_listener(converter, wire)),
         access: default.access,
         data_dir: config.data_dir.as_ref().map(|As(path)| converter.path("/dataDir", path)),
         user: config.user.take().plain(),
         log: log(converter, mem::take(&mut config.log)),
         identity: ServerIdentity { version: identity.version.plain(), id: identity.id.plain() },
+        challenge: config.evidence.challenge.unwrap_or(default.challenge),
         explain: config.explain.networks.take().plain().unwrap_or_default().plain(),
+        cookies: cookies::cookies(converter, config.cookies.take()),
+        rate_limits: config.rate_limit.take().map(|wire| rate_limit::rate_limits(converter, wire)),
         tcp: tcp(converter, &config.tcp),
         udp: UdpSettings {
             workers: udp.workers.plain(),
@@ -41,6 +48,10 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
                 Duration::ZERO..=TEN_MINUTES,
                 default.health.first_round,
             ),
+            networks: ProbeNetworks {
+                allow: networks.allow.plain().unwrap_or_default().plain(),
+                deny: networks.deny.plain().unwrap_or_default().plain(),
+            },
         },
         callback: config.ready.callback.take().plain(),
         traces: traces::traces(converter, config.traces.take()),
@@ -49,6 +60,7 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
         publish: publish::publish(converter, mem::take(&mut config.publish.providers), &publish_owner),
         publish_owner,
         webhook: config.webhook.take().map(|wire| webhook::webhook(converter, wire)),
+        withdrawals: withdrawals(converter, &config.withdrawals, default.withdrawals),
         drain_timeout: converter.bounded(
             "/drainTimeout",
             config.drain_timeout,
@@ -58,6 +70,21 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
     }
 }
 
+fn withdrawals(
+    converter: &mut Converter<'_, '_>,
+    wire: &v1_process::Withdrawals,
+    default: WithdrawalSettings,
+) -> WithdrawalSettings {
+    let mut bounded = |key: &str, given, default| {
+        converter.bounded(format_args!("/withdrawals/{key}"), given, Duration::ZERO..=THIRTY_DAYS, default)
+    };
+    WithdrawalSettings {
+        hold_for: bounded("holdFor", wire.hold_for, default.hold_for),
+        hold_last_for: bounded("holdLastFor", wire.hold_last_for, default.hold_last_for),
+    }
+}
+
+const THIRTY_DAYS: Duration = Duration::from_secs(30 * 86_400);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 const SHORTEST: Duration = Duration::from_millis(100);
 
@@ -70,6 +97,16 @@ fn listen(converter: &mut Converter<'_, '_>, list: Vec<SocketAddr>) -> Vec<Socke
         }
     }
     list
+}
+
+fn health_listener(converter: &mut Converter<'_, '_>, wire: v1_process::HealthListener) -> HealthListenerSettings {
+    let v1_process::HealthListener { address: As(address), metrics, networks } = wire;
+    let (metrics, networks) = (metrics.unwrap_or(false), networks.plain().unwrap_or_default().plain());
+    let settings = HealthListenerSettings { address, metrics, networks };
+    if let Some(why) = settings.exposed_metrics() {
+        converter.reject("/listen/health/metrics", why);
+    }
+    settings
 }
 
 fn log(converter: &mut Converter<'_, '_>, log: v1_process::Log) -> LogSettings {

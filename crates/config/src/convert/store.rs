@@ -4,16 +4,59 @@ use std::time::Duration;
 
 use fairway_etcd::{Settings, Source};
 use fairway_http::{Url, UrlError};
+use fairway_model::Secret;
 
-use super::Converter;
+use super::{Converter, monitors::secret, plain_http::reject_secret_in_clear};
 use crate::{
-    StoreSettings,
+    StoreBackend, StoreSettings,
     bounds_wire::{As, List, Plain, Text},
+    reason::Reason,
     store_wire::{Etcd, Store},
 };
 
+/// Largest number of keys: two are needed while one replaces the other.
+const KEYS_MAX: usize = 16;
+const KEY_DIGITS: usize = 64;
+
 pub(super) fn store(converter: &mut Converter<'_, '_>, store: Store) -> StoreSettings {
-    let Some(etcd) = store.etcd else { return StoreSettings::Embedded };
+    let given = store.keys.as_ref().and_then(|wire| secret(converter, "/store/keys", wire));
+    let keys = given.map(|text| parse_keys(&text)).transpose().unwrap_or_else(|why| {
+        converter.reject("/store/keys", why);
+        None
+    });
+    let backend = store.etcd.map_or(StoreBackend::Embedded, |etcd| self::etcd(converter, etcd));
+    StoreSettings { backend, keys: keys.unwrap_or_default() }
+}
+
+/// Parses the keys of the store as `store.keys` has them: 64 hexadecimal digits each, one per line. Blank lines and lines that begin with `#`
+/// are skipped. Errors have a hint, and never a key.
+pub fn store_keys(text: &Secret) -> Result<Vec<Secret>, String> {
+    parse_keys(text).map_err(|why| why.to_string())
+}
+
+fn parse_keys(text: &Secret) -> Result<Vec<Secret>, Reason> {
+    const HINT: &str = "write one key per line, made with: openssl rand -hex 32";
+    let mut keys = Vec::new();
+    for (number, line) in (1..).zip(text.expose().lines().map(str::trim)) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if line.len() != KEY_DIGITS || !line.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(Reason::new(format!("line {number} is not a key of {KEY_DIGITS} hexadecimal digits"), HINT));
+        }
+        keys.push(Secret::new(line));
+    }
+    match keys.len() {
+        0 => Err(Reason::new("there is no key", HINT)),
+        count if count > KEYS_MAX => Err(Reason::new(
+            format!("there are {count} keys, and at most {KEYS_MAX} are allowed"),
+            "remove the oldest ones",
+        )),
+        _ => Ok(keys),
+    }
+}
+
+fn etcd(converter: &mut Converter<'_, '_>, etcd: Etcd) -> StoreBackend {
     let pointer = "/store/etcd";
     let endpoints = endpoints(converter, pointer, &etcd.endpoints);
     reject_incomplete_pairs(converter, &etcd);
@@ -22,10 +65,14 @@ pub(super) fn store(converter: &mut Converter<'_, '_>, store: Store) -> StoreSet
     };
     let (password, ca) = (file("passwordFile", etcd.password_file), file("ca", etcd.ca));
     let identity = file("certificate", etcd.certificate).zip(file("key", etcd.key));
+    if password.is_some() {
+        let endpoints = endpoints.iter().flatten();
+        reject_secret_in_clear(converter, "/store/etcd/passwordFile", etcd.allow_plain_http, endpoints);
+    }
     let bounds = Duration::from_millis(100)..=Duration::from_secs(30);
     let timeout = converter.bounded("/store/etcd/timeout", etcd.timeout, bounds, Duration::from_secs(2));
     let prefix = key_prefix(converter, pointer, etcd.prefix, "/fairway/");
-    StoreSettings::Etcd {
+    StoreBackend::Etcd {
         prefix: if prefix.ends_with('/') { prefix } else { prefix + "/" },
         etcd: Settings {
             endpoints: endpoints.unwrap_or_default(),

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use hyper::header::{HeaderName, HeaderValue};
 
-use super::{Converter, monitors::secret, publish_to::tls};
+use super::{Converter, monitors::secret, placeholder_url, plain_http::reject_secret_in_clear, publish_to::tls};
 use crate::{
     TraceSettings,
     bounds_wire::{As, Plain},
     otel,
     traces_wire::Traces,
-    values::TextValue,
 };
 
 /// Combines the section and OpenTelemetry's variables; `None` if neither names a collector.
@@ -18,12 +17,11 @@ pub(super) fn traces(converter: &mut Converter<'_, '_>, wire: Option<Traces>) ->
     let of_variables = otel::endpoint(converter.context);
     let of_file =
         wire.as_ref().and_then(|wire| wire.endpoint.as_ref()).map(|As(url)| url.with_default_path(TraceSettings::PATH));
+    let allowed = wire.as_ref().and_then(|wire| wire.allow_plain_http);
     let (has_section, is_overridden) = (wire.is_some(), of_variables.is_some());
     let endpoint = of_variables.or(of_file);
     let has_endpoint = endpoint.is_some();
-    // Without an endpoint the rest is checked all the same.
-    let placeholder = || TextValue::parse("http://localhost").expect("a valid literal");
-    let mut settings = TraceSettings::to(endpoint.unwrap_or_else(placeholder));
+    let mut settings = TraceSettings::to(endpoint.unwrap_or_else(placeholder_url));
     if let Some(wire) = wire {
         read(converter, wire, &mut settings);
     }
@@ -31,6 +29,9 @@ pub(super) fn traces(converter: &mut Converter<'_, '_>, wire: Option<Traces>) ->
     if has_section && !has_endpoint && is_on {
         let hint = "add endpoint, set OTEL_EXPORTER_OTLP_ENDPOINT, or remove the section";
         converter.error("/traces", "no collector is configured", hint);
+    }
+    if has_endpoint && is_on && !settings.headers.is_empty() {
+        reject_secret_in_clear(converter, "/traces/headers", allowed, [&settings.endpoint]);
     }
     (has_endpoint && is_on).then_some(settings)
 }

@@ -66,7 +66,7 @@ impl From<Record<'_>> for ClientLocation {
     }
 }
 
-/// Why a database cannot be used: the error, to follow its path.
+/// Reason why a database cannot be used; follows its path in messages.
 #[derive(Debug)]
 pub(super) struct Unusable(pub(super) String);
 

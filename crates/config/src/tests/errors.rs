@@ -130,7 +130,7 @@ fn unknown_word_is_rejected_with_known_ones() {
             "overrides: [{match: a b, action: stop, reason: x, until: tomorrow}]",
             &[
                 "f.yaml:2:21: overrides[0].match: \"a b\" is not CLUSTER or CLUSTER/ADDRESS; write it like \"eu*\" or eu1/203.0.113.10",
-                "f.yaml:2:34: overrides[0].action: \"stop\" is not known here; take one of: drain, down, up",
+                "f.yaml:2:34: overrides[0].action: \"stop\" is not known here; use one of: drain, down, up",
                 "f.yaml:2:58: overrides[0].until: \"tomorrow\" is not a time as in RFC 3339; write it like 2030-01-31T18:00:00Z",
             ],
         ),
@@ -236,6 +236,30 @@ monitors: [{name: m, type: tcp, period: 1s, timeout: 2s}]";
 }
 
 #[test]
+fn health_listener_with_metrics_and_webhook_are_refused_in_the_open() {
+    let metrics = "can be reached from other machines, which requires networks for metrics; \
+        add networks with the addresses of the scrapers, or remove metrics";
+    let webhook = "can be reached from other machines, which requires authentication; \
+        add webhook.token or webhook.owners (docs/config/webhook.md), or listen on 127.0.0.1:8888";
+    for address in ["0.0.0.0:8080", "[::]:8080", "192.0.2.1:8080"] {
+        let at = 41 + address.len();
+        let text = |more: &str| format!("listen: {{health: {{address: \"{address}\", metrics: true{more}}}}}");
+        assert_errors(&[(&text(""), &[&format!("f.yaml:2:{at}: listen.health.metrics: {address} {metrics}")])]);
+        loaded(&format!("version: 1\n{}\n", text(", networks: [192.0.2.0/24]")));
+        loaded(&format!("version: 1\nlisten: {{health: {{address: \"{address}\"}}}}\n"));
+    }
+    loaded("version: 1\nlisten: {health: {address: \"127.0.0.1:8080\", metrics: true}}\n");
+    let open = "webhook: {listen: \"0.0.0.0:8888\"}";
+    assert_errors(&[(open, &[&format!("f.yaml:2:19: webhook.listen: 0.0.0.0:8888 {webhook}")])]);
+    let token = format!("{}, token: {}}}", open.trim_end_matches('}'), "a".repeat(64));
+    loaded(&format!("version: 1\n{token}\n"));
+    let settings = loaded("version: 1\nlisten: {health: {address: \"[::]:1\", networks: [192.0.2.0/24]}}\n").settings;
+    let admits = |client: &str| settings.health_listener.as_ref().unwrap().admits(client.parse().unwrap());
+    assert!(["192.0.2.9", "::ffff:192.0.2.9", "127.0.0.1", "::1"].map(admits).iter().all(|admitted| *admitted));
+    assert!(["192.0.3.1", "2001:db8::1"].map(admits).iter().all(|admitted| !admitted));
+}
+
+#[test]
 fn callback_must_be_a_url_without_password() {
     let no_url = |url: &str| {
         let text = format!("ready: {{callback: \"{url}\"}}");
@@ -294,7 +318,7 @@ zones: [{name: example, ns: [ns.net]}]";
         text,
         &[
             "f.yaml:3:72: clusters[1].addresses: the list is empty; give at least one element",
-            "f.yaml:5:36: pools[0].weights: unknown key; known here: answers, clientPrefix, down, geo, latency, map, members, minHealthy, mode, monitor, name, nearest, panicThreshold, policy, spread, ttl, ttlMax, ttlMin",
+            "f.yaml:5:36: pools[0].weights: unknown key; known here: answers, clientPrefix, contributions, down, geo, latency, map, members, minHealthy, mode, monitor, name, nearest, panicThreshold, policy, spread, ttl, ttlMax, ttlMin",
             "f.yaml:6:87: cluster jp1 is not declared; declare it, or use one of: eu1",
             "f.yaml:7:40: pool sjop is not declared; declare it, or use one of: cart",
             "f.yaml:7:71: c.other. is in no declared zone; declare its zone, or fix the name",

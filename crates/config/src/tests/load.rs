@@ -66,7 +66,7 @@ fn cluster_has_load_source_and_gateways() {
 
 #[test]
 fn invalid_token_is_rejected_without_showing_it() {
-    let text = "version: 1\nload: [{ name: gw, type: prometheus, token: { env: TOKEN } }]\n";
+    let text = "version: 1\nload: [{ name: gw, type: prometheus, tls: {}, token: { env: TOKEN } }]\n";
     let folder = Folder::new(&[("f.yaml", text)]);
     let read = folder.load_with("f.yaml", &[("TOKEN", "s3cret")]).unwrap();
     let source = read.desired.load_sources.values().next().unwrap();
@@ -74,6 +74,24 @@ fn invalid_token_is_rejected_without_showing_it() {
     let errors = folder.load_with("f.yaml", &[("TOKEN", "two\nlines")]).unwrap_err();
     assert_eq!(errors.len(), 1);
     assert!(errors[0].contains("the token cannot be sent") && !errors[0].contains("lines\n"), "{errors:?}");
+}
+
+#[test]
+fn token_over_plain_http_is_rejected_unless_the_source_allows_it() {
+    let load = |source: &str| {
+        let text = format!("version: 1\nload: [{{ name: gw, token: {{ env: TOKEN }}, {source} }}]\n");
+        Folder::new(&[("f.yaml", &text)]).load_with("f.yaml", &[("TOKEN", "s3cret")]).map(|_| ())
+    };
+    let json = |url: &str| format!("type: json, pointer: \"\", url: \"{url}\"");
+    for (source, host) in [("type: prometheus", "gateways"), (&json("http://x.example/"), "x.example:80")] {
+        let errors = load(source).unwrap_err();
+        let what = format!("load[0].token: it would be sent to {host} without encryption; use https");
+        assert!(errors.len() == 1 && errors[0].contains(&what), "{errors:?}");
+        assert_eq!(load(&format!("{source}, allowPlainHttp: true")), Ok(()));
+    }
+    for source in [&json("https://x.example/"), &json("http://127.0.0.1:9/"), "type: prometheus, tls: {}"] {
+        assert_eq!(load(source), Ok(()), "{source}");
+    }
 }
 
 #[test]

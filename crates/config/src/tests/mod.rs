@@ -3,6 +3,7 @@
 mod access;
 mod bad_input;
 mod cache;
+mod cookies;
 mod docs;
 mod errors;
 mod good;
@@ -11,10 +12,12 @@ mod load;
 mod locations;
 mod policies;
 mod publish_to;
+mod rate_limit;
 mod records;
 mod schedules;
 mod sources;
 mod store;
+mod tenants;
 mod traces;
 mod views;
 

@@ -50,7 +50,7 @@ fn etcd_settings_are_converted() {
 #[test]
 fn webhook_and_dnsendpoint_settings_are_converted() {
     let Destination::Webhook { authorization, weights, .. } =
-        published("webhook: { url: \"http://a:8888/base\", token: { file: word }, weights: aws }").destination
+        published("webhook: { url: \"https://a:8888/base\", token: { file: word }, weights: aws }").destination
     else {
         panic!("expected a webhook")
     };
@@ -76,11 +76,35 @@ fn destination_errors_have_location_and_hint() {
         ("etcd: { endpoints: [\"http://a:2379\"], tls: { ca: { file: ca.pem } } }", "no effect on an http URL"),
         ("webhook: { url: \"ftp://a\" }", "webhook.url: the scheme is neither http nor https; write http://HOST:PORT"),
         ("webhook: { url: \"http://a\", token: { file: nowhere } }", "webhook.token.file: "),
+        (
+            "powerdns: { url: \"http://a\", key: { file: word } }",
+            "powerdns.key: it would be sent to a without encryption; use https, or add allowPlainHttp: true",
+        ),
+        ("webhook: { url: \"http://a\", token: { file: word } }", "webhook.token: it would be sent to a without"),
+        (
+            "etcd: { endpoints: [\"https://a\", \"http://b\"], user: ann, password: { file: word } }",
+            "etcd.password: it would be sent to b without",
+        ),
         ("webhook: { url: \"http://a\", timeout: 10m }", "webhook.timeout: "),
         ("dnsendpoint: { folder: a, namespace: Up }", "not the name of a namespace"),
         ("dnsendpoint: { folder: a }\n      registry: { type: txt }", "registry: a folder of objects"),
     ] {
         let shown = folder(section).check("f.yaml");
         assert!(shown.iter().any(|error| error.contains(part)), "{section}: {shown:?}");
+    }
+}
+
+#[test]
+fn secret_over_plain_http_is_accepted_on_loopback_or_if_the_section_allows_it() {
+    for section in [
+        "powerdns: { url: \"http://127.0.0.1:8081\", key: { file: word } }",
+        "powerdns: { url: \"http://a\", key: { file: word }, allowPlainHttp: true }",
+        "webhook: { url: \"http://[::1]:8888\", token: { file: word } }",
+        "webhook: { url: \"http://a\", token: { file: word }, allowPlainHttp: true }",
+        "webhook: { url: \"http://a\" }",
+        "etcd: { endpoints: [\"http://localhost:2379\"], user: ann, password: { file: word } }",
+        "etcd: { endpoints: [\"http://a\"], user: ann, password: { file: word }, allowPlainHttp: true }",
+    ] {
+        assert_eq!(folder(section).check("f.yaml"), Vec::<String>::new(), "{section}");
     }
 }

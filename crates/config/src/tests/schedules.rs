@@ -55,7 +55,7 @@ fn invalid_window_is_rejected_with_hint() {
         ),
         (
             "[{zone: UTC, from: \"24:00\", to: \"06:00\"}]",
-            "open[0].from: a window cannot open at 24:00; write 00:00 and",
+            "open[0].from: a window cannot open at 24:00; write 00:00 on",
         ),
         ("[{from: \"08:00\"}]", "open[0]: the window has days or times of day, but no time zone; add zone"),
         ("[{zone: UTC}]", "open[0]: the window is open at every hour of the week; add days or times of day"),

@@ -157,6 +157,7 @@ fn environment_takes_precedence_over_file() {
     let env = [
         ("FAIRWAY_LISTEN_DNS", "127.0.0.1:53, [::1]:53"),
         ("FAIRWAY_LISTEN_HTTP", "off"),
+        ("FAIRWAY_LISTEN_HEALTH", "[::]:8054"),
         ("FAIRWAY_LOG", "debug"),
         ("FAIRWAY_DATA_DIR", "/data"),
         ("FAIRWAY_USER", "b"),
@@ -165,6 +166,8 @@ fn environment_takes_precedence_over_file() {
     let settings = folder.load_with("f.yaml", &env).unwrap().settings;
     assert_eq!((settings.dns.len(), settings.http, settings.log.filter.as_str()), (2, None, "debug"));
     assert_eq!((settings.data_dir, settings.user.as_deref()), (Some("/data".into()), Some("b")));
+    assert_eq!(settings.health_listener.unwrap().address, "[::]:8054".parse().unwrap());
+    let env = &env[1..];
     let of_file = folder.load_with("f.yaml", &env[5..]).unwrap().settings;
     assert_eq!((of_file.data_dir, of_file.log.filter.as_str()), (Some(folder.path().join("d")), "warn"));
     folder.write("f.yaml", "version: 1\n");
@@ -178,6 +181,7 @@ fn invalid_variable_is_reported_by_name() {
         ("FAIRWAY_LISTEN_DNS", "::1", "\"::1\" has no port; write \"[::1]:53\""),
         ("FAIRWAY_LISTEN_DNS", ",", "the list has no address; write it like 0.0.0.0:53,[::]:53, or unset it"),
         ("FAIRWAY_LISTEN_HTTP", "on", "\"on\" is not ADDRESS:PORT or off; write it like 127.0.0.1:8053 or off"),
+        ("FAIRWAY_LISTEN_HEALTH", "8054", "\"8054\" is not ADDRESS:PORT; write it like \"0.0.0.0:53\" or \"[::]:53\""),
         (
             "FAIRWAY_LOG",
             "loud",

@@ -1,12 +1,31 @@
 //! The store of declared objects.
 
 use super::*;
-use crate::StoreSettings;
+use crate::{StoreBackend, StoreSettings};
 
 #[test]
 fn default_store_is_in_the_data_folder() {
-    assert_eq!(loaded("version: 1\n").settings.store, StoreSettings::Embedded);
-    assert_eq!(loaded("version: 1\nstore: {}\n").settings.store, StoreSettings::Embedded);
+    assert_eq!(loaded("version: 1\n").settings.store, StoreSettings::default());
+    assert_eq!(loaded("version: 1\nstore: {}\n").settings.store, StoreSettings::default());
+}
+
+#[test]
+fn store_keys_are_read_from_a_file_and_never_shown() {
+    let load = |text: &str| {
+        let folder = Folder::new(&[("f.yaml", "version: 1\nstore: { keys: { file: keys } }\n"), ("keys", text)]);
+        folder.load("f.yaml").map(|loaded| loaded.settings.store.keys.len()).map_err(|errors| format!("{errors:?}"))
+    };
+    let [new, old] = ["a", "B"].map(|digit| digit.repeat(64));
+    assert_eq!(load(&format!("# new\n{new}\n\n  {old} \n")), Ok(2));
+    for (text, what) in [
+        (format!("{new}\n{old}0"), "line 2 is not a key of 64 hexadecimal digits"),
+        ("# none".to_owned(), "there is no key"),
+        (format!("{new}\n").repeat(17), "there are 17 keys"),
+    ] {
+        let error = load(&text).unwrap_err();
+        assert!(error.contains(what) && error.contains("openssl rand -hex 32") | error.contains("remove"), "{error}");
+        assert!(!error.contains("aaaa"), "{error}");
+    }
 }
 
 #[test]
@@ -17,7 +36,7 @@ fn etcd_settings_are_converted() {
 
     let store = |text: &str| {
         let folder = Folder::new(&[("f.yaml", &format!("version: 1\nstore: {{ etcd: {{ {text} }} }}\n"))]);
-        let store = folder.load("f.yaml").unwrap().settings.store;
+        let store = folder.load("f.yaml").unwrap().settings.store.backend;
         (store, ["ca.pem", "c.pem", "k.pem", "word"].map(|name| Source::File(folder.path().join(name))))
     };
     let (plain, _) = store("endpoints: [\"http://127.0.0.1:2379/\"]");
@@ -29,7 +48,7 @@ fn etcd_settings_are_converted() {
         endpoint_timeout: Duration::from_secs(2),
         call_timeout: Duration::from_secs(4),
     };
-    assert_eq!(plain, StoreSettings::Etcd { prefix: "/fairway/".to_owned(), etcd });
+    assert_eq!(plain, StoreBackend::Etcd { prefix: "/fairway/".to_owned(), etcd });
     let (complete, [ca, certificate, key, password]) = store(
         "endpoints: [\"https://a:2379\", \"https://[::1]:2379\"], prefix: /eu, user: ann, passwordFile: word, ca: ca.pem, \
          certificate: c.pem, key: k.pem, timeout: 500ms",
@@ -42,7 +61,7 @@ fn etcd_settings_are_converted() {
         endpoint_timeout: Duration::from_millis(500),
         call_timeout: Duration::from_secs(1),
     };
-    assert_eq!(complete, StoreSettings::Etcd { prefix: "/eu/".to_owned(), etcd });
+    assert_eq!(complete, StoreBackend::Etcd { prefix: "/eu/".to_owned(), etcd });
 }
 
 #[test]

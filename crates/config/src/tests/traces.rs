@@ -21,7 +21,7 @@ fn none(section: &str, env: &[(&str, &str)]) -> Vec<String> {
     warnings
 }
 
-const FILE: &str = "traces: { endpoint: \"http://otel.example:4318\", timeout: 2s, ratio: 25%, service: dns, \
+const FILE: &str = "traces: { endpoint: \"http://otel.example:4318\", allowPlainHttp: true, timeout: 2s, ratio: 25%, service: dns, \
     resource: { deployment.environment.name: live, zone: a }, headers: [ { name: Authorization, value: { file: word } } ] }";
 
 fn web_url(text: &str) -> Url {
@@ -53,6 +53,22 @@ fn traces_section_is_converted() {
 }
 
 #[test]
+fn headers_over_plain_http_are_rejected_unless_the_section_allows_it() {
+    let text = |endpoint: &str, more: &str| {
+        let headers = "headers: [{ name: a, value: { env: HOME } }]";
+        format!("version: 1\ntraces: {{ endpoint: \"{endpoint}\", {headers}{more} }}\n")
+    };
+    let errors = errors_of(&text("http://otel.example", ""));
+    let what = "traces.headers: it would be sent to otel.example without encryption; use https, or add allowPlainHttp";
+    assert!(errors.len() == 1 && errors[0].contains(what), "{errors:?}");
+    for (endpoint, more) in
+        [("http://otel.example", ", allowPlainHttp: true"), ("https://otel.example", ""), ("http://127.0.0.1:4318", "")]
+    {
+        loaded(&text(endpoint, more));
+    }
+}
+
+#[test]
 fn variables_take_precedence_key_by_key() {
     let env = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all.example:4318/"),
@@ -64,7 +80,7 @@ fn variables_take_precedence_key_by_key() {
         ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
         ("OTEL_TRACES_SAMPLER_ARG", "0.00025"),
     ];
-    for (section, resources) in [(FILE, 3), ("", 2)] {
+    for (section, resources) in [(FILE, 3), ("traces: { allowPlainHttp: true }", 2)] {
         let (traces, warnings) = read(section, &env);
         let traces = traces.unwrap();
         assert_eq!(traces.endpoint, web_url("http://all.example:4318/v1/traces"));

@@ -22,7 +22,7 @@ pub(super) struct Clusters {
     exhausted: HashMap<usize, Instant>,
     /// Availability of each cluster.
     available: Vec<bool>,
-    /// Availability at the begin of the running step, or else of the last one.
+    /// Availability at the start of the running step, or else of the last one.
     available_at_begin: Vec<bool>,
     /// Availability that the decision in force is based on.
     available_at_decision: Vec<bool>,
@@ -76,7 +76,7 @@ impl Clusters {
         self.names.iter().cloned().zip(0..).collect()
     }
 
-    /// Notes if gateways of a cluster drain or are overloaded. The note expires if no later report repeats it.
+    /// Records whether gateways of a cluster drain or are overloaded. The record expires if no later report repeats it.
     pub(super) fn add_report(&mut self, cluster: usize, report: &LoadUpdate, now: Instant) {
         if report.is_exhausted {
             self.exhausted.insert(cluster, now + report.period * EXHAUSTED_PERIODS);
@@ -111,12 +111,12 @@ impl Clusters {
         self.available.iter().copied().enumerate()
     }
 
-    /// Notes that a step begins with the availability of now.
+    /// Records that a step begins with the current availability.
     pub(super) fn step_begins(&mut self) {
         self.available_at_begin.clone_from(&self.available);
     }
 
-    /// Notes that the decision of the step is in force.
+    /// Records that the decision of the step is in force.
     pub(super) fn step_ended(&mut self) {
         self.available_at_decision.clone_from(&self.available_at_begin);
     }

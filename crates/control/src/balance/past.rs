@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use fairway_health::balance::{Kept, Settings};
 use fairway_model::{Demand, Timestamp};
+use fairway_steering::evidence::Evidence;
 use fairway_zones::{Draw, Snapshot, steer::ClientNet};
 
 use super::{clusters::balanced_pools, learnt::Learnt};
@@ -14,6 +15,8 @@ use fairway_store::SavedBalance;
 pub(super) struct Past {
     pub learnt: Kept,
     pub clients: HashMap<Demand, (u64, ClientNet)>,
+    /// Evidence; of this process only.
+    pub evidence: Option<Evidence>,
 }
 
 impl Past {
@@ -39,12 +42,12 @@ impl Past {
         learnt.demands.retain(|(demand, ..)| clients.contains_key(demand));
         learnt.pins.retain(|(demand, _)| clients.contains_key(demand));
         tracing::info!(?age, demands = learnt.demands.len(), "balance state restored");
-        Some(Self { learnt, clients })
+        Some(Self { learnt, clients, evidence: None })
     }
 }
 
 /// Returns the state for a later process.
-pub(super) fn keep(Learnt { balancer, clients }: &Learnt, now: Timestamp) -> SavedBalance {
+pub(super) fn keep(Learnt { balancer, clients, .. }: &Learnt, now: Timestamp) -> SavedBalance {
     let learnt = balancer.keep();
     let known: HashSet<Demand> = learnt.demands.iter().map(|(demand, ..)| *demand).collect();
     let clients = clients.iter().filter(|(demand, _)| known.contains(demand));

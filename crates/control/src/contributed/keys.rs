@@ -1,12 +1,14 @@
 //! Keys of the objects that hold webhook contributions.
 
+use fairway_access::Tenant;
+use fairway_model::fnv1a_32;
 use fairway_providers::webhook_server::Scope;
 use fairway_store::objects::{Key, Kind};
 
 /// Returns the key of the object with a client's rows of a name. `plain` is the name as [`fairway_providers::plain_name`] returns it.
 pub(crate) fn part_key(scope: &Scope, plain: &str) -> Key {
-    // FNV-1a with 32 bits, folded; only its even distribution matters.
-    let hash = plain.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    // Stored rows are found by this number, so it must not change.
+    let hash = fnv1a_32(plain.bytes());
     let part = format!("{:03x}", (hash ^ hash >> 16) % PARTS);
     Key::new(Kind::Contribution, &[scope_name(scope), &part]).expect("scopes and digits are names")
 }
@@ -22,6 +24,14 @@ pub(crate) fn scope_name(scope: &Scope) -> &str {
         Scope::Root => ROOT,
         Scope::Owner(name) => name,
     }
+}
+
+/// Returns the tenant that a client is.
+pub(crate) fn tenant_of(scope: &Scope) -> Tenant {
+    Tenant::Owner(match scope {
+        Scope::Root => Tenant::ROOT.to_owned(),
+        Scope::Owner(name) => name.to_string(),
+    })
 }
 
 /// Returns the client whose rows are at a key.

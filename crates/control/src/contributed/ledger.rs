@@ -10,17 +10,18 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_model::{Permille, Timestamp};
+use fairway_model::{Name, Permille, Timestamp};
 use fairway_providers::{
     Changes, Endpoint,
-    webhook_server::{Edits, EndpointStore, Scope, WebhookError, edits},
+    webhook_server::{EndpointStore, Scope, WebhookError, edits},
 };
 use tokio::sync::Notify;
 
 use super::{
-    ReadRow, RowOwners,
+    holds::ReleaseCounts,
     leases::{LeaseWeights, lease_weight},
-    part_key, rows_wire, seen_key,
+    parts::RowChanges,
+    rows_wire, seen_key, tenant_of,
 };
 use crate::{
     Control, ControlError, Readiness,
@@ -29,7 +30,7 @@ use crate::{
     object_store::Objects,
     reloads::{ReloadScope, Trigger},
 };
-use fairway_store::objects::{Author, Batch, Change, Committed, Expect, Key, StoreError};
+use fairway_store::objects::{Author, Batch, Change, Committed, Expect, StoreError};
 
 /// Keeps what webhook clients contribute. Until the server has its store, requests are refused as busy.
 #[derive(Debug, Default)]
@@ -45,6 +46,8 @@ pub struct ContributionLedger {
     opened: AtomicU64,
     /// Notified by a call of a client whose lease has expired.
     returned: Notify,
+    /// Releases of held withdrawals.
+    pub releases: ReleaseCounts,
 }
 
 impl ContributionLedger {
@@ -61,6 +64,7 @@ impl ContributionLedger {
             // A client that returns is not kept waiting.
             let _ = tokio::time::timeout(LEASE_PERIOD, self.returned.notified()).await;
             self.update_leases(now()).await;
+            self.release_holds(now()).await;
         }
     }
 
@@ -127,7 +131,7 @@ impl ContributionLedger {
     }
 
     /// Returns the control handle, unless the server starts or stops.
-    fn control(&self) -> Result<&Control, WebhookError> {
+    pub(super) fn control(&self) -> Result<&Control, WebhookError> {
         let control = self.control.get().ok_or_else(|| WebhookError::Busy("the server is starting".to_owned()))?;
         match control.readiness() {
             Readiness::Draining => Err(WebhookError::Busy("the server is stopping".to_owned())),
@@ -135,7 +139,7 @@ impl ContributionLedger {
         }
     }
 
-    fn objects(&self) -> Result<&Objects, WebhookError> {
+    pub(super) fn objects(&self) -> Result<&Objects, WebhookError> {
         self.control()?.objects().map_err(|error| WebhookError::Busy(error.to_string()))
     }
 
@@ -155,10 +159,21 @@ impl ContributionLedger {
 
 #[async_trait]
 impl EndpointStore for ContributionLedger {
-    fn domains(&self) -> Result<Vec<String>, WebhookError> {
+    fn domains(&self, scope: &Scope) -> Result<Vec<String>, WebhookError> {
         let published = self.control()?.shared().serving.published();
-        let zones = published.configured.merged.desired.zones.keys().map(|zone| zone.to_string());
-        let domains: Vec<_> = zones.map(|zone| zone.trim_end_matches('.').to_owned()).collect();
+        let zones: Vec<&Name> = published.configured.merged.desired.zones.keys().collect();
+        let granted = published.configured.settings.access.names.domains_of(&tenant_of(scope));
+        let within_zones = |domain: &Name| zones.iter().any(|zone| domain.is_within(zone));
+        let mut domains = match granted {
+            None => zones.clone(),
+            Some(granted) => {
+                let zones = zones.iter().filter(|zone| granted.iter().any(|domain| zone.is_within(domain)));
+                zones.copied().chain(granted.iter().copied().filter(|domain| within_zones(domain))).collect()
+            }
+        };
+        domains.sort();
+        domains.dedup();
+        let domains: Vec<_> = domains.iter().map(|name| name.to_string().trim_end_matches('.').to_owned()).collect();
         // An empty list takes every name; without a zone there is none to take (RFC 6761 section 6.4).
         Ok(if domains.is_empty() { vec!["invalid".to_owned()] } else { domains })
     }
@@ -166,38 +181,46 @@ impl EndpointStore for ContributionLedger {
     async fn endpoints(&self, scope: &Scope) -> Result<Vec<Endpoint>, WebhookError> {
         let declared = self.declared(self.objects()?).await?;
         self.note_call(scope, &declared);
-        Ok(declared.rows_of(scope).map(|row| row.row.endpoint.clone()).collect())
+        // Its writer withdrew what is held, and must not see it again.
+        let rows = declared.rows_of(scope).filter(|row| row.row.held.is_none());
+        Ok(rows.map(|row| row.row.endpoint.clone()).collect())
     }
 
     async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), WebhookError> {
         let by = Author::new(format!("external-dns {scope}"), "");
-        self.commit(scope, edits(changes), by).await?;
+        self.withdraw(scope, edits(changes), by).await?;
         self.note_call(scope, &self.objects()?.declared());
         Ok(())
     }
 }
 
 impl ContributionLedger {
-    /// Commits all edits, or none. Returns once they are durable and, if that takes less than two seconds, in the answers.
-    pub async fn commit(&self, scope: &Scope, edits: Edits, by: Author) -> Result<(), WebhookError> {
+    /// Commits all changes that `prepare` makes of the current state, or none. Returns them once they are durable and, if that takes less
+    /// than two seconds, in the answers.
+    pub(super) async fn commit(
+        &self,
+        scope: &Scope,
+        by: Author,
+        prepare: impl Fn(&Declared, u64) -> RowChanges,
+    ) -> Result<RowChanges, WebhookError> {
         let objects = self.objects()?;
-        if edits.is_empty() {
-            return Ok(());
-        }
-        let _guard = self.writing.lock().await;
+        let guard = self.writing.lock().await;
         for _ in 0..TRIES {
             let declared = self.declared(objects).await?;
             let at = Timestamp::from(SystemTime::now());
-            let changes = changed_parts(&declared, scope, &edits, at.secs())?;
+            let prepared = prepare(&declared, at.secs());
+            let changes = prepared.of_parts(&declared, scope, at.secs())?;
             if changes.is_empty() {
-                return Ok(());
+                return Ok(prepared);
             }
             match objects.commit(Batch { changes, by: by.clone(), at }).await {
                 Ok(Committed { revision, .. }) => {
                     self.committed.fetch_max(revision, Relaxed);
+                    // Calls of other clients commit meanwhile: one reload serves them all.
+                    drop(guard);
                     // The change is durable. The wait for the answers is limited by the time that the caller has.
                     self.control()?.served(revision, SERVED_MAX).await;
-                    return Ok(());
+                    return Ok(prepared);
                 }
                 // Another server was faster: its change is received first.
                 Err(StoreError::Conflict { found, .. }) => {
@@ -211,40 +234,8 @@ impl ContributionLedger {
     }
 }
 
-/// Endpoints of one owner.
-#[derive(Clone, Copy, Debug)]
-pub struct EndpointFilter<'a> {
-    /// The owner.
-    pub owner: &'a str,
-    /// Base path; `None` for all.
-    pub path: Option<&'a str>,
-    /// Set identifier; `None` for all.
-    pub set: Option<&'a str>,
-}
-
-impl ContributionLedger {
-    /// Removes endpoints of an owner. Returns their number.
-    pub async fn evict(&self, filter: EndpointFilter<'_>, by: Author) -> Result<usize, ControlError> {
-        let declared = self.objects().map_err(no_store)?.declared();
-        let mut count = 0;
-        for (scope, rows) in declared.contributed_rows() {
-            if filter.path.is_some_and(|path| path != scope.to_string()) {
-                continue;
-            }
-            let owners = RowOwners::of(&scope, &rows);
-            let has_set = |row: &ReadRow| filter.set.is_none_or(|set| set == row.row.endpoint.set_identifier);
-            let evicted = rows.iter().filter(|row| *owners.of_row(row) == *filter.owner && has_set(row));
-            let edits: Edits = evicted.map(|row| (row.row.endpoint.key(), None)).collect();
-            if !edits.is_empty() {
-                count += edits.len();
-                self.commit(&scope, edits, by.clone()).await.map_err(no_store)?;
-            }
-        }
-        Ok(count)
-    }
-}
-
-fn no_store(refused: WebhookError) -> ControlError {
+/// Returns a refusal as an error of the API.
+pub(super) fn no_store(refused: WebhookError) -> ControlError {
     match refused {
         WebhookError::Busy(what) | WebhookError::Large(what) => ControlError::NoStore(what),
     }
@@ -261,41 +252,6 @@ fn now() -> u64 {
     Timestamp::from(SystemTime::now()).secs()
 }
 
-/// Returns the changes of objects that make the edits.
-fn changed_parts(declared: &Declared, scope: &Scope, edits: &Edits, now: u64) -> Result<Vec<Change>, WebhookError> {
-    let mut parts: BTreeMap<Key, Vec<_>> = BTreeMap::new();
-    for edit in edits {
-        parts.entry(part_key(scope, &edit.0.0)).or_default().push(edit);
-    }
-    let mut changes = Vec::with_capacity(parts.len());
-    for (key, edits) in parts {
-        let rows = declared.rows_at(&key).iter().map(|row| (row.row.endpoint.key(), row.row.clone()));
-        let mut rows: BTreeMap<_, _> = rows.collect();
-        let before = rows.clone();
-        for (at, endpoint) in edits {
-            match endpoint {
-                Some(endpoint) => {
-                    let since = rows.get(at).map_or(now, |row| row.since);
-                    rows.insert(at.clone(), rows_wire::Row { since, endpoint: endpoint.clone() });
-                }
-                None => _ = rows.remove(at),
-            }
-        }
-        if rows == before {
-            continue;
-        }
-        let expect = declared.get(&key).map_or(Expect::Absent, |object| Expect::Revision(object.revision));
-        let value = (!rows.is_empty()).then(|| rows_wire::write(rows.into_values().collect()));
-        changes.push(Change { key, expect, value });
-    }
-    let grown = declared.bytes_of(scope) + changes.iter().flat_map(|change| &change.value).map(Vec::len).sum::<usize>();
-    if grown > BYTES_MAX {
-        let what = format!("{scope} would have {grown} bytes of endpoints; the limit is {BYTES_MAX}");
-        return Err(WebhookError::Large(what));
-    }
-    Ok(changes)
-}
-
 /// Period of updates of lease weights.
 const LEASE_PERIOD: Duration = Duration::from_secs(1);
 /// Longest wait for the event of a committed change.
@@ -304,6 +260,3 @@ const EVENT_WAIT_MAX: Duration = Duration::from_secs(1);
 const SERVED_MAX: Duration = Duration::from_secs(2);
 /// Attempts to commit a change while other servers change the same endpoints.
 const TRIES: usize = 5;
-/// Bytes of one client's stored endpoints. Those of a change count in addition to those that it replaces. The limit is twice the largest
-/// response that the client reads, 32 MiB.
-const BYTES_MAX: usize = 64 << 20;

@@ -5,20 +5,24 @@ use std::{
     sync::Arc,
 };
 
+use fairway_access::{NameGrants, Tenant};
 use fairway_model::{
     ContributionProblem, DeclaredClusters, DeclaredObjects, DesiredState, MergedName, Name, NameContribution, Permille,
-    Pool, RecordSet, Rtype, SharedNamePolicy, SteeredName, merge_name,
+    Pool, RecordSet, Rtype, SharedNamePolicy, SteeredName, Timestamp, merge_name,
 };
 
 use super::{
     RejectedNames, pool_name,
     read::{Meaning, ReadRow},
 };
+use crate::declared::waiting;
 
 /// A row with its owner.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedRow<'a> {
     pub(crate) owner: Arc<str>,
+    /// Its client, which must be granted the name.
+    pub(crate) tenant: Arc<Tenant>,
     /// Weight of its client's lease.
     pub(crate) lease_weight: Permille,
     pub(crate) row: &'a ReadRow,
@@ -32,10 +36,40 @@ pub(crate) struct MergeContext<'a> {
     pub(crate) clusters: &'a DeclaredClusters,
     /// Returns the declared pool of a name.
     pub(crate) steered: &'a dyn Fn(&Name) -> Option<DeclaredName<'a>>,
+    /// Names that clients may claim.
+    pub(crate) names: &'a NameGrants,
+    /// Returns when a claim that takes over a name from another tenant is served.
+    pub(crate) take_over: &'a dyn Fn(&Tenant, &Name, u64) -> Option<Timestamp>,
     /// Policy for names that several owners contribute to.
     pub(crate) shared: SharedNamePolicy,
     /// Names that are excluded.
     pub(crate) rejected: &'a RejectedNames,
+}
+
+impl MergeContext<'_> {
+    /// Returns why a row is not used.
+    fn refusal(&self, name: &Name, owned: &OwnedRow<'_>) -> Option<String> {
+        let OwnedRow { tenant, row, .. } = owned;
+        if self.zones.zone_of(name).is_none() {
+            return Some("it is in no declared zone".to_owned());
+        }
+        if let Some(why) = self.rejection(name, row) {
+            return Some(format!("{} is rejected: {why}", row.row.endpoint.record_type));
+        }
+        if let Err(refused) = self.names.check(tenant, name, row.rtype()?) {
+            return Some(refused.to_string());
+        }
+        (self.take_over)(tenant, name, row.row.since).map(|until| waiting(name, until))
+    }
+
+    /// Returns why a row is excluded.
+    fn rejection(&self, name: &Name, row: &ReadRow) -> Option<&String> {
+        if self.rejected.is_empty() {
+            return None;
+        }
+        let of = |rtype| self.rejected.get(&(name.clone(), rtype));
+        of(None).or_else(|| of(Some(row.rtype()?)))
+    }
 }
 
 /// A declared steered name.
@@ -45,6 +79,8 @@ pub(crate) struct DeclaredName<'a> {
     pub(crate) pool: &'a Pool,
     /// True if the pool answers other names, too.
     pub(crate) is_shared: bool,
+    /// True if the pool takes no members from elsewhere.
+    pub(crate) is_closed: bool,
 }
 
 /// The merged rows of one name.
@@ -61,18 +97,18 @@ pub(super) struct MergedRows {
 pub(super) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> MergedRows {
     let mut merged = MergedRows::default();
     let (mut contributions, mut sets) = (BTreeMap::<_, NameContribution>::new(), Vec::new());
-    for OwnedRow { owner, lease_weight, row } in rows {
+    for owned in rows {
+        let OwnedRow { owner, lease_weight, row, .. } = owned;
         let mut warn = |what| merged.warnings.push(warning(row, owner, what));
         for what in &row.problems {
             warn(format!("{}: {what}", row.row.endpoint.record_type));
         }
         let Some(name) = &row.name else { continue };
-        if context.zones.zone_of(name).is_none() {
-            warn("it is in no declared zone".to_owned());
-            continue;
-        }
-        if let Some(why) = context.rejected.get(name) {
-            warn(format!("{} is rejected: {why}", row.row.endpoint.record_type));
+        if let Some(why) = context.refusal(name, owned) {
+            // The registry of ExternalDNS is read over the webhook: it need not be granted, and is not answered without a grant.
+            if row.companion_of().is_none() || !context.names.is_enforced {
+                warn(why);
+            }
             continue;
         }
         match &row.meaning {
@@ -85,10 +121,12 @@ pub(super) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
                     addresses: vec![],
                     spec: Arc::clone(spec),
                     lease_weight: *lease_weight,
+                    is_held: row.row.held.is_some(),
                 };
                 let contribution = contributions.entry((Arc::clone(owner), Arc::clone(&set))).or_insert_with(new);
                 contribution.addresses.extend(addresses);
                 contribution.since = contribution.since.min(row.row.since);
+                contribution.is_held &= row.row.held.is_some();
             }
             Meaning::Records(set) if *lease_weight > Permille::default() => {
                 sets.push(ContributedSet { since: row.row.since, owner: Arc::clone(owner), row, set });
@@ -96,12 +134,15 @@ pub(super) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
             Meaning::Nothing | Meaning::Records(_) => {}
         }
     }
-    if let Some(name) = rows.iter().find_map(|owned| owned.row.name.as_ref()).filter(|_| !contributions.is_empty()) {
-        let declared = (context.steered)(name);
+    let Some(name) = rows.iter().find_map(|owned| owned.row.name.as_ref()) else { return merged.in_order() };
+    let declared = (context.steered)(name);
+    separate_cnames(&mut contributions, &mut sets, declared.is_some(), &mut merged.warnings);
+    if !contributions.is_empty() {
         let objects = DeclaredObjects {
             clusters: context.clusters,
             steered: declared.map(|declared| (declared.steered, declared.pool)),
             is_shared: declared.is_some_and(|declared| declared.is_shared),
+            is_closed: declared.is_some_and(|declared| declared.is_closed),
         };
         let contributions = contributions.into_values().collect();
         let mut of_name = merge_name(name, contributions, context.shared, &objects, pool_name(name));
@@ -110,9 +151,59 @@ pub(super) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> Merged
     }
     let is_steered = merged.of_name.as_ref().is_some_and(|of_name| of_name.steered.is_some());
     merged.records = merge_records(sets, is_steered, &mut merged.warnings);
-    merged.warnings.sort();
-    merged.warnings.dedup();
-    merged
+    merged.in_order()
+}
+
+impl MergedRows {
+    fn in_order(mut self) -> Self {
+        self.warnings.sort();
+        self.warnings.dedup();
+        self
+    }
+}
+
+/// Chooses between the CNAME of one owner and the other records of others, since a name has only one of the two (RFC 1034 section 3.6.2):
+/// what is older is used, and declared names win. Both sides get a warning.
+fn separate_cnames(
+    contributions: &mut BTreeMap<(Arc<str>, Arc<str>), NameContribution>,
+    sets: &mut Vec<ContributedSet<'_>>,
+    is_declared: bool,
+    warnings: &mut Vec<ContributionProblem>,
+) {
+    let is_cname = |of: &ContributedSet<'_>| of.set.rtype == Rtype::CNAME;
+    let Some(cname) = sets.iter().filter(|of| is_cname(of)).min_by_key(|of| (of.since, Arc::clone(&of.owner))) else {
+        return;
+    };
+    let (since, owner, row) = (cname.since, Arc::clone(&cname.owner), cname.row);
+    let others = contributions.values().map(|of| (of.since, &of.owner));
+    let others = others.chain(sets.iter().filter(|of| !is_cname(of)).map(|of| (of.since, &of.owner)));
+    let others: Vec<(u64, Arc<str>)> = others.map(|(since, owner)| (since, Arc::clone(owner))).collect();
+    if others.iter().all(|(_, other)| *other == owner) {
+        return;
+    }
+    let is_older = !is_declared && others.iter().all(|(other, by)| since < *other && *by != owner);
+    let what = match is_older {
+        true => format!("{owner} contributed a CNAME first, and a name with a CNAME has no other records"),
+        false => format!("a CNAME of {owner} is rejected, because it would replace this record"),
+    };
+    let name = &row.row.endpoint.dns_name;
+    let problem = |owner: &Arc<str>, set: &str| ContributionProblem {
+        name: name.as_str().into(),
+        owner: Arc::clone(owner),
+        set: set.into(),
+        message: what.clone(),
+    };
+    let of_names = contributions.values().filter(|of| of.owner != owner);
+    warnings.extend(of_names.map(|of| problem(&of.owner, &of.set)));
+    let of_sets = sets.iter().filter(|of| !is_cname(of) && of.owner != owner);
+    warnings.extend(of_sets.map(|of| problem(&of.owner, &of.row.row.endpoint.set_identifier)));
+    if is_older {
+        let names = others.iter().map(|(_, other)| &**other).collect::<BTreeSet<_>>();
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        warnings.push(warning(row, &owner, format!("younger records of {names} at the name are rejected")));
+        contributions.clear();
+        sets.retain(is_cname);
+    }
 }
 
 fn warning(row: &ReadRow, owner: &Arc<str>, what: String) -> ContributionProblem {

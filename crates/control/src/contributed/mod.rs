@@ -7,11 +7,17 @@
 //! The rows of a client are divided into up to 1,024 objects of the store, by a hash of their names. So a change writes few objects, and
 //! the largest request fits one batch.
 
+mod evidence;
+mod held;
+#[cfg(test)]
+mod held_tests;
+mod holds;
 mod keys;
 mod leases;
 mod ledger;
 mod merge_rows;
 mod owners;
+mod parts;
 mod read;
 mod rows_wire;
 #[cfg(test)]
@@ -24,32 +30,38 @@ use std::{
 
 use fairway_access::TokenHash;
 use fairway_model::{
-    ContributionProblem, DesiredState, Diagnostic, MergedNames, Name, PoolName, RecordSet, SharedMap, Subject,
+    ContributionProblem, DesiredState, Diagnostic, MergedNames, Name, PoolName, RecordSet, Rtype, SharedMap, Subject,
 };
 use fairway_providers::{plain_name, webhook_server::Scope};
 
 use self::merge_rows::MergedRows;
 pub(crate) use self::{
-    keys::{part_key, scope_name, scope_of, seen_key},
+    evidence::ServedHealth,
+    held::are_many,
+    keys::{part_key, scope_name, scope_of, seen_key, tenant_of},
     merge_rows::{DeclaredName, MergeContext, OwnedRow, changed_texts},
     rows_wire::read_seen,
 };
 pub use self::{
+    held::Release,
+    holds::{EndpointFilter, ReleaseCounts},
     leases::LeaseWeights,
-    ledger::{ContributionLedger, EndpointFilter},
+    ledger::ContributionLedger,
     owners::RowOwners,
-    read::ReadRow,
+    read::{Meaning, ReadPart, ReadRow},
+    rows_wire::{Held, HoldRule, Withdrawn},
 };
 
-/// Names that are excluded from the answers, with the reasons.
-pub type RejectedNames = BTreeMap<Name, String>;
+/// Contributed records that are excluded from the answers, with the reasons: those of one type at a name, or of all types. So an owner
+/// whose record conflicts with those of others loses that record, and the others lose nothing.
+pub type RejectedNames = BTreeMap<(Name, Option<Rtype>), String>;
 
 /// Merged contributions. Each name is merged alone, so that a change costs in proportion to what it touches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contributed {
     /// The contributions to steered names, merged.
     pub(crate) merged_names: MergedNames,
-    /// Record sets, and nothing else.
+    /// Merged record sets.
     records: DesiredState,
     /// Warnings, by the text of their name.
     warnings: SharedMap<Arc<str>, Arc<[ContributionProblem]>>,
@@ -57,9 +69,9 @@ pub struct Contributed {
     respelled: BTreeSet<Arc<str>>,
 }
 
-/// Reads the rows of an object.
-pub(crate) fn read_part(bytes: &[u8]) -> Result<Box<[ReadRow]>, String> {
-    rows_wire::read(bytes).map(|rows| rows.into_iter().map(ReadRow::new).collect())
+/// Reads an object with rows.
+pub(crate) fn read_part(bytes: &[u8]) -> Result<ReadPart, String> {
+    rows_wire::read(bytes).map(ReadPart::new)
 }
 
 /// Rows of one client.
@@ -152,8 +164,14 @@ impl Contributed {
         let mut found = false;
         for error in errors.iter().filter(|error| error.is_error()) {
             let Some(subject) = &error.about else { continue };
-            for name in self.names_of(subject) {
-                found |= rejected.insert(name, format!("{}; {}", error.fact, error.hint)).is_none();
+            let (names, rtype) = match subject {
+                Subject::Records(name, rtype) if self.records.records.contains_key(&(name.clone(), *rtype)) => {
+                    (vec![name.clone()], Some(*rtype))
+                }
+                subject => (self.names_of(subject), None),
+            };
+            for name in names {
+                found |= rejected.insert((name, rtype), format!("{}; {}", error.fact, error.hint)).is_none();
             }
         }
         found
@@ -165,7 +183,7 @@ impl Contributed {
         let records = self.records.records.keys().map(|(name, _)| name);
         let names = self.merged_names.desired().names.keys().chain(records);
         let before = rejected.len();
-        rejected.extend(names.map(|name| (name.clone(), why.clone())));
+        rejected.extend(names.map(|name| ((name.clone(), None), why.clone())));
         rejected.len() > before
     }
 
@@ -222,5 +240,5 @@ fn name_part(text: &str) -> String {
     format!("{part}++{}", &TokenHash::of(text).to_string()[..16])
 }
 
-/// Characters of an escaped text: an object's name has 128 at most, with a prefix and a hash.
+/// Maximum number of characters of an escaped text: an object's name has 128 at most, with a prefix and a hash.
 const PART_MAX: usize = 80;

@@ -1,6 +1,7 @@
 //! Reads endpoints: addresses for a steered name, or records that are served as they are.
 //!
-//! A problem of an endpoint is reported as a warning and blocks nothing. An endpoint that was acknowledged is stored and returned unchanged.
+//! A problem of an endpoint is reported as a warning and blocks nothing. An endpoint that was acknowledged is stored and returned
+//! unchanged.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,7 +12,7 @@ use fairway_model::{
 use fairway_providers::{Endpoint, plain_name};
 use fairway_zonefile::rdata_from_text;
 
-use super::rows_wire::Row;
+use super::rows_wire::{Part, Row, Withdrawn};
 
 /// A stored endpoint with its meaning.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,11 +40,31 @@ pub enum Meaning {
     Records(RecordSet),
 }
 
+/// A part of a client's rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadPart {
+    /// The rows.
+    pub rows: Box<[ReadRow]>,
+    /// Names that were withdrawn at once, in the last ten minutes or since the part was written.
+    pub withdrawn: Box<[Withdrawn]>,
+}
+
+impl ReadPart {
+    pub(super) fn new(part: Part) -> Self {
+        Self { rows: part.rows.into_iter().map(ReadRow::new).collect(), withdrawn: part.withdrawn.into() }
+    }
+
+    /// Returns the part as it is stored.
+    pub(super) fn part(&self) -> Part {
+        Part { rows: self.rows.iter().map(|row| row.row.clone()).collect(), withdrawn: self.withdrawn.to_vec() }
+    }
+}
+
 impl ReadRow {
     pub(crate) fn new(row: Row) -> Self {
         let mut problems = Vec::new();
         let endpoint = &row.endpoint;
-        let name = endpoint.dns_name.parse::<Name>().map(|name| name.to_lowercase());
+        let name = Name::without_control(&endpoint.dns_name).map(|name| name.to_lowercase());
         let name = name.map_err(|error| problems.push(format!("invalid domain name: {error}"))).ok();
         let rtype = endpoint.record_type.parse::<Rtype>().ok().filter(|rtype| !rtype.is_meta());
         let meaning = match (&name, rtype) {
@@ -69,6 +90,15 @@ impl ReadRow {
     /// Returns true if the spelling of its name differs from the text, so that other rows of the name may be in another part.
     pub fn is_respelled(&self) -> bool {
         plain_name(&self.row.endpoint.dns_name) != *self.text
+    }
+
+    /// Returns the type of the records that it declares.
+    pub fn rtype(&self) -> Option<Rtype> {
+        match &self.meaning {
+            Meaning::Addresses(addresses, _) => Some(if addresses.first()?.is_ipv4() { Rtype::A } else { Rtype::AAAA }),
+            Meaning::Nothing => None,
+            Meaning::Records(set) => Some(set.rtype),
+        }
     }
 
     /// Returns the owner that the endpoint itself declares.
@@ -100,7 +130,7 @@ fn heritage_owner(target: &str) -> Option<&str> {
     pairs.split(',').find_map(|pair| pair.strip_prefix("external-dns/owner="))
 }
 
-/// Reads the targets. Those that are invalid are reported and left out.
+/// Reads the targets. Invalid ones are reported and skipped.
 fn targets<T>(endpoint: &Endpoint, problems: &mut Vec<String>, read: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
     let mut valid = Vec::with_capacity(endpoint.targets.len());
     for target in &endpoint.targets {
@@ -346,9 +376,9 @@ const RECORDS_TTL: Ttl = match Ttl::from_secs(300) {
     Ok(ttl) => ttl,
     Err(_) => Ttl::STEERED,
 };
-/// Octets of TXT data in a message of 65,535, which also has a header, the question and the owner name.
+/// Maximum octets of TXT data in a message of 65,535, which also has a header, the question and the owner name.
 const TXT_MAX: usize = 65_000;
-/// Problems that are reported of one endpoint.
+/// Maximum number of problems that are reported of one endpoint.
 const PROBLEMS_MAX: usize = 5;
 
 #[cfg(test)]

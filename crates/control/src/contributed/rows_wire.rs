@@ -2,6 +2,7 @@
 
 use fairway_providers::{Endpoint, Json};
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 /// One endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,21 +11,63 @@ pub struct Row {
     pub since: u64,
     /// The endpoint as it was adjusted.
     pub endpoint: Endpoint,
+    /// Set once its writer has withdrawn it and the withdrawal is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Part {
-    rows: Vec<Row>,
+/// A withdrawal that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Time of the withdrawal, in seconds since 1970.
+    pub at: u64,
+    /// Reason.
+    pub rule: HoldRule,
 }
 
-/// Reads the rows of an object.
-pub(super) fn read(bytes: &[u8]) -> Result<Vec<Row>, String> {
-    Part::from_json(bytes).map(|part| part.rows)
+/// The reason why a withdrawal is held.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, EnumString, IntoStaticStr,
+)]
+#[serde(rename_all = "camelCase")]
+#[strum(serialize_all = "camelCase")]
+pub enum HoldRule {
+    /// The owner withdrew all of its names, or many, within ten minutes.
+    ManyNames,
+    /// The name would have been left without a healthy member.
+    LastHealthyMember,
 }
 
-/// Returns an object with these rows.
-pub(super) fn write(rows: Vec<Row>) -> Vec<u8> {
-    Part { rows }.to_json()
+/// A name that an owner withdrew at once. It counts towards the limit of the next ten minutes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Withdrawn {
+    /// The name, in the spelling of [`super::ReadRow::text`].
+    pub name: String,
+    /// The owner.
+    pub owner: String,
+    /// Time of the withdrawal, in seconds since 1970.
+    pub at: u64,
+}
+
+/// A part of a client's rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Part {
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Names of this part that were withdrawn in the last ten minutes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withdrawn: Vec<Withdrawn>,
+}
+
+/// Reads an object.
+pub(super) fn read(bytes: &[u8]) -> Result<Part, String> {
+    Part::from_json(bytes)
+}
+
+/// Returns the object of a part; `None` if it is empty.
+pub(super) fn write(part: &Part) -> Option<Vec<u8>> {
+    let is_empty = part.rows.is_empty() && part.withdrawn.is_empty();
+    (!is_empty).then(|| part.to_json())
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Merged contributions of webhook clients.
 
+use fairway_access::NameGrants;
 use fairway_model::{
     ClusterName, DeclaredClusters, Diagnostic, FileLocation, Permille, Rtype, SharedNamePolicy, ZoneSpec,
 };
@@ -18,7 +19,7 @@ fn row(name: &str, rtype: &str, target: &str, set: &str, owner: &str) -> ReadRow
         labels: labels.collect(),
         ..Endpoint::default()
     };
-    ReadRow::new(Row { since: 1, endpoint })
+    ReadRow::new(Row { since: 1, endpoint, held: None })
 }
 
 fn zone() -> DesiredState {
@@ -31,11 +32,25 @@ fn merged(rows: &[(Scope, Vec<ReadRow>)], rejected: &RejectedNames) -> Contribut
         rows.iter().map(|(scope, rows)| (scope.clone(), rows.iter().collect())).collect();
     let (zones, clusters) = (zone(), DeclaredClusters::default());
     let shared = SharedNamePolicy::Refuse;
-    let context = MergeContext { zones: &zones, clusters: &clusters, steered: &|_| None, shared, rejected };
+    let names = &NameGrants::default();
+    let context = MergeContext {
+        zones: &zones,
+        clusters: &clusters,
+        steered: &|_| None,
+        names,
+        take_over: &|_, _, _| None,
+        shared,
+        rejected,
+    };
     let mut owned = Vec::new();
     for (scope, rows) in &clients {
         let owners = RowOwners::of(scope, rows);
-        owned.extend(rows.iter().map(|row| OwnedRow { owner: owners.of_row(row), lease_weight: Permille::WHOLE, row }));
+        let tenant = Arc::new(tenant_of(scope));
+        let owned_row = |&row| {
+            let (owner, tenant) = (owners.of_row(row), Arc::clone(&tenant));
+            OwnedRow { owner, tenant, lease_weight: Permille::WHOLE, row }
+        };
+        owned.extend(rows.iter().map(owned_row));
     }
     Contributed::merged(None, owned, &context).unwrap()
 }

@@ -11,7 +11,8 @@ use super::{
     object::{Content, DeclaredObject},
 };
 use crate::contributed::{
-    ClientRows, LeaseWeights, OwnedRow, ReadRow, RowOwners, changed_texts, part_key, scope_name, scope_of, seen_key,
+    ClientRows, LeaseWeights, OwnedRow, ReadPart, ReadRow, RowOwners, Withdrawn, changed_texts, part_key, scope_name,
+    scope_of, seen_key, tenant_of,
 };
 
 impl Declared {
@@ -32,7 +33,8 @@ impl Declared {
                 Scope::Owner(_) => vec![],
             };
             let (owners, lease_weight) = (RowOwners::of(&scope, &of_client), self.lease_weight(&scope));
-            let owned = |row| OwnedRow { owner: owners.of_row(row), lease_weight, row };
+            let tenant = Arc::new(tenant_of(&scope));
+            let owned = |row| OwnedRow { owner: owners.of_row(row), tenant: Arc::clone(&tenant), lease_weight, row };
             let Some(texts) = texts else {
                 all.extend(self.rows_of(&scope).map(owned));
                 continue;
@@ -52,12 +54,27 @@ impl Declared {
 
     /// Returns the rows of one client.
     pub fn rows_of(&self, scope: &Scope) -> impl Iterator<Item = &ReadRow> {
-        self.parts_of(scope).flat_map(|object| object.rows())
+        self.parts_of(scope).filter_map(DeclaredObject::part).flat_map(|part| &part.rows)
+    }
+
+    /// Returns the names that a client withdrew at once, some of them longer than ten minutes ago.
+    pub(crate) fn withdrawn(&self, scope: &Scope) -> impl Iterator<Item = &Withdrawn> {
+        self.parts_of(scope).filter_map(DeclaredObject::part).flat_map(|part| &part.withdrawn)
+    }
+
+    /// Returns the parts of one client.
+    pub(crate) fn keyed_parts(&self, scope: &Scope) -> impl Iterator<Item = (&Key, &ReadPart)> {
+        self.parts_of(scope).filter_map(|object| Some((&object.object.key, object.part()?)))
     }
 
     /// Returns the rows of one part.
     pub fn rows_at(&self, key: &Key) -> &[ReadRow] {
-        self.objects.get(key).map_or(&[], |object| object.rows())
+        self.part_at(key).map_or(&[], |part| &part.rows)
+    }
+
+    /// Returns the part at a key.
+    pub(crate) fn part_at(&self, key: &Key) -> Option<&ReadPart> {
+        self.objects.get(key)?.part()
     }
 
     /// Returns the bytes of one client's stored rows.

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use fairway_access::{NameGrants, NotGranted, Tenant};
 use fairway_intents::{Clusters, Exposed, Exposure, OBJECT_NAME_MAX, StoredIntent, expose, object_name, runs};
 use fairway_model::{
     Cluster, DesiredState, Monitor, Name, SharedSet, SteeredName, Subject, Timestamp,
@@ -13,15 +14,16 @@ use fairway_model::{
 use fairway_store::objects::{Key, Kind};
 
 use super::{
-    Declared, ObjectErrors,
+    ClaimRules, Declared, ObjectErrors,
     object::{DeclaredObject, whole},
+    waiting,
 };
 
 /// The claim of an intent to a name. Of several claims to one name, the oldest holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Claim {
-    name: Name,
-    since: Timestamp,
+    pub(super) name: Name,
+    pub(super) since: Timestamp,
     key: Key,
 }
 
@@ -54,6 +56,24 @@ impl Declared {
         claims.take_while(move |claim| claim.name == name).map(|claim| &claim.key)
     }
 
+    /// Returns why an intent may not have the name that it claims, or not yet.
+    fn refusal(&self, intent: &StoredIntent, claims: &ClaimRules<'_>) -> Option<String> {
+        if let Err(refused) = check_grant(claims.names, intent) {
+            return Some(refused.to_string());
+        }
+        let (name, project) = (intent.answered.as_ref()?, intent.key.names().next()?);
+        if !claims.names.is_enforced || !is_exposed(&intent.key) {
+            return None;
+        }
+        let claim = (&Tenant::Project(project.to_owned()), name, intent.created.secs());
+        self.take_over(claims.names, claim, claims.now).map(|until| waiting(name, until))
+    }
+
+    /// Checks that an intent is granted the name that it claims.
+    pub fn check_grant(&self, names: &NameGrants, key: &Key) -> Result<(), NotGranted> {
+        self.stored(key).map_or(Ok(()), |intent| check_grant(names, intent))
+    }
+
     fn stored(&self, key: &Key) -> Option<&StoredIntent> {
         self.objects.get(key)?.intent()
     }
@@ -61,6 +81,14 @@ impl Declared {
     /// Returns the name that an intent claims.
     pub(crate) fn claimed_by(&self, key: &Key) -> Option<Name> {
         self.objects.get(key)?.claim().map(|claim| claim.name)
+    }
+
+    /// Returns the names that the object at a key declares.
+    pub(crate) fn names_at(&self, key: &Key) -> Vec<Name> {
+        let of_element = self.element(key).into_iter().flat_map(|element| {
+            element.names.keys().cloned().chain(element.records.keys().map(|(name, _)| name.clone()))
+        });
+        of_element.chain(self.claimed_by(key)).collect()
     }
 
     /// Returns the parts of an intent, which are right below it, in the order of their keys.
@@ -106,12 +134,22 @@ impl Declared {
         &self,
         intents: &[&StoredIntent],
         files: &DesiredState,
+        claims: &ClaimRules<'_>,
         desired: &mut DesiredState,
         rejected: &ObjectErrors,
     ) -> ObjectErrors {
         let mut unserved = Vec::new();
+        // An intent without a grant holds no name: a younger one that is granted it gets it.
+        let mut granted = Vec::with_capacity(intents.len());
+        for intent in intents {
+            match self.refusal(intent, claims) {
+                None => granted.push(*intent),
+                Some(_) if rejected.contains_key(&intent.key) => {}
+                Some(why) => unserved.push((intent.key.clone(), whole(why))),
+            }
+        }
         // All are added at once, which costs far less than one by one.
-        let (mut names, mut pools, mut monitors) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut steered, mut pools, mut monitors) = (Vec::new(), Vec::new(), Vec::new());
         // Most intents have the same monitor. One value in memory is found to be one target without hashing it for each pool.
         let mut known_monitors = HashMap::<Monitor, Arc<Monitor>>::new();
         if intents.is_empty() {
@@ -120,7 +158,7 @@ impl Declared {
         let objects = self.under(Kind::Cluster, &[]).filter(|object| !rejected.contains_key(&object.object.key));
         let declared = objects.filter_map(|object| object.element()).flat_map(|element| &element.clusters);
         let clusters: Clusters<'_> = declared.chain(&files.clusters).collect();
-        for Exposure { key, outcome } in expose(intents, &clusters) {
+        for Exposure { key, outcome } in expose(&granted, &clusters) {
             match outcome {
                 _ if rejected.contains_key(&key) => {}
                 Err(why) => unserved.push((key, whole(why.to_string()))),
@@ -130,7 +168,7 @@ impl Declared {
                     unserved.push((key, whole(what)));
                 }
                 Ok(Exposed { name, pool, monitor }) => {
-                    names.push((name.name.clone(), name));
+                    steered.push((name.name.clone(), name));
                     pools.push((pool.name.clone(), pool));
                     if let Some((name, monitor)) = monitor {
                         let known = known_monitors.entry(monitor).or_insert_with_key(|new| Arc::new(new.clone()));
@@ -139,7 +177,7 @@ impl Declared {
                 }
             }
         }
-        desired.names.extend(names);
+        desired.names.extend(steered);
         desired.pools.extend(pools);
         desired.monitors.extend(monitors);
         unserved.into_iter().collect()
@@ -180,6 +218,16 @@ impl Declared {
             _ => false,
         };
         self.all_intents().filter(is_moved).filter_map(|stored| exposed(&stored.key)).collect()
+    }
+}
+
+/// Checks that the project of an intent is granted the name that the intent claims.
+fn check_grant(names: &NameGrants, intent: &StoredIntent) -> Result<(), NotGranted> {
+    match (&intent.answered, intent.key.names().next()) {
+        (Some(name), Some(project)) if names.is_enforced && is_exposed(&intent.key) => {
+            names.check_steered(&Tenant::Project(project.to_owned()), name)
+        }
+        _ => Ok(()),
     }
 }
 

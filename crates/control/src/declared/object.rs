@@ -8,7 +8,7 @@ use fairway_model::{DesiredState, Name, Subject};
 use fairway_store::objects::{Key, Kind, Object};
 
 use super::{Claim, ObjectErrors, key_of, parallel, section};
-use crate::contributed::{ReadRow, read_part, read_seen};
+use crate::contributed::{ReadPart, ReadRow, read_part, read_seen};
 
 /// A declared object with what it declares.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) enum Content {
     /// An intent. What it declares also depends on the clusters, and on the other intents that claim its name.
     Intent(Box<StoredIntent>),
     /// A part of a webhook client's rows. What they declare also depends on everything else that is declared.
-    Rows(Box<[ReadRow]>),
+    Rows(ReadPart),
     /// Time of a webhook client's last call, in seconds since 1970.
     Seen(u64),
 }
@@ -72,7 +72,7 @@ impl DeclaredObject {
         objects.into_iter().map(parse).collect()
     }
 
-    /// Returns true if the object declares nothing but what its key says: one pool, one steered name, or the records of one name.
+    /// Returns true if the object declares only what its key names: one pool, one steered name, or the records of one name.
     /// Intents and contributions are local, too, and so are objects that cannot be parsed and declare nothing.
     pub(crate) fn is_local(&self) -> bool {
         let element = match &self.content {
@@ -115,10 +115,16 @@ impl DeclaredObject {
         }
     }
 
+    /// Returns the rows of a webhook client in it.
     pub(crate) fn rows(&self) -> &[ReadRow] {
+        self.part().map_or(&[], |part| &part.rows)
+    }
+
+    /// Returns the part of a webhook client's rows that it is.
+    pub(crate) fn part(&self) -> Option<&ReadPart> {
         match &self.content {
-            Ok(Content::Rows(rows)) => rows,
-            _ => &[],
+            Ok(Content::Rows(part)) => Some(part),
+            _ => None,
         }
     }
 
@@ -175,5 +181,5 @@ pub(super) fn whole(what: String) -> Vec<ObjectError> {
     vec![ObjectError { pointer: String::new(), what }]
 }
 
-/// Objects that are parsed together: their text is some hundred KiB.
+/// Number of objects that are parsed together: their text is some hundred KiB.
 const BATCH_MAX: usize = 1_000;

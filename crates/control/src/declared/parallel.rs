@@ -42,10 +42,11 @@ const PARTS_MIN: usize = 2;
 
 #[cfg(test)]
 mod tests {
+    use fairway_access::NameGrants;
     use fairway_model::{DesiredState, Timestamp};
 
     use super::*;
-    use crate::declared::{Declared, ObjectErrors};
+    use crate::declared::{ClaimRules, Declared, ObjectErrors};
     use fairway_store::objects::{Author, Key, Kind, Object};
 
     fn project(number: usize, value: String) -> Object {
@@ -66,7 +67,8 @@ mod tests {
         let declared = Declared::new(1, objects.clone());
         assert!(declared.of(Kind::Project).eq(&objects));
         let mut rejected = ObjectErrors::new();
-        declared.contribution(None, &DesiredState::default(), &mut rejected);
+        let claims = ClaimRules { names: &NameGrants::default(), now: Timestamp::from_secs(0) };
+        declared.contribution(None, &DesiredState::default(), &claims, &mut rejected);
         assert_eq!(rejected.keys().collect::<Vec<_>>(), [&objects[4_711].key]);
         assert_eq!(declared.all_intents().count(), count - 1);
     }

@@ -41,5 +41,5 @@ pub fn publisher_of(
     publish_to(record, &site)
 }
 
-/// Records that are published: each is a task with its connections and its notes, some 100 KiB.
+/// Maximum number of records that are published: each is a task with its connections and its notes, some 100 KiB.
 pub const DECLARED_MAX: usize = 256;

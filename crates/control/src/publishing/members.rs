@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fairway_model::{AnswerMode, Eligibility, Member, Pool, Rank, Selection};
+use fairway_model::{AnswerMode, Eligibility, Member, Pool, Rank};
 use fairway_zones::ServingState;
 
 use crate::configured::Configured;
@@ -33,7 +33,7 @@ pub(super) fn eligible<'a>(
         let best = members.iter().map(|(member, _)| member.tier).min();
         members.retain(|(member, _)| Some(member.tier) == best);
     }
-    let is_first_for_all = pool.policy.selection == Selection::First && pool.policy.rankings().eq([Rank::Tier]);
+    let is_first_for_all = pool.policy.selection.is_in_order() && pool.policy.rankings().eq([Rank::Tier]);
     if is_first_for_all && !pool.policy.load {
         members.truncate(1);
     }

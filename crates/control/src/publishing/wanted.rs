@@ -81,8 +81,8 @@ fn ttl_of(steered: &SteeredName, desired: &DesiredState) -> Ttl {
     steered.ttl.or_else(|| desired.pools.get(&steered.pool).map(|pool| pool.ttl)).unwrap_or(Ttl::STEERED)
 }
 
-/// Adds the addresses of a steered name at `name`, with a weighted set per cluster if the provider has weights. Without an address, the name is
-/// held.
+/// Adds the addresses of a steered name at `name`, with a weighted set per cluster if the provider has weights. Without an address, the
+/// name is held.
 fn add_addresses(
     wanted: &mut Wanted,
     name: &Name,
@@ -131,8 +131,8 @@ fn member_weight(pool: &Pool, member: &Member, state: &ServingState) -> MemberWe
     MemberWeight { cluster: member.cluster.clone(), weight: member.weight.0.max(1), accepts }
 }
 
-/// Adds NS, glue and DS of a served zone: its own NS records, the addresses of name servers within the provider's zones, and its CDS records as
-/// DS (RFC 7344). A zone that is not served is held.
+/// Adds NS, glue and DS of a served zone: its own NS records, the addresses of name servers within the provider's zones, and its CDS
+/// records as DS (RFC 7344). A zone that is not served is held.
 fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, state: &ServingState, zones: &[Name]) {
     let ServedDelegation { zone, ttl, ds } = delegation;
     let answered = |name: &Name, rtype: Rtype| -> Vec<Box<[u8]>> {
@@ -164,8 +164,8 @@ fn add_delegation(wanted: &mut Wanted, delegation: &ServedDelegation, state: &Se
     wanted.sets.extend(sets.into_iter().filter(|set| !set.rdatas.is_empty()).map(ProviderRecordSet::plain));
 }
 
-/// Addresses of a published name: a response of 512 octets without EDNS holds 28 A records of 16 octets, with 64 octets for header, question
-/// and flags.
+/// Maximum number of addresses of a published name: a response of 512 octets without EDNS holds 28 A records of 16 octets, with 64 octets
+/// for header, question and flags.
 const ADDRESSES_MAX: usize = 28;
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use fairway_model::{DesiredState, PoolName, SplitMix};
+use fairway_access::NameGrants;
+use fairway_model::{DesiredState, PoolName, SplitMix, Timestamp};
 use fairway_providers::{plain_name, webhook_server::Scope};
 use fairway_zones::{ChangedItems, Snapshot, steer::SteerPool};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::{
     adaptive_ttl::AdaptiveTtls,
     configured::{Configured, MergedState, Previous},
     contributed::part_key,
-    declared::Declared,
+    declared::{ClaimRules, Declared},
 };
 use fairway_store::objects::{Author, Key, Kind, Object};
 
@@ -85,9 +86,10 @@ fn objects_read_together_are_what_each_is_alone_even_if_one_is_invalid() {
     }
     let together = Declared::new(3, all);
     let files = DesiredState::default();
+    let claims = ClaimRules { names: &NameGrants::default(), now: Timestamp::from_secs(0) };
     let (mut ours, mut theirs) = Default::default();
     let [together, one_by_one] = [(together, &mut ours), (one_by_one, &mut theirs)]
-        .map(|(declared, rejected)| declared.contribution(None, &files, rejected));
+        .map(|(declared, rejected)| declared.contribution(None, &files, &claims, rejected));
     assert_eq!(together, one_by_one);
     assert_eq!((ours.len(), &ours), (1, &theirs));
 }
@@ -347,7 +349,7 @@ fn exposed(name: &str, service: &str, gslb: &Value) -> Value {
 /// Reloads objects. Returns what was touched, if the reload was incremental.
 fn revised(reader: &Reader, before: &mut Previous, declared: &Declared, now: Timestamp) -> Option<ChangedItems> {
     reader.declared.store(Arc::new(declared.clone()));
-    let Compiled { configured, snapshot, touched, is_incremental } =
+    let Compiled { configured, snapshot, touched, is_incremental, .. } =
         reader.read_here(ReloadScope::Objects, Some(&*before), now).outcome.unwrap();
     *before = Previous::new(Arc::new(configured), Arc::new(snapshot));
     touched.filter(|_| is_incremental)

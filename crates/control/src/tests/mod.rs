@@ -87,6 +87,7 @@ impl Scene {
             clock: Arc::new(move || Timestamp::from_secs(time.load(Relaxed))),
             logs: None,
             fingerprint: reading.fingerprint.unwrap_or_default(),
+            listeners: vec![],
         };
         let (control, actor, _) = parts.start(configured, snapshot, past, Traces::default()).await;
         (control, actor)

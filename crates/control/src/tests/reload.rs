@@ -69,18 +69,51 @@ async fn storm_of_reload_requests_makes_few_reloads() {
 }
 
 #[tokio::test]
-async fn health_survives_a_reload_and_new_targets_are_probed_before_use() {
+async fn health_survives_a_reload_also_of_the_monitor() {
+    // Nothing listens at the address of us1.
     let (_listener, port) = gateway();
     let monitor = |period| format!("type: tcp, port: {port}, period: {period}, timeout: 50ms, rise: 2, fall: 2");
     let scene = Scene::new(&config(&monitor("60ms")));
     let (control, _actor) = scene.run().await;
-    until("eu1 up", async || status(&control, "127.0.0.1") == HealthStatus::Up).await;
+    let (eu1, us1) = ("127.0.0.1", "127.0.0.2");
+    until("both evaluated", async || {
+        [eu1, us1].map(|at| status(&control, at)) == [HealthStatus::Up, HealthStatus::Down]
+    })
+    .await;
     scene.write(&config(&monitor("60ms")).replace("policy: failover", "policy: weighted"));
     assert!(control.reload().await.unwrap().is_accepted());
-    assert_eq!(status(&control, "127.0.0.1"), HealthStatus::Up, "an unchanged target keeps its health status");
+    assert_eq!([eu1, us1].map(|at| status(&control, at)), [HealthStatus::Up, HealthStatus::Down], "known targets");
+
+    // Targets of a monitor that has no result yet.
+    let (silent, silent_port) = gateway();
+    let http = format!("type: http, port: {silent_port}, period: 1h, timeout: 50m");
+    scene.write(&config(&http));
+    assert!(control.reload().await.unwrap().is_accepted());
+    assert_eq!(status(&control, eu1), HealthStatus::Unknown, "it was up: answered as before, with stale evidence");
+    drop(silent);
+    until("us1 down", async || status(&control, us1) == HealthStatus::Down).await;
     scene.write(&config(&monitor("70ms")));
     assert!(control.reload().await.unwrap().is_accepted());
-    assert_eq!(status(&control, "127.0.0.1"), HealthStatus::Up, "a new target is evaluated before the swap");
+    assert_eq!(
+        status(&control, us1),
+        HealthStatus::Down,
+        "a member that was down is not answered again before it passes"
+    );
+    until("eu1 up", async || status(&control, eu1) == HealthStatus::Up).await;
+}
+
+#[tokio::test]
+async fn reload_does_not_wait_for_silent_targets() {
+    let (_silent, port) = gateway();
+    let monitor = format!("type: http, port: {port}, period: 1h, timeout: 50m");
+    // A reload that waited for the first results would wait ten minutes.
+    let head = |config: String| config.replace("version: 1", "version: 1\nhealth: { firstRound: 10m }");
+    let scene = Scene::new(&head(silent()));
+    let (control, _actor) = scene.run().await;
+    scene.write(&head(config(&monitor)).replace("127.0.0.2]", "127.0.0.1]"));
+    let reload = tokio::time::timeout(PATIENCE, control.reload()).await;
+    assert!(reload.expect("it does not wait").unwrap().is_accepted());
+    assert_eq!(status(&control, "127.0.0.1"), HealthStatus::Pending, "served before its first result");
 }
 
 #[tokio::test]

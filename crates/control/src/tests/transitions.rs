@@ -9,7 +9,14 @@ use super::*;
 
 fn transition(control: &Control, address: &str, to: HealthStatus) -> HealthTransition {
     let from = status(control, address);
-    HealthTransition { target: target(control, address), from, to, cause: Cause::new("a test"), at: SystemTime::now() }
+    HealthTransition {
+        target: target(control, address),
+        from,
+        to,
+        cause: Cause::new("a test"),
+        at: SystemTime::now(),
+        is_allowed: true,
+    }
 }
 
 #[tokio::test]

@@ -100,6 +100,7 @@ fn each_rule_between_fields_has_an_error() {
             "has an effect only",
         ),
         (r#""protocol":"UDP","tlsMode":"ISTIO_MUTUAL""#, "/spec/tlsMode", "UDP has no TLS"),
+        (r#""externalName":"a\\016b.example""#, "/spec/externalName", "the control octet \\016, which only zone files"),
         (r#""trafficWeight":101"#, "/spec/trafficWeight", "101 is out of range; write an integer from 0 to 100"),
         (r#""gslb":{"probe":{"period":"1s","timeout":"2s"}}"#, "/spec/gslb/probe/timeout", "is over the period"),
         (

@@ -21,7 +21,7 @@ use crate::{
     values::{Custom, Errors, Form, below, invalid, list, text},
 };
 
-/// Passes over a DNS update record. The older body, of `dnsproviders`, has its fields in the one entry of `dnsProvider`.
+/// Visits a DNS update record. The older body, of `dnsproviders`, has its fields in the one entry of `dnsProvider`.
 pub(crate) fn fields(body: &mut Body<'_>, record: &mut DnsUpdateRecord) {
     let in_provider = |path, names| homed(path, &["dnsprovider"], names);
     body.required(in_provider("spec.provider", &["id", "provider"]), &WORD, &mut record.provider, "\"rfc2136\"");
@@ -214,5 +214,5 @@ fn bound_to(key: &str, value: &Json) -> Result<(String, String), Errors> {
 
 /// The key of the object that is shown in place of a secret, and that keeps it in a PUT.
 const KEPT: &str = "kept";
-/// Most characters of a value: a chain of certificates.
+/// Maximum number of characters of a value: a chain of certificates.
 const VALUE_MAX: usize = 16_384;

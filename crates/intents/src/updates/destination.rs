@@ -17,7 +17,10 @@ use fairway_providers::{
     rfc2136::{TsigAlgorithm, TsigKey},
 };
 
-use super::{mapping::ProviderKind, reader::ParameterReader};
+use super::{
+    mapping::{PLAIN_HTTP, ProviderKind},
+    reader::ParameterReader,
+};
 use crate::{
     common::PORT,
     values::{FLAG, Span, Words},
@@ -96,6 +99,7 @@ fn powerdns(reader: &mut ParameterReader<'_>) -> Option<Destination> {
     let url = url.and_then(|url| reader.url("pdns-server", url));
     let key = reader.required("pdns-api-key", "its api-key");
     check_line(reader, "pdns-api-key");
+    check_plain_http(reader, "pdns-api-key", url.as_slice());
     Some(Destination::PowerDns { url: url?, key: Secret::new(key?), timeout: TIMEOUT })
 }
 
@@ -112,6 +116,7 @@ fn etcd(reader: &mut ParameterReader<'_>) -> Option<Destination> {
         let detail = format!("is not a prefix of 1 to {PREFIX_MAX} printable ASCII characters; write it like /skydns/");
         reader.error("coredns-prefix", detail);
     }
+    check_plain_http(reader, "etcd-password", &endpoints);
     let user = match (reader.text("etcd-username"), reader.text("etcd-password")) {
         (None, None) => None,
         (Some(user), Some(password)) => Some((user.to_owned(), Secret::new(password))),
@@ -131,11 +136,22 @@ fn webhook(reader: &mut ParameterReader<'_>) -> Option<Destination> {
     let url = url.and_then(|url| reader.url("webhook-provider-url", url));
     let authorization = reader.text("token").map(|token| Secret::new(format!("Bearer {token}")));
     check_line(reader, "token");
+    check_plain_http(reader, "token", url.as_slice());
     let weights = reader.read("weights", &WEIGHTS);
     let timeout = webhook_timeout(reader);
     let url = url?;
     let tls = tls(reader, ["tls-ca", "tls-client-cert", "tls-client-cert-key"], url.is_https())?;
     Some(Destination::Webhook { url, authorization, tls, weights, timeout })
+}
+
+/// Rejects a secret that would be sent over plain HTTP to another machine, where everybody on the way reads it.
+fn check_plain_http(reader: &mut ParameterReader<'_>, secret: &str, urls: &[Url]) {
+    let is_allowed = reader.read(PLAIN_HTTP, &FLAG) == Some(true);
+    let in_clear = urls.iter().find(|url| !url.is_https() && !url.is_loopback());
+    if let Some(url) = in_clear.filter(|_| !is_allowed && reader.is_given(secret)) {
+        let what = format!("would be sent to {} without encryption; use https, or add {PLAIN_HTTP}: true", url.host());
+        reader.error(secret, what);
+    }
 }
 
 /// Rejects a value that cannot be part of an HTTP header.
@@ -177,7 +193,8 @@ fn dnsendpoints(reader: &mut ParameterReader<'_>, folder: Option<&Path>) -> Opti
 /// Returns a path below the folder of the record. Segments are restricted so that no path leads out of the folder.
 fn inside(reader: &mut ParameterReader<'_>, name: &str, default: &str, folder: Option<&Path>) -> Option<PathBuf> {
     let Some(folder) = folder else {
-        reader.error(name, "this server has no data folder, and records write nowhere else; start it with --data-dir");
+        reader
+            .error(name, "this server has no data folder, which holds the files of records; start it with --data-dir");
         return None;
     };
     let path = reader.text(name).unwrap_or(default);
@@ -240,6 +257,6 @@ const READING: Duration = Duration::from_secs(5);
 const WRITING: Duration = Duration::from_secs(10);
 const ENDPOINTS_MAX: usize = 16;
 const PREFIX_MAX: usize = 200;
-/// Segments of a path, and bytes of one.
+/// Maximum number of segments of a path, and of bytes of one.
 const SEGMENTS_MAX: usize = 8;
 const SEGMENT_BYTES_MAX: usize = 100;

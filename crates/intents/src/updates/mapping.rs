@@ -138,9 +138,12 @@ const RFC2136: &[Parameter] = &[
     ("rfc2136-gss-tsig", Fixed("false", TSIG)),
     ("rfc2136-load-balancing-strategy", Fixed("disabled", "a record has one server; create one record per server")),
 ];
+/// Allows secrets to be sent over plain HTTP to another machine.
+pub(super) const PLAIN_HTTP: &str = "allow-plain-http";
 const TRUST_ANCHORS: &str = "the server's certificate is checked against the trust anchors of this machine; remove it";
 const POWERDNS: &[Parameter] = &[
     ("pdns-server", Address),
+    (PLAIN_HTTP, Setting),
     ("pdns-api-key", Secret),
     ("pdns-server-id", Fixed("localhost", "PowerDNS calls its own server localhost in its API")),
     ("pdns-skip-tls-verify", Fixed("false", "certificates are always verified")),
@@ -150,6 +153,7 @@ const POWERDNS: &[Parameter] = &[
 ];
 const ETCD: &[Parameter] = &[
     ("etcd-urls", Address),
+    (PLAIN_HTTP, Setting),
     ("etcd-username", Setting),
     ("etcd-password", Secret),
     ("etcd-ca-file", Address),
@@ -162,6 +166,7 @@ const ETCD: &[Parameter] = &[
 ];
 const WEBHOOK: &[Parameter] = &[
     ("webhook-provider-url", Address),
+    (PLAIN_HTTP, Setting),
     ("webhook-provider-read-timeout", Setting),
     ("webhook-provider-write-timeout", Setting),
     ("tls-ca", Address),

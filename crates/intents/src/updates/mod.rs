@@ -141,7 +141,7 @@ fn check_types(reader: &mut ParameterReader<'_>) {
     }
 }
 
-/// Returns the registry: the proof of which records are ours. Providers without one (`dnsendpoint`) own their whole folder.
+/// Returns the registry: the proof of which records are ours. Providers without one (`dnsendpoint`) own everything in their folder.
 fn ownership(reader: &mut ParameterReader<'_>, own: String) -> Ownership {
     if !reader.has_parameter("registry") {
         return Ownership::Whole;
@@ -220,5 +220,5 @@ const TXT: &[&str] = &[
 // Ranges as in the section `publish`.
 const RESYNCS: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(86_400);
 const CALL_GAPS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(60);
-/// Most bytes of an owner: the owner of the configuration, a project and a record, of 128 each, separated by slashes.
+/// Maximum number of bytes of an owner: the owner of the configuration, a project and a record, of 128 each, separated by slashes.
 const OWNER_MAX: usize = 3 * 128 + 2;

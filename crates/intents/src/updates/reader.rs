@@ -108,7 +108,7 @@ impl<'a> ParameterReader<'a> {
     pub(super) fn names(&mut self, name: &str) -> Vec<Name> {
         let mut names = Vec::new();
         for text in self.list(name) {
-            match text.parse::<Name>() {
+            match Name::without_control(text) {
                 Ok(domain) => names.push(domain),
                 Err(error) => {
                     self.error(name, format!("{text:?} is not a domain name: {error}; write it like example.com"));
@@ -150,5 +150,5 @@ impl<'a> ParameterReader<'a> {
     }
 }
 
-/// Most names of one parameter; as many as zones of a provider in the configuration.
+/// Maximum number of names of one parameter; as many as zones of a provider in the configuration.
 const NAMES_MAX: usize = 256;

@@ -107,7 +107,7 @@ fn record_without_options_has_the_defaults_of_section_publish() {
         to(Destination::Rfc2136 { server: "[2001:db8::53]:5353".parse().unwrap(), key: None, timeout: TIMEOUT })
     );
     let powerdns = json!({"pdns-server": "http://192.0.2.53:8081", "pdns-api-key": "hush", "domain-filter": "example.com",
-        "pdns-server-id": "localhost", "pdns-skip-tls-verify": false});
+        "allow-plain-http": true, "pdns-server-id": "localhost", "pdns-skip-tls-verify": false});
     let destination =
         Destination::PowerDns { url: url("http://192.0.2.53:8081"), key: Secret::new("hush"), timeout: TIMEOUT };
     assert_eq!(accepted("pdns", powerdns), to(destination));
@@ -118,7 +118,7 @@ fn record_without_options_has_the_defaults_of_section_publish() {
         etcd: Settings::new(endpoints, Tls::default(), user, TIMEOUT),
     };
     let etcd = json!({"etcd-urls": "http://a:2379, http://b:2379", "etcd-username": "root", "etcd-password": "hush",
-        "coredns-prefix": "skydns", "domain-filter": "example.com"});
+        "coredns-prefix": "skydns", "domain-filter": "example.com", "allow-plain-http": "true"});
     assert_eq!(accepted("coredns", etcd), to(destination));
     let destination = |authorization: Option<&str>, weights, timeout| Destination::Webhook {
         url: url("http://a:8888/owners/p"),
@@ -129,7 +129,8 @@ fn record_without_options_has_the_defaults_of_section_publish() {
     };
     let mut webhook = json!({"webhook-provider-url": "http://a:8888/owners/p", "domain-filter": "example.com"});
     assert_eq!(accepted("webhook", webhook.clone()), to(destination(None, None, TIMEOUT)));
-    let more = json!({"webhook-provider-read-timeout": "50s", "token": "t0ken", "weights": "fairway"});
+    let more = json!({"webhook-provider-read-timeout": "50s", "token": "t0ken", "weights": "fairway",
+        "allow-plain-http": true});
     webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let (weights, timeout) = (Some(Weights::Fairway), Duration::from_secs(60));
     assert_eq!(accepted("webhook", webhook), to(destination(Some("Bearer t0ken"), weights, timeout)));
@@ -315,6 +316,15 @@ fn parameters_that_need_each_other_are_checked() {
         (webhook(json!({"webhook-provider-url": "http://u:hush@a"})), "webhook-provider-url", "holds a user"),
         (webhook(json!({"weights": "even"})), "weights", "give aws, fairway"),
         (webhook(json!({"token": "hush\nhush"})), "token", "line breaks"),
+        (webhook(json!({"token": "hush"})), "token", "sent to a without encryption"),
+        (webhook(json!({"token": "hush", "allow-plain-http": false})), "token", "add allow-plain-http: true"),
+        (
+            etcd(
+                json!({"etcd-urls": "https://a:2379,http://b:2379", "etcd-username": "root", "etcd-password": "hush"}),
+            ),
+            "etcd-password",
+            "sent to b without encryption",
+        ),
     ] {
         assert_eq!(pointer, format!("/spec/external-dns-parameters/{name}"), "{detail}");
         assert!(detail.contains(part) && !detail.contains("hush"), "{name}: {detail}");

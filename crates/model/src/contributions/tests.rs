@@ -11,6 +11,7 @@ fn name(text: &str) -> Name {
 
 fn contribution(owner: &str, set: &str, address: &str) -> NameContribution {
     NameContribution {
+        is_held: false,
         owner: owner.into(),
         set: set.into(),
         since: 0,
@@ -41,7 +42,7 @@ fn merged_with(declared: &DesiredState, contributions: Vec<NameContribution>, sh
     let is_shared =
         steered.is_some_and(|(own, _)| declared.names.values().filter(|of| of.pool == own.pool).count() > 1);
     let clusters = DeclaredClusters::new(declared.clusters.values());
-    let declared = DeclaredObjects { clusters: &clusters, steered, is_shared };
+    let declared = DeclaredObjects { clusters: &clusters, steered, is_shared, is_closed: false };
     merge_name(&shop, contributions, shared, &declared, PoolName::new("webhook+shop").unwrap())
 }
 
@@ -190,7 +191,7 @@ fn origin_of_each_weight_is_kept() {
 fn name_in_region(number: u8, address: &str, region: Option<&str>) -> (Name, MergedName) {
     let spec = ContributedSpec { region: region.map(Arc::from), ..ContributedSpec::default() };
     let (clusters, name) = (DeclaredClusters::default(), name(&format!("n{number}.example")));
-    let declared = DeclaredObjects { clusters: &clusters, steered: None, is_shared: false };
+    let declared = DeclaredObjects { clusters: &clusters, steered: None, is_shared: false, is_closed: false };
     let (contributions, pool) =
         (vec![with_spec(contribution("a", "", address), spec)], PoolName::new(&format!("p{number}")).unwrap());
     (name.clone(), merge_name(&name, contributions, SharedNamePolicy::Refuse, &declared, pool))

@@ -14,21 +14,27 @@ use crate::{Geo, LatencyTableName, MapName, Pool, Rank};
 
 pub(super) fn check_locations(desired: &DesiredState, pool: &Pool, found: &mut Vec<Violation>) {
     let (name, subject) = (&pool.name, || Subject::Pool(pool.name.clone()));
-    let ranks_by = |is_meant: fn(&Rank) -> bool| pool.policy.location_rankings().any(|rank| is_meant(&rank));
-    let needs_table = ranks_by(|rank| matches!(rank, Rank::Latency { .. }));
-    let needs_map = ranks_by(|rank| !matches!(rank, Rank::Latency { .. }));
-    if ranks_by(|rank| *rank == Rank::Geo) && pool.location.geo == Geo::default() {
+    let (mut by_region, mut by_distance, mut by_latency) = (false, false, false);
+    for rank in pool.policy.location_rankings() {
+        match rank {
+            Rank::Geo => by_region = true,
+            Rank::Nearest => by_distance = true,
+            Rank::Latency { .. } => by_latency = true,
+            Rank::Tier | Rank::Cost => {}
+        }
+    }
+    if by_region && pool.location.geo == Geo::default() {
         let what = format!("pool {name} has geo in its policy, but no preference");
         found.push(error(subject(), what, "give geo.prefer or geo.default, or remove geo from the policy"));
     }
     let (map, table) = (pool.location.map.as_ref(), pool.location.latencies.as_ref());
-    let map = missing(needs_map, "map", &desired.maps, map, MapName::as_str);
-    let table = missing(needs_table, "latency table", &desired.latencies, table, LatencyTableName::as_str);
+    let map = missing(by_region || by_distance, "map", &desired.maps, map, MapName::as_str);
+    let table = missing(by_latency, "latency table", &desired.latencies, table, LatencyTableName::as_str);
     for (what, hint) in map.into_iter().chain(table) {
         found.push(error(subject(), format!("pool {name}: {what}"), hint));
     }
     let clusters = || pool.members.iter().filter_map(|member| desired.clusters.get(&member.cluster));
-    if ranks_by(|rank| *rank == Rank::Nearest) {
+    if by_distance {
         for cluster in clusters().filter(|cluster| cluster.location.is_none()) {
             let cluster = &cluster.name;
             let what = format!("pool {name} has nearest in its policy, but cluster {cluster} has no location");

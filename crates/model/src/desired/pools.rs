@@ -1,11 +1,11 @@
-//! The rules of a pool: its size, weights and tiers, and that what its members and policy name is declared.
+//! The rules of a pool: size, weights and tiers, and that the objects its members and policy name are declared.
 
 use super::{
     DesiredState, Subject, Violation,
     locations::check_locations,
     validate::{error, nearest, warning},
 };
-use crate::{AnswerMode, ClusterName, DownAnswer, Member, Permille, Pool, Selection, Tier};
+use crate::{AnswerMode, ClusterName, DownAnswer, Member, Permille, Pool, Tier};
 
 impl DesiredState {
     pub(super) fn check_pool(&self, pool: &Pool, found: &mut Vec<Violation>) {
@@ -15,6 +15,7 @@ impl DesiredState {
         check_policy(pool, found);
         check_locations(self, pool, found);
         check_weights_and_tiers(pool, found);
+        self.check_hidden(pool, found);
         for index in 0..pool.members.len() {
             self.check_member(pool, index, found);
         }
@@ -89,7 +90,7 @@ fn check_policy(pool: &Pool, found: &mut Vec<Violation>) {
         let what = format!("pool {name} has minHealthy, but its policy uses load to decide when the next tier helps");
         found.push(error(subject(), what, "remove minHealthy, or load from the policy"));
     }
-    if pool.policy.selection == Selection::First && pool.answers > 1 {
+    if pool.policy.selection.is_in_order() && pool.answers > 1 {
         let what = format!("pool {name} has answers {}, but failover with load answers one cluster", pool.answers);
         found.push(error(subject(), what, "remove answers, or use weighted"));
     }

@@ -42,6 +42,7 @@ impl DesiredState {
         for set in self.records.values() {
             self.check_records(set, &mut found);
         }
+        self.check_all_alias_loops(&mut found);
         found.sort();
         found
     }
@@ -62,12 +63,15 @@ impl DesiredState {
         for pool in pools.into_iter().filter_map(|name| self.pools.get(name)) {
             self.check_pool(pool, &mut found);
         }
-        for name in names.into_iter().filter_map(|name| self.names.get(name)) {
+        let changed: Vec<&Name> = names.into_iter().collect();
+        for name in changed.iter().filter_map(|name| self.names.get(*name)) {
             self.check_name(name, self.pools.get(&name.pool), &mut found);
         }
-        for set in records.into_iter().flat_map(|name| self.records_at(name)) {
+        let records: Vec<&Name> = records.into_iter().collect();
+        for set in records.iter().flat_map(|name| self.records_at(name)) {
             self.check_records(set, &mut found);
         }
+        self.check_alias_loops(changed.into_iter().chain(records), &mut found);
         found.sort();
         found
     }

@@ -129,7 +129,7 @@ pub enum BalancingMode {
     Random,
     /// By a hash whose input the mesh chooses, in a ring of at least [`Traffic::minimum_ring_size`].
     Ring,
-    /// One after the other.
+    /// In turn (round robin).
     RoundRobin,
     /// By a hash of the client's address.
     SourceIp,

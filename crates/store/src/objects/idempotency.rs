@@ -79,7 +79,7 @@ pub struct RequestInProgress {
     records: Arc<Mutex<HashSet<Key>>>,
 }
 
-/// Why a request with an idempotency key is not handled.
+/// Reason why a request with an idempotency key is not handled.
 #[derive(Debug, thiserror::Error)]
 pub enum IdempotencyError {
     /// A request with the key is being handled.
@@ -193,10 +193,10 @@ fn digest(parts: &[&[u8]]) -> String {
 const ID_DIGITS: usize = 10;
 /// Lifetime of a record.
 const LIFETIME: Duration = Duration::from_hours(24);
-/// Records that are kept, the latest ones; there may be [`REMOVE_EVERY`] more for each server.
+/// Number of records that are kept, the latest ones; there may be [`REMOVE_EVERY`] more for each server.
 const RECORDS_MAX: usize = 1_000;
 const REMOVE_EVERY: u32 = 64;
-/// Records that are read when expired ones are removed: 1,000, and 64 of each of a hundred servers.
+/// Maximum number of records that are read when expired ones are removed: 1,000, and 64 of each of a hundred servers.
 const LISTED_MAX: usize = 8_000;
 /// Largest record, in bytes: lists of a thousand objects.
 const RECORD_MAX: usize = 64 << 10;
@@ -204,6 +204,7 @@ const _: () = assert!(RECORD_MAX < VALUE_MAX);
 
 #[cfg(test)]
 mod tests {
+    use super::super::ValueOptions;
     use super::*;
     use crate::objects::LocalStore;
 
@@ -223,7 +224,8 @@ mod tests {
     #[tokio::test]
     async fn key_is_for_one_request_of_one_caller_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
-        let (store, requests) = (LocalStore::open(folder.path()).unwrap(), RequestsInProgress::default());
+        let (store, requests) =
+            (LocalStore::open(folder.path(), ValueOptions::default()).unwrap(), RequestsInProgress::default());
         let mine = request("ann", "k", "put a");
         let begun = requests.begin(&mine, &store).await.unwrap();
         assert!(matches!(begun, Begun::New(_)), "a new key is handled: {begun:?}");
@@ -240,7 +242,8 @@ mod tests {
     #[tokio::test]
     async fn record_expires_after_a_day_and_the_oldest_of_too_many_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let (store, requests) = (LocalStore::open(folder.path()).unwrap(), RequestsInProgress::default());
+        let (store, requests) =
+            (LocalStore::open(folder.path(), ValueOptions::default()).unwrap(), RequestsInProgress::default());
         let now = Timestamp::from(SystemTime::now());
         let long_ago = Timestamp::from(SystemTime::now() - LIFETIME - Duration::from_secs(60));
         commit(&store, vec![record(request("ann", "old", "x"))], long_ago).await;

@@ -14,10 +14,13 @@ mod database;
 #[cfg(test)]
 mod disk;
 mod file;
+mod rewrite;
 mod tables;
 #[cfg(test)]
 mod tests;
 pub(super) mod upstream;
+#[cfg(test)]
+mod values_tests;
 mod writer;
 
 use std::{path::Path, sync::Arc, thread};
@@ -37,7 +40,7 @@ use self::{
 };
 use super::{
     Batch, Committed, Entry, Event, HISTORY_LIMITS, HistoryLimits, Key, Listing, Object, ObjectStore, Prefix,
-    StoreError, StoreKind, StoreStatus, WATCH_MAX, Watch, etcd::EtcdLog,
+    StoreError, StoreKind, StoreStatus, ValueOptions, WATCH_MAX, Watch, etcd::EtcdLog,
 };
 
 /// File of a store in a data folder.
@@ -58,17 +61,24 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// Opens the store of a data folder whose lock is held, or creates it (mode 0600).
-    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+    /// Opens the store of a data folder whose lock is held, or creates it (mode 0600). If its values are not encrypted with the first key, or
+    /// the file may have secrets of former values, it is written anew first.
+    pub fn open(folder: &Path, values: ValueOptions) -> Result<Self, StoreError> {
         let path = folder.join(FILE);
-        Self::open_with(Box::new(move || tables::open(tables::file(&path)?, MIGRATIONS)), HISTORY_LIMITS, None)
+        rewrite::prepare(&path, &values)?;
+        let opener = Box::new(move || tables::open(tables::file(&path)?, MIGRATIONS));
+        Self::open_with(opener, HISTORY_LIMITS, values, None)
     }
 
     /// Opens the copy of a shared store. Without a folder or a usable file, an empty copy is made in memory: the shared store has
     /// everything that belongs into it.
-    pub(super) fn copy_of(folder: Option<&Path>, log: EtcdLog) -> Result<Self, StoreError> {
+    pub(super) fn copy_of(folder: Option<&Path>, values: ValueOptions, log: EtcdLog) -> Result<Self, StoreError> {
         let path = folder.map(|folder| folder.join(COPY_FILE));
-        Self::open_with(copy::opener(path), HISTORY_LIMITS, Some(log))
+        // A copy that is unusable for another reason is made anew.
+        if let Some(Err(error @ StoreError::Keys(_))) = path.as_ref().map(|path| rewrite::prepare(path, &values)) {
+            return Err(error);
+        }
+        Self::open_with(copy::opener(path), HISTORY_LIMITS, values, Some(log))
     }
 
     /// Returns a handle of the store that does not keep it open.
@@ -76,8 +86,13 @@ impl LocalStore {
         self.handle.clone()
     }
 
-    fn open_with(opener: Opener, limits: HistoryLimits, log: Option<EtcdLog>) -> Result<Self, StoreError> {
-        let database = Arc::new(SharedDatabase::new(opener)?);
+    fn open_with(
+        opener: Opener,
+        limits: HistoryLimits,
+        values: ValueOptions,
+        log: Option<EtcdLog>,
+    ) -> Result<Self, StoreError> {
+        let database = Arc::new(SharedDatabase::new(opener, values)?);
         let (writer, progress) = Writer::new(database.clone(), limits, log)?;
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
         let thread = thread::Builder::new().name("store".to_owned()).spawn(|| writer.run(queue));
@@ -181,7 +196,7 @@ async fn read_once<T: Send + 'static>(
 ) -> (u64, Result<T, StoreError>) {
     let read = move || {
         let (generation, reading) = database.read();
-        (generation, reading.and_then(|reading| read(&Tables::open(&reading)?)))
+        (generation, reading.and_then(|reading| read(&Tables::open(&reading, &database.values.keys)?)))
     };
     match spawn_blocking(read).await {
         Ok(result) => result,
@@ -250,7 +265,7 @@ impl Drop for LocalStore {
     }
 }
 
-/// Batches that wait for the writer. Later callers wait until the queue has space.
+/// Maximum number of batches that wait for the writer. Later callers wait until the queue has space.
 const QUEUE_MAX: usize = 1_024;
 /// Maximum number of watchers.
 const WATCHERS_MAX: usize = 1_024;

@@ -19,6 +19,7 @@ mod idempotency_wire;
 mod key;
 mod local;
 mod rows_wire;
+mod sealing;
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ use super::Election;
 pub use etcd::EtcdStore;
 pub use key::{Key, KeyError, Kind, Prefix};
 pub use local::{LocalStore, StoreFile, Verified};
+pub use sealing::{NoStoreKey, StoreKeys};
 
 /// A store of objects. Every method may be called by many tasks at once.
 #[async_trait]
@@ -215,7 +217,7 @@ pub struct Event {
     pub revision: u64,
     /// Key.
     pub key: Key,
-    /// New object; `None` if it was deleted.
+    /// New object; `None` if it was deleted. If it had secrets and was changed since, it is the present object, of a later revision.
     pub object: Option<Object>,
 }
 
@@ -238,6 +240,27 @@ pub struct Entry {
     pub by: Author,
     /// New value; `None` if the object was deleted.
     pub value: Option<Arc<[u8]>>,
+    /// True if the value is without its secrets: the history keeps none, once the object was changed or deleted.
+    pub is_redacted: bool,
+}
+
+/// Treatment of values by a store.
+#[derive(Clone, Debug)]
+pub struct ValueOptions {
+    /// Keys that encrypt them.
+    pub keys: StoreKeys,
+    /// Returns a value without its secrets; `None` if it has none. The history keeps only that.
+    pub redact: Redact,
+}
+
+/// Returns a value of a kind without its secrets; `None` if it has none.
+pub type Redact = fn(Kind, &[u8]) -> Option<Vec<u8>>;
+
+impl Default for ValueOptions {
+    /// Values are stored in the clear, and have no secrets.
+    fn default() -> Self {
+        Self { keys: StoreKeys::default(), redact: |_, _| None }
+    }
 }
 
 /// Error of a store.
@@ -266,6 +289,11 @@ pub enum StoreError {
     /// Stored data cannot be read.
     #[error("the store is damaged: {0}; restore a backup, see docs/operations/store.md")]
     Damaged(String),
+    /// Values are encrypted with a key that was not given. Nothing was changed.
+    #[error(
+        "the store cannot be decrypted: {0}; add that key to store.keys (after the first one if it is an old one); nothing was changed"
+    )]
+    Keys(String),
     /// A newer version of Fairway wrote it.
     #[error(
         "the store has version {found}, and this fairway reads up to version {known}: run the newer fairway (its `fairway get` \

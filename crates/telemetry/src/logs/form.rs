@@ -30,7 +30,7 @@ pub enum LineFormat {
     Auto,
     /// For people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 

@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(lines[2]["field_trace"], "mine");
     }
 
-    /// S0-62: for any text in an event, a reader of lines gets valid objects with the documented keys first.
+    /// For any text in an event, a reader of lines gets valid objects with the documented keys first.
     #[test]
     fn events_of_any_text_are_valid_json_lines() {
         const EVENTS: usize = 100_000;

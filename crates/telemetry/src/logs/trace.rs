@@ -36,7 +36,7 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// Returns an id that no other operation of this process has, and hardly one of another process.
+    /// Returns an id that no other operation of this process has, and most likely none of another process.
     pub fn new() -> Self {
         static FIRST: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
         static COUNT: AtomicU64 = AtomicU64::new(0);

@@ -16,7 +16,7 @@ use std::{
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Passes lines to the writing thread; clones share it.
+/// Sends lines to the writing thread; clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct LineWriter {
     queue: SyncSender<Job>,
@@ -27,7 +27,7 @@ pub(super) struct LineWriter {
 #[derive(Debug)]
 enum Job {
     Line(Vec<u8>),
-    /// Answers once every line before it is written.
+    /// Replies once every earlier line is written.
     Flush(SyncSender<()>),
 }
 
@@ -118,7 +118,7 @@ impl<'a> MakeWriter<'a> for LineWriter {
     }
 }
 
-/// Most lines in the queue: some seconds of a storm.
+/// Maximum number of lines in the queue: some seconds of a storm.
 const QUEUE_MAX: usize = 4096;
 /// Longest wait for the queue at the end of the process.
 const FLUSH_MAX: Duration = Duration::from_secs(1);

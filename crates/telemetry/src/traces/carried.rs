@@ -21,7 +21,7 @@ pub struct Passage {
     pub compiled: SystemTime,
     /// Time when the answers followed it.
     pub in_force: SystemTime,
-    /// True if only what is touched was compiled.
+    /// True if only the changed parts were compiled.
     pub is_incremental: bool,
     /// Numbers of changed pools, names and names of records; 0 if not known, as after a full reload.
     pub touched: [usize; 3],
@@ -81,9 +81,9 @@ impl Carried {
     }
 }
 
-/// Most writers that wait for a reload: the writes of about a second.
+/// Maximum number of writers that wait for a reload: the writes of about a second.
 const WRITERS_MAX: usize = 2_048;
-/// Passages kept for writers that are some milliseconds late.
+/// Maximum number of passages kept for writers that are some milliseconds late.
 const PASSAGES_MAX: usize = 64;
 
 #[cfg(test)]

@@ -8,43 +8,30 @@ use std::{
 };
 
 use async_trait::async_trait;
-use fairway_http::{Client, Options, Request, Url, header, tls};
+use fairway_http::{Client, Options, Request, StatusCode, Url, header};
 use opentelemetry_http::{Bytes, HttpClient, HttpError};
-use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig};
+use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig};
 use tokio::time::{Instant, sleep_until};
-use tonic::{
-    metadata::MetadataMap,
-    transport::{Channel, ClientTlsConfig, Endpoint, Identity},
-};
 
-use super::{TraceError, TraceOptions, TraceProtocol};
+use super::{TraceError, TraceOptions, TraceProtocol, grpc::GrpcClient};
 
-/// Makes the exporter; connects to nothing yet. Causes of failed HTTP requests are left in `error`.
+/// Makes the exporter; connects to nothing yet. Causes of failed requests are left in `error`.
 pub(super) fn exporter(options: &TraceOptions, error: &LastError) -> Result<SpanExporter, TraceError> {
     let retries = RetryPolicy::recommended()
         .with_max_retries(RETRIES)
         .with_initial_delay(Duration::from_secs(1))
         .with_max_delay(Duration::from_secs(8))
         .with_max_jitter(Duration::from_millis(250));
-    let built = match options.protocol {
-        TraceProtocol::HttpProtobuf => SpanExporter::builder()
-            .with_http()
-            .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(options.endpoint.to_string())
-            .with_timeout(RETRY_WITHIN)
-            .with_retry_policy(retries)
-            .with_http_client(HttpCollector::new(options, error.clone()))
-            .with_headers(headers(options))
-            .build(),
-        TraceProtocol::Grpc => SpanExporter::builder()
-            .with_tonic()
-            .with_channel(channel(options)?)
-            .with_timeout(RETRY_WITHIN)
-            .with_retry_policy(retries)
-            .with_metadata(MetadataMap::from_headers(options.headers.clone()))
-            .build(),
-    };
-    built.map_err(setup)
+    let built = SpanExporter::builder()
+        .with_http()
+        .with_protocol(Protocol::HttpBinary)
+        .with_endpoint(options.endpoint.to_string())
+        .with_timeout(RETRY_WITHIN)
+        .with_retry_policy(retries)
+        .with_http_client(Collector::new(options, error.clone())?)
+        .with_headers(headers(options))
+        .build();
+    built.map_err(TraceError::new)
 }
 
 /// The library takes text; each value was text when it was configured.
@@ -53,27 +40,7 @@ fn headers(options: &TraceOptions) -> HashMap<String, String> {
     options.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
 }
 
-fn channel(options: &TraceOptions) -> Result<Channel, TraceError> {
-    let url = &options.endpoint;
-    let scheme = if url.is_https() { "https" } else { "http" };
-    let endpoint = Endpoint::from_shared(format!("{scheme}://{}", url.authority())).map_err(setup)?;
-    let endpoint = endpoint.timeout(options.timeout).connect_timeout(options.timeout);
-    if !url.is_https() {
-        return Ok(endpoint.connect_lazy());
-    }
-    let roots = tls::roots(options.tls.ca.as_ref().map(|ca| ca.expose())).map_err(setup)?;
-    let mut tls = ClientTlsConfig::new().trust_anchors(roots.roots.clone());
-    if let Some((certificate, key)) = &options.tls.identity {
-        tls = tls.identity(Identity::from_pem(certificate.expose(), key.expose()));
-    }
-    Ok(endpoint.tls_config(tls).map_err(setup)?.connect_lazy())
-}
-
-fn setup(error: impl Display) -> TraceError {
-    TraceError(error.to_string())
-}
-
-/// Cause of the last failed HTTP request, which the library reduces to "network error"; clones are the same one.
+/// Cause of the last failed request, which the library reduces to "network error"; clones are the same one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastError(Arc<Mutex<Option<String>>>);
 
@@ -87,20 +54,44 @@ impl LastError {
     }
 }
 
-/// Posts requests, none of them before the time that the collector named in a `Retry-After`.
+/// Sends requests, none of them before the end of the pause that the collector asked for.
 ///
-/// The library waits too, but 30 s at most, and forgets the time with the batch.
+/// The library would wait 30 s at most, and forget the pause with the batch.
 #[derive(Debug)]
-struct HttpCollector {
-    client: Client,
+pub(super) struct Collector {
+    client: AnyClient,
     paused_until: Mutex<Option<Instant>>,
     error: LastError,
 }
 
-impl HttpCollector {
-    fn new(options: &TraceOptions, error: LastError) -> Self {
-        let http = Options { tls: options.tls.clone(), ..Options::new(options.timeout, ANSWER_MAX) };
-        Self { client: Client::new(http), paused_until: Mutex::default(), error }
+#[derive(Debug)]
+enum AnyClient {
+    Grpc(Box<GrpcClient>),
+    Http(Client),
+}
+
+/// An answer of a collector.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// The status, by which the library decides whether to repeat the request.
+    pub(super) status: StatusCode,
+    /// The pause that it asks for.
+    pub(super) pause: Option<Duration>,
+    /// Cause of the failure.
+    pub(super) error: Option<String>,
+    pub(super) body: Bytes,
+}
+
+impl Collector {
+    pub(super) fn new(options: &TraceOptions, error: LastError) -> Result<Self, TraceError> {
+        let client = match options.protocol {
+            TraceProtocol::Grpc => AnyClient::Grpc(Box::new(GrpcClient::new(options)?)),
+            TraceProtocol::HttpProtobuf => {
+                let http = Options { tls: options.tls.clone(), ..Options::new(options.timeout, ANSWER_MAX) };
+                AnyClient::Http(Client::new(http))
+            }
+        };
+        Ok(Self { client, paused_until: Mutex::default(), error })
     }
 
     fn paused_until(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
@@ -109,7 +100,7 @@ impl HttpCollector {
 }
 
 #[async_trait]
-impl HttpClient for HttpCollector {
+impl HttpClient for Collector {
     async fn send_bytes(
         &self,
         request: opentelemetry_http::Request<Bytes>,
@@ -118,23 +109,32 @@ impl HttpClient for HttpCollector {
         if let Some(until) = paused {
             sleep_until(until).await;
         }
-        let (head, body) = request.into_parts();
-        let url = Url::parse(&head.uri.to_string())?;
-        let request = Request { method: head.method, url, headers: head.headers, body: body.into() };
-        let answer = self.client.send(request).await.inspect_err(|error| self.error.set(error))?;
-        let mut response = opentelemetry_http::Response::new(Bytes::new());
-        *response.status_mut() = answer.status;
-        if !answer.status.is_success() {
-            let pause = answer.headers.get(header::RETRY_AFTER).and_then(|value| retry_after(value.to_str().ok()?));
-            *self.paused_until() = pause.map(|pause| Instant::now() + pause.min(PAUSE_MAX));
-        }
-        response.headers_mut().clone_from(&answer.headers);
-        *response.body_mut() = answer.body.clone().into();
-        if let Err(error) = answer.require_success() {
+        let answer = match &self.client {
+            AnyClient::Grpc(client) => client.send(&request).await,
+            AnyClient::Http(client) => post(client, request).await.inspect_err(|error| self.error.set(error))?,
+        };
+        if let Some(error) = answer.error {
             self.error.set(&error);
+            *self.paused_until() = answer.pause.map(|pause| Instant::now() + pause.min(PAUSE_MAX));
         }
+        let mut response = opentelemetry_http::Response::new(answer.body);
+        *response.status_mut() = answer.status;
         Ok(response)
     }
+}
+
+async fn post(client: &Client, request: opentelemetry_http::Request<Bytes>) -> Result<Answer, HttpError> {
+    let (head, body) = request.into_parts();
+    let url = Url::parse(&head.uri.to_string())?;
+    let request = Request { method: head.method, url, headers: head.headers, body: body.into() };
+    let answer = client.send(request).await?;
+    let status = answer.status;
+    let pause = answer.headers.get(header::RETRY_AFTER).and_then(|value| retry_after(value.to_str().ok()?));
+    let (body, error) = match answer.require_success() {
+        Ok(answer) => (answer.body.into(), None),
+        Err(error) => (Bytes::new(), Some(error.to_string())),
+    };
+    Ok(Answer { status, pause, error, body })
 }
 
 /// The pause that a `Retry-After` asks for: seconds, or a date (RFC 9110 section 10.2.3).
@@ -152,7 +152,7 @@ const RETRIES: usize = 4;
 const RETRY_WITHIN: Duration = Duration::from_secs(6 * 60);
 /// Longest pause that a collector can ask for: a mistaken date must not end traces until the next restart.
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
-/// Most bytes of an answer: a count and a message.
+/// Maximum number of bytes of an answer: a count and a message.
 const ANSWER_MAX: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //!                   └ full: dropped             │◄────────── retries left ──────┴ none left: dropped
 //!                                               └── refused ───────────────────► dropped
 //! ```
-//! While a collector is unreachable the queue fills, and spans that end then are dropped: nothing waits for a place. The log reports
+//! While a collector is unreachable the queue fills, and spans that end then are dropped: nothing blocks. The log reports
 //! the failure of two requests in a row, or of a batch, and the recovery.
 
 use std::{
@@ -216,9 +216,9 @@ impl Drop for Sender {
     }
 }
 
-/// Most spans in the queue: the default of OpenTelemetry's batch processors.
+/// Maximum number of spans in the queue: the default of OpenTelemetry's batch processors.
 const QUEUE_MAX: usize = 2_048;
-/// Most spans of a request, likewise.
+/// Maximum number of spans of a request, likewise.
 const BATCH_MAX: usize = 512;
 /// Time that a batch waits for more spans.
 const GATHER: Duration = Duration::from_millis(500);

@@ -14,7 +14,7 @@ use rustix::net::{
 
 use super::invalid;
 
-/// Descriptors handed over at most: enough for 64 workers on 60 addresses.
+/// Maximum number of descriptors to hand over: enough for 64 workers on 60 addresses.
 pub(super) const DESCRIPTORS_MAX: usize = 4_096;
 
 /// Descriptors per message; the kernel allows 253 (`SCM_MAX_FD`).

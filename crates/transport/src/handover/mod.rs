@@ -78,23 +78,26 @@ pub enum HandoverError {
     Refused {
         /// The unix socket.
         path: PathBuf,
-        /// Its words.
+        /// Its message.
         reason: String,
     },
     /// The unix socket belongs to another user.
     #[error(
-        "{path}: belongs to a process of user {uid}; sockets are taken over only from the same user; run both as one user"
+        "{path}: belongs to a process of user {uid}; sockets are taken over only from user {owner}, the owner of the data folder; run both as \
+         one user"
     )]
     OtherUser {
         /// The unix socket.
         path: PathBuf,
         /// The user.
         uid: u32,
+        /// The user that it must belong to.
+        owner: u32,
     },
     /// The old process withdrew its offer.
     #[error("the running process withdrew its sockets ({reason}) and keeps serving; end this one and try again")]
     Withdrawn {
-        /// Its words.
+        /// Its message.
         reason: String,
     },
 }

@@ -7,8 +7,6 @@ use std::{
     time::Duration,
 };
 
-use nix::unistd::geteuid;
-
 use super::{
     HandoverError, HandoverSet, Peer,
     descriptors::unpack,
@@ -39,12 +37,14 @@ pub enum Release {
     PredecessorGone,
 }
 
-/// Requests the sockets of the process that listens at `path`. Returns `None` if there is no such process. Blocks for at most 10 s per
-/// message.
+/// Requests the sockets of the process of user `owner` that listens at `path`. Returns `None` if there is no such process. Blocks for at most
+/// 10 s per message.
+///
+/// A process of another user is refused, also if this one is root: it could pass a root process sockets of its own choice.
 ///
 /// The caller then loads everything, starts serving, and calls [`Taken::complete`]. If it drops the result instead, the running process
 /// continues as before.
-pub fn take(path: &Path) -> Result<Option<Taken>, HandoverError> {
+pub fn take(path: &Path, owner: u32) -> Result<Option<Taken>, HandoverError> {
     let stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
@@ -54,9 +54,8 @@ pub fn take(path: &Path) -> Result<Option<Taken>, HandoverError> {
     };
     let broken = |source| HandoverError::Broken { path: path.to_owned(), source };
     let (pid, uid) = frames::peer(&stream).map_err(broken)?;
-    let mine = geteuid();
-    if uid != mine.as_raw() && !mine.is_root() {
-        return Err(HandoverError::OtherUser { path: path.to_owned(), uid });
+    if uid != owner {
+        return Err(HandoverError::OtherUser { path: path.to_owned(), uid, owner });
     }
     match ask(&stream).map_err(broken)? {
         Ok((version, set)) => {

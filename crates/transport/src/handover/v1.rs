@@ -104,5 +104,5 @@ pub(super) fn receive<T: DeserializeOwned>(mut stream: &UnixStream) -> io::Resul
     Ok(serde_json::from_slice(&body)?)
 }
 
-/// Bytes of the longest message: the descriptions of 4,096 descriptors, at some 100 bytes each, fit twice.
+/// Maximum bytes of a message: the descriptions of 4,096 descriptors, at some 100 bytes each, fit twice.
 const MESSAGE_MAX: usize = 1 << 20;

@@ -17,7 +17,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Wait of a drain for one more connection to come out of the backlog.
+/// Time that a drain waits for another connection from the backlog.
 const LAST_WAIT: Duration = Duration::from_millis(10);
 
 /// Accepts until the server stops. A drain then accepts the connections of the backlog, unless another process also has the socket.

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use fairway_zones::{Client, Now, Outcome, Request, Tally, Transport};
+use fairway_zones::{Client, Now, Request, Tally, Transport};
 use tokio::{
     io::Interest,
     net::TcpStream,
@@ -28,13 +28,13 @@ use super::{
 };
 use crate::{Responder, draws::DrawSource, stats::TcpCounters, stop::Phase};
 
-/// Octets per read, into a buffer that all connections share.
+/// Bytes per read; all connections share the buffer.
 const READ: usize = 16 << 10;
 
 /// No further message is answered while this many octets of answers wait to be written. One answer may exceed it.
 const ANSWERS: usize = 64 << 10;
 
-/// Octets of the longest message.
+/// Maximum octets of a message.
 const MESSAGE_MAX: usize = u16::MAX as usize;
 
 /// Idle time after which a drain closes a connection. A client that sends one query after another is not cut off between two.
@@ -98,7 +98,7 @@ impl<R: Responder> Buffers<R> {
     }
 }
 
-/// Place of a connection in the table, and the signal to it that its state has changed.
+/// Slot of a connection in the table, and the signal to it that its state has changed.
 #[derive(Debug, Default)]
 pub(super) struct Handle {
     slot: Cell<Slot>,
@@ -170,7 +170,7 @@ struct Connection<'a, R> {
     active: Instant,
     /// Arrival of the first octet of the incomplete message in `inbox`.
     begun: Option<Instant>,
-    /// Time since when answers wait in `outbox`.
+    /// Time when answers began to wait in `outbox`.
     waiting: Option<Instant>,
     /// Reason to close after the remaining answers: the client finished sending, or its stream is broken. Nothing more is read.
     finished: Option<CloseReason>,
@@ -324,7 +324,7 @@ impl<'a, R: Responder> Connection<'a, R> {
             let out = &mut answers[filled + frame::LENGTH..][..MESSAGE_MAX];
             let request = Request { client: &self.client, packet: message, now, draw: draws.next() };
             let outcome = R::respond(serving, &request, &self.state.tally, out);
-            if let Outcome::Reply(length) = outcome {
+            if let Some(length) = outcome.length() {
                 let length = u16::try_from(length).expect("an answer fits its buffer of 65,535 octets");
                 answers[filled..][..frame::LENGTH].copy_from_slice(&length.to_be_bytes());
                 filled += frame::LENGTH + usize::from(length);

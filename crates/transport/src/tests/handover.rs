@@ -33,7 +33,7 @@ impl Generation {
     async fn replaced(mut self, path: &Path) -> Self {
         let path = path.to_owned();
         let next = tokio::spawn(async move {
-            let mut taken = take(&path).unwrap().expect("a process to replace");
+            let mut taken = take(&path, own_user()).unwrap().expect("a process to replace");
             let addresses = taken.set.sockets.addresses();
             let sockets = std::mem::take(&mut taken.set.sockets).complete(&addresses, 2).unwrap();
             let server = Server::start_with(sockets, TcpSettings::default(), || Echo).unwrap();
@@ -50,6 +50,11 @@ impl Generation {
         leaving.await.unwrap();
         next
     }
+}
+
+/// Returns the user of this process, which also owns the folders of these tests.
+fn own_user() -> u32 {
+    nix::unistd::geteuid().as_raw()
 }
 
 /// Clients that send queries until they are stopped; each returns its number of answers.
@@ -159,7 +164,7 @@ async fn new_process_that_dies_before_ready_changes_nothing() {
     let at = sockets.addresses()[0];
     let generation = Generation::new(sockets, &path);
     for _ in 0..3 {
-        let taken = until_some(|| match take(&path) {
+        let taken = until_some(|| match take(&path, own_user()) {
             Ok(taken) => taken,
             // The last attempt has not ended yet.
             Err(HandoverError::Refused { .. }) => None,
@@ -169,8 +174,8 @@ async fn new_process_that_dies_before_ready_changes_nothing() {
         one_after_another(at)(1);
         assert_eq!(ask_stream(&mut connect(at), 2), Some(2));
     }
-    until("the end of the last attempt", || matches!(take(&path), Ok(Some(_))));
-    let taken = until_some(|| take(&path).ok().flatten());
+    until("the end of the last attempt", || matches!(take(&path, own_user()), Ok(Some(_))));
+    let taken = until_some(|| take(&path, own_user()).ok().flatten());
     drop(taken);
     let Generation { server, mut offer } = generation;
     let none = tokio::time::timeout(Duration::from_millis(50), offer.successor()).await;
@@ -192,8 +197,8 @@ async fn second_new_process_is_refused_while_the_first_prepares() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handover.sock");
     let generation = Generation::new(Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap(), &path);
-    let _first = take(&path).unwrap().expect("a process to replace");
-    let error = take(&path).unwrap_err();
+    let _first = take(&path, own_user()).unwrap().expect("a process to replace");
+    let error = take(&path, own_user()).unwrap_err();
     let expected = format!("process {} is replacing it already; wait for that one or end it", std::process::id());
     assert!(error.to_string().ends_with(&expected), "{error}");
     drop(generation);
@@ -203,11 +208,11 @@ async fn second_new_process_is_refused_while_the_first_prepares() {
 async fn take_without_a_running_process_returns_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("handover.sock");
-    assert!(take(&path).unwrap().is_none());
+    assert!(take(&path, own_user()).unwrap().is_none());
     drop(UnixListener::bind(&path).unwrap());
-    assert!(take(&path).unwrap().is_none(), "the socket was left by a process that was killed");
+    assert!(take(&path, own_user()).unwrap().is_none(), "the socket was left by a process that was killed");
     let generation = Generation::new(Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap(), &path);
-    assert!(take(&path).unwrap().is_some());
+    assert!(take(&path, own_user()).unwrap().is_some());
     drop(generation);
     assert!(!path.exists());
 }
@@ -219,7 +224,7 @@ async fn sockets_survive_a_predecessor_that_ends_before_the_release() {
     let sockets = Sockets::bind(&[address("127.0.0.1:0")], 2).unwrap();
     let at = sockets.addresses()[0];
     let Generation { server, offer } = Generation::new(sockets, &path);
-    let mut taken = take(&path).unwrap().expect("a process to replace");
+    let mut taken = take(&path, own_user()).unwrap().expect("a process to replace");
     // The old process ends while the new one still prepares.
     drop(offer);
     server.drain(PATIENCE).await;
@@ -243,7 +248,7 @@ async fn hundreds_of_sockets_and_a_named_descriptor_are_handed_over() {
     let lock = tempfile::tempfile().unwrap();
     let set = HandoverSet { sockets: sockets.try_clone().unwrap(), others: vec![("lock".to_owned(), lock.into())] };
     let _offer = Offer::listen(&path, set).unwrap();
-    let taken = take(&path).unwrap().expect("a process to replace");
+    let taken = take(&path, own_user()).unwrap().expect("a process to replace");
     assert_eq!(taken.set.sockets.addresses(), sockets.addresses());
     assert!(taken.set.sockets.bound.iter().all(|bound| bound.udp.len() == 120 && bound.tcp.len() == 1));
     assert_eq!(taken.set.others[0].0, "lock");
@@ -261,8 +266,18 @@ async fn invalid_messages_do_not_block_a_later_replacement() {
         // May fail: the connection is refused while the last attempt has not ended yet.
         let _ = stream.write_all(octets);
         drop(stream);
-        let taken = until_some(|| take(&path).ok().flatten());
+        let taken = until_some(|| take(&path, own_user()).ok().flatten());
         drop(taken);
-        until("the offer is free again", || take(&path).is_ok());
+        until("the offer is free again", || take(&path, own_user()).is_ok());
     }
+}
+
+#[tokio::test]
+async fn socket_of_another_user_is_refused_by_root_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("handover.sock");
+    let _generation = Generation::new(Sockets::bind(&[address("127.0.0.1:0")], 1).unwrap(), &path);
+    // The folder belongs to another user than the process that listens in it.
+    let error = take(&path, own_user() + 1).unwrap_err().to_string();
+    assert!(error.contains("taken over only from user"), "{error}");
 }

@@ -2,6 +2,7 @@
 
 mod activation;
 mod bind;
+mod error_limit;
 mod handover;
 mod notify;
 mod privileges;
@@ -21,11 +22,11 @@ use fairway_zones::{Outcome, Request, Tally};
 
 use super::{CloseReason, ComputeGuard, Responder, Server, Sockets, TcpSettings};
 
-/// Longest wait of a test for an event.
+/// Maximum time that a test waits for an event.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Echoes every packet with the QR bit set. The text after the header can change that: `DROP` gets no answer, `SLOW` one after 10 ms,
-/// `FILL` and a number one of that many octets, `PANIC` panics.
+/// `FILL` and a number one of that many octets, `ERROR` one that is an error, `PANIC` panics.
 #[derive(Debug)]
 struct Echo;
 
@@ -37,7 +38,7 @@ impl Responder for Echo {
         &()
     }
 
-    fn read(_: &[u8], (): &mut ()) {}
+    fn read((): &(), _: &[u8], (): &mut ()) {}
 
     fn read_ahead((): &(), _: &mut [()]) {}
 
@@ -59,7 +60,7 @@ impl Responder for Echo {
         let copied = packet.len().min(length);
         out[..copied].copy_from_slice(&packet[..copied]);
         out[2] |= 0x80;
-        Outcome::Reply(length)
+        if text == b"ERROR" { Outcome::ErrorReply(length) } else { Outcome::Reply(length) }
     }
 }
 

@@ -3,7 +3,7 @@
 use nix::unistd::{geteuid, getgroups};
 
 use super::{
-    super::{drop_to, raise_open_files},
+    super::{become_owner, drop_to, raise_open_files},
     *,
 };
 
@@ -39,6 +39,22 @@ fn unprivileged_process_keeps_only_its_sockets() {
     assert_eq!(ask_stream(&mut connect(at), 2), Some(2));
     drop_to("nobody").expect("switching to the current user does nothing");
     drop_to("daemon").expect_err("an unprivileged user cannot switch");
+}
+
+#[test]
+fn root_becomes_the_owner_of_a_folder() {
+    const CHILD: &str = "FAIRWAY_TEST_BECOME_OWNER";
+    if std::env::var_os(CHILD).is_none() {
+        return run_in_child_process("tests::privileges::root_becomes_the_owner_of_a_folder", CHILD);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    become_owner(folder.path()).unwrap();
+    if geteuid().is_root() {
+        std::os::unix::fs::chown(folder.path(), Some(4_711), Some(4_712)).unwrap();
+        become_owner(folder.path()).unwrap();
+        assert_eq!((geteuid().as_raw(), nix::unistd::getegid().as_raw()), (4_711, 4_712));
+        assert!(std::fs::read("/etc/shadow").is_err());
+    }
 }
 
 #[test]

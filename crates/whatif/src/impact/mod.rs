@@ -15,21 +15,9 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{Diagnostic, HealthStatus};
-
-use fairway_config::{Environment, Source};
-use fairway_control::{Offline, of_files};
+use fairway_control::Offline;
 
 pub use report_wire::{CapacityReport, Finding, NamesReport, PoolImpact, Report, Rule, Severity, Share, Since};
-
-/// Reads a configuration to assess. Every target counts as up, and every schedule as open, so that the result does not depend on the time.
-///
-/// # Errors
-///
-/// The errors of the configuration.
-pub fn read(source: &Source, environment: &Environment) -> Result<Offline, Vec<Diagnostic>> {
-    of_files(source, environment, |_| HealthStatus::Up).map(Offline::at_any_time)
-}
 
 /// Limits for rules that need one; `None` switches the rule off.
 #[derive(Clone, Copy, Debug, Default)]

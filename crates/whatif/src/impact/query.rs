@@ -86,9 +86,10 @@ pub(super) fn samples_per_pool(pools: usize) -> usize {
     (SAMPLES_TOTAL / pools.max(1)).clamp(SAMPLES_MIN, SAMPLES_MAX)
 }
 
-/// A share of 8,192 samples is within 3 √(0.25 / 8,192) = 1.7 percentage points in 99.7 % of the cases.
+/// Maximum number of samples of a pool. A share of 8,192 samples is within 3 √(0.25 / 8,192) = 1.7 percentage points in 99.7 % of the
+/// cases.
 const SAMPLES_MAX: usize = 8_192;
-/// With 64 samples it is within 19 points.
+/// Minimum number of samples of a pool. With 64 samples it is within 19 points.
 const SAMPLES_MIN: usize = 64;
-/// 2^20 choices take about a second.
+/// Number of choices of an assessment. 2^20 choices take about a second.
 const SAMPLES_TOTAL: usize = 1 << 20;

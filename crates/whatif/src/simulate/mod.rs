@@ -44,7 +44,7 @@ pub use self::{
 ///
 /// # Errors
 ///
-/// The errors of the file as text, one a line.
+/// The errors of the file as text, one per line.
 pub fn read_file(path: &Path) -> Result<Scenario, String> {
     let tree = fairway_config::read_tree(path).map_err(|errors| {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();

@@ -27,7 +27,7 @@ pub struct Scenario {
     pub clusters: Vec<SimulatedCluster>,
     /// The clusters as the server reads them from its configuration.
     pub configured: BTreeMap<ClusterName, Cluster>,
-    /// The pool at the start, then those that [`Event::Pool`] replaces it by.
+    /// The pool at the start, then those that replace it ([`Event::Pool`]).
     pub pools: Vec<Pool>,
     /// Time of the clock at the start, for schedules.
     pub begins: Timestamp,
@@ -93,7 +93,7 @@ pub struct Reports {
     pub noise: f64,
     /// Part of the reports that is lost.
     pub loss: f64,
-    /// One query in so many is sampled for balancing.
+    /// Sampling rate for balancing: one query of this number.
     pub sample: u32,
 }
 

@@ -289,7 +289,7 @@ fn event(
     pools: &mut Vec<Pool>,
 ) -> Result<Event, String> {
     let Some((kind, value)) = what.first_key_value().filter(|_| what.len() == 1) else {
-        return Err("events: give each `at` and one event".to_owned());
+        return Err("events: each needs `at` and one event".to_owned());
     };
     let cluster = |value: &Value| {
         let found = clusters.iter().position(|c| value.as_str() == Some(c.name.as_str()));

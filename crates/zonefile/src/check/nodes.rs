@@ -1,8 +1,8 @@
 //! Index of the records of a zone by owner.
 
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
-use fairway_model::{Name, Rtype, StableHasher};
+use fairway_model::{Name, Rtype};
 
 use crate::{Record, ZoneData};
 
@@ -86,7 +86,7 @@ pub(super) struct Nodes<'z> {
     order: Vec<u32>,
     /// Hash table with open addressing. A free slot is 0; others have the upper half of the hash, and the node index plus 1.
     slots: Vec<u64>,
-    hashing: BuildHasherDefault<StableHasher>,
+    hashing: RandomState,
     /// True if any name is delegated or has a DNAME; otherwise no name can hide another.
     has_covers: bool,
 }
@@ -96,7 +96,7 @@ impl<'z> Nodes<'z> {
         // At most half full, so that probe sequences stay short.
         let slots = vec![0; (2 * zone.records.len() + 2).next_power_of_two()];
         let nodes = Vec::with_capacity(zone.records.len());
-        let mut all = Self { zone, nodes, order: vec![], slots, hashing: Default::default(), has_covers: false };
+        let mut all = Self { zone, nodes, order: vec![], slots, hashing: RandomState::new(), has_covers: false };
         let node_of = all.gather();
         all.sort_records(&node_of);
         let has_covers = all.iter().any(|node| all.is_cut(node) || node.kinds.any(Kinds::DNAME));

@@ -16,6 +16,7 @@ use tokio::{
 
 use crate::{
     Checker, CheckerSettings, HealthTransition, TargetState,
+    fence::NotAllowed,
     observer::Family,
     probe::{PreparedMonitor, ProbeResult},
 };
@@ -34,6 +35,8 @@ pub(super) enum Behaviour {
     Panic,
     /// Pass and failure in turn.
     Flap,
+    /// The fence does not allow a connection.
+    Denied,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +97,7 @@ impl Network {
             Behaviour::Stuck => pending().await,
             Behaviour::NoDescriptor => ProbeResult::Inconclusive(Cause::new("no file descriptor left")),
             Behaviour::NoRoute => ProbeResult::Unreachable(Family::V4, Cause::new("network unreachable")),
+            Behaviour::Denied => ProbeResult::NotAllowed(NotAllowed::Loopback),
             Behaviour::Panic => panic!("the test wants this probe to panic"),
         }
     }

@@ -173,3 +173,22 @@ async fn handle_works_from_another_task() {
     });
     assert_eq!(left.await.unwrap(), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn denied_target_is_down_at_once_and_recovers_once_it_is_allowed() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
+    network.answer(0, Behaviour::Denied);
+    checker.set_targets(targets(1, &monitor()), vec![]).await;
+    sleep(seconds(1)).await;
+    let denied = transitions.recv().await.unwrap();
+    assert_eq!((denied.from, denied.to, denied.is_allowed), (HealthStatus::Pending, HealthStatus::Down, false));
+    assert_eq!(denied.cause, Cause::new("loopback addresses are not allowed"));
+    sleep(seconds(60)).await;
+    assert_eq!(drain(&mut transitions), [], "it is reported once");
+    network.answer(0, Behaviour::Pass);
+    let allowed = transitions.recv().await.unwrap();
+    assert_eq!((allowed.to, allowed.is_allowed), (HealthStatus::Down, true));
+    let up = transitions.recv().await.unwrap();
+    assert_eq!((up.from, up.to, up.is_allowed), (HealthStatus::Down, HealthStatus::Up, true));
+}

@@ -50,7 +50,7 @@ fn settings(cluster: &str, source: &LoadSource, gateways: &[SocketAddr]) -> Clus
 }
 
 async fn started(settings: Vec<ClusterLoadSettings>) -> (LoadReader, broadcast::Receiver<LoadUpdate>) {
-    let reader = LoadReader::start();
+    let reader = LoadReader::start(Arc::default());
     let updates = reader.updates();
     reader.set(settings);
     (reader, updates)
@@ -234,7 +234,7 @@ async fn declared_counter_is_read_as_a_rate() {
 async fn reading_during_a_stall_is_ignored() {
     let fed = settings("eu1", &gateways(), &[([127, 0, 0, 1], 9).into()]);
     let read = jobs(std::slice::from_ref(&fed)).remove(0);
-    let mut state = ReaderState::new();
+    let mut state = ReaderState::new(Arc::default());
     state.table.set(vec![fed]);
     let mut updates = state.updates.subscribe();
     let begun = Instant::now();

@@ -76,7 +76,7 @@ async fn tls_requires_http2() {
 
 #[tokio::test]
 async fn response_without_grpc_fails_with_a_cause() {
-    let at = closed_port().await;
+    let at = closed_port();
     assert_eq!(run(check(at, "", None), at).await, fails("connection refused"));
     let at = answering("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
     let found = run(check(at, "", None), at).await;

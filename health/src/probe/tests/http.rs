@@ -198,6 +198,6 @@ async fn half_closed_connection_passes_only_after_the_response() {
 async fn response_without_http_fails_with_its_cause() {
     let at = answering("SSH-2.0-OpenSSH_9.9\r\n").await;
     assert_eq!(run(check(http(at)), at).await, fails("response is not HTTP"));
-    let at = closed_port().await;
+    let at = closed_port();
     assert_eq!(run(check(http(at)), at).await, fails("connection refused"));
 }

@@ -13,7 +13,7 @@ use std::{
 use fairway_model::{Cause, Check, HttpCheck, Monitor, MonitorName, ProbeAddress, StatusSet, Target};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
 };
 
 use crate::probe::{PreparedMonitors, ProbeResult, probe};
@@ -76,9 +76,11 @@ pub(crate) async fn silent() -> SocketAddr {
     .0
 }
 
-/// Returns an address without a listener.
-pub(crate) async fn closed_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+/// Returns an address without a listener. Its port stays bound, so that no parallel test gets it.
+pub(crate) fn closed_port() -> SocketAddr {
+    let socket = Box::leak(Box::new(TcpSocket::new_v4().unwrap()));
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    socket.local_addr().unwrap()
 }
 
 /// Returns the header of a request, as text.
@@ -123,7 +125,7 @@ pub(super) async fn run_at(check: Check, address: ProbeAddress, timeout: Duratio
     let settings = Arc::new(Monitor { timeout, period: timeout, ..Monitor::new(check) });
     let target = Target { address, monitor: settings, label: MonitorName::new("m").unwrap() };
     let monitor = PreparedMonitors::new().prepare(std::slice::from_ref(&target)).remove(0);
-    probe(monitor, target.address).await
+    probe(monitor, target.address, Arc::default()).await
 }
 
 /// Returns a failure of a target that was reached.

@@ -12,7 +12,7 @@ use crate::probe::{Failure, ProbeResult};
 async fn open_port_passes_and_closed_port_fails() {
     let at = silent().await;
     assert_eq!(run(Check::Tcp { port: at.port() }, at).await, ProbeResult::Pass);
-    let at = closed_port().await;
+    let at = closed_port();
     assert_eq!(run(Check::Tcp { port: at.port() }, at).await, fails("connection refused"));
 }
 
@@ -42,7 +42,7 @@ async fn host_passes_if_any_of_its_addresses_does() {
     let at = silent().await;
     let host = ProbeAddress::Host("localhost".to_owned(), at.port());
     assert_eq!(run_at(Check::Tcp { port: 1 }, host, Duration::from_secs(20)).await, ProbeResult::Pass);
-    let at = closed_port().await;
+    let at = closed_port();
     let host = ProbeAddress::Host("localhost".to_owned(), at.port());
     let found = run_at(Check::Tcp { port: 1 }, host, Duration::from_secs(20)).await;
     assert_eq!(found, fails("connection refused"));
@@ -57,7 +57,7 @@ async fn unresolved_name_is_inconclusive() {
 
 #[tokio::test]
 async fn always_passes_without_a_connection() {
-    let at = closed_port().await;
+    let at = closed_port();
     assert_ne!(run(Check::Tcp { port: at.port() }, at).await, ProbeResult::Pass);
     assert_eq!(run(Check::Always, at).await, ProbeResult::Pass);
 }
@@ -105,6 +105,6 @@ fn future_of_a_plain_probe_is_small() {
     };
     let monitor = crate::probe::PreparedMonitors::new().prepare(std::slice::from_ref(&target)).remove(0);
     // A thousand run at once; those with TLS and gRPC allocate on their own.
-    let size = size_of_val(&crate::probe::probe(monitor, target.address));
+    let size = size_of_val(&crate::probe::probe(monitor, target.address, std::sync::Arc::default()));
     assert!(size <= 4_096, "{size} bytes");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Cluster, DesiredState, DownAnswer, Pool, Selection, Spread, ZoneSpec};
+use fairway_model::{Cluster, DesiredState, DownAnswer, Pool, Spread, ZoneSpec};
 
 use super::{DeclaredMember, Details, Down, Member, SteerPool, member::TargetSource};
 use crate::{
@@ -13,9 +13,10 @@ use crate::{
         partition::LocationRankings,
         pool::FastPath,
         sets::Plan,
+        subnet::PrivateRanges,
         targets::TargetTable,
         variant::Variant,
-        views::{RefinedPartition, VisibleMembers},
+        views::{ClassMembers, RefinedPartition, VisibleMembers},
     },
     target::TargetIndex,
 };
@@ -44,6 +45,7 @@ impl SteerPool {
         let seen = VisibleMembers::new(pool, zone, location, &declared);
         let VisibleMembers { refined: RefinedPartition { partition, classes }, .. } = &seen;
         let plans = Family::BOTH.map(|family| Plan::new(pool, &mut members, classes, family));
+        let denied = Family::BOTH.map(|family| is_denied(pool, &members, classes, family));
         let declared_at: Vec<usize> = declared.iter().map(|(index, _)| *index).collect();
         let ranking = OrderKeys { pool, location, declared: &declared_at };
         members.sort_by_cached_key(|member| ranking.key(0, member));
@@ -55,6 +57,10 @@ impl SteerPool {
         let mut built = Self {
             fast_path: [FastPath::None; 2],
             orders: MemberOrders::new(&members, &ranking, classes),
+            private: match partition.is_everywhere() {
+                true => PrivateRanges::default(),
+                false => PrivateRanges::unnamed_by(desired, pool),
+            },
             partition: (!partition.is_everywhere()).then(|| Box::new(partition.clone())),
             key: Variant::of(pool, zone).key(pool_key),
             plans,
@@ -64,7 +70,9 @@ impl SteerPool {
             mode: pool.mode,
             spread: pool.spread,
             down,
-            scopes: hashed_bits(pool),
+            // If nobody may get a member, every client gets the same answer.
+            scopes: if classes.iter().any(|class| class.visible.len() > 0) { hashed_bits(pool) } else { [0, 0] },
+            denied,
             panic_threshold: pool.panic_threshold.thousandths(),
             min_healthy: pool.min_healthy.thousandths(),
             memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
@@ -138,9 +146,20 @@ fn schedules(pool: &Pool, declared: &[(usize, &Cluster)], targets: &mut TargetTa
     numbered.collect()
 }
 
+/// True if no client ever gets an address of the family: from a member that it may see, or as fallback.
+fn is_denied(pool: &Pool, members: &[Member], classes: &[ClassMembers], family: Family) -> bool {
+    let has_fallback = match &pool.down {
+        DownAnswer::FallbackAddresses(addresses) => addresses.iter().any(|address| family.holds(address)),
+        DownAnswer::FallbackCname(_) => true,
+        DownAnswer::All | DownAnswer::Empty | DownAnswer::LastGood | DownAnswer::Refuse => false,
+    };
+    let mut held = members.iter().filter(|member| member.address_sets[family as usize].addresses() > 0);
+    !has_fallback && !held.any(|member| classes.iter().any(|class| class.visible.contains(member.number)))
+}
+
 /// Returns how many leading bits of a client's address are hashed, IPv4 first.
 fn hashed_bits(pool: &Pool) -> [u8; 2] {
-    let hashes = pool.policy.selection == Selection::Weighted || pool.policy.load;
+    let hashes = pool.policy.selection.is_by_client() || pool.policy.load;
     if hashes && pool.spread == Spread::Client {
         [pool.client_prefix.v4.min(32), pool.client_prefix.v6.min(128)]
     } else {

@@ -1,4 +1,4 @@
-//! Every down answer for every cause (the matrix of S0-44), and conditions of panic.
+//! Every down answer for every cause, and conditions of panic.
 
 use fairway_model::{AnswerMode, DownAnswer, Permille, Policy, Pool};
 
@@ -165,7 +165,8 @@ fn panic_counts_down_members_only() {
         seen.dedup();
         seen
     };
-    assert_eq!(clusters("a b c d", "u d p p"), [0, 1, 2, 3], "pending is not live");
+    assert_eq!(clusters("a b c d", "u d p p"), [0], "one of two: new members are no part of the whole");
+    assert_eq!(clusters("a b c d", "u d d p"), [0, 1, 2, 3], "one of three: in panic, pending members share too");
     assert_eq!(clusters("a/2+0 b c", "ud p p"), [0], "a member that is down in part is live");
     assert_eq!(clusters("a b c d", "u d x x"), [0], "one of two: the drained ones are no part of the whole");
     assert_eq!(clusters("a:0 b:0 c:0", "u d d"), [0, 1, 2], "where nobody has a weight, nobody is standby");

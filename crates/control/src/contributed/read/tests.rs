@@ -16,7 +16,7 @@ fn endpoint(name: &str, rtype: &str, targets: &[&str]) -> Endpoint {
 }
 
 fn read(endpoint: Endpoint) -> ReadRow {
-    ReadRow::new(Row { since: 1, endpoint })
+    ReadRow::new(Row { since: 1, endpoint, held: None })
 }
 
 /// Returns the spec of an endpoint with these annotations, and its problems.
@@ -125,4 +125,16 @@ fn registry_record_declares_the_owner_by_label_or_by_name() {
     row.labels = BTreeMap::from([("ownedRecord".to_owned(), "Other.example".to_owned())]);
     assert_eq!(read(row).companion_of().as_deref(), Some("other.example"));
     assert_eq!(read(endpoint("a-www.example", "A", &["192.0.2.1"])).companion_of(), None);
+}
+
+#[test]
+fn name_with_control_octet_is_not_served() {
+    let row = read(endpoint("0\\016.example", "TXT", &["x"]));
+    assert_eq!((row.name, row.meaning), (None, Meaning::Nothing));
+    assert!(
+        row.problems[0].starts_with("invalid domain name: the name has the control octet \\016"),
+        "{:?}",
+        row.problems
+    );
+    assert!(read(endpoint("_a-0.example", "TXT", &["x"])).problems.is_empty());
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use fairway_etcd::{Client, Watch};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// Says when a key has to be read.
+/// Reports when a key must be read.
 pub(super) struct Changes {
     client: Arc<Client>,
     key: Vec<u8>,
@@ -27,7 +27,7 @@ impl Changes {
         }
     }
 
-    /// Waits until the key has changed, at most `POLL_INTERVAL`. May be dropped while it waits.
+    /// Waits until the key has changed, at most `POLL_INTERVAL`. Cancel-safe.
     pub(super) async fn wait(&mut self) {
         if let Some(watch) = &mut self.watch {
             tokio::select! {

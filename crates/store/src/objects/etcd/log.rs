@@ -51,10 +51,7 @@ impl EtcdLog {
         oldest: u64,
         expired: &[u64],
     ) -> Result<Option<LogHead>, StoreError> {
-        let runtime = self.runtime.clone();
-        let result = runtime.block_on(self.append_entry(after, entry, oldest, expired));
-        self.update_status(result.as_ref().err());
-        result
+        self.run(async |log| log.append_entry(after, entry, oldest, expired).await)
     }
 
     /// Writes the entries after a head to the copy, or all entries. Returns `None` if there is nothing new.
@@ -63,21 +60,22 @@ impl EtcdLog {
         after: Option<LogHead>,
         copy: &mut TableWriter<'_>,
     ) -> Result<Option<Fetched>, StoreError> {
-        let runtime = self.runtime.clone();
-        let result = runtime.block_on(self.fetch_entries(after, copy));
-        self.update_status(result.as_ref().err());
-        result
+        self.run(async |log| log.fetch_entries(after, copy).await)
     }
 
-    fn update_status(&mut self, error: Option<&StoreError>) {
-        match (error, &self.head) {
-            (Some(error), _) => {
+    /// Runs calls of etcd on this thread, and updates the status by their result.
+    fn run<T>(&mut self, calls: impl AsyncFnOnce(&mut Self) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let runtime = self.runtime.clone();
+        let result = runtime.block_on(calls(self));
+        match (&result, &self.head) {
+            (Err(error), _) => {
                 self.head = None;
                 self.status.failed(error);
             }
-            (None, Some(stored)) => self.status.answered(stored.head.revision),
-            (None, None) => {}
+            (Ok(_), Some(stored)) => self.status.answered(stored.head.revision),
+            (Ok(_), None) => {}
         }
+        result
     }
 
     async fn append_entry(
@@ -314,9 +312,9 @@ const INLINE_MAX: usize = (1 << 20) + (64 << 10);
 const CHUNK: usize = 1 << 20;
 /// Maximum number of entries that one transaction deletes. etcd's default is 128 operations (`--max-txn-ops`).
 const DELETED_MAX: usize = 100;
-/// Attempts to read the log while etcd is being compacted.
+/// Maximum number of attempts to read the log while etcd is being compacted.
 const ATTEMPTS_MAX: usize = 3;
-/// Aim for the bytes of a page. Long enough that reading a large log takes few calls, short beside `call_timeout`.
+/// Target size of a page in bytes. Large enough that reading a large log takes few calls, and small enough for `call_timeout`.
 const PAGE: usize = 4 << 20;
 /// Keys of the first page, before their length is known: 64 values of 1 MiB fit the client's bound on a message.
 const PAGE_FIRST: i64 = 64;

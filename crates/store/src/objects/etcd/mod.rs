@@ -40,7 +40,7 @@ use self::{
 };
 use super::{
     Batch, Committed, Entry, Key, Listing, LocalStore, Object, ObjectStore, Prefix, StoreError, StoreKind, StoreStatus,
-    Watch, local::Handle,
+    ValueOptions, Watch, local::Handle,
 };
 use crate::{Election, Leadership};
 
@@ -71,7 +71,12 @@ impl EtcdStore {
     /// Opens the copy in a data folder whose lock is held, and follows etcd from then on, without waiting for etcd.
     ///
     /// All keys in etcd begin with `prefix`; servers with different prefixes share nothing. Without a folder the copy is in memory.
-    pub fn open(settings: Settings, prefix: &str, folder: Option<&Path>) -> Result<Self, StoreError> {
+    pub fn open(
+        settings: Settings,
+        prefix: &str,
+        values: ValueOptions,
+        folder: Option<&Path>,
+    ) -> Result<Self, StoreError> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("etcd").enable_all().build();
         let runtime = runtime.map_err(|e| StoreError::Unavailable(format!("cannot start a thread: {e}")))?;
         let keys = Keys::new(prefix);
@@ -84,7 +89,7 @@ impl EtcdStore {
             head: None,
             expired: Vec::new(),
         };
-        let local = LocalStore::copy_of(folder, log)?;
+        let local = LocalStore::copy_of(folder, values, log)?;
         let sync = Arc::new(Sync { client, keys, status, copy: local.handle() });
         runtime.spawn(follow(Arc::clone(&sync)));
         let (election, backend) = Election::new();

@@ -20,7 +20,7 @@ use self::server::{Etcd, Wire};
 use super::{
     super::{
         BATCH_MAX, Batch, Committed, Entry, Expect, HISTORY_LIMITS, Key, Listing, Object, ObjectStore, Prefix,
-        StoreError, StoreStatus, VALUE_MAX, Watch,
+        StoreError, StoreStatus, VALUE_MAX, ValueOptions, Watch,
         contract::{batch, commit_one, contract_tests, delete, key, put},
     },
     EtcdStore,
@@ -52,12 +52,18 @@ fn settings_with_timeout(endpoint_timeout: Duration, endpoints: &[String]) -> Se
 }
 
 fn open(etcd: &Etcd, folder: &Path) -> EtcdStore {
-    EtcdStore::open(settings(&[etcd.url()]), PREFIX, Some(folder)).unwrap()
+    EtcdStore::open(settings(&[etcd.url()]), PREFIX, ValueOptions::default(), Some(folder)).unwrap()
 }
 
 /// Opens a store with short timeouts, for an etcd that stops answering.
 fn open_with_short_timeouts(endpoint: String, folder: &Path) -> EtcdStore {
-    EtcdStore::open(settings_with_timeout(Duration::from_secs(2), &[endpoint]), PREFIX, Some(folder)).unwrap()
+    EtcdStore::open(
+        settings_with_timeout(Duration::from_secs(2), &[endpoint]),
+        PREFIX,
+        ValueOptions::default(),
+        Some(folder),
+    )
+    .unwrap()
 }
 
 fn one() -> (Guard, Arc<dyn ObjectStore>) {
@@ -321,7 +327,7 @@ async fn silent_endpoint_is_replaced_by_the_next_one() {
     let wire = Wire::to(&etcd).await;
     let settings =
         settings_with_timeout(Duration::from_secs(2), &["http://127.0.0.1:1".into(), wire.url(), etcd.url()]);
-    let store = EtcdStore::open(settings, PREFIX, Some(folder.path())).unwrap();
+    let store = EtcdStore::open(settings, PREFIX, ValueOptions::default(), Some(folder.path())).unwrap();
     commit_one(&store, put("a", Expect::Absent, b"1")).await;
     assert_eq!(store.status().endpoint, Some(wire.url()));
     wire.cut();
@@ -385,7 +391,7 @@ async fn client_and_server_certificates_are_required() {
     let file = |name| Source::File(etcd.file(name));
     let identity = Some((file("client.pem"), file("client-key.pem")));
     let whole = Settings { ca: Some(file("ca.pem")), identity, ..settings(&[etcd.url()]) };
-    let store = EtcdStore::open(whole.clone(), PREFIX, Some(folder.path())).unwrap();
+    let store = EtcdStore::open(whole.clone(), PREFIX, ValueOptions::default(), Some(folder.path())).unwrap();
     commit_one(&store, put("a", Expect::Absent, b"1")).await;
     let whole = Settings {
         ca: whole.ca,
@@ -397,7 +403,7 @@ async fn client_and_server_certificates_are_required() {
         ("with an authority that the system does not trust", Settings { ca: None, ..whole }),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let store = EtcdStore::open(settings, PREFIX, Some(folder.path())).unwrap();
+        let store = EtcdStore::open(settings, PREFIX, ValueOptions::default(), Some(folder.path())).unwrap();
         let result = store.read(&key("a")).await;
         assert!(is_unavailable(&result), "{what}: {result:?}");
     }
@@ -420,7 +426,7 @@ async fn user_with_password_is_accepted_again_after_a_restart_of_etcd() {
     std::fs::write(&file, "word\n").unwrap();
     let user = Some(("fairway".to_owned(), Source::File(file.clone())));
     let whole = Settings { user, ..settings_with_timeout(Duration::from_secs(5), &[etcd.url()]) };
-    let store = EtcdStore::open(whole.clone(), PREFIX, Some(folder.path())).unwrap();
+    let store = EtcdStore::open(whole.clone(), PREFIX, ValueOptions::default(), Some(folder.path())).unwrap();
     commit_one(&store, put("a", Expect::Absent, b"1")).await;
     etcd.kill();
     etcd.restart();
@@ -437,7 +443,10 @@ async fn user_with_password_is_accepted_again_after_a_restart_of_etcd() {
         (Settings { user: None, ..whole.clone() }, PREFIX, "user"),
         (whole, "/elsewhere/", "authentication failed"),
     ] {
-        let result = EtcdStore::open(settings, prefix, Some(others.path())).unwrap().read(&key("a")).await;
+        let result = EtcdStore::open(settings, prefix, ValueOptions::default(), Some(others.path()))
+            .unwrap()
+            .read(&key("a"))
+            .await;
         assert!(matches!(&result, Err(StoreError::Unavailable(reason)) if reason.contains(word)), "{result:?}");
     }
 }

@@ -9,11 +9,11 @@ use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 
 use super::{
     super::{
-        AUTHOR_MAX, BATCH_BYTES_MAX, BATCH_MAX, Batch, Change, Committed, HistoryLimits, Object, REASON_MAX,
-        StoreError, VALUE_MAX, rows_wire::Row,
+        AUTHOR_MAX, BATCH_BYTES_MAX, BATCH_MAX, Batch, Change, Committed, HistoryLimits, Key, Object, REASON_MAX,
+        StoreError, StoreKeys, VALUE_MAX, ValueOptions, rows_wire::Row,
     },
     copy::CopyWriter,
-    tables::{HISTORY, HISTORY_BYTES, LOG, META, OBJECTS, OLDEST, REVISION, length, row},
+    tables::{self, HISTORY, HISTORY_BYTES, KEY, LOG, META, OBJECTS, OLDEST, PURGED, REVISION, length, row},
     upstream::{LogEntry, LogHead},
 };
 
@@ -30,6 +30,9 @@ pub(in super::super) struct TableWriter<'txn> {
     /// Bytes of all history entries.
     bytes: u64,
     limits: HistoryLimits,
+    values: ValueOptions,
+    /// True if a value with secrets was replaced or deleted: a free page may still have it.
+    is_stale: bool,
     /// Set if the file is a copy of a shared store.
     pub(super) copy: Option<CopyWriter<'txn>>,
 }
@@ -45,15 +48,14 @@ struct Found {
 
 impl Found {
     /// Returns the object at the key of a change, or a conflict if the change expects another one.
-    fn new(change: &Change, bytes: Option<&[u8]>) -> Result<Option<Self>, StoreError> {
+    fn new(change: &Change, bytes: Option<&[u8]>, keys: &StoreKeys) -> Result<Option<Self>, StoreError> {
         let row = bytes.map(|bytes| row(change.key.as_str(), bytes)).transpose()?;
         change.expect.check(&change.key, row.as_ref().map(|row| row.revision))?;
-        Ok(row.map(|row| {
-            let (generation, created, sequence) = (row.generation, row.created, row.sequence);
-            let is_unchanged = row.value.is_some() && row.value == change.value.as_deref();
-            let unchanged = if is_unchanged { row.object(change.key.clone()) } else { None };
-            Self { generation, created, unchanged, sequence }
-        }))
+        let Some(row) = row else { return Ok(None) };
+        let (generation, created, sequence) = (row.generation, row.created, row.sequence);
+        let found = row.object(change.key.clone(), keys)?;
+        let unchanged = found.filter(|found| Some(&*found.value) == change.value.as_deref());
+        Ok(Some(Self { generation, created, unchanged, sequence }))
     }
 }
 
@@ -61,6 +63,7 @@ impl<'txn> TableWriter<'txn> {
     pub(super) fn open(
         writing: &'txn WriteTransaction,
         limits: HistoryLimits,
+        values: &ValueOptions,
         is_copy: bool,
     ) -> Result<Self, StoreError> {
         let meta = writing.open_table(META)?;
@@ -75,6 +78,8 @@ impl<'txn> TableWriter<'txn> {
             oldest,
             bytes,
             limits,
+            values: values.clone(),
+            is_stale: false,
             copy: is_copy.then(|| CopyWriter::open(writing)).transpose()?,
         })
     }
@@ -84,6 +89,10 @@ impl<'txn> TableWriter<'txn> {
         self.meta.insert(REVISION, self.revision)?;
         self.meta.insert(OLDEST, self.oldest)?;
         self.meta.insert(HISTORY_BYTES, self.bytes)?;
+        self.meta.insert(KEY, self.values.keys.writing_id())?;
+        if self.is_stale {
+            self.meta.insert(PURGED, 0)?;
+        }
         self.copy.map_or(Ok(()), |copy| copy.close(&mut self.meta))
     }
 
@@ -104,7 +113,9 @@ impl<'txn> TableWriter<'txn> {
                 self.trim_history()?;
                 self.revision = row.revision;
             }
-            self.insert(key, &row, bytes)?;
+            // Another server may write with another key.
+            let value = row.open(key, &self.values.keys)?;
+            self.insert(key, &row.with_value(value.as_deref()))?;
         }
         self.trim_history()?;
         self.revision = entry.last_revision;
@@ -125,7 +136,7 @@ impl<'txn> TableWriter<'txn> {
         let mut found = Vec::with_capacity(batch.changes.len());
         for change in &batch.changes {
             let bytes = self.objects.get(change.key.as_str())?;
-            match Found::new(change, bytes.as_ref().map(|bytes| bytes.value())) {
+            match Found::new(change, bytes.as_ref().map(|bytes| bytes.value()), &self.values.keys) {
                 Ok(object) => found.push(object),
                 Err(rejection) => return Ok(Err(rejection)),
             }
@@ -162,35 +173,36 @@ impl<'txn> TableWriter<'txn> {
             Some(found) => found.sequence,
             None => self.last_sequence(key)?,
         };
+        let created = found.as_ref().map_or(batch.at, |found| found.created);
         let row = Row {
-            revision: self.revision,
             generation: found.as_ref().map_or(0, |found| found.generation) + 1,
-            created: found.as_ref().map_or(batch.at, |found| found.created),
-            changed: batch.at,
-            by: batch.by.clone(),
             sequence: previous + 1,
             position,
-            value: change.value.as_deref(),
+            ..Row::new(self.revision, batch.by.clone(), (created, batch.at), change.value.as_deref())
         };
-        let bytes = row.encode(key);
-        self.insert(key, &row, &bytes)?;
+        let bytes = self.insert(key, &row)?;
         if let Some(copy) = &mut self.copy {
             copy.rows.push((key.to_owned(), bytes));
         }
-        Ok(row.object(change.key.clone()))
+        row.object(change.key.clone(), &self.values.keys)
     }
 
-    /// Writes a row of the current revision, and removes the history of its key over the limit.
-    fn insert(&mut self, key: &str, row: &Row<'_>, bytes: &[u8]) -> Result<(), StoreError> {
-        if row.value.is_some() {
-            self.objects.insert(key, bytes)?;
-        } else {
-            self.objects.remove(key)?;
-        }
-        let replaced = self.history.insert((key, row.revision), bytes)?;
-        self.bytes = (self.bytes + length(bytes)).saturating_sub(replaced.map_or(0, |row| length(row.value())));
+    /// Writes a row of the current revision, with its value in the clear, and removes the history of its key over the limit. Returns its
+    /// bytes with the secrets, which only the table of objects has.
+    fn insert(&mut self, key: &str, row: &Row<'_>) -> Result<Vec<u8>, StoreError> {
+        let Stored { object, history } = Stored::new(&tables::key(key)?, row, &self.values)?;
+        let replaced = match row.value {
+            Some(_) => self.objects.insert(key, &*object)?,
+            None => self.objects.remove(key)?,
+        };
+        let had_secrets = replaced.map(|bytes| Ok(tables::row(key, bytes.value())?.has_secrets)).transpose();
+        self.is_stale |= had_secrets.map_err(|error: StoreError| error)?.unwrap_or(false);
+        let history = history.as_deref().unwrap_or(&object);
+        let replaced = self.history.insert((key, row.revision), history)?;
+        self.bytes = (self.bytes + length(history)).saturating_sub(replaced.map_or(0, |row| length(row.value())));
         self.log.insert((row.revision, row.position), key)?;
-        self.trim_history_of(key, row.sequence)
+        self.trim_history_of(key, row.sequence)?;
+        Ok(object)
     }
 
     /// Returns the sequence number of the last history entry of a key; 0 if there is none.
@@ -247,6 +259,28 @@ impl<'txn> TableWriter<'txn> {
     fn expire(&mut self, revision: u64) -> Result<(), StoreError> {
         self.oldest = self.oldest.max(revision);
         self.copy.as_mut().map_or(Ok(()), |copy| copy.expire(revision, &self.log))
+    }
+}
+
+/// A row as the tables have it.
+pub(super) struct Stored {
+    /// Bytes of the object.
+    pub(super) object: Vec<u8>,
+    /// Bytes of the history entry, if they differ: they have no secrets.
+    pub(super) history: Option<Vec<u8>>,
+}
+
+impl Stored {
+    /// Encodes a row whose value is in the clear.
+    pub(super) fn new(key: &Key, row: &Row<'_>, values: &ValueOptions) -> Result<Self, StoreError> {
+        let text = key.as_str();
+        let redacted = row.value.filter(|_| !row.is_redacted).and_then(|value| (values.redact)(key.kind(), value));
+        let row = Row { has_secrets: redacted.is_some(), ..row.clone() };
+        let history = redacted.map(|redacted| {
+            let row = Row { has_secrets: false, is_redacted: true, ..row.with_value(Some(&redacted)) };
+            row.encode(text, &values.keys)
+        });
+        Ok(Self { object: row.encode(text, &values.keys)?, history: history.transpose()? })
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// First revision of each log entry that the history still needs, and its last revision.
-const ENTRIES: TableDefinition<'_, u64, u64> = TableDefinition::new("groups");
+pub(super) const ENTRIES: TableDefinition<'_, u64, u64> = TableDefinition::new("groups");
 /// Number of `meta` with the nonce of the head. A copy without it is incomplete.
 const NONCE: &str = "stamp";
 
@@ -80,7 +80,7 @@ pub(super) fn head(tables: &Tables) -> Result<Option<LogHead>, StoreError> {
     Ok(nonce.map(|nonce| LogHead { revision, nonce }))
 }
 
-/// Opens the file at a path the first time. After a failure of the file, or without a path, the copy is made anew in memory.
+/// Opens the file at a path the first time. After a failure of the file, or without a path, a new copy is made in memory.
 pub(super) fn opener(path: Option<PathBuf>) -> Opener {
     let is_first = AtomicBool::new(true);
     Box::new(move || {

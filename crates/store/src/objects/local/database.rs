@@ -11,7 +11,10 @@ use std::{
 
 use redb::{Database, ReadTransaction, ReadableDatabase, WriteTransaction};
 
-use super::{super::StoreError, tables::begin};
+use super::{
+    super::{StoreError, ValueOptions},
+    tables::{Tables, begin},
+};
 
 /// Opens the file: called at the start, and after each failure.
 pub(super) type Opener = Box<dyn Fn() -> Result<Database, StoreError> + Send + Sync>;
@@ -19,6 +22,7 @@ pub(super) type Opener = Box<dyn Fn() -> Result<Database, StoreError> + Send + S
 /// The database, or the reason why it is not open.
 pub(super) struct SharedDatabase {
     opener: Opener,
+    pub(super) values: ValueOptions,
     slot: RwLock<Slot>,
 }
 
@@ -29,9 +33,9 @@ struct Slot {
 }
 
 impl SharedDatabase {
-    pub(super) fn new(opener: Opener) -> Result<Self, StoreError> {
+    pub(super) fn new(opener: Opener, values: ValueOptions) -> Result<Self, StoreError> {
         let database = catch_panic(&opener)?;
-        Ok(Self { opener, slot: RwLock::new(Slot { database: Ok(database), generation: 1 }) })
+        Ok(Self { opener, values, slot: RwLock::new(Slot { database: Ok(database), generation: 1 }) })
     }
 
     /// Begins a read transaction. Returns it with the generation it belongs to.
@@ -39,6 +43,11 @@ impl SharedDatabase {
         let slot = self.slot.read().unwrap_or_else(PoisonError::into_inner);
         let database = slot.database.as_ref().map_err(Clone::clone);
         (slot.generation, database.and_then(|database| Ok(database.begin_read()?)))
+    }
+
+    /// Opens the tables for reading.
+    pub(super) fn tables(&self) -> Result<Tables, StoreError> {
+        Tables::open(&self.read().1?, &self.values.keys)
     }
 
     /// Begins a write transaction. Only the writer thread calls this.

@@ -16,12 +16,12 @@ use redb::{
 };
 
 use super::{
-    super::{Entry, Key, Listing, Prefix, StoreError, rows_wire::Row},
+    super::{Entry, Key, Listing, Prefix, StoreError, StoreKeys, rows_wire::Row},
     COPY_FILE, FILE,
     database::catch_panic,
     tables::{
-        self, HISTORY, HISTORY_BYTES, LOG, META, MIGRATIONS, OBJECTS, OLDEST, REVISION, SCHEMA, Tables, begin, builder,
-        key, length, row, schema, unusable,
+        self, HISTORY, HISTORY_BYTES, KEY, LOG, META, MIGRATIONS, OBJECTS, OLDEST, PURGED, REVISION, SCHEMA, Tables,
+        begin, builder, key, length, row, schema, unusable,
     },
 };
 use crate::DataFolder;
@@ -29,6 +29,7 @@ use crate::DataFolder;
 /// A store's file, as it was when it was opened, for reading. A server may be writing to it.
 pub struct StoreFile {
     reading: ReadTransaction,
+    keys: StoreKeys,
 }
 
 /// Result of a verification.
@@ -66,8 +67,8 @@ impl StoreFile {
         }
     }
 
-    /// Opens a file of a data folder, or a backup.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    /// Opens a file of a data folder, or a backup. The keys are needed for values only.
+    pub fn open(path: &Path, keys: &StoreKeys) -> Result<Self, StoreError> {
         let file = File::open(path).map_err(|e| unusable(path, &e))?;
         catch_panic(|| {
             let backend = FileBackend::new(file)?;
@@ -77,9 +78,18 @@ impl StoreFile {
             match found {
                 0 => Err(StoreError::Damaged("the file is empty".to_owned())),
                 _ if found > known => Err(StoreError::Newer { found, known }),
-                _ => Ok(Self { reading }),
+                _ => Ok(Self { reading, keys: keys.clone() }),
             }
         })
+    }
+
+    /// Checks that the values can be decrypted with the given keys.
+    pub fn check_keys(&self) -> Result<(), StoreError> {
+        catch_panic(|| self.keys.check(self.tables()?.optional_number(KEY)?.unwrap_or(0)))
+    }
+
+    fn tables(&self) -> Result<Tables, StoreError> {
+        Tables::open(&self.reading, &self.keys)
     }
 
     /// Repairs a file after a crash, as the next start would, and verifies the checksum of every page. Returns true if nothing was wrong.
@@ -94,17 +104,17 @@ impl StoreFile {
 
     /// Verifies the checksum of every row, and that objects, history and log agree.
     pub fn verify(&self) -> Result<Verified, StoreError> {
-        catch_panic(|| verify(&Tables::open(&self.reading)?))
+        catch_panic(|| verify(&self.tables()?))
     }
 
     /// Returns all objects.
     pub fn list(&self) -> Result<Listing, StoreError> {
-        catch_panic(|| Tables::open(&self.reading)?.list(&Prefix::everything(), None, usize::MAX))
+        catch_panic(|| self.tables()?.list(&Prefix::everything(), None, usize::MAX))
     }
 
     /// Returns the history of a key, the latest entry first.
     pub fn history(&self, key: &Key, most: usize) -> Result<Vec<Entry>, StoreError> {
-        catch_panic(|| Tables::open(&self.reading)?.history(key, None, most))
+        catch_panic(|| self.tables()?.history(key, None, most))
     }
 
     /// Copies the store into a new file (mode 0600). When this returns, the file survives a power cut. Fails if the file exists.
@@ -150,7 +160,7 @@ impl StoreFile {
     }
 
     fn copy_into(&self, file: File, revision: u64, oldest: u64) -> Result<(), StoreError> {
-        let from = Tables::open(&self.reading)?;
+        let from = self.tables()?;
         let database: Database = builder().create_with_backend(FileBackend::new(file)?)?;
         let writing = begin(&database)?;
         {
@@ -159,9 +169,13 @@ impl StoreFile {
             copy_table(&from.log, writing.open_table(LOG)?)?;
             let mut meta = writing.open_table(META)?;
             let numbers = [(SCHEMA, from.number(SCHEMA)?), (REVISION, revision), (OLDEST, oldest)];
-            let bytes = from.optional_number(HISTORY_BYTES)?.map(|bytes| (HISTORY_BYTES, bytes));
-            for (name, number) in numbers.into_iter().chain(bytes) {
+            for (name, number) in numbers {
                 meta.insert(name, number)?;
+            }
+            for name in [HISTORY_BYTES, KEY, PURGED] {
+                if let Some(number) = from.optional_number(name)? {
+                    meta.insert(name, number)?;
+                }
             }
         }
         writing.commit()?;
@@ -169,7 +183,7 @@ impl StoreFile {
     }
 }
 
-fn copy_table<K: redb::Key, V: redb::Value>(
+pub(super) fn copy_table<K: redb::Key, V: redb::Value>(
     from: &ReadOnlyTable<K, V>,
     mut to: Table<'_, K, V>,
 ) -> Result<(), StoreError> {
@@ -185,7 +199,7 @@ fn last_revision(path: &Path) -> Option<u64> {
     let read = || {
         let database = tables::open(tables::file(path)?, MIGRATIONS)?;
         let reading = database.begin_read()?;
-        Tables::open(&reading)?.number(REVISION)
+        Tables::open(&reading, &StoreKeys::default())?.number(REVISION)
     };
     catch_panic(read).ok()
 }
@@ -244,7 +258,10 @@ fn is_last(tables: &Tables, key: &str, object: &Row<'_>) -> Result<bool, StoreEr
     let last = tables.history.range((key, 0)..=(key, u64::MAX))?.next_back();
     Ok(match last.transpose()? {
         None => true,
-        Some((place, bytes)) => place.value().1 == object.revision && row(key, bytes.value())?.value == object.value,
+        Some((place, bytes)) => {
+            let last = row(key, bytes.value())?;
+            place.value().1 == object.revision && (last.is_redacted || last.has_value_of(object))
+        }
     })
 }
 

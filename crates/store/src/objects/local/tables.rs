@@ -1,7 +1,8 @@
 //! The tables of the file, opening and migrating it, and reads.
 //!
 //! ```text
-//! meta      name ───────────────► number   schema, revision, oldest (revision that can be watched from), octets (bytes of history)
+//! meta      name ───────────────► number   schema, revision, oldest (revision that can be watched from), octets (bytes of history),
+//!                                          key (id of the key of all values), purged (1: the file has no secrets of former values)
 //! objects   key ────────────────► row      current objects
 //! history   key, revision ──────► row      changes of each key; the last one is the object, or its deletion
 //! log       revision, position ─► key      the same changes in order: one row for each row of history
@@ -14,7 +15,7 @@ use redb::{
     StorageBackend, TableDefinition, WriteTransaction, backends::FileBackend,
 };
 
-use super::super::{Entry, Event, Key, Listing, Object, Prefix, StoreError, rows_wire::Row};
+use super::super::{Entry, Event, Key, Listing, Object, Prefix, StoreError, StoreKeys, rows_wire::Row};
 
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 pub(super) const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
@@ -31,6 +32,10 @@ pub(super) const REVISION: &str = "revision";
 pub(super) const OLDEST: &str = "oldest";
 /// Bytes of all rows of `history`.
 pub(super) const HISTORY_BYTES: &str = "octets";
+/// Id of the key that encrypts all values; 0 or absent if they are in the clear.
+pub(super) const KEY: &str = "key";
+/// 1 if no page of the file, used or free, has secrets of a former value. Absent in stores of earlier versions.
+pub(super) const PURGED: &str = "purged";
 
 /// Brings a store to the next version. All migrations of a store run in one transaction.
 pub(super) type Migration = fn(&WriteTransaction) -> Result<(), StoreError>;
@@ -43,8 +48,8 @@ fn create_tables(writing: &WriteTransaction) -> Result<(), StoreError> {
     writing.open_table(HISTORY)?;
     writing.open_table(LOG)?;
     let mut meta = writing.open_table(META)?;
-    for name in [REVISION, OLDEST] {
-        meta.insert(name, 0)?;
+    for (name, number) in [(REVISION, 0), (OLDEST, 0), (PURGED, 1)] {
+        meta.insert(name, number)?;
     }
     Ok(())
 }
@@ -131,11 +136,13 @@ pub(super) struct Tables {
     pub(super) objects: ReadOnlyTable<&'static str, &'static [u8]>,
     pub(super) history: ReadOnlyTable<(&'static str, u64), &'static [u8]>,
     pub(super) log: ReadOnlyTable<(u64, u32), &'static str>,
+    keys: StoreKeys,
 }
 
 impl Tables {
-    pub(super) fn open(reading: &ReadTransaction) -> Result<Self, StoreError> {
+    pub(super) fn open(reading: &ReadTransaction, keys: &StoreKeys) -> Result<Self, StoreError> {
         Ok(Self {
+            keys: keys.clone(),
             meta: reading.open_table(META)?,
             objects: reading.open_table(OBJECTS)?,
             history: reading.open_table(HISTORY)?,
@@ -154,7 +161,7 @@ impl Tables {
 
     pub(super) fn object(&self, key: &Key) -> Result<Option<Object>, StoreError> {
         match self.objects.get(key.as_str())? {
-            Some(bytes) => Ok(row(key.as_str(), bytes.value())?.object(key.clone())),
+            Some(bytes) => row(key.as_str(), bytes.value())?.object(key.clone(), &self.keys),
             None => Ok(None),
         }
     }
@@ -175,7 +182,7 @@ impl Tables {
                 listing.more = true;
                 break;
             }
-            listing.objects.extend(row(text.value(), bytes.value())?.object(key(text.value())?));
+            listing.objects.extend(row(text.value(), bytes.value())?.object(key(text.value())?, &self.keys)?);
         }
         Ok(listing)
     }
@@ -185,7 +192,15 @@ impl Tables {
         let range = (key, 0)..(key, before.unwrap_or(u64::MAX));
         let mut history = Vec::new();
         for entry in self.history.range(range)?.rev().take(max) {
-            history.push(row(key, entry?.1.value())?.entry());
+            let mut entry = row(key, entry?.1.value())?.entry(key, &self.keys)?;
+            if entry.is_redacted
+                && let Some(current) = self.objects.get(key)?
+                && let current = row(key, current.value())?
+                && current.revision == entry.revision
+            {
+                entry = current.entry(key, &self.keys)?;
+            }
+            history.push(entry);
         }
         Ok(history)
     }
@@ -223,8 +238,10 @@ impl Tables {
             .history
             .get((text, revision))?
             .ok_or_else(|| StoreError::Damaged(format!("{text}: revision {revision} is missing in the history")))?;
-        let key = key(text)?;
-        Ok(Event { revision, key: key.clone(), object: row(text, bytes.value())?.object(key) })
+        let (key, row) = (key(text)?, row(text, bytes.value())?);
+        // Who follows the store needs the secrets. Those of a former value are gone, and the present one comes next anyway.
+        let object = if row.is_redacted { self.object(&key)? } else { row.object(key.clone(), &self.keys)? };
+        Ok(Event { revision, key, object })
     }
 }
 

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 use super::{
     super::{
         Committed, Expect, HISTORY_LIMITS, HistoryLimits, LocalStore, ObjectStore, Prefix, StoreError, StoreFile,
+        StoreKeys, ValueOptions,
         contract::{batch, commit_one, contract_tests, key, put},
     },
     FILE,
@@ -17,7 +18,7 @@ use crate::DataFolder;
 
 fn fresh() -> (TempDir, Arc<dyn ObjectStore>) {
     let folder = tempfile::tempdir().unwrap();
-    let store: Arc<dyn ObjectStore> = Arc::new(LocalStore::open(folder.path()).unwrap());
+    let store: Arc<dyn ObjectStore> = Arc::new(LocalStore::open(folder.path(), ValueOptions::default()).unwrap());
     (folder, store)
 }
 
@@ -26,7 +27,8 @@ contract_tests!(fresh());
 /// Returns a store on a disk that can be made to fail.
 fn on_disk(limits: HistoryLimits) -> (TempDir, Arc<Disk>, Arc<LocalStore>) {
     let (folder, disk) = (tempfile::tempdir().unwrap(), Arc::<Disk>::default());
-    let store = LocalStore::open_with(disk.opener(folder.path().join(FILE)), limits, None).unwrap();
+    let store =
+        LocalStore::open_with(disk.opener(folder.path().join(FILE)), limits, ValueOptions::default(), None).unwrap();
     (folder, disk, Arc::new(store))
 }
 
@@ -46,7 +48,7 @@ async fn committed_objects_are_there_after_a_restart() {
     let revision = commit_one(&*store, put("a", Expect::Present, b"2")).await;
     let (before, history) = (store.read(&key("a")).await, store.history(&key("a"), None, 9).await);
     drop(store);
-    let store = LocalStore::open(folder.path()).unwrap();
+    let store = LocalStore::open(folder.path(), ValueOptions::default()).unwrap();
     assert_eq!((store.read(&key("a")).await, store.history(&key("a"), None, 9).await), (before, history));
     assert_eq!(commit_one(&store, put("b", Expect::Absent, b"1")).await, revision + 1);
     let mode = fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
@@ -56,12 +58,12 @@ async fn committed_objects_are_there_after_a_restart() {
 #[tokio::test]
 async fn closed_store_releases_its_file_and_rejects_calls() {
     let folder = tempfile::tempdir().unwrap();
-    let store = LocalStore::open(folder.path()).unwrap();
-    let error = LocalStore::open(folder.path()).unwrap_err().to_string();
+    let store = LocalStore::open(folder.path(), ValueOptions::default()).unwrap();
+    let error = LocalStore::open(folder.path(), ValueOptions::default()).unwrap_err().to_string();
     assert!(error.contains("another process has it open"), "{error}");
     let mut watch = store.watch(0).await.unwrap();
     store.close().await;
-    let next = LocalStore::open(folder.path()).unwrap();
+    let next = LocalStore::open(folder.path(), ValueOptions::default()).unwrap();
     assert_eq!(watch.events.recv().await, None);
     assert!(matches!(commit(&store, "a", 1).await, Err(StoreError::Unavailable(_))));
     assert!(matches!(store.read(&key("a")).await, Err(StoreError::Unavailable(_))));
@@ -171,11 +173,16 @@ async fn history_over_its_bytes_is_trimmed_and_objects_stay() {
     assert!((15..=24).contains(&kept), "{kept} entries");
     assert!(matches!(store.watch(1).await, Err(StoreError::Compacted { .. })), "revision 1 has expired");
     store.close().await;
-    let (file, scratch) = (StoreFile::open(&folder.path().join(FILE)).unwrap(), tempfile::tempdir().unwrap());
+    let (file, scratch) =
+        (StoreFile::open(&folder.path().join(FILE), &StoreKeys::default()).unwrap(), tempfile::tempdir().unwrap());
     assert_eq!(file.verify().unwrap().objects, 7);
     let backup = scratch.path().join("backup.redb");
     file.back_up(&backup).unwrap();
-    assert_eq!(StoreFile::open(&backup).unwrap().verify(), file.verify(), "the backup has the size of the history");
+    assert_eq!(
+        StoreFile::open(&backup, &StoreKeys::default()).unwrap().verify(),
+        file.verify(),
+        "the backup has the size of the history"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -191,7 +198,7 @@ async fn history_over_its_entries_is_trimmed_and_objects_stay() {
     commit(&store, "p10", 2).await.unwrap();
     assert_eq!(store.history(&key("p10"), None, 9).await.unwrap().len(), 1);
     store.close().await;
-    let verified = StoreFile::open(&folder.path().join(FILE)).unwrap().verify().unwrap();
+    let verified = StoreFile::open(&folder.path().join(FILE), &StoreKeys::default()).unwrap().verify().unwrap();
     assert_eq!((verified.objects, verified.entries, verified.oldest), (30, 10, 21));
 }
 
@@ -207,12 +214,12 @@ async fn damaged_row_is_reported_and_affects_its_key_only() {
     writing.open_table(OBJECTS).unwrap().insert("pool/bad", &b"\x01nonsense, nonsense"[..]).unwrap();
     writing.commit().unwrap();
     drop(database);
-    let store = LocalStore::open(folder.path()).unwrap();
+    let store = LocalStore::open(folder.path(), ValueOptions::default()).unwrap();
     let error = store.read(&key("bad")).await.unwrap_err().to_string();
     assert!(error.contains("pool/bad") && error.contains("docs/operations/store.md"), "{error}");
     assert!(matches!(commit(&store, "bad", 1).await, Err(StoreError::Damaged(_))));
     commit_one(&store, put("good", Expect::Present, b"2")).await;
-    assert!(matches!(StoreFile::open(&path).unwrap().verify(), Err(StoreError::Damaged(_))));
+    assert!(matches!(StoreFile::open(&path, &StoreKeys::default()).unwrap().verify(), Err(StoreError::Damaged(_))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -245,14 +252,14 @@ async fn changed_file_is_read_correctly_or_reported_as_damaged() {
     assert!(seen[0] > 0 && seen[1] > 10, "{seen:?}");
     for text in [&b""[..], b"not a store", &[0; 5_000]] {
         fs::write(&path, text).unwrap();
-        let found = LocalStore::open(folder.path());
+        let found = LocalStore::open(folder.path(), ValueOptions::default());
         assert!(text.is_empty() == found.is_ok(), "{found:?}");
     }
 }
 
 /// Checks that every object has the value that was written.
 async fn read_all(folder: &Path) -> Result<(), StoreError> {
-    let store = LocalStore::open(folder)?;
+    let store = LocalStore::open(folder, ValueOptions::default())?;
     let listing = store.list(&Prefix::everything(), None, 100).await?;
     // Fewer objects are an error: every commit was acknowledged.
     for object in &listing.objects {
@@ -289,7 +296,10 @@ async fn older_store_is_migrated_and_newer_one_is_rejected() {
     assert_eq!((number(&newer, "schema"), number(&newer, "mark")), (Some(3), Some(7)));
     assert_eq!(newer.begin_read().unwrap().open_table(OBJECTS).unwrap().iter().unwrap().count(), 1);
     drop(newer);
-    let errors = [LocalStore::open(folder.path()).unwrap_err(), StoreFile::open(&path).unwrap_err()];
+    let errors = [
+        LocalStore::open(folder.path(), ValueOptions::default()).unwrap_err(),
+        StoreFile::open(&path, &StoreKeys::default()).unwrap_err(),
+    ];
     assert!(errors[0].to_string().contains("`fairway get`"), "{}", errors[0]);
     let upgrade = StoreError::from(redb::Error::UpgradeRequired(2)).to_string();
     assert!(upgrade.contains("format 2") && upgrade.contains("`fairway get`"), "{upgrade}");
@@ -313,16 +323,20 @@ async fn store_of_version_1_is_migrated_with_its_history_counted() {
     }
     writing.commit().unwrap();
     drop(database);
-    let (file, backup) = (StoreFile::open(&path).unwrap(), scratch.path().join("backup.redb"));
+    let (file, backup) = (StoreFile::open(&path, &StoreKeys::default()).unwrap(), scratch.path().join("backup.redb"));
     let verified = file.back_up(&backup).unwrap();
     drop(file);
     let held = DataFolder::open(folder.path()).unwrap();
-    let restored = StoreFile::open(&backup).unwrap().restore(&held).unwrap();
+    let restored = StoreFile::open(&backup, &StoreKeys::default()).unwrap().restore(&held).unwrap();
     assert_eq!((restored.objects, restored.entries), (verified.objects, 2));
-    let store = LocalStore::open(folder.path()).unwrap();
+    let store = LocalStore::open(folder.path(), ValueOptions::default()).unwrap();
     commit_one(&store, put("a", Expect::Present, b"333")).await;
     drop(store);
-    assert_eq!(StoreFile::open(&path).unwrap().verify().unwrap().entries, 3, "rows of the history and log agree");
+    assert_eq!(
+        StoreFile::open(&path, &StoreKeys::default()).unwrap().verify().unwrap().entries,
+        3,
+        "rows of the history and log agree"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -340,16 +354,19 @@ async fn backup_during_writes_is_consistent_and_can_be_restored() {
             }
         }
     });
-    let verified = StoreFile::open(&file).unwrap().back_up(&backup).unwrap();
+    let verified = StoreFile::open(&file, &StoreKeys::default()).unwrap().back_up(&backup).unwrap();
     writer.await.unwrap();
-    assert!(StoreFile::open(&file).unwrap().back_up(&backup).is_err(), "an existing file is not overwritten");
-    assert_eq!(StoreFile::open(&backup).unwrap().verify(), Ok(verified));
+    assert!(
+        StoreFile::open(&file, &StoreKeys::default()).unwrap().back_up(&backup).is_err(),
+        "an existing file is not overwritten"
+    );
+    assert_eq!(StoreFile::open(&backup, &StoreKeys::default()).unwrap().verify(), Ok(verified));
     let late = commit_one(&*store, put("late", Expect::Absent, b"1")).await;
     drop(store);
     let held = DataFolder::open(folder.path()).unwrap();
-    let restored = StoreFile::open(&backup).unwrap().restore(&held).unwrap();
+    let restored = StoreFile::open(&backup, &StoreKeys::default()).unwrap().restore(&held).unwrap();
     assert!(restored.revision > late && restored.objects == verified.objects);
-    let store = LocalStore::open(folder.path()).unwrap();
+    let store = LocalStore::open(folder.path(), ValueOptions::default()).unwrap();
     let names = names(&store).await;
     assert!(names.contains(&"kept".to_owned()) && !names.contains(&"late".to_owned()), "{names:?}");
     let halves = ["x", "y"].map(key);
@@ -358,7 +375,10 @@ async fn backup_during_writes_is_consistent_and_can_be_restored() {
     assert_eq!(x, y, "both changes of a batch");
     assert!(matches!(store.watch(late).await, Err(StoreError::Compacted { .. })), "changes after the backup are gone");
     assert!(commit_one(&store, put("kept", Expect::Present, b"2")).await > restored.revision);
-    assert!(StoreFile::open(&folder.path().join("objects.redb.replaced")).is_ok(), "the replaced store is kept");
+    assert!(
+        StoreFile::open(&folder.path().join("objects.redb.replaced"), &StoreKeys::default()).is_ok(),
+        "the replaced store is kept"
+    );
     drop(store);
     assert_eq!(StoreFile::repair(&held, &StoreFile::path_in(held.path())), Ok(true));
 }

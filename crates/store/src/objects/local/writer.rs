@@ -13,7 +13,7 @@ use super::{
     commit::TableWriter,
     copy,
     database::{SharedDatabase, catch_panic},
-    tables::{REVISION, Tables},
+    tables::REVISION,
     upstream::{LogEntry, LogHead},
 };
 
@@ -166,7 +166,7 @@ impl Writer {
         group: &[PendingBatch],
     ) -> Result<Option<Vec<Result<Committed, StoreError>>>, TransactionError> {
         let writing = self.begin()?;
-        let mut tables = TableWriter::open(&writing, self.limits, self.log.is_some())?;
+        let mut tables = TableWriter::open(&writing, self.limits, &self.database.values, self.log.is_some())?;
         let before = tables.revision;
         let mut results = Vec::with_capacity(group.len());
         for pending in group {
@@ -216,7 +216,7 @@ impl Writer {
         let before = copied_head(&self.database)?;
         let writing = self.begin()?;
         let Some(log) = &mut self.log else { return Ok(()) };
-        let mut tables = TableWriter::open(&writing, self.limits, true)?;
+        let mut tables = TableWriter::open(&writing, self.limits, &self.database.values, true)?;
         let Some(fetched) = log.fetch(before, &mut tables)? else { return Ok(()) };
         let head = fetched.head;
         // Watchers of the former content must not go on in the new one.
@@ -302,16 +302,16 @@ fn append(
 }
 
 fn copied_head(database: &SharedDatabase) -> Result<Option<LogHead>, StoreError> {
-    copy::head(&Tables::open(&database.read().1?)?)
+    copy::head(&database.tables()?)
 }
 
 fn revision(database: &SharedDatabase) -> Result<u64, StoreError> {
-    Tables::open(&database.read().1?)?.number(REVISION)
+    database.tables()?.number(REVISION)
 }
 
 /// Maximum number of batches of a transaction, and the bytes at which it is full. Both bound the time until the first batch is
 /// acknowledged: 8 MiB are written in about 0.1 s.
 const GROUP_MAX: usize = 256;
 const GROUP_BYTES: usize = 8 << 20;
-/// Attempts at a transaction while other servers are faster.
+/// Maximum number of attempts at a transaction while other servers are faster.
 const RACES_MAX: usize = 64;

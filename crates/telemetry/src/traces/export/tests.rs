@@ -3,14 +3,13 @@ use std::time::Instant as Clock;
 use fairway_http::{
     Method, StatusCode, Tls, Url,
     header::{HeaderMap, HeaderValue},
+    test_util::BlackHole,
 };
+use opentelemetry_http::HttpClient;
 use opentelemetry_proto::tonic::{
-    collector::trace::v1::{
-        ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
-        trace_service_server::{TraceService, TraceServiceServer},
-    },
+    collector::trace::v1::{ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse},
     common::v1::any_value,
-    trace::v1::Span as Sent,
+    trace::v1::{ResourceSpans, Span as Sent},
 };
 use prost::Message;
 use tokio::{
@@ -19,7 +18,9 @@ use tokio::{
 };
 
 use super::*;
-use crate::traces::{TraceProtocol, Traces, Work};
+use crate::traces::{TraceProtocol, Traces, Work, collector::Collector};
+
+mod grpc;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -107,7 +108,7 @@ fn traceparent(flags: &str) -> HeaderMap {
 }
 
 fn begin(traces: &Traces) -> Work {
-    traces.request(&HeaderMap::new(), false).unwrap()
+    traces.request(None, false).unwrap()
 }
 
 async fn wait_for(traces: &Traces, what: impl Fn(&Counts) -> bool) {
@@ -152,10 +153,10 @@ async fn incoming_trace_is_recorded_as_its_origin_decided_and_own_ones_by_ratio(
     let (url, mut received) = collector(vec![]).await;
     let traces = start(&TraceOptions { per_million: 0, ..options(url) });
     drop(begin(&traces));
-    drop(traces.request(&traceparent("00"), false));
-    assert!(traces.request(&traceparent("00"), true).is_none() && traces.request(&HeaderMap::new(), true).is_none());
-    drop(traces.request(&traceparent("01"), true));
-    let known = traces.request(&traceparent("01"), false).unwrap();
+    drop(traces.request(Some(&traceparent("00")), false));
+    assert!(traces.request(Some(&traceparent("00")), true).is_none() && traces.request(None, true).is_none());
+    drop(traces.request(Some(&traceparent("01")), true));
+    let known = traces.request(Some(&traceparent("01")), false).unwrap();
     known.around(async { drop(traces.below("within").unwrap()) }).await;
     assert!(traces.below("without").is_none(), "a span needs a request");
     drop(known);
@@ -241,43 +242,38 @@ async fn spans_that_a_hanging_collector_does_not_take_are_dropped_and_counted() 
     assert_eq!(seen(&traces), [0, 0, QUEUE_MAX as u64 + 11, 0], "also what was queued, and what ended later");
 }
 
-/// A collector over gRPC: rejects two spans of the first request, and is unavailable for the second.
-#[derive(Debug)]
-struct GrpcCollector(mpsc::UnboundedSender<(Option<String>, usize)>, AtomicU64);
+#[tokio::test]
+async fn pause_before_a_repetition_blocks_no_thread() {
+    let (url, mut received) = collector(vec![status(503)]).await;
+    let traces = start(&options(url));
+    drop(begin(&traces));
+    wait_for(&traces, |counts| counts.failures.load(Relaxed) == 1).await;
+    let (_, _, at) = received.recv().await.unwrap();
+    assert!(at.elapsed() < Duration::from_secs(1), "this test could not go on for {:?}", at.elapsed());
+}
 
-#[tonic::async_trait]
-impl TraceService for GrpcCollector {
-    async fn export(
-        &self,
-        request: tonic::Request<ExportTraceServiceRequest>,
-    ) -> Result<tonic::Response<ExportTraceServiceResponse>, tonic::Status> {
-        let token = request.metadata().get("x-token").map(|value| value.to_str().unwrap().to_owned());
-        let spans = request.into_inner().resource_spans.into_iter().flat_map(|of| of.scope_spans);
-        let _ = self.0.send((token, spans.map(|of| of.spans.len()).sum()));
-        match self.1.fetch_add(1, Relaxed) {
-            0 => Ok(tonic::Response::new(partial_success(2))),
-            1 => Err(tonic::Status::unavailable("restarting")),
-            _ => Ok(tonic::Response::new(ExportTraceServiceResponse::default())),
-        }
-    }
+/// Sends a request without the library. Its log events would get lost in other tests that run at once, since the first
+/// thread that comes by decides whether anybody listens.
+async fn send(options: &TraceOptions) -> (StatusCode, Option<String>) {
+    let error = LastError::default();
+    let body = ExportTraceServiceRequest { resource_spans: vec![ResourceSpans::default()] }.encode_to_vec();
+    let request = opentelemetry_http::Request::post(options.endpoint.to_string()).body(body.into()).unwrap();
+    let answer = Collector::new(options, error.clone()).unwrap().send_bytes(request).await.unwrap();
+    (answer.status(), error.take())
 }
 
 #[tokio::test]
-async fn grpc_collector_gets_headers_and_spans_and_is_asked_again_when_unavailable() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (to, mut received) = mpsc::unbounded_channel();
-    let service = TraceServiceServer::new(GrpcCollector(to, AtomicU64::new(0)));
-    let server = tonic::transport::Server::builder().add_service(service);
-    tokio::spawn(server.serve_with_incoming(tonic::transport::server::TcpIncoming::from(listener)));
-    let url = Url::parse(&format!("http://{address}/v1/traces")).unwrap();
-    let mut options = TraceOptions { protocol: TraceProtocol::Grpc, ..options(url) };
-    options.headers.insert("x-token", HeaderValue::from_static("word"));
-    let traces = start(&options);
-    (0..3).for_each(|_| drop(begin(&traces)));
-    wait_for(&traces, |counts| counts.rejected.load(Relaxed) == 2).await;
-    assert_eq!(received.recv().await, Some((Some("word".to_owned()), 3)));
-    drop(begin(&traces));
-    wait_for(&traces, |counts| counts.sent.load(Relaxed) == 2).await;
-    assert_eq!(seen(&traces), [2, 2, 0, 1]);
+async fn refused_request_is_an_error_with_the_body_of_the_response() {
+    let (url, _received) = collector(vec![(400, "", b"no such tenant".to_vec())]).await;
+    let error = send(&options(url)).await.1.unwrap();
+    assert!(error.ends_with(": status 400 Bad Request: no such tenant"), "{error}");
+}
+
+#[tokio::test]
+async fn black_holed_ipv6_address_of_the_collector_costs_less_than_a_second() {
+    let (url, _received) = collector(vec![]).await;
+    let hole = BlackHole::new(url.port()).await;
+    let options = options(Url::parse(&format!("http://localhost:{}/v1/traces", url.port())).unwrap());
+    let sent = hole.costs_less_than_a_second(send(&options)).await;
+    assert_eq!(sent, (StatusCode::OK, None));
 }

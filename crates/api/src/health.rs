@@ -1,0 +1,64 @@
+//! The listener for health probes: plain HTTP for everybody who may connect, so its responses have no names.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+
+use crate::{metrics::Metrics, problem::no_such_route, routes::guard};
+use fairway_control::{Control, Readiness};
+use fairway_transport::ComputeGuard;
+
+/// Returns the router, with metrics if given.
+pub(crate) fn router(control: &Control, metrics: Option<Arc<Metrics>>) -> Router {
+    let (for_live, for_ready, for_metrics) = (control.clone(), control.clone(), control.clone());
+    let live = move || async move { answer(live(&for_live)) };
+    let mut router = Router::new()
+        .route("/healthz", get(live.clone()))
+        .route("/livez", get(live))
+        .route("/readyz", get(move || async move { answer(ready(&for_ready)) }));
+    if let Some(metrics) = metrics {
+        router = router.route("/metrics", get(move || async move { gather(&metrics, &for_metrics).await }));
+    }
+    router.fallback(async |uri: axum::http::Uri| no_such_route(uri.path())).layer(middleware::from_fn(guard))
+}
+
+/// Returns the text of a liveness probe, or the reason why the process has to be restarted.
+pub(crate) fn live(control: &Control) -> Result<&'static str, &'static str> {
+    match control.is_running() {
+        true => Ok("ok"),
+        false => Err("the control task has ended; restart fairway"),
+    }
+}
+
+/// Returns the text of a readiness probe, or the reason why DNS is not served.
+pub(crate) fn ready(control: &Control) -> Result<&'static str, &'static str> {
+    match control.readiness() {
+        Readiness::Ready => Ok("ready"),
+        waiting => Err(waiting.reason()),
+    }
+}
+
+fn answer(state: Result<&'static str, &'static str>) -> Response {
+    match state {
+        Ok(text) => format!("{text}\n").into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}
+
+async fn gather(metrics: &Metrics, control: &Control) -> Response {
+    // Metrics of many pools take computing time that DNS must not wait for.
+    let _computing = ComputeGuard::begin();
+    match metrics.gather(control).await {
+        Ok(text) => ([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+/// Media type of metrics.
+pub(crate) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,0 +1,46 @@
+//! Health of the targets of contributed names, as the answers use it.
+
+use fairway_model::{ClusterName, Eligibility, Name, PoolName};
+
+use super::{
+    held::Evidence,
+    read::{Meaning, ReadRow},
+};
+use crate::served::CurrentState;
+
+/// Health in the state that is served.
+pub(crate) struct ServedHealth<'a>(pub(crate) &'a CurrentState);
+
+impl Evidence for ServedHealth<'_> {
+    fn eligibility(&self, row: &ReadRow) -> Option<Eligibility> {
+        let Meaning::Addresses(addresses, spec) = &row.meaning else { return None };
+        let desired = &self.0.published.configured.merged.desired;
+        let pool = desired.pools.get(&desired.names.get(row.name.as_ref()?)?.pool)?;
+        let own = pool.members.iter().filter(|member| {
+            let cluster = desired.clusters.get(&member.cluster);
+            let has_address = cluster.is_some_and(|cluster| cluster.addresses.iter().any(|it| addresses.contains(it)));
+            has_address || spec.cluster.as_ref() == Some(&member.cluster)
+        });
+        own.filter_map(|member| self.of_member(&pool.name, &member.cluster)).min()
+    }
+
+    fn is_declared_healthy(&self, name: &Name) -> Option<bool> {
+        let declared = &self.0.published.configured.merged.declared;
+        let pool = declared.pools.get(&declared.names.get(name)?.pool)?;
+        let mut states = pool.members.iter().map(|member| self.of_member(&pool.name, &member.cluster));
+        Some(states.any(|state| state.is_some_and(|state| state < Eligibility::Pending)))
+    }
+}
+
+impl ServedHealth<'_> {
+    /// Returns the best eligibility of the addresses of a member.
+    pub(crate) fn of_member(&self, pool: &PoolName, cluster: &ClusterName) -> Option<Eligibility> {
+        let configured = &self.0.published.configured;
+        let cluster = configured.merged.desired.clusters.get(cluster)?;
+        let targets = cluster.addresses.iter().flat_map(|address| {
+            let address = (cluster.name.clone(), *address);
+            configured.uses.targets(pool, &address).collect::<Vec<_>>()
+        });
+        targets.map(|target| self.0.runtime.health(target).eligibility()).min()
+    }
+}

@@ -1,0 +1,264 @@
+//! Names cannot be made to collide: a zone with names that share one 64-bit value of an earlier, public hash, and one with names that
+//! differ by a regular step, cost no more than random names, and queries for further names of the kind delay nobody.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    fs,
+    hash::{BuildHasher, RandomState},
+    net::{SocketAddr, UdpSocket},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use fairway_integration::{
+    load::{connect, query, receive, wait_answer},
+    real::Fairway,
+};
+use fairway_model::SplitMix;
+
+/// Octets of a label with its length, and of a part of a name that can be chosen.
+const LABEL: usize = 48;
+const PART: usize = 16;
+/// Parts of a name. Each has three forms, so there are 531,441 names.
+const PARTS: usize = 12;
+const FORMS: usize = 3;
+/// Octets of a name in wire form, with `\7example\4test\0`.
+const LENGTH: usize = PARTS * PART + 14;
+/// Longest time for compiling a zone, also in a debug build on a busy machine.
+const COMPILE_MAX: Duration = Duration::from_secs(120);
+/// Time for which queries for absent names are sent.
+const FLOOD: Duration = Duration::from_secs(3);
+
+/// A set of names of one shape: three forms of each part.
+struct Family {
+    kind: &'static str,
+    parts: Vec<[[u8; PART]; FORMS]>,
+}
+
+impl Family {
+    fn random(random: &mut SplitMix) -> Self {
+        let parts = (0..PARTS).map(|part| [(); FORMS].map(|()| letters(random, part))).collect();
+        Self { kind: "random", parts }
+    }
+
+    /// Names that differ in one octet of each part, by 1 or 2.
+    fn regular(random: &mut SplitMix) -> Self {
+        let part = |part: usize| {
+            let first = letters::<PART>(random, part);
+            [0, 1, 2].map(|step| std::array::from_fn(|at| if at == 9 { b'a' + step } else { first[at] }))
+        };
+        Self { kind: "regular", parts: (0..PARTS).map(part).collect() }
+    }
+
+    /// Names of one [`old_hash`]. After each part, its three forms lead to the same state.
+    fn colliding(random: &mut SplitMix) -> Self {
+        let mut state = SEED ^ LENGTH as u64;
+        let part = |part: usize| {
+            let (forms, next) = forms_of_one_state(random, part, state);
+            state = next;
+            forms
+        };
+        let family = Self { kind: "colliding", parts: (0..PARTS).map(part).collect() };
+        let hash = |number: usize| old_hash(&[&family.wire(number)[..], b"\x07example\x04test\0"].concat());
+        assert!((0..531_441).step_by(997).all(|number| hash(number) == hash(0)), "the names do not collide");
+        family
+    }
+
+    /// Returns the first octets of a name in wire form.
+    fn wire(&self, number: usize) -> [u8; PARTS * PART] {
+        let mut rest = number;
+        let mut wire = [0; PARTS * PART];
+        for (part, octets) in self.parts.iter().zip(wire.chunks_exact_mut(PART)) {
+            octets.copy_from_slice(&part[rest % FORMS]);
+            rest /= FORMS;
+        }
+        wire
+    }
+
+    fn name(&self, number: usize) -> String {
+        let wire = self.wire(number);
+        let labels = wire.chunks(LABEL).map(|label| str::from_utf8(&label[1..]).expect("letters"));
+        labels.chain(["example.test"]).collect::<Vec<_>>().join(".")
+    }
+
+    /// Returns a zone file with the first `count` names.
+    fn zone(&self, count: usize, serial: u32) -> String {
+        let mut text = format!(
+            "$ORIGIN example.test.\n@ 60 IN SOA ns1.example.net. hostmaster.example.net. {serial} 3600 600 86400 60\n\
+             @ 60 IN NS ns1.example.net.\nwww 60 IN A 192.0.2.{serial}\n"
+        );
+        for number in 0..count {
+            writeln!(text, "{}. 60 IN A 192.0.2.1", self.name(number)).expect("a string grows");
+        }
+        text
+    }
+}
+
+/// Returns random letters; at the start of a label, its length comes first.
+fn letters<const N: usize>(random: &mut SplitMix, part: usize) -> [u8; N] {
+    let mut octets = [0; N].map(|_: u8| b'a' + random.below(26) as u8);
+    if part.is_multiple_of(LABEL / PART) {
+        octets[0] = LABEL as u8 - 1;
+    }
+    octets
+}
+
+/// Seed and factor of the hash of names until version 0.1, which were public.
+const SEED: u64 = 0x2545_f491_4f6c_dd1d;
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn mix(word: u64) -> u64 {
+    let wide = u128::from(word) * u128::from(FACTOR);
+    (wide as u64) ^ ((wide >> 64) as u64)
+}
+
+/// The hash of names until version 0.1, for lower-case names.
+fn old_hash(name: &[u8]) -> u64 {
+    let step = |state: u64, chunk: &[u8]| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        mix(state ^ (u64::from_le_bytes(word) | 0x2020_2020_2020_2020))
+    };
+    name.chunks(8).fold(SEED ^ name.len() as u64, step)
+}
+
+/// Returns three forms of a part that lead from one state of the old hash to one other state.
+///
+/// First words are drawn until three lead to states that differ only in the lower five bits of each octet. Then the second word, of
+/// letters, too, makes up for the difference.
+fn forms_of_one_state(random: &mut SplitMix, part: usize, state: u64) -> ([[u8; PART]; FORMS], u64) {
+    let mut similar: HashMap<u64, Vec<([u8; 8], u64)>> = HashMap::new();
+    loop {
+        let first: [u8; 8] = letters(random, part);
+        let reached = mix(state ^ (u64::from_le_bytes(first) | 0x2020_2020_2020_2020));
+        let group = similar.entry(reached & 0xe0e0_e0e0_e0e0_e0e0).or_default();
+        group.push((first, reached));
+        let Ok(group) = <[_; FORMS]>::try_from(&group[..]) else { continue };
+        let second = |at: usize| {
+            let of = |base: u8| group.map(|(_, reached)| base ^ ((reached ^ group[0].1) >> (8 * at)) as u8);
+            (0..32).map(of).find(|octets| octets.iter().all(|octet| (1..=26).contains(octet)))
+        };
+        let Some(seconds) = (0..8).map(second).collect::<Option<Vec<_>>>() else { continue };
+        let forms: [[u8; PART]; FORMS] = std::array::from_fn(|form| {
+            std::array::from_fn(|at| if at < 8 { group[form].0[at] } else { 0x60 | seconds[at - 8][form] })
+        });
+        let word = u64::from_le_bytes(*forms[0].last_chunk().expect("two words"));
+        return (forms, mix(group[0].1 ^ word));
+    }
+}
+
+/// Costs of a family.
+struct Cost {
+    compile: Duration,
+    /// Times of the answers to another client during the flood.
+    times: Vec<Duration>,
+    lost: usize,
+}
+
+impl Cost {
+    fn p99(&self) -> Duration {
+        self.times[self.times.len() * 99 / 100]
+    }
+}
+
+/// Serves the first `count` names, compiles them once more, and sends this many queries a second for absent ones.
+fn measure(family: &Family, count: usize, rate: usize) -> Cost {
+    let config = "zones: [{ name: example.test, file: example.test.zone }]\n";
+    let server = Fairway::start(config, &[("example.test.zone", &family.zone(count, 1))]);
+    fs::write(server.folder.path().join("example.test.zone"), family.zone(count, 2)).expect("it can be written");
+    let begun = Instant::now();
+    server.process.signal("HUP");
+    wait_answer(server.dns, "www.example.test", &["192.0.2.2"], COMPILE_MAX);
+    let compile = begun.elapsed();
+    wait_answer(server.dns, &family.name(count - 1), &["192.0.2.1"], Duration::from_secs(5));
+    let absent: Vec<_> = (0..10_000).map(|number| query(&family.name(count + number), number as u16)).collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (dns, ended) = (server.dns, Arc::clone(&stop));
+    let attacker = thread::spawn(move || flood(dns, &absent, rate, &ended));
+    let (times, lost) = bystander(server.dns);
+    stop.store(true, Ordering::Relaxed);
+    let sent = attacker.join().expect("it does not panic");
+    // A busy machine may send fewer.
+    assert!(sent >= rate * FLOOD.as_secs() as usize / 2, "only {sent} queries were sent");
+    Cost { compile, times, lost }
+}
+
+/// Sends queries at a rate, and discards the answers. Returns their number.
+fn flood(server: SocketAddr, packets: &[Vec<u8>], rate: usize, stop: &AtomicBool) -> usize {
+    let socket = UdpSocket::bind("127.0.0.66:0").expect("loopback has the address");
+    socket.connect(server).expect("loopback has a route");
+    let (begun, mut sent) = (Instant::now(), 0);
+    while !stop.load(Ordering::Relaxed) {
+        let due = (begun.elapsed().as_secs_f64() * rate as f64) as usize;
+        for number in sent..due {
+            // A full buffer loses a query of the attacker, which harms nobody else.
+            let _ = socket.send(&packets[number % packets.len()]);
+        }
+        sent = sent.max(due);
+        thread::park_timeout(Duration::from_millis(2));
+    }
+    sent
+}
+
+/// Asks for a name every 2 ms. Returns the times of the answers in order of size, and the number of lost queries.
+fn bystander(server: SocketAddr) -> (Vec<Duration>, usize) {
+    let socket = connect(server);
+    socket.set_read_timeout(Some(Duration::from_secs(1))).expect("the timeout is not zero");
+    let (begun, mut times, mut lost, mut id) = (Instant::now(), vec![], 0, 0);
+    while begun.elapsed() < FLOOD {
+        id += 1;
+        let asked = Instant::now();
+        socket.send(&query("www.example.test", id)).expect("loopback takes it");
+        match receive(&socket, id) {
+            Some(_) => times.push(asked.elapsed()),
+            None => lost += 1,
+        }
+        thread::park_timeout(Duration::from_millis(2));
+    }
+    times.sort_unstable();
+    (times, lost)
+}
+
+/// Plays the attack; prints what chosen names cost as a ratio to random ones.
+fn attack(count: usize, rates: &[usize]) {
+    // Other names in each run; the seed is printed.
+    let seed = RandomState::new().hash_one(count);
+    println!("{count} names, seed {seed}");
+    let mut random = SplitMix::new(seed);
+    let families = [Family::random(&mut random), Family::colliding(&mut random), Family::regular(&mut random)];
+    for rate in rates {
+        let costs = families.each_ref().map(|family| measure(family, count, *rate));
+        for (family, cost) in families.iter().zip(&costs) {
+            let ratio = |of: fn(&Cost) -> Duration| of(cost).as_secs_f64() / of(&costs[0]).as_secs_f64();
+            println!(
+                "{} names, {rate} queries a second: compiled in {:?} ({:.2}), p99 of others {:?} ({:.2}), {} answered, {} lost",
+                family.kind,
+                cost.compile,
+                ratio(|cost| cost.compile),
+                cost.p99(),
+                ratio(Cost::p99),
+                cost.times.len(),
+                cost.lost
+            );
+            // 2 ms a query and a second per lost one: about 1,400 if none is delayed.
+            assert!(cost.times.len() >= 300, "another client got {} answers", cost.times.len());
+            assert!(cost.lost * 100 <= cost.times.len(), "another client lost {} queries", cost.lost);
+        }
+    }
+}
+
+#[test]
+fn names_chosen_to_collide_cost_no_more_than_random_ones() {
+    attack(40_000, &[2_000]);
+}
+
+#[test]
+#[ignore = "takes minutes in a debug build; see bench/README.md"]
+fn chosen_names_at_full_size() {
+    attack(400_000, &[5_000, 50_000]);
+}

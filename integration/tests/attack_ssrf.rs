@@ -1,0 +1,303 @@
+//! A tenant with the role `editor`, or one that writes over the webhook, has the server connect to services that only this machine
+//! reaches. No connection arrives there, nothing is reported, and the operator's own loopback targets stay healthy.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener},
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
+
+use fairway_integration::{
+    load::resolve,
+    real::{self, Fairway, fairway_binary, free_port, wait_until},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Longest wait for an event that must come.
+const LIMIT: Duration = Duration::from_secs(30);
+const JSON: &str = "application/json";
+const WEBHOOK: &str = "application/external.dns.webhook+json;version=1";
+/// Text that the attacked service would answer with.
+const CREDENTIAL: &str = "credential-of-the-machine";
+
+/// An HTTP service that counts its connections. It ends with the test's process.
+struct Service {
+    at: SocketAddr,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Service {
+    /// Answers every request with these lines of a head, and the credential.
+    fn start(address: &str, head: String) -> Self {
+        let listener = TcpListener::bind((address, 0)).expect("loopback has a free port");
+        let at = listener.local_addr().expect("it is bound");
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&connections);
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                counter.fetch_add(1, Relaxed);
+                let _ = stream.read(&mut [0; 1_024]);
+                let length = CREDENTIAL.len();
+                let _ = write!(stream, "{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{CREDENTIAL}");
+            }
+        });
+        Self { at, connections }
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
+    }
+}
+
+/// Creates a token; returns its text and its entry for the configuration.
+fn token(name: &str) -> (String, String) {
+    let folder = TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("token");
+    let output = Command::new(fairway_binary()).args(["token", "create", name, "--out"]).arg(&file).output();
+    let output = String::from_utf8(output.expect("it runs").stdout).expect("text");
+    let entry = output.lines().find(|line| line.contains("sha256:")).expect("an entry").trim().to_owned();
+    (std::fs::read_to_string(&file).expect("a token").trim().to_owned(), entry)
+}
+
+/// Sends a request; returns status and body.
+fn call(server: SocketAddr, request: &str, token: &str, media_type: &str, body: &str) -> (u16, String) {
+    real::call(server, request, (token, media_type), body, LIMIT).expect("it answers")
+}
+
+/// Starts a server whose files have a gateway on loopback, and an allowed network.
+fn serve(allow: &str, gateway: &Service, further: &str) -> Fairway {
+    let config = format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+clusters: [{{ name: own, addresses: [127.0.0.20] }}]
+monitors: [{{ name: gateway, type: http, port: {}, period: 300ms, timeout: 300ms }}]
+pools: [{{ name: own, policy: weighted, monitor: gateway, members: [{{ cluster: own }}] }}]
+names: [{{ name: own.gslb.example, pool: own }}]
+health: {{ networks: {{ allow: [{allow}] }} }}
+{further}",
+        gateway.at.port()
+    );
+    Fairway::start(&config, &[])
+}
+
+/// A server with a tenant that may edit, and what the tenant sees.
+struct Attack {
+    server: Fairway,
+    editor: String,
+    operator: String,
+}
+
+impl Attack {
+    /// Starts a server with a token for an editor.
+    fn start(allow: &str, gateway: &Service, further: &str) -> Self {
+        let ((editor, entry), (operator, all)) = (token("tenant"), token("boss"));
+        let grants = "    - { role: editor, to: [\"token:tenant\"] }\n    - { role: admin, to: [\"token:boss\"] }\n";
+        let access = format!("access:\n  tokens:\n    {entry}\n    {all}\n  grants:\n{grants}");
+        Self { server: serve(allow, gateway, &format!("{access}{further}")), editor, operator }
+    }
+
+    fn put(&self, path: &str, object: Value) {
+        let (status, body) = self.try_put(&self.editor, path, object);
+        assert!(status == 201 || status == 200, "{path}: {status} {body}");
+    }
+
+    /// The tenant may not write the object, but the operator may.
+    fn put_as_operator(&self, path: &str, object: Value) {
+        let (status, body) = self.try_put(&self.editor, path, object.clone());
+        assert!(status == 403 && body.contains("operate"), "{path}: {status} {body}");
+        let (status, body) = self.try_put(&self.operator, path, object);
+        assert!(status == 201 || status == 200, "{path}: {status} {body}");
+    }
+
+    fn try_put(&self, token: &str, path: &str, mut object: Value) -> (u16, String) {
+        object["name"] = json!(path.rsplit('/').next());
+        call(self.server.http, &format!("PUT {path}"), token, JSON, &object.to_string())
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, body) = call(self.server.http, &format!("GET {path}"), &self.editor, JSON, "");
+        assert_eq!(status, 200, "{path}: {body}");
+        assert!(!body.contains(CREDENTIAL), "{path}: {body}");
+        serde_json::from_str(&body).expect("JSON")
+    }
+
+    /// Steers a name to a pool of one member.
+    fn steer(&self, name: &str, monitor: &str, member: Value) {
+        self.put(&format!("/v1/pools/{name}"), json!({"policy": "weighted", "monitor": monitor, "members": [member]}));
+        self.put(&format!("/v1/names/{name}.gslb.example"), json!({"pool": name}));
+    }
+
+    /// Returns the targets of a pool that are not allowed.
+    fn denied(&self, pool: &str) -> Vec<Value> {
+        let state = self.get("/v1/state");
+        let targets = state["targets"].as_array().cloned().unwrap_or_default();
+        let of_pool = |target: &Value| target["pools"].as_array().is_some_and(|pools| pools.contains(&json!(pool)));
+        targets.into_iter().filter(|target| of_pool(target) && !target["notAllowed"].is_null()).collect()
+    }
+
+    /// Waits until a pool's target is refused; then its name has no address, and its object says so.
+    fn expect_refused(&self, pool: &str) {
+        wait_until(&format!("{pool} is refused"), LIMIT, || {
+            self.denied(pool).first().is_some_and(|target| target["status"] == "down")
+        });
+        let reply = resolve(self.server.dns, &format!("{pool}.gslb.example")).expect("an answer");
+        assert!(reply.addresses.is_empty(), "{pool}: {:?}", reply.addresses);
+        let conditions = self.get(&format!("/v1/pools/{pool}"))["status"]["conditions"].to_string();
+        assert!(conditions.contains("TargetNotAllowed"), "{conditions}");
+    }
+
+    /// The operator's own target on loopback is up and answered.
+    fn expect_bystander(&self) {
+        wait_until("the operator's own gateway is up", LIMIT, || {
+            resolve(self.server.dns, "own.gslb.example").is_some_and(|reply| reply.is(&["127.0.0.20"]))
+        });
+        assert!(self.denied("own").is_empty());
+    }
+}
+
+#[test]
+fn editor_reaches_no_service_of_this_machine() {
+    let gateway = Service::start("127.0.0.20", "HTTP/1.1 200 OK\r\n".to_owned());
+    let metadata = Service::start("127.0.0.1", "HTTP/1.1 200 OK\r\n".to_owned());
+    let at = metadata.at;
+    let redirect = Service::start("127.0.0.9", format!("HTTP/1.1 302 Found\r\nLocation: http://{at}/\r\n"));
+    let source = format!(
+        "{{ name: feed, type: json, url: \"http://{}/\", pointer: /a, period: 300ms, timeout: 300ms }}",
+        redirect.at
+    );
+    let gateways = "{ name: gauges, type: prometheus, period: 300ms, timeout: 300ms }";
+    let attack = Attack::start("127.0.0.9", &gateway, &format!("load: [{source}, {gateways}]\n"));
+    let monitor = |port: u16| json!({"type": "http", "port": port, "path": "/token", "period": "1s", "timeout": "1s"});
+    for (key, value) in [("headers", json!({"Metadata-Flavor": "Google"})), ("body", json!("ya29."))] {
+        let mut oracle = monitor(at.port());
+        (oracle["name"], oracle[key]) = (json!("oracle"), value);
+        let path = "PUT /v1/monitors/oracle";
+        let (status, body) = call(attack.server.http, path, &attack.editor, JSON, &oracle.to_string());
+        assert!(status == 403 && body.contains("operate"), "{key}: {status} {body}");
+        let all = json!({"monitors": [oracle]}).to_string();
+        assert_eq!(call(attack.server.http, "POST /v1/apply", &attack.editor, JSON, &all).0, 403, "{key}");
+    }
+    attack.put("/v1/monitors/metadata", monitor(at.port()));
+    attack.put("/v1/monitors/redirected", monitor(redirect.at.port()));
+    attack.put_as_operator("/v1/clusters/plain", json!({"addresses": ["192.0.2.7"], "capacity": 10, "load": "feed"}));
+    let scrape = json!([at.to_string(), format!("localhost:{}", at.port())]);
+    attack.put_as_operator(
+        "/v1/clusters/read",
+        json!({"addresses": ["127.0.0.3"], "capacity": 10, "load": "gauges", "scrape": scrape}),
+    );
+    for (name, address) in [("four", "127.0.0.3"), ("six", "::1"), ("mapped", "::ffff:127.0.0.1")] {
+        attack.put(&format!("/v1/clusters/{name}"), json!({"addresses": [address]}));
+        attack.steer(name, "metadata", json!({"cluster": name}));
+    }
+    attack.steer("socket", "metadata", json!({"cluster": "plain", "probe": at.to_string()}));
+    attack.steer("host", "metadata", json!({"cluster": "plain", "probe": format!("localhost:{}", at.port())}));
+    attack.steer("moved", "redirected", json!({"cluster": "plain", "probe": redirect.at.to_string()}));
+    for pool in ["four", "six", "mapped", "socket", "host"] {
+        attack.expect_refused(pool);
+    }
+    let explained = attack.get("/v1/explain?name=four.gslb.example");
+    let member = &explained["steps"][0]["pool"]["members"][0];
+    assert_eq!(member["reason"], "target not allowed: loopback addresses are not allowed", "{explained}");
+    assert_eq!(member["addresses"][0]["overrideAction"], Value::Null, "{explained}");
+    assert_eq!(member["addresses"][0]["notAllowed"], "loopback addresses are not allowed", "{explained}");
+    wait_until("the redirection is not followed", LIMIT, || redirect.connections() > 6);
+
+    attack.expect_bystander();
+    assert_eq!(metadata.connections(), 0, "connections to the service");
+    let log = attack.server.process.output();
+    assert!(log.contains("target not allowed"), "{log}");
+}
+
+#[test]
+fn cause_of_a_failed_probe_is_shown_with_the_verb_operate_only() {
+    let gateway = Service::start("127.0.0.20", "HTTP/1.1 200 OK\r\n".to_owned());
+    let inside = Service::start("127.0.0.9", "HTTP/1.1 418 Inside\r\n".to_owned());
+    let attack = Attack::start("127.0.0.9", &gateway, "");
+    let monitor = json!({"type": "http", "port": inside.at.port(), "period": "1s", "timeout": "1s", "fall": 1});
+    attack.put("/v1/monitors/probing", monitor);
+    attack.put("/v1/clusters/inside", json!({"addresses": ["127.0.0.9"]}));
+    attack.steer("inside", "probing", json!({"cluster": "inside"}));
+    let pages = ["/v1/state", "/v1/explain?name=inside.gslb.example", "/v1/pools/inside"];
+    let of = |token: &str, path: &str| call(attack.server.http, &format!("GET {path}"), token, JSON, "").1;
+    wait_until("the operator sees the cause", LIMIT, || {
+        pages[..2].iter().all(|page| of(&attack.operator, page).contains("418"))
+    });
+    for page in pages {
+        let text = of(&attack.editor, page);
+        assert!(!text.contains("418"), "{page}: {text}");
+    }
+    let state = attack.get("/v1/state");
+    let target = state["targets"].as_array().expect("targets").iter().find(|target| target["address"] == "127.0.0.9");
+    let target = target.expect("the target");
+    assert_eq!((&target["status"], &target["lastMicros"]), (&json!("down"), &Value::Null), "{target}");
+    assert!(target["lastCause"].as_str().is_some_and(|cause| cause.contains("operate")), "{target}");
+
+    attack.expect_bystander();
+}
+
+#[test]
+fn editor_sends_no_secrets_of_the_operator_and_no_fast_probes() {
+    let gateway = Service::start("127.0.0.20", "HTTP/1.1 200 OK\r\n".to_owned());
+    let attack = Attack::start("127.0.0.9", &gateway, "");
+    let secret = json!({"type": "http", "port": 80, "headers": {"Authorization": "Bearer secret"}});
+    attack.put_as_operator("/v1/monitors/secret", secret);
+    attack.put("/v1/clusters/own-by-tenant", json!({"addresses": ["192.0.2.7"]}));
+    let member = json!({"cluster": "own-by-tenant"});
+    let pool = json!({"policy": "weighted", "monitor": "secret", "members": [member]});
+    attack.put_as_operator("/v1/pools/whole", pool);
+    let member = json!({"cluster": "own-by-tenant", "monitor": "secret"});
+    attack.put_as_operator("/v1/pools/member", json!({"policy": "weighted", "members": [member]}));
+    attack
+        .put_as_operator("/v1/monitors/fast", json!({"type": "tcp", "port": 80, "period": "999ms", "timeout": "1ms"}));
+    attack.put("/v1/monitors/slow", json!({"type": "tcp", "port": 80, "period": "1s", "timeout": "1ms"}));
+}
+
+#[test]
+fn own_listeners_are_reached_by_no_probe_although_loopback_is_allowed() {
+    let gateway = Service::start("127.0.0.20", "HTTP/1.1 200 OK\r\n".to_owned());
+    let attack = Attack::start("127.0.0.0/8", &gateway, "");
+    let monitor = |port| json!({"type": "http", "port": port, "path": "/healthz", "period": "1s", "timeout": "1s"});
+    attack.put("/v1/monitors/self", monitor(attack.server.http.port()));
+    let other = Service::start("127.0.0.1", "HTTP/1.1 200 OK\r\n".to_owned());
+    attack.put("/v1/monitors/other", monitor(other.at.port()));
+    attack.put("/v1/clusters/near", json!({"addresses": ["127.0.0.1"]}));
+    attack.steer("self", "self", json!({"cluster": "near"}));
+    attack.steer("other", "other", json!({"cluster": "near"}));
+    attack.expect_refused("self");
+    wait_until("an allowed loopback target is up", LIMIT, || {
+        resolve(attack.server.dns, "other.gslb.example").is_some_and(|reply| reply.is(&["127.0.0.1"]))
+    });
+    attack.expect_bystander();
+}
+
+#[test]
+fn webhook_owner_reaches_no_service_of_this_machine() {
+    let gateway = Service::start("127.0.0.20", "HTTP/1.1 200 OK\r\n".to_owned());
+    let metadata = Service::start("127.0.0.1", "HTTP/1.1 200 OK\r\n".to_owned());
+    let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let further = format!("webhook: {{ listen: \"{webhook}\" }}\n");
+    let attack =
+        Attack { server: serve("127.0.0.9", &gateway, &further), editor: String::new(), operator: String::new() };
+    let properties =
+        [("port", metadata.at.port().to_string()), ("path", "/token".to_owned()), ("scheme", "http".to_owned())]
+            .map(|(word, value)| json!({"name": format!("webhook/gslb-health-{word}"), "value": value}));
+    let endpoint = json!({"dnsName": "hook.gslb.example", "recordType": "A", "targets": ["127.0.0.3", "127.0.0.1"],
+        "recordTTL": 30, "providerSpecific": properties});
+    let body = json!({"create": [endpoint]}).to_string();
+    wait_until("the webhook takes the endpoint", LIMIT, || {
+        call(webhook, "POST /owners/evil/records", "", WEBHOOK, &body).0 == 204
+    });
+    let owner = || attack.get("/v1/contributions")["items"].to_string();
+    wait_until("the owner is warned", LIMIT, || owner().contains("TargetNotAllowed: 127.0.0."));
+    let reply = resolve(attack.server.dns, "hook.gslb.example").expect("an answer");
+    assert!(reply.addresses.is_empty(), "{:?}", reply.addresses);
+
+    attack.expect_bystander();
+    assert_eq!(metadata.connections(), 0, "connections to the service");
+}

@@ -1,0 +1,251 @@
+//! Packets cannot move traffic: a flood of queries with random client subnets from a source that shows nothing, while honest
+//! clients are balanced over two clusters by load.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    net::{IpAddr, SocketAddr, UdpSocket},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use fairway_integration::{
+    load::{Reply, connect, prove_source, receive},
+    query::{ECS, Opt, Query},
+    real::{Fairway, free_port, http_json},
+};
+use fairway_model::{Rtype, SplitMix};
+
+/// The steered name.
+const NAME: &str = "www.gslb.example";
+/// TTL of the answers, and with it the time in which each honest network sends one query.
+const TTL: Duration = Duration::from_secs(1);
+/// Honest client networks, and the load of each. Together they are 60 % of what both clusters carry.
+const NETWORKS: u8 = 60;
+const LOAD: f64 = 20.0;
+const CAPACITY: f64 = 1_000.0;
+/// Rounds per TTL: in each of them a part of the networks sends its query.
+const ROUNDS: u32 = 4;
+/// Address of the attacker. It proves nothing.
+const ATTACKER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 66));
+/// Largest deviation from the quiet share, in points.
+const DEVIATION_MAX: f64 = 5.0;
+
+/// Two clusters, honest clients, and the load that they cause, which is pushed.
+struct Scene {
+    server: Fairway,
+    socket: UdpSocket,
+    /// Cluster of the last answer of each network.
+    at: Vec<usize>,
+    sequence: u64,
+    next_round: Instant,
+}
+
+impl Scene {
+    fn start() -> Self {
+        Self::start_with("evidence: { challenge: false }")
+    }
+
+    /// Starts with this section of the configuration.
+    fn start_with(evidence: &str) -> Self {
+        // Nothing listens there: the source only sets the period, and the loads are pushed.
+        let port = free_port();
+        let cluster = |name: &str, last: u8| {
+            format!(
+                "  - {{ name: {name}, addresses: [192.0.2.{last}], capacity: {CAPACITY}, load: gw, scrape: [\"127.0.0.1:{port}\"] }}\n"
+            )
+        };
+        let config = format!(
+            "{evidence}
+load: [{{ name: gw, type: prometheus, period: 1s }}]
+clusters:\n{}{}monitors: [{{ name: unchecked, type: always }}]
+zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+pools: [{{ name: shop, policy: [tier, load, weighted], ttl: {}s, monitor: unchecked, members: [{{ cluster: eu1 }}, {{ cluster: us1, tier: 2 }}] }}]
+names: [{{ name: www.gslb.example, pool: shop }}]
+",
+            cluster("eu1", 1),
+            cluster("us1", 2),
+            TTL.as_secs()
+        );
+        let server = Fairway::start(&config, &[]);
+        // One resolver sends the queries of all honest networks, and has shown once that it receives answers.
+        prove_source(server.dns, [127, 0, 0, 1].into(), NAME);
+        let socket = connect(server.dns);
+        Self { server, socket, at: vec![0; usize::from(NETWORKS)], sequence: 0, next_round: Instant::now() }
+    }
+
+    /// Plays this many TTLs; returns the mean share of the first cluster in each, in per cent.
+    fn play(&mut self, ttls: u32) -> Vec<f64> {
+        let play = |_| (0..ROUNDS).map(|round| self.round(round)).sum::<f64>() / f64::from(ROUNDS);
+        (0..ttls).map(play).collect()
+    }
+
+    /// Plays a part of a TTL: a part of the networks queries, and both clusters report their load.
+    fn round(&mut self, round: u32) -> f64 {
+        thread::park_timeout(self.next_round.saturating_duration_since(Instant::now()));
+        self.next_round = self.next_round.max(Instant::now() - TTL) + TTL / ROUNDS;
+        for network in (0..NETWORKS).filter(|network| u32::from(*network) % ROUNDS == round) {
+            let packet = question(u16::from(network), vec![0, 1, 24, 0, 198, 18, network]);
+            self.socket.send(&packet).expect("loopback takes it");
+            let octets = receive(&self.socket, u16::from(network)).expect("honest clients are answered");
+            let reply = Reply::read(&octets).expect("a sound answer");
+            // A challenge has no addresses: the resolver would send the query again.
+            if !reply.addresses.is_empty() {
+                self.at[usize::from(network)] = usize::from(reply.is(&["192.0.2.2"]));
+            }
+        }
+        let first = self.at.iter().filter(|cluster| **cluster == 0).count() as f64;
+        self.sequence += 1;
+        for (cluster, networks) in [("eu1", first), ("us1", f64::from(NETWORKS) - first)] {
+            let used = networks * LOAD;
+            let body = format!(r#"{{"used": {used}, "sequence": {}, "validFor": "10s"}}"#, self.sequence);
+            let (status, text) =
+                http_json(self.server.http, "PUT", &format!("/v1/load/{cluster}"), &body).expect("it answers");
+            assert!(status < 300, "{status} {text}");
+        }
+        first / f64::from(NETWORKS) * 100.0
+    }
+
+    /// Plays until the share does not change much for some TTLs; returns it.
+    fn settle(&mut self, ttls_max: u32) -> f64 {
+        let mut shares = self.play(6);
+        while shares.len() < ttls_max as usize {
+            let last = &shares[shares.len() - 6..];
+            let mean = last.iter().sum::<f64>() / 6.0;
+            if last.iter().all(|share| (share - mean).abs() < 1.7) {
+                println!("quiet share {mean:.1} % after {} TTLs", shares.len());
+                return mean;
+            }
+            shares.extend(self.play(1));
+        }
+        panic!("no steady share: {shares:.1?}");
+    }
+
+    /// Plays a flood of this many packets a second; fails if it moves traffic, or if anything of it is left after three TTLs.
+    fn flood(&mut self, rate: u32, family: u8, ttls: u32) {
+        // Another flood in each run; the seed is printed.
+        let seed = RandomState::new().hash_one(rate);
+        let quiet = self.settle(40);
+        let flood = Flood::start(self.server.dns, rate, family, seed);
+        let during = self.play(ttls);
+        let sent = flood.stop();
+        let after = self.play(4);
+        let rejected = self.server.metric("fairway_load_reports_rejected_total", "");
+        println!(
+            "{rate} a second, family {family}, seed {seed}: {sent} sent; quiet {quiet:.1} %, during {during:.1?}, after {after:.1?}; \
+             {rejected} reports rejected"
+        );
+        // Of the rate that a busy machine can send.
+        assert!(sent >= u64::from(rate) * u64::from(ttls) / 2, "only {sent} packets were sent");
+        let off = |shares: &[f64]| shares.iter().map(|share| (share - quiet).abs()).fold(0.0, f64::max);
+        assert!(off(&during) <= DEVIATION_MAX, "traffic moved: {quiet:.1} before, {during:.1?} during the flood");
+        assert!(off(&after[3..]) <= DEVIATION_MAX, "traffic did not return within three TTLs: {after:.1?}");
+        assert_eq!(rejected, 0.0, "honest load reports were rejected");
+    }
+}
+
+/// Returns a query with this client subnet option.
+fn question(id: u16, subnet: Vec<u8>) -> Vec<u8> {
+    let edns = Some(Opt { options: vec![(ECS, subnet)], ..Opt::default() });
+    Query { id, edns, ..Query::new(NAME.parse().expect("a name"), Rtype::A) }.encode()
+}
+
+/// A thread that sends queries with random client subnets and reads no answer.
+struct Flood {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<u64>,
+}
+
+impl Flood {
+    fn start(server: SocketAddr, rate: u32, family: u8, seed: u64) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let socket = UdpSocket::bind((ATTACKER, 0)).expect("loopback has the address");
+        let stopping = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let (begun, mut sent, mut random) = (Instant::now(), 0, SplitMix::new(seed));
+            while !stopping.load(Ordering::Relaxed) {
+                let due = (begun.elapsed().as_secs_f64() * f64::from(rate)) as u64;
+                for _ in sent..due {
+                    let bits = random.bits().to_be_bytes();
+                    let subnet = match family {
+                        1 => [&[0, 1, 24, 0], &bits[..3]].concat(),
+                        _ => [&[0, 2, 56, 0, 0x20], &bits[..6]].concat(),
+                    };
+                    // A full buffer loses a packet of the attacker, which harms nobody else.
+                    let _ = socket.send_to(&question(random.bits() as u16, subnet), server);
+                }
+                sent = sent.max(due);
+                thread::park_timeout(Duration::from_millis(5));
+            }
+            sent
+        });
+        Self { stop, thread }
+    }
+
+    fn stop(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("it does not panic")
+    }
+}
+
+#[test]
+fn flood_of_random_client_subnets_moves_no_traffic() {
+    let mut scene = Scene::start();
+    for (rate, family) in [(100, 1), (2_000, 2)] {
+        scene.flood(rate, family, 20);
+    }
+}
+
+/// Sends this many queries over UDP from a source that has proven nothing; returns the number of truncated answers.
+fn challenges(server: &Fairway, queries: u32) -> usize {
+    let socket = UdpSocket::bind((ATTACKER, 0)).expect("loopback has the address");
+    socket.connect(server.dns).expect("loopback has a route");
+    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("the timeout is not zero");
+    let is_truncated = |number: u32| {
+        let id = number as u16;
+        socket.send(&question(id, vec![0, 1, 24, 0, 198, 18, 1])).expect("loopback takes it");
+        let octets = receive(&socket, id).expect("an answer");
+        octets[2] & 2 != 0 && Reply::read(&octets).is_some_and(|reply| reply.rcode == 0 && reply.addresses.is_empty())
+    };
+    (0..queries).filter(|number| is_truncated(*number)).count()
+}
+
+#[test]
+fn source_that_proves_nothing_is_asked_once_to_come_over_tcp_and_counts_then() {
+    // One query in 1,024 is drawn: none of 20,000 once in 10⁸ runs.
+    const QUERIES: u32 = 20_000;
+    let mut scene = Scene::start_with("evidence: { challenge: true }");
+    scene.play(3);
+    let sources = |scene: &Scene| scene.server.metric("fairway_demand_sources", "");
+    // The honest source may have been asked as well: a worker does not know who has come over TCP.
+    let counted = |scene: &Scene| scene.server.metric("fairway_demand_challenges_total", "");
+    let (before, earlier) = (sources(&scene), counted(&scene));
+    let asked = challenges(&scene.server, QUERIES);
+    // Each worker thread asks once.
+    assert!((1..=16).contains(&asked), "asked {asked} times");
+    assert_eq!(counted(&scene) - earlier, asked as f64);
+    scene.play(2);
+    assert_eq!(sources(&scene), before, "20,000 queries prove nothing");
+    prove_source(scene.server.dns, ATTACKER, NAME);
+    scene.play(3);
+    assert_eq!(sources(&scene), before + 1.0);
+}
+
+#[test]
+fn challenge_that_is_off_is_never_sent() {
+    let scene = Scene::start_with("evidence: { challenge: false }");
+    assert_eq!(challenges(&scene.server, 10_000), 0);
+}
+
+#[test]
+#[ignore = "takes four minutes; see bench/README.md"]
+fn flood_of_every_rate_for_twenty_ttls_moves_no_traffic() {
+    let mut scene = Scene::start();
+    for rate in [20, 100, 2_000] {
+        scene.flood(rate, 1, 20);
+        scene.flood(rate, 2, 20);
+    }
+}

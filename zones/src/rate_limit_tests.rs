@@ -1,0 +1,111 @@
+//! Balances of networks: rate, window, kinds, prefixes, workers, and networks that share a slot.
+
+use super::*;
+
+const SECOND: u64 = 1_700_000_000;
+/// The subject of all responses of a test that has no other.
+const NAME: u32 = 7;
+
+fn table(workers: u32) -> RateTable {
+    RateTable::new(RandomState::new(), workers)
+}
+
+fn limits(per_second: u32) -> RateLimits {
+    RateLimits { per_second: [per_second, 0, 0, per_second, 0, 0], ..RateLimits::default() }
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+/// Returns how many of `count` responses of a kind stay within the limits.
+fn sent(table: &RateTable, limits: &RateLimits, to: &str, kind: ResponseKind, count: usize, now: u64) -> usize {
+    let (to, now) = (address(to), Now(now));
+    (0..count).filter(|_| table.count(limits, to, (kind, NAME), now).is_none()).count()
+}
+
+#[test]
+fn network_gets_its_rate_in_each_second() {
+    let (table, limits) = (table(1), limits(5));
+    for second in 0..4 {
+        assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::Answer, 5, SECOND + second), 5);
+    }
+    assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::Answer, 9, SECOND + 4), 5);
+}
+
+#[test]
+fn flood_gets_nothing_after_its_first_second_and_pays_for_the_window() {
+    let (table, limits) = (table(1), RateLimits { window: 15, ..limits(5) });
+    let flood = |second| sent(&table, &limits, "192.0.2.1", ResponseKind::Answer, 1_000, SECOND + second);
+    assert_eq!([0, 1, 2, 3, 100].map(flood), [5, 0, 0, 0, 5]);
+    // The debt is 15 s of the rate; one more response makes it no larger.
+    let quiet = |second| sent(&table, &limits, "192.0.2.1", ResponseKind::Answer, 1, SECOND + second);
+    assert_eq!([114, 117].map(quiet), [0, 1]);
+}
+
+#[test]
+fn clock_that_was_set_back_limits_nobody() {
+    let (table, limits) = (table(1), limits(5));
+    for now in [SECOND, SECOND - 100_000, u64::from(u32::MAX), u64::from(u32::MAX) + 100] {
+        assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::Answer, 50, now), 5, "at {now}");
+    }
+}
+
+#[test]
+fn kinds_names_and_networks_are_counted_apart() {
+    let (table, limits) = (table(1), limits(5));
+    assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::Answer, 50, SECOND), 5);
+    assert_eq!(sent(&table, &limits, "192.0.2.255", ResponseKind::Answer, 50, SECOND), 0, "the same /24");
+    assert_eq!(sent(&table, &limits, "192.0.3.1", ResponseKind::Answer, 50, SECOND), 5, "another /24");
+    assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::NxDomain, 50, SECOND), 5, "another kind");
+    assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::Referral, 50, SECOND), 50, "a kind without limit");
+    let other_name = (ResponseKind::Answer, NAME + 1);
+    assert_eq!(table.count(&limits, address("192.0.2.1"), other_name, Now(SECOND)), None, "another name");
+    assert_eq!(sent(&table, &limits, "2001:db8:0:1::1", ResponseKind::Answer, 50, SECOND), 5);
+    assert_eq!(sent(&table, &limits, "2001:db8:0:ff::1", ResponseKind::Answer, 50, SECOND), 0, "the same /56");
+    assert_eq!(sent(&table, &limits, "2001:db8:0:100::1", ResponseKind::Answer, 50, SECOND), 5, "another /56");
+}
+
+#[test]
+fn many_names_share_the_limit_of_all_responses() {
+    let (table, limits) = (table(1), RateLimits { slip: 0, ..RateLimits::default() });
+    let count = |name| table.count(&limits, address("192.0.2.1"), (ResponseKind::Answer, name), Now(SECOND));
+    let over: Vec<_> = (0..5_000).filter_map(count).collect();
+    assert_eq!(over.len(), 4_000);
+    assert!(over.iter().all(|over| over.kind == ResponseKind::All));
+    assert_eq!(limits.network_of(over[0].network).to_string(), "192.0.2.0/24");
+}
+
+#[test]
+fn workers_share_a_limit_and_get_one_at_least() {
+    for (workers, expected) in [(1, 50), (2, 25), (8, 7), (200, 1)] {
+        assert_eq!(sent(&table(workers), &limits(50), "192.0.2.1", ResponseKind::Answer, 1_000, SECOND), expected);
+    }
+}
+
+#[test]
+fn flood_to_one_network_harms_few_others_and_nobody_can_choose_them() {
+    let (one, two) = (table(1), table(1));
+    let limits = limits(5);
+    let others = || (0..=255).flat_map(|b| (0..16).map(move |c| IpAddr::from([10, b, c, 1])));
+    let harmed = |table: &RateTable| {
+        sent(table, &limits, "192.0.2.1", ResponseKind::Answer, 10_000, SECOND);
+        let count = |other: &IpAddr| table.count(&limits, *other, (ResponseKind::Answer, NAME), Now(SECOND));
+        others().filter(|other| count(other).is_some()).collect::<Vec<_>>()
+    };
+    // Each of the 4,096 shares the slot with a probability of 1 to 65,536: 0.06 on average, never 4.
+    let (first, second) = (harmed(&one), harmed(&two));
+    assert!(first.len() < 4 && second.len() < 4, "{first:?} {second:?}");
+    // Other servers and other starts have other slots.
+    let slots = |table: &RateTable| others().map(|a| table.hasher.hash_one(limits.network(a))).collect::<Vec<_>>();
+    assert_ne!(slots(&one), slots(&two));
+}
+
+#[test]
+fn largest_settings_do_not_overflow() {
+    let limits = RateLimits { window: u32::MAX, per_second: [u32::MAX; 6], ..RateLimits::default() };
+    let table = table(1);
+    assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::Answer, 1_000, u64::MAX), 1_000);
+    let zero = RateLimits { ipv4_prefix: 0, ipv6_prefix: 0, window: 0, ..limits };
+    assert_eq!(sent(&table, &zero, "192.0.2.1", ResponseKind::Answer, 1_000, 1), 1_000);
+}
