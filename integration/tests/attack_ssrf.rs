@@ -10,7 +10,7 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use fairway_integration::{
@@ -300,4 +300,31 @@ fn webhook_owner_reaches_no_service_of_this_machine() {
 
     attack.expect_bystander();
     assert_eq!(metadata.connections(), 0, "connections to the service");
+}
+
+#[test]
+fn many_monitors_of_an_editor_neither_flood_an_address_nor_delay_others() {
+    let gateway = Service::start("127.0.0.20", "HTTP/1.1 200 OK\r\n".to_owned());
+    let victim = Service::start("127.0.0.9", "HTTP/1.1 200 OK\r\n".to_owned());
+    let attack = Attack::start("127.0.0.9", &gateway, "");
+    // 1,000 probes per second as declared, none of them equal.
+    let name = |number: u64| format!("m{number}");
+    let monitor = |number| json!({"name": name(number), "type": "http", "port": victim.at.port(), "path": format!("/{number}"), "period": "1s", "timeout": "1s"});
+    let pool = |number| json!({"name": name(number), "policy": "weighted", "monitor": name(number), "members": [{"cluster": "victim"}]});
+    let body = json!({
+        "clusters": [{"name": "victim", "addresses": ["127.0.0.9"]}],
+        "monitors": (0..1_000).map(monitor).collect::<Vec<_>>(),
+        "pools": (0..1_000).map(pool).collect::<Vec<_>>(),
+        "names": (0..1_000).map(|number| json!({"name": format!("{}.gslb.example", name(number)), "pool": name(number)})).collect::<Vec<_>>(),
+    });
+    let (status, text) = call(attack.server.http, "POST /v1/apply", &attack.editor, JSON, &body.to_string());
+    assert_eq!(status, 200, "{text}");
+    // The first probes of new targets come at once, and the second ones are spread over the longer period.
+    wait_until("the victim is probed", LIMIT, || victim.connections() >= 2_000);
+    let (before, begun) = (victim.connections(), Instant::now());
+    wait_until("another thousand", LIMIT, || victim.connections() >= before + 1_000);
+    let rate = (victim.connections() - before) as f64 / begun.elapsed().as_secs_f64();
+    println!("{rate:.0} connections per second");
+    assert!(rate < 300.0, "{rate:.0} connections per second");
+    attack.expect_bystander();
 }

@@ -1,7 +1,7 @@
 //! The listener of the webhook, for calls of ExternalDNS.
 //!
 //! ExternalDNS exits if a connection is refused or cut off. So this listener is the first to open and the last to close, each call has a
-//! connection of its own, and a replacing process takes over the same socket. TLS and token are those of the configuration in use when
+//! connection of its own, and a replacing process takes over the same socket. TLS and credentials are those of the configuration in use when
 //! the connection is accepted.
 
 use std::{sync::Arc, time::Duration};
@@ -24,7 +24,7 @@ use crate::{
     serving::{Accepted, Bounds, Opened, Stream, handshake, serve},
     traced::traced,
 };
-use fairway_access::ServerTls;
+use fairway_access::{ServerTls, Subject, subjects_of};
 use fairway_config::WebhookSettings;
 use fairway_control::contributed::ContributionLedger;
 use fairway_telemetry::traces::Traces;
@@ -49,7 +49,7 @@ impl Webhook {
         let access = CallAccess { ledger: Arc::clone(&self.ledger), first: Arc::new(settings.clone()) };
         let for_calls = access.clone();
         let ledger = Arc::clone(&self.ledger) as Arc<dyn EndpointStore>;
-        let check = Arc::new(move |client: &Scope, token: Option<&str>| for_calls.check(client, token));
+        let check = Arc::new(move |client: &Scope, request: &Request| for_calls.check(client, request));
         let router = router(ledger, Arc::clone(&self.calls), check, is_local);
         let router = router.layer(middleware::from_fn_with_state((access.clone(), traces.clone()), authenticate));
         let router = router.layer(middleware::from_fn(computing));
@@ -78,17 +78,16 @@ async fn computing(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Records if a call has the token that is required, for its connection and its trace; the router rejects calls that have not.
+/// Records if a call has the token or certificate that is required, for its connection and its trace; the router rejects calls that have not.
 async fn authenticate(State((access, traces)): State<(CallAccess, Traces)>, request: Request, next: Next) -> Response {
-    let is_authenticated =
-        access.check(&scope_of_path(request.uri().path()), token_of(request.headers()).as_deref()) == Ok(true);
+    let is_authenticated = access.check(&scope_of_path(request.uri().path()), &request) == Ok(true);
     if let Some(mark) = request.extensions().get::<Mark>().filter(|_| is_authenticated) {
         mark.authenticated();
     }
     traced(&traces, request, is_authenticated, |request| next.run(request)).await
 }
 
-/// TLS and token of calls.
+/// TLS and credentials of calls.
 #[derive(Clone)]
 struct CallAccess {
     ledger: Arc<ContributionLedger>,
@@ -107,24 +106,37 @@ impl CallAccess {
         self.settings().map_or_else(|| self.first.tls.clone(), |now| now.tls)
     }
 
-    /// Returns true if a call of a client with this token is allowed.
-    fn check(&self, client: &Scope, token: Option<&str>) -> Result<bool, WebhookError> {
+    /// Returns true if a call of a client is allowed.
+    fn check(&self, client: &Scope, request: &Request) -> Result<bool, WebhookError> {
         let now = self.settings().ok_or_else(|| WebhookError::Busy(NOT_CONFIGURED.to_owned()))?;
         let owner = match client {
             Scope::Root => None,
             Scope::Owner(name) => Some(&**name),
         };
-        Ok(now.accepts(owner, token))
+        let certificate = request.extensions().get::<ClientCertificate>().map_or(&[][..], |shown| &shown.0);
+        Ok(now.accepts(owner, token_of(request.headers()).as_deref(), certificate))
     }
 }
 
 async fn open(stream: TcpStream, tls: Option<ServerTls>) -> Opened {
+    let mut extensions = Extensions::new();
     let stream: Box<dyn Stream> = match tls {
         None => Box::new(stream),
-        Some(tls) => Box::new(handshake(&tls, stream).await?),
+        Some(tls) => {
+            let stream = handshake(&tls, stream).await?;
+            let chain = stream.get_ref().1.peer_certificates();
+            if let Some(certificate) = chain.and_then(|chain| chain.first()) {
+                extensions.insert(ClientCertificate(subjects_of(certificate).into()));
+            }
+            Box::new(stream)
+        }
     };
-    Some((stream, Extensions::new()))
+    Some((stream, extensions))
 }
+
+/// Subjects of the client's certificate, of an authority of `webhook.tls.clientCa`.
+#[derive(Clone)]
+struct ClientCertificate(Arc<[Subject]>);
 
 const NOT_CONFIGURED: &str = "the configuration in use has no section webhook; add it again, or restart \
      fairway to close this address";

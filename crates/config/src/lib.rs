@@ -42,6 +42,7 @@ mod values_location;
 mod values_schedule;
 mod values_wire;
 pub mod watch;
+mod webhook;
 mod webhook_wire;
 mod words;
 mod yaml;
@@ -75,11 +76,12 @@ pub use schema::{schema as schema_value, sound_example as format_example};
 pub use settings::{
     CookieSettings, Destination, HealthSettings, LogSettings, PublishTo, PublishedAlias, QueryLogSettings,
     QueryLogSink, ServedDelegation, Settings, Steered, StoreBackend, StoreSettings, TcpSettings, TraceSettings,
-    UdpSettings, WebhookSettings, WithdrawalSettings, address_sets,
+    UdpSettings, WithdrawalSettings, address_sets,
 };
 pub use traces_wire::TraceProtocol;
 pub use v1_process::LogFormat;
 pub use values::show as show_duration;
+pub use webhook::{OwnerCredentials, WebhookSettings};
 
 /// Returns the value of an environment variable; a parameter, so that tests need no environment.
 pub type Environment = std::sync::Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

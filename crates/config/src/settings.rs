@@ -19,10 +19,11 @@ use fairway_providers::{
 use fairway_zones::{CookieKey, RateLimits, ServerIdentity};
 use hyper::header::HeaderName;
 
-use fairway_access::{Access, ServerTls, TokenHash};
+use fairway_access::Access;
 
 use super::{
-    health_listener::HealthListenerSettings, publish_wire::AliasForm, traces_wire::TraceProtocol, v1_process::LogFormat,
+    health_listener::HealthListenerSettings, publish_wire::AliasForm, traces_wire::TraceProtocol,
+    v1_process::LogFormat, webhook::WebhookSettings,
 };
 
 /// Settings of the process. A change of a field marked (start) requires a restart.
@@ -246,50 +247,6 @@ pub enum StoreBackend {
         /// Connection settings. Defaults: 2 s per endpoint, twice that per call.
         etcd: fairway_etcd::Settings,
     },
-}
-
-/// Webhook for ExternalDNS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebhookSettings {
-    /// Address for ExternalDNS (start). Default `127.0.0.1:8888`.
-    pub listen: SocketAddr,
-    /// TLS. Default: plain HTTP.
-    pub tls: Option<ServerTls>,
-    /// Hash of the token that each call must send; with `owners`, each call without base path. Default: no token is required.
-    pub token: Option<TokenHash>,
-    /// Owners with the hash of their token. Default: none, so that every base path is open to callers with `token`.
-    pub owners: BTreeMap<String, TokenHash>,
-    /// Policy for names that several owners contribute without set identifiers.
-    pub shared: SharedNamePolicy,
-    /// Time without a call after which an owner's contributions lose weight; after twice that time they are removed.
-    /// `None`: never.
-    pub lease: Option<Duration>,
-}
-
-impl WebhookSettings {
-    /// Returns true if a token, or none, allows calls of an owner, or calls without base path if it is `None`.
-    pub fn accepts(&self, owner: Option<&str>, token: Option<&str>) -> bool {
-        let is_of = |hash: &TokenHash| token.is_some_and(|token| TokenHash::of(token) == *hash);
-        match (owner, &self.token) {
-            (Some(owner), _) if !self.owners.is_empty() => self.owners.get(owner).is_some_and(is_of),
-            (None, None) => self.owners.is_empty(),
-            (Some(_), None) => true,
-            (_, Some(hash)) => is_of(hash),
-        }
-    }
-}
-
-impl Default for WebhookSettings {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8888)),
-            tls: None,
-            token: None,
-            owners: BTreeMap::new(),
-            shared: SharedNamePolicy::default(),
-            lease: None,
-        }
-    }
 }
 
 /// Longest times for which withdrawals are held.

@@ -44,7 +44,7 @@ pub(super) struct Access {
     pub(super) hosts: Option<List<Text<1, 253>, 1, 64>>,
 }
 
-/// TLS of the HTTP listener. Its files are read again with each reload.
+/// TLS of the HTTP listener or the webhook. Its files are read again with each reload.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ServerTls {

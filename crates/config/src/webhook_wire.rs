@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::{
     bounds_wire::{As, Text, Word},
     reason::Reason,
+    v1_access::ServerTls,
     values::TextValue,
-    values_wire::Reference,
 };
 use fairway_access::TokenHash;
 
@@ -18,17 +18,17 @@ use fairway_access::TokenHash;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Webhook {
-    /// Address and port for ExternalDNS. An address that other machines can reach requires `token` or `owners`. A change requires
-    /// a restart.
+    /// Address and port for ExternalDNS. An address that other machines can reach requires `token`, `owners` or
+    /// `tls.clientCa`. A change requires a restart.
     #[schemars(extend("default" = "127.0.0.1:8888"))]
     pub(super) listen: Option<As<SocketAddr>>,
-    /// TLS of the webhook. Default: plain HTTP.
-    pub(super) tls: Option<WebhookTls>,
+    /// TLS of the webhook. Default: plain HTTP. With `clientCa` and without `owners`, a client certificate replaces the token.
+    pub(super) tls: Option<ServerTls>,
     /// SHA-256 of the token that each call must send, as `fairway token create` prints it. With `owners` it is for calls without
     /// base path only. Default: none.
     pub(super) token: Option<As<TokenHash>>,
-    /// Owners with a token each. Other base paths are then closed, and so are calls without base path unless there is a `token`.
-    /// Default: every base path, with `token`.
+    /// Owners with a token or a client certificate each. Other base paths are then closed, and so are calls without base path
+    /// unless there is a `token`. Default: every base path, with `token` or a client certificate.
     #[serde(default)]
     pub(super) owners: Vec<WebhookOwner>,
     /// Policy for a name that several owners contribute without set identifiers: the oldest one keeps it and the others
@@ -47,18 +47,11 @@ pub(super) struct Webhook {
 pub(super) struct WebhookOwner {
     /// Name: 1 to 63 letters, digits, `-`, `_`, `.`.
     pub(super) name: Text<1, 63>,
-    /// SHA-256 of its token, as `fairway token create` prints it.
-    pub(super) token: As<TokenHash>,
-}
-
-/// TLS of the webhook.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct WebhookTls {
-    /// Certificate chain (PEM), the server's own certificate first.
-    pub(super) cert: Reference,
-    /// Private key of the certificate (PEM).
-    pub(super) key: Reference,
+    /// SHA-256 of its token, as `fairway token create` prints it. Default: it needs its certificate.
+    pub(super) token: Option<As<TokenHash>>,
+    /// A URI (SPIFFE) or DNS name of its client certificate, or `sha256:FINGERPRINT`; requires `tls.clientCa`. Default: it needs
+    /// its token.
+    pub(super) certificate: Option<Text<1, 2048>>,
 }
 
 /// A duration, or `off`.

@@ -103,10 +103,6 @@ impl Actor {
     /// Logs and publishes the outcome of a reload, and replies to the callers.
     fn report(&mut self, scope: ReloadScope, outcome: ReloadOutcome, replies: Vec<oneshot::Sender<ReloadOutcome>>) {
         log_outcome(scope, &outcome);
-        for reply in replies {
-            // A caller that has gone finds the outcome in the log.
-            let _ = reply.send(outcome.clone());
-        }
         // A reload of objects alone says nothing about the files.
         if scope == ReloadScope::Files {
             let counts = &self.shared.counts;
@@ -114,8 +110,13 @@ impl Actor {
             counter.fetch_add(1, Relaxed);
             self.publish(|published| {
                 published.stale = !outcome.is_accepted();
-                published.last_reload = Some(outcome);
+                published.last_reload = Some(outcome.clone());
             });
+        }
+        // Only now: a caller may look at the state next.
+        for reply in replies {
+            // A caller that has gone finds the outcome in the log.
+            let _ = reply.send(outcome.clone());
         }
     }
 

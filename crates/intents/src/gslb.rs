@@ -38,7 +38,7 @@ fn probe(body: &mut Body<'_>, probe: &mut ProbeHint) {
     body.optional(in_probe("spec.gslb.probe.path", &["path"]), &PATH, &mut probe.path);
     body.optional(in_probe("spec.gslb.probe.port", &["port"]), &PORT, &mut probe.port);
     body.optional(in_probe("spec.gslb.probe.period", &["period", "interval"]), &Span(PERIODS), &mut probe.period);
-    body.optional(in_probe("spec.gslb.probe.timeout", &["timeout"]), &Span(PERIODS), &mut probe.timeout);
+    body.optional(in_probe("spec.gslb.probe.timeout", &["timeout"]), &Span(TIMEOUTS), &mut probe.timeout);
     body.optional(in_probe("spec.gslb.probe.rise", &["rise"]), &count, &mut probe.rise);
     body.optional(in_probe("spec.gslb.probe.fall", &["fall"]), &count, &mut probe.fall);
     if let (Some(period), Some(timeout)) = (probe.period, probe.timeout)
@@ -237,7 +237,9 @@ const KIND: Words<ProbeKind> = Words(&[
     ("grpc", ProbeKind::Grpc),
 ]);
 const MODE: Words<AnswerMode> = Words(&[("address", AnswerMode::Address), ("cname", AnswerMode::Cname)]);
-/// Range of periods and timeouts, that of a monitor.
-const PERIODS: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(86_400);
+/// Range of periods: at least a second, since editors of a project choose the targets, too. Operators declare faster monitors.
+pub(super) const PERIODS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
+/// Range of timeouts, that of a monitor.
+const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(86_400);
 /// Maximum number of members, that of a pool.
 const MEMBERS_MAX: usize = 255;

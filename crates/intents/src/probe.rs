@@ -93,7 +93,8 @@ fn host(external_name: &str) -> Option<String> {
 
 fn timed(check: Check, probe: &ProbeHint, hinted: Option<Duration>) -> Monitor {
     let default = Monitor::new(check);
-    let period = probe.period.or(hinted).unwrap_or(default.period).max(Monitor::PERIOD_MIN);
+    let hinted = hinted.map(|hinted| hinted.max(*crate::gslb::PERIODS.start()));
+    let period = probe.period.or(hinted).unwrap_or(default.period);
     Monitor {
         period,
         timeout: probe.timeout.unwrap_or(default.timeout).min(period),

@@ -4,6 +4,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    net::IpAddr,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -18,6 +19,9 @@ use crate::{evaluator::Evaluator, observer::Family, probe::PreparedMonitor};
 const HISTORY_MAX: usize = 16;
 /// Largest age of a restored status, or three periods if that is longer: enough for a restart or an upgrade of the host.
 const RESTORED_AGE_MAX: Duration = Duration::from_secs(60);
+/// Largest number of regular probes per second of all targets at one address or host: tenants choose both the addresses and how many
+/// monitors probe them. 2,000 services behind one gateway, each with a monitor of the default period of 10 s, stay below it.
+const ADDRESS_RATE_MAX: f64 = 200.0;
 
 /// A target to check.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub(super) struct CheckedTarget {
     shown: TargetState,
     pub(super) prepared: Arc<PreparedMonitor>,
     pub(super) evaluator: Evaluator,
+    /// Factor of the monitor's period, so that all targets at its address stay within [`ADDRESS_RATE_MAX`].
+    stretch: u32,
     /// Consecutive inconclusive probes.
     pub(super) inconclusive_streak: u8,
     /// True if its probes are spread over the period, which begins with the first status.
@@ -72,6 +78,7 @@ impl CheckedTarget {
             shown,
             prepared,
             evaluator: Evaluator::new(HealthStatus::Pending),
+            stretch: 1,
             inconclusive_streak: 0,
             settled: false,
             evidence: awake,
@@ -108,6 +115,11 @@ impl CheckedTarget {
     /// Returns the target's monitor.
     pub(super) fn monitor(&self) -> &Monitor {
         &self.shown.target.monitor
+    }
+
+    /// Returns the time between two regular probes: the monitor's period, or longer if many targets are at its address.
+    pub(super) fn period(&self) -> Duration {
+        self.monitor().period.saturating_mul(self.stretch)
     }
 
     /// Returns the socket lane of its next probe.
@@ -170,7 +182,7 @@ impl CheckedTarget {
             return None;
         }
         let age = awake.saturating_sub(self.evidence);
-        let to = self.evaluator.expire(age, &self.shown.target.monitor)?;
+        let to = self.evaluator.expire(age / self.stretch, &self.shown.target.monitor)?;
         let why = self.shown.last_cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
         Some((to, Cause(format!("no evidence for {:.1}s{why}", age.as_secs_f64()))))
     }
@@ -198,6 +210,25 @@ pub(super) struct TargetTable {
     /// Keys in the order that was set.
     order: Vec<TargetKey>,
     epoch: u64,
+    /// Number of addresses whose targets are probed less often than their monitors say.
+    stretched: usize,
+}
+
+/// An address or a host name, at any port.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Host {
+    Address(IpAddr),
+    Name(String),
+}
+
+impl Host {
+    fn of(address: &ProbeAddress) -> Self {
+        match address {
+            ProbeAddress::Address(address) => Self::Address(*address),
+            ProbeAddress::Socket(socket) => Self::Address(socket.ip()),
+            ProbeAddress::Host(name, _) => Self::Name(name.clone()),
+        }
+    }
 }
 
 impl TargetTable {
@@ -232,7 +263,33 @@ impl TargetTable {
             }
             self.order.push(key);
         }
+        self.stretch_periods();
         (added, before.into_values().collect())
+    }
+
+    /// Stretches the periods of targets at addresses with too many of them.
+    fn stretch_periods(&mut self) {
+        let mut rates: HashMap<Host, f64> = HashMap::new();
+        let probed = |slot: &&CheckedTarget| !slot.prepared.is_always();
+        for slot in self.order.iter().filter_map(|key| self.targets.get(key)).filter(probed) {
+            *rates.entry(Host::of(&slot.target().address)).or_default() += slot.monitor().period.as_secs_f64().recip();
+        }
+        rates.retain(|_, rate| *rate > ADDRESS_RATE_MAX);
+        for slot in self.targets.values_mut() {
+            let rate = if rates.is_empty() { None } else { rates.get(&Host::of(&slot.target().address)) };
+            slot.stretch = rate.map_or(1, |rate| (rate / ADDRESS_RATE_MAX).ceil() as u32);
+        }
+        if std::mem::replace(&mut self.stretched, rates.len()) < rates.len() {
+            let example = rates
+                .iter()
+                .max_by(|a, b| a.1.total_cmp(b.1))
+                .map(|(host, rate)| format!("{host:?}: {rate:.0} per second"));
+            tracing::warn!(
+                addresses = rates.len(),
+                ?example,
+                "more probes than one address may get; their periods are longer"
+            );
+        }
     }
 
     /// Returns at most `count` states from a position on, in the order that was set.

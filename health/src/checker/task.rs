@@ -175,7 +175,7 @@ impl<P: Probe> CheckerTask<P> {
         }
         for key in &added {
             let Some(slot) = self.table.targets.get(key) else { continue };
-            let period = slot.monitor().period;
+            let period = slot.period();
             let over = match (slot.prepared.is_always(), slot.settled) {
                 (true, _) => Duration::ZERO,
                 (false, true) => period,
@@ -198,7 +198,7 @@ impl<P: Probe> CheckerTask<P> {
         }
         while let Some((due, key)) = self.schedule.pop(now) {
             let Some(slot) = self.table.targets.get(&key) else { continue };
-            if let Some(next) = schedule::missed(due, now, slot.monitor().period) {
+            if let Some(next) = schedule::missed(due, now, slot.period()) {
                 self.schedule.at(key, next);
             } else if slot.prepared.is_always() {
                 let report = ProbeReport {
@@ -267,7 +267,7 @@ impl<P: Probe> CheckerTask<P> {
         }
         let before = slot.evaluator.status();
         let change = slot.observe(outcome, ended - started, awake, SystemTime::now());
-        let period = slot.monitor().period;
+        let period = slot.period();
         if slot.inconclusive_streak > 0 {
             self.schedule.at(key, schedule::retry(started, ended, period, slot.inconclusive_streak));
         } else if slot.evaluator.is_wavering() {
@@ -288,7 +288,7 @@ impl<P: Probe> CheckerTask<P> {
     /// Records that a target may not be probed, and looks again after its period: the rules or its addresses may change.
     fn deny(&mut self, key: TargetKey, due: Instant, ended: Instant, cause: Cause) {
         let Some(slot) = self.table.targets.get_mut(&key) else { return };
-        let (before, was_allowed, period) = (slot.evaluator.status(), slot.is_allowed, slot.monitor().period);
+        let (before, was_allowed, period) = (slot.evaluator.status(), slot.is_allowed, slot.period());
         slot.settled = true;
         slot.deny(&cause, SystemTime::now());
         self.schedule.regular(key, due, ended, period);

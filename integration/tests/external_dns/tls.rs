@@ -19,17 +19,22 @@ fn openssl(folder: &Path, line: &str) -> String {
 
 /// Creates a certificate of the authority for this machine, with a serial number.
 fn certify(folder: &Path, serial: u32) {
+    issue(folder, "hook", "IP:127.0.0.1", serial);
+}
+
+/// Creates the files `WHO.pem` and `WHO.key`: a certificate of the authority with an alternative name and a serial number.
+fn issue(folder: &Path, who: &str, name: &str, serial: u32) {
     openssl(
         folder,
         "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout next.key -out next.csr -subj /CN=fairway",
     );
-    fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1\n").expect("the folder can be written");
+    fs::write(folder.join("names"), format!("subjectAltName={name}\n")).expect("the folder can be written");
     let line = format!(
         "x509 -req -in next.csr -CA ca.pem -CAkey ca.key -set_serial {serial} -days 2 -extfile names -out next.pem"
     );
     openssl(folder, &line);
-    fs::rename(folder.join("next.key"), folder.join("hook.key")).expect("the folder can be written");
-    fs::rename(folder.join("next.pem"), folder.join("hook.pem")).expect("the folder can be written");
+    fs::rename(folder.join("next.key"), folder.join(format!("{who}.key"))).expect("the folder can be written");
+    fs::rename(folder.join("next.pem"), folder.join(format!("{who}.pem"))).expect("the folder can be written");
 }
 
 /// Returns the SHA-256 of a token.
@@ -117,4 +122,50 @@ webhook: {{ listen: \"{webhook}\", token: \"{}\", tls: {{ cert: {{ file: {} }}, 
     let mut client = cluster.external_dns(&url, "east", &["--source=service"], &trust);
     asked_again(&mut client);
     assert_eq!((dig(&server, SHOP, "A"), counted(&server).1), (vec!["203.0.113.10".to_owned()], changes));
+}
+
+/// ExternalDNS has no client certificate of its own; a proxy beside it, or another client, may have one.
+#[test]
+fn client_certificate_opens_the_base_path_of_its_owner_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let certificates = folder.path();
+    openssl(certificates, AUTHORITY);
+    certify(certificates, 1);
+    issue(certificates, "east", "URI:spiffe://corp/east", 2);
+    issue(certificates, "west", "URI:spiffe://corp/west", 3);
+    // The same name, signed by itself.
+    openssl(
+        certificates,
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout forged.key -out forged.pem -days 2 -subj /CN=x -addext subjectAltName=URI:spiffe://corp/east",
+    );
+    let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let file = |name: &str| format!("{{ file: {} }}", certificates.join(name).display());
+    let config = format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+access: {{ names: [{{ to: [\"owner:*\"], domains: [gslb.example] }}] }}
+webhook: {{ listen: \"{webhook}\", tls: {{ cert: {}, key: {}, clientCa: {} }}, owners: [{{ name: east, certificate: \"spiffe://corp/east\" }}, {{ name: west, certificate: \"spiffe://corp/west\" }}] }}
+",
+        file("hook.pem"),
+        file("hook.key"),
+        file("ca.pem"),
+    );
+    let _server = Fairway::start(&config, &[]);
+    let status = |who: Option<&str>, path: &str| {
+        let own = who.map(|who| format!("--cert {who}.pem --key {who}.key")).unwrap_or_default();
+        let line = format!("curl -s -o answer -w %{{http_code}} --cacert ca.pem {own} https://{webhook}{path}");
+        let output =
+            Command::new("sh").args(["-c", &line]).current_dir(certificates).output().expect("sh is everywhere");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    wait_until("its own base path is open", LIMIT, || status(Some("east"), "/owners/east/records") == "200");
+    assert_eq!(status(Some("west"), "/owners/west/records"), "200");
+    for (who, path) in [
+        (Some("west"), "/owners/east/records"),
+        (Some("east"), "/records"),
+        (Some("east"), "/owners/north/records"),
+        (None, "/owners/east/records"),
+    ] {
+        assert_eq!(status(who, path), "401", "{who:?} {path}");
+    }
+    assert_eq!(status(Some("forged"), "/owners/east/records"), "000", "no handshake");
 }

@@ -27,7 +27,7 @@ pub use self::{
     adjust::{ENDPOINT_MAX, adjusted},
     calls::{Call, CallCounts, Calls, Totals},
     edits::{Edits, edits},
-    routes::{TokenCheck, router, scope_of_path, token_of},
+    routes::{CallCheck, router, scope_of_path, token_of},
 };
 use crate::{Changes, Endpoint};
 

@@ -23,21 +23,21 @@ use super::{
 };
 use crate::{Changes, DomainFilter, Endpoint, Json, MEDIA_TYPE};
 
-/// Returns true if a call of a client with this token, or without one, is allowed.
-pub type TokenCheck = Arc<dyn Fn(&Scope, Option<&str>) -> Result<bool, WebhookError> + Send + Sync>;
+/// Returns true if this call of a client is allowed: by its token, or by what the listener recorded in its extensions.
+pub type CallCheck = Arc<dyn Fn(&Scope, &Request) -> Result<bool, WebhookError> + Send + Sync>;
 
 /// Returns the router. With `is_local` only `Host`s that are an address or `localhost` are accepted, so that a page in a browser cannot
 /// call it under another name.
-pub fn router(store: Arc<dyn EndpointStore>, calls: Arc<Calls>, check_token: TokenCheck, is_local: bool) -> Router {
+pub fn router(store: Arc<dyn EndpointStore>, calls: Arc<Calls>, check: CallCheck, is_local: bool) -> Router {
     let (computing, large) = (Arc::new(Semaphore::new(COMPUTING_MAX)), Arc::new(Semaphore::new(LARGE_MAX)));
-    Router::new().fallback(answer).with_state(Webhook { store, calls, check_token, is_local, computing, large })
+    Router::new().fallback(answer).with_state(Webhook { store, calls, check, is_local, computing, large })
 }
 
 #[derive(Clone)]
 struct Webhook {
     store: Arc<dyn EndpointStore>,
     calls: Arc<Calls>,
-    check_token: TokenCheck,
+    check: CallCheck,
     is_local: bool,
     /// Permits for calls whose body has arrived.
     computing: Arc<Semaphore>,
@@ -55,7 +55,7 @@ async fn answer(State(webhook): State<Webhook>, request: Request) -> Response {
     let routed = route(request.uri().path(), request.method());
     let call = routed.as_ref().map_or(Call::Other, |(call, _)| *call);
     let client = routed.as_ref().map_or(&Scope::Root, |(_, scope)| scope);
-    let answered = match webhook.rejected(client, request.headers()) {
+    let answered = match webhook.rejected(client, &request) {
         Some(refused) => Err(refused),
         None => match routed {
             Ok((call, scope)) => webhook.within(webhook.carry_out(call, &scope, request)).await,
@@ -124,13 +124,13 @@ impl Webhook {
     }
 
     /// Returns the error of a request that is not authorized.
-    fn rejected(&self, client: &Scope, headers: &HeaderMap) -> Option<Failed> {
-        if self.is_local && !headers.get(header::HOST).is_none_or(is_this_machine) {
+    fn rejected(&self, client: &Scope, request: &Request) -> Option<Failed> {
+        if self.is_local && !request.headers().get(header::HOST).is_none_or(is_this_machine) {
             let what = "Host is not a name of this machine; use 127.0.0.1 or localhost";
             return Some(Failed(StatusCode::FORBIDDEN, what.to_owned()));
         }
-        let what = "the token of this base path is required: Authorization: Bearer TOKEN, or the password in the URL: https://fairway:TOKEN@HOST";
-        match (self.check_token)(client, token_of(headers).as_deref()) {
+        let what = "the token of this base path is required: Authorization: Bearer TOKEN, or the password in the URL: https://fairway:TOKEN@HOST; or its client certificate";
+        match (self.check)(client, request) {
             Ok(true) => None,
             Ok(false) => Some(Failed(StatusCode::UNAUTHORIZED, what.to_owned())),
             Err(refused) => Some(refused.into()),

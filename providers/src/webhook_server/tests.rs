@@ -247,8 +247,8 @@ async fn browser_page_under_another_host_or_type_is_rejected() {
 
 #[tokio::test]
 async fn each_call_needs_the_token() {
-    let check_token: TokenCheck = Arc::new(|_, token| Ok(token == Some("right")));
-    let router = router(Arc::<Memory>::default(), Arc::default(), check_token, false);
+    let check: CallCheck = Arc::new(|_, request| Ok(token_of(request.headers()).as_deref() == Some("right")));
+    let router = router(Arc::<Memory>::default(), Arc::default(), check, false);
     let fixture = Fixture { router, ..fixture() };
     for (shown, code) in [
         (None, 401),

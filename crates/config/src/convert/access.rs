@@ -16,7 +16,6 @@ use crate::{
     reason::{Reason, did_you_mean},
     v1_access::{self as v1, Limits, Role, Token},
     values_access::{AccessName, SecureUrl},
-    values_wire::Reference,
 };
 use fairway_access::{
     Access, Algorithm, BUILT_IN_ROLES, Grant, Issuer, KeySource, LimitSettings, Projects, ServerTls, ServerTlsError,
@@ -28,7 +27,7 @@ pub(super) fn access(converter: &mut Converter<'_, '_>, wire: Option<v1::Access>
     let Some(wire) = wire else { return Access::default() };
     // The names are converted after the webhook, whose owners they refer to.
     let v1::Access { tls, tokens, issuers, roles, grants, names: _, limits, hosts } = wire;
-    let tls = tls.and_then(|tls| server_tls(converter, "/access/tls", &tls.cert, &tls.key, tls.client_ca.as_ref()));
+    let tls = tls.and_then(|tls| server_tls(converter, "/access/tls", &tls));
     let tokens = self::tokens(converter, tokens);
     let issuers = self::issuers(converter, issuers);
     let roles = self::roles(converter, roles);
@@ -71,17 +70,11 @@ pub(crate) fn listener_error(settings: &Settings, context: &LoadContext<'_>) -> 
 }
 
 /// Returns the TLS settings of a listener, after checking that they can be used.
-pub(super) fn server_tls(
-    converter: &mut Converter<'_, '_>,
-    pointer: &str,
-    cert: &Reference,
-    key: &Reference,
-    client_ca: Option<&Reference>,
-) -> Option<ServerTls> {
-    let cert = secret(converter, format_args!("{pointer}/cert"), cert);
-    let key = secret(converter, format_args!("{pointer}/key"), key);
+pub(super) fn server_tls(converter: &mut Converter<'_, '_>, pointer: &str, wire: &v1::ServerTls) -> Option<ServerTls> {
+    let cert = secret(converter, format_args!("{pointer}/cert"), &wire.cert);
+    let key = secret(converter, format_args!("{pointer}/key"), &wire.key);
     // Without its authority, clients with an invalid certificate would count as clients without one.
-    let client_ca = secret_if_given(converter, format_args!("{pointer}/clientCa"), client_ca)?;
+    let client_ca = secret_if_given(converter, format_args!("{pointer}/clientCa"), wire.client_ca.as_ref())?;
     let report = |error| {
         let (at, what) = match error {
             ServerTlsError::Certificate(what) => ("cert", what),

@@ -49,7 +49,7 @@ fn grant(wire: Wire) -> NameGrant {
     NameGrant { to: to.0.plain().into_iter().collect(), domains: domains.0.plain(), types }
 }
 
-/// Reports grants to owners that no token proves.
+/// Reports grants to owners that no credential proves.
 fn check_tenants(converter: &mut Converter<'_, '_>, names: &NameGrants, webhook: Option<&WebhookSettings>) {
     for (index, grant) in names.grants.iter().enumerate() {
         for tenant in &grant.to {
@@ -60,7 +60,7 @@ fn check_tenants(converter: &mut Converter<'_, '_>, names: &NameGrants, webhook:
             };
             if !is_declared {
                 let what = format!("{tenant} is not declared, so everybody could claim its names");
-                let hint = "declare it with its token in webhook.owners";
+                let hint = "declare it with its token or certificate in webhook.owners";
                 converter.error(format_args!("/access/names/{index}/to"), what, hint);
             }
         }
@@ -116,7 +116,7 @@ fn warn_of_tenants(
     let Some(webhook) = webhook else { return };
     for owner in webhook.owners.keys().map(|name| Tenant::Owner(name.clone())) {
         if !has_names(&owner) {
-            let what = format!("{owner} may claim no name, so its token grants nothing");
+            let what = format!("{owner} may claim no name, so its credentials grant nothing");
             converter.warn("/webhook/owners", what, line(&owner.to_string()));
         }
     }

@@ -5,12 +5,12 @@ use std::{
     time::Duration,
 };
 
-use fairway_access::TokenHash;
+use fairway_access::{Subject, TokenHash};
 use fairway_providers::webhook_server::Scope;
 
 use super::{Converter, access::server_tls};
 use crate::{
-    WebhookSettings,
+    OwnerCredentials, WebhookSettings,
     bounds_wire::{As, Plain},
     webhook_wire::{Lease, Webhook, WebhookOwner},
 };
@@ -23,19 +23,21 @@ pub(super) fn webhook(converter: &mut Converter<'_, '_>, wire: Webhook) -> Webho
         converter.error("/webhook/lease", what, "write a time within these limits, or off");
     }
     let token = wire.token.plain();
+    let asks_clients = wire.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
     let settings = WebhookSettings {
         listen: wire.listen.plain().unwrap_or(default.listen),
-        tls: wire.tls.and_then(|tls| server_tls(converter, "/webhook/tls", &tls.cert, &tls.key, None)),
-        owners: owners(converter, wire.owners, token.as_ref()),
+        tls: wire.tls.and_then(|tls| server_tls(converter, "/webhook/tls", &tls)),
+        owners: owners(converter, wire.owners, token.as_ref(), asks_clients),
         token,
         shared: wire.shared.plain().unwrap_or_default(),
         lease,
     };
-    if !settings.listen.ip().to_canonical().is_loopback() && settings.token.is_none() && settings.owners.is_empty() {
+    let is_open = settings.token.is_none() && settings.owners.is_empty() && !asks_clients;
+    if !settings.listen.ip().to_canonical().is_loopback() && is_open {
         let address = settings.listen;
         let what = format!("{address} can be reached from other machines, which requires authentication");
         let hint = format!(
-            "add webhook.token or webhook.owners (docs/config/webhook.md), or listen on 127.0.0.1:{}",
+            "add webhook.token, webhook.owners or webhook.tls.clientCa (docs/config/webhook.md), or listen on 127.0.0.1:{}",
             address.port()
         );
         converter.error("/webhook/listen", what, hint);
@@ -43,29 +45,45 @@ pub(super) fn webhook(converter: &mut Converter<'_, '_>, wire: Webhook) -> Webho
     settings
 }
 
-/// Converts the owners. Two of them with one token could write as each other.
+/// Converts the owners. Two of them with one token or certificate could write as each other.
 fn owners(
     converter: &mut Converter<'_, '_>,
     wires: Vec<WebhookOwner>,
     root: Option<&TokenHash>,
-) -> BTreeMap<String, TokenHash> {
-    let mut owners = BTreeMap::new();
-    for (index, WebhookOwner { name: As(name), token: As(token) }) in wires.into_iter().enumerate() {
+    asks_clients: bool,
+) -> BTreeMap<String, OwnerCredentials> {
+    let mut owners = BTreeMap::<String, OwnerCredentials>::new();
+    for (index, WebhookOwner { name: As(name), token, certificate }) in wires.into_iter().enumerate() {
+        let at = |field| format!("/webhook/owners/{index}/{field}");
         if Scope::owner(&name).is_none() {
             let what = format!("{name:?} is not the name of an owner");
-            let hint = "use 1 to 63 letters, digits, '-', '_', '.'";
-            converter.error(format_args!("/webhook/owners/{index}/name"), what, hint);
+            converter.error(at("name"), what, "use 1 to 63 letters, digits, '-', '_', '.'");
         }
-        if root == Some(&token) || owners.values().any(|other| *other == token) {
+        let made =
+            OwnerCredentials { token: token.plain(), certificate: certificate.plain().map(Subject::Certificate) };
+        if made == OwnerCredentials::default() {
+            let what = format!("owner {name} has neither a token nor a certificate");
+            converter.error(format_args!("/webhook/owners/{index}"), what, "create a token: fairway token create");
+        }
+        let is_known = |token: &TokenHash| owners.values().any(|other| other.token.as_ref() == Some(token));
+        if made.token.as_ref().is_some_and(|token| root == Some(token) || is_known(token)) {
             let what = "the token is in use by another owner, or is webhook.token";
-            let hint = "create another token: fairway token create";
-            converter.error(format_args!("/webhook/owners/{index}/token"), what, hint);
+            converter.error(at("token"), what, "create another token: fairway token create");
+        }
+        if made.certificate.is_some() {
+            if !asks_clients {
+                converter.error(at("certificate"), "client certificates are not requested", "add webhook.tls.clientCa");
+            }
+            if owners.values().any(|other| other.certificate == made.certificate) {
+                let what = "the certificate is in use by another owner";
+                converter.error(at("certificate"), what, "give each owner a certificate with a name of its own");
+            }
         }
         match owners.entry(name) {
-            Entry::Vacant(entry) => _ = entry.insert(token),
+            Entry::Vacant(entry) => _ = entry.insert(made),
             Entry::Occupied(entry) => {
                 let what = format!("{} is already declared", entry.key());
-                converter.error(format_args!("/webhook/owners/{index}/name"), what, "rename or remove one of them");
+                converter.error(at("name"), what, "rename or remove one of them");
             }
         }
     }

@@ -240,7 +240,7 @@ fn health_listener_with_metrics_and_webhook_are_refused_in_the_open() {
     let metrics = "can be reached from other machines, which requires networks for metrics; \
         add networks with the addresses of the scrapers, or remove metrics";
     let webhook = "can be reached from other machines, which requires authentication; \
-        add webhook.token or webhook.owners (docs/config/webhook.md), or listen on 127.0.0.1:8888";
+        add webhook.token, webhook.owners or webhook.tls.clientCa (docs/config/webhook.md), or listen on 127.0.0.1:8888";
     for address in ["0.0.0.0:8080", "[::]:8080", "192.0.2.1:8080"] {
         let at = 41 + address.len();
         let text = |more: &str| format!("listen: {{health: {{address: \"{address}\", metrics: true{more}}}}}");

@@ -1,8 +1,11 @@
 //! Names granted to tenants: conversion, errors, and warnings about grants that grant nothing.
 
-use super::*;
+use super::{
+    sources::{CERTIFICATE, KEY},
+    *,
+};
 use crate::WebhookSettings;
-use fairway_access::Tenant;
+use fairway_access::{Subject, Tenant};
 use fairway_model::{Name, Rtype};
 
 const HASH: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -63,7 +66,7 @@ fn grants_that_grant_nothing_are_reported_with_the_line_to_add() {
         "access.grants[0]: project:pay may claim no name, so the grant serves none of its intents",
         "add to access.names: { to: [\"project:pay\"], domains: [gslb.example] }",
         "access.names[0].domains[1]: elsewhere.example. is in no declared zone",
-        "webhook.owners: owner:east may claim no name, so its token grants nothing",
+        "webhook.owners: owner:east may claim no name, so its credentials grant nothing",
         "add to access.names: { to: [\"owner:east\"], domains: [gslb.example] }",
     ] {
         assert!(found.iter().any(|warning| warning.contains(wanted)), "{wanted} is not in {found:#?}");
@@ -128,10 +131,69 @@ fn token_of_an_owner_opens_its_base_path_only() {
         (None, None, false),
     ];
     for (owner, token, is_accepted) in table {
-        assert_eq!(with_root.accepts(owner, token), is_accepted, "{owner:?} {token:?}");
+        assert_eq!(with_root.accepts(owner, token, &[]), is_accepted, "{owner:?} {token:?}");
     }
     let without_root = owners("");
-    assert!(without_root.accepts(Some("west"), Some(west)) && !without_root.accepts(None, None));
+    assert!(without_root.accepts(Some("west"), Some(west), &[]) && !without_root.accepts(None, None, &[]));
     let open = WebhookSettings::default();
-    assert!(open.accepts(None, None) && open.accepts(Some("x"), None));
+    assert!(open.accepts(None, None, &[]) && open.accepts(Some("x"), None, &[]));
+}
+
+/// Returns the result of loading a webhook with this TLS section and these further lines.
+fn with_certificates(tls: &str, more: &str) -> Result<WebhookSettings, Vec<String>> {
+    let text = format!(
+        "version: 1\nwebhook: {{ listen: \"0.0.0.0:8888\", tls: {{ cert: {{ file: c }}, key: {{ file: k }}{tls} }}{more} }}\n"
+    );
+    let folder = Folder::new(&[("f.yaml", &text), ("c", CERTIFICATE), ("k", KEY)]);
+    folder.load("f.yaml").map(|loaded| loaded.settings.webhook.expect("it is declared"))
+}
+
+#[test]
+fn client_certificate_opens_what_a_token_opens() {
+    let names = |name: &str| [Subject::Certificate(name.to_owned()), Subject::Certificate("sha256:00".to_owned())];
+    let (east, west) = (names("spiffe://corp/east"), names("spiffe://corp/west"));
+    let ca = ", clientCa: { file: c }";
+    let all = with_certificates(ca, "").unwrap();
+    assert!(all.accepts(None, None, &east) && all.accepts(Some("x"), None, &west));
+    assert!(!all.accepts(None, None, &[]) && !all.accepts(Some("x"), Some("t"), &[]));
+    let owners = format!(
+        ", token: {HASH}, owners: [{{ name: east, certificate: \"spiffe://corp/east\" }}, {{ name: west, token: {}, certificate: \"spiffe://corp/west\" }}]",
+        fairway_access::TokenHash::of("west-token")
+    );
+    let each = with_certificates(ca, &owners).unwrap();
+    for (owner, token, certificate, is_accepted) in [
+        (Some("east"), None, &east[..], true),
+        (Some("east"), None, &west, false),
+        (Some("east"), Some("west-token"), &[], false),
+        (Some("west"), None, &west, true),
+        (Some("west"), Some("west-token"), &east, true),
+        (Some("north"), None, &east, false),
+        // The certificate of one owner is not that of all.
+        (None, None, &east, false),
+        (None, Some("abc"), &[], true),
+    ] {
+        assert_eq!(each.accepts(owner, token, certificate), is_accepted, "{owner:?} {token:?} {certificate:?}");
+    }
+}
+
+#[test]
+fn owner_without_usable_credentials_is_rejected() {
+    let east = "{ name: east, certificate: east.corp.example }";
+    for (tls, more, wanted) in [
+        ("", String::new(), "webhook.listen: 0.0.0.0:8888 can be reached from other machines"),
+        ("", format!(", owners: [{east}]"), "webhook.owners[0].certificate: client certificates are not requested"),
+        (
+            "",
+            ", owners: [{ name: east }]".to_owned(),
+            "webhook.owners[0]: owner east has neither a token nor a certificate",
+        ),
+        (
+            ", clientCa: { file: c }",
+            format!(", owners: [{east}, {{ name: west, certificate: east.corp.example }}]"),
+            "webhook.owners[1].certificate: the certificate is in use by another owner",
+        ),
+    ] {
+        let errors = with_certificates(tls, &more).expect_err(wanted);
+        assert!(errors.iter().any(|error| error.contains(wanted)), "{wanted} is not in {errors:#?}");
+    }
 }

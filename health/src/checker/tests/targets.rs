@@ -31,6 +31,32 @@ async fn address_with_two_monitors_is_two_targets() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn address_with_many_monitors_is_probed_at_a_bounded_rate() {
+    let network = Network::default();
+    let (checker, mut transitions) = network.open();
+    // 2,000 probes per second of one address as declared, and one target beside.
+    let many = (0..2_000).map(|n| target(0, &Monitor { timeout: millis(100 + n), period: seconds(1), ..monitor() }));
+    let all: Vec<_> = many.chain([target(1, &monitor())]).collect();
+    checker.set_targets(all, vec![]).await;
+    sleep(seconds(30)).await;
+    let (before, beside) = (network.probes(0), network.probes(1));
+    sleep(seconds(100)).await;
+    let rate = (network.probes(0) - before) / 100;
+    assert!((150..=220).contains(&rate), "{rate} probes per second");
+    assert!((9..=11).contains(&(network.probes(1) - beside)), "the other target is probed at its own period");
+    assert!(checker.states().await.iter().all(|state| state.status == HealthStatus::Up), "no status expires");
+    drain(&mut transitions);
+    // Fewer targets are probed at their own period again.
+    checker
+        .set_targets(vec![target(0, &Monitor { period: seconds(1), timeout: millis(100), ..monitor() })], vec![])
+        .await;
+    sleep(seconds(20)).await;
+    let before = network.probes(0);
+    sleep(seconds(100)).await;
+    assert!((95..=105).contains(&(network.probes(0) - before)), "{}", network.probes(0) - before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn change_keeps_known_targets_and_ends_removed_ones() {
     let network = Network::default();
     let (checker, mut transitions) = network.open();
