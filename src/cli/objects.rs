@@ -43,6 +43,10 @@ pub(super) struct ApplyArgs {
     #[arg(long, requires = "prune")]
     allow_removals: bool,
 
+    /// Store access points with `DENY`, although nothing enforces them yet.
+    #[arg(long)]
+    inert: bool,
+
     /// Only show what would change.
     #[arg(long)]
     dry_run: bool,
@@ -161,17 +165,18 @@ const DIFFERS: u8 = 4;
 
 /// Declares the objects of files.
 pub(super) async fn apply(out: Out, args: ApplyArgs) -> anyhow::Result<()> {
-    let ApplyArgs { file, prune, allow_removals, dry_run, reason, server } = args;
+    let ApplyArgs { file, prune, allow_removals, inert, dry_run, reason, server } = args;
     let body = sections(&file)?;
-    let report = client(&server)?.apply(&body, &Applying { dry_run, prune, allow_removals, reason }).await?;
+    let report = client(&server)?.apply(&body, &Applying { dry_run, prune, allow_removals, inert, reason }).await?;
     Ok(out.print(&report_text(out.palette, &report))?)
 }
 
 /// Shows what the objects of files would change.
 pub(super) async fn diff(out: Out, args: DiffArgs) -> anyhow::Result<ExitCode> {
     let body = sections(&args.file)?;
-    // It only shows the deletions, so they may be many.
-    let applying = Applying { dry_run: true, prune: args.prune, allow_removals: true, reason: String::new() };
+    // It changes nothing, so the deletions may be many, and nothing is taken for enforced.
+    let applying =
+        Applying { dry_run: true, prune: args.prune, allow_removals: true, inert: true, reason: String::new() };
     let report = client(&args.server)?.apply(&body, &applying).await?;
     out.print(&differences_text(out.palette, &report.differences))?;
     Ok(if changes_nothing(&report) { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })

@@ -82,6 +82,8 @@ pub struct Applying {
     pub prune: bool,
     /// Delete them also if that looks like a mistake.
     pub allow_removals: bool,
+    /// Store access points with `DENY`, which nothing enforces yet.
+    pub inert: bool,
     /// Reason, for the history.
     pub reason: String,
 }
@@ -211,9 +213,10 @@ impl Client {
 
     /// `POST /v1/apply`: applies all objects of a body, or none.
     pub async fn apply(&self, body: &Value, wanted: &Applying) -> Result<ApplyReport, ClientError> {
-        let Applying { dry_run, prune, allow_removals, reason } = wanted;
+        let Applying { dry_run, prune, allow_removals, inert, reason } = wanted;
         let reason = encode(reason);
-        let query = format!("dryRun={dry_run}&prune={prune}&allowRemovals={allow_removals}&reason={reason}");
+        let query =
+            format!("dryRun={dry_run}&prune={prune}&allowRemovals={allow_removals}&inert={inert}&reason={reason}");
         let path = format!("{}?{query}", APPLY.path_with(&[]));
         self.json(APPLY.method, &path, Some(body)).await
     }

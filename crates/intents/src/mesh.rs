@@ -50,7 +50,7 @@ pub fn unenforced_denial(intent: &Intent, before: Option<&Intent>) -> Option<Bod
     let denies =
         |intent: &Intent| matches!(&intent.spec, IntentSpec::AccessPoint(point) if point.action == AccessAction::Deny);
     let detail = "DENY is not enforced: no mesh is rendered yet, so every request would still be allowed; \
-                  add ?inert=true to store it without effect";
+                  add ?inert=true (fairway apply --inert) to store it without effect";
     (denies(intent) && !before.is_some_and(denies)).then(|| BodyError::new("/spec/action", detail))
 }
 

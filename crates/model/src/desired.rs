@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod alias_loops;
+mod answer_size;
 mod hidden;
 mod locations;
 mod pools;

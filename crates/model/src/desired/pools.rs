@@ -16,6 +16,7 @@ impl DesiredState {
         check_locations(self, pool, found);
         check_weights_and_tiers(pool, found);
         self.check_hidden(pool, found);
+        self.check_answer_size(pool, found);
         for index in 0..pool.members.len() {
             self.check_member(pool, index, found);
         }
