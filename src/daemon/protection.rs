@@ -6,10 +6,11 @@ use fairway_transport::{has_given_up_new_privileges, is_root};
 
 /// Returns the protections of this process, and logs which ones are missing and why.
 pub(super) fn protections(settings: &Settings) -> Vec<Protection> {
+    let protection = |name, why: Option<&str>| Protection { name, missing: why.map(str::to_owned) };
     let all = vec![
-        protection("unprivileged", (!is_root()).then_some(()).ok_or_else(|| ROOT.to_owned())),
-        protection("noNewPrivileges", has_given_up_new_privileges().then_some(()).ok_or_else(|| NEW.to_owned())),
-        protection("storeEncryption", (!settings.store.keys.is_empty()).then_some(()).ok_or_else(|| CLEAR.to_owned())),
+        protection("unprivileged", is_root().then_some(ROOT)),
+        protection("noNewPrivileges", (!has_given_up_new_privileges()).then_some(NEW)),
+        protection("storeEncryption", settings.store.keys.is_empty().then_some(CLEAR)),
     ];
     if is_root() {
         tracing::warn!(hint = ROOT_HINT, "running as root");
@@ -19,10 +20,6 @@ pub(super) fn protections(settings: &Settings) -> Vec<Protection> {
     let (active, missing) = (active.join(" "), missing.collect::<Vec<_>>().join("; "));
     tracing::info!(active, missing, "protections checked");
     all
-}
-
-fn protection(name: &'static str, state: Result<(), String>) -> Protection {
-    Protection { name, missing: state.err() }
 }
 
 const ROOT: &str = "the process runs as root";
