@@ -57,7 +57,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Override, OverrideAction, OverrideScope, Timestamp};
+use fairway_model::{
+    DesiredState, Diagnostic, FileLocation, Name, Override, OverrideAction, OverrideOrigin, OverrideScope, Timestamp,
+};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ServerOptions, compile};
 
@@ -187,7 +189,10 @@ pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, V
     let mut diagnostics = Vec::new();
     for OverrideSpec { scope, action, reason, until, location } in declared {
         match Override::new(scope.clone(), *action, reason, (*until).into(), now) {
-            Ok(active) if active.is_active(now) => valid.push(active),
+            Ok(active) if active.is_active(now) => {
+                let origin = OverrideOrigin { from: location.to_string(), ..OverrideOrigin::default() };
+                valid.push(active.with_origin(origin));
+            }
             Ok(expired) => {
                 let what = format!("the override of {} expired at {}", expired.scope, expired.expires);
                 diagnostics.push(Diagnostic::warning(location.clone(), what, "remove it"));

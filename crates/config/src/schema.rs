@@ -8,7 +8,7 @@ use std::{
 
 use fairway_http::Url;
 use fairway_model::{
-    ClusterName, Continent, Country, LoadUrl, Name, NamedTimeZone, Network, OverrideScope, Permille, ProbeAddress,
+    ClusterName, Continent, Country, LoadUrl, Name, NamedTimeZone, Network, OverrideScope, Permille, PoolPattern, ProbeAddress,
     Rtype, Subdivision, TimeOfDay, Timestamp, Ttl, Weekdays,
 };
 use jsonschema::{ValidationOptions, Validator};
@@ -96,6 +96,7 @@ static FORMATS: &[Format] = &[
     format::<Rtype>(),
     format::<Sample>(),
     format::<OverrideScope>(),
+    format::<PoolPattern>(),
     format::<SocketAddr>(),
     format::<StatusText>(),
     format::<Subdivision>(),

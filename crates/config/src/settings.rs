@@ -11,7 +11,7 @@ use std::{
 
 use fairway_health::ProbeNetworks;
 use fairway_http::{Tls, Url};
-use fairway_model::{Name, Network, ProviderRecordSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
+use fairway_model::{Name, Network, OverrideRule, ProviderRecordSet, RecordSet, Rtype, Secret, SharedNamePolicy, Ttl};
 use fairway_providers::{
     publish::{Pacing, Rules, Weights},
     rfc2136::TsigKey,
@@ -75,6 +75,8 @@ pub struct Settings {
     pub webhook: Option<WebhookSettings>,
     /// Withdrawals that are held.
     pub withdrawals: WithdrawalSettings,
+    /// Clusters that overrides may not take out. Default: none.
+    pub override_rules: Vec<OverrideRule>,
     /// Longest time for answering accepted queries when the process stops. Default 5 s.
     pub drain_timeout: Duration,
 }
@@ -441,6 +443,7 @@ impl Default for Settings {
             publish_owner: Self::PUBLISH_OWNER.to_owned(),
             webhook: None,
             withdrawals: WithdrawalSettings::default(),
+            override_rules: Vec::new(),
             drain_timeout: Duration::from_secs(5),
         }
     }

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 use fairway_model::{
     AnswerMode, ClusterName, Contributions, LoadSourceName, MapName, MonitorName, Name, Network, OverrideAction,
-    OverrideScope, PoolName, ProbeAddress, Schedule, Spread, Timestamp, Ttl, Visibility,
+    OverrideScope, PoolName, PoolPattern, ProbeAddress, Schedule, Spread, Timestamp, Ttl, Visibility,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -124,6 +124,9 @@ pub(super) struct Config {
     /// Overrides of health, with reason and expiry.
     #[serde(default)]
     pub(super) overrides: Vec<Override>,
+    /// Clusters that overrides may not take out.
+    #[serde(default)]
+    pub(super) override_rules: Vec<OverrideRule>,
 }
 
 /// A zone to be authoritative for: with `file`, or with `ns` and `contact`.
@@ -428,4 +431,15 @@ pub(super) struct Override {
     pub(super) reason: Text<1, 500>,
     /// Expiry; at most 30 days from now.
     pub(super) until: As<Timestamp>,
+}
+
+/// A number of clusters of each pool that overrides may not take out.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct OverrideRule {
+    /// Pools that the rule applies to, by name; `*` matches any characters and `?` one.
+    pub(super) pools: List<As<PoolPattern>, 1, 64>,
+    /// Number of clusters of each of these pools that no override takes out. An override that would leave fewer is
+    /// refused, also with a confirmation.
+    pub(super) min_clusters: Int<u8, 1, 255>,
 }

@@ -10,7 +10,7 @@ use fairway_access::{Algorithm, Subject, Tenant};
 use fairway_http::{Url, UrlError};
 use fairway_model::{
     ClusterName, Continent, LatencyTableName, LoadSourceName, LoadUrl, MapName, MonitorName, Name, Network,
-    NetworkError, OverrideScope, Permille, PoolName, ProbeAddress, Rtype, Subdivision, Timestamp, Ttl,
+    NetworkError, OverrideScope, Permille, PoolName, PoolPattern, ProbeAddress, Rtype, Subdivision, Timestamp, Ttl,
 };
 
 use super::{reason::Reason, tree::quoted};
@@ -273,6 +273,8 @@ parsed_by_its_type! {
         "192.0.2.1 or 2001:db8::1";
     OverrideScope => "override-scope", "CLUSTER or CLUSTER/ADDRESS",
         "\"eu*\" or eu1/203.0.113.10";
+    PoolPattern => "pool-pattern", "a pattern of pool names",
+        "shop or \"*\"";
     ProbeAddress => "probe-address", "HOST:PORT",
         "gw.internal:15021 or \"[2001:db8::1]:15021\"";
     Subdivision => "subdivision", "a subdivision of a country (ISO 3166-2)",

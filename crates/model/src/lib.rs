@@ -66,7 +66,9 @@ pub use monitor::{
     TlsCheck,
 };
 pub use name::{Name, NameError};
-pub use overrides::{Override, OverrideError, OverrideScope, OverrideScopeError};
+pub use overrides::{
+    Override, OverrideError, OverrideOrigin, OverrideRule, OverrideScope, OverrideScopeError, PoolPattern, PoolPatternError,
+};
 pub use partition::{Partition, PartitionBuilder, PartitionMatch};
 pub use policy::{Policy, Rank, Selection};
 pub use pool::{AnswerMode, Contributions, DownAnswer, Member, Pool, Spread};

@@ -2,7 +2,7 @@
 
 use std::{fmt, net::IpAddr, str::FromStr, time::Duration};
 
-use crate::{ClusterName, OverrideAction, Timestamp};
+use crate::{ClusterName, OverrideAction, PoolName, Timestamp};
 
 /// One override. Scope, action, reason and expiry are all mandatory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,19 @@ pub struct Override {
     pub reason: String,
     /// The time at which it expires.
     pub expires: Timestamp,
+    /// Its author.
+    pub origin: OverrideOrigin,
+}
+
+/// The author of an override.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OverrideOrigin {
+    /// Identity of the caller; `None` for an override of the configuration.
+    pub by: Option<String>,
+    /// Time of creation; `None` for an override of the configuration.
+    pub at: Option<Timestamp>,
+    /// Address of the client, `control socket`, or the place in the configuration. Empty if an earlier version added it.
+    pub from: String,
 }
 
 impl Override {
@@ -43,7 +56,12 @@ impl Override {
         if expires.since(now) > Self::DURATION_MAX {
             return Err(OverrideError::Long(expires));
         }
-        Ok(Self { scope, action, reason: reason.to_owned(), expires })
+        Ok(Self { scope, action, reason: reason.to_owned(), expires, origin: OverrideOrigin::default() })
+    }
+
+    /// Returns the override with its author.
+    pub fn with_origin(self, origin: OverrideOrigin) -> Self {
+        Self { origin, ..self }
     }
 
     /// Returns true if it has not expired.
@@ -80,6 +98,11 @@ pub struct OverrideScope {
 }
 
 impl OverrideScope {
+    /// Returns the part before the slash: a cluster, or a pattern of clusters.
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
     /// Returns true if it includes this address of this cluster.
     pub fn matches(&self, cluster: &ClusterName, address: IpAddr) -> bool {
         let matches = |pattern: &String| glob(pattern.as_bytes(), address.to_string().as_bytes());
@@ -97,8 +120,7 @@ impl FromStr for OverrideScope {
             None => (text, None),
             Some((cluster, address)) => (cluster, Some(address)),
         };
-        let named = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'+' | b'*' | b'?');
-        if cluster.is_empty() || cluster.len() > 128 || !cluster.bytes().all(named) {
+        if !is_name_pattern(cluster) {
             return Err(invalid());
         }
         let address = address.map(|a| canonical(a).ok_or_else(invalid)).transpose()?;
@@ -129,6 +151,54 @@ impl fmt::Display for OverrideScope {
     "{0:?} is not an override scope; write CLUSTER or CLUSTER/ADDRESS, with * for any characters and ? for one: eu* or eu1/203.0.113.10"
 )]
 pub struct OverrideScopeError(String);
+
+/// A lower limit for overrides: the number of clusters of a pool that they may not take out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverrideRule {
+    /// The pools that it applies to.
+    pub pools: Vec<PoolPattern>,
+    /// Number of clusters that no override takes out, 1 to 255.
+    pub min_clusters: u8,
+}
+
+/// A glob of pool names: `*` matches any run of characters and `?` one character.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolPattern(String);
+
+impl PoolPattern {
+    /// Returns true if it matches this pool.
+    pub fn matches(&self, pool: &PoolName) -> bool {
+        glob(self.0.as_bytes(), pool.as_str().as_bytes())
+    }
+}
+
+impl FromStr for PoolPattern {
+    type Err = PoolPatternError;
+
+    fn from_str(text: &str) -> Result<Self, PoolPatternError> {
+        match is_name_pattern(text) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(PoolPatternError(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for PoolPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is not a pattern of pool names.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a pattern of pool names; write a name, with * for any characters and ? for one: shop or eu-*")]
+pub struct PoolPatternError(String);
+
+/// Returns true if a text has the characters of an object's name, `*` and `?` only, and is as short as a name.
+fn is_name_pattern(text: &str) -> bool {
+    let named = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'+' | b'*' | b'?');
+    (1..=128).contains(&text.len()) && text.bytes().all(named)
+}
 
 /// Returns true if `text` matches `pattern`, in which `*` matches any run of bytes and `?` one byte. The time is at most
 /// proportional to the product of both lengths.

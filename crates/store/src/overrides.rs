@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fairway_model::{Override, Timestamp};
+use fairway_model::{Override, OverrideOrigin, Timestamp};
 
 use super::state_wire::{self, FileError, OverrideLine, OverridesFile, VERSION};
 
@@ -28,6 +28,11 @@ fn saved(line: OverrideLine) -> Result<SavedOverride, FileError> {
         scope: line.scope.parse().map_err(|e| malformed(&e))?,
         action: line.action.parse().map_err(|e| malformed(&e))?,
         expires: line.expires.parse().map_err(|e| malformed(&e))?,
+        origin: OverrideOrigin {
+            by: line.by.clone(),
+            at: line.at.as_deref().map(str::parse).transpose().map_err(|e| malformed(&e))?,
+            from: line.from.clone(),
+        },
         reason: line.reason.clone(),
     };
     Ok(SavedOverride { id: line.id, value })
@@ -41,6 +46,9 @@ pub(super) fn encode(saved: &[SavedOverride], now: Timestamp) -> Vec<u8> {
         action: value.action.to_string(),
         reason: value.reason.clone(),
         expires: format!("{:.3}", value.expires),
+        by: value.origin.by.clone(),
+        at: value.origin.at.map(|at| format!("{at:.3}")),
+        from: value.origin.from.clone(),
     };
     let overrides = saved.iter().map(line).collect();
     state_wire::encode(&OverridesFile { version: VERSION, written: format!("{now:.3}"), overrides })
@@ -58,6 +66,11 @@ mod tests {
             action,
             reason: "planned \"work\" – ticket 7".to_owned(),
             expires: Timestamp::from_secs(5_000),
+            origin: OverrideOrigin {
+                by: Some("token ann".to_owned()),
+                at: Some(Timestamp::from_secs(4_000)),
+                from: "192.0.2.1".to_owned(),
+            },
         };
         vec![
             SavedOverride { id: "a1".to_owned(), value: value("eu*", OverrideAction::Drain) },
@@ -68,6 +81,16 @@ mod tests {
     #[test]
     fn encoded_overrides_are_decoded_unchanged() {
         assert_eq!(decode(&encode(&two(), Timestamp::from_secs(9))).unwrap(), two());
+    }
+
+    #[test]
+    fn file_of_an_earlier_version_has_no_author() {
+        let mut file: serde_json::Value = serde_json::from_slice(&encode(&two(), Timestamp::from_secs(9))).unwrap();
+        for line in file["overrides"].as_array_mut().unwrap() {
+            ["by", "at", "from"].map(|key| line.as_object_mut().unwrap().remove(key).unwrap());
+        }
+        let read = decode(file.to_string().as_bytes()).unwrap();
+        assert_eq!(read.iter().map(|saved| &saved.value.origin).collect::<Vec<_>>(), [&OverrideOrigin::default(); 2]);
     }
 
     #[test]

@@ -59,6 +59,13 @@ pub(super) struct OverrideLine {
     pub(super) action: String,
     pub(super) reason: String,
     pub(super) expires: String,
+    /// Author; absent in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<String>,
+    #[serde(default)]
+    pub(super) from: String,
 }
 
 /// `names.json`.

@@ -96,6 +96,7 @@ pub(super) fn convert(mut config: v1::Config, tree: &Tree<'_>, context: &mut Loa
     locations::maps(&mut converter, config.maps, &mut map_cache, &mut desired);
     locations::latencies(&mut converter, config.latencies, data_dir.as_deref(), &mut map_cache, &mut desired);
     let overrides = objects::overrides(&mut converter, config.overrides, &desired);
+    settings.override_rules = objects::override_rules(&mut converter, config.override_rules, &desired);
     let (zones, zone_cache) = zones::zones(&mut converter, config.zones, &mut desired);
     if converter.context.input != Input::ApiObject {
         converter.report_violations(&desired);

@@ -4,7 +4,7 @@ use std::{fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
     Bias, ClientPrefix, Cluster, ClusterLoadSource, ClusterLocation, Coordinates, DesiredState, DownAnswer, LoadBounds,
-    Member, Name, Pool, PoolName, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
+    Member, Name, OverrideRule, Pool, PoolName, PoolPattern, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
 };
 
 use super::{Converter, locations, schedule};
@@ -223,4 +223,24 @@ pub(super) fn overrides(
         });
     }
     overrides
+}
+
+/// Returns the rules for overrides. A pattern that matches no pool is a warning, since a misspelt one protects nothing.
+pub(super) fn override_rules(
+    converter: &mut Converter<'_, '_>,
+    list: Vec<v1::OverrideRule>,
+    desired: &DesiredState,
+) -> Vec<OverrideRule> {
+    let rule = |(index, wire): (usize, v1::OverrideRule)| {
+        let pools: Vec<PoolPattern> = wire.pools.0.plain();
+        for (at, pattern) in pools.iter().enumerate() {
+            if converter.is_complete("pools") && !desired.pools.keys().any(|pool| pattern.matches(pool)) {
+                let pointer = format_args!("/overrideRules/{index}/pools/{at}");
+                let hint = "fix it, unless the pool is declared over the API";
+                converter.warn(pointer, format!("{pattern} matches no pool of the files"), hint);
+            }
+        }
+        OverrideRule { pools, min_clusters: wire.min_clusters.0 }
+    };
+    list.into_iter().enumerate().map(rule).collect()
 }

@@ -61,6 +61,7 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
         publish_owner,
         webhook: config.webhook.take().map(|wire| webhook::webhook(converter, wire)),
         withdrawals: withdrawals(converter, &config.withdrawals, default.withdrawals),
+        override_rules: default.override_rules,
         drain_timeout: converter.bounded(
             "/drainTimeout",
             config.drain_timeout,

@@ -65,6 +65,8 @@ names:
   - { name: "*.gslb.example", pool: centre }
 overrides:
   - { match: "eu*", action: drain, reason: disks are swapped, until: 2030-01-31T18:00:00Z }
+overrideRules:
+  - { pools: ["*", shop], minClusters: 2 }
 "#;
 
 #[test]
@@ -120,6 +122,8 @@ fn pools_monitors_and_overrides_are_converted() {
         ("eu*", OverrideAction::Drain, "disks are swapped")
     );
     assert_eq!(drain.location.line, 56);
+    let [rule] = &loaded.settings.override_rules[..] else { panic!("one rule") };
+    assert_eq!((rule.pools.iter().map(ToString::to_string).collect::<Vec<_>>(), rule.min_clusters), (vec!["*".to_owned(), "shop".to_owned()], 2));
 }
 
 #[test]
