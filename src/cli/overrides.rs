@@ -1,6 +1,6 @@
 //! `fairway override add`, `list` and `remove`.
 
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 use fairway_model::Timestamp;
@@ -10,7 +10,9 @@ use super::{
     output::{Cell, Out, Palette, Tone, span, table},
     values,
 };
-use fairway_api_types::state_wire::{NewOverride, OverrideState, State};
+use fairway_api_types::overrides_wire::{
+    NewOverride, OverrideEffect, OverrideList, OverrideOverlap, OverrideParameters, OverrideState,
+};
 
 /// Override the health of clusters for planned work: up, down or drained.
 ///
@@ -20,13 +22,15 @@ pub(super) enum OverrideCommand {
     /// Create an override for every cluster or address that a pattern matches.
     ///
     /// The pattern matches names of clusters, or single addresses as CLUSTER/ADDRESS; `*` stands for any characters, `?` for one.
-    /// The command prints the addresses that match now.
+    /// The command prints the addresses that match now. It fails if there are none, if names would be left without a healthy member
+    /// (unless --yes is given), or if `overrideRules` of the configuration forbid it.
     #[command(after_long_help = "\
 Examples:
   fairway override add eu1 drain --reason 'kernel update' --for 2h
+  fairway override add eu1 drain --reason 'kernel update' --for 2h --dry-run
   fairway override add 'eu*/203.0.113.10' down --reason 'wrong certificate' --for 30m")]
     Add(OverrideAddArgs),
-    /// List the overrides in force, with reason and expiry.
+    /// List the overrides in force, with author, reason and expiry.
     List {
         /// The server.
         #[command(flatten)]
@@ -65,6 +69,14 @@ pub(super) struct OverrideAddArgs {
     #[arg(long = "for", value_name = "DURATION", value_parser = values::duration)]
     lasts: Duration,
 
+    /// Add the override even if it leaves names without a healthy member.
+    #[arg(long)]
+    yes: bool,
+
+    /// Print the effect, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+
     /// The server.
     #[command(flatten)]
     server: ServerArgs,
@@ -87,9 +99,14 @@ pub(super) async fn overrides(out: Out, command: OverrideCommand) -> anyhow::Res
     match command {
         OverrideCommand::Add(args) => add(out, args).await,
         OverrideCommand::List { server, json } => {
-            let State { overrides, now, .. } = client(&server)?.state().await?;
-            out.show(json, &overrides, |palette| {
-                if overrides.is_empty() { "no overrides\n".to_owned() } else { list_text(palette, &overrides, &now) }
+            let OverrideList { items, now } = client(&server)?.overrides().await?;
+            let overlaps: String = items.iter().map(shadowed_text).collect();
+            out.show(json, &items, |palette| {
+                if items.is_empty() {
+                    "no overrides\n".to_owned()
+                } else {
+                    list_text(palette, &items, &now) + &overlaps
+                }
             })
         }
         OverrideCommand::Remove { id, server } => {
@@ -100,21 +117,55 @@ pub(super) async fn overrides(out: Out, command: OverrideCommand) -> anyhow::Res
 }
 
 async fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<()> {
-    let OverrideAddArgs { scope, state, reason, lasts, server } = args;
+    let OverrideAddArgs { scope, state, reason, lasts, yes, dry_run, server } = args;
     let action: &str = state.into();
     let new = NewOverride { scope, action: action.to_owned(), reason, for_secs: lasts.as_secs() };
-    let added = client(&server)?.add_override(&new).await?;
-    let id = added.id.as_deref().unwrap_or("-");
-    let (scope, expires) = (&added.scope, &added.expires);
-    out.line(&format!("override {id}: {action} {scope} until {expires}"))?;
-    if added.addresses.is_empty() {
-        let nothing = format!("no address matches now; `fairway override remove {id}` deletes it");
-        out.line(&format!("  {}", out.palette.paint(Tone::Warn, &nothing)))?;
+    let added = client(&server)?.add_override(&new, OverrideParameters { confirm: yes, dry_run }).await?;
+    Ok(out.line(added_text(out.palette, &added).trim_end())?)
+}
+
+/// Formats an override that was added, or that a dry run would add, with its effect.
+fn added_text(palette: Palette, added: &OverrideState) -> String {
+    let OverrideState { id, scope, action, expires, addresses, overlaps, effect, .. } = added;
+    let mut text = match id {
+        Some(id) => format!("override {id}: {action} {scope} until {expires}\n"),
+        None => format!("dry run: nothing was changed; {action} {scope} until {expires} would have this effect:\n"),
+    };
+    let mut warn = |line: &str| writeln!(text, "  {}", palette.paint(Tone::Warn, line)).expect("a string takes all");
+    if addresses.is_empty() {
+        warn("no name uses an address that matches");
     }
-    for address in &added.addresses {
-        out.line(&format!("  {address}"))?;
+    if let Some(OverrideEffect { names_without_healthy_member: count @ 1.., first_names }) = effect {
+        let more = if *count > first_names.len() { ", …" } else { "" };
+        warn(&format!("names without a healthy member: {count} ({}{more})", first_names.join(", ")));
     }
-    Ok(())
+    for address in addresses {
+        writeln!(text, "  {address}").expect("a string takes all");
+    }
+    text + &overlaps_text(added)
+}
+
+/// Formats the first addresses at which another override has a different action.
+fn overlaps_text(of: &OverrideState) -> String {
+    let line = |overlap: &OverrideOverlap| {
+        let OverrideOverlap { address, other, action, shadowed } = overlap;
+        match shadowed {
+            true => format!("  {address}: {action} of {other} takes precedence\n"),
+            false => format!("  {address}: takes precedence over {action} of {other}\n"),
+        }
+    };
+    of.overlaps.iter().take(OVERLAPS_MAX).map(line).collect()
+}
+
+/// Formats the first addresses of an override at which another one takes precedence.
+fn shadowed_text(of: &OverrideState) -> String {
+    let id = of.id.as_deref().unwrap_or(&of.created_from);
+    let shadowed = of.overlaps.iter().filter(|overlap| overlap.shadowed).take(OVERLAPS_MAX);
+    let line = |overlap: &OverrideOverlap| {
+        let OverrideOverlap { address, other, action, .. } = overlap;
+        format!("  {id} has no effect at {address}: {action} of {other} takes precedence\n")
+    };
+    shadowed.map(line).collect()
 }
 
 /// Formats overrides as a table. Returns an empty text if there is none.
@@ -125,12 +176,31 @@ pub(super) fn list_text(palette: Palette, overrides: &[OverrideState], now: &str
             o.scope.as_str().into(),
             Cell::new(Tone::Warn, o.action.as_str()),
             time_left(&o.expires, now).into(),
-            o.addresses.len().to_string().into(),
+            addresses(o).into(),
+            o.created_by.as_deref().unwrap_or("-").into(),
+            o.created_at.as_deref().map_or_else(|| "-".to_owned(), |at| age(at, now)).into(),
+            o.created_from.as_str().into(),
             o.reason.as_str().into(),
         ]
     };
-    let head = ["id", "scope", "action", "ends", "addresses", "reason"];
+    let head = ["id", "scope", "action", "ends", "addresses", "by", "added", "from", "reason"];
     table(palette, 2, &head, overrides.iter().map(row))
+}
+
+/// Returns the number of addresses, and of those at which another override takes precedence.
+fn addresses(of: &OverrideState) -> String {
+    match of.overlaps.iter().filter(|overlap| overlap.shadowed).count() {
+        0 => of.addresses.len().to_string(),
+        shadowed => format!("{}, {shadowed} shadowed", of.addresses.len()),
+    }
+}
+
+/// Formats the time since a moment; both are in RFC 3339.
+fn age(moment: &str, now: &str) -> String {
+    match (moment.parse::<Timestamp>(), now.parse::<Timestamp>()) {
+        (Ok(then), Ok(now)) => format!("{} ago", span(now.since(then).as_secs())),
+        _ => moment.to_owned(),
+    }
 }
 
 /// Formats the time until a moment; both are in RFC 3339.
@@ -141,24 +211,52 @@ fn time_left(moment: &str, now: &str) -> String {
     }
 }
 
+/// Maximum number of addresses of one override that are listed with the override that takes precedence.
+const OVERLAPS_MAX: usize = 8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn override_table_shows_end_and_number_of_addresses() {
-        let one = OverrideState {
+    fn drain() -> OverrideState {
+        OverrideState {
             id: Some("7".into()),
             scope: "eu*".into(),
             action: "drain".into(),
             reason: "kernel update".into(),
             expires: "2026-01-01T02:00:00Z".into(),
+            created_by: Some("token ann".into()),
+            created_at: Some("2026-01-01T00:10:00Z".into()),
+            created_from: "192.0.2.9".into(),
             addresses: vec!["eu1/192.0.2.1".into()],
             ..OverrideState::default()
-        };
-        let text = list_text(Palette::PLAIN, &[one], "2026-01-01T00:30:00Z");
-        let line = "  7   eu*    drain   in 1 h 30 min  1          kernel update\n";
+        }
+    }
+
+    #[test]
+    fn override_table_shows_end_author_and_number_of_addresses() {
+        let text = list_text(Palette::PLAIN, &[drain()], "2026-01-01T00:30:00Z");
+        let line = "  7   eu*    drain   in 1 h 30 min  1          token ann  20 min ago  192.0.2.9  kernel update\n";
         assert!(text.ends_with(line), "{text}");
         assert_eq!(list_text(Palette::PLAIN, &[], ""), "");
+    }
+
+    #[test]
+    fn added_override_shows_its_effect_and_what_takes_precedence() {
+        let overlap = |address: &str, shadowed| {
+            let (address, other, action) = (address.to_owned(), "3fa91c".to_owned(), "down".to_owned());
+            OverrideOverlap { address, other, action, shadowed }
+        };
+        let effect = OverrideEffect { names_without_healthy_member: 9, first_names: vec!["shop.example.".into()] };
+        let overlaps = vec![overlap("eu1/192.0.2.1", true), overlap("eu1/192.0.2.2", false)];
+        let added = OverrideState { effect: Some(effect), overlaps, ..drain() };
+        let expected = "override 7: drain eu* until 2026-01-01T02:00:00Z\n  \
+            names without a healthy member: 9 (shop.example., …)\n  eu1/192.0.2.1\n  \
+            eu1/192.0.2.1: down of 3fa91c takes precedence\n  eu1/192.0.2.2: takes precedence over down of 3fa91c\n";
+        assert_eq!(added_text(Palette::PLAIN, &added), expected);
+        assert!(list_text(Palette::PLAIN, &[added.clone()], "").contains("1, 1 shadowed"));
+        assert_eq!(shadowed_text(&added), "  7 has no effect at eu1/192.0.2.1: down of 3fa91c takes precedence\n");
+        let dry_run = added_text(Palette::PLAIN, &OverrideState { id: None, ..added });
+        assert!(dry_run.starts_with("dry run: nothing was changed; drain eu* until"), "{dry_run}");
     }
 }

@@ -227,7 +227,7 @@ fn status_cell(word: &str) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairway_api_types::state_wire::OverrideState;
+    use fairway_api_types::overrides_wire::OverrideState;
 
     fn target(address: &str, status: &str) -> TargetState {
         TargetState {

@@ -19,16 +19,17 @@ use crate::{
     contributions_wire::{Confirmed, Contributions, Evicted, Eviction},
     endpoints::{
         self, ADD_OVERRIDE, APPLY, CONFIRM, CONTRIBUTIONS, DNS_UPDATE_RECORD, EVICT, EXPLAIN, EXPORT, Endpoint,
-        METRICS, PUBLISH_APPLY, PUBLISH_PLAN, PUBLISH_TAKE, PUBLISHING, PUSH_LATENCY, PUSH_LOAD, RELOAD,
-        REMOVE_OVERRIDE, STATE, STOP, VERSION,
+        LIST_OVERRIDES, METRICS, PUBLISH_APPLY, PUBLISH_PLAN, PUBLISH_TAKE, PUBLISHING, PUSH_LATENCY, PUSH_LOAD,
+        RELOAD, REMOVE_OVERRIDE, STATE, STOP, VERSION,
     },
     explain_wire::Explanation,
     latency_wire::LatencyState,
     load_wire::{LoadState, NewLoad},
     objects_wire::{ApplyReport, ObjectList, ObjectsExport},
+    overrides_wire::{NewOverride, OverrideList, OverrideParameters, OverrideState},
     problem_wire::Problem,
     publishing_wire::{PublishPlan, PublishingState, TakeOrder, TakeReport},
-    state_wire::{Body, NewOverride, OverrideState, ReloadReport, State, Version},
+    state_wire::{Body, ReloadReport, State, Version},
 };
 
 /// Address of a running server.
@@ -184,9 +185,20 @@ impl Client {
         self.request(&DNS_UPDATE_RECORD, &[project, name], &[]).await
     }
 
-    /// `POST /v1/overrides`: returns once it is in force and on disk.
-    pub async fn add_override(&self, new: &NewOverride) -> Result<OverrideState, ClientError> {
-        self.send(&ADD_OVERRIDE, &[], new).await
+    /// `GET /v1/overrides`.
+    pub async fn overrides(&self) -> Result<OverrideList, ClientError> {
+        self.request(&LIST_OVERRIDES, &[], &[]).await
+    }
+
+    /// `POST /v1/overrides`: returns once it is in force and on disk, or with the effect that it would have.
+    pub async fn add_override(
+        &self,
+        new: &NewOverride,
+        parameters: OverrideParameters,
+    ) -> Result<OverrideState, ClientError> {
+        let OverrideParameters { confirm, dry_run } = parameters;
+        let path = format!("{}?confirm={confirm}&dryRun={dry_run}", ADD_OVERRIDE.path_with(&[]));
+        self.json(ADD_OVERRIDE.method, &path, Some(new)).await
     }
 
     /// `DELETE /v1/overrides/{id}`: returns once it is gone, also from the disk.

@@ -76,6 +76,8 @@ pub const EVICT: Endpoint = Endpoint::delete("/v1/contributions");
 pub const EXPLAIN: Endpoint = Endpoint::get("/v1/explain");
 /// Returns all declared objects.
 pub const EXPORT: Endpoint = Endpoint::get("/v1/objects");
+/// Lists the overrides.
+pub const LIST_OVERRIDES: Endpoint = Endpoint::get("/v1/overrides");
 /// Returns the metrics.
 pub const METRICS: Endpoint = Endpoint::get("/metrics");
 /// Lists the publishers.

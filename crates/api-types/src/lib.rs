@@ -12,6 +12,7 @@ pub mod intents_wire;
 pub mod latency_wire;
 pub mod load_wire;
 pub mod objects_wire;
+pub mod overrides_wire;
 pub mod problem_wire;
 pub mod publishing_wire;
 pub mod state_wire;

@@ -1,11 +1,11 @@
-//! Bodies of `/v1/state`, `/v1/reload`, `/v1/overrides` and `/version`: JSON in camelCase, times in RFC 3339.
+//! Bodies of `/v1/state`, `/v1/reload` and `/version`: JSON in camelCase, times in RFC 3339.
 //!
 //! Fields are only added; readers ignore those that they do not know.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::load_wire::LoadState;
+use super::{load_wire::LoadState, overrides_wire::OverrideState};
 
 /// A JSON body of the API.
 pub trait Body: Serialize + DeserializeOwned {}
@@ -349,40 +349,6 @@ pub struct HistoryState {
     pub to: String,
     /// Cause.
     pub cause: String,
-}
-
-/// An active override. Also the response to `POST /v1/overrides`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct OverrideState {
-    /// Id for its deletion; null for overrides of the configuration, which are deleted there.
-    pub id: Option<String>,
-    /// `config` or `command`.
-    pub source: String,
-    /// Addresses that it matches, as a pattern.
-    pub scope: String,
-    /// `up`, `down` or `drain`.
-    pub action: String,
-    /// Reason.
-    pub reason: String,
-    /// Time when it expires.
-    pub expires: String,
-    /// Addresses that it matches now, as `CLUSTER/ADDRESS`; an empty list hints at a wrong scope.
-    pub addresses: Vec<String>,
-}
-
-/// `POST /v1/overrides`: an override to create.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct NewOverride {
-    /// Pattern of clusters or addresses: `eu*` or `eu1/203.0.113.10`.
-    pub scope: String,
-    /// `up`, `down` or `drain`.
-    pub action: String,
-    /// Reason, one line.
-    pub reason: String,
-    /// Seconds until it expires, 1 to 2,592,000 (30 days).
-    pub for_secs: u64,
 }
 
 /// `GET /version`.

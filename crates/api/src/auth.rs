@@ -25,7 +25,7 @@ use crate::{
     connections::Mark,
     problem::{ApiError, problem},
     route::Route,
-    state::{Caller, Operates},
+    state::{Caller, Operates, Remote},
     traced::traced,
 };
 use fairway_access::{
@@ -51,6 +51,16 @@ pub(crate) enum Connection {
         /// Subjects of the client's certificate, if it has one of a trusted authority; else empty.
         certificate: Arc<[Subject]>,
     },
+}
+
+impl Connection {
+    /// Returns the address of the client, or `control socket`.
+    fn remote(&self) -> String {
+        match self {
+            Self::Socket(_) => "control socket".to_owned(),
+            Self::Http { peer, .. } => address(peer.ip()),
+        }
+    }
 }
 
 /// State of the auth middleware.
@@ -141,6 +151,7 @@ async fn decided(
     let response = match permitted {
         Ok(()) => {
             head.extensions.insert(Caller(identity.clone()));
+            head.extensions.insert(Remote(connection.remote()));
             next.run(Request::from_parts(head, bounded(body))).await
         }
         Err(error) => error.into_response(),
@@ -257,10 +268,7 @@ fn too_many(wait: Duration, what: &str) -> ApiError {
 
 /// Logs a write, also one that was rejected. The content is in the history of the store.
 fn audit(identity: &str, connection: &Connection, action: &str, required: &RequiredPermission, status: StatusCode) {
-    let remote = match connection {
-        Connection::Socket(_) => "control socket".to_owned(),
-        Connection::Http { peer, .. } => address(peer.ip()),
-    };
+    let remote = connection.remote();
     let outcome = match status.as_u16() {
         200..300 => "done",
         401 | 403 | 421 | 429 => "denied",

@@ -7,32 +7,47 @@ use axum::{
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
 };
-use fairway_model::{Override, Timestamp};
+use fairway_model::{Override, OverrideOrigin, Timestamp};
 
 use crate::{
     idempotency,
     problem::{ApiError, bad_request},
-    render::override_state,
+    render::{override_state, texts},
     route::{IDEMPOTENCY_KEY, Route, Shape},
-    state::{AppState, Caller, RequestBody},
+    state::{AppState, Caller, Parameters, Remote, RequestBody},
 };
 use fairway_access::Verb;
-use fairway_api_types::endpoints::{ADD_OVERRIDE, REMOVE_OVERRIDE};
-use fairway_api_types::state_wire::{NewOverride, OverrideState};
+use fairway_api_types::endpoints::{ADD_OVERRIDE, LIST_OVERRIDES, REMOVE_OVERRIDE};
+use fairway_api_types::overrides_wire::{NewOverride, OverrideEffect, OverrideList, OverrideParameters, OverrideState};
+use fairway_control::overrides::{ActiveOverride, AddedOverride, OverrideRequest};
 
 /// The routes of overrides.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
+        Route::new(LIST_OVERRIDES, "listOverrides", "List the overrides")
+            .description("Who added each, when and from where, and which one takes precedence where several match.")
+            .requires(Verb::Observe)
+            .returns(200, "The active overrides.", Shape::output::<OverrideList>().json())
+            .handle(list),
         Route::new(ADD_OVERRIDE, "createOverride", "Create an override")
-            .description("Returns once the override is in force and on disk.")
+            .description(
+                "Returns once the override is in force and on disk. One that leaves names without a healthy member requires \
+                 `confirm=true`; `dryRun=true` returns the effect.",
+            )
             .requires(Verb::Force)
+            .query::<OverrideParameters>()
             .headers(&[&IDEMPOTENCY_KEY])
             .body(Shape::input::<NewOverride>().json())
+            .returns(200, "With `dryRun`: the override without an id, and its effect.", Shape::output::<OverrideState>().json())
             .returns(201, "The override is in force and on disk.", Shape::output::<OverrideState>().json())
             .errors(&[
                 (400, "The body is invalid."),
-                (404, "There is no such cluster."),
-                (409, "The maximum of 256 overrides is reached."),
+                (404, "The scope matches no address of any cluster."),
+                (
+                    409,
+                    "The override would leave names without a healthy member and is not confirmed, it would break a rule of the \
+                     configuration, or the maximum of 256 overrides is reached.",
+                ),
                 (422, "The idempotency key was used with another request."),
             ])
             .handle(create),
@@ -45,17 +60,34 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
+async fn list(State(state): State<AppState>) -> Json<OverrideList> {
+    let published = state.control.shared().serving.published();
+    let active = ActiveOverride::all(&published.overrides, &published.configured.uses);
+    let now = Timestamp::from(SystemTime::now()).to_string();
+    Json(OverrideList { now, items: active.iter().map(override_state).collect() })
+}
+
 async fn create(
     State(state): State<AppState>,
-    Caller(caller): Caller,
+    (Caller(caller), Remote(from)): (Caller, Remote),
+    Parameters(OverrideParameters { confirm, dry_run }): Parameters<OverrideParameters>,
     headers: HeaderMap,
     body: RequestBody,
 ) -> Result<(StatusCode, Json<OverrideState>), ApiError> {
     let request = idempotency::identify(&headers, &caller, &[&b"POST /v1/overrides"[..], &body.0])?;
     let new = body.json::<NewOverride>("give scope, action, reason and forSecs as one JSON object")?;
-    let new = parse(&new, Timestamp::from(SystemTime::now())).map_err(bad_request)?;
-    let added = state.control.add_override(new, request.map(|request| request.id())).await?;
-    Ok((StatusCode::CREATED, Json(override_state(&added))))
+    let now = Timestamp::from(SystemTime::now());
+    let spec = parse(&new, now).map_err(bad_request)?;
+    let request = OverrideRequest {
+        spec: spec.with_origin(OverrideOrigin { by: Some(caller), at: Some(now), from }),
+        id: request.map(|request| request.id()),
+        is_confirmed: confirm,
+        is_dry_run: dry_run,
+    };
+    let AddedOverride { active, effect } = state.control.add_override(request).await?;
+    let effect = OverrideEffect { names_without_healthy_member: effect.names, first_names: texts(&effect.first) };
+    let status = if dry_run { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(OverrideState { effect: Some(effect), ..override_state(&active) })))
 }
 
 async fn delete(State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<OverrideState>, ApiError> {

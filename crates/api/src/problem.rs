@@ -30,12 +30,15 @@ impl IntoResponse for ApiError {
 impl From<ControlError> for ApiError {
     fn from(error: ControlError) -> Self {
         let status = match error {
-            ControlError::NoSuchCluster(_) | ControlError::NoSuchOverride(_) | ControlError::NoSuchTable(_) => {
-                StatusCode::NOT_FOUND
-            }
+            ControlError::NoSuchCluster(_)
+            | ControlError::NoSuchOverride(_)
+            | ControlError::NoSuchTable(_)
+            | ControlError::NothingMatches { .. } => StatusCode::NOT_FOUND,
             ControlError::TableFaulty(_) => StatusCode::BAD_REQUEST,
             ControlError::KeyOfAnother => StatusCode::UNPROCESSABLE_ENTITY,
             ControlError::LoadRefused(_)
+            | ControlError::NotConfirmed(_)
+            | ControlError::RuleBroken(_)
             | ControlError::TooManyOverrides
             | ControlError::TableOfFile(_)
             | ControlError::TableRefused(_) => StatusCode::CONFLICT,

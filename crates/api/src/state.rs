@@ -45,6 +45,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// Address that a request came from, or `control socket`, as the audit log has it. Empty on routes that are open to all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Remote(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Remote {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
+}
+
 /// True if the caller has the verb `operate` in all projects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Operates(pub(crate) bool);

@@ -9,8 +9,19 @@ use fairway_model::Diagnostic;
 use super::tree::{Data, Entry, Node, Position};
 
 /// Sections that are lists, which are joined.
-const LISTS: &[&str] =
-    &["zones", "clusters", "monitors", "load", "maps", "latencies", "pools", "names", "records", "overrides", "overrideRules"];
+const LISTS: &[&str] = &[
+    "zones",
+    "clusters",
+    "monitors",
+    "load",
+    "maps",
+    "latencies",
+    "pools",
+    "names",
+    "records",
+    "overrides",
+    "overrideRules",
+];
 
 /// Aliases that are accepted on input: path of keys (through lists), alias, canonical key.
 const ALIASES: &[(&[&str], &str, &str)] = &[

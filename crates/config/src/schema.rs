@@ -8,8 +8,8 @@ use std::{
 
 use fairway_http::Url;
 use fairway_model::{
-    ClusterName, Continent, Country, LoadUrl, Name, NamedTimeZone, Network, OverrideScope, Permille, PoolPattern, ProbeAddress,
-    Rtype, Subdivision, TimeOfDay, Timestamp, Ttl, Weekdays,
+    ClusterName, Continent, Country, LoadUrl, Name, NamedTimeZone, Network, OverrideScope, Permille, PoolPattern,
+    ProbeAddress, Rtype, Subdivision, TimeOfDay, Timestamp, Ttl, Weekdays,
 };
 use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;

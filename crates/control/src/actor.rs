@@ -82,7 +82,7 @@ impl Actor {
             Command::Reload { scope, trigger, allow_removals, reply } => {
                 self.request_reload(scope, trigger, allow_removals, reply)
             }
-            Command::AddOverride(new, id, reply) => drop(reply.send(self.add_override(new, id).await)),
+            Command::AddOverride(request, reply) => drop(reply.send(self.add_override(*request).await)),
             Command::RemoveOverride(id, reply) => drop(reply.send(self.remove_override(&id).await)),
             Command::DryRun(request, reply) => self.dry_runs.start(*request, reply),
             Command::Adopt(folder) => self.adopt(folder),

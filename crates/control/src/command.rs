@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use fairway_model::Override;
 use fairway_store::{DataFolder, Leadership};
 use tokio::sync::oneshot;
 
 use super::{
     dry_run::{DryRunRequest, DryRunResult},
     error::ControlError,
-    overrides::ActiveOverride,
+    overrides::{ActiveOverride, AddedOverride, OverrideRequest},
     reloads::{ReloadOutcome, ReloadScope, Trigger},
 };
 
@@ -27,8 +26,8 @@ pub enum Command {
         /// Receiver of the outcome.
         reply: Option<oneshot::Sender<ReloadOutcome>>,
     },
-    /// Add an override. A request with an idempotency key gives the id.
-    AddOverride(Override, Option<String>, oneshot::Sender<Result<ActiveOverride, ControlError>>),
+    /// Add an override, or return its effect.
+    AddOverride(Box<OverrideRequest>, oneshot::Sender<Result<AddedOverride, ControlError>>),
     /// Remove an override that was added by a command.
     RemoveOverride(String, oneshot::Sender<Result<ActiveOverride, ControlError>>),
     /// Do a dry run of objects.

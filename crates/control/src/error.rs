@@ -1,5 +1,7 @@
 //! Errors of commands.
 
+use super::override_effect::{BrokenRule, OverrideEffect};
+
 /// The reason why a command was not executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
@@ -36,12 +38,41 @@ pub enum ControlError {
     /// No override has this id.
     #[error("no override has the id {0}; `fairway status` lists them")]
     NoSuchOverride(String),
+    /// The scope of an override matches no address of any cluster.
+    #[error("the override was not added: no address matches {scope}; {hint}")]
+    NothingMatches {
+        /// The scope.
+        scope: String,
+        /// What it may have been meant to be.
+        hint: String,
+    },
+    /// An override would leave names without a healthy member, and was not confirmed.
+    #[error(
+        "the override was not added: {} would be left without a healthy member: {}; confirm it with --yes, or confirm=true over the API",
+        if .0.names == 1 { "1 name".to_owned() } else { format!("{} names", .0.names) },
+        some_of(.0)
+    )]
+    NotConfirmed(OverrideEffect),
+    /// An override would break a rule of the configuration.
+    #[error(
+        "the override was not added: it would leave pool {} with {} of {} clusters, and `overrideRules` of the configuration \
+         require {}; remove another override first, or change the rule",
+        .0.pool, .0.left, .0.clusters, .0.min_clusters
+    )]
+    RuleBroken(BrokenRule),
     /// The override table is full.
     #[error("the maximum of {} overrides is reached; remove one first", super::overrides::OVERRIDES_MAX)]
     TooManyOverrides,
     /// The override could not be written to the disk, so it is not in force.
     #[error("the override could not be written to the data folder, so it is not in force: {0}")]
     NotKept(String),
+}
+
+/// Returns the first names of an effect, and the number of the others.
+fn some_of(effect: &OverrideEffect) -> String {
+    let first = effect.first.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let more = effect.names - effect.first.len();
+    if more > 0 { format!("{first} and {more} more") } else { first }
 }
 
 /// Returns the first errors, and the number of the others.

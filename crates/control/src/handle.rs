@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use fairway_health::load::{PushError, PushedLoad, SourceLoad};
-use fairway_model::{Cause, Name, Network, Override, Rtype, Target};
+use fairway_model::{Cause, Name, Network, Rtype, Target};
 use fairway_zones::{Explained, ServingState, TargetIndex};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -12,7 +12,7 @@ use super::{
     error::ControlError,
     fence::DeniedTargets,
     lifecycle::{Readiness, Stopping},
-    overrides::ActiveOverride,
+    overrides::{ActiveOverride, AddedOverride, OverrideRequest},
     reloads::{ReloadOutcome, ReloadScope, Trigger},
     shared::{AppliedTransition, Shared},
 };
@@ -71,12 +71,9 @@ impl Control {
         let _ = self.commands.send(Command::Reload { scope, trigger, allow_removals: false, reply: None }).await;
     }
 
-    /// Adds an override. Returns once it is in force and on disk.
-    ///
-    /// The id of a request with an idempotency key has the form `KEY-REQUEST`: if an override of this key is in force, nothing is added.
-    /// Without an id, a random one is used.
-    pub async fn add_override(&self, new: Override, id: Option<String>) -> Result<ActiveOverride, ControlError> {
-        self.ask(|reply| Command::AddOverride(new, id, reply)).await?
+    /// Adds an override, unless it looks like a mistake. Returns once it is in force and on disk. A dry run returns its effect.
+    pub async fn add_override(&self, request: OverrideRequest) -> Result<AddedOverride, ControlError> {
+        self.ask(|reply| Command::AddOverride(Box::new(request), reply)).await?
     }
 
     /// Removes an override that was added by command. Returns once it is gone, also from the disk.

@@ -5,36 +5,53 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::Override;
+use fairway_model::{Override, OverrideOrigin};
 use fairway_store::{DataFolder, SavedOverride};
 use fairway_telemetry::logs::Trace;
 
 use super::{
     actor::Actor,
     error::ControlError,
-    overrides::{ActiveOverride, OverrideTable},
+    override_effect::{ActionChange, check_scope},
+    overrides::{ActiveOverride, AddedOverride, OverrideRequest, OverrideTable},
+    served::{CurrentState, Published},
 };
 
 impl Actor {
-    pub(crate) async fn add_override(
-        &mut self,
-        spec: Override,
-        id: Option<String>,
-    ) -> Result<ActiveOverride, ControlError> {
-        let table = self.shared.serving.published().overrides.clone();
+    pub(crate) async fn add_override(&mut self, request: OverrideRequest) -> Result<AddedOverride, ControlError> {
+        let OverrideRequest { spec, id, is_confirmed, is_dry_run } = request;
+        let state = self.shared.serving.load();
+        let Published { configured, overrides: table, .. } = &*state.published;
         if let Some(id) = &id
             && let Some(before) = table.kept.iter().find(|kept| key_of(&kept.id) == key_of(id))
         {
-            return if before.id == *id { Ok(self.active(before)) } else { Err(ControlError::KeyOfAnother) };
+            let (without, _) = table.without(id).ok_or(ControlError::KeyOfAnother)?;
+            return added(&state, &before.id, table, &ActionChange::new(&state, &without, table));
         }
-        let new = SavedOverride { id: id.unwrap_or_else(|| new_id(&table)), value: spec };
+        check_scope(&spec.scope, &configured.merged.desired)?;
+        let new = SavedOverride { id: id.unwrap_or_else(|| new_id(table)), value: spec };
+        let next = table.with(new.clone()).ok_or(ControlError::TooManyOverrides)?;
+        let change = ActionChange::new(&state, table, &next);
+        if let Some(broken) = change.broken_rule(&configured.settings.override_rules) {
+            return Err(ControlError::RuleBroken(broken));
+        }
+        let mut added = added(&state, &new.id, &next, &change)?;
+        if is_dry_run {
+            added.active.id = None;
+            return Ok(added);
+        }
+        if added.effect.names > 0 && !is_confirmed {
+            return Err(ControlError::NotConfirmed(added.effect));
+        }
         let trace = Trace::new();
-        self.replace_table(table.with(new.clone()).ok_or(ControlError::TooManyOverrides)?, trace).await?;
-        let active = self.active(&new);
-        let (Override { scope, action, reason, expires }, id) = (&active.spec, &new.id);
-        let addresses = active.addresses.join(",");
-        trace.of(|| tracing::warn!(id, %scope, %action, reason, %expires, addresses, "override added"));
-        Ok(active)
+        self.replace_table(next, trace).await?;
+        let Override { scope, action, reason, expires, origin: OverrideOrigin { by, from, .. } } = &new.value;
+        let (id, addresses, names_emptied) = (&new.id, added.active.addresses.join(","), added.effect.names);
+        let by = by.as_deref().unwrap_or_default();
+        trace.of(|| {
+            tracing::warn!(id, %scope, %action, reason, %expires, by, from, addresses, names_emptied, "override added");
+        });
+        Ok(added)
     }
 
     pub(crate) async fn remove_override(&mut self, id: &str) -> Result<ActiveOverride, ControlError> {
@@ -96,6 +113,19 @@ impl Actor {
     fn active(&self, kept: &SavedOverride) -> ActiveOverride {
         ActiveOverride::new(Some(&kept.id), &kept.value, &self.shared.serving.published().configured.uses)
     }
+}
+
+/// Returns the override of a table with this id, and the effect of a change.
+fn added(
+    state: &CurrentState,
+    id: &str,
+    table: &OverrideTable,
+    change: &ActionChange<'_>,
+) -> Result<AddedOverride, ControlError> {
+    let all = ActiveOverride::all(table, &state.published.configured.uses);
+    let active = all.into_iter().find(|active| active.id.as_deref() == Some(id));
+    let active = active.ok_or_else(|| ControlError::NoSuchOverride(id.to_owned()))?;
+    Ok(AddedOverride { active, effect: change.effect() })
 }
 
 /// Returns the part of an id that follows from the idempotency key, or all of a random id.

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use fairway_model::{Override, OverrideAction, Timestamp};
 use fairway_store::SavedOverride;
 
-use super::uses::{ClusterAddress, TargetUses};
+use super::{
+    override_effect::OverrideEffect,
+    uses::{ClusterAddress, TargetUses},
+};
 
 /// Maximum number of overrides that are added by command: enough for every cluster of a large fleet, few enough to match quickly.
 pub(crate) const OVERRIDES_MAX: usize = 256;
@@ -19,6 +22,44 @@ pub struct ActiveOverride {
     pub spec: Override,
     /// Addresses that it applies to now, as `CLUSTER/ADDRESS`, in order.
     pub addresses: Vec<String>,
+    /// Addresses at which another override has a different action.
+    pub overlaps: Vec<OverrideOverlap>,
+}
+
+/// An address that two overrides with different actions match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverrideOverlap {
+    /// The address, as `CLUSTER/ADDRESS`.
+    pub address: String,
+    /// Id of the other override, or its place in the configuration. Of several, the one that takes precedence.
+    pub other: String,
+    /// Action of the other override.
+    pub action: OverrideAction,
+    /// True if the other override takes precedence.
+    pub is_shadowed: bool,
+}
+
+/// An override to add.
+#[derive(Clone, Debug)]
+pub struct OverrideRequest {
+    /// The override.
+    pub spec: Override,
+    /// Id of the form `KEY-REQUEST` for a request with an idempotency key: if an override of this key is in force, nothing is added.
+    /// `None` for a random one.
+    pub id: Option<String>,
+    /// True if it may leave names without a healthy member.
+    pub is_confirmed: bool,
+    /// True to return the effect and add nothing.
+    pub is_dry_run: bool,
+}
+
+/// An override that was added, or that a dry run would add.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedOverride {
+    /// The override. It has no id after a dry run.
+    pub active: ActiveOverride,
+    /// Its effect.
+    pub effect: OverrideEffect,
 }
 
 impl ActiveOverride {
@@ -27,7 +68,41 @@ impl ActiveOverride {
         let all: BTreeSet<&ClusterAddress> = uses.targets_all().flat_map(|target| uses.addresses(target)).collect();
         let matching = all.into_iter().filter(|(cluster, address)| spec.scope.matches(cluster, *address));
         let addresses = matching.map(|(cluster, address)| format!("{cluster}/{address}")).collect();
-        Self { id: id.map(str::to_owned), spec: spec.clone(), addresses }
+        Self { id: id.map(str::to_owned), spec: spec.clone(), addresses, overlaps: vec![] }
+    }
+
+    /// Returns all overrides of a table with the addresses in their scopes. Those of the configuration come first.
+    pub fn all(table: &OverrideTable, uses: &TargetUses) -> Vec<Self> {
+        let active = |(id, spec): (Option<&str>, &Override)| {
+            let (id, spec) = (id.map(str::to_owned), spec.clone());
+            Self { id, spec, addresses: vec![], overlaps: vec![] }
+        };
+        let mut all: Vec<Self> = table.all().map(active).collect();
+        if all.is_empty() {
+            return all;
+        }
+        let addresses: BTreeSet<&ClusterAddress> =
+            uses.targets_all().flat_map(|target| uses.addresses(target)).collect();
+        for (cluster, address) in addresses {
+            let matching = (0..all.len()).filter(|at| all[*at].spec.scope.matches(cluster, *address));
+            let mut matching: Vec<usize> = matching.collect();
+            // The first takes precedence over the others.
+            matching.sort_by_key(|at| rank(all[*at].spec.action));
+            let text = format!("{cluster}/{address}");
+            for (place, at) in matching.iter().enumerate() {
+                let other = matching.get(usize::from(place == 0)).map(|at| &all[*at]);
+                let overlap =
+                    other.filter(|other| other.spec.action != all[*at].spec.action).map(|other| OverrideOverlap {
+                        address: text.clone(),
+                        other: other.id.clone().unwrap_or_else(|| other.spec.origin.from.clone()),
+                        action: other.spec.action,
+                        is_shadowed: place > 0,
+                    });
+                all[*at].overlaps.extend(overlap);
+                all[*at].addresses.push(text.clone());
+            }
+        }
+        all
     }
 }
 
@@ -116,7 +191,8 @@ mod tests {
 
     fn spec(scope: &str, action: OverrideAction, expires: u64) -> Override {
         let expires = Timestamp::from_secs(expires);
-        Override { scope: scope.parse().unwrap(), action, reason: "work".to_owned(), expires }
+        let now = Timestamp::from_secs(0);
+        Override::new(scope.parse().unwrap(), action, "work", expires, now).unwrap()
     }
 
     fn kept(id: &str, value: Override) -> SavedOverride {

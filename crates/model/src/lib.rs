@@ -67,7 +67,8 @@ pub use monitor::{
 };
 pub use name::{Name, NameError};
 pub use overrides::{
-    Override, OverrideError, OverrideOrigin, OverrideRule, OverrideScope, OverrideScopeError, PoolPattern, PoolPatternError,
+    Override, OverrideError, OverrideOrigin, OverrideRule, OverrideScope, OverrideScopeError, PoolPattern,
+    PoolPatternError,
 };
 pub use partition::{Partition, PartitionBuilder, PartitionMatch};
 pub use policy::{Policy, Rank, Selection};

@@ -103,10 +103,15 @@ impl OverrideScope {
         &self.cluster
     }
 
+    /// Returns true if it includes an address of this cluster, or all of them.
+    pub fn matches_cluster(&self, cluster: &ClusterName) -> bool {
+        glob(self.cluster.as_bytes(), cluster.as_str().as_bytes())
+    }
+
     /// Returns true if it includes this address of this cluster.
     pub fn matches(&self, cluster: &ClusterName, address: IpAddr) -> bool {
         let matches = |pattern: &String| glob(pattern.as_bytes(), address.to_string().as_bytes());
-        glob(self.cluster.as_bytes(), cluster.as_str().as_bytes()) && self.address.as_ref().is_none_or(matches)
+        self.matches_cluster(cluster) && self.address.as_ref().is_none_or(matches)
     }
 }
 

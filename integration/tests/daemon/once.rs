@@ -113,17 +113,17 @@ fn write_unanswered_by_a_kill_is_answered_on_retry() {
 fn repeated_override_exists_once_also_after_a_kill() {
     let mut server = Fairway::start(&super::answering(&["192.0.2.1"]), &[]);
     let body = |action: &str| json!({"scope": "eu1", "action": action, "reason": "work", "forSecs": 600}).to_string();
-    let added = ask(&server, "POST", "/v1/overrides", "a", &body("drain"));
+    let added = ask(&server, "POST", "/v1/overrides?confirm=true", "a", &body("drain"));
     assert_eq!(added.0, 201, "{added:?}");
-    assert_eq!(ask(&server, "POST", "/v1/overrides", "a", &body("drain")), added);
-    let refused = ask(&server, "POST", "/v1/overrides", "a", &body("down"));
+    assert_eq!(ask(&server, "POST", "/v1/overrides?confirm=true", "a", &body("drain")), added);
+    let refused = ask(&server, "POST", "/v1/overrides?confirm=true", "a", &body("down"));
     assert!(refused.0 == 422 && refused.2.contains("Idempotency-Key"), "{refused:?}");
     server.process.signal("KILL");
     server.process.ended(LIMIT);
     server.process = serve_again(&server, "log-again");
     server.wait_ready();
     let answer: Value = serde_json::from_str(&added.2).expect("it is JSON");
-    let again = ask(&server, "POST", "/v1/overrides", "a", &body("drain"));
+    let again = ask(&server, "POST", "/v1/overrides?confirm=true", "a", &body("drain"));
     let again: Value = serde_json::from_str(&again.2).expect("it is JSON");
     assert_eq!((&again["id"], &again["reason"]), (&answer["id"], &answer["reason"]));
     let there = || {
@@ -132,7 +132,7 @@ fn repeated_override_exists_once_also_after_a_kill() {
         state["overrides"].as_array().map(Vec::len)
     };
     assert_eq!(there(), Some(1));
-    assert_eq!(ask(&server, "POST", "/v1/overrides", "b", &body("drain")).0, 201, "another key is another one");
+    assert_eq!(ask(&server, "POST", "/v1/overrides?confirm=true", "b", &body("drain")).0, 201, "another key is another one");
     assert_eq!(there(), Some(2));
     let id = answer["id"].as_str().expect("it has an id");
     assert_eq!(ask(&server, "DELETE", &format!("/v1/overrides/{id}"), "", "").0, 200);

@@ -80,7 +80,7 @@ fn server_started_as_root_serves_unprivileged() {
     assert_unprivileged(server.process.pid());
     assert!(resolve(server.dns, NAME).is_some_and(|reply| reply.is(&OLD)));
     // The server can write its state, and root can send it commands.
-    let added = server.command(&["override", "add", "eu1", "drain", "--reason", "work", "--for", "1h"]);
+    let added = server.command(&["override", "add", "eu1", "drain", "--reason", "work", "--for", "1h", "--yes"]);
     assert!(added.status.success(), "{}", said(&added));
     let data = server.folder.path().join("data");
     for file in ["", "overrides.json", "control.sock"] {

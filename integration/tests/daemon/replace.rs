@@ -39,7 +39,7 @@ fn replacement_under_load_loses_no_query() {
 #[test]
 fn log_lines_of_a_command_and_a_hand_over_have_a_trace_id() {
     let mut server = Fairway::start(&answering(&HERE), &[]);
-    let added = server.command(&["override", "add", "eu1", "drain", "--reason", "disks are swapped", "--for", "1h"]);
+    let added = server.command(&["override", "add", "eu1", "drain", "--reason", "disks", "--for", "1h", "--yes"]);
     assert!(added.status.success(), "{}", said(&added));
     let next = server.start_beside(&["--replace"]);
     assert!(server.process.ended(LIMIT).success());

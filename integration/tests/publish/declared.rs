@@ -76,7 +76,7 @@ fn publishers(server: &Fairway) -> BTreeSet<String> {
 }
 
 fn taken_out(server: &Fairway, cluster: &str) {
-    let output = server.command(&["override", "add", cluster, "down", "--reason", "test", "--for", "1h"]);
+    let output = server.command(&["override", "add", cluster, "down", "--reason", "test", "--for", "1h", "--yes"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -14,7 +14,7 @@ use super::{daemon::start, *};
 use crate::daemon::Daemon;
 use fairway_api_types::{
     client::{Client, Reach},
-    state_wire::NewOverride,
+    overrides_wire::{NewOverride, OverrideParameters},
 };
 
 /// Number of client networks. Each has a demand of one unit.
@@ -172,7 +172,7 @@ async fn drain_ends_when_no_demand_is_left(scene: &Scene, traffic: &Traffic) {
         for_secs: 60,
     };
     let socket = Client::new(Reach::of_data_dir(&scene.data()));
-    let id = socket.add_override(&new).await.unwrap().id.unwrap();
+    let id = socket.add_override(&new, OverrideParameters::default()).await.unwrap().id.unwrap();
     until("remaining demand", async || {
         drain().await.is_some_and(|drain| drain.left.is_some_and(|left| left > 0.0) && drain.over > drain.since)
     })

@@ -6,7 +6,7 @@ use super::*;
 use crate::daemon::{Daemon, Options, StartError};
 use fairway_api_types::{
     client::{Client, ClientError, ExplainQuery, Reach},
-    state_wire::NewOverride,
+    overrides_wire::{NewOverride, OverrideParameters, OverrideState},
 };
 
 pub(super) async fn start(scene: &Scene) -> Daemon {
@@ -118,13 +118,17 @@ async fn commands_work_on_the_control_socket_and_on_loopback() {
     };
     assert_rejected(http.stop().await.map(|()| unreachable!("stop must be rejected over HTTP")), 404);
     assert!(http.reload(false).await.unwrap().accepted);
-    let here = http.add_override(&new).await.unwrap();
+    let none = OverrideParameters::default();
+    let here = http.add_override(&new, none).await.unwrap();
     http.remove_override(&here.id.unwrap()).await.unwrap();
-    assert_rejected(socket.add_override(&NewOverride { for_secs: 0, ..new.clone() }).await, 400);
-    assert_rejected(socket.add_override(&NewOverride { action: "sideways".to_owned(), ..new.clone() }).await, 400);
-    assert_rejected(socket.add_override(&NewOverride { reason: "x".repeat(20 << 10), ..new.clone() }).await, 413);
+    assert_rejected(socket.add_override(&NewOverride { for_secs: 0, ..new.clone() }, none).await, 400);
+    assert_rejected(
+        socket.add_override(&NewOverride { action: "sideways".to_owned(), ..new.clone() }, none).await,
+        400,
+    );
+    assert_rejected(socket.add_override(&NewOverride { reason: "x".repeat(20 << 10), ..new.clone() }, none).await, 413);
     assert_rejected(socket.remove_override("none").await, 404);
-    let added = socket.add_override(&new).await.unwrap();
+    let added = OverrideState { effect: None, ..socket.add_override(&new, none).await.unwrap() };
     assert!(ask(daemon.dns_addresses()[0]).ends_with(&[127, 0, 0, 2]), "answer while eu1 is drained");
     assert_eq!(http.state().await.unwrap().overrides, std::slice::from_ref(&added));
     socket.remove_override(&added.id.unwrap()).await.unwrap();
@@ -179,7 +183,8 @@ async fn replacement_answers_without_a_gap_and_keeps_overrides() {
         reason: "planned work".to_owned(),
         for_secs: 60,
     };
-    let added = socket.add_override(&new).await.unwrap();
+    let added = socket.add_override(&new, OverrideParameters::default()).await.unwrap();
+    let added = OverrideState { effect: None, ..added };
     let (stop, asking) = (Arc::new(AtomicU64::new(0)), std::sync::mpsc::channel());
     let asker = {
         let stop = Arc::clone(&stop);

@@ -11,7 +11,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway_api_types::{client::Client, state_wire::NewOverride};
+use fairway_api_types::{
+    client::Client,
+    overrides_wire::{NewOverride, OverrideParameters},
+};
 use fairway_model::Timestamp;
 use fairway_whatif::simulate::{
     Answer, Drain, Next, Population, Queue, Recording, Rng, Traffic,
@@ -273,7 +276,7 @@ impl Run<'_> {
         let new =
             NewOverride { scope: scope.clone(), action: "drain".to_owned(), reason: "test".to_owned(), for_secs: 3600 };
         tokio::spawn(async move {
-            if client.add_override(&new).await.is_ok()
+            if client.add_override(&new, OverrideParameters { confirm: true, dry_run: false }).await.is_ok()
                 && let Some(left) = drain_left(&client, &scope).await
             {
                 let predicted = start.elapsed() + left;

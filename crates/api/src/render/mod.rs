@@ -10,11 +10,17 @@ mod state;
 use fairway_api_types::{
     load_wire::LoadState,
     objects_wire::{ExportedObject, ObjectsExport},
-    state_wire::{OverrideState, ReloadReport},
+    overrides_wire::{self, OverrideState},
+    state_wire::ReloadReport,
 };
-use fairway_control::{configured::Configured, declared::Declared, overrides::ActiveOverride, reloads::ReloadOutcome};
+use fairway_control::{
+    configured::Configured,
+    declared::Declared,
+    overrides::{ActiveOverride, OverrideOverlap},
+    reloads::ReloadOutcome,
+};
 use fairway_health::load::SourceLoad;
-use fairway_model::{ClusterName, Eligibility, PoolName};
+use fairway_model::{ClusterName, Eligibility, OverrideOrigin, PoolName};
 use fairway_store::objects::Object;
 use fairway_zones::ServingState;
 
@@ -60,7 +66,14 @@ pub(crate) fn export(declared: &Declared) -> ObjectsExport {
 
 /// Renders an override.
 pub(crate) fn override_state(active: &ActiveOverride) -> OverrideState {
-    let ActiveOverride { id, spec, addresses } = active;
+    let ActiveOverride { id, spec, addresses, overlaps } = active;
+    let OverrideOrigin { by, at, from } = &spec.origin;
+    let overlap = |overlap: &OverrideOverlap| overrides_wire::OverrideOverlap {
+        address: overlap.address.clone(),
+        other: overlap.other.clone(),
+        action: overlap.action.to_string(),
+        shadowed: overlap.is_shadowed,
+    };
     OverrideState {
         id: id.clone(),
         source: if id.is_some() { "command" } else { "config" }.to_owned(),
@@ -68,7 +81,12 @@ pub(crate) fn override_state(active: &ActiveOverride) -> OverrideState {
         action: spec.action.to_string(),
         reason: spec.reason.clone(),
         expires: spec.expires.to_string(),
+        created_by: by.clone(),
+        created_at: at.map(|at| at.to_string()),
+        created_from: from.clone(),
         addresses: addresses.clone(),
+        overlaps: overlaps.iter().map(overlap).collect(),
+        effect: None,
     }
 }
 

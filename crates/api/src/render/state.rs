@@ -62,7 +62,7 @@ fn render(
     let desired = &configured.merged.desired;
     let renderer = Renderer::new(operates, shared, current, states, loads);
     let listeners = lifecycle.listeners.get().into_iter().flatten();
-    let overrides = published.overrides.all().map(|(id, spec)| ActiveOverride::new(id, spec, &configured.uses));
+    let overrides = ActiveOverride::all(&published.overrides, &configured.uses);
     State {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -90,7 +90,7 @@ fn render(
         clusters: desired.clusters.values().map(|cluster| renderer.cluster(cluster)).collect(),
         pools: desired.pools.values().map(|pool| renderer.pool(pool)).collect(),
         targets: renderer.targets(),
-        overrides: overrides.map(|active| override_state(&active)).collect(),
+        overrides: overrides.iter().map(override_state).collect(),
         conflicts: configured.merged.conflicts.values().cloned().collect(),
     }
 }

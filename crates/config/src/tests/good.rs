@@ -123,7 +123,10 @@ fn pools_monitors_and_overrides_are_converted() {
     );
     assert_eq!(drain.location.line, 56);
     let [rule] = &loaded.settings.override_rules[..] else { panic!("one rule") };
-    assert_eq!((rule.pools.iter().map(ToString::to_string).collect::<Vec<_>>(), rule.min_clusters), (vec!["*".to_owned(), "shop".to_owned()], 2));
+    assert_eq!(
+        (rule.pools.iter().map(ToString::to_string).collect::<Vec<_>>(), rule.min_clusters),
+        (vec!["*".to_owned(), "shop".to_owned()], 2)
+    );
 }
 
 #[test]

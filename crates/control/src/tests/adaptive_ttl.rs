@@ -13,7 +13,7 @@ async fn drain_makes_the_ttl_short_at_once_until_it_is_calm() {
     let ttl = || control.shared.serving.load().runtime.adaptive_ttl(0);
     assert_eq!(ttl(), AdaptiveTtl::Declared);
     let drain = scene.override_for("eu1", OverrideAction::Drain, 60);
-    let id = control.add_override(drain, None).await.unwrap().id.unwrap();
+    let id = control.add_override(drain).await.unwrap().active.id.unwrap();
     assert_eq!(ttl(), AdaptiveTtl::Risky(Risk::Drain), "the TTL is short with the drain");
     // Caches keep earlier answers for the largest TTL, 9 s; the slack is a twentieth.
     let over = control.shared.balance.drains.load().values().next().unwrap().over;
@@ -31,7 +31,7 @@ async fn pool_that_loses_its_bounds_forgets_its_risk() {
     let (control, _actor) = scene.run().await;
     let ttl = || control.shared.serving.load().runtime.adaptive_ttl(0);
     let drain = scene.override_for("eu1", OverrideAction::Drain, 60);
-    let id = control.add_override(drain, None).await.unwrap().id.unwrap();
+    let id = control.add_override(drain).await.unwrap().active.id.unwrap();
     assert_eq!(ttl(), AdaptiveTtl::Risky(Risk::Drain));
     scene.write(&config("type: always"));
     assert!(control.reload().await.unwrap().is_accepted());

@@ -27,7 +27,10 @@ use fairway_telemetry::traces::Traces;
 use tokio::task::JoinHandle;
 
 use self::scene::{ConfigFolder, PATIENCE, config, gateway, until};
-use super::{Control, actor::Actor, configured::Compiled, reader::Reader, reloads::ReloadScope, start::Parts};
+use super::{
+    Control, actor::Actor, configured::Compiled, overrides::OverrideRequest, reader::Reader, reloads::ReloadScope,
+    start::Parts,
+};
 
 /// A configuration, and a clock that the test sets.
 pub(crate) struct Scene {
@@ -62,10 +65,11 @@ impl Scene {
         self.clock.fetch_sub(span.as_secs(), Relaxed);
     }
 
-    /// Returns an override that expires after some seconds.
-    fn override_for(&self, scope: &str, action: OverrideAction, secs: u64) -> Override {
+    /// Returns a confirmed override that expires after some seconds.
+    fn override_for(&self, scope: &str, action: OverrideAction, secs: u64) -> OverrideRequest {
         let expires = self.now().plus(Duration::from_secs(secs));
-        Override::new(scope.parse().unwrap(), action, "planned work", expires, self.now()).unwrap()
+        let spec = Override::new(scope.parse().unwrap(), action, "planned work", expires, self.now()).unwrap();
+        OverrideRequest { spec, id: None, is_confirmed: true, is_dry_run: false }
     }
 
     fn reader(&self) -> Reader {

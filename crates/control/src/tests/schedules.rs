@@ -125,7 +125,7 @@ async fn reload_closes_and_opens_members() {
 async fn override_does_not_open_a_closed_member() {
     let scene = at_noon(&hours("13:00"));
     let (control, running) = scene.run().await;
-    control.add_override(scene.override_for("eu1", OverrideAction::Up, 3_600), None).await.unwrap();
+    control.add_override(scene.override_for("eu1", OverrideAction::Up, 3_600)).await.unwrap();
     assert_eq!(answered(&control), "us1");
     let state = control.shared.serving.load();
     let pool = &state.snapshot.pool_infos()[0].name;

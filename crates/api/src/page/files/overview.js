@@ -70,11 +70,12 @@ function overrides(all, countdowns, remove) {
       said.reason,
       h("span", {}, countdown, " (", moment(said.expires), ")"),
       holds,
+      [said.createdBy, said.createdFrom].filter(Boolean).join(", "),
       said.source === "config" ? "configuration" : said.id,
       said.source === "config" ? "" : button("Take away", () => remove(said.id, said.scope), { "data-key": `remove ${said.id}`, "aria-label": `Take away the override of ${said.scope}` }),
     ];
   };
-  return [table("Overrides in force", ["Scope", "Force", "Reason", "Ends", "Holds for", "Id", ""], all.map(row), { class: "stack" })];
+  return [table("Overrides in force", ["Scope", "Force", "Reason", "Ends", "Holds for", "Added by", "Id", ""], all.map(row), { class: "stack" })];
 }
 
 function configuration({ config, conflicts, listeners, zones, startedAt, now }) {

@@ -1,0 +1,98 @@
+//! Bodies of `/v1/overrides`: JSON in camelCase, times in RFC 3339.
+//!
+//! Fields are only added; readers ignore those that they do not know.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `GET /v1/overrides`: the active overrides.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OverrideList {
+    /// Current time of the server.
+    pub now: String,
+    /// Active overrides; those of the configuration come first.
+    pub items: Vec<OverrideState>,
+}
+
+/// An active override. Also the response to `POST /v1/overrides`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OverrideState {
+    /// Id for its deletion; null for overrides of the configuration, which are deleted there, and after a dry run.
+    pub id: Option<String>,
+    /// `config` or `command`.
+    pub source: String,
+    /// Addresses that it matches, as a pattern.
+    pub scope: String,
+    /// `up`, `down` or `drain`.
+    pub action: String,
+    /// Reason.
+    pub reason: String,
+    /// Time when it expires.
+    pub expires: String,
+    /// Identity of the caller that added it; null for overrides of the configuration.
+    pub created_by: Option<String>,
+    /// Time when it was added; null for overrides of the configuration.
+    pub created_at: Option<String>,
+    /// Address of the client that added it, `control socket`, or its place in the configuration.
+    pub created_from: String,
+    /// Addresses that it matches now, as `CLUSTER/ADDRESS`; an empty list hints at a wrong scope.
+    pub addresses: Vec<String>,
+    /// Addresses at which another override has a different action. `down` takes precedence over `drain`, and `drain` over `up`.
+    pub overlaps: Vec<OverrideOverlap>,
+    /// Effect of an override that is added, by the health at that time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<OverrideEffect>,
+}
+
+/// An address that two overrides with different actions match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OverrideOverlap {
+    /// The address, as `CLUSTER/ADDRESS`.
+    pub address: String,
+    /// Id of the other override, or its place in the configuration. Of several, the one that takes precedence.
+    #[serde(rename = "override")]
+    pub other: String,
+    /// Action of the other override.
+    pub action: String,
+    /// True if the other override takes precedence.
+    pub shadowed: bool,
+}
+
+/// Effect of an override on the answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OverrideEffect {
+    /// Number of names that it leaves without a healthy member; more than 0 require `confirm=true`.
+    pub names_without_healthy_member: usize,
+    /// The first of these names, at most 8.
+    pub first_names: Vec<String>,
+}
+
+/// `POST /v1/overrides`: an override to create.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewOverride {
+    /// Pattern of clusters or addresses: `eu*` or `eu1/203.0.113.10`.
+    pub scope: String,
+    /// `up`, `down` or `drain`.
+    pub action: String,
+    /// Reason, one line.
+    pub reason: String,
+    /// Seconds until it expires, 1 to 2,592,000 (30 days).
+    pub for_secs: u64,
+}
+
+/// The query of `POST /v1/overrides`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OverrideParameters {
+    /// True to add an override that leaves names without a healthy member; default false.
+    #[serde(default)]
+    pub confirm: bool,
+    /// True to return the effect and change nothing; default false.
+    #[serde(default)]
+    pub dry_run: bool,
+}

@@ -1,0 +1,152 @@
+//! The effect of an override before it is in force: names without a healthy member, broken rules, and scopes that match nothing.
+//!
+//! Pure: the state and the tables before and after are arguments. Probes go on, so the effect is that of the current health.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fairway_model::{
+    AnswerMode, ClusterName, DesiredState, Eligibility, Health, Name, OverrideAction, OverrideRule, OverrideScope,
+    PoolName, closest,
+};
+use fairway_zones::{TargetIndex, steer::SteerPool};
+
+use super::{error::ControlError, overrides::OverrideTable, served::CurrentState};
+
+/// The effect of an override on the answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OverrideEffect {
+    /// Number of names that it leaves without a healthy member, for IPv4 or IPv6.
+    pub names: usize,
+    /// The first of them, at most 8.
+    pub first: Vec<Name>,
+}
+
+/// A rule that an override would break.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenRule {
+    /// The pool.
+    pub pool: PoolName,
+    /// Number of its clusters that overrides would not take out.
+    pub left: usize,
+    /// Number of its clusters.
+    pub clusters: usize,
+    /// Number of clusters that the rule keeps.
+    pub min_clusters: u8,
+}
+
+/// The action of each target with two override tables.
+pub(crate) struct ActionChange<'a> {
+    state: &'a CurrentState,
+    before: Vec<Option<OverrideAction>>,
+    after: Vec<Option<OverrideAction>>,
+}
+
+impl<'a> ActionChange<'a> {
+    pub(crate) fn new(state: &'a CurrentState, before: &OverrideTable, after: &OverrideTable) -> Self {
+        let published = &state.published;
+        let actions = |table: &OverrideTable| published.denied.restrict(table.actions(&published.configured.uses));
+        Self { state, before: actions(before), after: actions(after) }
+    }
+
+    /// Returns the names that the change leaves without a healthy member.
+    pub(crate) fn effect(&self) -> OverrideEffect {
+        let emptied: BTreeSet<&Name> =
+            self.pools().filter(|(pool, _)| self.empties(pool)).flat_map(|(_, names)| names).collect();
+        OverrideEffect { names: emptied.len(), first: emptied.into_iter().take(LISTED_MAX).cloned().collect() }
+    }
+
+    /// Returns the first rule that the change breaks.
+    pub(crate) fn broken_rule(&self, rules: &[OverrideRule]) -> Option<BrokenRule> {
+        self.pools().find_map(|(pool, _)| {
+            let matching = rules.iter().filter(|rule| rule.pools.iter().any(|pattern| pattern.matches(pool.name())));
+            let min_clusters = matching.map(|rule| rule.min_clusters).max()?;
+            let (clusters, before) = clusters_left(pool, &self.before);
+            let (_, left) = clusters_left(pool, &self.after);
+            let is_broken = left < before && left < usize::from(min_clusters);
+            is_broken.then(|| BrokenRule { pool: pool.name().clone(), left, clusters, min_clusters })
+        })
+    }
+
+    /// Returns the pools with a target that is newly taken out, with their names. A pool may be compiled once per zone.
+    fn pools(&self) -> impl Iterator<Item = (&'a SteerPool, &'a [Name])> + use<'a> {
+        let (snapshot, uses) = (&self.state.snapshot, &self.state.published.configured.uses);
+        let taken = uses.targets_all().filter(|target| self.is_taken(*target));
+        let pools: BTreeSet<&PoolName> = taken.flat_map(|target| uses.pools(target).keys()).collect();
+        let compiled = pools.into_iter().flat_map(|pool| snapshot.indices_of(pool));
+        compiled.map(|at| (&snapshot.steer_pools()[at], &*snapshot.pool_infos()[at].names))
+    }
+
+    /// Returns true if no healthy address of a family is left, and the change takes one of that family out.
+    fn empties(&self, pool: &SteerPool) -> bool {
+        let runtime = &self.state.runtime;
+        let closed: Vec<&ClusterName> =
+            (0..).zip(pool.clusters()).filter(|(at, _)| pool.is_closed(*at, runtime)).map(|(_, name)| name).collect();
+        let is_healthy = |target: TargetIndex| {
+            let health = Health::new(runtime.health(target).status(), self.after[target.0 as usize]);
+            health.eligibility() < Eligibility::Pending
+        };
+        // A cluster that is answered by name needs one healthy address of either family.
+        let families: &[fn(bool) -> bool] = match pool.mode() {
+            AnswerMode::Address => &[|is_v4| is_v4, |is_v4| !is_v4],
+            AnswerMode::Cname => &[|_| true],
+        };
+        families.iter().any(|is_member| {
+            let open = pool.address_targets().filter(|(cluster, ..)| !closed.contains(cluster));
+            let mut is_taken = false;
+            for (_, _, target) in open.filter(|(_, address, _)| is_member(address.is_ipv4())) {
+                if is_healthy(target) {
+                    return false;
+                }
+                is_taken |= self.is_taken(target);
+            }
+            is_taken
+        })
+    }
+
+    fn is_taken(&self, target: TargetIndex) -> bool {
+        let at = target.0 as usize;
+        !is_out(self.before[at]) && is_out(self.after[at])
+    }
+}
+
+/// Returns the number of a pool's clusters, and of those with an address that is not taken out.
+fn clusters_left(pool: &SteerPool, actions: &[Option<OverrideAction>]) -> (usize, usize) {
+    let mut clusters: BTreeMap<&ClusterName, bool> = BTreeMap::new();
+    for (cluster, _, target) in pool.address_targets() {
+        *clusters.entry(cluster).or_default() |= !is_out(actions[target.0 as usize]);
+    }
+    (clusters.len(), clusters.values().filter(|is_left| **is_left).count())
+}
+
+const fn is_out(action: Option<OverrideAction>) -> bool {
+    matches!(action, Some(OverrideAction::Down | OverrideAction::Drain))
+}
+
+/// Returns an error if a scope matches no address of any cluster.
+pub(crate) fn check_scope(scope: &OverrideScope, desired: &DesiredState) -> Result<(), ControlError> {
+    let clusters = || desired.clusters.values();
+    if clusters().any(|cluster| cluster.addresses.iter().any(|address| scope.matches(&cluster.name, *address))) {
+        return Ok(());
+    }
+    let matched = clusters().find(|cluster| scope.matches_cluster(&cluster.name));
+    let hint = match (matched, closest(scope.cluster(), clusters().map(|cluster| cluster.name.as_str()))) {
+        _ if desired.clusters.is_empty() => "no cluster is declared".to_owned(),
+        (Some(cluster), _) => format!("{} has the addresses {}", cluster.name, listed(&cluster.addresses)),
+        (None, Some(near)) => format!("did you mean {near}?"),
+        (None, None) => format!("the clusters are {}", listed(desired.clusters.keys())),
+    };
+    Err(ControlError::NothingMatches { scope: scope.to_string(), hint })
+}
+
+/// Returns the first few of a list, and the number of the others.
+pub(crate) fn listed<T: ToString>(all: impl IntoIterator<Item = T>) -> String {
+    let mut all = all.into_iter();
+    let first: Vec<String> = all.by_ref().take(LISTED_MAX).map(|one| one.to_string()).collect();
+    match all.count() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+/// Maximum number of names or clusters in an error.
+const LISTED_MAX: usize = 8;
