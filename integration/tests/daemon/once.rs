@@ -132,7 +132,11 @@ fn repeated_override_exists_once_also_after_a_kill() {
         state["overrides"].as_array().map(Vec::len)
     };
     assert_eq!(there(), Some(1));
-    assert_eq!(ask(&server, "POST", "/v1/overrides?confirm=true", "b", &body("drain")).0, 201, "another key is another one");
+    assert_eq!(
+        ask(&server, "POST", "/v1/overrides?confirm=true", "b", &body("drain")).0,
+        201,
+        "another key is another one"
+    );
     assert_eq!(there(), Some(2));
     let id = answer["id"].as_str().expect("it has an id");
     assert_eq!(ask(&server, "DELETE", &format!("/v1/overrides/{id}"), "", "").0, 200);

@@ -112,8 +112,9 @@ fn served_addresses_are_published_and_follow_health() {
     assert!(published("sub.pub.example.", Rtype::DS, 1));
 
     // One cluster is drained: its address disappears. Both: the last one stays.
-    let taken =
-        |cluster: &str| fairway.command(&["override", "add", cluster, "down", "--reason", "test", "--for", "1h", "--yes"]);
+    let taken = |cluster: &str| {
+        fairway.command(&["override", "add", cluster, "down", "--reason", "test", "--for", "1h", "--yes"])
+    };
     assert!(taken("us1").status.success());
     wait_until("the address of us1 goes", LIMIT, || published("shop.pub.example.", Rtype::A, 1));
     assert!(taken("eu1").status.success());
