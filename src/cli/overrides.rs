@@ -77,6 +77,10 @@ pub(super) struct OverrideAddArgs {
     #[arg(long)]
     dry_run: bool,
 
+    /// Add it to this server alone, if several servers share a store.
+    #[arg(long)]
+    local: bool,
+
     /// The server.
     #[command(flatten)]
     server: ServerArgs,
@@ -117,17 +121,18 @@ pub(super) async fn overrides(out: Out, command: OverrideCommand) -> anyhow::Res
 }
 
 async fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<()> {
-    let OverrideAddArgs { scope, state, reason, lasts, yes, dry_run, server } = args;
+    let OverrideAddArgs { scope, state, reason, lasts, yes, dry_run, local, server } = args;
     let action: &str = state.into();
     let new = NewOverride { scope, action: action.to_owned(), reason, for_secs: lasts.as_secs() };
-    let added = client(&server)?.add_override(&new, OverrideParameters { confirm: yes, dry_run }).await?;
+    let added = client(&server)?.add_override(&new, OverrideParameters { confirm: yes, dry_run, local }).await?;
     Ok(out.line(added_text(out.palette, &added).trim_end())?)
 }
 
 /// Formats an override that was added, or that a dry run would add, with its effect.
 fn added_text(palette: Palette, added: &OverrideState) -> String {
-    let OverrideState { id, scope, action, expires, addresses, overlaps, effect, .. } = added;
+    let OverrideState { id, source, scope, action, expires, addresses, effect, .. } = added;
     let mut text = match id {
+        Some(id) if source == "store" => format!("override {id}: {action} {scope} until {expires}, on all servers\n"),
         Some(id) => format!("override {id}: {action} {scope} until {expires}\n"),
         None => format!("dry run: nothing was changed; {action} {scope} until {expires} would have this effect:\n"),
     };

@@ -196,8 +196,8 @@ impl Client {
         new: &NewOverride,
         parameters: OverrideParameters,
     ) -> Result<OverrideState, ClientError> {
-        let OverrideParameters { confirm, dry_run } = parameters;
-        let path = format!("{}?confirm={confirm}&dryRun={dry_run}", ADD_OVERRIDE.path_with(&[]));
+        let OverrideParameters { confirm, dry_run, local } = parameters;
+        let path = format!("{}?confirm={confirm}&dryRun={dry_run}&local={local}", ADD_OVERRIDE.path_with(&[]));
         self.json(ADD_OVERRIDE.method, &path, Some(new)).await
     }
 

@@ -21,7 +21,7 @@ pub struct OverrideList {
 pub struct OverrideState {
     /// Id for its deletion; null for overrides of the configuration, which are deleted there, and after a dry run.
     pub id: Option<String>,
-    /// `config` or `command`.
+    /// `config`, `command` (added to this server), or `store` (added to all servers that share the store).
     pub source: String,
     /// Addresses that it matches, as a pattern.
     pub scope: String,
@@ -95,4 +95,7 @@ pub struct OverrideParameters {
     /// True to return the effect and change nothing; default false.
     #[serde(default)]
     pub dry_run: bool,
+    /// True to add it to this server alone, if several servers share a store; default false.
+    #[serde(default)]
+    pub local: bool,
 }

@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .handle(list),
         Route::new(ADD_OVERRIDE, "createOverride", "Create an override")
             .description(
-                "Returns once the override is in force and on disk. One that leaves names without a healthy member requires \
+                "Returns once the override is in force, and on disk or in the store that several servers share. One that leaves names without a healthy member requires \
                  `confirm=true`; `dryRun=true` returns the effect.",
             )
             .requires(Verb::Force)
@@ -39,7 +39,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .headers(&[&IDEMPOTENCY_KEY])
             .body(Shape::input::<NewOverride>().json())
             .returns(200, "With `dryRun`: the override without an id, and its effect.", Shape::output::<OverrideState>().json())
-            .returns(201, "The override is in force and on disk.", Shape::output::<OverrideState>().json())
+            .returns(201, "The override is in force, and on disk or in the store.", Shape::output::<OverrideState>().json())
             .errors(&[
                 (400, "The body is invalid."),
                 (404, "The scope matches no address of any cluster."),
@@ -52,7 +52,7 @@ pub(crate) fn routes() -> Vec<Route> {
             ])
             .handle(create),
         Route::new(REMOVE_OVERRIDE, "deleteOverride", "Delete an override")
-            .description("Returns once the override is gone, also from the disk.")
+            .description("Returns once the override is gone, also from the disk or the store.")
             .requires(Verb::Force)
             .returns(200, "The override that was deleted.", Shape::output::<OverrideState>().json())
             .errors(&[(404, "There is no such override.")])
@@ -70,7 +70,7 @@ async fn list(State(state): State<AppState>) -> Json<OverrideList> {
 async fn create(
     State(state): State<AppState>,
     (Caller(caller), Remote(from)): (Caller, Remote),
-    Parameters(OverrideParameters { confirm, dry_run }): Parameters<OverrideParameters>,
+    Parameters(OverrideParameters { confirm, dry_run, local }): Parameters<OverrideParameters>,
     headers: HeaderMap,
     body: RequestBody,
 ) -> Result<(StatusCode, Json<OverrideState>), ApiError> {
@@ -83,6 +83,7 @@ async fn create(
         id: request.map(|request| request.id()),
         is_confirmed: confirm,
         is_dry_run: dry_run,
+        is_local: local,
     };
     let AddedOverride { active, effect } = state.control.add_override(request).await?;
     let effect = OverrideEffect { names_without_healthy_member: effect.names, first_names: texts(&effect.first) };
@@ -90,8 +91,12 @@ async fn create(
     Ok((status, Json(OverrideState { effect: Some(effect), ..override_state(&active) })))
 }
 
-async fn delete(State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<OverrideState>, ApiError> {
-    Ok(Json(override_state(&state.control.remove_override(&id).await?)))
+async fn delete(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    Path(id): Path<String>,
+) -> Result<Json<OverrideState>, ApiError> {
+    Ok(Json(override_state(&state.control.remove_override(&id, &caller).await?)))
 }
 
 /// Parses a body into the model; an error names its field.

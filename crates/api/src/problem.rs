@@ -45,6 +45,7 @@ impl From<ControlError> for ApiError {
             ControlError::NoStore(_)
             | ControlError::Stopped
             | ControlError::NotKept(_)
+            | ControlError::NotShared(_)
             | ControlError::TableNotKept(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         problem(status, error.to_string())

@@ -15,15 +15,18 @@ use fairway_access::NameGrants;
 use fairway_config::ObjectError;
 use fairway_intents::StoredIntent;
 use fairway_model::{Cluster, DesiredState, Diagnostic, Name, PoolName, SharedMap, SteeredName, Subject, Timestamp};
-use fairway_store::objects::{Event, Key, Kind, Object, Prefix};
+use fairway_store::{
+    SavedOverride,
+    objects::{Event, Key, Kind, Object, Prefix},
+};
 
 pub(crate) use self::takeovers::waiting;
 pub use self::{intents::exposed, object::ParsedObjects, takeovers::TakeOvers};
 use self::{
     intents::{Claim, Claims},
-    object::{DeclaredObject, declares},
+    object::{Content, DeclaredObject, declares},
 };
-use crate::{affected::AffectedParts, contributed::LeaseWeights};
+use crate::{affected::AffectedParts, contributed::LeaseWeights, shared_overrides};
 
 /// All declared objects of one revision.
 #[derive(Clone, Debug, Default)]
@@ -175,6 +178,15 @@ impl Declared {
         let prefix = Prefix::new(kind, names).expect("fewer names than the kind has, taken from keys");
         let objects = self.objects.starting_at(&|key| key.as_str() < prefix.as_str());
         objects.take_while(move |(key, _)| prefix.holds(key)).map(|(_, object)| &**object)
+    }
+
+    /// Returns the overrides of all servers on the store; `None` if they cannot be read.
+    pub fn shared_overrides(&self) -> Option<&[SavedOverride]> {
+        match self.objects.get(&shared_overrides::key()).map(|object| &object.content) {
+            None => Some(&[]),
+            Some(Ok(Content::Overrides(overrides))) => Some(overrides),
+            Some(_) => None,
+        }
     }
 
     /// Returns true if there is no object.

@@ -63,6 +63,12 @@ pub enum ControlError {
     /// The override table is full.
     #[error("the maximum of {} overrides is reached; remove one first", super::overrides::OVERRIDES_MAX)]
     TooManyOverrides,
+    /// The override could not be written to the store of several servers, so it is not in force.
+    #[error(
+        "the override could not be written to the store, so it is not in force: {0}; --local (local=true over the API) adds one to \
+         this server alone"
+    )]
+    NotShared(String),
     /// The override could not be written to the disk, so it is not in force.
     #[error("the override could not be written to the data folder, so it is not in force: {0}")]
     NotKept(String),

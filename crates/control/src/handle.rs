@@ -12,7 +12,6 @@ use super::{
     error::ControlError,
     fence::DeniedTargets,
     lifecycle::{Readiness, Stopping},
-    overrides::{ActiveOverride, AddedOverride, OverrideRequest},
     reloads::{ReloadOutcome, ReloadScope, Trigger},
     shared::{AppliedTransition, Shared},
 };
@@ -69,16 +68,6 @@ impl Control {
     pub async fn request_reload(&self, scope: ReloadScope, trigger: Trigger) {
         // A task that has ended needs no new configuration.
         let _ = self.commands.send(Command::Reload { scope, trigger, allow_removals: false, reply: None }).await;
-    }
-
-    /// Adds an override, unless it looks like a mistake. Returns once it is in force and on disk. A dry run returns its effect.
-    pub async fn add_override(&self, request: OverrideRequest) -> Result<AddedOverride, ControlError> {
-        self.ask(|reply| Command::AddOverride(Box::new(request), reply)).await?
-    }
-
-    /// Removes an override that was added by command. Returns once it is gone, also from the disk.
-    pub async fn remove_override(&self, id: &str) -> Result<ActiveOverride, ControlError> {
-        self.ask(|reply| Command::RemoveOverride(id.to_owned(), reply)).await?
     }
 
     /// Adds a pushed report of a cluster's load. Returns the report that is in effect.

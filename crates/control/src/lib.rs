@@ -49,6 +49,7 @@ mod runtime;
 pub mod samples;
 mod served;
 pub mod shared;
+mod shared_overrides;
 pub mod start;
 mod state_writer;
 mod traced_store;

@@ -60,7 +60,7 @@ pub fn of_files(
             targets.entry(cluster).or_default().push(index);
         }
     }
-    let overrides = OverrideTable { declared: configured.overrides.clone(), kept: vec![] };
+    let overrides = OverrideTable { declared: configured.overrides.clone(), ..OverrideTable::default() };
     let overrides = overrides.actions(&configured.uses);
     let view = serving_state(snapshot, None, now, &statuses, &overrides);
     Ok(Offline { view, desired: configured.merged.desired, targets })

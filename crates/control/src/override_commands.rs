@@ -14,43 +14,22 @@ use super::{
     error::ControlError,
     override_effect::{ActionChange, check_scope},
     overrides::{ActiveOverride, AddedOverride, OverrideRequest, OverrideTable},
-    served::{CurrentState, Published},
+    served::CurrentState,
 };
 
 impl Actor {
     pub(crate) async fn add_override(&mut self, request: OverrideRequest) -> Result<AddedOverride, ControlError> {
-        let OverrideRequest { spec, id, is_confirmed, is_dry_run } = request;
         let state = self.shared.serving.load();
-        let Published { configured, overrides: table, .. } = &*state.published;
-        if let Some(id) = &id
-            && let Some(before) = table.kept.iter().find(|kept| key_of(&kept.id) == key_of(id))
-        {
-            let (without, _) = table.without(id).ok_or(ControlError::KeyOfAnother)?;
-            return added(&state, &before.id, table, &ActionChange::new(&state, &without, table));
-        }
-        check_scope(&spec.scope, &configured.merged.desired)?;
-        let new = SavedOverride { id: id.unwrap_or_else(|| new_id(table)), value: spec };
-        let next = table.with(new.clone()).ok_or(ControlError::TooManyOverrides)?;
-        let change = ActionChange::new(&state, table, &next);
-        if let Some(broken) = change.broken_rule(&configured.settings.override_rules) {
-            return Err(ControlError::RuleBroken(broken));
-        }
-        let mut added = added(&state, &new.id, &next, &change)?;
-        if is_dry_run {
-            added.active.id = None;
-            return Ok(added);
-        }
-        if added.effect.names > 0 && !is_confirmed {
-            return Err(ControlError::NotConfirmed(added.effect));
-        }
+        let add = |table: &mut OverrideTable, new| table.kept.push(new);
+        let Checked { added, next } = check(&state, &state.published.overrides, request, add)?;
+        let Some(next) = next else { return Ok(added) };
         let trace = Trace::new();
         self.replace_table(next, trace).await?;
-        let Override { scope, action, reason, expires, origin: OverrideOrigin { by, from, .. } } = &new.value;
-        let (id, addresses, names_emptied) = (&new.id, added.active.addresses.join(","), added.effect.names);
-        let by = by.as_deref().unwrap_or_default();
-        trace.of(|| {
-            tracing::warn!(id, %scope, %action, reason, %expires, by, from, addresses, names_emptied, "override added");
-        });
+        let ActiveOverride { id, spec, addresses, .. } = &added.active;
+        let Override { scope, action, reason, expires, origin: OverrideOrigin { by, from, .. } } = spec;
+        let (id, by) = (id.as_deref().unwrap_or_default(), by.as_deref().unwrap_or_default());
+        let addresses = addresses.join(",");
+        trace.of(|| tracing::warn!(id, %scope, %action, reason, %expires, by, from, addresses, "override added"));
         Ok(added)
     }
 
@@ -86,7 +65,8 @@ impl Actor {
     /// Takes the data folder of the previous process, with the overrides that were added there until its end.
     pub(crate) fn adopt(&mut self, folder: Arc<DataFolder>) {
         let declared = self.shared.serving.published().configured.overrides.clone();
-        let mut table = OverrideTable { declared, kept: folder.read_overrides() };
+        let shared = self.shared.serving.published().overrides.shared.clone();
+        let mut table = OverrideTable { declared, kept: folder.read_overrides(), shared };
         // The previous process has logged the expired ones.
         table.expire((self.clock)());
         self.publish(|published| published.overrides = table);
@@ -115,6 +95,53 @@ impl Actor {
     }
 }
 
+/// An override that may be added.
+pub(crate) struct Checked {
+    /// The override and its effect.
+    pub(crate) added: AddedOverride,
+    /// The table with it; `None` if nothing is to be changed: after a dry run, or if the same request has added it before.
+    pub(crate) next: Option<OverrideTable>,
+}
+
+/// Checks an override against the health, the configuration and the other overrides. `add` adds it to a table.
+pub(crate) fn check(
+    state: &CurrentState,
+    table: &OverrideTable,
+    request: OverrideRequest,
+    add: impl FnOnce(&mut OverrideTable, SavedOverride),
+) -> Result<Checked, ControlError> {
+    let OverrideRequest { spec, id, is_confirmed, is_dry_run, .. } = request;
+    let configured = &state.published.configured;
+    if let Some(id) = &id
+        && let Some(before) = table.added().find(|added| key_of(&added.id) == key_of(id))
+    {
+        if before.id != *id {
+            return Err(ControlError::KeyOfAnother);
+        }
+        let mut without = table.clone();
+        [&mut without.kept, &mut without.shared].map(|added| added.retain(|added| added.id != *id));
+        let added = added(state, id, table, &ActionChange::new(state, &without, table))?;
+        return Ok(Checked { added, next: None });
+    }
+    check_scope(&spec.scope, &configured.merged.desired)?;
+    let new = SavedOverride { id: id.unwrap_or_else(|| new_id(table)), value: spec };
+    let id = new.id.clone();
+    let next = table.with(|table| add(table, new)).ok_or(ControlError::TooManyOverrides)?;
+    let change = ActionChange::new(state, table, &next);
+    if let Some(broken) = change.broken_rule(&configured.settings.override_rules) {
+        return Err(ControlError::RuleBroken(broken));
+    }
+    let mut added = added(state, &id, &next, &change)?;
+    if is_dry_run {
+        added.active.id = None;
+        return Ok(Checked { added, next: None });
+    }
+    if added.effect.names > 0 && !is_confirmed {
+        return Err(ControlError::NotConfirmed(added.effect));
+    }
+    Ok(Checked { added, next: Some(next) })
+}
+
 /// Returns the override of a table with this id, and the effect of a change.
 fn added(
     state: &CurrentState,
@@ -136,8 +163,8 @@ fn key_of(id: &str) -> &str {
 /// Returns a random id that is unused, and short enough to type.
 fn new_id(table: &OverrideTable) -> String {
     loop {
-        let id = format!("{:06x}", RandomState::new().hash_one(table.kept.len()) & 0xff_ffff);
-        if table.kept.iter().all(|kept| kept.id != id) {
+        let id = format!("{:06x}", RandomState::new().hash_one(table.added().count()) & 0xff_ffff);
+        if table.added().all(|added| added.id != id) {
             return id;
         }
     }

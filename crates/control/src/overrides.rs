@@ -20,6 +20,8 @@ pub struct ActiveOverride {
     pub id: Option<String>,
     /// Scope, action, reason and expiry.
     pub spec: Override,
+    /// True if it is in force on all servers that share the store.
+    pub is_shared: bool,
     /// Addresses that it applies to now, as `CLUSTER/ADDRESS`, in order.
     pub addresses: Vec<String>,
     /// Addresses at which another override has a different action.
@@ -51,6 +53,8 @@ pub struct OverrideRequest {
     pub is_confirmed: bool,
     /// True to return the effect and add nothing.
     pub is_dry_run: bool,
+    /// True to add it to this server alone, if several servers share a store.
+    pub is_local: bool,
 }
 
 /// An override that was added, or that a dry run would add.
@@ -68,19 +72,20 @@ impl ActiveOverride {
         let all: BTreeSet<&ClusterAddress> = uses.targets_all().flat_map(|target| uses.addresses(target)).collect();
         let matching = all.into_iter().filter(|(cluster, address)| spec.scope.matches(cluster, *address));
         let addresses = matching.map(|(cluster, address)| format!("{cluster}/{address}")).collect();
-        Self { id: id.map(str::to_owned), spec: spec.clone(), addresses, overlaps: vec![] }
+        Self { id: id.map(str::to_owned), spec: spec.clone(), is_shared: false, addresses, overlaps: vec![] }
     }
 
     /// Returns all overrides of a table with the addresses in their scopes. Those of the configuration come first.
     pub fn all(table: &OverrideTable, uses: &TargetUses) -> Vec<Self> {
         let active = |(id, spec): (Option<&str>, &Override)| {
             let (id, spec) = (id.map(str::to_owned), spec.clone());
-            Self { id, spec, addresses: vec![], overlaps: vec![] }
+            Self { id, spec, is_shared: false, addresses: vec![], overlaps: vec![] }
         };
         let mut all: Vec<Self> = table.all().map(active).collect();
         if all.is_empty() {
             return all;
         }
+        all.iter_mut().rev().take(table.shared.len()).for_each(|shared| shared.is_shared = true);
         let addresses: BTreeSet<&ClusterAddress> =
             uses.targets_all().flat_map(|target| uses.addresses(target)).collect();
         for (cluster, address) in addresses {
@@ -111,27 +116,34 @@ impl ActiveOverride {
 pub struct OverrideTable {
     /// Those of the configuration.
     pub declared: Vec<Override>,
-    /// Those added by command.
+    /// Those added to this server by command.
     pub kept: Vec<SavedOverride>,
+    /// Those added to all servers on the store by command.
+    pub shared: Vec<SavedOverride>,
 }
 
 impl OverrideTable {
     /// Returns all overrides with their ids. Those of the configuration come first and have no id.
     pub fn all(&self) -> impl Iterator<Item = (Option<&str>, &Override)> {
         let declared = self.declared.iter().map(|spec| (None, spec));
-        declared.chain(self.kept.iter().map(|kept| (Some(kept.id.as_str()), &kept.value)))
+        declared.chain(self.added().map(|added| (Some(added.id.as_str()), &added.value)))
     }
 
-    /// Returns the table with one more override, or `None` if it is full.
-    pub fn with(&self, new: SavedOverride) -> Option<Self> {
-        (self.kept.len() < OVERRIDES_MAX).then(|| {
+    /// Returns those added by command.
+    pub fn added(&self) -> impl Iterator<Item = &SavedOverride> {
+        self.kept.iter().chain(&self.shared)
+    }
+
+    /// Returns the table after a change that adds an override, or `None` if it is full.
+    pub fn with(&self, add: impl FnOnce(&mut Self)) -> Option<Self> {
+        (self.added().count() < OVERRIDES_MAX).then(|| {
             let mut next = self.clone();
-            next.kept.push(new);
+            add(&mut next);
             next
         })
     }
 
-    /// Returns the table without an override, and that override. Returns `None` if no added override has this id.
+    /// Returns the table without an override of this server, and that override. Returns `None` if none has this id.
     pub fn without(&self, id: &str) -> Option<(Self, SavedOverride)> {
         let at = self.kept.iter().position(|kept| kept.id == id)?;
         let mut next = self.clone();
@@ -143,8 +155,10 @@ impl OverrideTable {
     pub fn expire(&mut self, now: Timestamp) -> Vec<(Option<String>, Override)> {
         let declared = self.declared.extract_if(.., |spec| !spec.is_active(now)).map(|spec| (None, spec));
         let mut expired: Vec<_> = declared.collect();
-        let kept = self.kept.extract_if(.., |kept| !kept.value.is_active(now)).map(|kept| (Some(kept.id), kept.value));
-        expired.extend(kept);
+        for added in [&mut self.kept, &mut self.shared] {
+            let ended = added.extract_if(.., |added| !added.value.is_active(now));
+            expired.extend(ended.map(|added| (Some(added.id), added.value)));
+        }
         expired
     }
 
@@ -158,7 +172,7 @@ impl OverrideTable {
     /// If several overrides match, the most restrictive wins: down, then drain, then up. A target that stands for several addresses is
     /// overridden as soon as one of them is, since they share one health status.
     pub fn actions(&self, uses: &TargetUses) -> Vec<Option<OverrideAction>> {
-        if self.declared.is_empty() && self.kept.is_empty() {
+        if self.all().next().is_none() {
             return vec![None; uses.len()];
         }
         let mut known: BTreeMap<&ClusterAddress, Option<OverrideAction>> = BTreeMap::new();
@@ -211,6 +225,7 @@ mod tests {
                 kept("a", spec("eu1", OverrideAction::Drain, 9)),
                 kept("b", spec("*2", OverrideAction::Down, 9)),
             ],
+            shared: vec![],
         };
         let actions =
             ["eu1", "eu2", "eu3", "us1"].map(|cluster| table.matching(&address(cluster)).map(|spec| spec.action));
@@ -222,7 +237,8 @@ mod tests {
     fn expired_overrides_are_removed_and_returned() {
         let mut table = OverrideTable {
             declared: vec![spec("eu1", OverrideAction::Up, 5)],
-            kept: vec![kept("a", spec("eu2", OverrideAction::Down, 7))],
+            kept: vec![],
+            shared: vec![kept("a", spec("eu2", OverrideAction::Down, 7))],
         };
         assert_eq!(table.next_expiry(), Some(Timestamp::from_secs(5)));
         assert_eq!(table.expire(Timestamp::from_secs(5)), [(None, spec("eu1", OverrideAction::Up, 5))]);
@@ -235,11 +251,14 @@ mod tests {
     fn full_table_takes_no_more_and_unknown_id_removes_nothing() {
         let mut table = OverrideTable::default();
         for number in 0..OVERRIDES_MAX {
-            table = table.with(kept(&number.to_string(), spec("eu1", OverrideAction::Down, 9))).unwrap();
+            let one = kept(&number.to_string(), spec("eu1", OverrideAction::Down, 9));
+            let add =
+                |table: &mut OverrideTable| if number % 2 == 0 { table.kept.push(one) } else { table.shared.push(one) };
+            table = table.with(add).unwrap();
         }
-        assert!(table.with(kept("more", spec("eu1", OverrideAction::Down, 9))).is_none());
+        assert!(table.with(|_| unreachable!("it is full")).is_none());
         assert!(table.without("more").is_none());
-        let (fewer, removed) = table.without("7").unwrap();
-        assert_eq!((fewer.kept.len(), removed.id.as_str()), (OVERRIDES_MAX - 1, "7"));
+        let (fewer, removed) = table.without("6").unwrap();
+        assert_eq!((fewer.kept.len(), removed.id.as_str()), (OVERRIDES_MAX / 2 - 1, "6"));
     }
 }

@@ -12,6 +12,7 @@ use std::{
 
 use fairway_health::load::ClusterLoadSettings;
 use fairway_model::{Diagnostic, Name, Rtype};
+use fairway_store::SavedOverride;
 use fairway_telemetry::{logs::Trace, traces::Passage};
 use tokio::sync::oneshot;
 
@@ -27,6 +28,7 @@ use super::{
     removals,
     runtime::{Reload, statuses_after},
     served::Published,
+    shared_overrides,
     start::fence_rules,
 };
 
@@ -162,6 +164,13 @@ impl Actor {
         let (now, previous) = (self.now(), self.shared.serving.load());
         let mut overrides = previous.published.overrides.clone();
         overrides.declared.clone_from(&configured.overrides);
+        // If they cannot be read, those in force stay: without them, clients would be sent to drained clusters.
+        if let Some(shared) = configured.objects.shared_overrides() {
+            let is_active = |shared: &&SavedOverride| shared.value.is_active(now.wall);
+            let shared: Vec<_> = shared.iter().filter(is_active).cloned().collect();
+            trace.of(|| shared_overrides::log_changes(&overrides.shared, &shared));
+            overrides.shared = shared;
+        }
         let fence = &self.shared.probes.fence;
         if !Arc::ptr_eq(&configured.files, &previous.published.configured.files) {
             fence.set_rules(fence_rules(&configured));

@@ -151,7 +151,8 @@ pub(crate) fn fence_rules(configured: &Configured) -> FenceRules {
 
 /// Returns the overrides in force at the start. Those that expired while no process ran are logged and dropped.
 fn first_overrides(configured: &Configured, kept: Vec<SavedOverride>, now: Timestamp) -> OverrideTable {
-    let mut table = OverrideTable { declared: configured.overrides.clone(), kept };
+    let shared = configured.objects.shared_overrides().unwrap_or_default().to_vec();
+    let mut table = OverrideTable { declared: configured.overrides.clone(), kept, shared };
     for (_, spec) in table.expire(now) {
         tracing::warn!(scope = %spec.scope, action = %spec.action, ended = %spec.expires, "override expired before the start");
     }

@@ -4,6 +4,7 @@
 //! Unit tests of the store cover its guarantees, also while etcd hangs or the network is cut.
 #![cfg(feature = "real")]
 
+mod overrides;
 mod webhook;
 
 use std::{

@@ -276,7 +276,10 @@ impl Run<'_> {
         let new =
             NewOverride { scope: scope.clone(), action: "drain".to_owned(), reason: "test".to_owned(), for_secs: 3600 };
         tokio::spawn(async move {
-            if client.add_override(&new, OverrideParameters { confirm: true, dry_run: false }).await.is_ok()
+            if client
+                .add_override(&new, OverrideParameters { confirm: true, ..OverrideParameters::default() })
+                .await
+                .is_ok()
                 && let Some(left) = drain_left(&client, &scope).await
             {
                 let predicted = start.elapsed() + left;

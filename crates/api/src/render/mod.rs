@@ -66,7 +66,7 @@ pub(crate) fn export(declared: &Declared) -> ObjectsExport {
 
 /// Renders an override.
 pub(crate) fn override_state(active: &ActiveOverride) -> OverrideState {
-    let ActiveOverride { id, spec, addresses, overlaps } = active;
+    let ActiveOverride { id, spec, is_shared, addresses, overlaps } = active;
     let OverrideOrigin { by, at, from } = &spec.origin;
     let overlap = |overlap: &OverrideOverlap| overrides_wire::OverrideOverlap {
         address: overlap.address.clone(),
@@ -76,7 +76,12 @@ pub(crate) fn override_state(active: &ActiveOverride) -> OverrideState {
     };
     OverrideState {
         id: id.clone(),
-        source: if id.is_some() { "command" } else { "config" }.to_owned(),
+        source: match (id, is_shared) {
+            (_, true) => "store",
+            (Some(_), false) => "command",
+            (None, false) => "config",
+        }
+        .to_owned(),
         scope: spec.scope.to_string(),
         action: spec.action.to_string(),
         reason: spec.reason.clone(),

@@ -63,8 +63,7 @@ clusters: [{name: c, addresses: [192.0.2.1]}]
 pools: [{name: p, policy: failover, members: [{cluster: c}]}]
 names: [{name: www.a.example, pool: p}]
 overrides: [{match: c, action: drain, reason: x, until: 2025-12-31T00:00:00Z}]
-overrideRules: [{pools: ["
-                * ", q], minClusters: 1}]
+overrideRules: [{pools: [p, q], minClusters: 1}]
 ",
         ),
         ("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\nwww A 192.0.2.80\n"),

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use fairway_config::ObjectError;
 use fairway_intents::StoredIntent;
 use fairway_model::{DesiredState, Name, Subject};
-use fairway_store::objects::{Key, Kind, Object};
+use fairway_store::{
+    SavedOverride,
+    objects::{Key, Kind, Object},
+};
 
 use super::{Claim, ObjectErrors, key_of, parallel, section};
 use crate::contributed::{ReadPart, ReadRow, read_part, read_seen};
@@ -29,6 +32,8 @@ pub(crate) enum Content {
     Rows(ReadPart),
     /// Time of a webhook client's last call, in seconds since 1970.
     Seen(u64),
+    /// Overrides of all servers on the store.
+    Overrides(Vec<SavedOverride>),
 }
 
 impl DeclaredObject {
@@ -40,6 +45,7 @@ impl DeclaredObject {
             }
             (None, Kind::Contribution) => read_part(&object.value).map(Content::Rows).map_err(whole),
             (None, Kind::Contributor) => read_seen(&object.value).map(Content::Seen).map_err(whole),
+            (None, Kind::Overrides) => SavedOverride::decode(&object.value).map(Content::Overrides).map_err(whole),
             (None, _) => StoredIntent::read(&object).map(|intent| Content::Intent(intent.into())).map_err(whole),
         };
         Self { object, content }
@@ -77,7 +83,7 @@ impl DeclaredObject {
     pub(crate) fn is_local(&self) -> bool {
         let element = match &self.content {
             Ok(Content::Element(element)) => element,
-            Ok(Content::Intent(_) | Content::Rows(_) | Content::Seen(_)) => return true,
+            Ok(Content::Intent(_) | Content::Rows(_) | Content::Seen(_) | Content::Overrides(_)) => return true,
             Err(_) => return !matches!(self.object.key.kind(), Kind::Cluster | Kind::Monitor),
         };
         let pools = element.pools.keys().map(|name| key_of(&Subject::Pool(name.clone())));
@@ -95,7 +101,7 @@ impl DeclaredObject {
             return;
         }
         match &self.content {
-            Ok(Content::Intent(_) | Content::Rows(_) | Content::Seen(_)) => {}
+            Ok(Content::Intent(_) | Content::Rows(_) | Content::Seen(_) | Content::Overrides(_)) => {}
             Ok(Content::Element(element)) => desired.extend_served(DesiredState::clone(element)),
             Err(errors) => _ = rejected.insert(key.clone(), errors.clone()),
         }

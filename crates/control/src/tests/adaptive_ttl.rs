@@ -18,7 +18,7 @@ async fn drain_makes_the_ttl_short_at_once_until_it_is_calm() {
     // Caches keep earlier answers for the largest TTL, 9 s; the slack is a twentieth.
     let over = control.shared.balance.drains.load().values().next().unwrap().over;
     assert_eq!(over, scene.now().plus(Duration::from_millis(9_450)));
-    control.remove_override(&id).await.unwrap();
+    control.remove_override(&id, "ann").await.unwrap();
     assert_eq!(ttl(), AdaptiveTtl::Risky(Risk::Recent));
     until("the declared TTL", async || ttl() == AdaptiveTtl::Declared).await;
 }
@@ -36,7 +36,7 @@ async fn pool_that_loses_its_bounds_forgets_its_risk() {
     scene.write(&config("type: always"));
     assert!(control.reload().await.unwrap().is_accepted());
     assert_eq!(ttl(), AdaptiveTtl::Declared);
-    control.remove_override(&id).await.unwrap();
+    control.remove_override(&id, "ann").await.unwrap();
     scene.write(&bound);
     assert!(control.reload().await.unwrap().is_accepted());
     assert_eq!(ttl(), AdaptiveTtl::Declared, "the TTL starts over, without a recent risk");

@@ -69,7 +69,7 @@ impl Scene {
     fn override_for(&self, scope: &str, action: OverrideAction, secs: u64) -> OverrideRequest {
         let expires = self.now().plus(Duration::from_secs(secs));
         let spec = Override::new(scope.parse().unwrap(), action, "planned work", expires, self.now()).unwrap();
-        OverrideRequest { spec, id: None, is_confirmed: true, is_dry_run: false }
+        OverrideRequest { spec, id: None, is_confirmed: true, is_dry_run: false, is_local: false }
     }
 
     fn reader(&self) -> Reader {

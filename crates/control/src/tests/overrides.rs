@@ -35,7 +35,7 @@ async fn drain_ends_after_the_ttl_of_earlier_answers() {
     };
     assert_eq!((cluster.as_str(), drain.since, drain.left), ("eu1", scene.now(), None));
     assert_eq!(drain.over, scene.now().plus(Duration::from_millis(31_500)));
-    control.remove_override(&id).await.unwrap();
+    control.remove_override(&id, "ann").await.unwrap();
     assert_eq!(*drains(), Default::default());
 }
 
@@ -70,10 +70,10 @@ async fn a_removed_override_is_gone_from_answers_and_disk_and_an_unknown_one_is_
     let (control, _actor) = scene.run().await;
     let id =
         control.add_override(scene.override_for("eu1", OverrideAction::Down, 60)).await.unwrap().active.id.unwrap();
-    control.remove_override(&id).await.unwrap();
+    control.remove_override(&id, "ann").await.unwrap();
     assert_eq!(health(&control, "127.0.0.1").override_action(), None);
     assert!(!fs::read_to_string(scene.data().join("overrides.json")).unwrap().contains(&id));
-    assert_eq!(control.remove_override(&id).await, Err(ControlError::NoSuchOverride(id)));
+    assert_eq!(control.remove_override(&id, "ann").await, Err(ControlError::NoSuchOverride(id)));
 }
 
 #[tokio::test]

@@ -41,6 +41,8 @@ pub enum Kind {
     Outbound,
     /// The server of an outbound intent.
     OutboundServer,
+    /// Overrides of all servers on one store, as one object.
+    Overrides,
     /// A pool, as in a configuration file.
     Pool,
     /// EMCO: a project.
@@ -74,6 +76,7 @@ impl Kind {
             | Self::Contributor
             | Self::Monitor
             | Self::Name
+            | Self::Overrides
             | Self::Pool
             | Self::Project
             | Self::IdempotencyRecord
