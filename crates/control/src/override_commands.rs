@@ -119,7 +119,8 @@ pub(crate) fn check(
             return Err(ControlError::KeyOfAnother);
         }
         let mut without = table.clone();
-        [&mut without.kept, &mut without.shared].map(|added| added.retain(|added| added.id != *id));
+        without.kept.retain(|added| added.id != *id);
+        without.shared.retain(|added| added.id != *id);
         let added = added(state, id, table, &ActionChange::new(state, &without, table))?;
         return Ok(Checked { added, next: None });
     }

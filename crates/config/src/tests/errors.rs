@@ -157,9 +157,9 @@ fn missing_key_is_rejected_with_hint() {
             "overrideRules: [{pools: [\"sh op\"], minClusters: 0}, {pools: []}]",
             &[
                 "f.yaml:2:26: overrideRules[0].pools[0]: \"sh op\" is not a pattern of pool names; write it like shop or \"*\"",
-                "f.yaml:2:48: overrideRules[0].minClusters: 0 is under 1; give 1 to 255",
-                "f.yaml:2:52: overrideRules[1]: key minClusters is missing; add minClusters: a number from 1 to 255",
-                "f.yaml:2:60: overrideRules[1].pools: the list is empty; give at least one element",
+                "f.yaml:2:49: overrideRules[0].minClusters: 0 is under 1; give 1 to 255",
+                "f.yaml:2:53: overrideRules[1]: key minClusters is missing; add minClusters: a whole number",
+                "f.yaml:2:61: overrideRules[1].pools: the list is empty; give at least one element",
             ],
         ),
         (

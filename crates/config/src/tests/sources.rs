@@ -72,7 +72,7 @@ overrideRules: [{pools: [p, q], minClusters: 1}]
     assert!(errors.iter().any(|error| error.starts_with("a.zone:5:") && !error.contains("warning")), "{errors:?}");
     folder.write("a.zone", "$TTL 1h\n@ SOA ns hostmaster 1 1d 2h 1000h 1m\n  NS ns\nns A 192.0.2.53\nwww TXT x\n");
     let ended = "f.yaml:6:13: warning: the override of c expired at 2025-12-31T00:00:00Z; remove it";
-    let matches_none = "f.yaml:7:31: warning: overrideRules[0].pools[1]: q matches no pool of the files; \
+    let matches_none = "f.yaml:7:29: warning: overrideRules[0].pools[1]: q matches no pool of the files; \
         fix it, unless the pool is declared over the API";
     assert_eq!(folder.check("f.yaml"), [ended, matches_none]);
 }
