@@ -43,7 +43,7 @@ pub enum ControlError {
     NothingMatches {
         /// The scope.
         scope: String,
-        /// What it may have been meant to be.
+        /// Similar cluster, or the declared ones.
         hint: String,
     },
     /// An override would leave names without a healthy member, and was not confirmed.
