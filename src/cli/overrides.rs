@@ -259,7 +259,7 @@ mod tests {
             names without a healthy member: 9 (shop.example., …)\n  eu1/192.0.2.1\n  \
             eu1/192.0.2.1: down of 3fa91c takes precedence\n  eu1/192.0.2.2: takes precedence over down of 3fa91c\n";
         assert_eq!(added_text(Palette::PLAIN, &added), expected);
-        assert!(list_text(Palette::PLAIN, &[added.clone()], "").contains("1, 1 shadowed"));
+        assert!(list_text(Palette::PLAIN, std::slice::from_ref(&added), "").contains("1, 1 shadowed"));
         assert_eq!(shadowed_text(&added), "  7 has no effect at eu1/192.0.2.1: down of 3fa91c takes precedence\n");
         let dry_run = added_text(Palette::PLAIN, &OverrideState { id: None, ..added });
         assert!(dry_run.starts_with("dry run: nothing was changed; drain eu* until"), "{dry_run}");
