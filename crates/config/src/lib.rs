@@ -18,6 +18,7 @@ mod load_wire;
 mod maps;
 mod object;
 mod otel;
+mod override_rules;
 mod policy_wire;
 mod publish_to_wire;
 mod publish_wire;
@@ -171,7 +172,8 @@ fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTi
         Ok(loaded) => loaded,
         Err(diagnostics) => return diagnostics,
     };
-    let mut diagnostics = loaded.warnings;
+    let mut diagnostics = override_rules::broken(&loaded, now);
+    diagnostics.extend(loaded.warnings);
     diagnostics.extend(overrides(&loaded.overrides, now.into()).1);
     let options = ServerOptions { identity: loaded.settings.identity, ..ServerOptions::default() };
     match compile(&loaded.desired, &loaded.zones, &options, None) {

@@ -78,6 +78,28 @@ overrideRules: [{pools: [p, q], minClusters: 1}]
 }
 
 #[test]
+fn check_warns_of_overrides_that_break_a_rule() {
+    let text = |scope: &str, action: &str| {
+        format!(
+            "version: 1
+clusters: [{{name: a, addresses: [192.0.2.1]}}, {{name: b, addresses: [192.0.2.2, 192.0.2.3]}}]
+pools: [{{name: p, policy: failover, members: [{{cluster: a}}, {{cluster: b}}]}}]
+overrideRules: [{{pools: [p], minClusters: 2}}]
+overrides: [{{match: {scope}, action: {action}, reason: x, until: 2026-01-02T00:00:00Z}}]
+"
+        )
+    };
+    let broken = "f.yaml:5:13: warning: the overrides leave pool p with 1 of 2 clusters, and overrideRules require 2; \
+        remove an override, or change the rule";
+    for (scope, action, expected) in
+        [("b", "drain", Some(broken)), ("b", "up", None), ("b/192.0.2.2", "down", None), ("a", "down", Some(broken))]
+    {
+        let found = Folder::new(&[("f.yaml", &text(scope, action))]).check("f.yaml");
+        assert_eq!(found, Vec::from_iter(expected), "{scope} {action}");
+    }
+}
+
+#[test]
 fn secrets_are_never_shown() {
     let text = "version: 1
 monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}, key: {env: KEY}}}]
