@@ -20,7 +20,7 @@ pub(super) fn broken(loaded: &Loaded, now: SystemTime) -> Vec<Diagnostic> {
             let taken: Vec<_> = cluster.addresses.iter().map(|address| of(*address)).collect();
             count += 1;
             match taken.iter().all(Option::is_some) {
-                true => first = first.or(taken.into_iter().flatten().next()),
+                true => first = first.or_else(|| taken.into_iter().flatten().next()),
                 false => left += 1,
             }
         }
