@@ -91,6 +91,10 @@ fn store_text(palette: Palette, store: &StoreState, now: &str) -> String {
         let away = format!("not available since {since}: writes fail, answers continue from the local copy: {cause}");
         let _ = writeln!(text, "    {}", palette.paint(Tone::Bad, &away));
     }
+    for of in store.limits.iter().filter(|of| of.used >= of.limit / 10 * 9) {
+        let near = format!("limits.{}: {} of {} used", of.name, thousands(of.used), thousands(of.limit));
+        let _ = writeln!(text, "    {}", palette.paint(Tone::Warn, &near));
+    }
     text
 }
 

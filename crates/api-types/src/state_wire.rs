@@ -76,6 +76,20 @@ pub struct StoreState {
     pub unavailable_since: Option<String>,
     /// Reason why it is unavailable.
     pub error: Option<String>,
+    /// Limits of all declared objects together: `memory` in bytes, as estimated, `objects` and `owners`.
+    pub limits: Vec<LimitState>,
+}
+
+/// A limit of all declared objects together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LimitState {
+    /// Key in the section `limits` of the configuration.
+    pub name: String,
+    /// Present use.
+    pub used: u64,
+    /// Limit. A write that would bring the use over it is refused.
+    pub limit: u64,
 }
 
 /// Load balancing of all clusters.

@@ -59,6 +59,7 @@ impl From<StoreError> for ApiError {
                 problem(StatusCode::CONFLICT, HANDLED_ELSEWHERE)
             }
             StoreError::Conflict { .. } => problem(StatusCode::PRECONDITION_FAILED, error.to_string()),
+            StoreError::Full(_) => problem(StatusCode::INSUFFICIENT_STORAGE, error.to_string()),
             StoreError::Refused(_) => problem(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
             StoreError::Compacted { .. }
             | StoreError::Damaged(_)
@@ -119,6 +120,11 @@ pub(crate) fn with_errors(status: StatusCode, detail: impl Into<String>, errors:
     ApiError(Box::new((status, [(header::CONTENT_TYPE, "application/problem+json")], text).into_response()))
 }
 
+/// The response to a write over a limit of all declared objects, in the description of a route.
+pub(crate) const OVER_LIMIT: (u16, &str) = (
+    507,
+    "A limit of all declared objects is reached: `detail` has the limit, its use and its key. Nothing was changed.",
+);
 /// Errors of fields that the detail names; `errors` has all.
 const ERRORS_IN_DETAIL: usize = 10;
 /// Two servers of a store handled requests with one key at the same time; this one was slower, and changed nothing.

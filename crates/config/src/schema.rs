@@ -15,7 +15,7 @@ use jsonschema::{ValidationOptions, Validator};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::webhook_wire::Lease;
+use super::{limits_wire::MemorySize, webhook_wire::Lease};
 use super::{
     reason::Reason,
     schema_errors::{self, SchemaError},
@@ -88,6 +88,7 @@ static FORMATS: &[Format] = &[
     format::<IpAddr>(),
     format::<SecureUrl>(),
     format::<LoadUrl>(),
+    format::<MemorySize>(),
     format::<Name>(),
     format::<Network>(),
     format::<Permille>(),

@@ -22,8 +22,8 @@ use hyper::header::HeaderName;
 use fairway_access::Access;
 
 use super::{
-    health_listener::HealthListenerSettings, publish_wire::AliasForm, traces_wire::TraceProtocol,
-    v1_process::LogFormat, webhook::WebhookSettings,
+    health_listener::HealthListenerSettings, limits_wire::DeclaredLimits, publish_wire::AliasForm,
+    traces_wire::TraceProtocol, v1_process::LogFormat, webhook::WebhookSettings,
 };
 
 /// Settings of the process. A change of a field marked (start) requires a restart.
@@ -67,6 +67,8 @@ pub struct Settings {
     pub query_log: Option<QueryLogSettings>,
     /// Store of declared objects (start). Default: in the data folder.
     pub store: StoreSettings,
+    /// Limits of all declared objects together.
+    pub limits: DeclaredLimits,
     /// Providers to publish to. Default: none.
     pub publish: Vec<PublishTo>,
     /// Owner id in the registries of providers that name none. Default `fairway`.
@@ -439,6 +441,7 @@ impl Default for Settings {
             traces: None,
             query_log: None,
             store: StoreSettings::default(),
+            limits: DeclaredLimits::default(),
             publish: Vec::new(),
             publish_owner: Self::PUBLISH_OWNER.to_owned(),
             webhook: None,

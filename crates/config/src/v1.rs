@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::{
     bounds_wire::{As, Float, Int, List, Text, Word, each_once},
+    limits_wire::Limits,
     load_wire::Load,
     policy_wire::Policy,
     publish_wire::Publish,
@@ -83,6 +84,9 @@ pub(super) struct Config {
     /// Store of objects that are declared over the API. A change requires a restart.
     #[serde(default)]
     pub(super) store: Store,
+    /// Limits of everything that is declared over the API and the webhook, together.
+    #[serde(default)]
+    pub(super) limits: Limits,
     /// Publishing to other DNS servers.
     #[serde(default)]
     pub(super) publish: Publish,

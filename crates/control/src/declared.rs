@@ -8,6 +8,7 @@ mod intents;
 mod object;
 mod parallel;
 mod takeovers;
+mod usage;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,7 +22,8 @@ use fairway_store::{
 };
 
 pub(crate) use self::takeovers::waiting;
-pub use self::{intents::exposed, object::ParsedObjects, takeovers::TakeOvers};
+pub(crate) use self::usage::Growth;
+pub use self::{intents::exposed, object::ParsedObjects, takeovers::TakeOvers, usage::Usage};
 use self::{
     intents::{Claim, Claims},
     object::{Content, DeclaredObject, declares},
@@ -34,6 +36,8 @@ pub struct Declared {
     /// The revision of the store.
     pub revision: u64,
     objects: SharedMap<Key, Arc<DeclaredObject>>,
+    /// Use of the limits by all objects.
+    pub usage: Usage,
     /// Names that intents among them claim.
     claims: Claims,
     /// Names that tenants gave up a short time ago.
@@ -77,7 +81,8 @@ impl Declared {
         let (objects, claims): (Vec<_>, Vec<_>) = parts.into_iter().map(|part| (part.objects, part.claims)).unzip();
         let claims = claims.into_iter().flatten().map(|claim| (claim, ())).collect();
         let objects = objects.into_iter().flatten().collect();
-        Self { revision, objects, claims, ..Self::default() }
+        let usage = Usage::of_all(&objects);
+        Self { revision, objects, usage, claims, ..Self::default() }
     }
 
     /// Returns all objects, in the order of their keys.
@@ -111,10 +116,22 @@ impl Declared {
 
     fn put_parsed(&mut self, key: &Key, object: Option<Arc<DeclaredObject>>) {
         let claim = object.as_ref().and_then(|object| object.claim());
+        let had_owner = self.has_owner_of(key);
+        if let Some(object) = &object {
+            self.usage += object.usage;
+        }
         let before = match object {
             Some(object) => self.objects.insert(key.clone(), object),
             None => self.objects.remove(key),
         };
+        if let Some(before) = &before {
+            self.usage -= before.usage;
+        }
+        match (had_owner, self.has_owner_of(key)) {
+            (false, true) => self.usage.owners += 1,
+            (true, false) => self.usage.owners -= 1,
+            _ => {}
+        }
         let claim_before = before.and_then(|object| object.claim());
         if claim_before != claim {
             if let Some(before) = claim_before {

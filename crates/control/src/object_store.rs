@@ -8,15 +8,16 @@ use std::{
 use arc_swap::ArcSwap;
 use fairway_model::Timestamp;
 use fairway_store::objects::{Batch, Committed, Entry, Key, ObjectStore, Prefix, StoreError};
-use fairway_telemetry::traces::Traces;
 use tokio::sync::{mpsc, watch};
 
 use super::{
     command::Command,
     contributed::LeaseWeights,
     declared::{Declared, ParsedObjects},
+    guarded_store::GuardedStore,
+    limits::Limiter,
     reloads::{ReloadScope, Trigger},
-    traced_store::TracedStore,
+    shared::Shared,
 };
 
 /// The declared objects of a server, with their store.
@@ -34,13 +35,16 @@ pub struct Objects {
     declared: Arc<ArcSwap<Declared>>,
     /// Their revision.
     received: Arc<watch::Sender<u64>>,
+    /// Limits of all objects together.
+    limiter: Arc<Limiter>,
 }
 
 impl Objects {
     /// Loads all objects of a store. If the store is unavailable, it is followed nevertheless, and the previous objects stay until it
     /// answers.
     pub async fn load(store: Arc<dyn ObjectStore>, declared: Arc<ArcSwap<Declared>>) -> Result<Self, StoreError> {
-        let objects = Self { store, declared, received: Arc::default() };
+        let limiter = Arc::new(Limiter::new(Arc::clone(&declared)));
+        let objects = Self { store, declared, received: Arc::default(), limiter };
         match objects.list().await {
             Err(StoreError::Unavailable(why)) if objects.store.status().outage.is_some() => {
                 tracing::error!(why, "store unavailable; declared objects are served once it answers");
@@ -50,10 +54,16 @@ impl Objects {
         Ok(objects)
     }
 
-    /// Returns the same objects, whose writes appear in traces.
-    pub(crate) fn traced(self, traces: &Traces) -> Self {
-        let (store, traces) = (self.store, traces.clone());
-        Self { store: Arc::new(TracedStore { store, traces }), ..self }
+    /// Returns the same objects, whose writes are within the limits of the configuration and appear in traces.
+    pub(crate) fn guarded(self, shared: &Arc<Shared>) -> Self {
+        self.limiter.configure(Arc::downgrade(shared));
+        let (store, limiter, traces) = (self.store, Arc::clone(&self.limiter), shared.traces.clone());
+        Self { store: Arc::new(GuardedStore { store, limiter, traces }), ..self }
+    }
+
+    /// Returns the limits of all objects together.
+    pub fn limiter(&self) -> &Limiter {
+        &self.limiter
     }
 
     async fn list(&self) -> Result<(), StoreError> {
@@ -83,6 +93,7 @@ impl Objects {
     fn update(&self, change: impl Fn(&Declared) -> Declared) {
         self.declared.rcu(|declared| change(declared));
         self.received.send_replace(self.declared.load().revision);
+        self.limiter.note();
     }
 
     /// Replaces the lease weights of webhook clients. The next reload takes them.

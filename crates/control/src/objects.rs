@@ -172,7 +172,7 @@ pub fn with_objects(
 impl Control {
     /// Sets the declared objects, or the reason why there are none. Returns the task that follows them.
     pub fn set_objects(&self, objects: Result<Objects, String>) -> Option<JoinHandle<()>> {
-        let objects = objects.map(|objects| objects.traced(&self.shared.traces));
+        let objects = objects.map(|objects| objects.guarded(&self.shared));
         let following = objects.as_ref().ok().map(|objects| {
             let election = objects.store().election();
             let (objects, commands) = (objects.clone().follow(self.commands.clone()), self.commands.clone());

@@ -82,6 +82,9 @@ pub enum WebhookError {
     /// The call may succeed later.
     #[error("{0}; try again")]
     Busy(String),
+    /// All clients together have reached a limit. The client retries after this status, too.
+    #[error("{0}")]
+    Full(String),
     /// The endpoints exceed a limit.
     #[error("{0}")]
     Large(String),

@@ -264,6 +264,7 @@ impl From<WebhookError> for Failed {
     fn from(refused: WebhookError) -> Self {
         let status = match refused {
             WebhookError::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+            WebhookError::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
             WebhookError::Large(_) => StatusCode::PAYLOAD_TOO_LARGE,
         };
         Self(status, refused.to_string())

@@ -7,6 +7,7 @@ use axum::http::Method;
 use super::{handler::BODY_MAX, history, list, one, parameters_wire::IntentParameters};
 use crate::{
     permission::Permission,
+    problem::OVER_LIMIT,
     route::{
         Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, IF_NONE_MATCH_TAGS, LAST_EVENT_ID, REVISION, Route, Shape,
     },
@@ -224,4 +225,5 @@ const WRITE_ERRORS: &[(u16, &str)] = &[
         "It exists already, others changed it at the same time, or a request with the same idempotency key is in progress.",
     ),
     (422, "The body is invalid: `errors` has each error with its pointer."),
+    OVER_LIMIT,
 ];

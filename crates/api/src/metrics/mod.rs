@@ -133,6 +133,10 @@ fn loaded((label, counter): (&'static str, &AtomicU64)) -> ([&'static str; 1], u
 /// Writes the metrics of the store of declared objects.
 fn write_store(sheet: &mut Sheet, shared: &Shared) {
     let Some(Ok(objects)) = shared.declarations.objects.get() else { return };
+    let uses = objects.limiter().uses();
+    sheet.gauges("fairway_declared_usage", &["limit"], uses.map(|of| ([of.name], of.used as f64)));
+    sheet.gauges("fairway_declared_limit", &["limit"], uses.map(|of| ([of.name], of.limit as f64)));
+    sheet.counters("fairway_declared_refused_total", &["limit"], uses.map(|of| ([of.name], of.refused)));
     let status = objects.store().status();
     sheet.gauges("fairway_store_info", &["kind"], [([status.kind.to_string()], 1.0)]);
     sheet.gauge("fairway_store_up", f64::from(status.outage.is_none()));

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     permission::Permission,
+    problem::OVER_LIMIT,
     route::{Content, IDEMPOTENCY_KEY, IF_MATCH, IF_NONE_MATCH, LAST_EVENT_ID, Route, Shape},
 };
 use fairway_access::Verb;
@@ -183,4 +184,5 @@ const WRITE_ERRORS: &[(u16, &str)] = &[
     ),
     (413, "The body is larger than 16 MiB, or has more than 10,000 changes."),
     (422, "The object is invalid, or refers to one that does not exist: `errors` has each error with its pointer."),
+    OVER_LIMIT,
 ];

@@ -97,7 +97,7 @@ fn operation_has_its_permission_and_auth_errors() {
     let document = listener();
     let put = &document["paths"]["/v1/pools/{name}"]["put"];
     assert!(put["description"].as_str().unwrap().ends_with("Requires: write."), "{}", put["description"]);
-    for status in ["200", "201", "400", "401", "403", "409", "412", "413", "415", "421", "422", "429", "503"] {
+    for status in ["200", "201", "400", "401", "403", "409", "412", "413", "415", "421", "422", "429", "503", "507"] {
         assert!(put["responses"].get(status).is_some(), "{status}");
     }
     let headers: Vec<_> = put["parameters"].as_array().unwrap().iter().filter(|of| of["in"] == "header").collect();

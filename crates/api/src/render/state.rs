@@ -7,8 +7,8 @@ use std::{
 };
 
 use fairway_api_types::state_wire::{
-    self, AddressState, BalanceState, ClusterState, ConfigState, DrainState, ListenerState, MemberState, PoolState,
-    ShareState, State, StoreState, WeightFrom, ZoneState,
+    self, AddressState, BalanceState, ClusterState, ConfigState, DrainState, LimitState, ListenerState, MemberState,
+    PoolState, ShareState, State, StoreState, WeightFrom, ZoneState,
 };
 use fairway_control::{
     Control, ControlError, CurrentState, Published, Readiness, Shared,
@@ -97,7 +97,9 @@ fn render(
 
 /// Returns the state of the store of declared objects, if there is one.
 fn store(shared: &Shared) -> Option<StoreState> {
-    let status = shared.declarations.objects.get()?.as_ref().ok()?.store().status();
+    let objects = shared.declarations.objects.get()?.as_ref().ok()?;
+    let status = objects.store().status();
+    let limits = objects.limiter().uses();
     let (unavailable_since, error) = status.outage.map(|outage| (outage.since.to_string(), outage.reason)).unzip();
     Some(StoreState {
         kind: status.kind.to_string(),
@@ -107,6 +109,7 @@ fn store(shared: &Shared) -> Option<StoreState> {
         behind: status.latest.saturating_sub(status.revision),
         unavailable_since,
         error,
+        limits: limits.map(|of| LimitState { name: of.name.to_owned(), used: of.used, limit: of.limit }).into(),
     })
 }
 

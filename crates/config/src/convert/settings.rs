@@ -56,6 +56,7 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
         callback: config.ready.callback.take().plain(),
         traces: traces::traces(converter, config.traces.take()),
         query_log: config.query_log.take().map(|query_log| self::query_log(converter, query_log)),
+        limits: mem::take(&mut config.limits).into(),
         store: store::store(converter, mem::take(&mut config.store)),
         publish: publish::publish(converter, mem::take(&mut config.publish.providers), &publish_owner),
         publish_owner,

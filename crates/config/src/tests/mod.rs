@@ -8,6 +8,7 @@ mod docs;
 mod errors;
 mod good;
 mod json;
+mod limits;
 mod load;
 mod locations;
 mod policies;

@@ -226,6 +226,7 @@ impl ContributionLedger {
                 Err(StoreError::Conflict { found, .. }) => {
                     _ = objects.received(found.unwrap_or_default(), EVENT_WAIT_MAX).await
                 }
+                Err(StoreError::Full(over)) => return Err(WebhookError::Full(over.to_string())),
                 Err(StoreError::Refused(what)) => return Err(WebhookError::Large(what)),
                 Err(error) => return Err(WebhookError::Busy(error.to_string())),
             }
@@ -237,7 +238,7 @@ impl ContributionLedger {
 /// Returns a refusal as an error of the API.
 pub(super) fn no_store(refused: WebhookError) -> ControlError {
     match refused {
-        WebhookError::Busy(what) | WebhookError::Large(what) => ControlError::NoStore(what),
+        WebhookError::Busy(what) | WebhookError::Full(what) | WebhookError::Large(what) => ControlError::NoStore(what),
     }
 }
 

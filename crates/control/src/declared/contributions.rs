@@ -89,6 +89,12 @@ impl Declared {
         keys.into_iter().filter_map(scope_of).collect()
     }
 
+    /// Returns true if the owner of the part at a key contributes anything.
+    pub(super) fn has_owner_of(&self, key: &Key) -> bool {
+        let owner = key.names().next().filter(|_| key.kind() == Kind::Contribution);
+        owner.is_some_and(|owner| self.under(Kind::Contribution, &[owner]).next().is_some())
+    }
+
     fn parts_of(&self, scope: &Scope) -> impl Iterator<Item = &DeclaredObject> {
         self.under(Kind::Contribution, &[scope_name(scope)])
     }

@@ -10,7 +10,7 @@ use fairway_store::{
     objects::{Key, Kind, Object},
 };
 
-use super::{Claim, ObjectErrors, key_of, parallel, section};
+use super::{Claim, ObjectErrors, Usage, key_of, parallel, section};
 use crate::contributed::{ReadPart, ReadRow, read_part, read_seen};
 
 /// A declared object with what it declares.
@@ -18,6 +18,8 @@ use crate::contributed::{ReadPart, ReadRow, read_part, read_seen};
 pub(crate) struct DeclaredObject {
     /// The stored object.
     pub(crate) object: Object,
+    /// Its use of the limits.
+    pub(super) usage: Usage,
     pub(crate) content: Result<Content, Vec<ObjectError>>,
 }
 
@@ -48,7 +50,11 @@ impl DeclaredObject {
             (None, Kind::Overrides) => SavedOverride::decode(&object.value).map(Content::Overrides).map_err(whole),
             (None, _) => StoredIntent::read(&object).map(|intent| Content::Intent(intent.into())).map_err(whole),
         };
-        Self { object, content }
+        Self::with(object, content)
+    }
+
+    fn with(object: Object, content: Result<Content, Vec<ObjectError>>) -> Self {
+        Self { usage: Usage::of(&object.key, &object.value), object, content }
     }
 
     /// Parses objects of one kind. Pools and names are parsed together, which is faster, unless one of them is invalid.
@@ -72,7 +78,7 @@ impl DeclaredObject {
             Some(element)
         };
         let parse = |object: Object| match element(&object.key) {
-            Some(element) => Self { object, content: Ok(Content::Element(element.into())) },
+            Some(element) => Self::with(object, Ok(Content::Element(element.into()))),
             None => Self::new(object),
         };
         objects.into_iter().map(parse).collect()

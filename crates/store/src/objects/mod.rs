@@ -17,6 +17,7 @@ mod etcd;
 pub mod idempotency;
 mod idempotency_wire;
 mod key;
+mod limits;
 mod local;
 mod rows_wire;
 mod sealing;
@@ -31,6 +32,7 @@ use super::Election;
 
 pub use etcd::EtcdStore;
 pub use key::{Key, KeyError, Kind, Prefix};
+pub use limits::OverLimit;
 pub use local::{LocalStore, StoreFile, Verified};
 pub use sealing::{NoStoreKey, StoreKeys};
 
@@ -289,6 +291,9 @@ pub enum StoreError {
     /// Stored data cannot be read.
     #[error("the store is damaged: {0}; restore a backup, see docs/operations/store.md")]
     Damaged(String),
+    /// The objects would be over a limit on all of them together. Nothing was changed.
+    #[error("{0}")]
+    Full(OverLimit),
     /// Values are encrypted with a key that was not given. Nothing was changed.
     #[error(
         "the store cannot be decrypted: {0}; add that key to store.keys (after the first one if it is an old one); nothing was changed"

@@ -1,25 +1,26 @@
-//! A store whose writes appear in traces.
+//! A store whose writes are within the limits of all declared objects, and appear in traces.
 
 use std::{sync::Arc, time::SystemTime};
 
 use async_trait::async_trait;
 use fairway_telemetry::traces::Traces;
 
+use super::limits::Limiter;
 use fairway_store::{
     Election,
     objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, StoreError, StoreStatus, Watch},
 };
 
-/// A store with the traces of its writes.
+/// A store with the limits and the traces of its writes. Every write goes through it.
 #[derive(Debug)]
-pub(crate) struct TracedStore {
+pub(crate) struct GuardedStore {
     pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) limiter: Arc<Limiter>,
     pub(crate) traces: Traces,
 }
 
-#[async_trait]
-impl ObjectStore for TracedStore {
-    async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
+impl GuardedStore {
+    async fn commit_traced(&self, batch: Batch) -> Result<Committed, StoreError> {
         let Some(work) = self.traces.below("write") else { return self.store.commit(batch).await };
         let since = SystemTime::now();
         work.say("fairway.store.kind", self.store.status().kind.to_string());
@@ -33,6 +34,18 @@ impl ObjectStore for TracedStore {
                 self.traces.wrote(committed.revision, since, &work);
             }
             Err(error) => work.fail(error.to_string()),
+        }
+        outcome
+    }
+}
+
+#[async_trait]
+impl ObjectStore for GuardedStore {
+    async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
+        let reservation = self.limiter.reserve(&batch)?;
+        let outcome = self.commit_traced(batch).await;
+        if let Ok(committed) = &outcome {
+            reservation.committed(committed.revision);
         }
         outcome
     }
