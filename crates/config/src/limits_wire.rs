@@ -13,7 +13,7 @@ use super::{
 /// Limits of everything that is declared over the API and the webhook, together.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Limits {
+pub(super) struct TotalLimits {
     /// Resident memory, as estimated from the stored objects. Default: half of the memory that this process may
     /// use: the limit of its control group, or the memory of the machine.
     pub(super) memory: Option<As<MemorySize>>,
@@ -43,8 +43,8 @@ impl Default for DeclaredLimits {
     }
 }
 
-impl From<Limits> for DeclaredLimits {
-    fn from(wire: Limits) -> Self {
+impl From<TotalLimits> for DeclaredLimits {
+    fn from(wire: TotalLimits) -> Self {
         let default = Self::default();
         Self {
             memory: wire.memory.plain().map(|size| size.0),

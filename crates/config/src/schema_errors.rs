@@ -170,6 +170,9 @@ fn wrong_type(instance: &Value, schema: &Value) -> Reason {
         (Value::Number(number), _) if format == "distance-with-unit" => {
             Reason::new(format!("{number} has no unit"), format!("write {number}km or {number}m"))
         }
+        (Value::Number(number), _) if format == "size-with-unit" => {
+            Reason::new(format!("{number} has no unit"), format!("write {number}MiB or {number}GiB"))
+        }
         (Value::Number(number), _) if format.ends_with("-with-unit") => {
             Reason::new(format!("{number} has no unit"), format!("write {number}s, or another unit: ms, m, h, d"))
         }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::{
     bounds_wire::{As, Float, Int, List, Text, Word, each_once},
-    limits_wire::Limits,
+    limits_wire::TotalLimits,
     load_wire::Load,
     policy_wire::Policy,
     publish_wire::Publish,
@@ -86,7 +86,7 @@ pub(super) struct Config {
     pub(super) store: Store,
     /// Limits of everything that is declared over the API and the webhook, together.
     #[serde(default)]
-    pub(super) limits: Limits,
+    pub(super) limits: TotalLimits,
     /// Publishing to other DNS servers.
     #[serde(default)]
     pub(super) publish: Publish,

@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn object(key: &Key, value: &str, revision: u64) -> Object {
-        let (created, changed) = (Timestamp::default(), Timestamp::default());
+        let (created, changed) = (Timestamp::from_secs(0), Timestamp::from_secs(0));
         let value = value.as_bytes().into();
         Object { key: key.clone(), value, revision, generation: 1, created, changed, by: Author::default() }
     }
@@ -236,7 +236,7 @@ mod tests {
             expect: Expect::Anything,
             value: value.map(|text| text.as_bytes().to_vec()),
         };
-        Batch { changes: changes.iter().map(change).collect(), by: Author::default(), at: Timestamp::default() }
+        Batch { changes: changes.iter().map(change).collect(), by: Author::default(), at: Timestamp::from_secs(0) }
     }
 
     /// A server that has received these objects.
