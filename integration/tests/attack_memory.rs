@@ -147,11 +147,11 @@ fn owner(number: usize) -> String {
 fn fill(server: &Server, owners: usize, count: usize, bytes: usize) -> (Vec<usize>, String) {
     let mut stored = vec![0; owners];
     for round in 0..1_000 {
-        for (number, stored) in stored.iter_mut().enumerate() {
+        for number in 0..owners {
             let batch = json!({"create": endpoints(&owner(number), round, count, bytes)});
             match server.apply(&owner(number), &batch) {
-                (204, _) => *stored += count,
-                (507, error) => return (stored.clone(), error),
+                (204, _) => stored[number] += count,
+                (507, error) => return (stored, error),
                 other => panic!("{other:?}"),
             }
             server.expect_bystander();
