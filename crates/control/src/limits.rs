@@ -137,10 +137,11 @@ impl Limiter {
     }
 
     fn reserve_within(self: &Arc<Self>, batch: &Batch, limits: &DeclaredLimits) -> Result<Reservation, StoreError> {
+        // Reads all values, so it is done before the lock is taken.
+        let growth = Growth::of(batch, &self.declared.load()).net();
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let declared = self.declared.load();
         pending.reservations.retain(|of| of.revision.is_none_or(|revision| revision > declared.revision));
-        let growth = Growth::of(batch, &declared).net();
         let mut used = declared.usage;
         pending.reservations.iter().for_each(|of| used += of.growth);
         let added = [growth.memory, growth.objects, growth.owners];
@@ -158,6 +159,12 @@ impl Limiter {
             pending.reservations.push(Reserved { id, growth, revision: None });
         }
         Ok(Reservation { limiter: Arc::clone(self), id })
+    }
+
+    /// Ends the reservations of committed batches: all objects were read anew, perhaps from a backup with lower revisions.
+    pub(crate) fn listed(&self) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.reservations.retain(|of| of.revision.is_none());
     }
 
     /// Logs limits that the use has reached, left or exceeded since the last call.

@@ -87,6 +87,7 @@ impl Objects {
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(objects = count, duration_ms, "declared objects loaded");
         self.update(|before| listed.with_lease_weights(LeaseWeights::clone(&before.lease_weights)));
+        self.limiter.listed();
         Ok(())
     }
 

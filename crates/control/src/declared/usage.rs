@@ -44,21 +44,17 @@ impl SubAssign for Usage {
 impl Usage {
     /// Returns the use by the object with a value at a key. Its owner is not counted.
     pub(super) fn of(key: &Key, value: &[u8]) -> Self {
-        let text = std::str::from_utf8(value).unwrap_or_default();
-        let bytes = text.len() as u64;
+        let text = Text::of(value);
+        let content = text.bytes * BYTE + text.keys * KEY;
         match key.kind() {
             // Read from the disk when it is needed.
             Kind::IdempotencyRecord => Self::default(),
             Kind::Contributor => Self { memory: OBJECT, ..Self::default() },
             Kind::Contribution => {
-                // Strings cannot contain these texts: their quotation marks are escaped.
-                let count = |text: &str, part: &str| text.matches(part).count() as u64;
-                let (rows, steered) = (count(text, "\"endpoint\":{"), count(text, "\"recordType\":\"A"));
-                // A withdrawal that is held marks rows, and must not count as growth.
-                let bytes = bytes.saturating_sub(count(text, "\"held\":{") * HELD);
-                Self { memory: OBJECT + rows * ROW + steered * STEERED + bytes * BYTE, objects: rows, owners: 0 }
+                let memory = OBJECT + text.rows * ROW + text.steered * STEERED + content;
+                Self { memory, objects: text.rows, owners: 0 }
             }
-            _ => Self { memory: OBJECT + STEERED + bytes * BYTE, objects: 1, owners: 0 },
+            _ => Self { memory: OBJECT + STEERED + content, objects: 1, owners: 0 },
         }
     }
 
@@ -75,6 +71,36 @@ impl Usage {
             last = owner;
         }
         sum
+    }
+}
+
+/// Measures of the JSON text of a value.
+#[derive(Default)]
+struct Text {
+    bytes: u64,
+    /// Keys of objects, and texts in lists but the first: each becomes a value of its own in memory.
+    keys: u64,
+    /// Endpoints.
+    rows: u64,
+    /// Endpoints that are addresses of a steered name.
+    steered: u64,
+}
+
+impl Text {
+    fn of(value: &[u8]) -> Self {
+        let (mut text, mut held) = (Self { bytes: value.len() as u64, ..Self::default() }, 0);
+        // A key follows a comma or a bracket. Within a text, quotation marks are escaped.
+        for at in (1..value.len()).filter(|at| value[*at] == b'"' && matches!(value[*at - 1], b',' | b'{')) {
+            let begins = |part: &str| u64::from(value[at..].starts_with(part.as_bytes()));
+            text.keys += 1;
+            text.rows += begins("\"endpoint\":{");
+            text.steered += begins("\"recordType\":\"A");
+            held += begins("\"held\":{");
+        }
+        // A withdrawal that is held marks endpoints, and must not count as growth.
+        text.bytes = text.bytes.saturating_sub(held * HELD_BYTES);
+        text.keys = text.keys.saturating_sub(held * HELD_KEYS);
+        text
     }
 }
 
@@ -120,11 +146,14 @@ impl Growth {
 
 /// Bytes of memory of an object, besides its content.
 const OBJECT: u64 = 1_000;
-/// Bytes of memory of an endpoint, besides its text.
+/// Bytes of memory of an endpoint, besides its content.
 const ROW: u64 = 1_500;
 /// Bytes of memory of a steered name with its pool, its target and its compiled answers.
 const STEERED: u64 = 4_000;
+/// Bytes of memory for each key or text of a list.
+const KEY: u64 = 60;
 /// Bytes of memory for each byte of a stored value.
 const BYTE: u64 = 5;
-/// Bytes of the text that marks an endpoint as held.
-const HELD: u64 = 56;
+/// Bytes and keys that mark an endpoint as held: `,"held":{"at":1764169028,"rule":"lastHealthyMember"}`.
+const HELD_BYTES: u64 = 56;
+const HELD_KEYS: u64 = 3;
