@@ -147,7 +147,7 @@ impl Growth {
 /// Bytes of memory of an object, besides its content.
 const OBJECT: u64 = 1_000;
 /// Bytes of memory of an endpoint, besides its content.
-const ROW: u64 = 1_500;
+const ROW: u64 = 2_000;
 /// Bytes of memory of a steered name with its pool, its target and its compiled answers.
 const STEERED: u64 = 4_000;
 /// Bytes of memory for each key or text of a list.
