@@ -144,14 +144,16 @@ impl Growth {
     }
 }
 
+// Chosen from the resident memory of a release build; docs/operations/limits.md has the measurements.
+
 /// Bytes of memory of an object, besides its content.
 const OBJECT: u64 = 1_000;
 /// Bytes of memory of an endpoint, besides its content.
 const ROW: u64 = 2_000;
 /// Bytes of memory of a steered name with its pool, its target and its compiled answers.
-const STEERED: u64 = 4_000;
+const STEERED: u64 = 3_500;
 /// Bytes of memory for each key or text of a list.
-const KEY: u64 = 60;
+const KEY: u64 = 170;
 /// Bytes of memory for each byte of a stored value.
 const BYTE: u64 = 5;
 /// Bytes and keys that mark an endpoint as held: `,"held":{"at":1764169028,"rule":"lastHealthyMember"}`.
