@@ -14,7 +14,7 @@ use super::{
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TotalLimits {
-    /// Resident memory, as estimated from the stored objects. Default: half of the memory that this process may
+    /// Resident memory, as estimated from the stored objects. Default: a quarter of the memory that this process may
     /// use: the limit of its control group, or the memory of the machine.
     pub(super) memory: Option<As<MemorySize>>,
     /// Number of objects and of endpoints of the webhook.
@@ -28,7 +28,7 @@ pub(super) struct TotalLimits {
 /// Limits of everything that is declared over the API and the webhook, together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeclaredLimits {
-    /// Bytes of resident memory, as estimated. `None`: half of the memory that this process may use.
+    /// Bytes of resident memory, as estimated. `None`: a quarter of the memory that this process may use.
     pub memory: Option<u64>,
     /// Number of objects and of endpoints of the webhook. Default 4,000,000: two for each of a million names, and
     /// as many endpoints.

@@ -305,6 +305,7 @@ mod tests {
             &[(&part, Some(&*rows(&["A", "TXT"], held)))],
             &[(&key(Kind::Contributor, &["east"]), Some("{}"))],
             &[(&key(Kind::IdempotencyRecord, &["r"]), Some("{}"))],
+            &[(&key(Kind::Overrides, &["all"]), Some("[]"))],
         ] {
             assert_eq!(refused(&limiter, &batch(changes), &none), None, "{changes:?}");
         }

@@ -2,10 +2,10 @@
 
 use std::{fs, path::Path};
 
-/// Returns the default of `limits.memory`: half of the memory that this process may use. The other half is for zones, requests, a reload in
-/// progress, and memory that the allocator cannot give back.
+/// Returns the default of `limits.memory`: a quarter of the memory that this process may use. The rest is for zones, requests, a compilation in
+/// progress, which copies what it changes, and memory that the allocator cannot give back.
 pub(crate) fn default_limit() -> u64 {
-    usable_memory(Path::new("/")).map_or(FALLBACK, |bytes| bytes / 2)
+    usable_memory(Path::new("/")).map_or(FALLBACK, |bytes| bytes / 4)
 }
 
 /// Returns the smallest limit of the control groups that this process is in, and of the machine.
@@ -36,8 +36,8 @@ fn usable_memory(root: &Path) -> Option<u64> {
     limits.into_iter().min()
 }
 
-/// Limit if nothing can be read: 512 MiB, half of the memory of a small machine.
-const FALLBACK: u64 = 512 << 20;
+/// Limit if nothing can be read: 256 MiB, a quarter of the memory of a small machine.
+const FALLBACK: u64 = 256 << 20;
 
 #[cfg(test)]
 mod tests {

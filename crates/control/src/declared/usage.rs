@@ -47,8 +47,8 @@ impl Usage {
         let text = Text::of(value);
         let content = text.bytes * BYTE + text.keys * KEY;
         match key.kind() {
-            // Read from the disk when it is needed.
-            Kind::IdempotencyRecord => Self::default(),
+            // The former are read from the disk when they are needed; the latter are few and must not be refused.
+            Kind::IdempotencyRecord | Kind::Overrides => Self::default(),
             Kind::Contributor => Self { memory: OBJECT, ..Self::default() },
             Kind::Contribution => {
                 let memory = OBJECT + text.rows * ROW + text.steered * STEERED + content;
