@@ -28,7 +28,7 @@ use self::{
     intents::{Claim, Claims},
     object::{Content, DeclaredObject, declares},
 };
-use crate::{affected::AffectedParts, contributed::LeaseWeights, shared_overrides};
+use crate::{affected::AffectedParts, contributed::LeaseWeights};
 
 /// All declared objects of one revision.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +53,11 @@ pub(crate) struct ClaimRules<'a> {
     pub(crate) names: &'a NameGrants,
     /// The time, for names that change hands.
     pub(crate) now: Timestamp,
+}
+
+/// Returns the key of the object with the overrides of all servers on the store.
+pub(crate) fn overrides_key() -> Key {
+    Key::new(Kind::Overrides, &["all"]).expect("a valid name")
 }
 
 /// Objects with their errors.
@@ -199,7 +204,7 @@ impl Declared {
 
     /// Returns the overrides of all servers on the store; `None` if they cannot be read.
     pub fn shared_overrides(&self) -> Option<&[SavedOverride]> {
-        match self.objects.get(&shared_overrides::key()).map(|object| &object.content) {
+        match self.objects.get(&overrides_key()).map(|object| &object.content) {
             None => Some(&[]),
             Some(Ok(Content::Overrides(overrides))) => Some(overrides),
             Some(_) => None,

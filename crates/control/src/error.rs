@@ -1,6 +1,6 @@
 //! Errors of commands.
 
-use super::override_effect::{BrokenRule, OverrideEffect};
+use super::overrides::{BrokenRule, OverrideEffect};
 
 /// The reason why a command was not executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -39,7 +39,7 @@ pub mod object_store;
 pub mod objects;
 mod offline;
 mod override_commands;
-pub mod override_effect;
+mod override_effect;
 pub mod overrides;
 mod pruned;
 pub mod publishing;

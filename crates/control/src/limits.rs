@@ -4,9 +4,12 @@
 //! that is over a limit is brought below it by deletions. Use is that of the objects that this server has received: servers that share a
 //! store check their own writes, and serve all.
 
-use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError, Weak,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use arc_swap::ArcSwap;
@@ -16,21 +19,22 @@ use fairway_store::objects::{Batch, OverLimit, StoreError};
 use super::{
     declared::{Declared, Growth, Usage},
     memory_limit::default_limit,
-    shared::Shared,
 };
 
 /// Keeps all declared objects within the limits.
-#[derive(Debug)]
 pub struct Limiter {
     declared: Arc<ArcSwap<Declared>>,
-    /// The state with the configuration in force.
-    shared: OnceLock<Weak<Shared>>,
+    /// Returns the limits of the configuration in force.
+    limits: OnceLock<LimitSource>,
     /// Limit of memory if the configuration has none.
     memory_default: u64,
     pending: Mutex<Pending>,
     levels: Mutex<[Level; 3]>,
     refused: [AtomicU64; 3],
 }
+
+/// Returns the limits in force.
+type LimitSource = Box<dyn Fn() -> DeclaredLimits + Send + Sync>;
 
 /// Growth that the received objects do not show yet.
 #[derive(Debug, Default)]
@@ -90,7 +94,7 @@ impl Limiter {
     pub(crate) fn new(declared: Arc<ArcSwap<Declared>>) -> Self {
         Self {
             declared,
-            shared: OnceLock::new(),
+            limits: OnceLock::new(),
             memory_default: default_limit(),
             pending: Mutex::default(),
             levels: Mutex::default(),
@@ -99,15 +103,14 @@ impl Limiter {
     }
 
     /// Follows the limits of the configuration in force.
-    pub(crate) fn configure(&self, shared: Weak<Shared>) {
+    pub(crate) fn configure(&self, limits: impl Fn() -> DeclaredLimits + Send + Sync + 'static) {
         // Called once, when the server has its store.
-        let _ = self.shared.set(shared);
+        let _ = self.limits.set(Box::new(limits));
         self.note();
     }
 
     fn limits(&self) -> DeclaredLimits {
-        let shared = self.shared.get().and_then(Weak::upgrade);
-        shared.map(|shared| shared.serving.published().configured.settings.limits).unwrap_or_default()
+        self.limits.get().map(|limits| limits()).unwrap_or_default()
     }
 
     /// Returns the limits and their use.
@@ -169,7 +172,7 @@ impl Limiter {
 
     /// Logs limits that the use has reached, left or exceeded since the last call.
     pub(crate) fn note(&self) {
-        if self.shared.get().is_none() {
+        if self.limits.get().is_none() {
             return;
         }
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,6 +194,12 @@ impl Limiter {
                 _ => {}
             }
         }
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter").field("uses", &self.uses()).finish_non_exhaustive()
     }
 }
 

@@ -56,7 +56,11 @@ impl Objects {
 
     /// Returns the same objects, whose writes are within the limits of the configuration and appear in traces.
     pub(crate) fn guarded(self, shared: &Arc<Shared>) -> Self {
-        self.limiter.configure(Arc::downgrade(shared));
+        let in_force = Arc::downgrade(shared);
+        self.limiter.configure(move || {
+            let shared = in_force.upgrade();
+            shared.map(|shared| shared.serving.published().configured.settings.limits).unwrap_or_default()
+        });
         let (store, limiter, traces) = (self.store, Arc::clone(&self.limiter), shared.traces.clone());
         Self { store: Arc::new(GuardedStore { store, limiter, traces }), ..self }
     }

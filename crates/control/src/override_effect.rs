@@ -10,29 +10,11 @@ use fairway_model::{
 };
 use fairway_zones::{TargetIndex, steer::SteerPool};
 
-use super::{error::ControlError, overrides::OverrideTable, served::CurrentState};
-
-/// The effect of an override on the answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OverrideEffect {
-    /// Number of names that it leaves without a healthy member, for IPv4 or IPv6.
-    pub names: usize,
-    /// The first of them, at most 8.
-    pub first: Vec<Name>,
-}
-
-/// A rule that an override would break.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BrokenRule {
-    /// The pool.
-    pub pool: PoolName,
-    /// Number of its clusters that overrides would not take out.
-    pub left: usize,
-    /// Number of its clusters.
-    pub clusters: usize,
-    /// Number of clusters that the rule keeps.
-    pub min_clusters: u8,
-}
+use super::{
+    error::ControlError,
+    overrides::{BrokenRule, OverrideEffect, OverrideTable},
+    served::CurrentState,
+};
 
 /// The action of each target with two override tables.
 pub(crate) struct ActionChange<'a> {

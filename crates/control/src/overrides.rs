@@ -2,13 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{Override, OverrideAction, Timestamp};
+use fairway_model::{Name, Override, OverrideAction, PoolName, Timestamp};
 use fairway_store::SavedOverride;
 
-use super::{
-    override_effect::OverrideEffect,
-    uses::{ClusterAddress, TargetUses},
-};
+use super::uses::{ClusterAddress, TargetUses};
 
 /// Maximum number of overrides that are added by command: enough for every cluster of a large fleet, few enough to match quickly.
 pub(crate) const OVERRIDES_MAX: usize = 256;
@@ -55,6 +52,28 @@ pub struct OverrideRequest {
     pub is_dry_run: bool,
     /// True to add it to this server alone, if several servers share a store.
     pub is_local: bool,
+}
+
+/// The effect of an override on the answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OverrideEffect {
+    /// Number of names that it leaves without a healthy member, for IPv4 or IPv6.
+    pub names: usize,
+    /// The first of them, at most 8.
+    pub first: Vec<Name>,
+}
+
+/// A rule that an override would break.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenRule {
+    /// The pool.
+    pub pool: PoolName,
+    /// Number of its clusters that overrides would not take out.
+    pub left: usize,
+    /// Number of its clusters.
+    pub clusters: usize,
+    /// Number of clusters that the rule keeps.
+    pub min_clusters: u8,
 }
 
 /// An override that was added, or that a dry run would add.

@@ -10,12 +10,13 @@ use std::{sync::Arc, time::Duration};
 use fairway_model::{Override, OverrideOrigin, Timestamp};
 use fairway_store::{
     SavedOverride,
-    objects::{Author, Batch, Change, Expect, Key, Kind, ObjectStore, StoreError},
+    objects::{Author, Batch, Change, Expect, ObjectStore, StoreError},
 };
 
 use super::{
     Control,
     command::Command,
+    declared::overrides_key,
     error::ControlError,
     override_commands::check,
     overrides::{ActiveOverride, AddedOverride, OverrideRequest, OverrideTable},
@@ -66,7 +67,7 @@ impl Control {
         let not_shared = |error: StoreError| ControlError::NotShared(error.to_string());
         for _ in 0..ATTEMPTS_MAX {
             let (state, now) = (self.shared.serving.load(), Timestamp::from(std::time::SystemTime::now()));
-            let found = store.read(&key()).await.map_err(not_shared)?;
+            let found = store.read(&overrides_key()).await.map_err(not_shared)?;
             let expect = found.as_ref().map_or(Expect::Absent, |object| Expect::Revision(object.revision));
             let shared = found.map_or(Ok(vec![]), |object| SavedOverride::decode(&object.value));
             let mut table = state.published.overrides.clone();
@@ -76,7 +77,7 @@ impl Control {
             let (result, next) = change(&state, &table)?;
             let Some(next) = next else { return Ok(result) };
             let value = Some(SavedOverride::encode(&next.shared, now));
-            let changes = vec![Change { key: key(), expect, value }];
+            let changes = vec![Change { key: overrides_key(), expect, value }];
             match store.commit(Batch { changes, by: by.clone(), at: now }).await {
                 Ok(committed) => {
                     self.served(committed.revision, SERVED_MAX).await;
@@ -101,11 +102,6 @@ pub(crate) fn log_changes(before: &[SavedOverride], after: &[SavedOverride]) {
     for SavedOverride { id, value } in before.iter().filter(|one| is_new(one, after)) {
         tracing::warn!(id, scope = %value.scope, action = %value.action, "override removed");
     }
-}
-
-/// Returns the key of the object with all shared overrides.
-pub(crate) fn key() -> Key {
-    Key::new(Kind::Overrides, &["all"]).expect("a valid name")
 }
 
 /// Number of attempts to commit while other servers change overrides.

@@ -5,8 +5,8 @@ use fairway_model::PoolName;
 use super::*;
 use crate::{
     ControlError,
-    override_effect::{BrokenRule, OverrideEffect},
     overrides::OverrideOverlap,
+    overrides::{BrokenRule, OverrideEffect},
 };
 
 #[tokio::test]
