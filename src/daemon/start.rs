@@ -131,14 +131,16 @@ pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
     let mut tasks = first_tasks(&control, fingerprint, store_task, signals)?;
     publish(&control, listeners, protections, &hook);
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
-    let (mut api, server, query_log) = serve_all(&control, &settings, bound, predecessor.is_some()).await?;
+    let is_replacement = predecessor.is_some();
+    let (mut api, server, query_log) = serve_all(&control, &settings, bound, folder.as_deref(), is_replacement).await?;
     let folder = match predecessor {
-        Some(predecessor) => Some(take_over(predecessor, &control, &settings, &declared, &mut tasks).await?),
+        Some(predecessor) => {
+            let folder = take_over(predecessor, &control, &settings, &declared, &mut tasks).await?;
+            api.serve_socket(control_socket(folder.path())?);
+            Some(folder)
+        }
         None => folder,
     };
-    if let Some(folder) = &folder {
-        api.serve_socket(control_socket(folder.path())?);
-    }
     let offer = folder.as_ref().and_then(|folder| offer(&server, folder, &copies));
     hook.open(&control, &settings, &mut tasks);
     report_serving(&addresses, http, &notifier);
@@ -213,11 +215,13 @@ async fn prepare(options: Options, now: Timestamp) -> Result<Prepared, StartErro
     Ok(Prepared { reader, configured, snapshot, fingerprint, predecessor, bound })
 }
 
-/// Starts to serve DNS and HTTP. A replacement serves HTTP only after DNS; until then the replaced process serves HTTP.
+/// Starts to serve DNS, HTTP and the control socket of the folder, which is there before the server is ready. A replacement has no folder
+/// yet, and serves HTTP only after DNS; until then the replaced process serves HTTP.
 async fn serve_all(
     control: &Control,
     settings: &Settings,
     bound: Bound,
+    folder: Option<&DataFolder>,
     is_replacement: bool,
 ) -> Result<(Api, Server, QueryLog), StartError> {
     let metrics = Arc::new(Metrics::default());
@@ -231,6 +235,9 @@ async fn serve_all(
             api.serve_health(listener, settings);
         }
     };
+    if let Some(folder) = folder {
+        api.serve_socket(control_socket(folder.path())?);
+    }
     if !is_replacement {
         serve_http(&mut api);
     }
