@@ -4,6 +4,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    fmt,
     net::IpAddr,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -231,6 +232,15 @@ impl Host {
     }
 }
 
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
 impl TargetTable {
     /// Replaces the targets; returns the new keys and those to remove.
     pub(super) fn set(
@@ -279,16 +289,10 @@ impl TargetTable {
             let rate = if rates.is_empty() { None } else { rates.get(&Host::of(&slot.target().address)) };
             slot.stretch = rate.map_or(1, |rate| (rate / ADDRESS_RATE_MAX).ceil() as u32);
         }
-        if std::mem::replace(&mut self.stretched, rates.len()) < rates.len() {
-            let example = rates
-                .iter()
-                .max_by(|a, b| a.1.total_cmp(b.1))
-                .map(|(host, rate)| format!("{host:?}: {rate:.0} per second"));
-            tracing::warn!(
-                addresses = rates.len(),
-                ?example,
-                "more probes than one address may get; their periods are longer"
-            );
+        let is_more = std::mem::replace(&mut self.stretched, rates.len()) < rates.len();
+        if let Some((most, rate)) = rates.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|_| is_more) {
+            let (addresses, per_second) = (rates.len(), rate.round());
+            tracing::warn!(addresses, %most, per_second, "too many probes of one address, so their periods are longer");
         }
     }
 
