@@ -46,6 +46,21 @@ impl Default for CheckerSettings {
     }
 }
 
+/// A target to check.
+#[derive(Clone, Debug)]
+pub struct DeclaredTarget {
+    /// The target.
+    pub target: Target,
+    /// Factor of the monitor's period, at least 1: larger if the tenant that declares it has too many targets.
+    pub stretch: u32,
+}
+
+impl From<Target> for DeclaredTarget {
+    fn from(target: Target) -> Self {
+        Self { target, stretch: 1 }
+    }
+}
+
 /// A change of a target's health status. If the reader is slow, several changes of a target become one, from the oldest
 /// status to the newest.
 #[derive(Clone, Debug)]
@@ -159,9 +174,9 @@ impl Checker {
     ///
     /// New targets are probed soon, at 5,000 per second and within their period; targets with a restored status at a random
     /// time within a period. A restored status causes no transition: read it from [`states`](Self::states).
-    pub async fn set_targets(&self, targets: Vec<Target>, restored: Vec<(Target, RestoredState)>) {
+    pub async fn set_targets(&self, targets: Vec<impl Into<DeclaredTarget>>, restored: Vec<(Target, RestoredState)>) {
         let mut monitors = self.monitors.lock().await;
-        let entries = entries(&mut monitors, targets, restored);
+        let entries = entries(&mut monitors, targets.into_iter().map(Into::into).collect(), restored);
         let (done, wait) = oneshot::channel();
         if self.commands.send(CheckerCommand::SetTargets(entries, done)).await.is_ok() {
             // An error means that the task ended with its runtime: nothing is checked any more.
@@ -236,9 +251,11 @@ impl fmt::Debug for Checker {
 /// Adds the prepared monitor and the restored state to each target.
 fn entries(
     monitors: &mut PreparedMonitors,
-    targets: Vec<Target>,
+    targets: Vec<DeclaredTarget>,
     restored: Vec<(Target, RestoredState)>,
 ) -> Vec<NewTarget> {
+    let (targets, stretches): (Vec<_>, Vec<_>) =
+        targets.into_iter().map(|DeclaredTarget { target, stretch }| (target, stretch)).unzip();
     let prepared = monitors.prepare(&targets);
     let mut known: HashMap<_, _> = restored
         .into_iter()
@@ -247,11 +264,11 @@ fn entries(
             Some(((target.address, Arc::as_ptr(prepared)), restored))
         })
         .collect();
-    let entry = |(target, monitor): (Target, Arc<_>)| {
+    let entry = |((target, monitor), stretch): ((Target, Arc<_>), u32)| {
         let restored = known.remove(&(target.address.clone(), Arc::as_ptr(&monitor)));
-        NewTarget { target, prepared: monitor, restored }
+        NewTarget { target, stretch, prepared: monitor, restored }
     };
-    targets.into_iter().zip(prepared).map(entry).collect()
+    targets.into_iter().zip(prepared).zip(stretches).map(entry).collect()
 }
 
 /// Largest number of queued commands; further callers wait.

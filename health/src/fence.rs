@@ -19,6 +19,8 @@ pub struct ProbeNetworks {
     pub allow: Vec<Network>,
     /// Networks that are denied; take precedence over `allow`.
     pub deny: Vec<Network>,
+    /// Networks that get the headers and client certificates of monitors. Without access rules all networks get them.
+    pub credentials: Vec<Network>,
 }
 
 /// The reason why this server does not connect to an address.
@@ -45,6 +47,12 @@ pub enum NotAllowed {
     /// A listener of this server.
     #[error("listeners of this server are not allowed")]
     OwnListener,
+    /// A tenant may have declared the address, and would get the secrets of the monitor.
+    #[error(
+        "its monitor sends headers or a client certificate, which only addresses of the configuration files and of \
+         health.networks.credentials get"
+    )]
+    Credentials,
 }
 
 /// The rules of a fence.
@@ -55,13 +63,16 @@ pub struct FenceRules {
     own: HashSet<ProbeAddress>,
     /// Monitors of the configuration files.
     own_monitors: HashSet<Arc<Monitor>>,
+    /// True if there are tenants.
+    has_tenants: bool,
     /// Listeners of this server.
     listeners: Vec<SocketAddr>,
 }
 
 impl FenceRules {
-    /// Returns the rules that exempt everything that configuration files declare.
-    pub fn new(networks: ProbeNetworks, files: &DesiredState) -> Self {
+    /// Returns the rules that exempt everything that configuration files declare. With access rules (`has_tenants`), other addresses may
+    /// be those of tenants.
+    pub fn new(networks: ProbeNetworks, files: &DesiredState, has_tenants: bool) -> Self {
         let mut own: HashSet<ProbeAddress> = HashSet::new();
         for cluster in files.clusters.values() {
             own.extend(cluster.addresses.iter().map(|address| ProbeAddress::Address(canonical(*address))));
@@ -79,7 +90,7 @@ impl FenceRules {
                 .map(endpoint),
         );
         let own_monitors = files.monitors.values().cloned().chain([Arc::default()]).collect();
-        Self { networks, own, own_monitors, listeners: Vec::new() }
+        Self { networks, own, own_monitors, has_tenants, listeners: Vec::new() }
     }
 
     /// Checks a connection. `host` is the name that was resolved to the address, `monitor` that of the target, if a probe
@@ -102,6 +113,12 @@ impl FenceRules {
         let is_own_probe = is_own && monitor.is_none_or(|monitor| self.own_monitors.contains(monitor));
         if !is_own_probe && self.is_listener(socket, is_local) {
             return Err(NotAllowed::OwnListener);
+        }
+        let secret = monitor.filter(|monitor| self.has_tenants && monitor.check.sends_secrets());
+        // A member may name another port of an address of the files.
+        let is_own_port = |monitor: &Monitor| is_own && monitor.check.port() == Some(to.port());
+        if secret.is_some_and(|monitor| !is_own_port(monitor) && !contains(&self.networks.credentials, address)) {
+            return Err(NotAllowed::Credentials);
         }
         if is_own {
             return Ok(());

@@ -14,7 +14,8 @@ mod probe;
 mod schedule;
 
 pub use checker::{
-    Checker, CheckerSettings, HealthTransition, HistoryEntry, Observer, ProbeTotals, RestoredState, TargetState,
+    Checker, CheckerSettings, DeclaredTarget, HealthTransition, HistoryEntry, Observer, ProbeTotals, RestoredState,
+    TargetState,
 };
 pub use evaluator::Evaluator;
 pub use fence::{Fence, FenceRules, NotAllowed, ProbeNetworks};

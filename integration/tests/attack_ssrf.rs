@@ -74,12 +74,12 @@ fn call(server: SocketAddr, request: &str, token: &str, media_type: &str, body: 
 /// Starts a server whose files have a gateway on loopback, and an allowed network.
 fn serve(allow: &str, gateway: &Service, further: &str) -> Fairway {
     let config = format!(
-        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net], monitor: gateway }}]
 clusters: [{{ name: own, addresses: [127.0.0.20] }}]
-monitors: [{{ name: gateway, type: http, port: {}, period: 300ms, timeout: 300ms }}]
+monitors: [{{ name: gateway, type: http, port: {}, headers: {{ X-Token: secret }}, period: 300ms, timeout: 300ms }}]
 pools: [{{ name: own, policy: weighted, monitor: gateway, members: [{{ cluster: own }}] }}]
 names: [{{ name: own.gslb.example, pool: own }}]
-health: {{ networks: {{ allow: [{allow}] }} }}
+health: {{ tenantProbesMax: 300, networks: {{ allow: [{allow}] }} }}
 {further}",
         gateway.at.port()
     );
@@ -245,14 +245,27 @@ fn cause_of_a_failed_probe_is_shown_with_the_verb_operate_only() {
 fn editor_sends_no_secrets_of_the_operator_and_no_fast_probes() {
     let gateway = Service::start("127.0.0.20", "HTTP/1.1 200 OK\r\n".to_owned());
     let attack = Attack::start("127.0.0.9", &gateway, "");
-    let secret = json!({"type": "http", "port": 80, "headers": {"Authorization": "Bearer secret"}});
+    let eavesdropper = Service::start("127.0.0.9", "HTTP/1.1 200 OK\r\n".to_owned());
+    let secret = json!({"type": "http", "port": eavesdropper.at.port(), "headers": {"Authorization": "Bearer secret"}});
     attack.put_as_operator("/v1/monitors/secret", secret);
-    attack.put("/v1/clusters/own-by-tenant", json!({"addresses": ["192.0.2.7"]}));
-    let member = json!({"cluster": "own-by-tenant"});
-    let pool = json!({"policy": "weighted", "monitor": "secret", "members": [member]});
-    attack.put_as_operator("/v1/pools/whole", pool);
-    let member = json!({"cluster": "own-by-tenant", "monitor": "secret"});
-    attack.put_as_operator("/v1/pools/member", json!({"policy": "weighted", "members": [member]}));
+    attack.put("/v1/clusters/ear", json!({"addresses": ["127.0.0.9"]}));
+    attack.steer("whole", "secret", json!({"cluster": "ear"}));
+    attack.steer("member", "gateway", json!({"cluster": "ear", "monitor": "secret"}));
+    // The monitor of the files, and that of the zone, which is the same.
+    attack.steer("files", "gateway", json!({"cluster": "ear", "probe": eavesdropper.at.to_string()}));
+    attack.put("/v1/pools/zone", json!({"policy": "weighted", "members": [{"cluster": "ear"}]}));
+    attack.put("/v1/names/zone.gslb.example", json!({"pool": "zone"}));
+    // The operator's address, at a port of the tenant.
+    attack.steer(
+        "port",
+        "gateway",
+        json!({"cluster": "own", "probe": format!("127.0.0.20:{}", eavesdropper.at.port())}),
+    );
+    for pool in ["whole", "member", "files", "zone", "port"] {
+        attack.expect_refused(pool);
+    }
+    assert_eq!(eavesdropper.connections(), 0, "connections to the tenant's service");
+    attack.expect_bystander();
     attack
         .put_as_operator("/v1/monitors/fast", json!({"type": "tcp", "port": 80, "period": "999ms", "timeout": "1ms"}));
     attack.put("/v1/monitors/slow", json!({"type": "tcp", "port": 80, "period": "1s", "timeout": "1ms"}));
@@ -326,5 +339,38 @@ fn many_monitors_of_an_editor_neither_flood_an_address_nor_delay_others() {
     let rate = (victim.connections() - before) as f64 / begun.elapsed().as_secs_f64();
     println!("{rate:.0} connections per second");
     assert!(rate < 300.0, "{rate:.0} connections per second");
+    attack.expect_bystander();
+}
+
+/// 127.1.0.1 and the next ones are the targets of the tenant: below the bound of each address, above that of a tenant.
+#[test]
+fn targets_of_one_tenant_are_probed_less_often_and_those_of_the_files_are_not() {
+    let gateway = Service::start("127.0.0.20", "HTTP/1.1 200 OK\r\n".to_owned());
+    let victims = Service::start("0.0.0.0", "HTTP/1.1 200 OK\r\n".to_owned());
+    let attack = Attack::start("127.1.0.0/16", &gateway, "");
+    let name = |number: u64| format!("c{number}");
+    let cluster =
+        |number| json!({"name": name(number), "addresses": [format!("127.1.{}.{}", number / 250, 1 + number % 250)]});
+    let pool = |part: u64| {
+        let members: Vec<_> = (part * 50..(part + 1) * 50).map(|number| json!({"cluster": name(number)})).collect();
+        json!({"name": format!("p{part}"), "policy": "weighted", "monitor": "fast", "members": members})
+    };
+    let body = json!({
+        "clusters": (0..900).map(cluster).collect::<Vec<_>>(),
+        "monitors": [{"name": "fast", "type": "http", "port": victims.at.port(), "period": "1s", "timeout": "1s"}],
+        "pools": (0..18).map(pool).collect::<Vec<_>>(),
+        "names": (0..18).map(|part| json!({"name": format!("p{part}.gslb.example"), "pool": format!("p{part}")})).collect::<Vec<_>>(),
+    });
+    let (status, text) = call(attack.server.http, "POST /v1/apply", &attack.editor, JSON, &body.to_string());
+    assert_eq!(status, 200, "{text}");
+    wait_until("every target was probed", LIMIT, || victims.connections() >= 1_800);
+    let (before, own, begun) = (victims.connections(), gateway.connections(), Instant::now());
+    wait_until("another thousand", LIMIT, || victims.connections() >= before + 1_000);
+    let per_second = |count: usize| count as f64 / begun.elapsed().as_secs_f64();
+    let (rate, own_rate) = (per_second(victims.connections() - before), per_second(gateway.connections() - own));
+    println!("{rate:.0} connections per second to the tenant's targets, {own_rate:.1} to the operator's");
+    assert!(rate < 450.0, "{rate:.0} connections per second");
+    // 3.3 as declared.
+    assert!(own_rate > 1.5, "{own_rate:.1} connections per second");
     attack.expect_bystander();
 }

@@ -348,11 +348,18 @@ pub struct HealthSettings {
     pub first_round: Duration,
     /// Networks that targets of tenants may be in. Default: all but loopback, link-local and the like.
     pub networks: ProbeNetworks,
+    /// Largest number of regular probes per second of the targets of one tenant. Default 1,000.
+    pub tenant_probes_max: u32,
 }
 
 impl Default for HealthSettings {
     fn default() -> Self {
-        Self { sockets_max: 1024, first_round: Duration::from_secs(5), networks: ProbeNetworks::default() }
+        Self {
+            sockets_max: 1024,
+            first_round: Duration::from_secs(5),
+            networks: ProbeNetworks::default(),
+            tenant_probes_max: 1000,
+        }
     }
 }
 

@@ -137,6 +137,11 @@ pub(super) struct Health {
     /// Networks that probes and load readers may connect to. This is about targets that come over the API or the webhook;
     /// addresses and hosts of the configuration files are always allowed.
     pub(super) networks: Option<ProbeNetworks>,
+    /// Largest number of regular probes per second of all targets of one tenant: of a project, of a base path of the webhook, or of all
+    /// other objects of the API together. If a tenant has more, the periods of its targets become longer. A target that the configuration
+    /// files declare as well counts for no tenant.
+    #[schemars(extend("default" = 1000))]
+    pub(super) tenant_probes_max: Option<Int<u32, 1, 1_000_000>>,
 }
 
 /// Networks that probes and load readers may connect to.
@@ -148,6 +153,10 @@ pub(super) struct ProbeNetworks {
     pub(super) allow: Option<List<As<Network>, 1, 64>>,
     /// Networks that are denied, also if they are in `allow`. Default: none.
     pub(super) deny: Option<List<As<Network>, 1, 64>>,
+    /// Networks that get the `headers` and client certificates of monitors. With access rules, a tenant may have declared an address that
+    /// is not in the configuration files, so only these networks get them; a target elsewhere is not probed and not answered. Default: none
+    /// with access rules, all without.
+    pub(super) credentials: Option<List<As<Network>, 1, 64>>,
 }
 
 /// Notification of the server's readiness.

@@ -26,6 +26,7 @@ use super::{
     served::{DeferredDrops, Published},
     shared::Shared,
     state_writer::StateWriter,
+    tenant_probes::OverLimit,
 };
 
 /// The control task.
@@ -44,6 +45,8 @@ pub struct Actor {
     pub(crate) inputs: RuntimeInputs,
     /// Targets that a probe found to be denied, with the reasons.
     pub(crate) denied: HashMap<Target, String>,
+    /// Tenants with too many probes.
+    pub(crate) over_limit: OverLimit,
     pub(crate) answers: AnswerCounts,
     pub(crate) drains: DrainWatch,
     pub(crate) writer: StateWriter,

@@ -55,6 +55,7 @@ pub mod shared;
 mod shared_overrides;
 pub mod start;
 mod state_writer;
+mod tenant_probes;
 mod transition_impact;
 pub mod uses;
 

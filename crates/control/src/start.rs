@@ -32,6 +32,7 @@ use super::{
     served::{DeferredDrops, Published, Served},
     shared::{BalanceStatus, Counts, Declarations, Probes, QueryCounters, Shared},
     state_writer::StateWriter,
+    tenant_probes::{self, OverLimit},
 };
 
 /// Parts of the control task.
@@ -66,7 +67,8 @@ impl Parts {
         let (transitions, received) = mpsc::channel::<HealthTransition>(TRANSITIONS_WAITING_MAX);
         let fence = Arc::new(Fence::new(fence_rules(&configured)));
         fence.set_listeners(self.listeners);
-        let (checker, statuses) = start_checker(&configured, &snapshot, &fence, transitions, past.health).await;
+        let (checker, statuses, over_limit) =
+            start_checker(&configured, &snapshot, &fence, transitions, past.health).await;
         let loads = LoadReader::start(Arc::clone(&fence));
         loads.set(ClusterLoadSettings::all(&configured.merged.desired));
 
@@ -110,6 +112,7 @@ impl Parts {
             dry_runs: Arc::new(dry_runs),
             inputs,
             denied: HashMap::new(),
+            over_limit,
             answers: AnswerCounts::default(),
             drains: DrainWatch::default(),
             writer: StateWriter::new(self.folder, zones),
@@ -121,18 +124,20 @@ impl Parts {
     }
 }
 
-/// Starts the health checker with the targets of a snapshot, and returns it with their first statuses.
+/// Starts the health checker with the targets of a snapshot, and returns it with their first statuses, and
+/// the tenants with too many probes.
 async fn start_checker(
     configured: &Configured,
     snapshot: &Snapshot,
     fence: &Arc<Fence>,
     transitions: mpsc::Sender<HealthTransition>,
     saved: Vec<SavedTarget>,
-) -> (Checker, Vec<HealthStatus>) {
+) -> (Checker, Vec<HealthStatus>, OverLimit) {
     let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
     let checker = Checker::start(settings, transitions, Arc::clone(fence));
-    let targets = snapshot.targets().to_vec();
-    let restored = SavedTarget::find(saved, &targets);
+    let restored = SavedTarget::find(saved, snapshot.targets());
+    let (targets, over_limit) = tenant_probes::bounded(configured, snapshot.targets());
+    tenant_probes::log_new(&OverLimit::new(), &over_limit);
     checker.set_targets(targets, restored).await;
     let states = checker.states().await.into_iter().map(|state| (state.target, state.status));
     let states: HashMap<Target, HealthStatus> = states.collect();
@@ -141,12 +146,13 @@ async fn start_checker(
         Some(status) => *status,
     };
     let statuses = snapshot.targets().iter().map(status).collect();
-    (checker, statuses)
+    (checker, statuses, over_limit)
 }
 
 /// Returns the rules for connections of probes and load readers. What the files declare is exempt.
 pub(crate) fn fence_rules(configured: &Configured) -> FenceRules {
-    FenceRules::new(configured.settings.health.networks.clone(), &configured.files.desired)
+    let Configured { settings, files, .. } = configured;
+    FenceRules::new(settings.health.networks.clone(), &files.desired, settings.access.names.is_enforced)
 }
 
 /// Returns the overrides in force at the start. Those that expired while no process ran are logged and dropped.

@@ -28,6 +28,7 @@ const ADDRESS_RATE_MAX: f64 = 200.0;
 #[derive(Debug)]
 pub(super) struct NewTarget {
     pub(super) target: Target,
+    pub(super) stretch: u32,
     pub(super) prepared: Arc<PreparedMonitor>,
     pub(super) restored: Option<RestoredState>,
 }
@@ -43,7 +44,9 @@ pub(super) struct CheckedTarget {
     shown: TargetState,
     pub(super) prepared: Arc<PreparedMonitor>,
     pub(super) evaluator: Evaluator,
-    /// Factor of the monitor's period, so that all targets at its address stay within [`ADDRESS_RATE_MAX`].
+    /// [`DeclaredTarget::stretch`](super::DeclaredTarget::stretch).
+    stretch_min: u32,
+    /// Factor of the monitor's period, at least `stretch_min`, so that all targets at its address stay within [`ADDRESS_RATE_MAX`].
     stretch: u32,
     /// Consecutive inconclusive probes.
     pub(super) inconclusive_streak: u8,
@@ -61,7 +64,7 @@ pub(super) struct CheckedTarget {
 
 impl CheckedTarget {
     fn new(entry: NewTarget, awake: Duration, wall: SystemTime) -> Self {
-        let NewTarget { target, prepared, restored } = entry;
+        let NewTarget { target, stretch, prepared, restored } = entry;
         let shown = TargetState {
             target,
             status: HealthStatus::Pending,
@@ -79,7 +82,8 @@ impl CheckedTarget {
             shown,
             prepared,
             evaluator: Evaluator::new(HealthStatus::Pending),
-            stretch: 1,
+            stretch_min: stretch,
+            stretch,
             inconclusive_streak: 0,
             settled: false,
             evidence: awake,
@@ -118,7 +122,7 @@ impl CheckedTarget {
         &self.shown.target.monitor
     }
 
-    /// Returns the time between two regular probes: the monitor's period, or longer if many targets are at its address.
+    /// Returns the time between two regular probes: the monitor's period, or longer if there are many targets at its address or of its tenant.
     pub(super) fn period(&self) -> Duration {
         self.monitor().period.saturating_mul(self.stretch)
     }
@@ -266,6 +270,7 @@ impl TargetTable {
             let key = there.unwrap_or(TargetKey(self.count));
             if let Some(slot) = self.targets.get_mut(&key) {
                 slot.shown.target = entry.target;
+                slot.stretch_min = entry.stretch;
             } else {
                 self.count += 1;
                 self.targets.insert(key, CheckedTarget::new(entry, awake, wall));
@@ -287,7 +292,7 @@ impl TargetTable {
         rates.retain(|_, rate| *rate > ADDRESS_RATE_MAX);
         for slot in self.targets.values_mut() {
             let rate = if rates.is_empty() { None } else { rates.get(&Host::of(&slot.target().address)) };
-            slot.stretch = rate.map_or(1, |rate| (rate / ADDRESS_RATE_MAX).ceil() as u32);
+            slot.stretch = rate.map_or(1, |rate| (rate / ADDRESS_RATE_MAX).ceil() as u32).max(slot.stretch_min);
         }
         let is_more = std::mem::replace(&mut self.stretched, rates.len()) < rates.len();
         if let Some((most, rate)) = rates.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|_| is_more) {

@@ -1,11 +1,11 @@
-use fairway_model::{Cluster, ClusterName, Member, MonitorName, Policy, Pool, PoolName};
+use fairway_model::{Cluster, ClusterName, HttpCheck, Member, MonitorName, Policy, Pool, PoolName};
 
 use super::*;
 
 fn rules(allow: &[&str], deny: &[&str]) -> FenceRules {
     let networks = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-    let networks = ProbeNetworks { allow: networks(allow), deny: networks(deny) };
-    FenceRules::new(networks, &DesiredState::default())
+    let networks = ProbeNetworks { allow: networks(allow), deny: networks(deny), credentials: vec![] };
+    FenceRules::new(networks, &DesiredState::default(), false)
 }
 
 fn check(rules: &FenceRules, address: &str) -> Result<(), NotAllowed> {
@@ -87,7 +87,7 @@ fn networks_of_the_configuration_change_the_default_and_deny_wins() {
 
 #[test]
 fn addresses_endpoints_and_hosts_of_files_are_exempt() {
-    let rules = FenceRules::new(ProbeNetworks::default(), &files("127.0.0.7", 80, "gw.internal:8080"));
+    let rules = FenceRules::new(ProbeNetworks::default(), &files("127.0.0.7", 80, "gw.internal:8080"), false);
     assert_eq!(check(&rules, "127.0.0.7"), Ok(()));
     assert_eq!(check(&rules, "::ffff:127.0.0.7"), Ok(()));
     assert_eq!(check(&rules, "127.0.0.8"), Err(NotAllowed::Loopback));
@@ -95,7 +95,7 @@ fn addresses_endpoints_and_hosts_of_files_are_exempt() {
     assert_eq!(of_host("GW.internal.", 8080), Ok(()));
     assert_eq!(of_host("gw.internal", 8081), Err(NotAllowed::Loopback));
     assert_eq!(of_host("other.internal", 8080), Err(NotAllowed::Loopback));
-    let rules = FenceRules::new(ProbeNetworks::default(), &files("192.0.2.1", 80, "127.0.0.1:8080"));
+    let rules = FenceRules::new(ProbeNetworks::default(), &files("192.0.2.1", 80, "127.0.0.1:8080"), false);
     let at = |port| rules.check(SocketAddr::new([127, 0, 0, 1].into(), port), None, None, |_| false);
     assert_eq!((at(8080), at(8081)), (Ok(()), Err(NotAllowed::Loopback)));
 }
@@ -116,7 +116,7 @@ fn own_listeners_are_denied_at_every_address_of_this_machine() {
 
 #[test]
 fn own_listener_is_probed_only_with_a_monitor_of_the_files() {
-    let mut rules = FenceRules::new(ProbeNetworks::default(), &files("192.0.2.1", 53, "192.0.2.9:80"));
+    let mut rules = FenceRules::new(ProbeNetworks::default(), &files("192.0.2.1", 53, "192.0.2.9:80"), false);
     rules.listeners = vec!["192.0.2.1:53".parse().unwrap(), "192.0.2.1:8053".parse().unwrap()];
     let target = |port| Target {
         address: ProbeAddress::Address([192, 0, 2, 1].into()),
@@ -146,4 +146,39 @@ fn fence_keeps_its_listeners_over_new_rules() {
     fence.set_rules(rules(&["127.0.0.0/8"], &[]));
     assert_eq!(fence.check(to, None, None), Err(NotAllowed::OwnListener));
     assert!(is_local(to.ip()) && !is_local([192, 0, 2, 1].into()));
+}
+
+#[test]
+fn secrets_of_monitors_go_to_networks_of_the_operator_only() {
+    let http = HttpCheck {
+        port: 80,
+        path: "/".into(),
+        method: "GET".into(),
+        host: None,
+        headers: vec![("X-Token".into(), "secret".into())],
+        status: "2xx".parse().unwrap(),
+        body: None,
+        response_header: None,
+        tls: None,
+    };
+    let (secret, plain) = (Monitor::new(Check::Http(http)), tcp(80));
+    let networks = ProbeNetworks { credentials: vec!["198.51.100.0/24".parse().unwrap()], ..ProbeNetworks::default() };
+    let files = files("192.0.2.1", 80, "gw.internal:8080");
+    let check = |has_tenants, monitor: &Monitor, to: &str, host: Option<&str>| {
+        let rules = FenceRules::new(networks.clone(), &files, has_tenants);
+        rules.check(to.parse().unwrap(), host, Some(monitor), |_| false)
+    };
+    let denied = Err(NotAllowed::Credentials);
+    assert_eq!(check(true, &secret, "203.0.113.1:80", None), denied);
+    assert_eq!(check(true, &secret, "203.0.113.1:8080", Some("gw.tenant")), denied);
+    assert_eq!(check(true, &secret, "192.0.2.1:81", None), denied, "another port of an address of the files");
+    for (has_tenants, monitor, to, host) in [
+        (true, &secret, "192.0.2.1:80", None),
+        (true, &secret, "203.0.113.1:8080", Some("gw.internal")),
+        (true, &secret, "198.51.100.1:80", None),
+        (true, &plain, "203.0.113.1:80", None),
+        (false, &secret, "203.0.113.1:80", None),
+    ] {
+        assert_eq!(check(has_tenants, monitor, to, host), Ok(()), "{to}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Requests that write objects: author, preconditions, and the objects of the body with all their errors.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use axum::{
     RequestExt, RequestPartsExt,
@@ -22,11 +22,7 @@ use fairway_api_types::{
 };
 use fairway_config::parse_duration;
 use fairway_control::declared::Declared;
-use fairway_model::{Monitor, MonitorName, SharedMap};
 use fairway_store::objects::{Author, Expect, Key, Kind, VALUE_MAX, idempotency::IdempotentRequest};
-
-/// Monitors in use, of files and objects.
-pub(super) type Monitors = SharedMap<MonitorName, Arc<Monitor>>;
 
 /// A request that writes objects.
 pub(super) struct WriteRequest {
@@ -71,12 +67,7 @@ impl<S: Send + Sync> FromRequest<S> for WriteRequest {
 
 impl WriteRequest {
     /// Returns the object of the body. If the path has a name, the body's name must be equal.
-    pub(super) fn object(
-        &self,
-        kind: Kind,
-        name: Option<&str>,
-        monitors: &Monitors,
-    ) -> Result<(Key, Vec<u8>), ApiError> {
+    pub(super) fn object(&self, kind: Kind, name: Option<&str>) -> Result<(Key, Vec<u8>), ApiError> {
         let body: ObjectBody = self.json("give one object, like {\"name\": \"…\"}")?;
         let (own, value) = validated(kind, &body)
             .map_err(|errors| invalid(StatusCode::UNPROCESSABLE_ENTITY, "the object is invalid", errors))?;
@@ -86,14 +77,14 @@ impl WriteRequest {
                 own.name()
             ))),
             _ => {
-                self.check_connections(&own, &value, monitors)?;
+                self.check_connections(&own, &value)?;
                 Ok((own, value))
             }
         }
     }
 
     /// Returns all objects of the body by their keys.
-    pub(super) fn objects(&self, declared: &Declared, monitors: &Monitors) -> Result<BTreeMap<Key, Vec<u8>>, ApiError> {
+    pub(super) fn objects(&self, declared: &Declared) -> Result<BTreeMap<Key, Vec<u8>>, ApiError> {
         let body: ApplyBody = self.json("give objects by section, like {\"pools\": [{\"name\": \"…\"}]}")?;
         if let Some(version) = body.version.filter(|version| *version != 1) {
             let detail = format!("version {version} is not supported; write version 1, or leave it out");
@@ -102,7 +93,7 @@ impl WriteRequest {
         let (objects, errors) = all_validated(body, self.inert, declared);
         let is_new = |key: &Key, value: &[u8]| declared.get(key).is_none_or(|object| *object.value != *value);
         for (key, value) in objects.iter().filter(|(key, value)| is_new(key, value)) {
-            self.check_connections(key, value, monitors)?;
+            self.check_connections(key, value)?;
         }
         match errors.is_empty() {
             true => Ok(objects),
@@ -113,9 +104,8 @@ impl WriteRequest {
         }
     }
 
-    /// Checks that the caller may declare what an object has the server send, and to where. A monitor that
-    /// sends headers or a certificate sends the secrets of its author to any address that a pool gives it.
-    fn check_connections(&self, key: &Key, value: &[u8], monitors: &Monitors) -> Result<(), ApiError> {
+    /// Checks that the caller may declare what an object has the server send, and to where.
+    fn check_connections(&self, key: &Key, value: &[u8]) -> Result<(), ApiError> {
         if self.operates.0 {
             return Ok(());
         }
@@ -132,15 +122,6 @@ impl WriteRequest {
             Kind::Cluster => {
                 let name = ["load", "scrape"].into_iter().find(|name| object.get(name).is_some());
                 name.map(|name| format!("{name} of a cluster"))
-            }
-            Kind::Pool => {
-                let members = object.get("members").and_then(Value::as_array).into_iter().flatten();
-                let mut names = members.chain([&object]).filter_map(|part| part.get("monitor")?.as_str());
-                let sends_secrets = |name: &&str| {
-                    let monitor = MonitorName::new(name).ok().and_then(|name| monitors.get(&name));
-                    monitor.is_some_and(|monitor| monitor.check.sends_secrets())
-                };
-                names.find(sends_secrets).map(|name| format!("monitor {name}, which sends headers or a certificate,"))
             }
             _ => None,
         };

@@ -19,7 +19,7 @@ use super::{
     differences::differences,
     idempotent,
     kinds::{KINDS, display_name, key, path},
-    request::{Monitors, WriteRequest},
+    request::WriteRequest,
     response::{not_found, written},
     validate::{Mode, Validated, validate},
 };
@@ -40,7 +40,7 @@ pub(super) async fn create(
     State(state): State<AppState>,
     request: WriteRequest,
 ) -> Result<Response, ApiError> {
-    let (key, value) = request.object(kind, None, &monitors_of(&state))?;
+    let (key, value) = request.object(kind, None)?;
     let change = Change { key, expect: Expect::Absent, value: Some(value) };
     write(&state, change, request, |declared, key| match declared.get(key) {
         None => Ok(()),
@@ -60,7 +60,7 @@ pub(super) async fn replace(
     Path(name): Path<String>,
     request: WriteRequest,
 ) -> Result<Response, ApiError> {
-    let (key, value) = request.object(kind, Some(&name), &monitors_of(&state))?;
+    let (key, value) = request.object(kind, Some(&name))?;
     let expect = request.expect.unwrap_or(Expect::Anything);
     write(&state, Change { key, expect, value: Some(value) }, request, |_, _| Ok(())).await
 }
@@ -116,11 +116,6 @@ async fn write(
     Ok(written(state, committed.objects.into_iter().next().flatten(), !report.created.is_empty()))
 }
 
-/// Returns the monitors in use.
-fn monitors_of(state: &AppState) -> Monitors {
-    state.control.shared().serving.published().configured.merged.desired.monitors.clone()
-}
-
 /// Begins to handle a request. A dry run changes nothing, so its idempotency key is ignored.
 async fn begin(state: &AppState, request: &WriteRequest) -> Result<Begun, ApiError> {
     let idempotent = request.idempotent.as_ref().filter(|_| !request.dry_run);
@@ -137,7 +132,7 @@ pub(super) async fn apply(State(state): State<AppState>, request: WriteRequest) 
     let by = Author { applied: true, ..request.by.clone() };
     let (mut changes, unchanged) = {
         let declared = objects.declared();
-        changes(&declared, request.objects(&declared, &monitors_of(&state))?, request.prune.then_some(&by))
+        changes(&declared, request.objects(&declared)?, request.prune.then_some(&by))
     };
     // The idempotency record is one more change of the batch.
     let most = BATCH_MAX - usize::from(in_progress.is_some());

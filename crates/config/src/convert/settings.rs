@@ -51,7 +51,9 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
             networks: ProbeNetworks {
                 allow: networks.allow.plain().unwrap_or_default().plain(),
                 deny: networks.deny.plain().unwrap_or_default().plain(),
+                credentials: networks.credentials.plain().unwrap_or_default().plain(),
             },
+            tenant_probes_max: health.tenant_probes_max.plain().unwrap_or(default.health.tenant_probes_max),
         },
         callback: config.ready.callback.take().plain(),
         traces: traces::traces(converter, config.traces.take()),

@@ -6,7 +6,7 @@ use fairway_model::{Cause, Check, HealthStatus, Monitor};
 use tokio::{sync::mpsc, time::sleep};
 
 use super::network::*;
-use crate::{HistoryEntry, RestoredState};
+use crate::{DeclaredTarget, HistoryEntry, RestoredState};
 
 #[tokio::test(start_paused = true)]
 async fn equal_targets_are_probed_once() {
@@ -73,7 +73,7 @@ async fn change_keeps_known_targets_and_ends_removed_ones() {
     sleep(seconds(1)).await;
     assert_eq!(drain(&mut transitions), [(HealthStatus::Pending, HealthStatus::Up)]);
     assert_eq!(network.seen().running, 0, "the probe of the removed target is ended");
-    checker.set_targets(vec![], vec![]).await;
+    checker.set_targets(Vec::<DeclaredTarget>::new(), vec![]).await;
     let probes = network.seen().probes.len();
     sleep(seconds(100)).await;
     assert_eq!(network.seen().probes.len(), probes);
