@@ -21,13 +21,18 @@ const US1: &str = "192.0.2.2";
 
 /// Two clusters that are always healthy, and a name that prefers the first one.
 fn start(more: &str) -> Fairway {
+    start_with("", "", more)
+}
+
+/// The same with further pools and names.
+fn start_with(pools: &str, names: &str, more: &str) -> Fairway {
     let server = Fairway::start(
         &format!(
             "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
 clusters: [{{ name: eu1, addresses: [{EU1}] }}, {{ name: us1, addresses: [{US1}] }}]
 monitors: [{{ name: unchecked, type: always }}]
-pools: [{{ name: shop, policy: failover, monitor: unchecked, members: [{{ cluster: eu1 }}, {{ cluster: us1 }}] }}]
-names: [{{ name: {NAME}, pool: shop }}]
+pools: [{{ name: shop, policy: failover, monitor: unchecked, members: [{{ cluster: eu1 }}, {{ cluster: us1 }}] }}{pools}]
+names: [{{ name: {NAME}, pool: shop }}{names}]
 {more}"
         ),
         &[],
@@ -86,6 +91,18 @@ fn override_that_would_empty_a_name_needs_a_confirmation() {
     let (done, text) = add(&server, "*", "up", &[]);
     assert!(done && text.contains("eu1/192.0.2.1: drain of") && text.contains("takes precedence"), "{text}");
     assert!(answers(&server, &[US1]), "drain takes precedence over up");
+}
+
+/// Clients outside of 10.0.0.0/8 see the first cluster only.
+#[test]
+fn override_that_would_empty_a_name_for_some_clients_needs_a_confirmation() {
+    let members = "{ cluster: eu1 }, { cluster: us1, networks: [10.0.0.0/8] }";
+    let pool = format!(", {{ name: viewed, policy: failover, monitor: unchecked, members: [{members}] }}");
+    let server = start_with(&pool, ", { name: viewed.gslb.example, pool: viewed }", "");
+    let (status, problem) = post(server.http, "", "eu1", "drain");
+    let detail = problem["detail"].as_str().unwrap_or_default();
+    assert!(status == 409 && detail.contains("viewed.gslb.example") && !detail.contains(NAME), "{problem}");
+    assert_eq!(post(server.http, "", "us1", "drain").0, 201, "clients of 10.0.0.0/8 still have eu1");
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! The effect of an override before it is in force: names without a healthy member, broken rules, and scopes that match nothing.
 //!
-//! Pure: the state and the tables before and after are arguments. Probes go on, so the effect is that of the current health.
+//! Pure: the state and the tables before and after are arguments. The code that answers queries decides with both tables, once for each
+//! set of members that clients see.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairway_model::{
-    AnswerMode, ClusterName, DesiredState, Eligibility, Health, Name, OverrideAction, OverrideRule, OverrideScope,
-    PoolName, closest,
+    ClusterName, DesiredState, Health, Name, OverrideAction, OverrideRule, OverrideScope, PoolName, closest,
 };
-use fairway_zones::{TargetIndex, steer::SteerPool};
+use fairway_zones::{
+    Draw, RuntimeState, TargetIndex,
+    steer::{Basis, SteerPool},
+};
 
 use super::{
     error::ControlError,
@@ -32,8 +35,9 @@ impl<'a> ActionChange<'a> {
 
     /// Returns the names that the change leaves without a healthy member.
     pub(crate) fn effect(&self) -> OverrideEffect {
+        let after = self.runtime_after();
         let emptied: BTreeSet<&Name> =
-            self.pools().filter(|(pool, _)| self.empties(pool)).flat_map(|(_, names)| names).collect();
+            self.pools().filter(|(pool, _)| self.empties(pool, &after)).flat_map(|(_, names)| names).collect();
         OverrideEffect { names: emptied.len(), first: emptied.into_iter().take(LISTED_MAX).cloned().collect() }
     }
 
@@ -58,31 +62,23 @@ impl<'a> ActionChange<'a> {
         compiled.map(|at| (&snapshot.steer_pools()[at], &*snapshot.pool_infos()[at].names))
     }
 
-    /// Returns true if no healthy address of a family is left, and the change takes one of that family out.
-    fn empties(&self, pool: &SteerPool) -> bool {
-        let runtime = &self.state.runtime;
-        let closed: Vec<&ClusterName> =
-            (0..).zip(pool.clusters()).filter(|(at, _)| pool.is_closed(*at, runtime)).map(|(_, name)| name).collect();
-        let is_healthy = |target: TargetIndex| {
-            let health = Health::new(runtime.health(target).status(), self.after[target.0 as usize]);
-            health.eligibility() < Eligibility::Pending
-        };
-        // A cluster that is answered by name needs one healthy address of either family.
-        let families: &[fn(bool) -> bool] = match pool.mode() {
-            AnswerMode::Address => &[|is_v4| is_v4, |is_v4| !is_v4],
-            AnswerMode::Cname => &[|_| true],
-        };
-        families.iter().any(|is_member| {
-            let open = pool.address_targets().filter(|(cluster, ..)| !closed.contains(cluster));
-            let mut is_taken = false;
-            for (_, _, target) in open.filter(|(_, address, _)| is_member(address.is_ipv4())) {
-                if is_healthy(target) {
-                    return false;
-                }
-                is_taken |= self.is_taken(target);
-            }
-            is_taken
+    /// Returns true if clients that see the same members lose the last healthy one, or another answer that is not by health.
+    fn empties(&self, pool: &SteerPool, after: &RuntimeState) -> bool {
+        let clients = pool.sample_clients().flat_map(|client| pool.kinds().iter().map(move |kind| (client, *kind)));
+        clients.into_iter().any(|(client, kind)| {
+            let choose = |runtime: &RuntimeState| pool.choose(kind, runtime, client, Draw(0), &mut ());
+            let (before, after) = (choose(&self.state.runtime), choose(after));
+            matches!(after.basis, Basis::Down | Basis::Pending) && after != before
         })
+    }
+
+    /// Returns the runtime state after the change. Probes go on, so it is that of the current health.
+    fn runtime_after(&self) -> RuntimeState {
+        let (snapshot, runtime) = (&self.state.snapshot, &self.state.runtime);
+        let targets = self.state.published.configured.uses.targets_all();
+        let changed = targets.filter(|target| self.before[target.0 as usize] != self.after[target.0 as usize]);
+        let health = |target: TargetIndex| Health::new(runtime.health(target).status(), self.after[target.0 as usize]);
+        runtime.with(snapshot, &changed.map(|target| (target, health(target))).collect::<Vec<_>>())
     }
 
     fn is_taken(&self, target: TargetIndex) -> bool {

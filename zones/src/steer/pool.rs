@@ -143,6 +143,14 @@ impl SteerPool {
         self.load && self.spread == Spread::Client
     }
 
+    /// Returns the kinds of questions that the pool answers.
+    pub fn kinds(&self) -> &'static [Kind] {
+        match self.mode {
+            AnswerMode::Address => &[Kind::V4, Kind::V6],
+            AnswerMode::Cname => &[Kind::Cname],
+        }
+    }
+
     /// Returns a question that the pool can answer, if it can answer any.
     pub fn answerable_kind(&self) -> Kind {
         match self.mode {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_health::{Observer, ProbeTotals, TargetState};
-use fairway_model::{AnswerMode, Eligibility, HealthStatus, OverrideAction, PoolName, Target};
+use fairway_model::{Eligibility, HealthStatus, OverrideAction, PoolName, Target};
 use fairway_zones::{
     Draw, RuntimeState, ServingState, TargetIndex,
     steer::{Basis, Kind, SteerPool},
@@ -105,12 +105,8 @@ fn write_panics(sheet: &mut Sheet, view: &ServingState) {
 /// True if the pool ignores health for some client. Only the client's view matters. A family without members never panics, so both
 /// families are asked.
 fn panics(pool: &SteerPool, runtime: &RuntimeState) -> bool {
-    let kinds: &[Kind] = match pool.mode() {
-        AnswerMode::Address => &[Kind::V4, Kind::V6],
-        AnswerMode::Cname => &[Kind::Cname],
-    };
     let basis = |kind: &Kind, client| pool.choose(*kind, runtime, client, Draw(0), &mut ()).basis;
-    pool.sample_clients().any(|client| kinds.iter().any(|kind| basis(kind, client) == Basis::Panic))
+    pool.sample_clients().any(|client| pool.kinds().iter().any(|kind| basis(kind, client) == Basis::Panic))
 }
 
 /// Returns a status as a number. Better statuses have higher numbers, so that `min` and `max` over targets are meaningful.
