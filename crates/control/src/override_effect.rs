@@ -10,7 +10,7 @@ use fairway_model::{
 };
 use fairway_zones::{
     Draw, RuntimeState, TargetIndex,
-    steer::{Basis, SteerPool},
+    steer::{Answer, Basis, SteerPool},
 };
 
 use super::{
@@ -68,7 +68,9 @@ impl<'a> ActionChange<'a> {
         clients.into_iter().any(|(client, kind)| {
             let choose = |runtime: &RuntimeState| pool.choose(kind, runtime, client, Draw(0), &mut ());
             let (before, after) = (choose(&self.state.runtime), choose(after));
-            matches!(after.basis, Basis::Down | Basis::Pending) && after != before
+            // If only members of the other family are healthy, the answer is empty.
+            let is_healthy = matches!(after.basis, Basis::Live | Basis::Panic) && after.answer != Answer::Nothing;
+            !is_healthy && after != before
         })
     }
 
