@@ -30,7 +30,6 @@ use super::{
     served::Published,
     shared_overrides,
     start::fence_rules,
-    tenant_probes,
 };
 
 impl Actor {
@@ -159,8 +158,7 @@ impl Actor {
     /// Puts a configuration in force.
     async fn swap(&mut self, compiled: Compiled, (ended, took, trace): (SystemTime, Duration, Trace)) {
         let Compiled { configured, snapshot, touched, is_incremental, .. } = compiled;
-        let (targets, over_limit) = tenant_probes::bounded(&configured, snapshot.targets());
-        tenant_probes::log_new(&std::mem::replace(&mut self.over_limit, over_limit.clone()), &over_limit);
+        let targets = self.over_limit.bound(&configured, snapshot.targets());
         // A step takes a tenth of a second at most, and health transitions wait for the swap anyway.
         self.inputs.balance.finish_step().await;
         let (now, previous) = (self.now(), self.shared.serving.load());

@@ -32,7 +32,7 @@ use super::{
     served::{DeferredDrops, Published, Served},
     shared::{BalanceStatus, Counts, Declarations, Probes, QueryCounters, Shared},
     state_writer::StateWriter,
-    tenant_probes::{self, OverLimit},
+    tenant_probes::OverLimit,
 };
 
 /// Parts of the control task.
@@ -136,8 +136,8 @@ async fn start_checker(
     let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
     let checker = Checker::start(settings, transitions, Arc::clone(fence));
     let restored = SavedTarget::find(saved, snapshot.targets());
-    let (targets, over_limit) = tenant_probes::bounded(configured, snapshot.targets());
-    tenant_probes::log_new(&OverLimit::new(), &over_limit);
+    let mut over_limit = OverLimit::default();
+    let targets = over_limit.bound(configured, snapshot.targets());
     checker.set_targets(targets, restored).await;
     let states = checker.states().await.into_iter().map(|state| (state.target, state.status));
     let states: HashMap<Target, HealthStatus> = states.collect();

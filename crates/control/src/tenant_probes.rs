@@ -9,21 +9,36 @@ use fairway_zones::TargetIndex;
 use crate::configured::Configured;
 
 /// Tenants with more regular probes per second than one may have, with their number.
-pub(crate) type OverLimit = HashMap<String, f64>;
+#[derive(Debug, Default)]
+pub(crate) struct OverLimit(HashMap<String, f64>);
+
+impl OverLimit {
+    /// Returns the targets of a new configuration, with longer periods where a tenant has too many of them. Logs each tenant that was not
+    /// over the limit before.
+    pub(crate) fn bound(&mut self, configured: &Configured, targets: &[Target]) -> Vec<DeclaredTarget> {
+        let (bounded, over_limit) = bounded(configured, targets);
+        for (tenant, rate) in over_limit.iter().filter(|(tenant, _)| !self.0.contains_key(*tenant)) {
+            let per_second = rate.round();
+            tracing::warn!(tenant, per_second, "too many probes of one tenant, so their periods are longer");
+        }
+        self.0 = over_limit;
+        bounded
+    }
+}
 
 /// Returns the targets with longer periods where a tenant has too many of them, and these tenants. A target of several tenants keeps the
 /// shortest period, and one that the files declare as well keeps its own.
-pub(crate) fn bounded(configured: &Configured, targets: &[Target]) -> (Vec<DeclaredTarget>, OverLimit) {
+fn bounded(configured: &Configured, targets: &[Target]) -> (Vec<DeclaredTarget>, HashMap<String, f64>) {
     let rate_max = f64::from(configured.settings.health.tenant_probes_max);
     let rate =
         |target: &Target| target.monitor.check.port().map_or(0.0, |_| target.monitor.period.as_secs_f64().recip());
     // As long as all together stay below the limit, which is the usual case, nobody has to be found.
     if targets.iter().map(rate).sum::<f64>() <= rate_max {
-        return (targets.iter().cloned().map(DeclaredTarget::from).collect(), OverLimit::new());
+        return (targets.iter().cloned().map(DeclaredTarget::from).collect(), HashMap::new());
     }
     let declarers = Declarers::new(configured);
     let tenants: Vec<_> = (0..).zip(targets).map(|(index, _)| declarers.tenants(TargetIndex(index))).collect();
-    let mut rates = OverLimit::new();
+    let mut rates: HashMap<String, f64> = HashMap::new();
     for (target, tenants) in targets.iter().zip(&tenants) {
         for tenant in tenants.iter().flatten() {
             *rates.entry(tenant.clone()).or_default() += rate(target);
@@ -36,14 +51,6 @@ pub(crate) fn bounded(configured: &Configured, targets: &[Target]) -> (Vec<Decla
         DeclaredTarget { target: target.clone(), stretch }
     });
     (stretched.collect(), rates)
-}
-
-/// Logs the tenants that were not over the limit before.
-pub(crate) fn log_new(before: &OverLimit, now: &OverLimit) {
-    for (tenant, rate) in now.iter().filter(|(tenant, _)| !before.contains_key(*tenant)) {
-        let per_second = rate.round();
-        tracing::warn!(tenant, per_second, "too many probes of one tenant, so their periods are longer");
-    }
 }
 
 /// Finds who declared a target.

@@ -15,7 +15,7 @@ use crate::{
     entries::Node,
     explain::Trace,
     snapshot::Steered,
-    steer::{Answer, Basis, ClientNet, Family, Kind, SteerPool},
+    steer::{Answer, Basis, Choice, ClientNet, Family, Kind, SteerPool},
     tally::is_drawn,
     wire::{Ecs, Full, Rcode, Section},
 };
@@ -58,13 +58,8 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
         if steered.noted && self.from.is_noted() {
             (self.status.noted, self.status.error) = (steered.pool + 1, Some(OTHER));
         }
+        self.count(steered, pool, client, &choice);
         let snapshot = self.snapshot();
-        for member in choice.members.as_slice() {
-            self.from.tally.answer(snapshot.counters[steered.counters as usize + usize::from(*member)]);
-        }
-        if let (true, Some(first)) = (pool.is_balanced(), choice.members.as_slice().first()) {
-            self.from.tally.note_demand(pool.key(), client, *first, self.from.source());
-        }
         self.status.down |= choice.basis == Basis::Down;
         let (kind_sets, family) =
             if rtype == Rtype::AAAA { (steered.v6, Family::V6) } else { (steered.v4, Family::V4) };
@@ -95,6 +90,18 @@ impl<'a, T: Trace> Answering<'a, '_, '_, T> {
         };
         self.copy(snapshot.answer(set), step.at, Section::Answer)?;
         Ok(true)
+    }
+
+    /// Counts the answer for its members, and the client as demand of the first one.
+    #[inline]
+    fn count(&mut self, steered: &Steered, pool: &SteerPool, client: ClientNet, choice: &Choice) {
+        let (snapshot, members) = (self.snapshot(), choice.members.as_slice());
+        for member in members {
+            self.from.tally.answer(snapshot.counters[steered.counters as usize + usize::from(*member)]);
+        }
+        if let (true, Some(first)) = (pool.is_balanced(), members.first()) {
+            self.from.tally.note_demand(pool.key(), client, *first, self.from.source());
+        }
     }
 
     /// Writes the SOA for a negative answer of a pool, with at most the pool's TTL. RFC 2308 section 5 gives a maximum,

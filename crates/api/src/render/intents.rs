@@ -63,10 +63,7 @@ impl Renderer<'_> {
             return status;
         }
         if !matches!(key.kind(), Kind::Inbound | Kind::Compound) {
-            status.conditions = vec![match error {
-                None => Condition::new("Accepted", true, "Stored", String::new()),
-                Some(error) => Condition::new("Accepted", false, "Invalid", error),
-            }];
+            status.conditions = vec![stored(error)];
             status.conditions.extend(enforced(intent));
             return status;
         }
@@ -196,6 +193,14 @@ struct NotAnswered {
     error: Option<String>,
     /// Declaration that holds the name instead.
     holder: Option<String>,
+}
+
+/// Returns the acceptance of an object that claims no name.
+fn stored(error: Option<String>) -> Condition {
+    match error {
+        None => Condition::new("Accepted", true, "Stored", String::new()),
+        Some(error) => Condition::new("Accepted", false, "Invalid", error),
+    }
 }
 
 fn accepted(intent: &Intent, claim: Claim, why: &NotAnswered) -> Condition {
