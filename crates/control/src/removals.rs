@@ -90,8 +90,8 @@ pub(crate) fn sizes(files: &DesiredState, snapshot: &Snapshot) -> ZoneSizes {
 }
 
 /// Logs the zones that are much smaller than when they were last served. Nothing is served at a start that could stay in use.
-pub(crate) fn log_shrunk(before: &ZoneSizes, now: &ZoneSizes) {
-    for (zone, before) in before {
+pub(crate) fn log_shrunk(before: Option<&ZoneSizes>, now: &ZoneSizes) {
+    for (zone, before) in before.into_iter().flatten() {
         let now = now.get(zone).copied().unwrap_or_default();
         if are_many(before.saturating_sub(now), now, usize::MAX) {
             tracing::warn!(zone, before, now, "zone has far fewer records and names than when it was last served");

@@ -61,20 +61,12 @@ impl Parts {
         traces: Traces,
     ) -> (Control, Actor, watch::Receiver<Fingerprint>) {
         let zones = removals::sizes(&configured.files.desired, &snapshot);
-        if let Some(before) = &past.zones {
-            removals::log_shrunk(before, &zones);
-        }
-        let (transitions, received) = mpsc::channel::<HealthTransition>(TRANSITIONS_WAITING_MAX);
-        let fence = Arc::new(Fence::new(fence_rules(&configured)));
-        fence.set_listeners(self.listeners);
-        let (checker, statuses, over_limit) =
-            start_checker(&configured, &snapshot, &fence, transitions, past.health).await;
-        let loads = LoadReader::start(Arc::clone(&fence));
-        loads.set(ClusterLoadSettings::all(&configured.merged.desired));
-
+        removals::log_shrunk(past.zones.as_ref(), &zones);
+        let StartedProbes { probes, transitions, statuses, over_limit } =
+            start_probes(&configured, &snapshot, self.listeners, past.health).await;
         let now = Moment { monotonic: std::time::Instant::now(), wall: (self.clock)() };
         let overrides = first_overrides(&configured, past.overrides, now.wall);
-        let denied = DeniedTargets::new(&fence.rules(), &snapshot, &configured.uses, &HashMap::new());
+        let denied = DeniedTargets::new(&probes.fence.rules(), &snapshot, &configured.uses, &HashMap::new());
         let mut inputs = RuntimeInputs { balance: Balance::after(past.balance, now.wall), ..RuntimeInputs::default() };
         let first = Reload {
             snapshot,
@@ -84,12 +76,11 @@ impl Parts {
             overrides: denied.restrict(overrides.actions(&configured.uses)),
         };
         let serving = inputs.reload(first, now);
-        let revision = configured.objects.revision;
-        let started = configured.settings.clone();
+        let (revision, started) = (configured.objects.revision, configured.settings.clone());
         let published = Published::first(configured, overrides, denied, now.wall);
         let shared = Arc::new(Shared {
             serving: Served::new(serving, published),
-            probes: Probes::new(checker, loads, fence),
+            probes,
             balance: BalanceStatus::new(inputs.balance.leader_status()),
             declarations: Declarations::new(revision),
             publishers: ArcSwap::default(),
@@ -104,7 +95,7 @@ impl Parts {
         let actor = Actor {
             shared: Arc::clone(&shared),
             commands: commands_in,
-            transitions: received,
+            transitions,
             waiting: vec![],
             load_reports: shared.probes.loads.updates(),
             reloads: ReloadQueue::new(self.reader, fingerprint),
@@ -124,17 +115,29 @@ impl Parts {
     }
 }
 
-/// Starts the health checker with the targets of a snapshot, and returns it with their first statuses, and
-/// the tenants with too many probes.
-async fn start_checker(
+/// Probes and load readers of the first snapshot.
+struct StartedProbes {
+    probes: Probes,
+    transitions: mpsc::Receiver<HealthTransition>,
+    /// First status of each target.
+    statuses: Vec<HealthStatus>,
+    over_limit: OverLimit,
+}
+
+/// Starts the health checker with the targets of a snapshot, and the load readers.
+async fn start_probes(
     configured: &Configured,
     snapshot: &Snapshot,
-    fence: &Arc<Fence>,
-    transitions: mpsc::Sender<HealthTransition>,
+    listeners: Vec<SocketAddr>,
     saved: Vec<SavedTarget>,
-) -> (Checker, Vec<HealthStatus>, OverLimit) {
+) -> StartedProbes {
+    let fence = Arc::new(Fence::new(fence_rules(configured)));
+    fence.set_listeners(listeners);
+    let loads = LoadReader::start(Arc::clone(&fence));
+    loads.set(ClusterLoadSettings::all(&configured.merged.desired));
     let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
-    let checker = Checker::start(settings, transitions, Arc::clone(fence));
+    let (sender, transitions) = mpsc::channel(TRANSITIONS_WAITING_MAX);
+    let checker = Checker::start(settings, sender, Arc::clone(&fence));
     let restored = SavedTarget::find(saved, snapshot.targets());
     let mut over_limit = OverLimit::default();
     let targets = over_limit.bound(configured, snapshot.targets());
@@ -146,7 +149,7 @@ async fn start_checker(
         Some(status) => *status,
     };
     let statuses = snapshot.targets().iter().map(status).collect();
-    (checker, statuses, over_limit)
+    StartedProbes { probes: Probes::new(checker, loads, fence), transitions, statuses, over_limit }
 }
 
 /// Returns the rules for connections of probes and load readers. What the files declare is exempt.

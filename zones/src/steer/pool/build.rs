@@ -33,13 +33,9 @@ impl SteerPool {
         location: &LocationRankings,
         targets: &mut TargetTable,
     ) -> Self {
-        let declared: Vec<(usize, &Cluster)> = pool
-            .members
-            .iter()
-            .enumerate()
-            .filter_map(|(index, m)| Some((index, desired.clusters.get(&m.cluster)?)))
-            .take(Pool::MEMBERS_MAX)
-            .collect();
+        let declared = pool.members.iter().enumerate();
+        let declared = declared.filter_map(|(index, member)| Some((index, desired.clusters.get(&member.cluster)?)));
+        let declared: Vec<(usize, &Cluster)> = declared.take(Pool::MEMBERS_MAX).collect();
         let pool_key = hash::text(hash::seed::POOL, pool.name.as_str());
         let (mut members, spread_targets) = members(desired, pool, zone, &declared, targets);
         let seen = VisibleMembers::new(pool, zone, location, &declared);
