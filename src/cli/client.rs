@@ -94,10 +94,10 @@ fn server_url(text: &str) -> anyhow::Result<Url> {
 fn token(file: Option<&Path>) -> anyhow::Result<Option<Secret>> {
     let text = match file {
         Some(path) => Some(read(path)?),
-        None => variable("FAIRWAY_TOKEN"),
+        None => variable("FAIRWAY_TOKEN").map(Secret::new),
     };
     let Some(text) = text else { return Ok(None) };
-    let token = text.trim();
+    let token = text.expose().trim();
     if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
         // The text itself is not shown: it may be a secret.
         let source = file.map_or_else(|| "FAIRWAY_TOKEN".to_owned(), |path| path.display().to_string());
@@ -107,7 +107,7 @@ fn token(file: Option<&Path>) -> anyhow::Result<Option<Secret>> {
 }
 
 fn tls(args: &ServerArgs) -> anyhow::Result<Tls> {
-    let secret = |path: &Option<PathBuf>| path.as_deref().map(|path| read(path).map(Secret::new)).transpose();
+    let secret = |path: &Option<PathBuf>| path.as_deref().map(read).transpose();
     let ca = secret(&args.cacert)?;
     let identity = secret(&args.cert)?.zip(secret(&args.key)?);
     let tls = Tls { ca, identity };
@@ -115,8 +115,8 @@ fn tls(args: &ServerArgs) -> anyhow::Result<Tls> {
     Ok(tls)
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+fn read(path: &Path) -> anyhow::Result<Secret> {
+    fs::read_to_string(path).map(Secret::new).with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]

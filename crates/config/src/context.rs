@@ -6,6 +6,7 @@ use std::{
 };
 
 use fairway_model::{Diagnostic, Secret};
+use zeroize::Zeroize;
 
 use super::{
     DIAGNOSTICS_MAX,
@@ -102,7 +103,11 @@ impl<'a> LoadContext<'a> {
             return known.clone();
         }
         let read = self.files.read(path, SECRET_MAX).and_then(|bytes| {
-            String::from_utf8(bytes).map(Secret::new).map_err(|_| Reason::new("is not text", "use PEM"))
+            let text = String::from_utf8(bytes).map(Secret::new);
+            text.map_err(|error| {
+                error.into_bytes().zeroize();
+                Reason::new("is not text", "use PEM")
+            })
         });
         self.secrets.insert(path.to_owned(), read.clone());
         read

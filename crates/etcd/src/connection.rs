@@ -86,10 +86,12 @@ fn channel(settings: &Settings, endpoint: &Url) -> Result<Channel, String> {
 
 fn client_tls(settings: &Settings) -> Result<ClientTlsConfig, String> {
     let ca = settings.ca.as_ref().map(|ca| ca.read()).transpose()?;
-    let roots = tls::roots(ca.as_deref()).map_err(|error| error.to_string())?;
+    let roots = tls::roots(ca.as_ref().map(|ca| ca.expose())).map_err(|error| error.to_string())?;
     let tls = ClientTlsConfig::new().trust_anchors(roots.roots.clone());
     Ok(match &settings.identity {
-        Some((certificate, key)) => tls.identity(Identity::from_pem(certificate.read()?, key.read()?)),
+        Some((certificate, key)) => {
+            tls.identity(Identity::from_pem(certificate.read()?.expose(), key.read()?.expose()))
+        }
         None => tls,
     })
 }

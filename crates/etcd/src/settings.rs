@@ -36,6 +36,16 @@ impl Settings {
             call_timeout,
         }
     }
+
+    /// Returns the files that are read at every new connection.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let password = self.user.iter().map(|(_, password)| password);
+        let identity = self.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
+        password.chain(&self.ca).chain(identity).filter_map(|source| match source {
+            Source::File(path) => Some(path),
+            Source::Text(_) => None,
+        })
+    }
 }
 
 /// Location of a password or a PEM text.
@@ -48,16 +58,18 @@ pub enum Source {
 }
 
 impl Source {
-    pub(crate) fn read(&self) -> Result<String, String> {
+    pub(crate) fn read(&self) -> Result<Secret, String> {
         match self {
-            Self::File(path) => fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display())),
-            Self::Text(text) => Ok(text.expose().to_owned()),
+            Self::File(path) => {
+                fs::read_to_string(path).map(Secret::new).map_err(|error| format!("{}: {error}", path.display()))
+            }
+            Self::Text(text) => Ok(text.clone()),
         }
     }
 
     /// Reads a password. A line break at its end is not part of it: editors put one at the end of a file.
     pub(crate) fn read_line(&self) -> Result<String, String> {
-        Ok(self.read()?.trim_end_matches(['\r', '\n']).to_owned())
+        Ok(self.read()?.expose().trim_end_matches(['\r', '\n']).to_owned())
     }
 }
 

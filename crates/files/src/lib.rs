@@ -62,10 +62,12 @@ pub fn read(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    if !file.metadata()?.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let mut content = Vec::new();
+    // The whole length at once: a vector that grows leaves copies of its content, which may be a secret, in freed memory.
+    let mut content = Vec::with_capacity(usize::try_from(metadata.len().min(max)).unwrap_or(0));
     file.take(max.saturating_add(1)).read_to_end(&mut content)?;
     if content.len() as u64 > max {
         return Err(io::Error::other(format!("the file has more than {max} bytes")));

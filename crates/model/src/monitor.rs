@@ -10,6 +10,7 @@ use std::{
 };
 
 use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
 
 use crate::MonitorName;
 
@@ -146,9 +147,11 @@ impl Default for TlsCheck {
 pub struct Secret(Arc<SecretString>);
 
 impl Secret {
-    /// Wraps the text.
-    pub fn new(text: impl Into<SecretString>) -> Self {
-        Self(Arc::new(text.into()))
+    /// Wraps the text. A string that is given away is overwritten: it may have space left, and then the copy of its length would leave
+    /// the text behind.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = Zeroizing::new(text.into());
+        Self(Arc::new(SecretString::from(text.as_str())))
     }
 
     /// Returns the text itself, for its one use.

@@ -5,6 +5,7 @@ use std::{io, path::Path};
 use fairway_files::Readers;
 use fairway_model::Secret;
 use ring::rand::{SecureRandom, SystemRandom};
+use zeroize::Zeroizing;
 
 /// File of the key in the data folder: 32 hexadecimal digits.
 const FILE: &str = "cookie.key";
@@ -33,16 +34,16 @@ pub fn cookie_key(folder: Option<&Path>) -> Option<Secret> {
 
 /// Reads the key; `None` if there is none yet.
 fn read(path: &Path) -> io::Result<Option<Secret>> {
-    let Some(bytes) = fairway_files::read(path, 2 * KEY_LEN as u64)? else { return Ok(None) };
+    let Some(bytes) = fairway_files::read(path, 2 * KEY_LEN as u64)?.map(Zeroizing::new) else { return Ok(None) };
     let is_key = bytes.len() == 2 * KEY_LEN && bytes.iter().all(u8::is_ascii_hexdigit);
-    let text = String::from_utf8(bytes).ok().filter(|_| is_key);
+    let text = std::str::from_utf8(&bytes).ok().filter(|_| is_key);
     text.map(|text| Some(Secret::new(text))).ok_or_else(|| io::Error::other("not 32 hexadecimal digits"))
 }
 
 fn draw() -> Option<Secret> {
-    let mut key = [0; KEY_LEN];
-    SystemRandom::new().fill(&mut key).ok()?;
-    Some(Secret::new(data_encoding::HEXLOWER.encode(&key)))
+    let mut key = Zeroizing::new([0; KEY_LEN]);
+    SystemRandom::new().fill(&mut *key).ok()?;
+    Some(Secret::new(data_encoding::HEXLOWER.encode(&*key)))
 }
 
 #[cfg(test)]

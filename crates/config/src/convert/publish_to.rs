@@ -86,7 +86,7 @@ fn webhook(converter: &mut Converter<'_, '_>, pointer: &str, from: wire::Webhook
         reject_secret_in_clear(converter, format_args!("{pointer}/token"), from.allow_plain_http, [&url]);
     }
     Some(Destination::Webhook {
-        authorization: token.map(|token| Secret::new(format!("Bearer {}", token.expose().trim()))),
+        authorization: token.map(|token| Secret::new(["Bearer ", token.expose().trim()].concat())),
         tls: tls(converter, &format!("{pointer}/tls"), &from.tls, url.is_https())?,
         url,
         weights: from.weights.plain(),

@@ -134,7 +134,7 @@ fn etcd(reader: &mut ParameterReader<'_>) -> Option<Destination> {
 fn webhook(reader: &mut ParameterReader<'_>) -> Option<Destination> {
     let url = reader.required("webhook-provider-url", "its URL, such as http://127.0.0.1:8888");
     let url = url.and_then(|url| reader.url("webhook-provider-url", url));
-    let authorization = reader.text("token").map(|token| Secret::new(format!("Bearer {token}")));
+    let authorization = reader.text("token").map(|token| Secret::new(["Bearer ", token].concat()));
     check_line(reader, "token");
     check_plain_http(reader, "token", url.as_slice());
     let weights = reader.read("weights", &WEIGHTS);
