@@ -1,9 +1,10 @@
-//! The steps of `deploy/container/Dockerfile`, performed in a folder that becomes the root of the server (chroot), with the files, the
-//! user and the rights of the image. The base image is replaced by the shared libraries of the program. Needs root.
+//! The steps of `deploy/container/Dockerfile` and the `docker run` of README.md, performed in a folder that becomes the root of the server
+//! (chroot), with the files, the user, the rights and the mounts of the container. The base image is replaced by the shared libraries of
+//! the program. Needs root.
 #![cfg(feature = "real")]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     net::SocketAddr,
     os::unix::fs::{PermissionsExt, chown},
@@ -36,6 +37,60 @@ struct Image {
     environment: BTreeMap<String, String>,
     user: String,
     entrypoint: Vec<String>,
+    ports: BTreeSet<String>,
+}
+
+/// The `docker run` of README.md.
+#[derive(Debug, Default)]
+struct Run {
+    /// Files of the operator's folder, and their paths in the container.
+    files: Vec<(String, PathBuf)>,
+    /// Paths of named volumes in the container.
+    volumes: Vec<PathBuf>,
+    /// Published ports of the container, as `EXPOSE` has them.
+    ports: BTreeSet<String>,
+    image: String,
+}
+
+impl Run {
+    /// Reads the command. Panics on a flag that this test does not perform, and if README.md builds an image of another name.
+    fn read(readme: &str) -> Self {
+        let command = readme.lines().find_map(|line| line.strip_prefix("docker run ")).expect("README.md has it");
+        let (mut run, mut words) = (Self::default(), command.split(' '));
+        while let Some(word) = words.next() {
+            match word {
+                "-v" => run.mount(words.next().expect("a volume")),
+                "-p" => run.ports.extend(words.next().and_then(|ports| Some(ports.split_once(':')?.1.to_owned()))),
+                flag if flag.starts_with('-') => panic!("{flag} is not performed by this test"),
+                image => run.image = image.to_owned(),
+            }
+        }
+        assert!(readme.contains(&format!(" -t {} .\n", run.image)), "README.md builds no image {:?}", run.image);
+        run
+    }
+
+    fn mount(&mut self, volume: &str) {
+        let mut parts = volume.split(':');
+        let (Some(from), Some(to)) = (parts.next(), parts.next()) else { panic!("{volume}: not SOURCE:TARGET") };
+        match from.strip_prefix("./") {
+            Some(file) => self.files.push((file.to_owned(), to.into())),
+            None => self.volumes.push(to.into()),
+        }
+    }
+
+    /// Performs the mounts below `base`, with the files of `operator`. A new named volume takes content, owner and mode of the image's
+    /// folder, so that folder stands for it; one that the image lacks belongs to root.
+    fn perform(&self, operator: &Path, base: &Path) {
+        let inside = |path: &Path| base.join(path.strip_prefix("/").expect("absolute"));
+        for (file, to) in &self.files {
+            fs::create_dir_all(inside(to).parent().expect("it is no root")).expect("the folder can be written");
+            // With its mode; its owner is root, who also makes the copy.
+            fs::copy(operator.join(file), inside(to)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        }
+        for volume in &self.volumes {
+            fs::create_dir_all(inside(volume)).expect("the folder can be written");
+        }
+    }
 }
 
 fn owner(text: &str) -> (u32, u32) {
@@ -58,8 +113,9 @@ impl Image {
                 })),
                 "USER" => image.user = rest.to_owned(),
                 "ENTRYPOINT" => image.entrypoint = serde_json::from_str(rest).expect("a JSON array"),
-                // These change no file and no right.
-                "VOLUME" | "EXPOSE" => {}
+                "EXPOSE" => image.ports.extend(rest.split(' ').map(str::to_owned)),
+                // It changes no file and no right.
+                "VOLUME" => {}
                 other => panic!("{other} is not performed by this test"),
             }
         }
@@ -104,7 +160,7 @@ fn base_image(base: &Path) {
 }
 
 #[test]
-fn image_starts_with_its_files_user_and_rights() {
+fn image_starts_by_the_commands_of_the_readme() {
     let dockerfile = fs::read_to_string(root().join("deploy/container/Dockerfile")).expect("it is in the tree");
     let image = Image::read(&dockerfile);
     let folder = TempDir::new().expect("a temporary folder");
@@ -120,9 +176,14 @@ fn image_starts_with_its_files_user_and_rights() {
     let example =
         example.replace("2001:db8:e1::10", "::ffff:127.0.0.10").replace("2001:db8:a1::10", "::ffff:127.0.0.20");
     assert!(!example.contains("2001:db8"), "the example has further addresses: {example}");
-    let config = base.join(image.environment["FAIRWAY_CONFIG"].trim_start_matches('/'));
-    fs::create_dir_all(config.parent().expect("it is a file")).expect("the folder can be written");
-    fs::write(config, example).expect("the folder can be written");
+    let operator = TempDir::new().expect("a temporary folder");
+    fs::write(operator.path().join("fairway.yaml"), example).expect("the folder can be written");
+    let run = Run::read(&fs::read_to_string(root().join("README.md")).expect("it is in the tree"));
+    run.perform(operator.path(), base);
+    let data_dir = Path::new(&image.environment["FAIRWAY_DATA_DIR"]);
+    assert!(run.volumes.iter().any(|volume| data_dir == volume), "{data_dir:?} is no volume: {run:?}");
+    assert!(run.ports.is_subset(&image.ports), "the image does not expose {:?}", run.ports);
+    assert!(["53/udp", "53/tcp"].iter().all(|port| run.ports.contains(*port)), "DNS is not published: {run:?}");
 
     let [dns, health] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let mut command = Command::new("chroot");
