@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{args::ServeArgs, configured, variable, wait};
-use crate::daemon::{Daemon, Options};
+use crate::daemon::{Daemon, FirstLoad, Options, restrict_log_thread};
 use fairway_config::{Environment, Source, environment::unknown_variables};
 use fairway_telemetry::logs::{LineFormat, Logs};
 use fairway_transport::{Sockets, give_up_new_privileges};
@@ -19,15 +19,18 @@ pub(super) fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let inherited = Sockets::inherited()?;
     // Before anything that can fail, so that the log has the reason.
     let filter = args.log.clone().or_else(|| variable("FAIRWAY_LOG")).unwrap_or_else(|| "info".to_owned());
-    let logs = Logs::start(&filter, LineFormat::Auto)?;
+    let logs = Logs::start(&filter, LineFormat::Auto, restrict_log_thread)?;
     warn_of_misspelled_variables();
     let mut options = Options::new(source(&args)?);
     options.inherited = inherited;
     options.replace = args.replace;
     options.logs = Some(logs);
     options.environment = environment(&args);
+    // Before any thread starts but that of the log, which restricts itself: threads inherit it.
+    let mut first = FirstLoad::new(options)?;
+    first.restrict_files();
     wait(async {
-        let daemon = Daemon::start(options).await?;
+        let daemon = Daemon::start_loaded(first).await?;
         daemon.run_until_stopped().await;
         Ok(())
     })

@@ -2,6 +2,8 @@
 
 mod announce;
 mod bound;
+mod file_access;
+mod first_load;
 mod limited;
 mod protection;
 mod replace;
@@ -13,10 +15,7 @@ mod traces;
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
-use fairway_telemetry::{
-    logs::{Logs, Trace},
-    query_log::QueryLog,
-};
+use fairway_telemetry::{logs::Logs, query_log::QueryLog};
 use tokio::{sync::mpsc, task::JoinHandle};
 use tracing::{Instrument, Span};
 
@@ -31,7 +30,8 @@ use fairway_transport::{
     handover::{Offer, Successor},
 };
 
-pub use start::StartError;
+pub(crate) use first_load::restrict_log_thread;
+pub use {first_load::FirstLoad, start::StartError};
 
 /// Options of a daemon.
 pub struct Options {
@@ -110,9 +110,17 @@ impl Daemon {
     ///
     /// The first step that failed. Everything that was started before is stopped.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        // Log lines of a replacement carry the trace of the hand-over.
-        let span = if options.replace { Trace::new().span() } else { Span::none() };
-        start::start(options).instrument(span).await
+        Self::start_loaded(FirstLoad::new(options)?).await
+    }
+
+    /// Starts a daemon with a configuration that is loaded already. Returns when it answers queries.
+    ///
+    /// # Errors
+    ///
+    /// The first step that failed. Everything that was started before is stopped.
+    pub async fn start_loaded(first: FirstLoad) -> Result<Self, StartError> {
+        let span = first.span.clone();
+        start::start(first).instrument(span).await
     }
 
     /// Returns the handle for commands.

@@ -4,12 +4,13 @@ use fairway_config::Settings;
 use fairway_control::lifecycle::Protection;
 use fairway_transport::{has_given_up_new_privileges, is_root};
 
-/// Returns the protections of this process, and logs which ones are missing and why.
-pub(super) fn protections(settings: &Settings) -> Vec<Protection> {
+/// Returns the protections of this process, of which `landlock` is missing for the given reason, and logs which ones are missing and why.
+pub(super) fn protections(settings: &Settings, landlock: Option<String>) -> Vec<Protection> {
     let protection = |name, why: Option<&str>| Protection { name, missing: why.map(str::to_owned) };
     let all = vec![
         protection("unprivileged", is_root().then_some(ROOT)),
         protection("noNewPrivileges", (!has_given_up_new_privileges()).then_some(NEW)),
+        protection("landlock", landlock.as_deref()),
         protection("storeEncryption", settings.store.keys.is_empty().then_some(CLEAR)),
     ];
     if is_root() {

@@ -3,13 +3,13 @@
 use std::{io, net::SocketAddr, os::fd::OwnedFd, path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
-use fairway_model::{Diagnostic, Timestamp};
+use fairway_model::Diagnostic;
 use fairway_telemetry::{
     logs::Logs,
     query_log::{self, QueryLog, QueryLogOptions, QuerySample},
     traces::Traces,
 };
-use fairway_zones::{CookieKey, Sample, Snapshot, Transport, give_back_memory};
+use fairway_zones::{CookieKey, Sample, Transport, give_back_memory};
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::watch,
@@ -20,6 +20,7 @@ use crate::daemon::{
     Daemon, Options, Tasks,
     announce::Announcer,
     bound::{Bound, HEALTH, HTTP, HandedOver, WEBHOOK},
+    first_load::FirstLoad,
     limited::log_limited_responses,
     protection::protections,
     replace::{self, Predecessor},
@@ -31,12 +32,11 @@ use fairway_api_types::client::CONTROL_SOCKET;
 use fairway_config::{QueryLogSink, Settings, watch::Fingerprint};
 use fairway_control::{
     Control, Readiness, Shared,
-    configured::{Compiled, Configured},
     declared::Declared,
     file_watch::watch_files,
     lifecycle::{Clock, Listener, Protection, system_clock},
-    line_format, objects, publishing,
-    reader::{LowerPriority, Reader},
+    objects, publishing,
+    reader::Reader,
     reloads::{ReloadScope, Trigger},
     start::Parts,
 };
@@ -44,7 +44,6 @@ use fairway_store::{DataFolder, FolderError, SavedState, objects::StoreError};
 use fairway_transport::{
     BindErrors, Notifier, PrivilegeError, Server, Sockets, TcpSettings, drop_to,
     handover::{HandoverError, Offer},
-    lower_priority_of_computation, raise_open_files,
 };
 
 /// Error of a start.
@@ -99,19 +98,18 @@ fn lines(errors: &[Diagnostic]) -> String {
 }
 
 /// Starts a daemon. If a step fails, everything that was started before is dropped, which stops it.
-pub(super) async fn start(options: Options) -> Result<Daemon, StartError> {
-    raise_file_limit();
+pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
+    let FirstLoad { options, reader, configured, snapshot, fingerprint, landlock, .. } = first;
     let (signals, logs) = (options.signals, options.logs.clone());
     let notifier = Notifier::new((options.environment)("NOTIFY_SOCKET").map(Into::into));
     let clock = system_clock();
-    let Prepared { reader, configured, snapshot, fingerprint, predecessor, mut bound } =
-        prepare(options, clock()).await?;
+    let (predecessor, mut bound) = bind(options, &configured.settings).await?;
     let (declared, settings) = (Arc::clone(&reader.declared), configured.settings.clone());
     let (copies, listeners) = (bound.copies()?, bound.state(settings.data_dir.as_deref()));
     // The webhook answers from here on, with 503 until the start is complete. A replaced process still answers itself.
     let mut hook = Hook::new(&settings, bound.listeners.remove(WEBHOOK), predecessor.is_none());
     switch_user(&settings)?;
-    let protections = protections(&settings);
+    let protections = protections(&settings, landlock);
     let (folder, saved) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
     objects::check_keys(&settings, folder.as_deref())?;
     set_cookie_key(&reader, settings.data_dir.as_deref());
@@ -188,31 +186,16 @@ fn set_cookie_key(reader: &Reader, folder: Option<&Path>) {
     }
 }
 
-/// The first configuration, and its sockets.
-struct Prepared {
-    reader: Reader,
-    configured: Configured,
-    snapshot: Snapshot,
-    fingerprint: Fingerprint,
-    /// The process to replace.
-    predecessor: Option<Predecessor>,
-    bound: Bound,
-}
-
-/// Loads the configuration, takes the sockets of the process to replace, and binds the others.
-async fn prepare(options: Options, now: Timestamp) -> Result<Prepared, StartError> {
-    let Options { source, inherited, replace, workers, logs, environment, .. } = options;
-    let lower_priority: LowerPriority = || Box::new(lower_priority_of_computation());
-    let reader = Reader { lower_priority, ..Reader::new(source, environment) };
-    let (configured, snapshot, fingerprint) = load_first(&reader, now, logs.as_ref())?;
-    let settings = &configured.settings;
+/// Takes the sockets of the process to replace, and binds the others.
+async fn bind(options: Options, settings: &Settings) -> Result<(Option<Predecessor>, Bound), StartError> {
+    let Options { inherited, replace, workers, .. } = options;
     let taken = if replace { take_sockets(settings).await? } else { None };
     let (predecessor, sockets, handed_over) = match taken {
         Some((predecessor, sockets, listeners)) => (Some(predecessor), sockets, listeners),
         None => (None, inherited, HandedOver::default()),
     };
     let bound = Bound::new(settings, sockets, handed_over, workers).await?;
-    Ok(Prepared { reader, configured, snapshot, fingerprint, predecessor, bound })
+    Ok((predecessor, bound))
 }
 
 /// Starts to serve DNS, HTTP and the control socket of the folder, which is there before the server is ready. A replacement has no folder
@@ -265,22 +248,6 @@ fn first_tasks(
     Ok(Tasks(tasks))
 }
 
-/// Loads the configuration for the first time. It runs on this thread, since there is nothing else to do yet, and since allocating on the
-/// main thread takes far fewer system calls.
-fn load_first(
-    reader: &Reader,
-    now: Timestamp,
-    logs: Option<&Logs>,
-) -> Result<(Configured, Snapshot, Fingerprint), StartError> {
-    let reading = reader.read_here(ReloadScope::Files, None, now);
-    let Compiled { configured, snapshot, .. } = reading.outcome.map_err(StartError::Config)?;
-    follow_settings(logs, &configured.settings);
-    for warning in &configured.warnings {
-        tracing::warn!(%warning, "configuration warning");
-    }
-    Ok((configured, snapshot, reading.fingerprint.unwrap_or_default()))
-}
-
 /// Takes over the data folder of the replaced daemon, and the objects that were declared to it until its end.
 async fn take_over(
     predecessor: Predecessor,
@@ -294,12 +261,6 @@ async fn take_over(
     tasks.0.extend(control.set_objects(objects));
     control.request_reload(ReloadScope::Objects, Trigger::Api).await;
     Ok(folder)
-}
-
-fn raise_file_limit() {
-    if let Err(error) = raise_open_files() {
-        tracing::warn!(%error, "open file limit not raised");
-    }
 }
 
 /// Reports that the server serves, and frees memory of the start in the background, because nothing waits for that.
@@ -358,11 +319,7 @@ impl Hook {
 
 /// Drops root for good. Everything that needs root is done before.
 fn switch_user(settings: &Settings) -> Result<(), StartError> {
-    let Some(user) = &settings.user else { return Ok(()) };
-    if let Some(folder) = &settings.data_dir {
-        DataFolder::create_for(folder, user)?;
-    }
-    Ok(drop_to(user)?)
+    Ok(settings.user.as_deref().map_or(Ok(()), drop_to)?)
 }
 
 /// Waits for the first probe round, up to its limit, then serves DNS.
@@ -387,14 +344,6 @@ async fn serve_dns(control: &Control, settings: &Settings, sockets: Sockets) -> 
 fn offer(server: &Server, folder: &DataFolder, listeners: &[(&str, OwnedFd)]) -> Option<Offer> {
     let offer = replace::offer(folder, server, listeners);
     offer.inspect_err(|error| tracing::warn!(%error, "handover not available for this process")).ok()
-}
-
-fn follow_settings(logs: Option<&Logs>, settings: &Settings) {
-    let Some(logs) = logs else { return };
-    logs.set_format(line_format(settings.log.format));
-    if let Err(error) = logs.set_filter(&settings.log.filter) {
-        tracing::warn!(%error, "log filter rejected: the previous one stays in use");
-    }
 }
 
 /// Starts the query log, which follows the configuration.

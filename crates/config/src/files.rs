@@ -37,8 +37,14 @@ impl Files {
         // a terminal named by mistake must not become the controlling one.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
         let file = opened.map_err(|error| {
-            self.fingerprint.add(path, None);
-            if path.is_symlink() && error.kind() == ErrorKind::NotFound { dangling() } else { explain(&error) }
+            // A file that this process may not open is there nevertheless: without its state it would count as changed meanwhile.
+            let found = fs::metadata(path).ok().filter(|_| error.kind() == ErrorKind::PermissionDenied);
+            self.fingerprint.add(path, found.as_ref());
+            match error.kind() {
+                ErrorKind::NotFound if path.is_symlink() => dangling(),
+                ErrorKind::PermissionDenied if is_readable(path) => restricted(),
+                _ => explain(&error),
+            }
         })?;
         let metadata = file.metadata().map_err(|error| explain(&error))?;
         self.fingerprint.add(path, Some(&metadata));
@@ -89,6 +95,18 @@ fn read_bounded(file: File, length: u64, limit: u64) -> Result<Vec<u8>, Reason> 
 /// The link itself exists, so "does not exist" would be misleading.
 fn dangling() -> Reason {
     Reason::new("is a link to a file that does not exist", "fix the link or its target")
+}
+
+/// True if the modes of the file and its folders allow this user to read it. Landlock does not restrict that question.
+fn is_readable(path: &Path) -> bool {
+    nix::unistd::access(path, nix::unistd::AccessFlags::R_OK).is_ok()
+}
+
+fn restricted() -> Reason {
+    Reason::new(
+        "is outside of the folders that this process may read (Landlock)",
+        "restart fairway with this configuration, or add the folder to landlock.read before a start",
+    )
 }
 
 fn explain(error: &io::Error) -> Reason {

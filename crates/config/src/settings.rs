@@ -22,8 +22,8 @@ use hyper::header::HeaderName;
 use fairway_access::Access;
 
 use super::{
-    health_listener::HealthListenerSettings, limits_wire::DeclaredLimits, publish_wire::AliasForm,
-    traces_wire::TraceProtocol, v1_process::LogFormat, webhook::WebhookSettings,
+    health_listener::HealthListenerSettings, landlock_wire::LandlockSettings, limits_wire::DeclaredLimits,
+    publish_wire::AliasForm, traces_wire::TraceProtocol, v1_process::LogFormat, webhook::WebhookSettings,
 };
 
 /// Settings of the process. A change of a field marked (start) requires a restart.
@@ -41,6 +41,8 @@ pub struct Settings {
     pub data_dir: Option<PathBuf>,
     /// User to switch to after the sockets are bound (start). Default: no switch.
     pub user: Option<String>,
+    /// Restriction of the process to its files (start). Default: on, without further files.
+    pub landlock: LandlockSettings,
     /// Log settings.
     pub log: LogSettings,
     /// Answers to queries about the server itself. Default: none.
@@ -435,6 +437,7 @@ impl Default for Settings {
             access: Arc::default(),
             data_dir: None,
             user: None,
+            landlock: LandlockSettings::default(),
             log: LogSettings::default(),
             identity: ServerIdentity::default(),
             challenge: true,

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::{
     bounds_wire::{As, Float, Int, List, Text, Word, each_once},
+    landlock_wire::Landlock,
     limits_wire::TotalLimits,
     load_wire::Load,
     policy_wire::Policy,
@@ -46,6 +47,9 @@ pub(super) struct Config {
     pub(super) data_dir: Option<Text<1>>,
     /// User to switch to after the sockets are bound. Default: no switch. A change requires a restart.
     pub(super) user: Option<Text<1>>,
+    /// Restriction of the process to the files that the configuration needs. A change requires a restart.
+    #[serde(default)]
+    pub(super) landlock: Landlock,
     /// Access to the API. Default: full access from this machine, none from others.
     pub(super) access: Option<Access>,
     /// Logging.

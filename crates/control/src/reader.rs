@@ -2,13 +2,14 @@
 
 use std::{
     any::Any,
+    path::{Path, PathBuf},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
-use fairway_config::{Attempt, Environment, PreviousLoad, Source, watch::Fingerprint};
+use fairway_config::{Attempt, Environment, PreviousLoad, Settings, Source, watch::Fingerprint};
 use fairway_model::{Diagnostic, FileLocation, Timestamp};
 use fairway_zones::{ServerCookieKey, give_back_memory};
 use tokio::sync::oneshot;
@@ -38,6 +39,9 @@ pub type Outcome = Result<Compiled, Vec<Diagnostic>>;
 /// Lowers the priority of the calling thread for as long as the returned value is held.
 pub type LowerPriority = fn() -> Box<dyn Any>;
 
+/// Returns the folders that settings need to write and that this process may not write, because it has restricted itself.
+pub type Unwritable = Arc<dyn Fn(&Settings) -> Vec<PathBuf> + Send + Sync>;
+
 /// Reads and compiles configurations.
 #[derive(Clone)]
 pub struct Reader {
@@ -49,6 +53,8 @@ pub struct Reader {
     pub declared: Arc<ArcSwap<Declared>>,
     /// The key of cookies, if the files list none.
     pub cookie_key: ServerCookieKey,
+    /// Returns the folders that settings need to write and that this process may not write.
+    pub unwritable: Unwritable,
     /// Called on each thread that compiles, so that answers and probes come first.
     pub lower_priority: LowerPriority,
 }
@@ -61,6 +67,7 @@ impl Reader {
             environment,
             declared: Arc::default(),
             cookie_key: ServerCookieKey::default(),
+            unwritable: Arc::new(|_| Vec::new()),
             lower_priority: || Box::new(()),
         }
     }
@@ -134,6 +141,11 @@ impl Reader {
             Ok(loaded) => loaded,
             Err(errors) => return (fingerprint, Err(errors)),
         };
+        let unwritable = (self.unwritable)(&loaded.settings);
+        if !unwritable.is_empty() {
+            let errors = unwritable.iter().map(|folder| unwritable_error(folder, &self.source)).collect();
+            return (fingerprint, Err(errors));
+        }
         let is_complete = !loaded.zones_unchanged;
         let mut outcome = self.compile_all(&Arc::new(Files::from(loaded)), previous, now);
         if let (Ok(compiled), Some(previous)) = (&mut outcome, previous) {
@@ -184,6 +196,12 @@ impl Reader {
         }
         reading.await.ok().flatten()
     }
+}
+
+fn unwritable_error(folder: &Path, source: &Source) -> Diagnostic {
+    let what = format!("the folder {} is outside of those that this process may write (Landlock)", folder.display());
+    let hint = "restart fairway with this configuration, or add the folder to landlock.write before a start";
+    Diagnostic::error(FileLocation::file(&describe(source)), what, hint)
 }
 
 /// Returns the name of a configuration, for messages.

@@ -24,11 +24,12 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Starts the log on standard output with this filter and format; once per process.
-    pub fn start(filter: &str, format: LineFormat) -> Result<Self, LogError> {
+    /// Starts the log on standard output with this filter and format; once per process. `on_thread` runs first on the thread that writes.
+    pub fn start(filter: &str, format: LineFormat, on_thread: fn()) -> Result<Self, LogError> {
         let (filter, handle) = reload::Layer::new(parse(filter)?);
         let is_terminal = std::io::stdout().is_terminal();
-        let writer = LineWriter::start(std::io::stdout()).map_err(|error| LogError::Thread(error.to_string()))?;
+        let writer = LineWriter::start(std::io::stdout(), on_thread);
+        let writer = writer.map_err(|error| LogError::Thread(error.to_string()))?;
         let flush = Arc::new(FlushAtEnd(writer.clone()));
         let form = form::Form::new(format, is_terminal);
         let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(is_terminal);

@@ -22,6 +22,7 @@ mod bind_error;
 mod draws;
 mod error_limit;
 pub mod handover;
+mod landlock;
 mod notify;
 mod priority;
 mod privileges;
@@ -37,6 +38,7 @@ mod udp;
 
 pub use activation::ActivationError;
 pub use bind_error::{BindError, BindErrorKind, BindErrors, Protocol};
+pub use landlock::{FileAccess, FileRestriction};
 pub use notify::Notifier;
 pub use priority::{lower_priority, lower_priority_of_computation};
 pub use privileges::{

@@ -24,6 +24,7 @@ mod damaged;
 mod flush;
 mod hostile;
 mod intents;
+mod landlock;
 mod objects;
 mod once;
 mod places;
@@ -35,6 +36,7 @@ mod removals;
 mod replace;
 mod restart;
 mod schedule;
+mod secrets;
 mod start;
 #[cfg(feature = "real")]
 mod trace;

@@ -7,9 +7,10 @@ use fairway_zones::ServerIdentity;
 
 use super::{Converter, cookies, publish, rate_limit, store, traces, webhook};
 use crate::{
-    HealthListenerSettings, HealthSettings, LogSettings, QueryLogSettings, QueryLogSink, Settings, TcpSettings,
-    UdpSettings, WithdrawalSettings,
-    bounds_wire::{As, Plain},
+    HealthListenerSettings, HealthSettings, LandlockSettings, LogSettings, QueryLogSettings, QueryLogSink, Settings,
+    TcpSettings, UdpSettings, WithdrawalSettings,
+    bounds_wire::{As, List, Plain, Text},
+    landlock_wire::Landlock,
     reason::Reason,
     v1, v1_process,
     values::Sample,
@@ -29,6 +30,7 @@ pub(super) fn settings(converter: &mut Converter<'_, '_>, config: &mut v1::Confi
         access: default.access,
         data_dir: config.data_dir.as_ref().map(|As(path)| converter.path("/dataDir", path)),
         user: config.user.take().plain(),
+        landlock: landlock(converter, mem::take(&mut config.landlock)),
         log: log(converter, mem::take(&mut config.log)),
         identity: ServerIdentity { version: identity.version.plain(), id: identity.id.plain() },
         challenge: config.evidence.challenge.unwrap_or(default.challenge),
@@ -111,6 +113,19 @@ fn health_listener(converter: &mut Converter<'_, '_>, wire: v1_process::HealthLi
         converter.reject("/listen/health/metrics", why);
     }
     settings
+}
+
+fn landlock(converter: &Converter<'_, '_>, wire: Landlock) -> LandlockSettings {
+    let paths = |key: &str, given: Option<List<Text<1>, 1, 64>>| {
+        let paths = given.plain().unwrap_or_default().plain();
+        let path = |(at, path): (usize, &String)| converter.path(format_args!("/landlock/{key}/{at}"), path);
+        paths.iter().enumerate().map(path).collect()
+    };
+    LandlockSettings {
+        enabled: wire.enabled.unwrap_or(true),
+        read: paths("read", wire.read),
+        write: paths("write", wire.write),
+    }
 }
 
 fn log(converter: &mut Converter<'_, '_>, log: v1_process::Log) -> LogSettings {

@@ -32,10 +32,13 @@ enum Job {
 }
 
 impl LineWriter {
-    /// Starts the thread.
-    pub(super) fn start(to: impl Write + Send + 'static) -> io::Result<Self> {
+    /// Starts the thread, which runs `on_thread` first.
+    pub(super) fn start(to: impl Write + Send + 'static, on_thread: fn()) -> io::Result<Self> {
         let (queue, jobs) = sync_channel(QUEUE_MAX);
-        thread::Builder::new().name("fairway-log".to_owned()).spawn(move || write_all(&jobs, to))?;
+        thread::Builder::new().name("fairway-log".to_owned()).spawn(move || {
+            on_thread();
+            write_all(&jobs, to);
+        })?;
         Ok(Self { queue, lost: Arc::default() })
     }
 
@@ -153,7 +156,7 @@ mod tests {
     fn stopped_reader_loses_lines_and_blocks_nobody() {
         let (open, opened) = channel();
         let (written, lines) = channel();
-        let writer = LineWriter::start(Blocked(opened, written, false)).unwrap();
+        let writer = LineWriter::start(Blocked(opened, written, false), || {}).unwrap();
         for n in 0..QUEUE_MAX + 100 {
             writer.send(format!("{n}\n").into_bytes());
         }

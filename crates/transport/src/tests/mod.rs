@@ -4,6 +4,7 @@ mod activation;
 mod bind;
 mod error_limit;
 mod handover;
+mod landlock;
 mod notify;
 mod privileges;
 mod tcp;
