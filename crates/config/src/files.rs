@@ -42,6 +42,7 @@ impl Files {
             self.fingerprint.add(path, found.as_ref());
             match error.kind() {
                 ErrorKind::NotFound if path.is_symlink() => dangling(),
+                _ if found.as_ref().is_some_and(|found| !found.is_file() && !found.is_dir()) => irregular(),
                 ErrorKind::PermissionDenied if is_readable(path) => restricted(),
                 _ => explain(&error),
             }
@@ -52,7 +53,7 @@ impl Files {
             return Err(Reason::new("is a folder", "name a file in it"));
         }
         if !metadata.is_file() {
-            return Err(Reason::new("is a pipe, socket or device", "name a regular file"));
+            return Err(irregular());
         }
         read_bounded(file, metadata.len(), limit)
     }
@@ -100,6 +101,10 @@ fn dangling() -> Reason {
 /// True if the modes of the file and its folders allow this user to read it. Landlock does not restrict that question.
 fn is_readable(path: &Path) -> bool {
     nix::unistd::access(path, nix::unistd::AccessFlags::R_OK).is_ok()
+}
+
+fn irregular() -> Reason {
+    Reason::new("is a pipe, socket or device", "name a regular file")
 }
 
 fn restricted() -> Reason {
