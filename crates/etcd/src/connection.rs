@@ -98,5 +98,6 @@ fn client_tls(settings: &Settings) -> Result<ClientTlsConfig, String> {
 
 /// Interval of HTTP/2 pings. etcd treats an interval under 5 s as an attack and closes the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// Maximum size of a message. The store asks for pages of 4 MiB, and a page ends with the record that fills it.
-pub(crate) const MESSAGE_MAX: usize = 256 << 20;
+/// Maximum size of a message. The store and the publisher ask for pages of about 4 MiB, and for fewer keys if they get more. A message
+/// of empty keys takes 28 times its size once it is decoded (56 bytes for 2), so this bounds a hostile answer to 224 MiB.
+pub(crate) const MESSAGE_MAX: usize = 8 << 20;

@@ -136,9 +136,14 @@ impl Etcd {
     async fn all_below(&self, prefix: &str) -> Result<Pairs, ProviderError> {
         let mut request =
             RangeRequest { key: prefix.into(), range_end: prefix_end(prefix), limit: PAGE, ..RangeRequest::default() };
-        let mut found = Pairs::new();
+        let (mut found, mut bytes) = (Pairs::new(), 0);
         loop {
             let page = self.client.range(request.clone()).await?;
+            bytes +=
+                page.pairs.iter().map(|pair| size_of::<KeyValue>() + pair.key.len() + pair.value.len()).sum::<usize>();
+            if bytes > READ_MAX {
+                return Err(ProviderError::Unavailable(format!("the keys below {prefix} are over {READ_MAX} bytes")));
+            }
             if request.revision == 0 {
                 request.revision = page.revision;
             }
@@ -263,8 +268,10 @@ const TYPES: &[Rtype] = &[Rtype::A, Rtype::AAAA, Rtype::CNAME, Rtype::SRV, Rtype
 const BATCH_MAX: usize = 32;
 /// Maximum number of operations of a transaction: etcd's own default (`--max-txn-ops`).
 const OPERATIONS_MAX: usize = 128;
-/// Keys per page. A value has a few hundred bytes, so a page has a few MB.
-const PAGE: i64 = 5_000;
+/// Keys per page. A value has a few hundred bytes; 8 KiB fit the client's bound on a message.
+const PAGE: i64 = 1_000;
+/// Maximum number of bytes of all keys of a zone, in memory.
+const READ_MAX: usize = 256 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -82,6 +82,13 @@ pub(super) struct Record {
     rdata: Box<[u8]>,
 }
 
+impl Record {
+    /// Returns the bytes that it takes in memory.
+    pub(super) fn size(&self) -> usize {
+        size_of::<Self>() + self.name.as_wire().len() + self.rdata.len()
+    }
+}
+
 /// Returns the records of the answer section.
 pub(super) fn answers(message: &Message<Vec<u8>>) -> Result<Vec<Record>, ParseError> {
     message.answer()?.map(|parsed| read_record(&parsed?)).collect()

@@ -94,8 +94,9 @@ impl Rfc2136 {
                     describe(rcode)
                 )));
             }
-            bytes += response.as_slice().len();
-            records.extend(message::answers(&response).map_err(malformed)?);
+            let more = message::answers(&response).map_err(malformed)?;
+            bytes += more.iter().map(message::Record::size).sum::<usize>();
+            records.extend(more);
             if records.first().is_none_or(|first| first.rtype != Rtype::SOA || first.name != *zone) {
                 return Err(ProviderError::Unavailable(format!("the transfer of {zone} does not begin with its SOA")));
             }
@@ -220,5 +221,5 @@ fn id() -> u16 {
 
 /// Maximum number of record sets of an update. 200 sets of addresses are far below 65,535 bytes; a batch over the limit is halved like a rejected one.
 const BATCH_MAX: usize = 200;
-/// Maximum number of bytes of a transfer.
+/// Maximum number of bytes of the records of a transfer, in memory: 12 bytes of a message can be a record with a name of 255.
 const TRANSFER_MAX: usize = 256 << 20;

@@ -173,6 +173,7 @@ impl EtcdLog {
         mut after: Option<LogHead>,
         copy: &mut TableWriter<'_>,
     ) -> Result<Option<Fetched>, StoreError> {
+        let before = after;
         for _ in 0..ATTEMPTS_MAX {
             let (stored, at) = read_head(&self.client, &self.keys).await?;
             let head = stored.head;
@@ -193,13 +194,14 @@ impl EtcdLog {
             let is_behind = after.is_none_or(|copied| copied.revision < head.revision);
             if is_behind && self.read_entries(after, &stored, at, copy).await? {
                 let fetched = Fetched { head, oldest: stored.oldest, is_restart: after.is_none() };
+                if let (true, Some(copied)) = (fetched.is_restart, before) {
+                    let (held, found) = (copied.revision, head.revision);
+                    tracing::warn!(held, found, "etcd history compacted: reading all objects again");
+                }
                 self.head = Some(stored);
                 return Ok(Some(fetched));
             }
-            if let Some(copied) = after.take() {
-                let (held, found) = (copied.revision, head.revision);
-                tracing::warn!(held, found, "etcd history compacted: reading all objects again");
-            }
+            after = None;
         }
         Err(StoreError::Unavailable(format!("etcd was compacted {ATTEMPTS_MAX} times while it was read")))
     }
@@ -228,6 +230,7 @@ impl EtcdLog {
                 }
                 Err(error) => return Err(error.into()),
             };
+            check_order(&request, &page.pairs)?;
             limit = next_limit(&page.pairs);
             next = page.pairs.last().filter(|_| page.more).map(|pair| [pair.key.as_slice(), b"\0"].concat());
             for pair in page.pairs {
@@ -276,25 +279,41 @@ impl EtcdLog {
         for number in 0..count {
             let key = self.keys.chunk(revision, nonce, number);
             match self.client.range(RangeRequest { key, revision: at, ..RangeRequest::default() }).await {
-                Ok(page) => page.pairs.iter().for_each(|pair| bytes.extend(&pair.value)),
+                Ok(page) => {
+                    let chunk = page.pairs.first().map_or(&[][..], |pair| &pair.value);
+                    if chunk.is_empty() || bytes.len() + chunk.len() > length {
+                        break;
+                    }
+                    bytes.extend(chunk);
+                }
                 Err(error) if error.kind == ErrorKind::Compacted => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         }
         if bytes.len() != length {
             return Err(StoreError::Damaged(format!(
-                "a chunk of the record of revision {revision} in etcd is missing"
+                "a chunk of the record of revision {revision} in etcd is missing or too long"
             )));
         }
         decode(&bytes).map(Some)
     }
 }
 
+/// Checks that a page has keys of its range in their order: reading would not end if it began again and again.
+fn check_order(request: &RangeRequest, pairs: &[KeyValue]) -> Result<(), StoreError> {
+    let keys = || pairs.iter().map(|pair| &pair.key);
+    let is_within = keys().all(|key| (&request.key..&request.range_end).contains(&key));
+    if is_within && keys().is_sorted_by(|one, next| one < next) {
+        return Ok(());
+    }
+    Err(StoreError::Damaged("etcd returned keys that were not asked for, or not in their order".to_owned()))
+}
+
 /// Returns the number of keys of the next page, so that it has about `PAGE` bytes.
 fn next_limit(pairs: &[KeyValue]) -> i64 {
     let bytes: usize = pairs.iter().map(|pair| pair.value.len()).sum();
     let mean = bytes.checked_div(pairs.len()).unwrap_or_default().max(64);
-    i64::try_from(PAGE / mean).unwrap_or(i64::MAX).clamp(16, 4_096)
+    i64::try_from(PAGE / mean).unwrap_or(i64::MAX).clamp(PAGE_FIRST, 4_096)
 }
 
 /// Returns a random number other than 0, which means "none".
@@ -316,5 +335,5 @@ const DELETED_MAX: usize = 100;
 const ATTEMPTS_MAX: usize = 3;
 /// Target size of a page in bytes. Large enough that reading a large log takes few calls, and small enough for `call_timeout`.
 const PAGE: usize = 4 << 20;
-/// Keys of the first page, before their length is known: 64 values of 1 MiB fit the client's bound on a message.
-const PAGE_FIRST: i64 = 64;
+/// Keys of the first page, before their length is known: 4 values of 1 MiB fit the client's bound on a message.
+const PAGE_FIRST: i64 = 4;

@@ -108,6 +108,8 @@ impl<'txn> TableWriter<'txn> {
     /// Copies an entry of the shared log.
     pub(in super::super) fn apply_entry(&mut self, entry: &LogEntry) -> Result<(), StoreError> {
         for (key, bytes) in &entry.rows {
+            // A key of an unknown kind would make every later list fail.
+            tables::key(key)?;
             let row = row(key, bytes)?;
             if row.revision != self.revision {
                 self.trim_history()?;

@@ -205,11 +205,7 @@ impl Writer {
 
     /// Brings the copy of a shared log up to date.
     fn fetch(&mut self) -> Result<(), StoreError> {
-        let fetched = catch_panic(|| self.fetch_entries());
-        if let Err(error @ StoreError::Damaged(_)) = &fetched {
-            tracing::error!(%error, "changes of other servers not applied");
-        }
-        fetched
+        catch_panic(|| self.fetch_entries())
     }
 
     fn fetch_entries(&mut self) -> Result<(), StoreError> {
