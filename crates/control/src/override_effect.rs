@@ -35,9 +35,10 @@ impl<'a> ActionChange<'a> {
 
     /// Returns the names that the change leaves without a healthy member.
     pub(crate) fn effect(&self) -> OverrideEffect {
-        let after = self.runtime_after();
+        // The state in force may have the override already, if the request is a repeated one.
+        let states = [&self.before, &self.after].map(|actions| self.runtime_with(actions));
         let emptied: BTreeSet<&Name> =
-            self.pools().filter(|(pool, _)| self.empties(pool, &after)).flat_map(|(_, names)| names).collect();
+            self.pools().filter(|(pool, _)| is_emptied(pool, &states)).flat_map(|(_, names)| names).collect();
         OverrideEffect { names: emptied.len(), first: emptied.into_iter().take(LISTED_MAX).cloned().collect() }
     }
 
@@ -62,31 +63,33 @@ impl<'a> ActionChange<'a> {
         compiled.map(|at| (&snapshot.steer_pools()[at], &*snapshot.pool_infos()[at].names))
     }
 
-    /// Returns true if clients that see the same members lose the last healthy one, or another answer that is not by health.
-    fn empties(&self, pool: &SteerPool, after: &RuntimeState) -> bool {
-        let clients = pool.sample_clients().flat_map(|client| pool.kinds().iter().map(move |kind| (client, *kind)));
-        clients.into_iter().any(|(client, kind)| {
-            let choose = |runtime: &RuntimeState| pool.choose(kind, runtime, client, Draw(0), &mut ());
-            let (before, after) = (choose(&self.state.runtime), choose(after));
-            // If only members of the other family are healthy, the answer is empty.
-            let is_healthy = matches!(after.basis, Basis::Live | Basis::Panic) && after.answer != Answer::Nothing;
-            !is_healthy && after != before
-        })
-    }
-
-    /// Returns the runtime state after the change. Probes go on, so it is that of the current health.
-    fn runtime_after(&self) -> RuntimeState {
+    /// Returns the runtime state with these actions. Probes go on, so the health is the current one.
+    fn runtime_with(&self, actions: &[Option<OverrideAction>]) -> RuntimeState {
         let (snapshot, runtime) = (&self.state.snapshot, &self.state.runtime);
         let targets = self.state.published.configured.uses.targets_all();
-        let changed = targets.filter(|target| self.before[target.0 as usize] != self.after[target.0 as usize]);
-        let health = |target: TargetIndex| Health::new(runtime.health(target).status(), self.after[target.0 as usize]);
-        runtime.with(snapshot, &changed.map(|target| (target, health(target))).collect::<Vec<_>>())
+        let changed = targets.filter_map(|target| {
+            let health = Health::new(runtime.health(target).status(), actions[target.0 as usize]);
+            (health != runtime.health(target)).then_some((target, health))
+        });
+        runtime.with(snapshot, &changed.collect::<Vec<_>>())
     }
 
     fn is_taken(&self, target: TargetIndex) -> bool {
         let at = target.0 as usize;
         !is_out(self.before[at]) && is_out(self.after[at])
     }
+}
+
+/// Returns true if clients that see the same members lose the last healthy one, or another answer that is not by health.
+fn is_emptied(pool: &SteerPool, [before, after]: &[RuntimeState; 2]) -> bool {
+    let clients = pool.sample_clients().flat_map(|client| pool.kinds().iter().map(move |kind| (client, *kind)));
+    clients.into_iter().any(|(client, kind)| {
+        let choose = |runtime: &RuntimeState| pool.choose(kind, runtime, client, Draw(0), &mut ());
+        let (before, after) = (choose(before), choose(after));
+        // If only members of the other family are healthy, the answer is empty.
+        let is_healthy = matches!(after.basis, Basis::Live | Basis::Panic) && after.answer != Answer::Nothing;
+        !is_healthy && after != before
+    })
 }
 
 /// Returns the number of a pool's clusters, and of those with an address that is not taken out.
