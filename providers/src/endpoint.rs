@@ -37,7 +37,7 @@ pub(crate) fn sets(endpoints: Vec<Endpoint>) -> Vec<ProviderRecordSet> {
     let mut sets: BTreeMap<RecordSetKey, ProviderRecordSet> = BTreeMap::new();
     for set in endpoints.into_iter().filter_map(set) {
         match sets.get_mut(&set.key()) {
-            Some(there) => there.set.rdatas.extend(set.set.rdatas),
+            Some(there) => there.set.rdatas = there.set.rdatas.iter().chain(set.set.rdatas.iter()).cloned().collect(),
             None => {
                 sets.insert(set.key(), set);
             }

@@ -62,7 +62,7 @@ impl ZoneFile {
         }
         next.push_str(LINE);
         for set in sets.values() {
-            for rdata in &set.set.rdatas {
+            for rdata in set.set.rdatas.iter() {
                 let RecordSet { name, rtype, ttl, .. } = &set.set;
                 let data = rdata_text(*rtype, rdata);
                 next.push_str(&format!("{name}\t{}\tIN\t{rtype}\t{data}\n", ttl.secs()));

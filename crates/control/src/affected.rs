@@ -196,11 +196,11 @@ impl<'a> AffectedParts<'a> {
     /// Returns these parts of a desired state.
     pub(crate) fn of(&self, desired: &DesiredState) -> DesiredState {
         DesiredState {
-            pools: selected(&self.touched.pools, |name| desired.pools.get(name)),
-            names: selected(&self.touched.names, |name| desired.names.get(name)),
-            records: self.records_of(desired).map(|set| (set.key(), set.clone())).collect(),
-            monitors: selected(&self.monitors, |name| desired.monitors.get(name)),
-            clusters: selected(&self.clusters, |name| desired.clusters.get(name)),
+            pools: desired.pools.selected(&self.touched.pools),
+            names: desired.names.selected(&self.touched.names),
+            records: desired.records.selected(&self.records_of(desired).map(RecordSet::key).collect::<Vec<_>>()),
+            monitors: desired.monitors.selected(&self.monitors),
+            clusters: desired.clusters.selected(&self.clusters),
             cluster_load_sources: selected(&self.clusters, |name| desired.cluster_load_sources.get(name)),
             load_bounds: selected(&self.clusters, |name| desired.load_bounds.get(name)),
             ..DesiredState::default()

@@ -10,7 +10,7 @@ use fairway_config::Settings;
 pub(crate) fn counted(before: &DesiredState, after: &DesiredState) -> Vec<String> {
     [
         line("zones", &before.zones, &after.zones),
-        line("clusters", &before.clusters, &after.clusters),
+        shared("clusters", &before.clusters, &after.clusters),
         shared("monitors", &before.monitors, &after.monitors),
         line("load sources", &before.load_sources, &after.load_sources),
         line("load sources of clusters", &before.cluster_load_sources, &after.cluster_load_sources),

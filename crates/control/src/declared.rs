@@ -10,7 +10,7 @@ mod parallel;
 mod takeovers;
 mod usage;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use fairway_access::NameGrants;
 use fairway_config::ObjectError;
@@ -91,8 +91,8 @@ impl Declared {
     }
 
     /// Returns all objects, in the order of their keys.
-    pub fn all(&self) -> impl Iterator<Item = &Object> {
-        self.objects.values().map(|object| &object.object)
+    pub fn all(&self) -> impl Iterator<Item = Cow<'_, Object>> {
+        self.objects.values().map(|object| object.stored())
     }
 
     /// Applies events of the store that were received at this time.
@@ -111,7 +111,9 @@ impl Declared {
 
     /// Inserts an object, or removes it if it is `None`.
     pub fn put(&mut self, key: &Key, object: Option<Object>) {
-        self.put_parsed(key, object.map(|object| Arc::new(DeclaredObject::new(object))));
+        let before = self.objects.get(key).map(|before| &**before);
+        let object = object.map(|object| Arc::new(DeclaredObject::new(object, before)));
+        self.put_parsed(key, object);
     }
 
     /// Takes the object at a key, or its absence, from another state.
@@ -170,7 +172,7 @@ impl Declared {
     pub fn is_equivalent(&self, others: &Self) -> bool {
         let is_same = |ours: &Arc<DeclaredObject>, theirs: &Arc<DeclaredObject>| {
             let is_as_old = || ours.intent().is_none() || ours.object.created == theirs.object.created;
-            Arc::ptr_eq(ours, theirs) || (ours.object.value == theirs.object.value && is_as_old())
+            Arc::ptr_eq(ours, theirs) || (ours.has_value_of(theirs) && is_as_old())
         };
         self.objects.differences(&others.objects, is_same).is_empty()
     }
@@ -185,7 +187,7 @@ impl Declared {
         self.objects.get(key)?.element()
     }
 
-    /// Returns the object at a key.
+    /// Returns the object at a key; without its value if it holds webhook contributions.
     pub fn get(&self, key: &Key) -> Option<&Object> {
         self.objects.get(key).map(|object| &object.object)
     }

@@ -29,7 +29,7 @@ pub struct DesiredState {
     /// Zones to be authoritative for.
     pub zones: BTreeMap<Name, ZoneSpec>,
     /// Clusters by name.
-    pub clusters: BTreeMap<ClusterName, Cluster>,
+    pub clusters: SharedMap<ClusterName, Cluster>,
     /// Monitors by name.
     pub monitors: SharedMap<MonitorName, Arc<Monitor>>,
     /// Maps from client addresses to locations, by name.

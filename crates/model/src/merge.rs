@@ -24,7 +24,6 @@ impl DesiredState {
         } = lower;
         let mut different: Vec<Subject> = Vec::new();
         different.extend(add_few(&mut self.zones, zones).into_iter().map(Subject::Zone));
-        different.extend(add_few(&mut self.clusters, clusters).into_iter().map(Subject::Cluster));
         different.extend(add_few(&mut self.load_sources, load_sources).into_iter().map(Subject::LoadSource));
         different.extend(add_few(&mut self.maps, maps).into_iter().map(Subject::Map));
         different.extend(add_few(&mut self.latencies, latencies).into_iter().map(Subject::Latencies));
@@ -33,9 +32,10 @@ impl DesiredState {
             add_few(&mut self.load_bounds, load_bounds),
         ];
         different.extend(parts.into_iter().flatten().map(Subject::Cluster));
-        different.extend(add_many(&mut self.monitors, monitors, is_same).into_iter().map(Subject::Monitor));
-        different.extend(add_many(&mut self.names, names, is_same).into_iter().map(Subject::Name));
-        let records = add_many(&mut self.records, records, is_same);
+        different.extend(add_many(&mut self.clusters, clusters, is_other).into_iter().map(Subject::Cluster));
+        different.extend(add_many(&mut self.monitors, monitors, is_other).into_iter().map(Subject::Monitor));
+        different.extend(add_many(&mut self.names, names, is_other).into_iter().map(Subject::Name));
+        let records = add_many(&mut self.records, records, is_other);
         different.extend(records.into_iter().map(|(name, rtype)| Subject::Records(name, rtype)));
         different.extend(add_many(&mut self.pools, pools, merge_pools).into_iter().map(Subject::Pool));
         different
@@ -48,11 +48,11 @@ impl DesiredState {
 
     /// Adds pools, names, records, monitors and clusters, in place of those with the same key.
     pub fn extend_served(&mut self, more: Self) {
-        self.pools.extend(more.pools);
-        self.names.extend(more.names);
-        self.records.extend(more.records);
-        self.monitors.extend(more.monitors);
-        self.clusters.extend(more.clusters);
+        self.pools.append(more.pools);
+        self.names.append(more.names);
+        self.records.append(more.records);
+        self.monitors.append(more.monitors);
+        self.clusters.append(more.clusters);
         self.cluster_load_sources.extend(more.cluster_load_sources);
         self.load_bounds.extend(more.load_bounds);
     }
@@ -71,35 +71,26 @@ fn add_few<K: Ord + Clone, V: PartialEq>(ours: &mut BTreeMap<K, V>, theirs: BTre
     different
 }
 
-/// Adds the entries of a large map that are absent, and merges the others by `merge`, which returns true if both agree. Returns the keys of
-/// those that do not.
-fn add_many<K: Ord + Clone, V: Clone>(
+/// Adds the entries of a large map that are absent, and merges different values by `merge`, which returns true if both agree. Returns the keys
+/// of those that do not.
+fn add_many<K: Ord + Clone, V: Clone + PartialEq>(
     ours: &mut SharedMap<K, V>,
     theirs: SharedMap<K, V>,
     merge: impl Fn(&mut V, &V) -> bool,
 ) -> Vec<K> {
     let mut different = Vec::new();
-    // A whole map is moved if there is nothing to merge with: mostly files declare a few objects and the API all others.
-    if ours.is_empty() {
-        *ours = theirs;
-        return different;
-    }
-    for (key, value) in theirs {
-        match ours.get_mut(&key) {
-            None => _ = ours.insert(key, value),
-            Some(known) => {
-                if !merge(known, &value) {
-                    different.push(key);
-                }
-            }
+    for (key, value) in ours.append_absent(&theirs) {
+        let is_same = ours.get(key) == Some(value);
+        if !is_same && !ours.get_mut(key).is_some_and(|known| merge(known, value)) {
+            different.push(key.clone());
         }
     }
     different
 }
 
-/// Keeps our value. Returns true if theirs is the same.
-fn is_same<V: PartialEq>(ours: &mut V, theirs: &V) -> bool {
-    ours == theirs
+/// Keeps our value.
+fn is_other<V>(_: &mut V, _: &V) -> bool {
+    false
 }
 
 /// Adds the members that `ours` lacks. Returns true if everything else agrees.

@@ -1,5 +1,7 @@
 //! Record sets that are declared one at a time, outside zone files.
 
+use std::sync::Arc;
+
 use crate::{Name, Rtype, SharedMap, Ttl};
 
 /// All records of one name and type (an RRset, RFC 9499 section 5).
@@ -12,7 +14,8 @@ pub struct RecordSet {
     /// One TTL for all records (RFC 2181 section 5.2).
     pub ttl: Ttl,
     /// RDATA of each record in uncompressed wire form; sorted and without duplicates, so that equal sets compare equal.
-    pub rdatas: Vec<Box<[u8]>>,
+    /// Copies of a set share it.
+    pub rdatas: Arc<[Box<[u8]>]>,
 }
 
 impl RecordSet {
@@ -27,7 +30,7 @@ impl RecordSet {
         let mut rdatas: Vec<_> = rdatas.into_iter().collect();
         rdatas.sort();
         rdatas.dedup();
-        Self { name, rtype, ttl, rdatas }
+        Self { name, rtype, ttl, rdatas: rdatas.into() }
     }
 
     /// Returns the key, which is unique among record sets.

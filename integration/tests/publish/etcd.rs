@@ -213,7 +213,7 @@ async fn record_set_changed_since_the_read_is_not_overwritten() {
     provider.apply(&delete).await.expect("it is as it was read");
     let left = provider.read().await.expect("it can be read");
     let left: Vec<_> = left.into_iter().filter(|set| set.set.name.to_string() == "race.pub.example.").collect();
-    assert!(matches!(&left[..], [one] if one.set.rdatas == [Box::from([192, 0, 2, 77])]), "{left:?}");
+    assert!(matches!(&left[..], [one] if *one.set.rdatas == [Box::from([192, 0, 2, 77])]), "{left:?}");
     server.delete(theirs);
 }
 

@@ -137,7 +137,7 @@ impl Ownership {
             changes.create.push(ProviderRecordSet { set, set_identifier, properties: BTreeMap::new() });
             return Ok(changes);
         };
-        let mut rdatas = there.set.rdatas.clone();
+        let mut rdatas = there.set.rdatas.to_vec();
         for (slot, mut mark) in rdatas.iter_mut().filter_map(|slot| self.mark(slot).map(|mark| (slot, mark))) {
             match (step, &mark.from) {
                 (Step::Announce, _) if mark.owner == *from => {
@@ -161,7 +161,7 @@ impl Ownership {
         };
         if *step == Step::Abort && rdatas.len() == 1 && untyped.is_some_and(is_of_them) {
             changes.delete.push(there.clone());
-        } else if rdatas != there.set.rdatas {
+        } else if rdatas[..] != there.set.rdatas[..] {
             let set = RecordSet::new(place.name, Rtype::TXT, there.set.ttl, rdatas);
             changes.update.push(Update { from: there.clone(), to: ProviderRecordSet { set, ..there.clone() } });
         }

@@ -212,7 +212,7 @@ impl Ownership {
         if rest.is_empty() {
             changes.delete.push(there.clone());
         } else if rest.len() < there.set.rdatas.len() {
-            let set = RecordSet { rdatas: rest, ..there.set.clone() };
+            let set = RecordSet { rdatas: rest.into(), ..there.set.clone() };
             changes.update.push(Update { from: there.clone(), to: ProviderRecordSet { set, ..there.clone() } });
         }
     }
@@ -247,7 +247,7 @@ impl Ownership {
             Some(Mark { owner, from: Some((from, _)), .. }) if owner == *us => Owner::Coming(from),
             Some(Mark { owner, .. }) if owner == *us => Owner::Us,
             Some(Mark { owner, .. }) => Owner::Other(owner),
-            None if claims.get(&set.key()).is_some_and(|meant| *meant == set.set.rdatas) => Owner::Us,
+            None if claims.get(&set.key()).is_some_and(|meant| meant[..] == set.set.rdatas[..]) => Owner::Us,
             None => Owner::Nobody,
         }
     }

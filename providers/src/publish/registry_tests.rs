@@ -64,7 +64,7 @@ fn registry_records_are_no_data_and_other_txt_records_are() {
 #[test]
 fn note_counts_only_for_the_noted_records() {
     let www = set("www.x.", Rtype::A, ADDRESS);
-    let claims = Claims::from([(www.key(), www.set.rdatas.clone())]);
+    let claims = Claims::from([(www.key(), www.set.rdatas.to_vec())]);
     let sorted = ours().sort(vec![www.clone()], &claims, &BTreeSet::new());
     assert_eq!(sorted.sets[&www.key()].owner, Owner::Us);
     // The missing half is written.
@@ -92,5 +92,5 @@ fn strings_of_others_in_a_registry_record_stay() {
     let mixed = set("a-www.x.", Rtype::TXT, &[&Mark::of("us").rdata(None, &Name::root()), b"\x05other"]);
     let sorted = ours().sort(vec![www.clone(), mixed], &Claims::new(), &BTreeSet::new());
     let units = ours().units(Changes { delete: vec![www], ..Changes::default() }, &[], &sorted);
-    assert_eq!(units[0].changes.update[0].to.set.rdatas, [Box::from(*b"\x05other")]);
+    assert_eq!(*units[0].changes.update[0].to.set.rdatas, [Box::from(*b"\x05other")]);
 }

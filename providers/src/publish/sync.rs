@@ -161,7 +161,7 @@ async fn adjusted(
 /// Returns the notes before a draft is applied: they include all sets that it writes.
 pub(super) fn claimed(claims: &Claims, draft: &Draft) -> Claims {
     let mut claims = claims.clone();
-    claims.extend(draft.changes.puts().map(|set| (set.key(), set.set.rdatas.clone())));
+    claims.extend(draft.changes.puts().map(|set| (set.key(), set.set.rdatas.to_vec())));
     claims
 }
 

@@ -34,7 +34,7 @@ pub(super) fn update(id: u16, zone: &Name, changes: &Changes) -> Result<Request,
         prerequisites.push(record(set, Class::NONE, 0, &[]))?;
     }
     for set in before() {
-        for rdata in &set.set.rdatas {
+        for rdata in set.set.rdatas.iter() {
             prerequisites.push(record(set, Class::IN, 0, rdata))?;
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn update(id: u16, zone: &Name, changes: &Changes) -> Result<Request,
         updates.push(record(set, Class::ANY, 0, &[]))?;
     }
     for set in changes.puts() {
-        for rdata in &set.set.rdatas {
+        for rdata in set.set.rdatas.iter() {
             updates.push(record(set, Class::IN, set.set.ttl.secs(), rdata))?;
         }
     }

@@ -322,7 +322,7 @@ fn desired(dice: &mut SplitMix) -> DesiredState {
     let steered = SteeredName { name: name("shop.a.test"), pool: pool.name.clone(), ttl: None };
     DesiredState {
         zones: [(zone.name.clone(), zone)].into(),
-        clusters,
+        clusters: clusters.into_iter().collect(),
         pools: [(pool.name.clone(), pool)].into(),
         names: [(steered.name.clone(), steered)].into(),
         ..DesiredState::default()

@@ -55,7 +55,7 @@ pub(crate) fn load_state(operates: Operates, report: &SourceLoad) -> LoadState {
 
 /// Renders all declared objects, for the process that replaces this one.
 pub(crate) fn export(declared: &Declared) -> ObjectsExport {
-    let exported = |object: &Object| ExportedObject {
+    let exported = |object: std::borrow::Cow<'_, Object>| ExportedObject {
         key: object.key.to_string(),
         value: serde_json::from_slice(&object.value).unwrap_or_default(),
         revision: object.revision,

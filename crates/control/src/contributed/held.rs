@@ -213,7 +213,7 @@ impl Weighing<'_> {
         for ((owner, text), group) in groups {
             let others = self.others(&scopes, &text, |_| true, &[]);
             let is_own = |row: &ReadRow| *owners.of_row(row) == *owner;
-            let own_rows = self.declared.rows_at(&part_key(self.scope, &text)).iter().filter(|row| *row.text == *text);
+            let own_rows = self.declared.rows_at(&part_key(self.scope, &text)).filter(|row| *row.text == *text);
             let is_recreated = own_rows.filter(|row| row.row.held.is_none()).any(is_own);
             if let Some(release) = self.release(&group, &others, is_recreated) {
                 let at = group.iter().filter_map(|row| row.row.held).map(|held| held.at).min().unwrap_or_default();
@@ -269,7 +269,7 @@ impl Weighing<'_> {
     ) -> Vec<&'r ReadRow> {
         let mut others = Vec::new();
         for scope in scopes {
-            let rows = self.declared.rows_at(&part_key(scope, text)).iter();
+            let rows = self.declared.rows_at(&part_key(scope, text));
             let rows = rows.filter(|row| *row.text == *text && row.row.held.is_none());
             others.extend(rows.filter(|row| scope != self.scope || is_kept(&row.row.endpoint.key())));
         }

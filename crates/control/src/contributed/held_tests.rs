@@ -202,7 +202,10 @@ impl Schedule {
     }
 
     fn restart(&mut self) {
-        self.declared = Declared::new(self.declared.revision, self.declared.all().cloned().collect::<Vec<_>>());
+        self.declared = Declared::new(
+            self.declared.revision,
+            self.declared.all().map(std::borrow::Cow::into_owned).collect::<Vec<_>>(),
+        );
     }
 
     fn step(&mut self) {

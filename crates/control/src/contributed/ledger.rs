@@ -183,7 +183,7 @@ impl EndpointStore for ContributionLedger {
         self.note_call(scope, &declared);
         // Its writer withdrew what is held, and must not see it again.
         let rows = declared.rows_of(scope).filter(|row| row.row.held.is_none());
-        Ok(rows.map(|row| row.row.endpoint.clone()).collect())
+        Ok(rows.map(|row| row.endpoint()).collect())
     }
 
     async fn apply(&self, scope: &Scope, changes: Changes) -> Result<(), WebhookError> {

@@ -1,7 +1,7 @@
 //! Merges the rows of one name with what is declared.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
 };
 
@@ -247,7 +247,7 @@ fn merge_records(
         match merged.get_mut(&set.rtype) {
             None => _ = merged.insert(set.rtype, set.clone()),
             Some(first) => {
-                let rdatas = first.rdatas.iter().chain(&set.rdatas).cloned();
+                let rdatas = first.rdatas.iter().chain(set.rdatas.iter()).cloned();
                 *first = RecordSet::new(first.name.clone(), set.rtype, first.ttl.min(set.ttl), rdatas);
             }
         }
@@ -258,15 +258,15 @@ fn merge_records(
 /// Adds the texts of the names whose rows differ between two versions of a part, and of the names whose owner such a row declares.
 ///
 /// Returns false if a row is respelled: rows of its name are in other parts, too.
-pub(crate) fn changed_texts<'a>(before: &'a [ReadRow], after: &'a [ReadRow], texts: &mut BTreeSet<String>) -> bool {
-    let by_key =
-        |rows: &'a [ReadRow]| -> BTreeMap<_, _> { rows.iter().map(|row| (row.row.endpoint.key(), row)).collect() };
-    let (before, after) = (by_key(before), by_key(after));
-    let removed = before.iter().filter(|(key, row)| after.get(*key) != Some(*row));
-    let added = after.iter().filter(|(key, row)| before.get(*key) != Some(*row));
-    for (_, row) in removed.chain(added) {
+pub(crate) fn changed_texts([before, after]: [&[Arc<ReadRow>]; 2], texts: &mut BTreeSet<String>) -> bool {
+    // Versions of a part share the rows that did not change.
+    let is_in = |rows: &HashSet<_>, row: &Arc<ReadRow>| rows.contains(&Arc::as_ptr(row));
+    let [of_before, of_after] = [before, after].map(|rows| rows.iter().map(Arc::as_ptr).collect::<HashSet<_>>());
+    let removed = before.iter().filter(|row| !is_in(&of_after, row));
+    let added = after.iter().filter(|row| !is_in(&of_before, row));
+    for row in removed.chain(added) {
         texts.extend(row.companion_of());
         texts.insert(row.text.to_string());
     }
-    !before.values().chain(after.values()).any(|row| row.is_respelled())
+    !before.iter().chain(after).any(|row| row.is_respelled())
 }

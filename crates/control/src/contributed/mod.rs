@@ -69,9 +69,9 @@ pub struct Contributed {
     respelled: BTreeSet<Arc<str>>,
 }
 
-/// Reads an object with rows.
-pub(crate) fn read_part(bytes: &[u8]) -> Result<ReadPart, String> {
-    rows_wire::read(bytes).map(ReadPart::new)
+/// Reads an object with rows. Rows that are the same in its last version are shared with it.
+pub(crate) fn read_part(bytes: &[u8], before: Option<&ReadPart>) -> Result<ReadPart, String> {
+    rows_wire::read(bytes).map(|part| ReadPart::new(part, before))
 }
 
 /// Rows of one client.

@@ -3,7 +3,7 @@
 //! A problem of an endpoint is reported as a warning and blocks nothing. An endpoint that was acknowledged is stored and returned
 //! unchanged.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
     Check, ClusterName, ContributedSpec, HttpCheck, Monitor, MonitorName, Name, RecordSet, Rtype, StatusSet, Tier,
@@ -12,7 +12,7 @@ use fairway_model::{
 use fairway_providers::{Endpoint, plain_name};
 use fairway_zonefile::rdata_from_text;
 
-use super::rows_wire::{Part, Row, Withdrawn};
+use super::rows_wire::{self, Part, Row, Withdrawn};
 
 /// A stored endpoint with its meaning.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,19 +44,31 @@ pub enum Meaning {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadPart {
     /// The rows.
-    pub rows: Box<[ReadRow]>,
+    pub rows: Box<[Arc<ReadRow>]>,
     /// Names that were withdrawn at once, in the last ten minutes or since the part was written.
     pub withdrawn: Box<[Withdrawn]>,
 }
 
 impl ReadPart {
-    pub(super) fn new(part: Part) -> Self {
-        Self { rows: part.rows.into_iter().map(ReadRow::new).collect(), withdrawn: part.withdrawn.into() }
+    /// Reads a part. Rows that are the same in its last version are shared with it.
+    pub(super) fn new(part: Part, before: Option<&Self>) -> Self {
+        let known: HashMap<_, _> =
+            before.iter().flat_map(|part| &part.rows).map(|row| (row.row.identity(), row)).collect();
+        let read = |row: Row| match known.get(&row.identity()).filter(|known| known.stored() == row) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(ReadRow::new(row)),
+        };
+        Self { rows: part.rows.into_iter().map(read).collect(), withdrawn: part.withdrawn.into() }
+    }
+
+    /// Returns the value of the object that holds it.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        rows_wire::write(&self.part()).unwrap_or_default()
     }
 
     /// Returns the part as it is stored.
     pub(super) fn part(&self) -> Part {
-        Part { rows: self.rows.iter().map(|row| row.row.clone()).collect(), withdrawn: self.withdrawn.to_vec() }
+        Part { rows: self.rows.iter().map(|row| row.stored()).collect(), withdrawn: self.withdrawn.to_vec() }
     }
 }
 
@@ -84,7 +96,32 @@ impl ReadRow {
             (None, _) => Meaning::Nothing,
         };
         let text = name.as_ref().map_or_else(|| plain_name(&endpoint.dns_name), |name| plain_name(&name.to_string()));
-        Self { text: text.into(), row, name, meaning, problems }
+        problems.shrink_to_fit();
+        let mut read = Self { text: text.into(), row, name, meaning, problems };
+        read.leave_out_targets();
+        read
+    }
+
+    /// Removes targets that follow from the records.
+    fn leave_out_targets(&mut self) {
+        let Meaning::Records(set) = &self.meaning else { return };
+        if set.rtype == Rtype::TXT && self.declared_owner().is_none() && self.row.endpoint.targets == unquoted(set) {
+            self.row.endpoint.targets = Vec::new();
+        }
+    }
+
+    /// Returns the endpoint.
+    pub fn endpoint(&self) -> Endpoint {
+        let mut endpoint = self.row.endpoint.clone();
+        if let (Meaning::Records(set), true) = (&self.meaning, endpoint.targets.is_empty()) {
+            endpoint.targets = unquoted(set);
+        }
+        endpoint
+    }
+
+    /// Returns the row as it is stored.
+    pub(super) fn stored(&self) -> Row {
+        Row { endpoint: self.endpoint(), ..self.row }
     }
 
     /// Returns true if the spelling of its name differs from the text, so that other rows of the name may be in another part.
@@ -190,6 +227,20 @@ fn text(target: &str) -> Result<Box<[u8]>, String> {
         0..=TXT_MAX => Ok(rdata.into()),
         length => Err(format!("the text has {length} octets; one record has {TXT_MAX} at most")),
     }
+}
+
+/// Returns the targets of TXT records that [`text`] reads as these, if they were not quoted.
+fn unquoted(set: &RecordSet) -> Vec<String> {
+    let target = |rdata: &Box<[u8]>| {
+        let (mut text, mut rest) = (Vec::with_capacity(rdata.len()), &**rdata);
+        while let Some((length, tail)) = rest.split_first() {
+            let (string, tail) = tail.split_at_checked(usize::from(*length))?;
+            text.extend_from_slice(string);
+            rest = tail;
+        }
+        String::from_utf8(text).ok()
+    };
+    set.rdatas.iter().filter_map(target).collect()
 }
 
 /// Returns quoted strings that are separated by white space. `\"`, `\\` and `\DDD` are one octet each (RFC 1035 section 5.1).

@@ -16,6 +16,14 @@ pub struct Row {
     pub held: Option<Held>,
 }
 
+impl Row {
+    /// Returns name, type and set identifier, as they are spelled.
+    pub(super) fn identity(&self) -> [&str; 3] {
+        let Endpoint { dns_name, record_type, set_identifier, .. } = &self.endpoint;
+        [dns_name, record_type, set_identifier]
+    }
+}
+
 /// A withdrawal that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {

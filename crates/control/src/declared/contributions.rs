@@ -40,7 +40,7 @@ impl Declared {
                 continue;
             };
             for text in texts {
-                let rows = self.rows_at(&part_key(&scope, text)).iter().filter(|row| *row.text == **text);
+                let rows = self.rows_at(&part_key(&scope, text)).filter(|row| *row.text == **text);
                 all.extend(rows.map(owned));
             }
         }
@@ -49,12 +49,12 @@ impl Declared {
 
     /// Adds the texts of the names whose rows at a key differ from an earlier state. Returns false if they cannot be found by their text.
     pub(crate) fn add_changed_texts(&self, before: &Self, key: &Key, texts: &mut BTreeSet<String>) -> bool {
-        changed_texts(before.rows_at(key), self.rows_at(key), texts)
+        changed_texts([before, self].map(|of| of.part_at(key).map_or(&[][..], |part| &part.rows)), texts)
     }
 
     /// Returns the rows of one client.
     pub fn rows_of(&self, scope: &Scope) -> impl Iterator<Item = &ReadRow> {
-        self.parts_of(scope).filter_map(DeclaredObject::part).flat_map(|part| &part.rows)
+        self.parts_of(scope).filter_map(DeclaredObject::part).flat_map(|part| &part.rows).map(|row| &**row)
     }
 
     /// Returns the names that a client withdrew at once, some of them longer than ten minutes ago.
@@ -68,8 +68,8 @@ impl Declared {
     }
 
     /// Returns the rows of one part.
-    pub fn rows_at(&self, key: &Key) -> &[ReadRow] {
-        self.part_at(key).map_or(&[], |part| &part.rows)
+    pub fn rows_at<'a>(&'a self, key: &Key) -> impl Iterator<Item = &'a ReadRow> + use<'a> {
+        self.part_at(key).into_iter().flat_map(|part| &part.rows).map(|row| &**row)
     }
 
     /// Returns the part at a key.
@@ -79,7 +79,7 @@ impl Declared {
 
     /// Returns the bytes of one client's stored rows.
     pub fn bytes_of(&self, scope: &Scope) -> usize {
-        self.parts_of(scope).map(|object| object.object.value.len()).sum()
+        self.parts_of(scope).map(|object| object.bytes).sum()
     }
 
     /// Returns the clients that contribute anything, in the order of their keys.

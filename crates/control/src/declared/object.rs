@@ -1,6 +1,6 @@
 //! One declared object, parsed.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use fairway_config::ObjectError;
 use fairway_intents::StoredIntent;
@@ -16,8 +16,10 @@ use crate::contributed::{ReadPart, ReadRow, read_part, read_seen};
 /// A declared object with what it declares.
 #[derive(Debug)]
 pub(crate) struct DeclaredObject {
-    /// The stored object.
+    /// The stored object; without its value if the content has all of it.
     pub(crate) object: Object,
+    /// Bytes of its value.
+    pub(super) bytes: usize,
     /// Its use of the limits.
     pub(super) usage: Usage,
     pub(crate) content: Result<Content, Vec<ObjectError>>,
@@ -39,13 +41,16 @@ pub(crate) enum Content {
 }
 
 impl DeclaredObject {
-    pub(crate) fn new(object: Object) -> Self {
+    /// Parses an object. `before` is its last version, with which it shares what is the same.
+    pub(crate) fn new(object: Object, before: Option<&Self>) -> Self {
         let content = match (section(object.key.kind()), object.key.kind()) {
             (Some(section), _) => {
                 let text = String::from_utf8_lossy(&object.value);
                 fairway_config::object(section, &text).map(|element| Content::Element(element.into()))
             }
-            (None, Kind::Contribution) => read_part(&object.value).map(Content::Rows).map_err(whole),
+            (None, Kind::Contribution) => {
+                read_part(&object.value, before.and_then(Self::part)).map(Content::Rows).map_err(whole)
+            }
             (None, Kind::Contributor) => read_seen(&object.value).map(Content::Seen).map_err(whole),
             (None, Kind::Overrides) => SavedOverride::decode(&object.value).map(Content::Overrides).map_err(whole),
             (None, _) => StoredIntent::read(&object).map(|intent| Content::Intent(intent.into())).map_err(whole),
@@ -53,15 +58,32 @@ impl DeclaredObject {
         Self::with(object, content)
     }
 
-    fn with(object: Object, content: Result<Content, Vec<ObjectError>>) -> Self {
-        Self { usage: Usage::of(&object.key, &object.value), object, content }
+    fn with(mut object: Object, content: Result<Content, Vec<ObjectError>>) -> Self {
+        let (usage, bytes) = (Usage::of(&object.key, &object.value), object.value.len());
+        if matches!(content, Ok(Content::Rows(_))) {
+            object.value = Arc::default();
+        }
+        Self { object, bytes, usage, content }
+    }
+
+    /// Returns the stored object.
+    pub(super) fn stored(&self) -> Cow<'_, Object> {
+        match self.part() {
+            Some(part) => Cow::Owned(Object { value: part.to_bytes().into(), ..self.object.clone() }),
+            None => Cow::Borrowed(&self.object),
+        }
+    }
+
+    /// Returns true if another version has the same value.
+    pub(super) fn has_value_of(&self, other: &Self) -> bool {
+        self.object.value == other.object.value && self.part() == other.part()
     }
 
     /// Parses objects of one kind. Pools and names are parsed together, which is faster, unless one of them is invalid.
     fn all(objects: Vec<Object>) -> Vec<Self> {
         let kind = objects[0].key.kind();
         let Some(section) = section(kind).filter(|_| matches!(kind, Kind::Name | Kind::Pool)) else {
-            return objects.into_iter().map(Self::new).collect();
+            return objects.into_iter().map(|object| Self::new(object, None)).collect();
         };
         let texts: Vec<_> = objects.iter().map(|object| String::from_utf8_lossy(&object.value)).collect();
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
@@ -79,7 +101,7 @@ impl DeclaredObject {
         };
         let parse = |object: Object| match element(&object.key) {
             Some(element) => Self::with(object, Ok(Content::Element(element.into()))),
-            None => Self::new(object),
+            None => Self::new(object, None),
         };
         objects.into_iter().map(parse).collect()
     }
@@ -128,7 +150,7 @@ impl DeclaredObject {
     }
 
     /// Returns the rows of a webhook client in it.
-    pub(crate) fn rows(&self) -> &[ReadRow] {
+    pub(crate) fn rows(&self) -> &[Arc<ReadRow>] {
         self.part().map_or(&[], |part| &part.rows)
     }
 

@@ -79,7 +79,7 @@ impl Declared {
                 self.claimants(name).filter_map(|key| Some((tenant_at(key)?, self.get(key)?.created.secs())));
             let text = plain_name(&name.to_string());
             let of_rows = self.scopes().into_iter().flat_map(|scope| {
-                let rows = self.rows_at(&part_key(&scope, &text)).iter().filter(|row| *row.text == *text);
+                let rows = self.rows_at(&part_key(&scope, &text)).filter(|row| *row.text == *text);
                 rows.map(|row| (tenant_of(&scope), row.row.since)).collect::<Vec<_>>()
             });
             let mut claims = of_intents.chain(of_rows);

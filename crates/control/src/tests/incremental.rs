@@ -189,7 +189,8 @@ fn edit_rows(declared: &mut Declared, dice: &mut SplitMix) {
     let row = json!({"since": dice.below(3), "endpoint": {"dnsName": spelled, "recordType": rtype, "targets": [target],
         "setIdentifier": set, "labels": labels, "providerSpecific": properties}});
     let key = part_key(&if scope == "@" { Scope::Root } else { Scope::owner(scope).unwrap() }, &plain_name(&spelled));
-    let rows = declared.get(&key).map(|object| serde_json::from_slice::<Value>(&object.value).unwrap()["rows"].clone());
+    let object = declared.all().find(|object| object.key == key);
+    let rows = object.map(|object| serde_json::from_slice::<Value>(&object.value).unwrap()["rows"].clone());
     let mut rows: Vec<Value> = rows.and_then(|rows| rows.as_array().cloned()).unwrap_or_default();
     let of = |row: &Value| ["dnsName", "recordType", "setIdentifier"].map(|field| row["endpoint"][field].clone());
     rows.retain(|other| of(other) != of(&row));

@@ -109,15 +109,12 @@ impl MergedNames {
         // Contributions have no coordinates.
         let location =
             region.map(|region| ClusterLocation { coordinates: None, region: Some(region), bias: Bias::default() });
-        let new = || Cluster {
-            name: cluster.name.clone(),
-            addresses: cluster.addresses.clone(),
-            dns_name: None,
-            location: None,
-            capacity: None,
-            services: vec![],
-        };
-        self.desired.clusters.entry(cluster.name.clone()).or_insert_with(new).location = location;
+        if self.desired.clusters.get(&cluster.name).is_some_and(|known| known.location == location) {
+            return;
+        }
+        let (name, addresses) = (cluster.name.clone(), cluster.addresses.clone());
+        let declared = Cluster { name, addresses, dns_name: None, location, capacity: None, services: vec![] };
+        self.desired.clusters.insert(cluster.name.clone(), declared);
     }
 
     /// Returns the names whose region of a cluster is not used, because more names have another one.

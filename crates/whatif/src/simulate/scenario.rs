@@ -1,9 +1,9 @@
 //! A scenario: clusters, clients, load reports, events, and the goals for its figures.
 
-use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
+use std::{ops::RangeInclusive, time::Duration};
 
 use fairway_model::{
-    ClientLocation, Cluster, ClusterName, Coordinates, Monitor, Permille, Policy, Pool, Rank, Timestamp,
+    ClientLocation, Cluster, ClusterName, Coordinates, Monitor, Permille, Policy, Pool, Rank, SharedMap, Timestamp,
 };
 use strum::{EnumString, IntoStaticStr};
 
@@ -26,7 +26,7 @@ pub struct Scenario {
     /// The clusters. Everything else refers to them by index.
     pub clusters: Vec<SimulatedCluster>,
     /// The clusters as the server reads them from its configuration.
-    pub configured: BTreeMap<ClusterName, Cluster>,
+    pub configured: SharedMap<ClusterName, Cluster>,
     /// The pool at the start, then those that replace it ([`Event::Pool`]).
     pub pools: Vec<Pool>,
     /// Time of the clock at the start, for schedules.
