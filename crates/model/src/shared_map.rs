@@ -318,14 +318,11 @@ impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for SharedMap<K, V> {
 
 impl<K: Clone, V: Clone> IntoIterator for SharedMap<K, V> {
     type Item = (K, V);
-    type IntoIter = iter::Map<
-        iter::FlatMap<vec::IntoIter<Part<K, V>>, Vec<Entry<K, V>>, fn(Part<K, V>) -> Vec<Entry<K, V>>>,
-        fn(Entry<K, V>) -> (K, V),
-    >;
+    type IntoIter = iter::Map<vec::IntoIter<Entry<K, V>>, fn(Entry<K, V>) -> (K, V)>;
 
     fn into_iter(self) -> Self::IntoIter {
-        let unwrap: fn(Part<K, V>) -> Vec<Entry<K, V>> = Arc::unwrap_or_clone;
-        self.parts.into_iter().flat_map(unwrap).map(Arc::unwrap_or_clone)
+        let entries: Vec<_> = self.parts.into_iter().flat_map(Arc::unwrap_or_clone).collect();
+        entries.into_iter().map(Arc::unwrap_or_clone)
     }
 }
 

@@ -231,8 +231,8 @@ fn text(target: &str) -> Result<Box<[u8]>, String> {
 
 /// Returns the targets of TXT records that [`text`] reads as these, if they were not quoted.
 fn unquoted(set: &RecordSet) -> Vec<String> {
-    let target = |rdata: &Box<[u8]>| {
-        let (mut text, mut rest) = (Vec::with_capacity(rdata.len()), &**rdata);
+    let target = |rdata: &[u8]| {
+        let (mut text, mut rest) = (Vec::with_capacity(rdata.len()), rdata);
         while let Some((length, tail)) = rest.split_first() {
             let (string, tail) = tail.split_at_checked(usize::from(*length))?;
             text.extend_from_slice(string);
@@ -240,7 +240,7 @@ fn unquoted(set: &RecordSet) -> Vec<String> {
         }
         String::from_utf8(text).ok()
     };
-    set.rdatas.iter().filter_map(target).collect()
+    set.rdatas.iter().filter_map(|rdata| target(rdata)).collect()
 }
 
 /// Returns quoted strings that are separated by white space. `\"`, `\\` and `\DDD` are one octet each (RFC 1035 section 5.1).
