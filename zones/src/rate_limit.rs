@@ -32,11 +32,14 @@ pub enum ResponseKind {
     Error,
     /// All responses to a network together.
     All,
+    /// Responses to all networks together, in bytes by which they exceed their queries.
+    Excess,
 }
 
 impl ResponseKind {
     /// All kinds, in declared order.
-    pub const ALL: [Self; 6] = [Self::Answer, Self::Referral, Self::NoData, Self::NxDomain, Self::Error, Self::All];
+    pub const ALL: [Self; 7] =
+        [Self::Answer, Self::Referral, Self::NoData, Self::NxDomain, Self::Error, Self::All, Self::Excess];
 
     /// Returns the value of the metric's label.
     pub fn as_str(self) -> &'static str {
@@ -47,6 +50,7 @@ impl ResponseKind {
             Self::NxDomain => "nxdomain",
             Self::Error => "error",
             Self::All => "all",
+            Self::Excess => "excess",
         }
     }
 }
@@ -54,7 +58,8 @@ impl ResponseKind {
 /// Limits of responses over UDP to clients that have not shown that they receive at their address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimits {
-    /// Responses per second to a network, in the order of [`ResponseKind::ALL`], at most [`RateLimits::RATE_MAX`]. 0 for no limit.
+    /// Responses per second to a network, in the order of [`ResponseKind::ALL`], at most [`RateLimits::RATE_MAX`]; the last one is bytes
+    /// per second to all networks, at most [`RateLimits::EXCESS_MAX`]. 0 for no limit.
     pub per_second: [u32; ResponseKind::ALL.len()],
     /// Seconds for which a network that stops to send too many queries stays limited: 1 to [`RateLimits::WINDOW_MAX`].
     pub window: u32,
@@ -79,6 +84,11 @@ impl RateLimits {
     pub const PER_SECOND: u32 = 50;
     /// All responses per second. An attacker who knows many names gets no more than this.
     pub const ALL_PER_SECOND: u32 = 1_000;
+    /// Largest number of bytes per second. It fits the 32 bits of a balance.
+    pub const EXCESS_MAX: u32 = 1_000_000_000;
+    /// Bytes per second by which responses to all networks together exceed their queries: those to 30,000 resolvers' queries without
+    /// a cookie, each 60 bytes longer. A flood of 300,000 queries per second from as many networks has 14 MB/s, and so gets at most 1.15 times that.
+    pub const EXCESS_PER_SECOND: u32 = 2_000_000;
 
     /// Returns the network of an address as a number. IPv4 networks lie in `::ffff:0:0/32`, which is no address of a client.
     fn network(&self, address: IpAddr) -> u64 {
@@ -108,6 +118,7 @@ impl Default for RateLimits {
     fn default() -> Self {
         let mut per_second = [Self::PER_SECOND; ResponseKind::ALL.len()];
         per_second[ResponseKind::All as usize] = Self::ALL_PER_SECOND;
+        per_second[ResponseKind::Excess as usize] = Self::EXCESS_PER_SECOND;
         Self { per_second, window: 15, slip: 2, ipv4_prefix: 24, ipv6_prefix: 56, allowlist: vec![] }
     }
 }
@@ -124,6 +135,8 @@ pub struct RateTable {
     workers: u32,
     /// The second of the last response in the upper half, the balance then in the lower half.
     slots: Box<[AtomicU64]>,
+    /// The balance of all networks together, in bytes, in the form of a slot.
+    excess: AtomicU64,
 }
 
 /// A response over a limit.
@@ -131,14 +144,15 @@ pub struct RateTable {
 pub(crate) struct OverLimit {
     /// The limit.
     pub(crate) kind: ResponseKind,
-    /// The network, as a number.
+    /// The network, as a number; 0 for the limit of all networks.
     pub(crate) network: u64,
 }
 
 impl RateTable {
     /// Returns a table in which nothing has been counted, for one of `workers` sockets of an address.
     pub fn new(hasher: RandomState, workers: u32) -> Self {
-        Self { hasher, workers: workers.max(1), slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect() }
+        let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
+        Self { hasher, workers: workers.max(1), slots, excess: AtomicU64::new(0) }
     }
 
     /// Counts a response about `subject` (a name or a zone). Returns the limit if the response exceeds one.
@@ -169,14 +183,44 @@ impl RateTable {
         let rate = i64::from(limit.min(RateLimits::RATE_MAX).div_ceil(self.workers));
         let window = i64::from(limits.window.clamp(1, RateLimits::WINDOW_MAX));
         let slot = &self.slots[hash as usize % SLOTS];
-        let word = slot.load(Relaxed);
-        // After a clock was set back, much time seems to have passed, so everybody starts anew.
-        let passed = i64::from(now.wrapping_sub((word >> 32) as u32)).min(window + 1);
-        let balance = (i64::from(word as u32 as i32) + rate * passed).min(rate);
-        let balance = (balance - 1).max(-rate * window);
-        slot.store(u64::from(now) << 32 | u64::from(balance as i32 as u32), Relaxed);
+        let balance = (balance(slot, rate, window, now) - 1).max(-rate * window);
+        slot.store(word(now, balance), Relaxed);
         balance >= 0
     }
+
+    /// Returns the limit of all networks together if it is used up: no further response may be larger than its query.
+    pub(crate) fn excess(&self, limits: &RateLimits, Now(now): Now) -> Option<OverLimit> {
+        let rate = self.excess_rate(limits);
+        let is_over = rate > 0 && balance(&self.excess, rate, 1, now as u32) <= 0;
+        is_over.then_some(OverLimit { kind: ResponseKind::Excess, network: 0 })
+    }
+
+    /// Counts the bytes by which a response exceeds its query towards the limit of all networks.
+    pub(crate) fn count_excess(&self, limits: &RateLimits, bytes: usize, Now(now): Now) {
+        let rate = self.excess_rate(limits);
+        if rate > 0 && bytes > 0 {
+            let balance = balance(&self.excess, rate, 1, now as u32) - bytes as i64;
+            self.excess.store(word(now as u32, balance), Relaxed);
+        }
+    }
+
+    fn excess_rate(&self, limits: &RateLimits) -> i64 {
+        let limit = limits.per_second[ResponseKind::Excess as usize];
+        i64::from(limit.min(RateLimits::EXCESS_MAX).div_ceil(self.workers))
+    }
+}
+
+/// Returns the balance of a slot: `rate` is added per second since the last response, for one second more than the window at most.
+fn balance(slot: &AtomicU64, rate: i64, window: i64, now: u32) -> i64 {
+    let word = slot.load(Relaxed);
+    // After a clock was set back, much time seems to have passed, so everybody starts anew.
+    let passed = i64::from(now.wrapping_sub((word >> 32) as u32)).min(window + 1);
+    (i64::from(word as u32 as i32) + rate * passed).min(rate)
+}
+
+/// Returns the content of a slot. Limits times windows fit the 32 bits of a balance.
+fn word(now: u32, balance: i64) -> u64 {
+    u64::from(now) << 32 | u64::from(balance as i32 as u32)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ fn table(workers: u32) -> RateTable {
 }
 
 fn limits(per_second: u32) -> RateLimits {
-    RateLimits { per_second: [per_second, 0, 0, per_second, 0, 0], ..RateLimits::default() }
+    RateLimits { per_second: [per_second, 0, 0, per_second, 0, 0, 0], ..RateLimits::default() }
 }
 
 fn address(text: &str) -> IpAddr {
@@ -103,9 +103,31 @@ fn flood_to_one_network_harms_few_others_and_nobody_can_choose_them() {
 
 #[test]
 fn largest_settings_do_not_overflow() {
-    let limits = RateLimits { window: u32::MAX, per_second: [u32::MAX; 6], ..RateLimits::default() };
+    let limits = RateLimits { window: u32::MAX, per_second: [u32::MAX; 7], ..RateLimits::default() };
     let table = table(1);
     assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::Answer, 1_000, u64::MAX), 1_000);
     let zero = RateLimits { ipv4_prefix: 0, ipv6_prefix: 0, window: 0, ..limits };
     assert_eq!(sent(&table, &zero, "192.0.2.1", ResponseKind::Answer, 1_000, 1), 1_000);
+}
+
+#[test]
+fn excess_of_all_networks_is_bounded_per_second_and_shared_by_workers() {
+    let limits = RateLimits { per_second: [0, 0, 0, 0, 0, 0, 5_000], ..RateLimits::default() };
+    // With two workers each has 2,500: three responses overdraw by 500 bytes, which the next second pays.
+    for (workers, expected) in [(1, [5, 5, 5]), (2, [3, 2, 3])] {
+        let table = table(workers);
+        let mut sent = |second| {
+            let now = Now(SECOND + second);
+            (0..50)
+                .filter(|_| table.excess(&limits, now).is_none())
+                .inspect(|_| table.count_excess(&limits, 1_000, now))
+                .count()
+        };
+        // A long pause saves no more than a second.
+        assert_eq!([0, 1, 100].map(&mut sent), expected, "{workers} workers");
+    }
+    let unlimited = RateLimits { per_second: [0; 7], ..limits };
+    let table = table(1);
+    table.count_excess(&unlimited, 1 << 30, Now(SECOND));
+    assert_eq!(table.excess(&unlimited, Now(SECOND)), None);
 }

@@ -8,7 +8,7 @@ use crate::{
     cookie::QueryCookie,
     entries::Node,
     lookup::Found,
-    rate_limit::{OverLimit, RateTable, ResponseKind},
+    rate_limit::{RateLimits, RateTable, ResponseKind},
     serving::ServingState,
     snapshot::Snapshot,
     tally::{AnswerKind, Dropped, Exempt, LimitAction, Tally},
@@ -28,11 +28,13 @@ pub fn write_limited(
     rates: &RateTable,
     out: &mut [u8],
 ) -> Outcome {
+    let limits = limits(serving, request, query, tally).filter(|_| out.len() >= OUT_MIN);
+    let Some(limits) = limits else { return write(serving, request, query, tally, out) };
     let kind = kind(&serving.snapshot, query);
-    let Some(over) = over_limit(serving, request, query, tally, rates, kind).filter(|_| out.len() >= OUT_MIN) else {
-        return write(serving, request, query, tally, out);
+    let Some(over) = rates.count(limits, request.client.address, kind, request.now) else {
+        return within_excess(serving, request, query, tally, (limits, rates), kind, out);
     };
-    let slip = serving.snapshot.options.rate_limits.as_ref().map_or(0, |limits| limits.slip);
+    let slip = limits.slip;
     let Draw(draw) = request.draw;
     let is_truncated = slip != 0 && mix(draw).is_multiple_of(u64::from(slip));
     let action = if is_truncated { LimitAction::Truncate } else { LimitAction::Drop };
@@ -49,15 +51,35 @@ pub fn write_limited(
     }
 }
 
-/// Counts the response, unless the client has no limit. Returns the limit that it exceeds.
-fn over_limit(
+/// Writes a response to a network that is within its limits. Once all networks together have got too many bytes, it is truncated: the
+/// network may be innocent, so it is not dropped.
+fn within_excess(
     serving: &ServingState,
     request: &Request<'_>,
     query: &Query,
     tally: &Tally,
-    rates: &RateTable,
-    kind: (ResponseKind, u32),
-) -> Option<OverLimit> {
+    (limits, rates): (&RateLimits, &RateTable),
+    (kind, _): (ResponseKind, u32),
+    out: &mut [u8],
+) -> Outcome {
+    // An error is as short as its query.
+    if let Some(over) = rates.excess(limits, request.now).filter(|_| kind != ResponseKind::Error) {
+        tally.limit(over, LimitAction::Truncate);
+        return truncated(serving, request, query, tally, out);
+    }
+    let outcome = write(serving, request, query, tally, out);
+    let excess = outcome.length().map_or(0, |length| length.saturating_sub(request.packet.len()));
+    rates.count_excess(limits, excess, request.now);
+    outcome
+}
+
+/// Returns the limits of the response; `None` if the client has none.
+fn limits<'a>(
+    serving: &'a ServingState,
+    request: &Request<'_>,
+    query: &Query,
+    tally: &Tally,
+) -> Option<&'a RateLimits> {
     let limits = serving.snapshot.options.rate_limits.as_ref()?;
     let client = request.client;
     // These get no response at all.
@@ -72,7 +94,7 @@ fn over_limit(
         tally.exempt(Exempt::Cookie);
         return None;
     }
-    rates.count(limits, client.address, kind, request.now)
+    Some(limits)
 }
 
 /// True if the client has shown that it receives at its address. Few queries have a cookie.

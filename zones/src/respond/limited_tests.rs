@@ -171,3 +171,40 @@ fn packets_without_response_are_counted_as_before() {
     assert_eq!(server.counts().limits, LimitCounts::default());
     assert_eq!(server.counts().drops[Dropped::Response as usize], 100);
 }
+
+/// Returns the bytes of queries from as many networks, and of the responses to them.
+fn flood_from_many_networks(server: &mut Server) -> (usize, usize) {
+    let query = packet("www.example.test", Rtype::A, PLAIN_OPT);
+    let responses: Vec<_> =
+        (0..20_000u32).filter_map(|n| server.ask(&format!("11.{}.{}.1", n >> 8, n & 255), &query)).collect();
+    assert_eq!(responses.len(), 20_000, "none is dropped, since each network is within its limits");
+    (20_000 * query.len(), responses.iter().map(Vec::len).sum())
+}
+
+#[test]
+fn flood_from_many_networks_gets_few_more_bytes_than_it_sends() {
+    let limits = RateLimits::default();
+    let limited = |bytes| {
+        let mut per_second = limits.per_second;
+        per_second[ResponseKind::Excess as usize] = bytes;
+        Server::new(RateLimits { per_second, ..limits.clone() })
+    };
+    let mut server = limited(100_000);
+    let (asked, got) = flood_from_many_networks(&mut server);
+    assert!((100_000..=101_232).contains(&(got - asked)), "{asked} bytes asked, {got} got");
+    let mut counts = LimitCounts::default();
+    server.tally.add_limits_to(&mut counts);
+    let truncated = counts.limited[ResponseKind::Excess as usize][LimitAction::Truncate as usize];
+    assert_eq!(truncated, counts.of(LimitAction::Truncate));
+    assert!(truncated > 15_000, "{truncated}");
+    // A client with a valid cookie still gets whole responses, and errors are sent as they are.
+    let first = server.ask(VICTIM, &packet("www.example.test", Rtype::A, WITH_COOKIE)).unwrap();
+    assert!(is_truncated(&first));
+    let mut proven = packet("www.example.test", Rtype::A, &[0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 28, 0, 10, 0, 24]);
+    proven.extend_from_slice(first.split_last_chunk::<24>().unwrap().1);
+    assert!(!is_truncated(&server.ask(VICTIM, &proven).unwrap()));
+    let refused = server.ask("203.0.113.1", &packet("www.example.org", Rtype::A, PLAIN_OPT)).unwrap();
+    assert!(!is_truncated(&refused) && refused[3] & 15 == 5);
+    let (asked, got) = flood_from_many_networks(&mut limited(0));
+    assert!(got > asked * 2, "{asked} bytes asked, {got} got");
+}

@@ -92,7 +92,9 @@ impl Tally {
     /// Counts a response over a limit.
     pub(crate) fn limit(&self, over: OverLimit, action: LimitAction) {
         self.limits.limited[over.kind as usize][action as usize].add(1);
-        self.limits.network.store(over.network, Relaxed);
+        if over.network != 0 {
+            self.limits.network.store(over.network, Relaxed);
+        }
     }
 
     /// Counts a query without a limit.

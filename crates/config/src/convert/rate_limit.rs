@@ -13,6 +13,9 @@ pub(super) fn rate_limits(converter: &mut Converter<'_, '_>, wire: v1_abuse::Rat
     let of_kind = wire.responses_per_second.plain().unwrap_or(RateLimits::PER_SECOND);
     let per_second = ResponseKind::ALL.map(|kind| {
         let (given, default) = match kind {
+            ResponseKind::Excess => {
+                return wire.excess_bytes_per_second.plain().unwrap_or(RateLimits::EXCESS_PER_SECOND);
+            }
             ResponseKind::Answer => (wire.responses_per_second, of_kind),
             ResponseKind::Referral => (wire.referrals_per_second, of_kind),
             ResponseKind::NoData => (wire.nodata_per_second, of_kind),

@@ -19,10 +19,10 @@ fn rate_limit_is_off_by_default_and_braces_are_a_start() {
 #[test]
 fn keys_of_rate_limit_are_converted() {
     let section = "rateLimit: { responsesPerSecond: 10, nxdomainsPerSecond: 5, errorsPerSecond: 0, allPerSecond: 200, \
-                   window: 1m, slip: 0, ipv4PrefixLength: 32, ipv6PrefixLength: 48, allowlist: [192.0.2.0/24] }";
+                   excessBytesPerSecond: 5000000, window: 1m, slip: 0, ipv4PrefixLength: 32, ipv6PrefixLength: 48, allowlist: [192.0.2.0/24] }";
     let limits = rate_limits(section).unwrap().unwrap();
     let of = |kind: ResponseKind| limits.per_second[kind as usize];
-    assert_eq!(ResponseKind::ALL.map(of), [10, 10, 10, 5, 0, 200]);
+    assert_eq!(ResponseKind::ALL.map(of), [10, 10, 10, 5, 0, 200, 5_000_000]);
     assert_eq!((limits.window, limits.slip, limits.ipv4_prefix, limits.ipv6_prefix), (60, 0, 32, 48));
     assert_eq!(limits.allowlist, ["192.0.2.0/24".parse().unwrap()]);
 }
