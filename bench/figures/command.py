@@ -1,13 +1,14 @@
 """The command line of `bench/run` and `bench/full`: runs phases in turn, each with a time limit, keeps their rows, and writes the page of results."""
 import argparse, json, os, signal, sys, tempfile, time
 
-from . import declared, intents, long, quick, tripwire, webhook, writes
+from . import declared, flood, intents, long, quick, tripwire, webhook, writes
 from .bench import Bench
 from .machine import LOAD_CORE, PEER_BINARY, ROOT, SERVER_CORE, allow_many_sockets, build, install, machine, read, say, versions, write
 
 # Phases, and the seconds each may take at its full length.
 QUICK = {"kinds": (quick.kinds, 300), "instr": (quick.instr, 600), "static": (quick.static, 900), "steered": (quick.steered, 900),
-         "ecs": (quick.ecs, 600), "limited": (quick.limited, 600), "failover": (quick.failover, 2400), "checks": (quick.checks, 900)}
+         "ecs": (quick.ecs, 600), "limited": (quick.limited, 600), "failover": (quick.failover, 2400), "checks": (quick.checks, 900),
+         "flood": (flood.flood, 900)}
 LONG = {"million": (long.million, 1800), "transition": (long.transition, 600), "change": (long.change, 600), "pools": (long.pools, 600), "declared": (declared.declared, 900), "intents": (intents.intents, 1500), "shared": (intents.shared, 2400), "webhook": (webhook.webhook, 900),
         "writes": (writes.writes, 300), "checks30k": (long.checks30k, 600),
         "latency": (long.latency, 600), "soak": (long.soak, 1200)}

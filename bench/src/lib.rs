@@ -2,7 +2,10 @@
 //!
 //! Nothing here is shipped. System calls are in `sys`, the only file of this crate with `unsafe`.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+};
 
 pub mod answers;
 mod histogram;
@@ -11,7 +14,7 @@ mod sys;
 
 pub use histogram::Histogram;
 pub use queries::{Queries, QueryForm};
-pub use sys::{Batch, Segments, cpu_ns_of, monotonic_ns, process_cpu_ns};
+pub use sys::{Batch, SEND_MAX, Segments, cpu_ns_of, monotonic_ns, process_cpu_ns, send_each};
 
 /// Returns a distinct loopback address for each number. None of them is in 127.0.1.0/24, which the shared targets use.
 pub fn own_address(number: u64) -> Ipv4Addr {
@@ -43,6 +46,20 @@ pub fn add_cookie(packet: &mut Vec<u8>, cookie: &[u8]) {
     packet[end - 1] = cookie.len() as u8 + 4;
     packet.extend_from_slice(&[0, 10, 0, cookie.len() as u8]);
     packet.extend_from_slice(cookie);
+}
+
+/// Asks the server of a connected socket for a cookie. Returns the client's part and the server's; one that is not valid if it sends none.
+pub fn ask_for_cookie(socket: &UdpSocket) -> io::Result<Vec<u8>> {
+    const CLIENT: [u8; 8] = *b"fairway\0";
+    let mut query = question("cookie.bench.test", 1);
+    add_cookie(&mut query, &CLIENT);
+    socket.send(&query)?;
+    let mut reply = [0; 1232];
+    let len = socket.recv(&mut reply)?;
+    let option = [&[0, 10, 0, 24][..], &CLIENT].concat();
+    let at = reply[..len].windows(option.len()).position(|window| window == option);
+    let cookie = at.and_then(|at| reply.get(at + 4..at + 28)).map(<[u8]>::to_vec);
+    Ok(cookie.unwrap_or_else(|| [CLIENT.as_slice(), &[0; 16]].concat()))
 }
 
 /// Returns a query in wire form: ID 0, one question, class IN, no EDNS.

@@ -160,3 +160,23 @@ impl Segments {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
+
+/// Sends packets of `each` bytes on a connected socket with one system call, up to [`SEND_MAX`]. Returns the number that the kernel took.
+pub fn send_each(socket: BorrowedFd<'_>, packets: &mut [u8], each: usize) -> io::Result<usize> {
+    // SAFETY: all-zero is a valid (empty) iovec and mmsghdr.
+    let mut iovecs: [libc::iovec; SEND_MAX] = unsafe { zeroed() };
+    let mut headers: [libc::mmsghdr; SEND_MAX] = unsafe { zeroed() };
+    let mut count = 0;
+    for packet in packets.chunks_exact_mut(each).take(SEND_MAX) {
+        iovecs[count] = libc::iovec { iov_base: packet.as_mut_ptr().cast(), iov_len: packet.len() };
+        headers[count].msg_hdr.msg_iov = &raw mut iovecs[count];
+        headers[count].msg_hdr.msg_iovlen = 1;
+        count += 1;
+    }
+    // SAFETY: the first `count` headers point to one iovec each, and these to disjoint parts of `packets`; all outlive the call.
+    let sent = unsafe { libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), count as u32, 0) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Packets per call of [`send_each`].
+pub const SEND_MAX: usize = 64;

@@ -15,7 +15,7 @@ use std::{
 
 use clap::Parser;
 use fairway_bench::{
-    Batch, Histogram, Queries, QueryForm, Segments, add_cookie, cpu_ns_of, monotonic_ns, process_cpu_ns, question,
+    Batch, Histogram, Queries, QueryForm, Segments, ask_for_cookie, cpu_ns_of, monotonic_ns, process_cpu_ns,
 };
 use fairway_model::SplitMix;
 
@@ -63,29 +63,16 @@ struct Options {
 fn main() -> io::Result<()> {
     let mut options = Options::parse();
     if options.form.cookie {
-        options.form.known_cookie = ask_for_cookie(options.server)?;
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        socket.set_read_timeout(Some(Duration::from_secs(1)))?;
+        socket.connect(options.server)?;
+        options.form.known_cookie = ask_for_cookie(&socket)?;
     }
     let queries = Queries::read(&options.file, &options.form)?;
     let mut generator = Generator::new(&options, &queries)?;
     let (before, after) = generator.run()?;
     println!("{}", report(&before, &after, &generator.latency));
     Ok(())
-}
-
-/// Returns a cookie with the server's part; one that is not valid if the server sends none.
-fn ask_for_cookie(server: SocketAddr) -> io::Result<Vec<u8>> {
-    const CLIENT: [u8; 8] = *b"dnsgen\0\0";
-    let socket = UdpSocket::bind("127.0.0.1:0")?;
-    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
-    let mut query = question("cookie.bench.test", 1);
-    add_cookie(&mut query, &CLIENT);
-    socket.send_to(&query, server)?;
-    let mut reply = [0; 1232];
-    let len = socket.recv(&mut reply)?;
-    let option = [&[0, 10, 0, 24][..], &CLIENT].concat();
-    let at = reply[..len].windows(option.len()).position(|window| window == option);
-    let cookie = at.and_then(|at| reply.get(at + 4..at + 28)).map(<[u8]>::to_vec);
-    Ok(cookie.unwrap_or_else(|| [CLIENT.as_slice(), &[0; 16]].concat()))
 }
 
 /// Counts since the start, at some time.
