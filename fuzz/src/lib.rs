@@ -1,4 +1,4 @@
-//! Fuzz targets for packets, zone text, configuration and metrics, on stable Rust.
+//! Fuzz targets for packets, HTTP requests, webhook batches, zone text, configuration and metrics, on stable Rust.
 //!
 //! Mutates the inputs that had new results so far, runs them through the real code, and checks the output.
 //! A result is new if the target has not reported it before (response code and sections, kinds of faults) in place of a compiler's coverage
@@ -7,16 +7,20 @@
 
 pub mod config;
 pub mod corpus;
+pub mod http;
 pub mod metrics;
 pub mod mutate;
 pub mod packet;
 mod packet_check;
 pub mod rng;
+mod server;
+pub mod webhook;
 pub mod zone;
 
 use std::{
     collections::HashSet,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -64,12 +68,44 @@ pub struct Summary {
     pub inputs: u64,
     /// Number of inputs kept, with those of the corpus.
     pub kept: usize,
+    /// Resident memory after the warm-up, a quarter of the run, and at the end, in bytes.
+    pub memory: [u64; 2],
+}
+
+impl Summary {
+    /// Returns true if the memory has not grown since the warm-up. A run keeps up to 4,096 inputs of mostly under 1 KiB, and the allocator
+    /// gives pages back late.
+    pub const fn is_memory_flat(&self) -> bool {
+        self.memory[1] <= self.memory[0] + MEMORY_GROWTH_MAX
+    }
+}
+
+/// Maximum growth of the memory between the warm-up and the end of a run.
+pub const MEMORY_GROWTH_MAX: u64 = 32 << 20;
+
+/// Returns the resident memory of this process, in bytes; 0 if the system does not tell.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or_default() * 1_024
+}
+
+/// The last panic of any thread: tasks of the code under test do not pass theirs on.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Records panics instead of printing them; the checker reports them with the input.
+pub fn record_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic.to_string());
+    }));
 }
 
 /// Fuzzes until a rule breaks or the bounds are reached.
 pub fn fuzz(target: &mut dyn Target, corpus: &[Vec<u8>], seed: u64, bounds: Bounds) -> Result<Summary, Finding> {
     let mut rng = Rng::new(seed);
-    let end = Instant::now() + bounds.time;
+    let begun = Instant::now();
+    let end = begun + bounds.time;
+    let mut after_warm_up = None;
     let mut seen = HashSet::new();
     let mut pool: Vec<Vec<u8>> = Vec::new();
     let mut inputs = 0;
@@ -87,6 +123,9 @@ pub fn fuzz(target: &mut dyn Target, corpus: &[Vec<u8>], seed: u64, bounds: Boun
     }
     while inputs < bounds.inputs && Instant::now() < end {
         inputs += 1;
+        if after_warm_up.is_none() && (inputs >= bounds.inputs / 4 || begun.elapsed() >= bounds.time / 4) {
+            after_warm_up = Some(memory());
+        }
         let (parent, other) = (rng.below(pool.len()), rng.below(pool.len()));
         let input = target.mutate(&mut rng, &pool[parent], &pool[other]);
         let before = seen.len();
@@ -95,7 +134,8 @@ pub fn fuzz(target: &mut dyn Target, corpus: &[Vec<u8>], seed: u64, bounds: Boun
             pool.push(input);
         }
     }
-    Ok(Summary { inputs, kept: pool.len() })
+    let now = memory();
+    Ok(Summary { inputs, kept: pool.len(), memory: [after_warm_up.unwrap_or(now), now] })
 }
 
 /// Runs one input. Panics and slowness count as broken rules.
@@ -103,6 +143,9 @@ pub fn run_once(target: &mut dyn Target, input: &[u8]) -> Result<Vec<u64>, Strin
     let start = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| target.run(input)));
     let taken = start.elapsed();
+    if let Some(panic) = PANIC.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Err(panic);
+    }
     let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");

@@ -14,8 +14,9 @@ use axum::{
     http::{Extensions, StatusCode},
 };
 use tokio::{
+    io::DuplexStream,
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
-    sync::watch,
+    sync::{Mutex, mpsc, watch},
     task::JoinSet,
 };
 
@@ -77,6 +78,21 @@ impl Api {
                 let local = stream.local_addr()?;
                 let client_max = auth.access().limits.map_or(HTTP_CLIENT_MAX, |limits| limits.connections);
                 Ok(Accepted::new(peer.ip(), client_max, open(auth.clone(), stream, peer, local)))
+            };
+            serve(accept, &HTTP_BOUNDS, router, ending).await;
+        });
+    }
+
+    /// Serves the API on streams within this process, as if they came from this machine in clear text. For the fuzz targets.
+    pub fn serve_streams(&mut self, streams: mpsc::Receiver<DuplexStream>) {
+        let (router, ending) = (self.http.clone(), self.ending.subscribe());
+        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        self.tasks.spawn(async move {
+            let streams = Mutex::new(streams);
+            let accept = || async {
+                let Some(stream) = streams.lock().await.recv().await else { return std::future::pending().await };
+                let over = Connection::Http { peer, is_local: true, is_tls: false, certificate: [].into() };
+                Ok(Accepted::new(peer.ip(), HTTP_CLIENT_MAX, async { opened(stream, over) }))
             };
             serve(accept, &HTTP_BOUNDS, router, ending).await;
         });
