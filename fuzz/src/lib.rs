@@ -80,8 +80,9 @@ impl Summary {
     }
 }
 
-/// Maximum growth of the memory between the warm-up and the end of a run.
-pub const MEMORY_GROWTH_MAX: u64 = 32 << 20;
+/// Maximum growth of the memory between the warm-up and the end of a run. Short runs end before the server's histories are full: the target
+/// `http` grew by 29 MiB in a run of 12 seconds, and not at all between 35 and 100 seconds. At 10^7 inputs this shows a leak of nine bytes each.
+pub const MEMORY_GROWTH_MAX: u64 = 64 << 20;
 
 /// Returns the resident memory of this process, in bytes; 0 if the system does not tell.
 fn memory() -> u64 {
