@@ -7,13 +7,16 @@
 
 pub mod config;
 pub mod corpus;
+#[cfg(feature = "server")]
 pub mod http;
 pub mod metrics;
 pub mod mutate;
 pub mod packet;
 mod packet_check;
 pub mod rng;
+#[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "server")]
 pub mod webhook;
 pub mod zone;
 

@@ -5,9 +5,9 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use fairway_fuzz::{
-    Bounds, MEMORY_GROWTH_MAX, Target, config, corpus, fuzz, http, metrics, packet, run_once, webhook, zone,
-};
+use fairway_fuzz::{Bounds, MEMORY_GROWTH_MAX, Target, config, corpus, fuzz, metrics, packet, run_once, zone};
+#[cfg(feature = "server")]
+use fairway_fuzz::{http, webhook};
 
 /// Options of the command line.
 struct Options {
@@ -57,7 +57,7 @@ fn read_arguments(arguments: impl Iterator<Item = String>) -> Result<Options, St
             file => files.push(file.to_owned()),
         }
     }
-    let seconds = seconds.unwrap_or(if inputs.is_some() { SECONDS_MAX } else { 60 });
+    let seconds = seconds.unwrap_or_else(|| if inputs.is_some() { SECONDS_MAX } else { 60 });
     let bounds = Bounds { time: Duration::from_secs(seconds), inputs: inputs.unwrap_or(u64::MAX) };
     Ok(Options { target, bounds, seed, files })
 }
@@ -65,12 +65,18 @@ fn read_arguments(arguments: impl Iterator<Item = String>) -> Result<Options, St
 fn run(options: &Options) -> Result<(), String> {
     let mut target: Box<dyn Target> = match options.target.as_str() {
         "packet" => Box::new(packet::Packets::new()),
+        #[cfg(feature = "server")]
         "http" => Box::new(http::Requests::new()?),
+        #[cfg(feature = "server")]
         "webhook" => Box::new(webhook::Batches::new()?),
         "zone" => Box::new(zone::ZoneText::new()),
         "config" => Box::new(config::ConfigText::new().map_err(|e| e.to_string())?),
         "metrics" => Box::new(metrics::Metrics::default()),
-        other => return Err(format!("{other:?} is no target: packet, http, webhook, zone, config, metrics")),
+        other => {
+            return Err(format!(
+                "{other:?} is no target: packet, zone, config, metrics; http and webhook with the feature server"
+            ));
+        }
     };
     for file in &options.files {
         let input = std::fs::read(file).map_err(|e| format!("{file}: {e}"))?;

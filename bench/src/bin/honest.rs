@@ -1,4 +1,4 @@
-//! Clients that ask at a steady pace, with a valid cookie and over TCP, while others attack the server. Prints one JSON object.
+//! Clients that ask at a steady rate, with a valid cookie and over TCP, while others attack the server. Prints one JSON object.
 //!
 //! They wait for each response and never poll, so that they take little of the core that the attack is sent from.
 
@@ -69,8 +69,8 @@ fn report(counts: Vec<Count>) -> serde_json::Value {
     serde_json::json!({ "asked": asked, "answered": times.len(), "p50_us": us(0.5), "p99_us": us(0.99) })
 }
 
-/// Sends queries at a steady pace. A query that is not answered whole is lost.
-fn paced(options: &Options, rate: f64, mut ask: impl FnMut(u16) -> io::Result<bool>) -> Count {
+/// Sends queries at a steady rate. A query that is not answered whole is lost.
+fn steadily(options: &Options, rate: f64, mut ask: impl FnMut(u16) -> io::Result<bool>) -> Count {
     let (begun, mut count) = (Instant::now(), Count::default());
     let period = Duration::from_secs_f64(CLIENTS as f64 / rate);
     let mut next = begun;
@@ -96,7 +96,7 @@ fn ask_with_cookie(options: &Options) -> Count {
     let mut query = question(&options.name, options.rtype);
     add_cookie(&mut query, &cookie);
     let mut response = [0; 4096];
-    paced(options, options.cookie_rate, |id| {
+    steadily(options, options.cookie_rate, |id| {
         query[..2].copy_from_slice(&id.to_be_bytes());
         socket.send(&query)?;
         loop {
@@ -113,7 +113,7 @@ fn ask_over_tcp(options: &Options) -> Count {
     let mut query = question(&options.name, options.rtype);
     add_edns(&mut query);
     let framed = [&(query.len() as u16).to_be_bytes()[..], &query].concat();
-    paced(options, options.tcp_rate, |_| {
+    steadily(options, options.tcp_rate, |_| {
         let mut stream = TcpStream::connect_timeout(&options.server, TCP_TIMEOUT)?;
         stream.set_read_timeout(Some(TCP_TIMEOUT))?;
         stream.write_all(&framed)?;
