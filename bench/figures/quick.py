@@ -46,7 +46,7 @@ def limited(bench):
     """Measures what `rateLimit` and cookies cost if nobody attacks: the limit is never reached, but each response is counted."""
     names = bench.options.names
     zone, queries = bench.zone(names), bench.queries(names)
-    settings = {"fairway": "cookies: off\n", "fairway-limited": "rateLimit: { responsesPerSecond: 1000000, allPerSecond: 1000000 }\n"}
+    settings = {"fairway": "cookies: off\n", "fairway-limited": "rateLimit: { responsesPerSecond: 1000000, allPerSecond: 1000000, excessBytesPerSecond: 1000000000 }\n"}
     for title, *form in [("no cookies",), ("a cookie in every query", "--cookie")]:
         commands = {"limit": servers.limit}
         for name, more in settings.items():

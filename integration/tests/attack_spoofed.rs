@@ -154,6 +154,46 @@ fn victim_gets_less_than_was_sent_and_real_clients_are_answered() {
     assert!(log.contains("127.66.0.0/24") && log.matches("responses rate limited").count() == 1, "{log}");
 }
 
+/// Asks over UDP without a cookie. True if the response is whole.
+fn ask_plainly(client: &UdpSocket, id: u16) -> bool {
+    client.set_read_timeout(Some(LIMIT)).expect("a socket takes a timeout");
+    client.send(&query(id, None)).expect("the query is sent");
+    let mut buffer = [0; 2048];
+    let length = client.recv(&mut buffer).expect("no response is dropped, since the network is within its limits");
+    Message::decode(&buffer[..length]).expect("a sound message").sections[0].len() == 1
+}
+
+#[test]
+fn flood_from_many_networks_truncates_a_resolver_until_it_came_over_tcp() {
+    let server = Fairway::start(&config("rateLimit: { excessBytesPerSecond: 2000 }\n"), &[]);
+    let of_network = |network: u8| {
+        let socket = UdpSocket::bind((IpAddr::V4(Ipv4Addr::new(127, 70, network, 1)), 0)).expect("loopback has it");
+        socket.set_nonblocking(true).and_then(|()| socket.connect(server.dns)).expect("a route");
+        socket
+    };
+    let (sources, mut flood) = ((1..=SOURCES).map(of_network).collect::<Vec<_>>(), Flood::default());
+    let client = |address: &str| {
+        let client = UdpSocket::bind((address, 0)).expect("loopback has the address");
+        client.connect(server.dns).map(|()| client).expect("a route")
+    };
+    let (resolver, other) = (client("127.0.0.1"), client("127.67.0.1"));
+    let mut round = 0;
+    wait_until("a truncated answer to the resolver", LIMIT, || {
+        round += 1;
+        flood.round(&sources, round);
+        !ask_plainly(&resolver, round)
+    });
+    let mut stream = TcpStream::connect(server.dns).expect("it listens, and the client is 127.0.0.1");
+    assert!(ask_over_tcp(&mut stream, 0));
+    let mut truncated = 0;
+    for round in 0..20 {
+        flood.round(&sources, round);
+        truncated += u32::from(!ask_plainly(&other, round));
+        assert!(ask_plainly(&resolver, round), "round {round}");
+    }
+    assert!(truncated > 0, "the flood uses the limit up");
+}
+
 #[test]
 fn limit_follows_a_reload() {
     let server = Fairway::start(&config(""), &[]);

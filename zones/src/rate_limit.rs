@@ -8,14 +8,16 @@
 //! over TCP or with a cookie. The hash has a random key, so nobody can choose a network that shares the slot of another.
 
 use std::{
-    hash::{BuildHasher, RandomState},
     net::IpAddr,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use fairway_model::{Network, mix};
 
-use crate::client::Now;
+use crate::{client::Now, proven::ProvenNetworks};
 
 /// Kind of a response, as far as rates are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub enum ResponseKind {
     Error,
     /// All responses to a network together.
     All,
-    /// Responses to all networks together, in bytes by which they exceed their queries.
+    /// Responses to all networks together that are not [proven](ProvenNetworks), in bytes by which they exceed their queries.
     Excess,
 }
 
@@ -59,7 +61,7 @@ impl ResponseKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimits {
     /// Responses per second to a network, in the order of [`ResponseKind::ALL`], at most [`RateLimits::RATE_MAX`]; the last one is bytes
-    /// per second to all networks, at most [`RateLimits::EXCESS_MAX`]. 0 for no limit.
+    /// per second to all networks that are not [proven](ProvenNetworks), at most [`RateLimits::EXCESS_MAX`]. 0 for no limit.
     pub per_second: [u32; ResponseKind::ALL.len()],
     /// Seconds for which a network that stops to send too many queries stays limited: 1 to [`RateLimits::WINDOW_MAX`].
     pub window: u32,
@@ -86,12 +88,13 @@ impl RateLimits {
     pub const ALL_PER_SECOND: u32 = 1_000;
     /// Largest number of bytes per second. It fits the 32 bits of a balance.
     pub const EXCESS_MAX: u32 = 1_000_000_000;
-    /// Bytes per second by which responses to all networks together exceed their queries: those to 30,000 resolvers' queries without
-    /// a cookie, each 60 bytes longer. A flood of 300,000 queries per second from as many networks has 14 MB/s, and so gets at most 1.15 times that.
-    pub const EXCESS_PER_SECOND: u32 = 2_000_000;
+    /// Bytes per second by which responses to all networks together exceed their queries, without a cookie and from networks that are
+    /// not proven: 1,600 responses that are 60 bytes longer. A flood of 6,000 queries per second, each 90 bytes with all headers, gets
+    /// at most 1.2 times its bytes; a faster one gets less.
+    pub const EXCESS_PER_SECOND: u32 = 100_000;
 
     /// Returns the network of an address as a number. IPv4 networks lie in `::ffff:0:0/32`, which is no address of a client.
-    fn network(&self, address: IpAddr) -> u64 {
+    pub(crate) fn network(&self, address: IpAddr) -> u64 {
         let length = if address.is_ipv4() { self.ipv4_prefix } else { self.ipv6_prefix };
         match Network::of(address, length).address() {
             IpAddr::V4(address) => IPV4 | u64::from(address.to_bits()),
@@ -130,12 +133,13 @@ const SLOTS: usize = 1 << 16;
 /// same instant, one response may stay uncounted.
 #[derive(Debug)]
 pub struct RateTable {
-    hasher: RandomState,
+    /// Networks without the limit of all networks. Its hash finds the slots, too.
+    proven: Arc<ProvenNetworks>,
     /// Workers that share the traffic of the address, and thus its limits.
     workers: u32,
     /// The second of the last response in the upper half, the balance then in the lower half.
     slots: Box<[AtomicU64]>,
-    /// The balance of all networks together, in bytes, in the form of a slot.
+    /// The balance of all networks together that are not proven, in bytes, in the form of a slot.
     excess: AtomicU64,
 }
 
@@ -150,27 +154,27 @@ pub(crate) struct OverLimit {
 
 impl RateTable {
     /// Returns a table in which nothing has been counted, for one of `workers` sockets of an address.
-    pub fn new(hasher: RandomState, workers: u32) -> Self {
+    pub fn new(proven: Arc<ProvenNetworks>, workers: u32) -> Self {
         let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
-        Self { hasher, workers: workers.max(1), slots, excess: AtomicU64::new(0) }
+        Self { proven, workers: workers.max(1), slots, excess: AtomicU64::new(0) }
     }
 
-    /// Counts a response about `subject` (a name or a zone). Returns the limit if the response exceeds one.
+    /// Counts a response about `subject` (a name or a zone). Returns the hash of the network, or the limit that the response exceeds.
     pub(crate) fn count(
         &self,
         limits: &RateLimits,
         address: IpAddr,
         (kind, subject): (ResponseKind, u32),
         Now(now): Now,
-    ) -> Option<OverLimit> {
+    ) -> Result<u64, OverLimit> {
         let network = limits.network(address);
-        let hash = self.hasher.hash_one(network);
+        let hash = self.proven.hash(network);
         // A network over the limit of all responses does not get to the slots of single names.
         if !self.admits(hash, limits, ResponseKind::All, now as u32) {
-            return Some(OverLimit { kind: ResponseKind::All, network });
+            return Err(OverLimit { kind: ResponseKind::All, network });
         }
-        let hash = mix(hash ^ ((kind as u64 + 1) << 32 | u64::from(subject)));
-        if self.admits(hash, limits, kind, now as u32) { None } else { Some(OverLimit { kind, network }) }
+        let slot = mix(hash ^ ((kind as u64 + 1) << 32 | u64::from(subject)));
+        if self.admits(slot, limits, kind, now as u32) { Ok(hash) } else { Err(OverLimit { kind, network }) }
     }
 
     /// Takes one from the balance of a slot. A second adds as much as the limit, and a balance never exceeds that. A network that
@@ -186,6 +190,11 @@ impl RateTable {
         let balance = (balance(slot, rate, window, now) - 1).max(-rate * window);
         slot.store(word(now, balance), Relaxed);
         balance >= 0
+    }
+
+    /// True if the network with this hash has shown that it receives at its address.
+    pub(crate) fn is_proven(&self, hash: u64, now: Now) -> bool {
+        self.proven.contains(hash, now)
     }
 
     /// Returns the limit of all networks together if it is used up: no further response may be larger than its query.

@@ -7,7 +7,7 @@ const SECOND: u64 = 1_700_000_000;
 const NAME: u32 = 7;
 
 fn table(workers: u32) -> RateTable {
-    RateTable::new(RandomState::new(), workers)
+    RateTable::new(Arc::default(), workers)
 }
 
 fn limits(per_second: u32) -> RateLimits {
@@ -21,7 +21,7 @@ fn address(text: &str) -> IpAddr {
 /// Returns how many of `count` responses of a kind stay within the limits.
 fn sent(table: &RateTable, limits: &RateLimits, to: &str, kind: ResponseKind, count: usize, now: u64) -> usize {
     let (to, now) = (address(to), Now(now));
-    (0..count).filter(|_| table.count(limits, to, (kind, NAME), now).is_none()).count()
+    (0..count).filter(|_| table.count(limits, to, (kind, NAME), now).is_ok()).count()
 }
 
 #[test]
@@ -64,7 +64,11 @@ fn kinds_names_and_networks_are_counted_apart() {
             ("another /24", sent("192.0.3.1", ResponseKind::Answer), 5),
             ("another kind", sent("192.0.2.1", ResponseKind::NxDomain), 5),
             ("a kind without limit", sent("192.0.2.1", ResponseKind::Referral), 50),
-            ("another name", table.count(&limits, address("192.0.2.1"), other_name, Now(SECOND)).map_or(1, |_| 0), 1),
+            (
+                "another name",
+                usize::from(table.count(&limits, address("192.0.2.1"), other_name, Now(SECOND)).is_ok()),
+                1,
+            ),
             ("IPv6 network", sent("2001:db8:0:1::1", ResponseKind::Answer), 5),
             ("the same /56", sent("2001:db8:0:ff::1", ResponseKind::Answer), 0),
             ("another /56", sent("2001:db8:0:100::1", ResponseKind::Answer), 5),
@@ -83,7 +87,7 @@ fn many_names_share_the_limit_of_all_responses() {
     let limits = RateLimits { per_second: [50, 50, 50, 50, 50, 100, 0], slip: 0, ..RateLimits::default() };
     let over = || -> Vec<_> {
         let table = table(1);
-        let count = |name| table.count(&limits, address("192.0.2.1"), (ResponseKind::Answer, name), Now(SECOND));
+        let count = |name| table.count(&limits, address("192.0.2.1"), (ResponseKind::Answer, name), Now(SECOND)).err();
         (0..200).filter_map(count).collect()
     };
     // With some keys, a name shares the slot of all responses.
@@ -107,13 +111,13 @@ fn flood_to_one_network_harms_few_others_and_nobody_can_choose_them() {
     let harmed = |table: &RateTable| {
         sent(table, &limits, "192.0.2.1", ResponseKind::Answer, 10_000, SECOND);
         let count = |other: &IpAddr| table.count(&limits, *other, (ResponseKind::Answer, NAME), Now(SECOND));
-        others().filter(|other| count(other).is_some()).collect::<Vec<_>>()
+        others().filter(|other| count(other).is_err()).collect::<Vec<_>>()
     };
     // Each of the 4,096 shares the slot with a probability of 1 to 65,536: 0.06 on average, never 4.
     let (first, second) = (harmed(&one), harmed(&two));
     assert!(first.len() < 4 && second.len() < 4, "{first:?} {second:?}");
     // Other servers and other starts have other slots.
-    let slots = |table: &RateTable| others().map(|a| table.hasher.hash_one(limits.network(a))).collect::<Vec<_>>();
+    let slots = |table: &RateTable| others().map(|a| table.proven.hash(limits.network(a))).collect::<Vec<_>>();
     assert_ne!(slots(&one), slots(&two));
 }
 
@@ -146,4 +150,18 @@ fn excess_of_all_networks_is_bounded_per_second_and_shared_by_workers() {
     let table = table(1);
     table.count_excess(&unlimited, 1 << 30, Now(SECOND));
     assert_eq!(table.excess(&unlimited, Now(SECOND)), None);
+}
+
+#[test]
+fn proven_network_is_known_for_a_day() {
+    let limits = RateLimits::default();
+    let proven = ProvenNetworks::default();
+    let knows = |to: &str, now| proven.contains(proven.hash(limits.network(address(to))), Now(now));
+    assert!(!knows("192.0.2.1", SECOND));
+    proven.insert(&limits, address("192.0.2.1"), Now(SECOND));
+    assert_eq!([0, 86_399, 86_400].map(|passed| knows("192.0.2.255", SECOND + passed)), [true, true, false]);
+    // A clock that was set back forgets it.
+    assert!(!knows("192.0.2.1", SECOND - 1));
+    let others = (0..=255u8).flat_map(|b| (0..=255u8).map(move |c| format!("10.{b}.{c}.1")));
+    assert_eq!(others.filter(|other| knows(other.as_str(), SECOND)).count(), 0);
 }

@@ -75,9 +75,9 @@ pub(super) struct RateLimit {
     /// All responses per second together. 0 for no limit.
     #[schemars(extend("default" = 1000))]
     pub(super) all_per_second: Option<Rate>,
-    /// Bytes per second by which responses to all networks together may exceed their queries. Over it, responses other than errors are
-    /// truncated. 0 for no limit.
-    #[schemars(extend("default" = 2_000_000))]
+    /// Bytes per second by which responses to all networks together may exceed their queries, without those that have sent a query over
+    /// TCP within a day. Over it, responses other than errors are truncated. 0 for no limit.
+    #[schemars(extend("default" = 100_000))]
     pub(super) excess_bytes_per_second: Option<Int<u32, 0, 1_000_000_000>>,
     /// Time for which a network stays limited after it exceeded a limit for as long; 1s to 15m.
     #[schemars(extend("default" = "15s"))]

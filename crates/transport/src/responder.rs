@@ -1,10 +1,10 @@
 //! The interface between transports and DNS. Tests replace it to give any answer. It has no run-time cost, because each transport is
 //! generic over its responder.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use arc_swap::{ArcSwap, Cache};
-use fairway_zones::{Outcome, RateTable, Request, ServingState, Tally};
+use fairway_zones::{Now, Outcome, ProvenNetworks, RateTable, Request, ServingState, Tally};
 
 /// Answers packets for one thread, in the three stages of [`fairway_zones`]. A batch parses all its packets first, so that the memory
 /// that the later stages need is prefetched for all of them together.
@@ -40,6 +40,9 @@ pub trait Responder: Send + 'static {
     fn is_limited(_serving: &Self::State) -> bool {
         false
     }
+
+    /// Notes the network of a client over TCP, while responses over UDP are limited.
+    fn prove(_serving: &Self::State, _address: IpAddr, _proven: &ProvenNetworks, _now: Now) {}
 
     /// Stage three for UDP while responses are limited. `rates` has the responses of this socket.
     fn write_limited(
@@ -113,6 +116,10 @@ impl<S: AsRef<ServingState> + Send + Sync + 'static> Responder for Zones<S> {
     #[inline]
     fn is_limited(serving: &ServingState) -> bool {
         serving.snapshot.is_rate_limited()
+    }
+
+    fn prove(serving: &ServingState, address: IpAddr, proven: &ProvenNetworks, now: Now) {
+        proven.prove(&serving.snapshot, address, now);
     }
 
     fn write_limited(

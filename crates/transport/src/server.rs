@@ -9,7 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use fairway_zones::{ServingState, Tally};
+use fairway_zones::{ProvenNetworks, ServingState, Tally};
 use tokio::sync::{mpsc, watch};
 
 use super::{
@@ -98,11 +98,11 @@ impl Server {
             threads: vec![],
         };
         let spare = spare_per_socket(copies.iter().map(|bound| bound.udp.len()).sum());
-        let (mut number, mut streams) = (0, vec![]);
+        let (proven, mut number, mut streams) = (Arc::<ProvenNetworks>::default(), 0, vec![]);
         for Bound { udp, tcp: listeners, shared, .. } in copies {
             let count = udp.len();
             for socket in udp {
-                let rates = Arc::new(LateRates::new(count));
+                let rates = Arc::new(LateRates::new(count, Arc::clone(&proven)));
                 for _ in 0..spare {
                     let socket = (socket.try_clone()?, shared.clone(), Arc::clone(&rates));
                     let responder = responder.clone();
@@ -115,7 +115,7 @@ impl Server {
             streams.extend(listeners.into_iter().map(|listener| (listener, shared.clone())));
         }
         if !streams.is_empty() {
-            server.start_tcp(streams, tcp, responder())?;
+            server.start_tcp(streams, tcp, responder(), proven)?;
         }
         Ok(server)
     }
@@ -125,11 +125,12 @@ impl Server {
         listeners: Vec<(TcpListener, Shared)>,
         settings: TcpSettings,
         responder: R,
+        proven: Arc<ProvenNetworks>,
     ) -> io::Result<()> {
         let (running, tally) = (self.tcp.running.clone(), Arc::new(Tally::default()));
         self.counters.tallies.push(Arc::new(Arc::clone(&tally).into()));
         let counters = (tally, Arc::clone(&self.counters.tcp));
-        let work = tcp::prepare(listeners, responder, counters, settings, self.tcp.stop.clone())?;
+        let work = tcp::prepare(listeners, responder, counters, proven, settings, self.tcp.stop.clone())?;
         self.threads.push(thread::Builder::new().name("fairway-tcp".to_owned()).spawn(move || {
             work();
             drop(running);

@@ -31,8 +31,13 @@ pub fn write_limited(
     let limits = limits(serving, request, query, tally).filter(|_| out.len() >= OUT_MIN);
     let Some(limits) = limits else { return write(serving, request, query, tally, out) };
     let kind = kind(&serving.snapshot, query);
-    let Some(over) = rates.count(limits, request.client.address, kind, request.now) else {
-        return within_excess(serving, request, query, tally, (limits, rates), kind, out);
+    let over = match rates.count(limits, request.client.address, kind, request.now) {
+        // An error is as short as its query.
+        Ok(network) if kind.0 == ResponseKind::Error || rates.is_proven(network, request.now) => {
+            return write(serving, request, query, tally, out);
+        }
+        Ok(_) => return within_excess(serving, request, query, tally, (limits, rates), out),
+        Err(over) => over,
     };
     let slip = limits.slip;
     let Draw(draw) = request.draw;
@@ -51,19 +56,17 @@ pub fn write_limited(
     }
 }
 
-/// Writes a response to a network that is within its limits. Once all networks together have got too many bytes, it is truncated: the
-/// network may be innocent, so it is not dropped.
+/// Writes a response to a network that is within its limits and not proven. Once all such networks together have got too many bytes, it
+/// is truncated: the network may be innocent, so it is not dropped.
 fn within_excess(
     serving: &ServingState,
     request: &Request<'_>,
     query: &Query,
     tally: &Tally,
     (limits, rates): (&RateLimits, &RateTable),
-    (kind, _): (ResponseKind, u32),
     out: &mut [u8],
 ) -> Outcome {
-    // An error is as short as its query.
-    if let Some(over) = rates.excess(limits, request.now).filter(|_| kind != ResponseKind::Error) {
+    if let Some(over) = rates.excess(limits, request.now) {
         tally.limit(over, LimitAction::Truncate);
         return truncated(serving, request, query, tally, out);
     }

@@ -1,6 +1,6 @@
 //! A flood with a forged source next to clients that show that they receive.
 
-use std::{hash::RandomState, sync::Arc};
+use std::sync::Arc;
 
 use fairway_model::{DesiredState, Health, HealthStatus, Name, Network, Secret, ZoneSpec};
 use fairway_zonefile::read_zone;
@@ -10,6 +10,7 @@ use crate::{
     client::{Client, Now, Transport},
     compile,
     cookie::{CookieKey, CookieKeys},
+    proven::ProvenNetworks,
     rate_limit::RateLimits,
     runtime::RuntimeState,
     snapshot::ServerOptions,
@@ -27,6 +28,7 @@ const PLAIN_OPT: &[u8] = &[0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0];
 struct Server {
     serving: ServingState,
     tally: Tally,
+    proven: Arc<ProvenNetworks>,
     rates: RateTable,
     draw: u64,
 }
@@ -44,7 +46,8 @@ impl Server {
         let (snapshot, _) = compile(&desired, &[zone], &options, None).unwrap();
         let runtime = RuntimeState::new(&snapshot, |_| Health::new(HealthStatus::Up, None));
         let serving = ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) };
-        Self { serving, tally: Tally::default(), rates: RateTable::new(RandomState::new(), 1), draw: 0 }
+        let proven = Arc::<ProvenNetworks>::default();
+        Self { serving, tally: Tally::default(), rates: RateTable::new(Arc::clone(&proven), 1), proven, draw: 0 }
     }
 
     fn ask(&mut self, from: &str, packet: &[u8]) -> Option<Vec<u8>> {
@@ -203,6 +206,12 @@ fn flood_from_many_networks_gets_few_more_bytes_than_it_sends() {
     let mut proven = packet("www.example.test", Rtype::A, &[0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 28, 0, 10, 0, 24]);
     proven.extend_from_slice(first.split_last_chunk::<24>().unwrap().1);
     assert!(!is_truncated(&server.ask(VICTIM, &proven).unwrap()));
+    // So does a network that has sent a query over TCP, and it does not count for the others.
+    server.proven.prove(&server.serving.snapshot, "203.0.113.1".parse().unwrap(), Now(1_700_000_000));
+    let query = packet("www.example.test", Rtype::A, PLAIN_OPT);
+    let truncated = |server: &mut Server, from: &str| is_truncated(&server.ask(from, &query).unwrap());
+    assert!(["203.0.113.1", "203.0.113.9"].iter().all(|from| !truncated(&mut server, from)));
+    assert!(truncated(&mut server, "203.0.114.1"));
     let refused = server.ask("203.0.113.1", &packet("www.example.org", Rtype::A, PLAIN_OPT)).unwrap();
     assert!(!is_truncated(&refused) && refused[3] & 15 == 5);
     let (asked, got) = flood_from_many_networks(&mut limited(0));

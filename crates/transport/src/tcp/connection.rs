@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use fairway_zones::{Client, Now, Request, Tally, Transport};
+use fairway_zones::{Client, Now, ProvenNetworks, Request, Tally, Transport};
 use tokio::{
     io::Interest,
     net::TcpStream,
@@ -56,6 +56,8 @@ pub(super) struct ThreadState<R> {
     pub(super) tally: Arc<Tally>,
     /// Counters of the transport.
     pub(super) counters: Arc<TcpCounters>,
+    /// Networks of clients, which over UDP have no limit of all networks.
+    pub(super) proven: Arc<ProvenNetworks>,
     /// Limits and timeouts.
     pub(super) settings: TcpSettings,
 }
@@ -331,6 +333,9 @@ impl<'a, R: Responder> Connection<'a, R> {
             }
             taken += frame::LENGTH + message.len();
             messages += 1;
+        }
+        if messages > 0 {
+            R::prove(serving, self.client.address, &self.state.proven, now);
         }
         let rest = stream.len() - taken;
         self.inbox = match inbox {

@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use fairway_zones::Tally;
+use fairway_zones::{ProvenNetworks, Tally};
 use tokio::{net::TcpListener, runtime::Builder, sync::Notify, task::LocalSet};
 
 pub use self::close::CloseReason;
@@ -60,6 +60,7 @@ pub(super) fn prepare<R: Responder>(
     listeners: Vec<(std::net::TcpListener, Shared)>,
     responder: R,
     (tally, counters): (Arc<Tally>, Arc<TcpCounters>),
+    proven: Arc<ProvenNetworks>,
     settings: TcpSettings,
     mut stop: Stop,
 ) -> io::Result<impl FnOnce() + Send> {
@@ -80,6 +81,7 @@ pub(super) fn prepare<R: Responder>(
             closed: Notify::new(),
             tally,
             counters,
+            proven,
             settings,
         });
         let tasks = LocalSet::new();
