@@ -72,7 +72,8 @@ impl Server {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: fairway\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
         );
-        socket.write_all(request.as_bytes()).unwrap();
+        // A body that is too long is refused before it is read.
+        let _ = socket.write_all(request.as_bytes());
         let mut answer = String::new();
         socket.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -259,6 +260,22 @@ async fn apply_changes_all_or_nothing_and_a_dry_run_nothing() {
     server.get("/v1/clusters/ap2").expect(404);
     let page = server.get("/v1/clusters?limit=1&contains=ap").expect(200);
     assert_eq!((page.body["items"].as_array().unwrap().len(), &page.body["next"]), (1, &Value::Null));
+    server.daemon.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn body_of_many_small_values_is_rejected_before_it_fills_the_memory() {
+    let server = Server::new(&zone_only()).await;
+    let reply = server.apply("", &json!({"pools": vec![json!({}); 150_000]})).expect(413);
+    assert!(reply.body.to_string().contains("300000 values"), "{}", reply.body);
+    let reply = server.apply("", &json!({"pools": vec![json!({}); 10_000]})).expect(422);
+    let errors = reply.body["errors"].as_array().expect("a list").len();
+    assert!((101..200).contains(&errors), "{errors} errors are shown");
+    // One object has a bound of its own. Commas of texts are no values.
+    let path = "/v1/pools/web";
+    server.put(path, &json!({"name": "web", "members": vec![json!({}); 800_000]})).expect(413);
+    server.put(path, &json!({"name": "web", "members": vec![json!(",,,"); 90_000]})).expect(422);
+    assert_eq!(server.get(path).status, 404);
     server.daemon.stop().await;
 }
 

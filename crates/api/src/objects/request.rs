@@ -130,8 +130,12 @@ impl WriteRequest {
         Err(problem(StatusCode::FORBIDDEN, detail))
     }
 
-    /// Parses the body: 400 if it is not JSON, 422 if it is JSON of another type.
+    /// Parses the body: 400 if it is not JSON, 413 if it has too many values, 422 if it is JSON of another type.
     fn json<T: Body>(&self, hint: &str) -> Result<T, ApiError> {
+        if values(&self.body.0) > VALUES_MAX {
+            let detail = format!("the body has more than {VALUES_MAX} values; send it in parts");
+            return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, detail));
+        }
         serde_json::from_slice(&self.body.0).map_err(|error| {
             let status = if error.is_data() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_REQUEST };
             problem(status, format!("the body: {error}; {hint}"))
@@ -139,29 +143,50 @@ impl WriteRequest {
     }
 }
 
-/// Returns every valid object of a body by its key, and every error.
+/// Returns the number of values and member names of a JSON text, at most one too many per list and object. Parsed, each takes some
+/// hundred bytes, and so many times the memory of the text.
+fn values(json: &[u8]) -> usize {
+    let (mut count, mut is_string, mut is_escaped) = (0, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_string,
+            b'"' => is_string = !is_string,
+            b'{' | b'[' | b',' | b':' if !is_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// Returns every valid object of a body by its key, and the errors.
 fn all_validated(body: ApplyBody, is_inert: bool, declared: &Declared) -> (BTreeMap<Key, Vec<u8>>, Vec<FieldError>) {
     let ApplyBody { clusters, intents, monitors, names, pools, records, .. } = body;
-    let mut results = Vec::new();
-    for (kind, objects) in [
-        (Kind::Cluster, clusters),
-        (Kind::Monitor, monitors),
-        (Kind::Name, names),
-        (Kind::Pool, pools),
-        (Kind::Records, records),
-    ] {
-        let pointer = |index| format!("/{}/{index}", section_of(kind));
-        results.extend(objects.iter().enumerate().map(|(index, body)| (pointer(index), validated(kind, body))));
-    }
-    for (index, NewIntent { key, intent }) in intents.iter().enumerate() {
+    let of_kinds = [
+        (Kind::Cluster, &clusters),
+        (Kind::Monitor, &monitors),
+        (Kind::Name, &names),
+        (Kind::Pool, &pools),
+        (Kind::Records, &records),
+    ];
+    let of_kinds = of_kinds.into_iter().flat_map(|(kind, objects)| {
+        let pointer = move |index| format!("/{}/{index}", section_of(kind));
+        objects.iter().enumerate().map(move |(index, body)| (pointer(index), validated(kind, body)))
+    });
+    let of_intents = intents.iter().enumerate().map(|(index, NewIntent { key, intent })| {
         let result = fairway_intents::validate(key, intent, is_inert, |key| declared.intent(key)).map_err(|errors| {
             let error = |error: fairway_intents::BodyError| FieldError { pointer: error.pointer, detail: error.detail };
             errors.into_iter().map(error).collect()
         });
-        results.push((format!("/intents/{index}"), result));
-    }
+        (format!("/intents/{index}"), result)
+    });
     let (mut objects, mut errors) = (BTreeMap::new(), Vec::new());
-    for (at, result) in results {
+    for (at, result) in of_kinds.chain(of_intents) {
+        if errors.len() >= ERRORS_MAX {
+            let detail = format!("there are over {ERRORS_MAX} errors; the others are not shown");
+            errors.push(FieldError { pointer: String::new(), detail });
+            return (objects, errors);
+        }
         match result {
             Ok((key, value)) => {
                 let name = key.to_string();
@@ -186,7 +211,7 @@ fn all_validated(body: ApplyBody, is_inert: bool, declared: &Declared) -> (BTree
 
 /// Returns the key of an object and its canonical JSON, or all its errors.
 fn validated(kind: Kind, body: &ObjectBody) -> Result<(Key, Vec<u8>), Vec<FieldError>> {
-    let text = Value::Object(body.spec.clone()).to_string();
+    let text = serde_json::to_string(&body.spec).expect("a map of JSON values");
     let error = |pointer: &str, detail: String| vec![FieldError { pointer: pointer.to_owned(), detail }];
     if text.len() > VALUE_MAX {
         return Err(error("", format!("the object has {} bytes; the limit is {VALUE_MAX}", text.len())));
@@ -218,5 +243,11 @@ fn precondition(headers: &HeaderMap) -> Result<Option<Expect>, ApiError> {
 /// Shortest period of monitors of callers without the verb `operate`. It bounds what one target costs this server and the target's owner:
 /// one connection per second. After a failure, up to `fall` probes follow faster.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
-/// Largest body, in bytes: 10,000 objects of about 1.6 kB.
+/// Largest body with many objects, in bytes: 10,000 objects of about 1.6 kB.
 pub(super) const BODY_MAX: usize = 16 << 20;
+/// Largest body with one object, in bytes: as much again for white space.
+pub(super) const ONE_MAX: usize = 2 * VALUE_MAX;
+/// Maximum number of values of a body: 10,000 objects with 30 values each.
+const VALUES_MAX: usize = 300_000;
+/// Number of errors after which no further object of a body is checked.
+const ERRORS_MAX: usize = 100;

@@ -6,7 +6,7 @@ use super::{
     export, get, history,
     kinds::{KINDS, component, path},
     list,
-    request::BODY_MAX,
+    request::{BODY_MAX, ONE_MAX},
     write,
 };
 use crate::{
@@ -133,7 +133,7 @@ fn delete_route(kind: Kind) -> Route {
         .errors(&[
             (409, "Other objects refer to it."),
             (412, "The object has another revision."),
-            (413, "The body is larger than 16 MiB."),
+            (413, "The body is larger than 2 MiB."),
             (422, "The idempotency key was used with another request."),
         ])
         .handle(move |state, name, request| write::delete(kind, state, name, request))
@@ -159,7 +159,7 @@ fn apply_route() -> Route {
 }
 
 fn new(method: Method, path: String, id: String, summary: String) -> Route {
-    Route::new(Endpoint::new(method, path), id, summary).tag("objects").body_limit(BODY_MAX)
+    Route::new(Endpoint::new(method, path), id, summary).tag("objects").body_limit(ONE_MAX)
 }
 
 fn one_path(kind: Kind) -> String {
@@ -182,7 +182,10 @@ const WRITE_ERRORS: &[(u16, &str)] = &[
         409,
         "It exists already, other objects would become invalid, or a request with the same idempotency key is in progress.",
     ),
-    (413, "The body is larger than 16 MiB, or has more than 10,000 changes."),
+    (
+        413,
+        "The body is larger than 2 MiB for one object, than 16 MiB or 300,000 values for many, or has more than 10,000 changes.",
+    ),
     (422, "The object is invalid, or refers to one that does not exist: `errors` has each error with its pointer."),
     OVER_LIMIT,
 ];
