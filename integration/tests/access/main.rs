@@ -3,6 +3,7 @@
 //! Every forged, expired or misdirected credential is tried and must change nothing; granted access must work.
 #![cfg(feature = "real")]
 
+mod black_hole;
 mod credentials;
 
 use std::{
