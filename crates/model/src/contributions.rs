@@ -10,9 +10,11 @@ use std::{
     sync::Arc,
 };
 
+use ring::digest::{Context, SHA256};
+
 use crate::{
     Cluster, ClusterName, Member, Monitor, MonitorName, Name, Permille, Policy, Pool, PoolName, SteeredName, Tier, Ttl,
-    Weight, fnv1a_64,
+    Weight,
 };
 
 pub use self::merged::MergedNames;
@@ -438,12 +440,18 @@ fn address_name(addresses: &[IpAddr]) -> ClusterName {
     ClusterName::new(&format!("at+{first}{more}")).expect("digits, dots, dashes and pluses")
 }
 
-/// Returns a hash of the addresses, which is the same on every server.
+/// Returns a hash of the addresses, which is the same on every server: the first 64 bits of a cryptographic one. Of any other hash, a client
+/// could compute addresses that have the name of somebody else's cluster, and so replace the addresses of that.
 fn hash_of(addresses: &[IpAddr]) -> u64 {
-    fnv1a_64(addresses.iter().flat_map(|address| match address {
-        IpAddr::V4(v4) => v4.octets().to_vec(),
-        IpAddr::V6(v6) => v6.octets().to_vec(),
-    }))
+    let mut context = Context::new(&SHA256);
+    for address in addresses {
+        match address {
+            IpAddr::V4(v4) => context.update(&v4.octets()),
+            IpAddr::V6(v6) => context.update(&v6.octets()),
+        }
+    }
+    let digest = context.finish();
+    u64::from_be_bytes(*digest.as_ref().first_chunk().expect("SHA-256 has 32 bytes"))
 }
 
 #[cfg(test)]

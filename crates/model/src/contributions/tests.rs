@@ -61,6 +61,19 @@ fn problems(merged: &MergedName) -> Vec<String> {
 }
 
 #[test]
+fn addresses_built_to_share_the_name_of_a_cluster_are_another_one() {
+    // Both have the FNV-1a hash a559_9100_5f81_abec, which was part of the name; a lattice of ten dimensions gives such an address in a second.
+    let own = ["2001:db8::1", "2001:db8::2"];
+    let built = ["2001:db8::1", "2001:db8:bad:762f:5e4c:3149:72b:be0"];
+    let cluster = |addresses: [&str; 2]| {
+        let addresses = addresses.map(|address| address.parse().unwrap()).to_vec();
+        merge(vec![NameContribution { addresses, ..contribution("a", "", "192.0.2.1") }]).clusters[0].name.clone()
+    };
+    assert_eq!(cluster(own), cluster(own));
+    assert_ne!(cluster(own), cluster(built));
+}
+
+#[test]
 fn set_identifiers_merge_and_are_removed_separately() {
     let (a, b) = (contribution("a", "eu", "192.0.2.1"), contribution("b", "us", "192.0.2.2"));
     let both = merge(vec![b.clone(), a]);
