@@ -2,9 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
+    path::Path,
     sync::{Arc, Mutex},
+    thread,
     time::Duration,
 };
 
@@ -19,6 +21,7 @@ use opentelemetry_proto::tonic::{
     trace::v1::Span,
 };
 use prost::Message;
+use socket2::{Domain, Socket, Type};
 
 use super::{Gateway, LIMIT, NAME};
 
@@ -216,6 +219,107 @@ fn invalid_traceparent_starts_a_new_trace_and_ratio_0_records_nothing() {
     let known = "6bf92f3577b34da6a3ce929d0e0e4736".to_owned();
     // `/readyz` authenticates nobody, so the flag of its header does not count.
     assert_eq!(seen, [(known, "GET /v1/pools")], "what waited was sent at the end");
+}
+
+/// Requests without credentials whose headers ask for sampling: ten times as many as spans can wait for their export.
+const FORGED: usize = 20_000;
+/// First half of their trace ids.
+const FORGED_TRACE: &str = "beefbeefbeefbeef";
+
+/// Sends this many requests without credentials, each in a trace of its own that asks to be sampled, and reads the responses.
+fn forge(from: u8, server: SocketAddr, path: &str, count: usize) {
+    let mut answered = 0;
+    while answered < count {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.bind(&SocketAddr::from(([127, 0, 1, from], 0)).into()).expect("loopback has the address");
+        socket.connect(&server.into()).expect("it listens");
+        let mut stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(LIMIT)).expect("a timeout can be set");
+        let mut responses = BufReader::new(stream.try_clone().expect("a second handle"));
+        let before = answered;
+        // The server may close the connection after a response.
+        while answered < count {
+            let b3 = format!("b3: {FORGED_TRACE}{answered:016x}-{PARENT}-1\r\n");
+            let request = format!("GET {path} HTTP/1.1\r\nHost: {server}\r\n{b3}\r\n");
+            if stream.write_all(request.as_bytes()).is_err() || !skip_response(&mut responses) {
+                break;
+            }
+            answered += 1;
+        }
+        assert!(answered > before, "{path}: request {answered} was not answered");
+    }
+}
+
+/// Reads a response with a length. Returns false at the end of the connection.
+fn skip_response(responses: &mut BufReader<TcpStream>) -> bool {
+    let (mut length, mut line) = (0, String::new());
+    while responses.read_line(&mut line).is_ok_and(|read| read > 0) {
+        let header = std::mem::take(&mut line).to_lowercase();
+        if let Some(value) = header.strip_prefix("content-length: ") {
+            length = value.trim_end().parse().expect("a number");
+        }
+        if header == "\r\n" {
+            let body = std::io::copy(&mut responses.take(length), &mut std::io::sink());
+            return body.is_ok_and(|read| read == length);
+        }
+    }
+    false
+}
+
+/// Returns a configuration in which the API and the webhook require the token `ops`, and the token as a header.
+fn with_token(folder: &Path, collector: u16, webhook: SocketAddr) -> (String, String) {
+    let file = folder.join("ops.token");
+    let created = super::run(&["token", "create", "ops", "--out", file.to_str().expect("it is UTF-8")]);
+    let created = String::from_utf8(created.stdout).expect("text");
+    let entry =
+        created.lines().find(|line| line.contains("sha256:")).expect("an entry").trim().trim_start_matches("- ");
+    let sum = entry.split_once("sha256: ").and_then(|(_, rest)| rest.get(..64)).expect("a sum");
+    // The limits of clients would refuse most of the attack before it reaches the traces.
+    let more = format!(
+        "access:
+  tokens: [{entry}]
+  grants: [{{ role: operator, to: [\"token:ops\"] }}]
+  limits: {{ perSecond: 1000000, burst: 1000000, failuresPerMinute: 1000000 }}
+webhook: {{ listen: \"{webhook}\", token: \"{sum}\" }}
+"
+    );
+    let token = std::fs::read_to_string(&file).expect("a token");
+    (config(collector, ", ratio: 0") + &more, format!("Authorization: Bearer {}\r\n", token.trim()))
+}
+
+#[test]
+fn sampling_flags_without_credentials_displace_no_span() {
+    let (port, folder) = (free_port(), tempfile::tempdir().expect("a temporary folder"));
+    let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let collector = Collector::start(port);
+    let (config, token) = with_token(folder.path(), port, webhook);
+    let mut server = Fairway::start(&config, &[]);
+    let http = server.http;
+    // Refused, open to everybody, and absent; and a call of the webhook.
+    let targets = [(http, "/v1/pools"), (http, "/page/app.js"), (http, "/none"), (webhook, "/records")];
+    let mut sent = 0;
+    thread::scope(|scope| {
+        let forge = |(from, (to, path))| scope.spawn(move || forge(from, to, path, FORGED / targets.len()));
+        let forging: Vec<_> = (1..).zip(targets).map(forge).collect();
+        while !forging.iter().any(thread::ScopedJoinHandle::is_finished) {
+            sent += 1;
+            let trace = format!("{sent:032x}");
+            let headers = token.clone() + &traceparent(&trace, "01");
+            assert_eq!(send(http, "GET", "/v1/pools", &headers, ""), 200);
+            collector.wait_for(&trace, &["GET /v1/pools"]);
+        }
+    });
+    // What still waits is sent at the end.
+    server.process.signal("TERM");
+    assert!(server.process.ended(LIMIT).success());
+    let taken = collector.taken.lock().expect("nobody panics with it");
+    let forged = taken.iter().filter(|span| hex(&span.trace_id).starts_with(FORGED_TRACE)).count();
+    println!("{sent} spans of {sent} requests with the token arrived, and {forged} of {FORGED} without");
+    assert!(
+        sent > 0 && (forged, taken.len()) == (0, sent),
+        "{sent} with the token, {forged} forged of {}",
+        taken.len()
+    );
 }
 
 #[test]
