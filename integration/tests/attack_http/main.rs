@@ -1,8 +1,10 @@
-//! Attack: many clients open connections to the HTTP listeners and never complete a request.
+//! Attack: many clients open connections to the HTTP listeners and never complete a request, or ask for large responses at once.
 //!
 //! In each round 50 addresses open 1,000 connections to the API, to the listener for health probes and to the webhook: silent ones, half a
 //! head, half a body. Meanwhile a prober, a client that writes and a client of the webhook each open a connection per request. Without the
 //! eviction of connections (`crates/api/src/connections.rs`) the attacker holds every slot, and the three wait for seconds.
+
+mod scrapes;
 
 use std::{
     collections::VecDeque,
