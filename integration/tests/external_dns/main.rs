@@ -113,8 +113,9 @@ fn external_dns_survives_every_replacement_of_the_server() {
 #[test]
 fn external_dns_survives_restarts_with_socket_activation() {
     let folder = TempDir::new().expect("a temporary folder");
-    let [dns, http, webhook] = [(); 3].map(|()| std::net::SocketAddr::from(([127, 0, 0, 1], free_port())));
-    let held = [http, webhook].map(|address| TcpListener::bind(address).expect("the port is free"));
+    let dns = std::net::SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("loopback has a free port"));
+    let [http, webhook] = [0, 1].map(|at| held[at].local_addr().expect("it is bound"));
     let config =
         format!("zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\" }}\n");
     std::fs::write(folder.path().join("fairway.yaml"), head(dns, http) + &config).expect("the folder can be written");
