@@ -19,6 +19,8 @@ use crate::{client::Now, rate_limit::RateLimits, snapshot::Snapshot};
 
 /// Slots of the table: 512 KiB. A power of two.
 const SLOTS: usize = 1 << 16;
+/// Seconds for which a network is known: a day.
+const KNOWN: u32 = 86_400;
 
 /// Networks that receive at their addresses, as all sockets of a server know them.
 #[derive(Debug, Default)]
@@ -29,9 +31,6 @@ pub struct ProvenNetworks {
 }
 
 impl ProvenNetworks {
-    /// Seconds for which a network is known: a day.
-    pub const KNOWN: u32 = 86_400;
-
     /// Returns the hash of a network's number.
     pub(crate) fn hash(&self, network: u64) -> u64 {
         self.hasher.hash_one(network)
@@ -50,9 +49,9 @@ impl ProvenNetworks {
         slots[hash as usize % SLOTS].store(hash >> 32 << 32 | now & u64::from(u32::MAX), Relaxed);
     }
 
-    /// True if a network with this hash was noted within [`ProvenNetworks::KNOWN`].
+    /// True if a network with this hash was noted within a day.
     pub(crate) fn contains(&self, hash: u64, Now(now): Now) -> bool {
         let word = self.slots.get().map_or(0, |slots| slots[hash as usize % SLOTS].load(Relaxed));
-        word >> 32 == hash >> 32 && (now as u32).wrapping_sub(word as u32) < Self::KNOWN
+        word >> 32 == hash >> 32 && (now as u32).wrapping_sub(word as u32) < KNOWN
     }
 }

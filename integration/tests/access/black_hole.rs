@@ -205,8 +205,8 @@ fn proxy_that_never_answers_delays_only_the_calls_through_it() {
             server.curl_as(&token, "/v1/state", &[]).expect(200);
             expect_answer(&server);
             others += 1;
-            // A caller has some ten requests a second.
-            thread::park_timeout(Duration::from_millis(200));
+            // An address has 50 requests a second (`access.limits`).
+            thread::park_timeout(Duration::from_millis(50));
         }
         (log_in.join().expect("curl returns"), others)
     });

@@ -1,5 +1,5 @@
-//! 64 clients read the metrics of a server with 3,000 targets (10,000 in a release build) at once. DNS and health probes go on, no scrape is reset, and the texts do
-//! not add up in memory.
+//! 64 clients read the metrics of a server with 3,000 targets (10,000 in a release build) at once. DNS and health probes go on, no scrape
+//! is reset, and the texts do not add up in memory.
 
 use std::{
     fmt::Write as _,

@@ -23,15 +23,11 @@ mod traces;
 mod webhook;
 mod wire;
 
-use std::{
-    sync::{
-        Arc, OnceLock, Weak,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::Instant,
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use axum::body::Bytes;
 use fairway_model::{HealthStatus, OverrideAction};
 use fairway_telemetry::Sheet;
 use fairway_transport::Counters;
@@ -43,12 +39,11 @@ use fairway_control::{Control, Published, Readiness, Shared};
 /// Help text of each family. `docs/operations/metrics.md` says more.
 const HELP: &str = include_str!("help.tsv");
 
-/// Gathers metrics, one text at a time.
+/// Gathers metrics, one scrape at a time.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// The last text while it is sent, and the time when it was begun. Locked while the next one is written: that of 10,000 targets has
-    /// some megabytes.
-    last: Mutex<Option<(Instant, Weak<[u8]>)>>,
+    /// Held during a scrape, so that one runs at a time: the text of 10,000 targets has some megabytes.
+    scraping: Mutex<()>,
     /// Counters of the DNS listeners, once they run.
     transports: OnceLock<Counters>,
 }
@@ -66,26 +61,8 @@ impl Metrics {
     }
 
     /// Returns all metrics in the exposition format.
-    ///
-    /// Scrapes that wait for another one share the next text. If each had one of its own, the last of many would wait until its client, or
-    /// the limit of its connection, gives up.
-    pub async fn gather(&self, control: &Control) -> Result<Bytes, MetricsError> {
-        let asked = Instant::now();
-        let mut last = self.last.lock().await;
-        let shared = last.as_ref().filter(|(begun, _)| *begun >= asked).and_then(|(_, text)| text.upgrade());
-        let text = match shared {
-            Some(text) => text,
-            None => {
-                let begun = Instant::now();
-                let text = self.write(control).await?.into_bytes().into();
-                *last = Some((begun, Arc::downgrade(&text)));
-                text
-            }
-        };
-        Ok(Bytes::from_owner(text))
-    }
-
-    async fn write(&self, control: &Control) -> Result<String, MetricsError> {
+    pub async fn gather(&self, control: &Control) -> Result<String, MetricsError> {
+        let _guard = self.scraping.lock().await;
         let shared = control.shared();
         let serving = shared.serving.load();
         let states = shared.probes.checker.states().await;

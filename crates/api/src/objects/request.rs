@@ -183,8 +183,8 @@ fn all_validated(body: ApplyBody, is_inert: bool, declared: &Declared) -> (BTree
     let (mut objects, mut errors) = (BTreeMap::new(), Vec::new());
     for (at, result) in of_kinds.chain(of_intents) {
         if errors.len() >= ERRORS_MAX {
-            let detail = format!("there are over {ERRORS_MAX} errors; the others are not shown");
-            errors.push(FieldError { pointer: String::new(), detail });
+            let detail = format!("not checked, like the objects after it: there are {} errors before", errors.len());
+            errors.push(FieldError { pointer: at, detail });
             return (objects, errors);
         }
         match result {
