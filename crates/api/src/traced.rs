@@ -9,8 +9,8 @@ use crate::serving::PROBED;
 use fairway_providers::webhook_server::Call;
 use fairway_telemetry::traces::Traces;
 
-/// Handles a request within a span of its own. Does nothing more if traces are off, or for the paths that probes request all the time. The
-/// trace that the headers name counts only if the caller has authenticated.
+/// Handles a request within a span of its own. Does nothing more if traces are off, for the paths that probes request all the time, or if the
+/// caller has not authenticated: it could fill the queue of spans.
 pub(crate) async fn traced<F: Future<Output = Response>>(
     traces: &Traces,
     request: Request,
@@ -18,8 +18,8 @@ pub(crate) async fn traced<F: Future<Output = Response>>(
     handle: impl FnOnce(Request) -> F,
 ) -> Response {
     let path = request.uri().path();
-    let headers = is_authenticated.then(|| request.headers());
-    let Some(work) = traces.request(headers, PROBED.contains(&path)) else { return handle(request).await };
+    let work = if is_authenticated { traces.request(request.headers(), PROBED.contains(&path)) } else { None };
+    let Some(work) = work else { return handle(request).await };
     // Without the query: it may hold data that is not for a trace collector.
     work.say("url.path", path.to_owned());
     let matched = request.extensions().get::<MatchedPath>().cloned();

@@ -114,14 +114,13 @@ impl Traces {
         Ok(Self(Some(Arc::new(Running { tracer, carried: Mutex::default(), counts, sending }))))
     }
 
-    /// Begins the span of a received request, below the span that its headers name. Returns `None` if traces are off.
+    /// Begins the span of a received request of a caller that has authenticated, below the span that its headers name. Returns `None` if
+    /// traces are off.
     ///
-    /// Without `headers` the request begins a trace of its own: the decision of a caller that has not authenticated does not count, since
-    /// it could have each of its requests recorded. With `only_known` no trace begins here: the request is recorded only if its origin
-    /// records it.
-    pub fn request(&self, headers: Option<&HeaderMap>, only_known: bool) -> Option<Work> {
+    /// With `only_known` no trace begins here: the request is recorded only if its origin records it.
+    pub fn request(&self, headers: &HeaderMap, only_known: bool) -> Option<Work> {
         let running = self.0.as_deref()?;
-        let parent = headers.and_then(context::parent);
+        let parent = context::parent(headers);
         if only_known && !parent.as_ref().is_some_and(SpanContext::is_sampled) {
             return None;
         }

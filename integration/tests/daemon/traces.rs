@@ -284,11 +284,11 @@ webhook: {{ listen: \"{webhook}\", token: \"{sum}\" }}
 "
     );
     let token = std::fs::read_to_string(&file).expect("a token");
-    (config(collector, ", ratio: 0") + &more, format!("Authorization: Bearer {}\r\n", token.trim()))
+    (config(collector, "") + &more, format!("Authorization: Bearer {}\r\n", token.trim()))
 }
 
 #[test]
-fn sampling_flags_without_credentials_displace_no_span() {
+fn requests_without_credentials_displace_no_span() {
     let (port, folder) = (free_port(), tempfile::tempdir().expect("a temporary folder"));
     let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let collector = Collector::start(port);

@@ -108,7 +108,7 @@ fn traceparent(flags: &str) -> HeaderMap {
 }
 
 fn begin(traces: &Traces) -> Work {
-    traces.request(None, false).unwrap()
+    traces.request(&HeaderMap::new(), false).unwrap()
 }
 
 async fn wait_for(traces: &Traces, what: impl Fn(&Counts) -> bool) {
@@ -153,10 +153,10 @@ async fn incoming_trace_is_recorded_as_its_origin_decided_and_own_ones_by_ratio(
     let (url, mut received) = collector(vec![]).await;
     let traces = start(&TraceOptions { per_million: 0, ..options(url) });
     drop(begin(&traces));
-    drop(traces.request(Some(&traceparent("00")), false));
-    assert!(traces.request(Some(&traceparent("00")), true).is_none() && traces.request(None, true).is_none());
-    drop(traces.request(Some(&traceparent("01")), true));
-    let known = traces.request(Some(&traceparent("01")), false).unwrap();
+    drop(traces.request(&traceparent("00"), false));
+    assert!(traces.request(&traceparent("00"), true).is_none() && traces.request(&HeaderMap::new(), true).is_none());
+    drop(traces.request(&traceparent("01"), true));
+    let known = traces.request(&traceparent("01"), false).unwrap();
     known.around(async { drop(traces.below("within").unwrap()) }).await;
     assert!(traces.below("without").is_none(), "a span needs a request");
     drop(known);
