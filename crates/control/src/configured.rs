@@ -107,8 +107,9 @@ impl Configured {
     pub fn contributed_members(&self) -> impl Iterator<Item = ContributedMember<'_>> {
         let MergedState { contributed, desired, declared, .. } = &self.merged;
         contributed.merged_names.names().flat_map(move |(name, of_name)| {
-            let offered = of_name.steered.as_ref().map_or(&[][..], |(_, pool)| &pool.members);
-            let pool = of_name.steered.as_ref().and_then(|(_, pool)| desired.pools.get(&pool.name));
+            let [offered, pool] = [contributed.merged_names.desired(), desired]
+                .map(|desired| of_name.pool.as_ref().and_then(|pool| desired.pools.get(pool)));
+            let offered = offered.map_or(&[][..], |pool| &pool.members);
             offered.iter().zip(&of_name.origins).filter_map(move |(offered, origin)| {
                 let pool = pool?;
                 let member = pool.members.iter().find(|member| member.cluster == offered.cluster)?;

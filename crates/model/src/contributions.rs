@@ -17,7 +17,7 @@ use crate::{
     Weight,
 };
 
-pub use self::merged::MergedNames;
+pub use self::merged::{ContributedName, MergedNames};
 
 /// The contribution of one owner to one name.
 #[derive(Clone, Debug, PartialEq)]

@@ -46,8 +46,8 @@ pub use changes::{Changes, ProviderRecordSet, RecordSetKey, Update};
 pub use client_location::{ClientLocation, Continent, Coordinates, Country, LocationError, Subdivision};
 pub use cluster::{Cluster, ClusterLocation};
 pub use contributions::{
-    AnonymousCluster, ContributedSpec, ContributionProblem, DeclaredClusters, DeclaredObjects, MergedName, MergedNames,
-    NameContribution, SharedNamePolicy, WeightOrigin, merge_name,
+    AnonymousCluster, ContributedName, ContributedSpec, ContributionProblem, DeclaredClusters, DeclaredObjects,
+    MergedName, MergedNames, NameContribution, SharedNamePolicy, WeightOrigin, merge_name,
 };
 pub use desired::{
     DesiredState, SteeredName, Subject, Violation, Visibility, ZoneSpec, alias_loop, describe_alias_loop,

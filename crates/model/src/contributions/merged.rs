@@ -7,21 +7,34 @@ use std::{
     sync::Arc,
 };
 
-use super::{AnonymousCluster, ContributionProblem, MergedName};
-use crate::{Bias, Cluster, ClusterLocation, ClusterName, DesiredState, MonitorName, Name, SharedMap};
+use super::{AnonymousCluster, ContributionProblem, MergedName, WeightOrigin};
+use crate::{Bias, Cluster, ClusterLocation, ClusterName, DesiredState, MonitorName, Name, PoolName, SharedMap};
 
 /// All contributed names. Clusters and monitors exist as long as a name uses them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergedNames {
     desired: DesiredState,
-    names: SharedMap<Name, Arc<MergedName>>,
+    names: SharedMap<Name, Arc<ContributedName>>,
     regions: SharedMap<ClusterName, Regions>,
     /// Number of names that use each monitor.
     monitors: SharedMap<MonitorName, usize>,
 }
 
-/// Number of names that put a cluster in each region, or in none.
-type Regions = BTreeMap<Option<Arc<str>>, usize>;
+/// A contributed name, without what it declares, which is in the desired state. There are many, so each list has its exact size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContributedName {
+    /// The pool; `None` without a member.
+    pub pool: Option<PoolName>,
+    /// The origin of the weight of each member of the pool.
+    pub origins: Box<[WeightOrigin]>,
+    /// Clusters of members that are not declared.
+    clusters: Box<[AnonymousCluster]>,
+    /// Monitors of members.
+    monitors: Box<[MonitorName]>,
+}
+
+/// Number of names that put a cluster in each region, or in none; sorted, and mostly one.
+type Regions = Vec<(Option<Arc<str>>, usize)>;
 
 impl MergedNames {
     /// Returns the desired state of all names; it has no record sets.
@@ -30,12 +43,12 @@ impl MergedNames {
     }
 
     /// Returns the merged contributions to a name.
-    pub fn of_name(&self, name: &Name) -> Option<&MergedName> {
+    pub fn of_name(&self, name: &Name) -> Option<&ContributedName> {
         self.names.get(name).map(|of_name| &**of_name)
     }
 
     /// Returns every contributed name with its merged contributions.
-    pub fn names(&self) -> impl Iterator<Item = (&Name, &MergedName)> {
+    pub fn names(&self) -> impl Iterator<Item = (&Name, &ContributedName)> {
         self.names.iter().map(|(name, of_name)| (name, &**of_name))
     }
 
@@ -50,17 +63,20 @@ impl MergedNames {
         }
         for (name, of_name) in changes {
             if let Some(of_name) = of_name {
-                self.add(&name, &of_name);
+                let of_name = self.add(&name, of_name);
                 self.names.insert(name, Arc::new(of_name));
             }
         }
     }
 
-    fn add(&mut self, name: &Name, of_name: &MergedName) {
-        if let Some((steered, pool)) = &of_name.steered {
-            self.desired.names.insert(name.clone(), steered.clone());
-            self.desired.pools.insert(pool.name.clone(), pool.clone());
-        }
+    fn add(&mut self, name: &Name, of_name: MergedName) -> ContributedName {
+        let pool = of_name.steered.map(|(steered, mut pool)| {
+            pool.members.shrink_to_fit();
+            let pool_name = pool.name.clone();
+            self.desired.names.insert(name.clone(), steered);
+            self.desired.pools.insert(pool_name.clone(), pool);
+            pool_name
+        });
         for (name, monitor) in &of_name.monitors {
             *counter(&mut self.monitors, name) += 1;
             if !self.desired.monitors.contains_key(name) {
@@ -68,17 +84,30 @@ impl MergedNames {
             }
         }
         for cluster in &of_name.clusters {
-            *counter(&mut self.regions, &cluster.name).entry(region(cluster)).or_default() += 1;
+            let (regions, region) = (counter(&mut self.regions, &cluster.name), region(cluster));
+            match regions.binary_search_by(|(known, _)| known.cmp(&region)) {
+                Ok(at) => regions[at].1 += 1,
+                Err(at) => {
+                    regions.reserve_exact(1);
+                    regions.insert(at, (region, 1));
+                }
+            }
             self.update_cluster(cluster);
+        }
+        ContributedName {
+            pool,
+            origins: of_name.origins.into(),
+            clusters: of_name.clusters.into(),
+            monitors: of_name.monitors.into_iter().map(|(monitor, _)| monitor).collect(),
         }
     }
 
-    fn remove(&mut self, name: &Name, before: &MergedName) {
-        if let Some((_, pool)) = &before.steered {
+    fn remove(&mut self, name: &Name, before: &ContributedName) {
+        if let Some(pool) = &before.pool {
             self.desired.names.remove(name);
-            self.desired.pools.remove(&pool.name);
+            self.desired.pools.remove(pool);
         }
-        for (monitor, _) in &before.monitors {
+        for monitor in &before.monitors {
             let count = counter(&mut self.monitors, monitor);
             *count -= 1;
             if *count == 0 {
@@ -87,12 +116,11 @@ impl MergedNames {
             }
         }
         for cluster in &before.clusters {
-            let regions = counter(&mut self.regions, &cluster.name);
-            let count = regions.entry(region(cluster)).or_default();
-            *count -= 1;
-            if *count == 0 {
-                regions.remove(&region(cluster));
-            }
+            let (regions, region) = (counter(&mut self.regions, &cluster.name), region(cluster));
+            regions.retain_mut(|(known, count)| {
+                *count -= usize::from(*known == region);
+                *count > 0
+            });
             self.update_cluster(cluster);
         }
     }
@@ -119,7 +147,7 @@ impl MergedNames {
 
     /// Returns the names whose region of a cluster is not used, because more names have another one.
     pub fn disputes(&self) -> Vec<ContributionProblem> {
-        let is_disputed = |regions: &Regions| regions.keys().flatten().count() > 1;
+        let is_disputed = |regions: &Regions| regions.iter().filter(|(region, _)| region.is_some()).count() > 1;
         let disputed = self.regions.iter().filter(|(_, regions)| is_disputed(regions));
         let preferred: BTreeMap<_, _> =
             disputed.filter_map(|(name, regions)| Some((name, most_common(regions)?))).collect();
