@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use fairway_model::{Changes as SetChanges, Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, Ttl};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 
-use crate::{Changes, Endpoint, Property, plain_name, sets::txt_of};
+use crate::{Changes, Endpoint, Labels, Property, plain_name, sets::txt_of};
 
 /// Returns a set as an endpoint.
 pub(crate) fn endpoint(set: &ProviderRecordSet) -> Endpoint {
@@ -27,7 +27,7 @@ pub(crate) fn endpoint(set: &ProviderRecordSet) -> Endpoint {
         record_type: rtype.to_string(),
         set_identifier: set.set_identifier.clone(),
         record_ttl: i64::from(set.set.ttl.secs()),
-        labels: BTreeMap::new(),
+        labels: Labels::default(),
         provider_specific: set.properties.iter().map(property).collect(),
     }
 }

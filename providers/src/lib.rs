@@ -16,5 +16,5 @@ mod sets;
 pub mod webhook;
 pub mod webhook_server;
 
-pub use endpoint_wire::{Changes, DomainFilter, Endpoint, Json, MEDIA_TYPE, Property, RowKey, plain_name};
+pub use endpoint_wire::{Changes, DomainFilter, Endpoint, Json, Labels, MEDIA_TYPE, Property, RowKey, plain_name};
 pub use powerdns_wire::PowerDns;

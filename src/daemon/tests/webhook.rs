@@ -80,7 +80,7 @@ pub(super) fn service(name: &str, address: &str, set: &str, weight: &str) -> End
         record_type: "A".to_owned(),
         set_identifier: set.to_owned(),
         record_ttl: 60,
-        labels: [("owner".to_owned(), format!("owner-of-{address}"))].into(),
+        labels: [("owner".to_owned(), format!("owner-of-{address}"))].into_iter().collect(),
         provider_specific: vec![property("health-scheme", "none"), property("weight", weight)],
     }
 }

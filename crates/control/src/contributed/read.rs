@@ -3,7 +3,11 @@
 //! A problem of an endpoint is reported as a warning and blocks nothing. An endpoint that was acknowledged is stored and returned
 //! unchanged.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, LazyLock},
+};
 
 use fairway_model::{
     Check, ClusterName, ContributedSpec, HttpCheck, Monitor, MonitorName, Name, RecordSet, Rtype, StatusSet, Tier,
@@ -73,8 +77,10 @@ impl ReadPart {
 }
 
 impl ReadRow {
-    pub(crate) fn new(row: Row) -> Self {
+    pub(crate) fn new(mut row: Row) -> Self {
         let mut problems = Vec::new();
+        row.endpoint.targets.shrink_to_fit();
+        row.endpoint.provider_specific.shrink_to_fit();
         let endpoint = &row.endpoint;
         let name = Name::without_control(&endpoint.dns_name).map(|name| name.to_lowercase());
         let name = name.map_err(|error| problems.push(format!("invalid domain name: {error}"))).ok();
@@ -83,7 +89,7 @@ impl ReadRow {
             (Some(_), Some(Rtype::A | Rtype::AAAA)) => {
                 let addresses = addresses(endpoint, &mut problems);
                 let spec = spec(endpoint, &mut problems);
-                if addresses.is_empty() { Meaning::Nothing } else { Meaning::Addresses(addresses, Arc::new(spec)) }
+                if addresses.is_empty() { Meaning::Nothing } else { Meaning::Addresses(addresses, shared(spec)) }
             }
             (Some(name), Some(rtype)) => match records(endpoint, name, rtype, &mut problems) {
                 Some(set) => Meaning::Records(set),
@@ -141,7 +147,7 @@ impl ReadRow {
     /// Returns the owner that the endpoint itself declares.
     pub fn declared_owner(&self) -> Option<&str> {
         let endpoint = &self.row.endpoint;
-        let own = endpoint.labels.get("owner").map(String::as_str);
+        let own = endpoint.labels.get("owner");
         own.or_else(|| endpoint.targets.iter().find_map(|target| heritage_owner(target))).filter(|own| !own.is_empty())
     }
 
@@ -290,6 +296,12 @@ fn ttl_of(endpoint: &Endpoint, problems: &mut Vec<String>) -> Option<Ttl> {
         problems.push(format!("{} is not a TTL in seconds", endpoint.record_ttl));
     }
     ttl
+}
+
+/// Returns a shared specification. Most endpoints have no properties and share the default.
+fn shared(spec: ContributedSpec) -> Arc<ContributedSpec> {
+    static DEFAULT: LazyLock<Arc<ContributedSpec>> = LazyLock::new(Arc::default);
+    if spec == **DEFAULT { Arc::clone(&DEFAULT) } else { Arc::new(spec) }
 }
 
 /// Reads the properties.

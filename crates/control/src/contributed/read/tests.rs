@@ -1,7 +1,5 @@
 //! Meanings and problems of endpoints.
 
-use std::collections::BTreeMap;
-
 use fairway_providers::Property;
 
 use super::*;
@@ -122,7 +120,7 @@ fn registry_record_declares_the_owner_by_label_or_by_name() {
     let mut row = endpoint("a-www.example", "TXT", &[heritage]);
     assert_eq!(read(row.clone()).declared_owner(), Some("t1"));
     assert_eq!(read(row.clone()).companion_of().as_deref(), Some("www.example"));
-    row.labels = BTreeMap::from([("ownedRecord".to_owned(), "Other.example".to_owned())]);
+    row.labels = [("ownedRecord".to_owned(), "Other.example".to_owned())].into_iter().collect();
     assert_eq!(read(row).companion_of().as_deref(), Some("other.example"));
     assert_eq!(read(endpoint("a-www.example", "A", &["192.0.2.1"])).companion_of(), None);
 }
