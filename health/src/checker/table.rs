@@ -198,6 +198,9 @@ impl CheckedTarget {
         if self.shown.history.len() == HISTORY_MAX {
             self.shown.history.remove(0);
         }
+        if self.shown.history.is_empty() {
+            self.shown.history.reserve_exact(1);
+        }
         self.shown.history.push(HistoryEntry { at: wall, to, cause });
     }
 
@@ -209,7 +212,8 @@ impl CheckedTarget {
 /// All checked targets.
 #[derive(Debug, Default)]
 pub(super) struct TargetTable {
-    pub(super) targets: HashMap<TargetKey, CheckedTarget>,
+    /// In boxes: up to half of the places of a hash map are empty.
+    pub(super) targets: HashMap<TargetKey, Box<CheckedTarget>>,
     /// Number of targets so far.
     count: u64,
     /// Keys in the order that was set.
@@ -273,7 +277,7 @@ impl TargetTable {
                 slot.stretch_min = entry.stretch;
             } else {
                 self.count += 1;
-                self.targets.insert(key, CheckedTarget::new(entry, awake, wall));
+                self.targets.insert(key, Box::new(CheckedTarget::new(entry, awake, wall)));
                 added.push(key);
             }
             self.order.push(key);
@@ -286,7 +290,7 @@ impl TargetTable {
     fn stretch_periods(&mut self) {
         let mut rates: HashMap<Host, f64> = HashMap::new();
         let probed = |slot: &&CheckedTarget| !slot.prepared.is_always();
-        for slot in self.order.iter().filter_map(|key| self.targets.get(key)).filter(probed) {
+        for slot in self.order.iter().filter_map(|key| self.targets.get(key).map(|slot| &**slot)).filter(probed) {
             *rates.entry(Host::of(&slot.target().address)).or_default() += slot.monitor().period.as_secs_f64().recip();
         }
         rates.retain(|_, rate| *rate > ADDRESS_RATE_MAX);
@@ -304,7 +308,7 @@ impl TargetTable {
     /// Returns at most `count` states from a position on, in the order that was set.
     pub(super) fn states(&self, from: usize, count: usize) -> StatesPage {
         let keys = self.order.get(from..).unwrap_or(&[]);
-        let states = keys.iter().take(count).filter_map(|key| self.targets.get(key)).map(CheckedTarget::state);
+        let states = keys.iter().take(count).filter_map(|key| self.targets.get(key)).map(|slot| slot.state());
         StatesPage { epoch: self.epoch, states: states.collect(), last: keys.len() <= count }
     }
 }

@@ -302,7 +302,7 @@ impl<P: Probe> CheckerTask<P> {
     fn expire_all(&mut self, now: Instant) {
         self.next_expiry = now + self.expiry_period;
         let awake = lock(&self.meter).awake(now);
-        let expire = |(key, slot): (&TargetKey, &mut CheckedTarget)| {
+        let expire = |(key, slot): (&TargetKey, &mut Box<CheckedTarget>)| {
             let before = slot.evaluator.status();
             slot.expire(awake).map(|(to, cause)| (*key, before, to, cause))
         };

@@ -43,7 +43,7 @@ pub struct ClusterLoadSettings {
     pub capacity: Option<NonZeroU64>,
     /// Its load source; `None` if its load is only pushed.
     pub source: Option<(LoadSourceName, Arc<LoadSource>)>,
-    /// Its gateways, for a source that reads each gateway.
+    /// Its gateways, for a source that reads each gateway; empty without a source.
     pub gateways: Vec<ProbeAddress>,
 }
 
@@ -59,7 +59,7 @@ impl ClusterLoadSettings {
         let named = declared.map(|declared| declared.gateways.clone()).filter(|gateways| !gateways.is_empty());
         // Only one address family: the other one leads to the same gateways, which would count twice.
         let has_v4 = cluster.addresses.iter().any(|address| address.is_ipv4());
-        let own = cluster.addresses.iter().filter(|address| address.is_ipv4() == has_v4);
+        let own = cluster.addresses.iter().filter(|address| source.is_some() && address.is_ipv4() == has_v4);
         Self {
             cluster: cluster.name.clone(),
             capacity: cluster.capacity.and_then(NonZeroU64::new),
@@ -189,15 +189,14 @@ impl LoadTable {
     /// Replaces the settings of all clusters. Clusters with the same settings keep their loads.
     pub(super) fn set(&mut self, all: Vec<ClusterLoadSettings>) {
         let mut before = std::mem::take(&mut self.rows);
-        for settings in all {
-            let row = match before.remove(&settings.cluster) {
-                Some(row) if row.settings == settings => row,
-                // The push stays, although its permille may refer to an earlier capacity. The count of reports goes on.
-                Some(row) => ClusterRow { reports: row.reports, pushed: row.pushed, ..ClusterRow::new(settings) },
-                None => ClusterRow::new(settings),
-            };
-            self.rows.insert(row.settings.cluster.clone(), row);
-        }
+        let row = |settings: ClusterLoadSettings| match before.remove(&settings.cluster) {
+            Some(row) if row.settings == settings => row,
+            // The push stays, although its permille may refer to an earlier capacity. The count of reports goes on.
+            Some(row) => ClusterRow { reports: row.reports, pushed: row.pushed, ..ClusterRow::new(settings) },
+            None => ClusterRow::new(settings),
+        };
+        // A map that is made at once has no half-empty nodes.
+        self.rows = all.into_iter().map(row).map(|row| (row.settings.cluster.clone(), row)).collect();
     }
 
     /// Records the results of a reading that began at `at`: one per gateway in their order, or one for a source with a URL.
