@@ -16,6 +16,7 @@ use crate::{
     rate_limit::RateLimits,
     steer::{SteerPool, TargetTable, TargetUses},
     table::Table,
+    target::TargetIndex,
     wire::NameKey,
 };
 
@@ -300,6 +301,11 @@ impl Snapshot {
     /// Returns every target of the members, by index.
     pub fn targets(&self) -> &[Target] {
         self.targets.targets()
+    }
+
+    /// Returns the index of each target.
+    pub fn target_indexes(&self) -> &Arc<HashMap<Target, TargetIndex>> {
+        self.targets.indexes()
     }
 
     /// Returns the indices of the pools of a name in [`Snapshot::pool_infos`].

@@ -33,7 +33,7 @@ impl TargetUses {
     /// Joins a desired state with its snapshot.
     pub fn new(desired: &DesiredState, snapshot: &Snapshot) -> Self {
         let mut uses = Self::default();
-        uses.renumber(&[], snapshot.targets(), &[]);
+        uses.renumber(snapshot);
         // Pools come in order, so their sets are built at once, without a search for each.
         let (mut pools, mut members) = (vec![Vec::new(); uses.len()], Vec::new());
         for pool in desired.pools.keys() {
@@ -67,25 +67,16 @@ impl TargetUses {
         }
         let mut uses = self.clone();
         pools.iter().for_each(|pool| uses.take_out(pool));
-        uses.renumber(before, now, &moved);
+        uses.renumber(snapshot);
         pools.into_iter().for_each(|pool| uses.add(snapshot, pool));
         uses
     }
 
-    /// Takes the indexes of targets. Previous targets at `moved` indexes have no uses any more.
-    fn renumber(&mut self, before: &[Target], now: &[Target], moved: &[usize]) {
-        if !moved.is_empty() || before.len() < now.len() {
-            let numbers = Arc::make_mut(&mut self.numbers);
-            for at in moved {
-                numbers.remove(&before[*at]);
-            }
-            for at in moved.iter().copied().filter(|at| *at < now.len()).chain(before.len()..now.len()) {
-                let number = u32::try_from(at).expect("the compiler counts targets in 32 bits");
-                numbers.insert(now[at].clone(), TargetIndex(number));
-            }
-        }
-        self.addresses.resize_with(now.len(), Arc::default);
-        self.pools.resize_with(now.len(), SharedSet::new);
+    /// Takes the indexes of targets. Targets that moved must have no uses.
+    fn renumber(&mut self, snapshot: &Snapshot) {
+        self.numbers = Arc::clone(snapshot.target_indexes());
+        self.addresses.resize_with(self.numbers.len(), Arc::default);
+        self.pools.resize_with(self.numbers.len(), SharedSet::new);
     }
 
     /// Adds a pool, if any name uses it.

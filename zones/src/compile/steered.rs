@@ -127,6 +127,7 @@ impl<'a> Pools<'a> {
         }
         let (counters, noted) = (info.counters, self.noted);
         let first = self.steered.len() as u32 + 1;
+        info.steered.reserve_exact(1);
         info.steered.push((ttl, bounds.is_some(), first));
         let adaptive_ttls = bounds.into_iter().flat_map(|bounds| [bounds.long, bounds.short]);
         for ttl in iter::once(ttl).chain(adaptive_ttls) {
@@ -330,6 +331,10 @@ fn name_id(name: &SteeredName, pool: &Pool) -> u64 {
 
 /// Inserts a name in order. Names usually come in order.
 fn note_name(names: &mut Vec<Name>, name: &Name) {
+    // Most pools answer one name, and a vector that grows by itself has room for four.
+    if names.is_empty() {
+        names.reserve_exact(1);
+    }
     if names.last().is_none_or(|last| last < name) {
         names.push(name.clone());
     } else if let Err(at) = names.binary_search(name) {

@@ -91,6 +91,11 @@ impl TargetTable {
         &self.targets
     }
 
+    /// Returns the number of each target.
+    pub(crate) fn indexes(&self) -> &Arc<HashMap<Target, TargetIndex>> {
+        &self.numbers
+    }
+
     /// Returns the words reserved for last-good and for closed members.
     pub(crate) fn words(&self) -> [usize; 2] {
         [self.memory_words as usize, self.closed_words as usize]
