@@ -151,11 +151,11 @@ const OBJECT: u64 = 1_000;
 /// Bytes of memory of an endpoint, besides its content.
 const ROW: u64 = 2_000;
 /// Bytes of memory of a steered name with its pool, its target and its compiled answers.
-const STEERED: u64 = 3_500;
+const STEERED: u64 = 4_000;
 /// Bytes of memory for each key or text of a list.
-const KEY: u64 = 170;
+const KEY: u64 = 200;
 /// Bytes of memory for each byte of a stored value.
-const BYTE: u64 = 5;
+const BYTE: u64 = 3;
 /// Bytes and keys that mark an endpoint as held: `,"held":{"at":1764169028,"rule":"lastHealthyMember"}`.
 const HELD_BYTES: u64 = 56;
 const HELD_KEYS: u64 = 3;
