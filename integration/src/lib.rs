@@ -6,6 +6,7 @@
 //! the server.
 #![forbid(unsafe_code)]
 
+pub mod cluster;
 pub mod gateway;
 pub mod load;
 pub mod message;

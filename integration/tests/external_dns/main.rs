@@ -1,19 +1,18 @@
 //! The real external-dns of several clusters, over real kube-apiservers, contributes names over the webhook.
 #![cfg(feature = "real")]
 
-mod cluster;
 mod sources;
 mod tls;
 mod upgrade;
 
 use std::{net::TcpListener, time::Duration};
 
-use cluster::{Cluster, dig, server};
-use fairway_integration::real::{Fairway, Process, free_port, head, serve, wait_until};
+use fairway_integration::{
+    cluster::{Cluster, LIMIT, dig, server},
+    real::{Fairway, Process, free_port, head, serve, wait_until},
+};
 use tempfile::TempDir;
 
-/// Longest wait for an event; seconds are usual, the rest is for a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
 const SHOP: &str = "shop.gslb.example";
 
 /// Returns the number of sync loops of the clients, and of changed endpoints.

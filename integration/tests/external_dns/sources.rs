@@ -1,10 +1,8 @@
 //! Sources of external-dns other than Services: Ingress, Istio's Gateway and VirtualService, DNSEndpoint objects.
 
-use fairway_integration::real::{Fairway, wait_until};
-
-use crate::{
-    LIMIT,
-    cluster::{Cluster, annotated, dig, server},
+use fairway_integration::{
+    cluster::{Cluster, LIMIT, annotated, dig, server},
+    real::{Fairway, wait_until},
 };
 
 /// Returns an Ingress for a host.

@@ -2,13 +2,12 @@
 
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
-use fairway_integration::real::{Fairway, Process, free_port, wait_until};
-
-use crate::{
-    LIMIT, SHOP,
-    cluster::{Cluster, dig},
-    counted, shop,
+use fairway_integration::{
+    cluster::{Cluster, LIMIT, dig},
+    real::{Fairway, Process, free_port, wait_until},
 };
+
+use crate::{SHOP, counted, shop};
 
 /// Runs openssl in a folder.
 fn openssl(folder: &Path, line: &str) -> String {

@@ -4,13 +4,9 @@
 use std::net::{SocketAddr, TcpListener};
 
 use fairway_integration::{
+    cluster::{Cluster, LIMIT, annotated},
     load::resolve,
     real::{Fairway, free_port, http_get, wait_until},
-};
-
-use crate::{
-    LIMIT,
-    cluster::{Cluster, annotated},
 };
 
 /// Number of names of each cluster: 1,000, in Services of 100.

@@ -6,25 +6,31 @@ use std::{
     path::PathBuf,
     process::Command,
     sync::atomic::{AtomicU16, Ordering},
+    time::Duration,
 };
 
-use fairway_integration::real::{Fairway, Process, free_port, parts, program, root, used, wait_until};
 use tempfile::TempDir;
 
-use crate::LIMIT;
+use crate::real::{Fairway, Process, free_port, parts, program, root, used, wait_until};
+
+/// Longest wait for an event of a cluster; seconds are usual, the rest is for a busy machine.
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Annotation that overrides the target of an object.
 const PREFIX: &str = "external-dns.alpha.kubernetes.io";
 
 /// A cluster: a Kubernetes API, and the external-dns that reads it.
-pub(crate) struct Cluster {
+#[derive(Debug)]
+pub struct Cluster {
     name: &'static str,
-    pub(crate) folder: TempDir,
+    /// Folder of its files and logs.
+    pub folder: TempDir,
     external_dns: Option<Process>,
 }
 
 impl Cluster {
-    pub(crate) fn start(name: &'static str) -> Self {
+    /// Starts its kube-apiserver; waits until that is ready.
+    pub fn start(name: &'static str) -> Self {
         used("kube-apiserver");
         let cluster = Self { name, folder: TempDir::new().expect("a temporary folder"), external_dns: None };
         // Two consecutive ports for etcd, different from those of other clusters.
@@ -44,8 +50,9 @@ impl Cluster {
         self.folder.path().join("kube")
     }
 
+    /// Runs kubectl; fails with its error.
     #[track_caller]
-    pub(crate) fn kubectl(&self, arguments: &[&str]) {
+    pub fn kubectl(&self, arguments: &[&str]) {
         assert_eq!(self.try_kubectl(arguments), Ok(()), "{arguments:?}");
     }
 
@@ -58,7 +65,7 @@ impl Cluster {
     }
 
     /// Applies the objects of a manifest.
-    pub(crate) fn apply(&self, manifest: &str) {
+    pub fn apply(&self, manifest: &str) {
         let file = self.folder.path().join("manifest.yaml");
         fs::write(&file, manifest).expect("the folder can be written");
         // An API server with new CRDs may let a request hang until it times out.
@@ -69,7 +76,7 @@ impl Cluster {
     }
 
     /// Installs the CRDs of a file of the parts.
-    pub(crate) fn apply_kinds(&self, file: &str) {
+    pub fn apply_kinds(&self, file: &str) {
         let file = parts().join("crd").join(file);
         let file = file.to_str().expect("it is UTF-8");
         self.kubectl(&["apply", "--server-side", "-f", file]);
@@ -77,18 +84,18 @@ impl Cluster {
     }
 
     /// Sets the address of a Service or Ingress, as its controller would.
-    pub(crate) fn give_address(&self, kind: &str, namespace: &str, name: &str, address: &str) {
+    pub fn give_address(&self, kind: &str, namespace: &str, name: &str, address: &str) {
         let status = format!("{{\"status\":{{\"loadBalancer\":{{\"ingress\":[{{\"ip\":\"{address}\"}}]}}}}}}");
         self.kubectl(&["-n", namespace, "patch", kind, name, "--subresource=status", "--type=merge", "-p", &status]);
     }
 
     /// Creates a Service of type LoadBalancer with an address and these annotations.
-    pub(crate) fn expose(&self, service: &str, address: &str, annotations: &[(&str, &str)]) {
+    pub fn expose(&self, service: &str, address: &str, annotations: &[(&str, &str)]) {
         self.expose_in("default", service, address, annotations);
     }
 
     /// Creates it in a namespace.
-    pub(crate) fn expose_in(&self, namespace: &str, service: &str, address: &str, annotations: &[(&str, &str)]) {
+    pub fn expose_in(&self, namespace: &str, service: &str, address: &str, annotations: &[(&str, &str)]) {
         let lines = annotated(annotations);
         self.apply(&format!(
             "apiVersion: v1\nkind: Service\nmetadata:\n  name: {service}\n  namespace: {namespace}\n  annotations:\n{lines}spec:\n  type: LoadBalancer\n  ports: [{{ port: 443 }}]\n"
@@ -97,13 +104,13 @@ impl Cluster {
     }
 
     /// Starts its external-dns for Services, which syncs every second at this base path.
-    pub(crate) fn bring_to(&mut self, webhook: SocketAddr, base: &str) {
+    pub fn bring_to(&mut self, webhook: SocketAddr, base: &str) {
         let external_dns = self.external_dns(&format!("http://{webhook}{base}"), self.name, &["--source=service"], &[]);
         self.external_dns = Some(external_dns);
     }
 
     /// Replaces its external-dns by the newest version, with the same arguments.
-    pub(crate) fn upgrade(&mut self, webhook: SocketAddr, base: &str) {
+    pub fn upgrade(&mut self, webhook: SocketAddr, base: &str) {
         // The previous one ends first, as in a Deployment with the strategy Recreate.
         drop(self.external_dns.take());
         let url = format!("http://{webhook}{base}");
@@ -112,13 +119,7 @@ impl Cluster {
     }
 
     /// Starts an external-dns of this cluster that syncs every second.
-    pub(crate) fn external_dns(
-        &self,
-        url: &str,
-        owner: &str,
-        arguments: &[&str],
-        variables: &[(&str, &str)],
-    ) -> Process {
+    pub fn external_dns(&self, url: &str, owner: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Process {
         self.run(Command::new(program("external-dns", "external-dns")), url, owner, arguments, variables)
     }
 
@@ -143,13 +144,13 @@ impl Cluster {
 
     /// Fails if its external-dns has ended.
     #[track_caller]
-    pub(crate) fn still_runs(&mut self) {
+    pub fn still_runs(&mut self) {
         let external_dns = self.external_dns.as_mut().expect("it was started");
         assert!(external_dns.is_running(), "{}: external-dns ended: {}", self.name, external_dns.output());
     }
 
     /// Counts soft errors, which are lines of the log; hard errors end the process.
-    pub(crate) fn errors(&self) -> usize {
+    pub fn errors(&self) -> usize {
         let output = self.external_dns.as_ref().map(Process::output).unwrap_or_default();
         output.lines().filter(|line| line.contains("level=error") || line.contains("level=fatal")).count()
     }
@@ -163,12 +164,12 @@ impl Drop for Cluster {
 }
 
 /// Returns annotations in the form of a manifest.
-pub(crate) fn annotated(annotations: &[(&str, &str)]) -> String {
+pub fn annotated(annotations: &[(&str, &str)]) -> String {
     annotations.iter().map(|(key, value)| format!("    {PREFIX}/{key}: \"{value}\"\n")).collect()
 }
 
 /// A server with the webhook, and the webhook's address.
-pub(crate) fn server() -> (Fairway, SocketAddr) {
+pub fn server() -> (Fairway, SocketAddr) {
     let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let config =
         format!("zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]\nwebhook: {{ listen: \"{webhook}\" }}\n");
@@ -176,7 +177,7 @@ pub(crate) fn server() -> (Fairway, SocketAddr) {
 }
 
 /// Returns the answer of dig, sorted.
-pub(crate) fn dig(server: &Fairway, name: &str, rtype: &str) -> Vec<String> {
+pub fn dig(server: &Fairway, name: &str, rtype: &str) -> Vec<String> {
     let mut dig = Command::new(program("dig", "dig"));
     dig.args(["+short", "+tries=1", "+time=2", "@127.0.0.1", "-p", &server.dns.port().to_string(), name, rtype]);
     let output = dig.output().expect("dig runs");
