@@ -1,13 +1,6 @@
 //! Clusters: a real kube-apiserver each, and the real external-dns that reads it.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    path::PathBuf,
-    process::Command,
-    sync::atomic::{AtomicU16, Ordering},
-    time::Duration,
-};
+use std::{fs, net::SocketAddr, path::PathBuf, process::Command, time::Duration};
 
 use tempfile::TempDir;
 
@@ -33,9 +26,7 @@ impl Cluster {
     pub fn start(name: &'static str) -> Self {
         used("kube-apiserver");
         let cluster = Self { name, folder: TempDir::new().expect("a temporary folder"), external_dns: None };
-        // Two consecutive ports for etcd, different from those of other clusters.
-        static NEXT: AtomicU16 = AtomicU16::new(24_100);
-        let etcd = NEXT.fetch_add(10, Ordering::Relaxed).to_string();
+        let etcd = two_free_ports().to_string();
         let mut script = Command::new(root().join("integration/realparts/kube-up.sh"));
         let log = fs::File::create(cluster.folder.path().join("up.log")).expect("the folder can be written");
         let both = log.try_clone().expect("a descriptor is free");
@@ -160,6 +151,17 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         drop(self.external_dns.take());
         let _ = Command::new(root().join("integration/realparts/kube-down.sh")).arg(self.kube()).status();
+    }
+}
+
+/// Returns the first of two consecutive free ports: etcd listens for clients and for peers.
+fn two_free_ports() -> u16 {
+    let mut first = free_port();
+    loop {
+        match free_port() {
+            next if next == first + 1 => return first,
+            next => first = next,
+        }
     }
 }
 
