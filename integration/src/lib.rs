@@ -6,6 +6,7 @@
 //! the server.
 #![forbid(unsafe_code)]
 
+pub mod browser;
 pub mod cluster;
 pub mod gateway;
 pub mod load;
