@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod browser;
+pub mod certificates;
 pub mod cluster;
 pub mod gateway;
 pub mod load;

@@ -3,37 +3,16 @@
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
 use fairway_integration::{
+    certificates::{authority, issue, openssl},
     cluster::{Cluster, LIMIT, dig},
     real::{Fairway, Process, free_port, wait_until},
 };
 
 use crate::{SHOP, counted, shop};
 
-/// Runs openssl in a folder.
-fn openssl(folder: &Path, line: &str) -> String {
-    let output = Command::new("openssl").args(line.split(' ')).current_dir(folder).output().expect("openssl runs");
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// Creates a certificate of the authority for this machine, with a serial number.
 fn certify(folder: &Path, serial: u32) {
     issue(folder, "hook", "IP:127.0.0.1", serial);
-}
-
-/// Creates the files `WHO.pem` and `WHO.key`: a certificate of the authority with an alternative name and a serial number.
-fn issue(folder: &Path, who: &str, name: &str, serial: u32) {
-    openssl(
-        folder,
-        "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout next.key -out next.csr -subj /CN=fairway",
-    );
-    fs::write(folder.join("names"), format!("subjectAltName={name}\n")).expect("the folder can be written");
-    let line = format!(
-        "x509 -req -in next.csr -CA ca.pem -CAkey ca.key -set_serial {serial} -days 2 -extfile names -out next.pem"
-    );
-    openssl(folder, &line);
-    fs::rename(folder.join("next.key"), folder.join(format!("{who}.key"))).expect("the folder can be written");
-    fs::rename(folder.join("next.pem"), folder.join(format!("{who}.pem"))).expect("the folder can be written");
 }
 
 /// Returns the SHA-256 of a token.
@@ -49,14 +28,11 @@ fn shown(folder: &Path, webhook: SocketAddr) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Creates the authority that signs the webhook's certificates.
-const AUTHORITY: &str = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority";
-
 #[test]
 fn external_dns_uses_tls_with_token_and_accepts_a_renewed_certificate() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let certificates = folder.path();
-    openssl(certificates, AUTHORITY);
+    authority(certificates);
     certify(certificates, 17);
     let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let token = "fwt_0123456789abcdef0123456789abcdef";
@@ -128,7 +104,7 @@ webhook: {{ listen: \"{webhook}\", token: \"{}\", tls: {{ cert: {{ file: {} }}, 
 fn client_certificate_opens_the_base_path_of_its_owner_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let certificates = folder.path();
-    openssl(certificates, AUTHORITY);
+    authority(certificates);
     certify(certificates, 1);
     issue(certificates, "east", "URI:spiffe://corp/east", 2);
     issue(certificates, "west", "URI:spiffe://corp/west", 3);
