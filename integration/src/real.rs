@@ -10,7 +10,10 @@ use std::{
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
-    sync::{Mutex, OnceLock},
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -72,6 +75,16 @@ pub fn wait_until(what: &str, limit: Duration, mut check: impl FnMut() -> bool) 
     while !check() {
         assert!(Instant::now() < end, "not within {limit:?}: {what}");
         std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Sets a flag when it is dropped, also by a failed assertion: threads that a scope waits for then end, too.
+#[derive(Debug)]
+pub struct SetAtEnd<'a>(pub &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

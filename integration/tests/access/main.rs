@@ -18,7 +18,7 @@ use std::{
 };
 
 use data_encoding::{BASE64URL_NOPAD, HEXUPPER};
-use fairway_integration::real::{Process, fairway_binary, free_port, program, serve, wait_until};
+use fairway_integration::real::{Process, SetAtEnd, fairway_binary, free_port, program, serve, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -250,15 +250,6 @@ fn loopback_accepts_programs_and_rejects_foreign_pages() {
         assert!(reply.status == 404 && !reply.body.contains("root:"), "{path}: {} {}", reply.status, reply.body);
     }
     server.curl("/v1/stop", &["-X", "POST"]).expect(404);
-}
-
-/// Sets a flag when it is dropped.
-struct SetAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for SetAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
 }
 
 #[test]
