@@ -146,6 +146,14 @@ impl Process {
         self.child.id()
     }
 
+    /// Returns its processor time, to a hundredth of a second (proc_pid_stat(5): utime and stime in clock ticks).
+    pub fn cpu_time(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("it runs");
+        let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+        let ticks = fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().expect("a number"));
+        Duration::from_millis(ticks.sum::<u64>() * 10)
+    }
+
     /// Sends a signal by name: `TERM`, `HUP`, `STOP`, `CONT`, `KILL`.
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();

@@ -172,10 +172,10 @@ fn measure(family: &Family, count: usize, rate: usize) -> Cost {
     let config = "zones: [{ name: example.test, file: example.test.zone }]\n";
     let server = Fairway::start(config, &[("example.test.zone", &family.zone(count, 1))]);
     fs::write(server.folder.path().join("example.test.zone"), family.zone(count, 2)).expect("it can be written");
-    let before = cpu_time(server.process.pid());
+    let before = server.process.cpu_time();
     server.process.signal("HUP");
     wait_answer(server.dns, "www.example.test", &["192.0.2.2"], COMPILE_MAX);
-    let compile = cpu_time(server.process.pid()) - before;
+    let compile = server.process.cpu_time() - before;
     wait_answer(server.dns, &family.name(count - 1), &["192.0.2.1"], Duration::from_secs(5));
     let absent: Vec<_> = (0..10_000).map(|number| query(&family.name(count + number), number as u16)).collect();
     let stop = Arc::new(AtomicBool::new(false));
@@ -187,15 +187,6 @@ fn measure(family: &Family, count: usize, rate: usize) -> Cost {
     // A busy machine may send fewer.
     assert!(sent >= rate * FLOOD.as_secs() as usize / 2, "only {sent} queries were sent");
     Cost { compile, times, lost }
-}
-
-/// Returns the processor time of a process, to a hundredth of a second (proc_pid_stat(5): utime and stime in clock ticks).
-fn cpu_time(process: u32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
-    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
-    let ticks: u64 =
-        fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().expect("a number")).sum();
-    Duration::from_millis(ticks * 10)
 }
 
 /// Sends queries at a rate, and discards the answers. Returns their number.
