@@ -17,11 +17,16 @@ pub struct Looker(Child);
 impl Looker {
     /// Starts a script of `integration/tests/page`.
     pub fn start(script: &str, server: &Fairway, arguments: &[&str]) -> Self {
+        Self::start_at(&format!("http://{}", server.http), script, server, arguments)
+    }
+
+    /// Starts it for a page at another URL.
+    pub fn start_at(page: &str, script: &str, server: &Fairway, arguments: &[&str]) -> Self {
         let shots = root().join("target/page");
         std::fs::create_dir_all(&shots).expect("target/ can be written");
         let mut command = Command::new(program("playwright", "playwright-python"));
         command.arg(root().join("integration/tests/page").join(script));
-        command.arg(server.http.to_string()).arg(server.dns.to_string()).arg(server.folder.path());
+        command.arg(page).arg(server.dns.to_string()).arg(server.folder.path());
         command.arg(program("chromium", "chromium")).arg(shots).args(arguments);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         Self(child.unwrap_or_else(|error| panic!("{command:?}: {error}")))

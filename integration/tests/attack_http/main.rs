@@ -4,6 +4,8 @@
 //! head, half a body. Meanwhile a prober, a client that writes and a client of the webhook each open a connection per request. Without the
 //! eviction of connections (`crates/api/src/connections.rs`) the attacker holds every slot, and the three wait for seconds.
 
+#[cfg(feature = "real")]
+mod full;
 mod scrapes;
 
 use std::{
@@ -18,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_integration::real::{Fairway, call, free_port, http_get, http_json};
+use fairway_integration::real::{Fairway, SetAtEnd, call, free_port, http_get, http_json};
 use socket2::{Domain, Socket, Type};
 
 /// Addresses of the attacker, and its connections of a round.
@@ -35,9 +37,14 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// Opens a connection from an address of the attacker.
 fn connect(from: u8, to: SocketAddr) -> Option<TcpStream> {
+    connect_from([127, 0, 1, from], to, Duration::from_millis(200))
+}
+
+/// Opens a connection from an address of loopback.
+fn connect_from(from: [u8; 4], to: SocketAddr, limit: Duration) -> Option<TcpStream> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
-    socket.bind(&SocketAddr::from(([127, 0, 1, from], 0)).into()).ok()?;
-    socket.connect_timeout(&to.into(), Duration::from_millis(200)).ok()?;
+    socket.bind(&SocketAddr::from((from, 0)).into()).ok()?;
+    socket.connect_timeout(&to.into(), limit).ok()?;
     Some(socket.into())
 }
 
@@ -70,15 +77,25 @@ fn attack(targets: [SocketAddr; 3], stop: &AtomicBool) -> usize {
     count
 }
 
-/// Sends requests one after the other until `stop`; returns the time of each. Fails at once if one is not answered well.
-fn times(stop: &AtomicBool, what: &str, mut request: impl FnMut(usize) -> Option<u16>) -> Vec<Duration> {
+/// Sends requests one after the other until `stop`; returns the sorted times. Fails at once if one is not answered well.
+fn times(stop: &AtomicBool, what: &str, request: impl FnMut(usize) -> Option<u16>) -> Vec<Duration> {
+    paused_times(stop, what, Duration::from_millis(2), request)
+}
+
+/// The same with a pause after each answer.
+fn paused_times(
+    stop: &AtomicBool,
+    what: &str,
+    pause: Duration,
+    mut request: impl FnMut(usize) -> Option<u16>,
+) -> Vec<Duration> {
     let mut times = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
         let status = request(times.len());
         assert!(status.is_some_and(|status| status < 300), "{what} number {}: {status:?}", times.len());
         times.push(begun.elapsed());
-        thread::park_timeout(Duration::from_millis(2));
+        thread::park_timeout(pause);
     }
     times.sort();
     times
@@ -93,6 +110,7 @@ fn honest(server: &Fairway, health: SocketAddr, webhook: SocketAddr, meanwhile: 
     let (stop, http) = (AtomicBool::new(false), server.http);
     let stop = &stop;
     thread::scope(|scope| {
+        let end = SetAtEnd(stop);
         let threads = [
             scope.spawn(move || times(stop, "probe", |_| Some(http_get(http, "/healthz")?.0))),
             scope.spawn(move || times(stop, "probe of listen.health", |_| Some(http_get(health, "/healthz")?.0))),
@@ -105,7 +123,7 @@ fn honest(server: &Fairway, health: SocketAddr, webhook: SocketAddr, meanwhile: 
             scope.spawn(move || times(stop, "call of the webhook", |_| Some(http_get(webhook, "/records")?.0))),
         ];
         meanwhile();
-        stop.store(true, Ordering::Relaxed);
+        drop(end);
         threads.map(|thread| thread.join().expect("each request is answered"))
     })
 }

@@ -11,8 +11,10 @@ from contextlib import contextmanager
 
 from playwright.sync_api import sync_playwright
 
-HTTP, DNS, FOLDER, CHROMIUM, SHOTS = sys.argv[1:6]
-URL = f"http://{HTTP}/"
+PAGE, DNS, FOLDER, CHROMIUM, SHOTS = sys.argv[1:6]
+URL = f"{PAGE}/"
+# Host and port of the API, which is asked without TLS.
+HTTP = urllib.parse.urlsplit(PAGE).netloc
 # Longest wait for what must come, in milliseconds: seconds are usual, the rest is for a busy machine.
 PATIENCE = 60_000
 
@@ -67,7 +69,7 @@ class Page:
     """A page with all that it complained of."""
 
     def __init__(self, browser, width=1440, height=1000, scheme="light"):
-        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce")
+        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", ignore_https_errors=True)
         self.context.add_init_script(WATCH)
         self.faults = []
         self.lost = False
