@@ -24,9 +24,9 @@ use super::*;
 
 /// Address of the honest prober.
 const PROBER: [u8; 4] = [127, 0, 2, 1];
-/// Longest 99th percentile of the probes, unless a release build has the machine for itself: shorter than the 5 s after which the server ends a
-/// half-sent head, so that it fails if the attacker holds every slot.
-const P99_MAX: Duration = Duration::from_secs(4);
+/// Longest median of the probes, also of a debug build on a busy machine: if the attacker holds every slot, a probe waits for the 5 s after which the
+/// server ends a half-sent head.
+const MEDIAN_MAX: Duration = Duration::from_secs(3);
 /// Pause of the prober after each answer: 1,000 probes in ten seconds would be a load of their own.
 const PROBE_PAUSE: Duration = Duration::from_millis(20);
 const TOKEN: &str = "token-of-the-page";
@@ -204,8 +204,8 @@ access:
 }
 
 /// Attacks for at least this many rounds, and makes a change in each. Fails if a probe is not answered, if external-dns ends, if the page
-/// misses a change, or if the 99th percentile of the probes of a listener is longer than `p99_max`.
-fn attack(rounds: u32, round: Duration, p99_max: Duration) {
+/// misses a change, or if the 99th percentile of the probes of a listener is longer than `p99_max`, where there is one.
+fn attack(rounds: u32, round: Duration, p99_max: Option<Duration>) {
     const PROBES: [&str; 3] = ["/healthz", "/healthz", "/owners/prober/records"];
     let (mut scene, listeners) = Scene::start();
     scene.change("first", 0);
@@ -243,12 +243,9 @@ fn attack(rounds: u32, round: Duration, p99_max: Duration) {
     assert!(scene.external_dns.is_running(), "external-dns ended: {}", scene.external_dns.output());
     assert!(opened >= CONNECTIONS / 2 * rounds as usize, "the attacker opened {opened} connections only");
     for times in &times {
-        assert!(
-            percentile(times, 99) <= p99_max && times.len() >= 50,
-            "p99 {:?} of {}",
-            percentile(times, 99),
-            times.len()
-        );
+        let [median, p99] = [50, 99].map(|part| percentile(times, part));
+        assert!(times.len() >= 50 && median <= MEDIAN_MAX, "median {median:?} of {}", times.len());
+        assert!(p99_max.is_none_or(|max| p99 <= max), "p99 {p99:?}, at most {p99_max:?}");
     }
 }
 
@@ -263,12 +260,13 @@ fn report(rounds: u32, opened: usize, times: &[Vec<Duration>], delays: &[Duratio
 
 #[test]
 fn half_done_handshakes_and_requests_end_neither_external_dns_nor_the_page() {
-    attack(2, Duration::from_secs(5), P99_MAX);
+    attack(2, Duration::from_secs(5), None);
 }
 
 #[test]
 #[ignore = "five minutes"]
 fn five_minutes_of_half_done_handshakes_and_requests() {
-    let p99_max = if cfg!(debug_assertions) { P99_MAX } else { Duration::from_millis(50) };
+    // A release build that has the machine for itself.
+    let p99_max = (!cfg!(debug_assertions)).then_some(Duration::from_millis(50));
     attack(30, Duration::from_secs(10), p99_max);
 }
