@@ -24,8 +24,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 const MEDIA_TYPE: &str = "application/external.dns.webhook+json;version=1";
 /// A name of the configuration, which the owner may not affect.
 const BYSTANDER: &str = "site.gslb.example";
-/// Largest ratio of the median costs of chosen endpoints and of random ones.
-const RATIO_MAX: f64 = 3.0;
+/// Largest ratio of the median costs of chosen endpoints and of random ones. It is 3.3 if the table of targets uses the public hash (10,000
+/// endpoints, a debug build).
+const RATIO_MAX: f64 = 2.0;
 /// Measurements of each kind; the kinds take turns.
 const ROUNDS: usize = 3;
 /// Seed of the hash of a target (`crates/model/src/stable_hash.rs`).
