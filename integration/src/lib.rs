@@ -1,9 +1,9 @@
 //! Shared parts of the tests with the real binary and real parts.
 //!
 //! [`message`] decodes DNS messages strictly and independently, so that a bug of the server is not also a bug of the test.
-//! [`mmdb`] writes small location databases. [`real`] starts programs, [`load`] sends queries continuously. [`recipe`] reads and runs
-//! tests written as text; `integration/recipes/README.md` shows the format. [`tree`] reads the source tree. Nothing here is part of
-//! the server.
+//! [`mmdb`] writes small location databases, and [`certificates`] issues certificates. [`real`] starts programs, [`cluster`] a Kubernetes
+//! API with an external-dns, and [`browser`] a browser; [`load`] sends queries continuously. [`recipe`] reads and runs tests written as
+//! text; `integration/recipes/README.md` shows the format. [`tree`] reads the source tree. Nothing here is part of the server.
 #![forbid(unsafe_code)]
 
 pub mod browser;

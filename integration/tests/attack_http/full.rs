@@ -24,8 +24,8 @@ use super::*;
 
 /// Address of the honest prober.
 const PROBER: [u8; 4] = [127, 0, 2, 1];
-/// Longest median of the probes, also of a debug build on a busy machine: if the attacker holds every slot, a probe waits for the 5 s after which the
-/// server ends a half-sent head.
+/// Longest median of the probes, also of a debug build on a busy machine: if the attacker holds every slot, a probe waits for the 5 s
+/// after which the server ends a half-sent head.
 const MEDIAN_MAX: Duration = Duration::from_secs(3);
 /// Pause of the prober after each answer: 1,000 probes in ten seconds would be a load of their own.
 const PROBE_PAUSE: Duration = Duration::from_millis(20);
