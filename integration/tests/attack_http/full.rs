@@ -207,6 +207,7 @@ access:
 /// misses a change, or if the 99th percentile of the probes of a listener is longer than `p99_max`, where there is one.
 fn attack(rounds: u32, round: Duration, p99_max: Option<Duration>) {
     const PROBES: [&str; 3] = ["/healthz", "/healthz", "/owners/prober/records"];
+    let _turn = turn();
     let (mut scene, listeners) = Scene::start();
     scene.change("first", 0);
     let attacker = Attacker { listeners: &listeners, round, rounds: AtomicU32::new(0), opened: AtomicUsize::new(0) };
