@@ -24,11 +24,11 @@ const LIMIT: Duration = Duration::from_secs(120);
 const MEDIA_TYPE: &str = "application/external.dns.webhook+json;version=1";
 /// A name of the configuration, which the owner may not affect.
 const BYSTANDER: &str = "site.gslb.example";
-/// Largest ratio of the median costs of chosen endpoints and of random ones. It is 3.3 if the table of targets uses the public hash (10,000
-/// endpoints, a debug build).
+/// Largest ratio of the least costs of chosen endpoints and of random ones; other processes of the machine only add to a cost. It is 3 if the
+/// table of targets uses the public hash (10,000 endpoints, a debug build).
 const RATIO_MAX: f64 = 2.0;
 /// Measurements of each kind; the kinds take turns.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 2;
 /// Seed of the hash of a target (`crates/model/src/stable_hash.rs`).
 const SEED: u64 = 0x66_61_69_72_77_61_79_08;
 
@@ -204,10 +204,7 @@ fn attack(count: usize) {
             costs.push(cpu);
         }
     }
-    let [plain, chosen] = costs.map(|mut costs| {
-        costs.sort_unstable();
-        costs[ROUNDS / 2].as_secs_f64()
-    });
+    let [plain, chosen] = costs.map(|costs| costs.iter().min().map_or(0.0, Duration::as_secs_f64));
     println!("chosen addresses cost {:.2} times as much as random ones", chosen / plain);
     assert!(chosen < plain * RATIO_MAX, "chosen addresses cost {:.2} times as much as random ones", chosen / plain);
 }
