@@ -183,5 +183,8 @@ fn last_healthy_member_of_a_shared_name_is_held_until_another_is_healthy() {
     let _west = listen("127.0.0.20");
     wait_until("the other member is healthy and alone", LIMIT, || scene.answers("shop.gslb.example", &["127.0.0.20"]));
     wait_until("nothing is held", LIMIT, || scene.held().len() == 1);
-    assert_eq!(scene.server.metric("fairway_withdrawals_released_endpoints_total", "cause=\"replaced\""), 1.0);
+    // Counted once the release is acknowledged, which is after it is shown.
+    wait_until("the release is counted", LIMIT, || {
+        scene.server.metric("fairway_withdrawals_released_endpoints_total", "cause=\"replaced\"") == 1.0
+    });
 }
