@@ -9,7 +9,7 @@ from .machine import LOAD_CORE, PEER_BINARY, ROOT, SERVER_CORE, allow_many_socke
 QUICK = {"kinds": (quick.kinds, 300), "instr": (quick.instr, 600), "static": (quick.static, 900), "steered": (quick.steered, 900),
          "ecs": (quick.ecs, 600), "limited": (quick.limited, 600), "failover": (quick.failover, 2400), "checks": (quick.checks, 900),
          "flood": (flood.flood, 900)}
-LONG = {"million": (long.million, 1800), "transition": (long.transition, 600), "change": (long.change, 600), "pools": (long.pools, 600), "declared": (declared.declared, 900), "intents": (intents.intents, 1500), "shared": (intents.shared, 2400), "webhook": (webhook.webhook, 900),
+LONG = {"million": (long.million, 1800), "transition": (long.transition, 600), "change": (long.change, 600), "pools": (long.pools, 600), "declared": (declared.declared, 900), "intents": (intents.intents, 1500), "shared": (intents.shared, 2400), "webhook": (webhook.webhook, 900), "memory": (webhook.memory, 1800),
         "writes": (writes.writes, 300), "checks30k": (long.checks30k, 600),
         "latency": (long.latency, 600), "soak": (long.soak, 1200)}
 PHASES = QUICK | LONG
@@ -31,7 +31,7 @@ def parse(doc, full):
     add("--pools", type=int, default=100_000, help="of the phase pools")
     add("--declared", type=int, default=100_000, help="pools and names of the phase declared")
     add("--intents", type=int, default=100_000, help="of the phases intents and shared")
-    add("--endpoints", type=int, default=50_000, help="of the phase webhook")
+    add("--endpoints", type=int, default=50_000, help="of the phases webhook and memory")
     add("--targets", type=int, default=10_000, help="of the phase checks; three times as many in checks30k")
     add("--reps", type=int, default=20, help="failures, health transitions")
     add("--settle", type=float, default=15, help="seconds before health checks are watched")

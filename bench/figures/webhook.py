@@ -1,4 +1,4 @@
-"""The phase `webhook`: endpoints that five clients contribute. Reads them, and changes many of them and one."""
+"""The phases `webhook` and `memory`: time of reads and changes, and memory, of endpoints that several clients contribute."""
 import http.client, json, statistics, time
 
 from . import servers
@@ -106,3 +106,54 @@ def endpoints(owner, number, count, step, below=""):
         made.append({"dnsName": name, "recordType": "A", "targets": [address(number, step)], **rest})
         made.append({"dnsName": f"a-{name}", "recordType": "TXT", "targets": [heritage], **rest})
     return made
+
+
+LABELS = {"owner": "default", "resource": "ingress/default/service"}
+PROPERTIES = [{"name": "webhook/gslb-weight", "value": "10"}, {"name": "webhook/gslb-tier", "value": "1"}]
+# Kinds of endpoints: how many of `--endpoints`, and the fields of an endpoint by its number.
+KINDS = {
+    "A, an address each": (1, lambda at: {"recordType": "A", "targets": [f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}"]}),
+    "A, 100 addresses": (1, lambda at: {"recordType": "A", "targets": [f"10.0.0.{at % 100}"]}),
+    "A with labels and properties": (1, lambda at: {"recordType": "A", "targets": [f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}"], "recordTTL": 60, "labels": LABELS, "providerSpecific": PROPERTIES}),
+    "TXT of 1,000 bytes": (1, lambda at: {"recordType": "TXT", "targets": ["x" * 1_000]}),
+    "TXT of 8,000 bytes": (5, lambda at: {"recordType": "TXT", "targets": ["x" * 8_000]}),
+}
+# Endpoints of a call, and memory for pages of the store.
+BATCH, PAGES_MB = 1_000, 64
+
+
+def memory(bench):
+    """Measures the memory of endpoints of twenty base paths: 20 s after they were written in batches, and after a restart."""
+    rows = []
+    for kind, (part, fields) in KINDS.items():
+        count, folder = bench.options.endpoints // part, bench.folder("memory")
+        hook, port = bench.next_port(), bench.next_port()
+        write(f"{folder}/zone", tool("workload", "zone", "--names", 1, "--origin", ORIGIN))
+        command = servers.serve(folder, f"""version: 1
+listen: {{ dns: ["127.0.0.1:{port}"], http: "off" }}
+udp: {{ workers: 1 }}
+limits: {{ memory: 8GiB }}
+monitors: [{{ name: up, type: always }}]
+zones: [{{ name: {ORIGIN}, file: zone, monitor: up }}]
+webhook: {{ listen: "127.0.0.1:{hook}" }}
+""")
+        _, pid = bench.start("fairway", command, f"n0000000.{ORIGIN}")
+        before, client, octets = pss_mb(pid), Hook(hook), 0
+        for first in range(0, count, BATCH):
+            made = [{"dnsName": f"e{at:07}.gslb.{ORIGIN}", **fields(at)} for at in range(first, min(first + BATCH, count))]
+            octets += len(json.dumps(made, separators=(",", ":")))
+            client.ask("POST", path(f"o{first // BATCH % 20}"), {"create": made})
+        bench.settle(20)
+        written = pss_mb(pid) - before - PAGES_MB
+        bench.stop("fairway")
+        _, pid = bench.start("fairway", command, f"n0000000.{ORIGIN}", wait=240)
+        bench.settle(5)
+        restarted = pss_mb(pid) - before - PAGES_MB
+        bench.stop("fairway")
+        per_byte = [grown * 1e6 / octets for grown in (written, restarted)]
+        rows.append([kind, f"{count:,}", f"{octets / 1e6:.0f}", *(f"{grown:.0f}" for grown in (written, restarted)), *(f"{each:.1f}" for each in per_byte)])
+        if part > 1:
+            bench.mark(f"memory per byte, {kind}, as written", per_byte[0], 2.5, places=2)
+            bench.mark(f"memory per byte, {kind}, after a restart", per_byte[1], 2.5, places=2)
+    bench.print(f"### Memory of endpoints of twenty base paths, in addition to that of the process and {PAGES_MB} MB for pages of the store\n")
+    bench.table(["endpoints", "number", "JSON MB", "as written MB", "after a restart MB", "as written, bytes per byte", "after a restart, bytes per byte"], rows)
