@@ -110,15 +110,21 @@ def endpoints(owner, number, count, step, below=""):
 
 LABELS = {"owner": "default", "resource": "ingress/default/service"}
 PROPERTIES = [{"name": "webhook/gslb-weight", "value": "10"}, {"name": "webhook/gslb-tier", "value": "1"}]
-# Kinds of endpoints: how many of `--endpoints`, and the fields of an endpoint by its number.
+
+
+def a_record(at):
+    return {"recordType": "A", "targets": [f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}"]}
+
+
+# Kinds of endpoints: the part of `--endpoints` that is written (one in so many), and the fields of an endpoint by its number.
 KINDS = {
-    "A, an address each": (1, lambda at: {"recordType": "A", "targets": [f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}"]}),
-    "A, 100 addresses": (1, lambda at: {"recordType": "A", "targets": [f"10.0.0.{at % 100}"]}),
-    "A with labels and properties": (1, lambda at: {"recordType": "A", "targets": [f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}"], "recordTTL": 60, "labels": LABELS, "providerSpecific": PROPERTIES}),
+    "A, an address each": (1, a_record),
+    "A, 100 addresses": (1, lambda at: a_record(at % 100)),
+    "A with labels and properties": (1, lambda at: {**a_record(at), "recordTTL": 60, "labels": LABELS, "providerSpecific": PROPERTIES}),
     "TXT of 1,000 bytes": (1, lambda at: {"recordType": "TXT", "targets": ["x" * 1_000]}),
     "TXT of 8,000 bytes": (5, lambda at: {"recordType": "TXT", "targets": ["x" * 8_000]}),
 }
-# Endpoints of a call, and memory for pages of the store.
+# Endpoints of a call, and memory for pages of the store, which it uses only once more than that is written.
 BATCH, PAGES_MB = 1_000, 64
 
 

@@ -215,7 +215,7 @@ fn addresses_chosen_to_collide_cost_no_more_than_random_ones() {
 }
 
 #[test]
-#[ignore = "takes minutes; see bench/README.md"]
+#[ignore = "for a release build; see bench/README.md"]
 fn chosen_addresses_at_full_size() {
     attack(40_000);
 }

@@ -72,7 +72,7 @@ impl TargetUses {
         uses
     }
 
-    /// Takes the indexes of targets. Targets that moved must have no uses.
+    /// Takes over the indexes of a snapshot's targets. Targets whose index changed must have no uses left.
     fn renumber(&mut self, snapshot: &Snapshot) {
         self.numbers = Arc::clone(snapshot.target_indexes());
         self.addresses.resize_with(self.numbers.len(), Arc::default);

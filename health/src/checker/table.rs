@@ -198,6 +198,7 @@ impl CheckedTarget {
         if self.shown.history.len() == HISTORY_MAX {
             self.shown.history.remove(0);
         }
+        // Most targets have one entry, and a vector that grows by itself has room for four.
         if self.shown.history.is_empty() {
             self.shown.history.reserve_exact(1);
         }

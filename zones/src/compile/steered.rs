@@ -127,6 +127,7 @@ impl<'a> Pools<'a> {
         }
         let (counters, noted) = (info.counters, self.noted);
         let first = self.steered.len() as u32 + 1;
+        // As in `note_name`: mostly one.
         info.steered.reserve_exact(1);
         info.steered.push((ttl, bounds.is_some(), first));
         let adaptive_ttls = bounds.into_iter().flat_map(|bounds| [bounds.long, bounds.short]);

@@ -91,7 +91,7 @@ impl TargetTable {
         &self.targets
     }
 
-    /// Returns the number of each target.
+    /// Returns the index of each target, which control shares.
     pub(crate) fn indexes(&self) -> &Arc<HashMap<Target, TargetIndex>> {
         &self.numbers
     }

@@ -298,7 +298,7 @@ fn ttl_of(endpoint: &Endpoint, problems: &mut Vec<String>) -> Option<Ttl> {
     ttl
 }
 
-/// Returns a shared specification. Most endpoints have no properties and share the default.
+/// Returns the specification in shared memory: most endpoints have no properties, and these have the default once.
 fn shared(spec: ContributedSpec) -> Arc<ContributedSpec> {
     static DEFAULT: LazyLock<Arc<ContributedSpec>> = LazyLock::new(Arc::default);
     if spec == **DEFAULT { Arc::clone(&DEFAULT) } else { Arc::new(spec) }
