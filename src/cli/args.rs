@@ -342,11 +342,20 @@ pub(super) enum ConfigCommand {
 Examples:
   fairway simulate bench/scenarios/steady.yaml
   fairway simulate --check bench/scenarios/*.yaml bench/scenarios/policies/*.yaml
-  fairway simulate --seeds 7,8,9 --svg /tmp bench/scenarios/death.yaml")]
+  fairway simulate --seeds 7,8,9 --svg /tmp bench/scenarios/death.yaml
+  fairway simulate --random 200")]
 pub(super) struct SimulateArgs {
     /// Scenario files; docs/simulate.md describes the format.
-    #[arg(value_name = "SCENARIO", required = true, value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "SCENARIO", required_unless_present = "random", value_hint = ValueHint::FilePath)]
     pub(super) scenarios: Vec<PathBuf>,
+
+    /// Draw this many scenarios at random, and compare their figures with the optimum.
+    #[arg(long, value_name = "N", conflicts_with_all = ["scenarios", "seeds", "svg", "check"])]
+    pub(super) random: Option<u64>,
+
+    /// Seed of the first random scenario; the next ones have the following numbers. Random by default, and printed.
+    #[arg(long, value_name = "SEED", requires = "random")]
+    pub(super) seed: Option<u64>,
 
     /// Seeds, instead of those of the scenario.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]

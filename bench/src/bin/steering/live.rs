@@ -112,6 +112,7 @@ pub(crate) async fn run(program: &Path, scenario: &Scenario, seed: u64) -> io::R
     }
     let mut run = Run {
         queue: Queue::new(scenario, &population, &mut rng),
+        outcome: Outcome { recording: Recording::new(scenario, population.demand()), lost: 0, held_up: Duration::ZERO },
         traffic: Traffic::new(population, gateways.len()),
         drained: vec![false; gateways.len()],
         start: Instant::now(),
@@ -120,7 +121,6 @@ pub(crate) async fn run(program: &Path, scenario: &Scenario, seed: u64) -> io::R
         next_id: 0,
         samples: 0,
         server: Some(server),
-        outcome: Outcome { recording: Recording::new(scenario), lost: 0, held_up: Duration::ZERO },
         sender,
         messages,
         scenario,
@@ -166,7 +166,17 @@ impl Run<'_> {
             self.outcome.held_up = self.outcome.held_up.max(now - due);
             match next {
                 Next::Event(number) => self.event(now, self.scenario.events[number].1),
-                Next::Query(network, cache) => self.query(network, cache),
+                Next::Arrival(number) => {
+                    let (network, caches) = self.traffic.replace(number);
+                    (0..caches).for_each(|cache| self.query(network, cache));
+                }
+                Next::Demand => {
+                    let period = self.scenario.demand_period();
+                    self.outcome.recording.demand = self.traffic.follow_demand(due.saturating_sub(period), due);
+                    self.queue.push(due + period, Next::Demand);
+                }
+                Next::Query(network, cache) if self.traffic.is_present(network) => self.query(network, cache),
+                Next::Query(..) => {}
                 Next::Server(never) => match never {},
                 Next::Sample => self.sample(due, now),
             }

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use fairway_model::Coordinates;
 
-use super::{answer::Answer, rng::Rng, scenario::Scenario};
+use super::{
+    answer::Answer,
+    rng::Rng,
+    scenario::{Clients, Scenario},
+};
 
 /// A client network.
 #[derive(Clone, Debug)]
@@ -26,11 +30,47 @@ pub struct ClientNetwork {
 /// All client networks, and the orders of clusters by distance that they have.
 #[derive(Clone, Debug)]
 pub struct Population {
-    /// In random order.
+    /// In random order; those that arrive during the run are last.
     pub networks: Vec<ClientNetwork>,
     /// Lists of clusters, the nearest first. The code that answers does not see them; they measure its results.
     pub orders: Vec<Vec<usize>>,
+    /// Networks whose place another one takes, and that one, in order of time.
+    pub arrivals: Vec<(u32, u32)>,
+    swing: Swing,
 }
+
+/// Demand in the course of an hour. The demand nearest to each cluster follows a sine with a phase of its own.
+#[derive(Clone, Debug)]
+struct Swing {
+    part: f64,
+    phases: Vec<f64>,
+    /// Largest sum of all demand, relative to its mean.
+    top: f64,
+}
+
+impl Swing {
+    fn new(clients: &Clients, rng: &mut Rng) -> Self {
+        let phases = clients.near.iter().map(|_| if clients.swing > 0.0 { rng.fraction() } else { 0.0 }).collect();
+        let swing = Self { part: clients.swing, phases, top: 1.0 };
+        let sum = |minute: u32| -> f64 {
+            let at = Duration::from_secs(60 * u64::from(minute));
+            clients.near.iter().enumerate().map(|(cluster, part)| part * swing.factor(cluster, at)).sum()
+        };
+        let top = (0..60).map(sum).fold(0.0, f64::max);
+        Self { top, ..swing }
+    }
+
+    /// Returns the demand nearest to a cluster, relative to what it is in the mean if no demand changes.
+    fn factor(&self, cluster: usize, at: Duration) -> f64 {
+        let turn = at.as_secs_f64() / HOUR.as_secs_f64() + self.phases[cluster];
+        (1.0 + self.part * (std::f64::consts::TAU * turn).sin()) / self.top
+    }
+}
+
+/// Period of the demand. Its changes from one TTL to the next are small even with the longest TTLs that load control is meant for.
+const HOUR: Duration = Duration::from_secs(3_600);
+/// Part of the networks that stay, those with the largest demand: resolvers of carriers do not come and go.
+const STAYING: f64 = 0.05;
 
 /// Largest distance of clients from their nearest cluster, in degrees of latitude and of longitude.
 const SURROUNDINGS: f64 = 60.0;
@@ -52,7 +92,7 @@ pub(super) fn near_part(answer: Answer, order: &[usize], first: usize) -> f64 {
 impl Population {
     /// Returns the factor for the demand nearest to a cluster that makes all demand together `total`; at least 0.
     pub(super) fn growth(&self, cluster: usize, total: f64) -> f64 {
-        let all: f64 = self.networks.iter().map(|n| n.demand).sum();
+        let all = self.demand();
         let here: f64 = self.networks.iter().filter(|n| n.home == cluster).map(|n| n.demand).sum();
         ((total - (all - here)) / here).max(0.0)
     }
@@ -66,7 +106,8 @@ impl Population {
         let scale = scenario.offered * capacity / weights.iter().sum::<f64>();
         let mean = scenario.offered * capacity / f64::from(clients.networks);
         let mut missing: Vec<f64> = clients.near.iter().map(|part| part * scenario.offered * capacity).collect();
-        let mut population = Self { networks: Vec::new(), orders: Vec::new() };
+        let swing = Swing::new(clients, rng);
+        let mut population = Self { networks: Vec::new(), orders: Vec::new(), arrivals: Vec::new(), swing };
         for demand in weights.into_iter().map(|weight| weight * scale) {
             let home = pick(&missing, rng);
             missing[home] -= demand;
@@ -75,10 +116,43 @@ impl Population {
             let has_many_caches = rng.fraction() < clients.many_caches;
             let caches = if has_many_caches { (8.0 * demand / mean).round().clamp(2.0, 400.0) } else { 1.0 } as u16;
             let gap = gap(scenario, rng);
+            let demand = demand * population.swing.factor(home, Duration::ZERO);
             population.networks.push(ClientNetwork { demand, at, order, home, caches, gap });
         }
         rng.shuffle(&mut population.networks);
+        let count = clients.arrivals * f64::from(clients.networks) * scenario.length.div_duration_f64(scenario.ttl);
+        population.draw_arrivals(count as usize, rng);
         population
+    }
+
+    /// Draws networks that take the places of others. Their demand is 0 until they arrive.
+    fn draw_arrivals(&mut self, count: usize, rng: &mut Rng) {
+        let mut leaving: Vec<u32> = (0..self.networks.len() as u32).collect();
+        let demand = |network: &u32| self.networks[*network as usize].demand;
+        leaving.sort_by(|a, b| demand(b).total_cmp(&demand(a)));
+        leaving.drain(..(STAYING * leaving.len() as f64).ceil() as usize);
+        for _ in 0..if leaving.is_empty() { 0 } else { count } {
+            let place = rng.below(leaving.len());
+            let new = self.networks.len() as u32;
+            let old = std::mem::replace(&mut leaving[place], new);
+            self.networks.push(ClientNetwork { demand: 0.0, ..self.networks[old as usize].clone() });
+            self.arrivals.push((old, new));
+        }
+    }
+
+    /// Returns all demand.
+    pub fn demand(&self) -> f64 {
+        self.networks.iter().map(|network| network.demand).sum()
+    }
+
+    /// Returns the number of networks at the start.
+    pub fn at_start(&self) -> usize {
+        self.networks.len() - self.arrivals.len()
+    }
+
+    /// Returns by how much the demand nearest to a cluster grows between two times.
+    pub(super) fn growth_between(&self, cluster: usize, before: Duration, now: Duration) -> f64 {
+        self.swing.factor(cluster, now) / self.swing.factor(cluster, before)
     }
 
     /// Returns the index of an order, which is added if it is new.

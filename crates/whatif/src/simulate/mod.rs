@@ -7,10 +7,12 @@
 mod answer;
 mod clients;
 mod goals;
+mod optimum;
 mod paths;
 mod plot;
 mod pool_wire;
 mod queue;
+pub mod random;
 mod recording;
 mod rng;
 mod run;
@@ -33,6 +35,7 @@ pub use self::{
     answer::Answer,
     clients::{ClientNetwork, Population},
     goals::{GoalResult, Runs},
+    optimum::Optimum,
     plot::draw,
     queue::{Next, Queue},
     recording::{Drain, Recording, Sample, ScheduleChange},
@@ -65,4 +68,9 @@ pub fn read(tree: Value) -> Result<Scenario, String> {
 /// Runs a scenario once.
 pub fn run(scenario: &Scenario, seed: u64) -> Recording {
     run::Run::new(scenario, seed).run()
+}
+
+/// Runs a scenario once, and records the optimum once per TTL.
+pub fn run_with_optima(scenario: &Scenario, seed: u64) -> Recording {
+    run::Run::new(scenario, seed).with_optima().run()
 }

@@ -11,6 +11,10 @@ use super::{clients::Population, rng::Rng, scenario::Scenario};
 pub enum Next<S> {
     /// An event of the scenario, by its index.
     Event(usize),
+    /// A network takes the place of another one, by its index in [`Population::arrivals`].
+    Arrival(usize),
+    /// The demand follows the time of day.
+    Demand,
     /// A query of a cache: index of the client network, and of its cache.
     Query(u32, u16),
     /// Work of the simulated server.
@@ -28,13 +32,20 @@ impl<S: Ord> Queue<S> {
     /// distributed uniformly over a TTL.
     pub fn new(scenario: &Scenario, population: &Population, rng: &mut Rng) -> Self {
         let mut queue = Self(BinaryHeap::new());
-        for (number, network) in (0..).zip(&population.networks) {
+        for (number, network) in (0..).zip(population.networks.iter().take(population.at_start())) {
             for cache in 0..network.caches {
                 queue.push(scenario.ttl.mul_f64(rng.fraction()), Next::Query(number, cache));
             }
         }
         for (number, (at, _)) in scenario.events.iter().enumerate() {
             queue.push(*at, Next::Event(number));
+        }
+        let pause = scenario.length.div_f64(population.arrivals.len().max(1) as f64);
+        for number in 0..population.arrivals.len() {
+            queue.push(pause.mul_f64(number as f64 + 0.5), Next::Arrival(number));
+        }
+        if scenario.clients.swing > 0.0 {
+            queue.push(scenario.demand_period(), Next::Demand);
         }
         queue.push(scenario.sample_period(), Next::Sample);
         queue

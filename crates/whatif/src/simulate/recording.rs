@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::scenario::{Figure, Scenario};
+use super::{
+    optimum::Optimum,
+    scenario::{Figure, Scenario},
+};
 
 /// Figures at one time.
 #[derive(Clone, Debug)]
@@ -56,6 +59,8 @@ pub struct Recording {
     pub drains: Vec<Drain>,
     /// Clusters that opened and closed, in order of time.
     pub schedule_changes: Vec<ScheduleChange>,
+    /// Optimum at several times, if it was asked for.
+    pub optima: Vec<(Duration, Optimum)>,
     /// All demand, in the unit of the capacities.
     pub demand: f64,
     counts: (u64, u64),
@@ -64,15 +69,16 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Returns an empty recording.
-    pub fn new(scenario: &Scenario) -> Self {
+    /// Returns an empty recording. `demand` is all demand at the start.
+    pub fn new(scenario: &Scenario, demand: f64) -> Self {
         let capacities: Vec<f64> = scenario.clusters.iter().map(|c| c.capacity as f64).collect();
         Self {
             samples: Vec::new(),
             answers: Vec::new(),
             drains: Vec::new(),
             schedule_changes: Vec::new(),
-            demand: scenario.offered * capacities.iter().sum::<f64>(),
+            optima: Vec::new(),
+            demand,
             counts: (0, 0),
             capacities,
             ttl: scenario.ttl,

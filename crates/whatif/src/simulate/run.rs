@@ -18,11 +18,12 @@ use fairway_zones::{Draw, RuntimeState};
 use super::{
     answer::Answer,
     clients::Population,
+    optimum::Optimum,
     paths::Paths,
     queue::{Next, Queue},
     recording::{Drain, Recording, ScheduleChange},
     rng::Rng,
-    scenario::{Event, Scenario, SimulatedCluster},
+    scenario::{Event, SAMPLES_PER_TTL, Scenario, SimulatedCluster},
     steering::Steering,
     traffic::Traffic,
 };
@@ -80,6 +81,8 @@ pub(super) struct Run<'a> {
     reports: Vec<LoadReport>,
     reports_are_lost: bool,
     queries: u64,
+    /// True if the optimum is recorded, too.
+    has_optima: bool,
     recording: Recording,
 }
 
@@ -107,11 +110,12 @@ impl<'a> Run<'a> {
             open: steering.open_clusters(clusters, &runtime),
             runtime,
             queue,
+            recording: Recording::new(scenario, population.demand()),
             traffic: Traffic::new(population, clusters).with_paths(paths),
             gateways: (0..clusters).map(gateway).collect(),
-            recording: Recording::new(scenario),
             reports: Vec::new(),
             reports_are_lost: false,
+            has_optima: false,
             queries: 0,
             pool: 0,
             table,
@@ -123,6 +127,11 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Also records the optimum, once per TTL.
+    pub(super) fn with_optima(self) -> Self {
+        Self { has_optima: true, ..self }
+    }
+
     /// Runs to the end.
     pub(super) fn run(mut self) -> Recording {
         while let Some((now, next)) = self.queue.pop()
@@ -130,6 +139,8 @@ impl<'a> Run<'a> {
         {
             match next {
                 Next::Event(number) => self.event(now, self.scenario.events[number].1),
+                Next::Arrival(number) => self.arrive(now, number),
+                Next::Demand => self.follow_demand(now),
                 Next::Query(network, cache) => self.query(now, network, cache),
                 Next::Server(Work::Probe(cluster)) => self.probe(now, cluster),
                 Next::Server(Work::Measure) => self.measure(now),
@@ -157,7 +168,24 @@ impl<'a> Run<'a> {
         &self.scenario.pools[self.pool]
     }
 
+    /// A network takes the place of another one, and queries at once.
+    fn arrive(&mut self, now: Duration, number: usize) {
+        let (network, caches) = self.traffic.replace(number);
+        for cache in 0..caches {
+            self.queue.push(now, Next::Query(network, cache));
+        }
+    }
+
+    fn follow_demand(&mut self, now: Duration) {
+        let period = self.scenario.demand_period();
+        self.recording.demand = self.traffic.follow_demand(now.saturating_sub(period), now);
+        self.queue.push(now + period, Next::Demand);
+    }
+
     fn query(&mut self, now: Duration, network: u32, cache: u16) {
+        if !self.traffic.is_present(network) {
+            return;
+        }
         let draw = if self.pool().spread == Spread::Query { Draw(self.rng.bits()) } else { Draw(0) };
         let answer = self.steering.answer(network, draw, &self.runtime);
         let previous = self.traffic.answer(network, cache, answer);
@@ -273,6 +301,9 @@ impl<'a> Run<'a> {
         let gateways = self.gateways.iter().zip(self.traffic.carried());
         let drained: Vec<_> = gateways.map(|(gateway, carried)| gateway.is_drained.then_some(*carried)).collect();
         self.recording.add(self.traffic.sample(self.scenario, now), &drained);
+        if self.has_optima && self.recording.samples.len().is_multiple_of(SAMPLES_PER_TTL as usize) {
+            self.recording.optima.push((now, Optimum::of(self.traffic.population(), self.scenario)));
+        }
         self.queue.push(now + self.scenario.sample_period(), Next::Sample);
     }
 

@@ -76,6 +76,11 @@ impl Scenario {
         self.clusters.iter().map(|cluster| cluster.capacity as f64).sum()
     }
 
+    /// Returns the time between two changes of the demand in the course of an hour.
+    pub fn demand_period(&self) -> Duration {
+        self.ttl / 10
+    }
+
     /// Returns the time between two samples.
     pub fn sample_period(&self) -> Duration {
         self.ttl / SAMPLES_PER_TTL

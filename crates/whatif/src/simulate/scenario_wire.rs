@@ -92,6 +92,13 @@ pub struct Clients {
     /// Part of the networks that query again before the TTL is over.
     #[serde(default)]
     pub prefetchers: f64,
+    /// Part of the networks that others take the place of, per TTL. The twentieth with the largest demand stays.
+    #[serde(default)]
+    pub arrivals: f64,
+    /// Largest relative change of the demand nearest to a cluster, in the course of an hour. The largest demand of all together is
+    /// `offered`.
+    #[serde(default)]
+    pub swing: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -143,6 +150,9 @@ struct GoalWire {
     at_most: Option<f64>,
 }
 
+/// Maximum number of client networks in a run: each has a subnet of its own.
+const NETWORKS_MAX: u32 = 200_000;
+
 const fn soft() -> u16 {
     800
 }
@@ -192,7 +202,7 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
     if detour.is_none() && events.iter().any(|(_, event)| matches!(event, Event::Measured(_))) {
         return Err("events: measured: there is no latency table; add `latencies`".to_owned());
     }
-    check_clients(&file.clients)?;
+    check_clients(&file.clients, length)?;
     let goals = file.goals.iter().map(|wire| goal(wire, &clusters, &at)).collect::<Result<Vec<_>, _>>()?;
     Ok(Scenario {
         title: file.title,
@@ -260,10 +270,18 @@ fn default_location(number: usize, count: usize) -> LocationWire {
     LocationWire { latitude: (0.9 * height).asin().to_degrees(), longitude: east - 180.0, region: None }
 }
 
-fn check_clients(clients: &Clients) -> Result<(), String> {
-    if !(1..=200_000).contains(&clients.networks) {
-        return Err(format!("clients.networks: {} is not from 1 to 200000", clients.networks));
+fn check_clients(clients: &Clients, length: f64) -> Result<(), String> {
+    if !(1..=NETWORKS_MAX).contains(&clients.networks) {
+        return Err(format!("clients.networks: {} is not from 1 to {NETWORKS_MAX}", clients.networks));
     }
+    bounded("clients.arrivals", clients.arrivals, 0.0..=1.0)?;
+    let networks = f64::from(clients.networks) * (1.0 + clients.arrivals * length);
+    if networks > f64::from(NETWORKS_MAX) {
+        return Err(format!(
+            "clients.arrivals: {networks:.0} networks in the whole run; at most {NETWORKS_MAX} are possible"
+        ));
+    }
+    bounded("clients.swing", clients.swing, 0.0..=0.9)?;
     bounded("clients.zipf", clients.zipf, 0.0..=2.0)?;
     bounded("clients.manyCaches", clients.many_caches, 0.0..=1.0)?;
     bounded("clients.abusers", clients.abusers, 0.0..=1.0)?;

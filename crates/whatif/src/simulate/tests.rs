@@ -1,8 +1,10 @@
 //! Short runs with goals, so that an error in steering or balancing makes one of them fail.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::{Recording, Runs, read, run, scenario::Scenario};
+use super::{Population, Recording, Rng, Runs, Traffic, random, read, run, scenario::Scenario};
 
 /// Returns a scenario of four clusters, two thirds of the demand near the first, after a change: as in `bench/scenarios`, with a quarter of
 /// the networks.
@@ -156,4 +158,54 @@ fn scenario_errors_name_key_and_value() {
     let goals = error(&|f| f["goals"] = json!([{ "figure": "joy", "from": 0, "to": 1, "atMost": 1 }]));
     assert_eq!(goals, "goals: \"joy\" is not a figure; docs/simulate.md lists them");
     assert!(error(&|f| f["speed"] = json!(1)).contains("unknown field `speed`"));
+}
+
+#[test]
+fn networks_that_arrive_take_over_the_demand_of_those_that_leave() {
+    let scenario = scenario(|file| {
+        file["clients"]["arrivals"] = json!(0.1);
+        file["goals"] = json!([goal("peak", 25, 40, 0.7, 0.95), goal("near", 25, 40, 0.55, 0.75)]);
+    });
+    let population = Population::new(&scenario, &mut Rng::new(3));
+    assert_eq!(population.arrivals.len(), 2_000, "a tenth of 500 in each of 40 TTLs");
+    let demand = population.demand();
+    let mut traffic = Traffic::new(population, 4);
+    for arrival in 0..2_000 {
+        let (old, new) = traffic.population().arrivals[arrival];
+        let before = traffic.population().networks[old as usize].demand;
+        assert!(before > 0.0, "arrival {arrival}: network {old} has left before");
+        assert_eq!(traffic.replace(arrival).0, new);
+        assert!(!traffic.is_present(old));
+        assert_eq!(traffic.population().networks[new as usize].demand, before);
+    }
+    assert!((traffic.population().demand() - demand).abs() < 1e-6 * demand);
+    assert_goals(&scenario);
+}
+
+#[test]
+fn demand_swings_within_an_hour_up_to_what_is_offered() {
+    let scenario = scenario(|file| file["clients"]["swing"] = json!(0.4));
+    let population = Population::new(&scenario, &mut Rng::new(3));
+    let mut traffic = Traffic::new(population, 4);
+    let minute = |minute: u64| Duration::from_secs(60 * minute);
+    let demands: Vec<f64> = (0..60).map(|at| traffic.follow_demand(minute(at), minute(at + 1))).collect();
+    let (least, most) =
+        demands.iter().fold((f64::MAX, 0.0), |(least, most), demand| (demand.min(least), demand.max(most)));
+    let offered = 0.75 * scenario.capacity();
+    assert!((most / offered - 1.0).abs() < 0.01, "{most} at the top; {offered} is offered");
+    assert!(least < 0.9 * most, "between {least} and {most}");
+}
+
+#[test]
+fn random_scenarios_are_valid_and_their_figures_are_finite() {
+    for seed in 0..300 {
+        random::draw(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+    let scenario = scenario(|file| file["length"] = json!(60));
+    let figures = random::figures(&scenario, 3);
+    let [near, bound, optimum] = [figures.near, figures.near_to_bound, figures.optimum_peak];
+    assert!((0.5..1.05).contains(&near), "{figures:?}");
+    assert!((0.5..=near).contains(&bound), "no assignment of whole networks exceeds the bound: {figures:?}");
+    assert!((0.7..0.83).contains(&optimum), "the target is 0.8: {figures:?}");
+    assert!(figures.overload == 0.0 && figures.highest < 1.1, "{figures:?}");
 }

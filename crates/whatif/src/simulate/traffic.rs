@@ -121,7 +121,10 @@ impl Traffic {
 
     /// Scales the demand of clients nearest to a cluster, so that all demand together is `total`.
     pub fn set_demand(&mut self, cluster: usize, total: f64) {
-        let factor = self.population.growth(cluster, total);
+        self.grow(cluster, self.population.growth(cluster, total));
+    }
+
+    fn grow(&mut self, cluster: usize, factor: f64) {
         for network in 0..self.population.networks.len() {
             let client = &mut self.population.networks[network];
             if client.home != cluster {
@@ -132,6 +135,34 @@ impl Traffic {
                 self.add(network as u32, self.answers[network][cache], added);
             }
         }
+    }
+
+    /// Lets a network take the place of another one, with its demand. Returns the new one and the number of its caches, which have no
+    /// answer yet; the old one has no demand any more and is not to query again.
+    pub fn replace(&mut self, arrival: usize) -> (u32, u16) {
+        let (old, new) = self.population.arrivals[arrival];
+        let client = &mut self.population.networks[old as usize];
+        let demand = std::mem::take(&mut client.demand);
+        let caches = client.caches;
+        for cache in 0..usize::from(caches) {
+            let answer = std::mem::take(&mut self.answers[old as usize][cache]);
+            self.add(old, answer, -demand / f64::from(caches));
+        }
+        self.population.networks[new as usize].demand = demand;
+        (new, caches)
+    }
+
+    /// True if the network has clients now.
+    pub fn is_present(&self, network: u32) -> bool {
+        self.population.networks[network as usize].demand > 0.0
+    }
+
+    /// Lets the demand follow the time of day. Returns all demand.
+    pub fn follow_demand(&mut self, before: Duration, now: Duration) -> f64 {
+        for cluster in 0..self.carried.len() {
+            self.grow(cluster, self.population.growth_between(cluster, before, now));
+        }
+        self.population.demand()
     }
 
     /// Returns the present figures.
