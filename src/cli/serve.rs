@@ -13,6 +13,8 @@ use fairway_transport::{Sockets, give_up_new_privileges};
 
 /// Runs the name server until it is stopped.
 pub(super) fn serve(args: ServeArgs) -> anyhow::Result<()> {
+    // Before any thread starts.
+    fairway_zones::bound_free_memory();
     // Before any thread starts, since threads inherit it. A failure is reported with the other protections, once there is a log.
     let _ = give_up_new_privileges();
     // Before any thread starts, since it changes the environment.
