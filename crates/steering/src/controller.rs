@@ -1,0 +1,424 @@
+//! Load control: a table that says which cluster answers each slot of each location class, and how it follows the demand.
+//!
+//! ```text
+//! queries, reports ──► estimate ──► best division (transport) ──► moves of slots, a bounded part of the demand per step
+//! ```
+//!
+//! From every state the best division is the same, so nothing can be stuck on the way to it: as long as it is better by more than the dead
+//! band, or a cluster is over its budget, slots move there, if the clusters have room for them.
+
+use std::{
+    cmp::Reverse,
+    time::{Duration, Instant},
+};
+
+use fairway_model::mix;
+
+use crate::{
+    estimate::Estimate,
+    transport::{Room, Source, solve},
+};
+
+/// Slots of a location class. With fewer, a slot is too large to be moved to a small cluster.
+pub const SLOTS: usize = 256;
+
+/// A cluster.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cluster {
+    /// Load that it can carry, in any unit; over 0.
+    pub capacity: f64,
+    /// Load that it is kept below while all demand fits below the targets; at most the capacity.
+    pub target: f64,
+    /// Its part of the declared split, relative to the others'.
+    pub weight: f64,
+}
+
+/// A group of clusters whose load is controlled together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The clusters. Elsewhere they are given by their index.
+    pub clusters: Vec<Cluster>,
+    /// By location class, the cost of a unit of its demand at each cluster: the rank by distance, from 0. Infinite for a cluster that the
+    /// class is never answered with.
+    pub costs: Vec<Vec<f64>>,
+    /// Time between two reports of a cluster.
+    pub period: Duration,
+    /// TTL of the answers.
+    pub ttl: Duration,
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    settings: Settings,
+    /// Time that seconds are counted from.
+    start: Instant,
+    estimate: Estimate,
+    /// For each cluster since when it can be answered; `None` if it cannot.
+    available: Vec<Option<f64>>,
+    /// A cluster became unavailable, and no step has followed.
+    is_urgent: bool,
+    /// Demand that may move now. What a step leaves is saved, up to the largest slot that is no source of its own.
+    credit: f64,
+}
+
+/// Slots that are one source of the best division: those of a class at a cluster, or one large slot.
+struct Bundle {
+    class: usize,
+    cluster: usize,
+    slots: Vec<usize>,
+    demand: f64,
+}
+
+/// Demand of a bundle that would be better elsewhere.
+struct Flow {
+    bundle: usize,
+    to: usize,
+    demand: f64,
+    /// Cost that a unit saves.
+    gain: f64,
+}
+
+/// What clusters carry and may carry, during a step.
+struct Loads {
+    /// Once all caches follow the table.
+    expected: Vec<f64>,
+    budgets: Vec<f64>,
+    /// Load over which a cluster is relieved: its budget and what the estimate may be wrong by.
+    bounds: Vec<f64>,
+    /// True if the estimated present load is over the bound.
+    is_over: Vec<bool>,
+    /// Variances of what is on the way to each cluster.
+    arriving: Vec<f64>,
+}
+
+impl Loads {
+    fn is_to_be_relieved(&self, cluster: usize) -> bool {
+        self.is_over[cluster] || self.expected[cluster] > self.bounds[cluster]
+    }
+}
+
+impl Controller {
+    /// Starts with the declared split.
+    pub fn new(settings: Settings, start: Instant) -> Self {
+        let count = settings.clusters.len();
+        let slots = (0..settings.costs.len() * SLOTS).map(|slot| declared(&settings, slot));
+        let estimate = Estimate::new(slots, count, settings.ttl.as_secs_f64());
+        let available = vec![Some(f64::NEG_INFINITY); count];
+        Self { estimate, available, is_urgent: false, credit: 0.0, start, settings }
+    }
+
+    /// Returns the cluster that a slot of a class is answered with.
+    pub fn cluster(&self, class: usize, slot: usize) -> usize {
+        self.estimate.slots[class * SLOTS + slot].cluster
+    }
+
+    /// Answers a slot with a cluster from now on.
+    pub fn set_cluster(&mut self, class: usize, slot: usize, cluster: usize, at: Instant) {
+        let at = self.secs(at);
+        self.estimate.send(class * SLOTS + slot, cluster, at);
+    }
+
+    /// Counts a query that was answered for a slot of a class.
+    pub fn count_query(&mut self, class: usize, slot: usize, at: Instant) {
+        let at = self.secs(at);
+        self.estimate.count_query(class * SLOTS + slot, at);
+    }
+
+    /// Adds a report of a cluster that arrived now: its load, in the unit of the capacities.
+    pub fn add_report(&mut self, cluster: usize, load: f64, now: Instant) {
+        let (capacity, now) = (self.settings.clusters[cluster].capacity, self.secs(now));
+        self.estimate.add_report(cluster, load, capacity, now);
+    }
+
+    /// Notes that a cluster can be answered, or cannot. A step should follow before the transition is served.
+    pub fn set_available(&mut self, cluster: usize, is_available: bool, at: Instant) {
+        if self.available[cluster].is_some() != is_available {
+            self.available[cluster] = is_available.then(|| self.secs(at));
+            self.is_urgent |= !is_available;
+        }
+    }
+
+    fn secs(&self, at: Instant) -> f64 {
+        at.saturating_duration_since(self.start).as_secs_f64()
+    }
+
+    /// Decides anew: once per report period, and at every transition.
+    pub fn step(&mut self, now: Instant) {
+        let (now, period) = (self.secs(now), self.settings.period.as_secs_f64());
+        let demand = self.estimate.advance(now, period);
+        let Some(demand) = demand.filter(|demand| *demand > 0.0) else {
+            self.leave_unavailable(now);
+            return;
+        };
+        let mut loads = self.loads(demand, now);
+        let (mut bundles, moving) = self.bundles(now);
+        let mut flows = self.flows(&bundles, &moving, &loads.budgets);
+        let gain: f64 = flows.iter().map(|flow| flow.gain * flow.demand).sum();
+        let is_relief = (0..loads.budgets.len()).any(|cluster| loads.is_to_be_relieved(cluster));
+        if is_relief || self.is_urgent || gain >= DEAD_BAND * demand {
+            self.grow_credit(demand, &loads);
+            flows.sort_by(|a, b| {
+                let key = |flow: &Flow| loads.is_to_be_relieved(bundles[flow.bundle].cluster);
+                key(b).cmp(&key(a)).then(b.gain.total_cmp(&a.gain))
+            });
+            // What leaves a cluster makes room for other flows.
+            let mut has_moved = true;
+            while std::mem::take(&mut has_moved) {
+                flows.iter_mut().for_each(|flow| has_moved |= self.follow(flow, &mut bundles, &mut loads, now));
+            }
+        } else {
+            self.credit = 0.0;
+        }
+        self.leave_unavailable(now);
+        self.is_urgent = false;
+    }
+
+    /// Returns what the clusters carry and may carry.
+    fn loads(&self, demand: f64, now: f64) -> Loads {
+        let budgets = self.budgets(demand, now);
+        let mut expected = vec![0.0; budgets.len()];
+        self.estimate.slots.iter().for_each(|slot| expected[slot.cluster] += slot.demand);
+        let level = |cluster: usize| self.estimate.levels[cluster].as_ref();
+        let error = |cluster: usize| level(cluster).map_or(0.0, |level| 2.0 * level.variance.sqrt());
+        let clusters = 0..budgets.len();
+        let bounds: Vec<f64> = clusters.clone().map(|cluster| 1.01 * budgets[cluster] + error(cluster)).collect();
+        let is_over = |cluster: usize| level(cluster).is_some_and(|level| level.load > bounds[cluster]);
+        let is_over = clusters.map(is_over).collect();
+        Loads { expected, budgets, bounds, is_over, arriving: self.estimate.arriving_variances() }
+    }
+
+    /// Returns the load that each cluster may get: its target. If the demand leaves less than 3 % of free capacity, the budgets grow in
+    /// proportion, first to the capacities, then beyond. A cluster that is back gets its whole budget over five TTLs.
+    fn budgets(&self, demand: f64, now: f64) -> Vec<f64> {
+        let (ttl, needed) = (self.settings.ttl.as_secs_f64(), demand / FREE_PART);
+        let part =
+            |since: &Option<f64>| since.map_or(0.0, |since| ((now - since) / (RETURN_TTLS * ttl)).clamp(0.0, 1.0));
+        let parts: Vec<f64> = self.available.iter().map(part).collect();
+        let sum = |load: fn(&Cluster) -> f64| -> f64 {
+            self.settings.clusters.iter().zip(&parts).map(|(cluster, part)| part * load(cluster)).sum()
+        };
+        let (target, capacity) = (sum(|cluster| cluster.target), sum(|cluster| cluster.capacity));
+        let way = ((needed - target) / (capacity - target).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        let factor = (needed / capacity.max(f64::MIN_POSITIVE)).max(1.0);
+        let budget = |(cluster, part): (&Cluster, &f64)| {
+            part * factor * (cluster.target + way * (cluster.capacity - cluster.target))
+        };
+        self.settings.clusters.iter().zip(&parts).map(budget).collect()
+    }
+
+    /// Returns the bundles, and the demand that moves to each cluster: it is where the table says and does not move again.
+    fn bundles(&self, now: f64) -> (Vec<Bundle>, Vec<f64>) {
+        let (ttl, count) = (self.settings.ttl.as_secs_f64(), self.settings.clusters.len());
+        let mut moving = vec![0.0; count];
+        let mut large: Vec<Bundle> = Vec::new();
+        let mut common: Vec<Bundle> = (0..self.settings.costs.len() * count)
+            .map(|number| Bundle { class: number / count, cluster: number % count, slots: Vec::new(), demand: 0.0 })
+            .collect();
+        for (number, slot) in self.estimate.slots.iter().enumerate().filter(|(_, slot)| slot.demand > 0.0) {
+            let (class, cluster) = (number / SLOTS, slot.cluster);
+            if slot.is_moving(now, ttl) && self.available[cluster].is_some() {
+                moving[cluster] += slot.demand;
+            } else if slot.demand > self.large() {
+                large.push(Bundle { class, cluster, slots: vec![number], demand: slot.demand });
+            } else {
+                let bundle = &mut common[class * count + cluster];
+                bundle.slots.push(number);
+                bundle.demand += slot.demand;
+            }
+        }
+        large.sort_by(|a, b| b.demand.total_cmp(&a.demand));
+        for rest in large.drain(large.len().min(LARGE_MAX)..) {
+            let bundle = &mut common[rest.class * count + rest.cluster];
+            bundle.slots.extend(rest.slots);
+            bundle.demand += rest.demand;
+        }
+        large.extend(common.into_iter().filter(|bundle| !bundle.slots.is_empty()));
+        (large, moving)
+    }
+
+    /// Demand from which on a slot is a source of its own.
+    fn large(&self) -> f64 {
+        let capacities = self.settings.clusters.iter().map(|cluster| cluster.capacity);
+        LARGE * capacities.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Returns the demand that the best division has elsewhere.
+    fn flows(&self, bundles: &[Bundle], moving: &[f64], budgets: &[f64]) -> Vec<Flow> {
+        let mut sources: Vec<Source> = bundles.iter().map(|bundle| self.source(bundle)).collect();
+        let rooms: Vec<Vec<Room>> =
+            budgets.iter().zip(moving).map(|(budget, moving)| rooms(*budget, *moving, budgets.len())).collect();
+        let mut best = solve(&sources, &rooms);
+        if bundles.iter().any(|bundle| bundle.slots.len() == 1) {
+            self.make_whole(bundles, &mut sources, &best, moving, budgets);
+            best = solve(&sources, &rooms);
+        }
+        let mut flows = Vec::new();
+        for (number, (bundle, best)) in bundles.iter().zip(&best).enumerate() {
+            let costs = &self.settings.costs[bundle.class];
+            for (to, demand) in best.iter().enumerate().filter(|(to, demand)| *to != bundle.cluster && **demand > 0.0) {
+                flows.push(Flow { bundle: number, to, demand: *demand, gain: costs[bundle.cluster] - costs[to] });
+            }
+        }
+        flows
+    }
+
+    fn source(&self, bundle: &Bundle) -> Source {
+        let cost = |(cluster, cost): (usize, &f64)| match self.available[cluster] {
+            None => f64::INFINITY,
+            Some(_) if cluster == bundle.cluster => *cost,
+            Some(_) => cost + MOVE_COST,
+        };
+        let costs = self.settings.costs[bundle.class].iter().enumerate().map(cost).collect();
+        Source { demand: bundle.demand, costs }
+    }
+
+    /// Lets large slots go to one cluster each: the largest first, where most of it would be, if it fits there; else to the cheapest
+    /// cluster that it fits into, or the one that it exceeds least.
+    fn make_whole(
+        &self,
+        bundles: &[Bundle],
+        sources: &mut [Source],
+        best: &[Vec<f64>],
+        moving: &[f64],
+        budgets: &[f64],
+    ) {
+        let mut load = moving.to_vec();
+        for (number, bundle) in
+            bundles.iter().enumerate().filter(|(_, bundle)| bundle.demand > self.large() && bundle.slots.len() == 1)
+        {
+            let costs = sources[number].costs.clone();
+            let after = |cluster: usize| load[cluster] + bundle.demand;
+            let possible = || (0..costs.len()).filter(|cluster| costs[*cluster].is_finite());
+            let most = possible().max_by(|a, b| best[number][*a].total_cmp(&best[number][*b]));
+            let most = most.filter(|cluster| after(*cluster) <= 1.03 * budgets[*cluster]);
+            let cheapest = || {
+                let fits = possible().filter(|cluster| after(*cluster) <= budgets[*cluster]);
+                fits.min_by(|a, b| costs[*a].total_cmp(&costs[*b]))
+            };
+            let excess = |cluster: usize| after(cluster) / budgets[cluster].max(f64::MIN_POSITIVE);
+            let least = || possible().min_by(|a, b| excess(*a).total_cmp(&excess(*b)));
+            let Some(chosen) = most.or_else(cheapest).or_else(least) else { continue };
+            load[chosen] += bundle.demand;
+            let others = sources[number].costs.iter_mut().enumerate().filter(|(cluster, _)| *cluster != chosen);
+            others.for_each(|(_, cost)| *cost = f64::INFINITY);
+        }
+    }
+
+    fn grow_credit(&mut self, demand: f64, loads: &Loads) {
+        let over = |cluster: usize| loads.bounds[cluster] + OVERLOAD * loads.budgets[cluster];
+        let level = |cluster: usize| self.estimate.levels[cluster].as_ref().map_or(0.0, |level| level.load);
+        let is_overload =
+            (0..loads.budgets.len()).any(|cluster| level(cluster).max(loads.expected[cluster]) > over(cluster));
+        let rate = if is_overload { RATES.1 } else { RATES.0 };
+        let (period, ttl) = (self.settings.period.as_secs_f64(), self.settings.ttl.as_secs_f64());
+        // Reports count as half a TTL old.
+        let share = rate * demand * period / (1.5 * ttl);
+        self.credit =
+            if self.is_urgent { f64::INFINITY } else { (self.credit + share).min(share.max(2.0 * self.large())) };
+    }
+
+    /// Moves slots of a flow, as many as the credit and the room at their new cluster allow. Returns true if any moved.
+    fn follow(&mut self, flow: &mut Flow, bundles: &mut [Bundle], loads: &mut Loads, now: f64) -> bool {
+        let bundle = &mut bundles[flow.bundle];
+        let (from, to) = (bundle.cluster, flow.to);
+        let mut has_moved = false;
+        let mut kept = Vec::new();
+        while self.credit > 0.0
+            && !loads.is_over[to]
+            && let Some(number) = bundle.slots.pop()
+        {
+            let (demand, variance) = (self.estimate.slots[number].demand, self.estimate.slots[number].variance);
+            if demand > 1.5 * flow.demand {
+                kept.push(number);
+                continue;
+            }
+            let after = loads.expected[to] + demand;
+            let likely_most = after + (loads.arriving[to] + variance).sqrt();
+            let most = loads.budgets[to].max(self.settings.clusters[to].capacity);
+            if !self.is_urgent && (after > loads.bounds[to] || likely_most > most) {
+                kept.push(number);
+                break;
+            }
+            flow.demand -= demand;
+            self.credit -= demand;
+            loads.expected[from] -= demand;
+            loads.expected[to] = after;
+            loads.arriving[to] += variance;
+            self.estimate.send(number, to, now);
+            has_moved = true;
+        }
+        kept.reverse();
+        bundle.slots.extend(kept);
+        has_moved
+    }
+
+    /// Sends slots without demand, and all slots before the first reports, from clusters that cannot be answered to the cheapest others.
+    fn leave_unavailable(&mut self, now: f64) {
+        for number in 0..self.estimate.slots.len() {
+            if self.available[self.estimate.slots[number].cluster].is_some() {
+                continue;
+            }
+            let costs = &self.settings.costs[number / SLOTS];
+            let possible =
+                (0..costs.len()).filter(|cluster| self.available[*cluster].is_some() && costs[*cluster].is_finite());
+            let score = |cluster: &usize| score(number, *cluster, self.settings.clusters[*cluster].weight);
+            if let Some(cluster) = possible.max_by(|a, b| score(a).total_cmp(&score(b))) {
+                self.estimate.send(number, cluster, now);
+            }
+        }
+    }
+}
+
+/// Returns what a cluster has room for, beside the demand that moves there: its budget, then overload at rising penalties, each of which
+/// is more than any costs differ.
+fn rooms(budget: f64, moving: f64, clusters: usize) -> Vec<Room> {
+    let penalty = 4.0 * clusters as f64;
+    let ends = OVERLOADS.iter().map(|part| budget * part).chain([f64::INFINITY]);
+    let mut from = moving;
+    let room = |(number, end): (usize, f64)| {
+        let load = (end - from).max(0.0);
+        from = from.max(end);
+        Room { load, penalty: penalty * number as f64 }
+    };
+    ends.enumerate().map(room).collect()
+}
+
+/// Returns the cluster of a slot by the declared split: the one with the highest score, so that each gets a part that is proportional to its
+/// weight.
+fn declared(settings: &Settings, slot: usize) -> usize {
+    let costs = &settings.costs[slot / SLOTS];
+    let possible = (0..costs.len()).filter(|cluster| costs[*cluster].is_finite());
+    let key = |cluster: &usize| score(slot, *cluster, settings.clusters[*cluster].weight);
+    possible.max_by(|a, b| key(a).total_cmp(&key(b)).then(Reverse(a).cmp(&Reverse(b)))).unwrap_or_default()
+}
+
+/// Weighted rendezvous hashing: -weight / ln(u), where u is a uniform hash of slot and cluster between 0 and 1.
+fn score(slot: usize, cluster: usize, weight: f64) -> f64 {
+    let hash = mix(mix(slot as u64) ^ (cluster as u64).rotate_left(32));
+    let uniform = ((hash >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    -weight / uniform.ln()
+}
+
+/// Part of the demand that may move per TTL + lag: normally, and while a cluster is over its budget by [`OVERLOAD`]. Estimates follow reports
+/// within about one TTL + lag, so an error that grows by less than a half in that time shrinks.
+const RATES: (f64, f64) = (0.25, 1.0);
+/// Part of its budget that a cluster must be over its bound for the higher rate.
+const OVERLOAD: f64 = 0.1;
+/// Gain in cost, in ranks of the whole demand, below which nothing moves: changed answers are a cost, too.
+const DEAD_BAND: f64 = 0.01;
+/// Cost of a move in ranks, which keeps divisions of equal cost apart.
+const MOVE_COST: f64 = 0.05;
+/// Part of the smallest capacity from which on a slot is a source of its own: divided, it would be at one of two clusters at random.
+const LARGE: f64 = 0.05;
+/// Maximum number of such slots.
+const LARGE_MAX: usize = 256;
+/// Part of the budgets that the demand may take: the rest is for what estimates are wrong by.
+const FREE_PART: f64 = 0.97;
+/// TTLs over which a cluster that is back gets its budget.
+const RETURN_TTLS: f64 = 5.0;
+/// Loads relative to the budget at which the penalty rises, so that overload is spread evenly.
+const OVERLOADS: [f64; 8] = [1.0, 1.05, 1.1, 1.2, 1.4, 1.8, 2.6, 4.2];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! The controller with a model of clients: caches that keep an answer for a TTL, and clusters that report late and with errors.
+
+use fairway_model::SplitMix;
+
+use super::*;
+
+const TTL: f64 = 30.0;
+/// Ticks of the model per TTL.
+const TICKS: usize = 30;
+/// Ticks between two reports, and until a report arrives.
+const PERIOD: usize = 10;
+const LATE: usize = 15;
+const CACHES: usize = 1_500;
+const CLASSES: usize = 12;
+
+/// A cache. It sends a query once per TTL.
+struct Cache {
+    class: usize,
+    slot: usize,
+    demand: f64,
+    tick: usize,
+    cluster: Option<usize>,
+}
+
+struct Model {
+    controller: Controller,
+    start: Instant,
+    caches: Vec<Cache>,
+    capacities: Vec<f64>,
+    /// True for clusters that serve.
+    serves: Vec<bool>,
+    costs: Vec<Vec<f64>>,
+    noise: f64,
+    rng: SplitMix,
+    tick: usize,
+    /// Reports on their way: tick of the arrival, cluster, load.
+    reports: Vec<(usize, usize, f64)>,
+    /// Answers that changed, and all.
+    answers: (usize, usize),
+}
+
+fn fraction(rng: &mut SplitMix) -> f64 {
+    (rng.bits() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+impl Model {
+    /// Draws 3 to 8 clusters with capacities up to 1 : 10, an order of them for each class, and caches by Zipf's law that need `offered` of
+    /// the capacity.
+    fn new(seed: u64, offered: f64, noise: f64) -> Self {
+        let mut rng = SplitMix::new(seed);
+        let count = 3 + rng.below(6) as usize;
+        let capacities: Vec<f64> = (0..count).map(|_| 1_000.0 * 10f64.powf(fraction(&mut rng))).collect();
+        let costs: Vec<Vec<f64>> = (0..CLASSES)
+            .map(|_| {
+                let keys: Vec<f64> = (0..count).map(|_| fraction(&mut rng)).collect();
+                keys.iter().map(|key| keys.iter().filter(|other| *other < key).count() as f64).collect()
+            })
+            .collect();
+        let sizes: Vec<f64> = (1..=CACHES).map(|number| (number as f64).powf(-0.5)).collect();
+        let scale = offered * capacities.iter().sum::<f64>() / sizes.iter().sum::<f64>();
+        let cache = |size: &f64| Cache {
+            class: rng.below(CLASSES as u64) as usize,
+            slot: rng.below(SLOTS as u64) as usize,
+            demand: size * scale,
+            tick: rng.below(TICKS as u64) as usize,
+            cluster: None,
+        };
+        let caches = sizes.iter().map(cache).collect();
+        let clusters = capacities.iter().map(|capacity| Cluster {
+            capacity: *capacity,
+            target: 0.8 * capacity,
+            weight: *capacity,
+        });
+        let period = Duration::from_secs_f64(TTL * PERIOD as f64 / TICKS as f64);
+        let ttl = Duration::from_secs_f64(TTL);
+        let settings = Settings { clusters: clusters.collect(), costs: costs.clone(), period, ttl };
+        let start = Instant::now();
+        Self {
+            controller: Controller::new(settings, start),
+            start,
+            caches,
+            serves: vec![true; count],
+            capacities,
+            costs,
+            noise,
+            rng,
+            tick: 0,
+            reports: Vec::new(),
+            answers: (0, 0),
+        }
+    }
+
+    fn now(&self) -> Instant {
+        self.start + Duration::from_secs_f64(self.tick as f64 * TTL / TICKS as f64)
+    }
+
+    /// Answers all slots of a class with the cluster that `choose` returns for its costs.
+    fn begin_with(&mut self, choose: impl Fn(&[f64]) -> usize) {
+        for class in 0..CLASSES {
+            let cluster = choose(&self.costs[class]);
+            (0..SLOTS).for_each(|slot| self.controller.set_cluster(class, slot, cluster, self.start));
+        }
+    }
+
+    fn run(&mut self, ttls: usize) {
+        for _ in 0..ttls * TICKS {
+            self.tick();
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = self.now();
+        for cache in self.caches.iter_mut().filter(|cache| cache.tick == self.tick % TICKS) {
+            let cluster = self.controller.cluster(cache.class, cache.slot);
+            self.answers.0 += usize::from(cache.cluster.is_some_and(|before| before != cluster));
+            self.answers.1 += 1;
+            cache.cluster = Some(cluster);
+            self.controller.count_query(cache.class, cache.slot, now);
+        }
+        let (arrived, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.reports).into_iter().partition(|report| report.0 <= self.tick);
+        self.reports = waiting;
+        for (_, cluster, load) in arrived {
+            self.controller.add_report(cluster, load, now);
+        }
+        if self.tick.is_multiple_of(PERIOD) {
+            for cluster in (0..self.serves.len()).filter(|cluster| self.serves[*cluster]) {
+                let error = 1.0 + self.noise * (2.0 * fraction(&mut self.rng) - 1.0);
+                self.reports.push((self.tick + LATE, cluster, self.load(cluster) * error));
+            }
+            self.controller.step(now);
+        }
+        self.tick += 1;
+    }
+
+    fn load(&self, cluster: usize) -> f64 {
+        self.caches.iter().filter(|cache| cache.cluster == Some(cluster)).map(|cache| cache.demand).sum()
+    }
+
+    fn highest(&self) -> f64 {
+        (0..self.serves.len()).map(|cluster| self.load(cluster) / self.capacities[cluster]).fold(0.0, f64::max)
+    }
+
+    /// Returns the mean rank of the cluster that the demand is at.
+    fn rank(&self) -> f64 {
+        let all: f64 = self.caches.iter().map(|cache| cache.demand).sum();
+        let cost = |cache: &Cache| cache.cluster.map_or(0.0, |cluster| cache.demand * self.costs[cache.class][cluster]);
+        self.caches.iter().map(cost).sum::<f64>() / all
+    }
+
+    /// Returns the least mean rank with every cluster that serves below its target.
+    fn least_rank(&self) -> f64 {
+        let mut sources: Vec<Source> = self
+            .costs
+            .iter()
+            .map(|costs| {
+                let cost = |(cost, serves): (&f64, &bool)| if *serves { *cost } else { f64::INFINITY };
+                Source { demand: 0.0, costs: costs.iter().zip(&self.serves).map(cost).collect() }
+            })
+            .collect();
+        self.caches.iter().for_each(|cache| sources[cache.class].demand += cache.demand);
+        let rooms: Vec<_> =
+            self.capacities.iter().map(|capacity| vec![Room { load: 0.8 * capacity, penalty: 0.0 }]).collect();
+        let all: f64 = sources.iter().map(|source| source.demand).sum();
+        let placed = solve(&sources, &rooms);
+        let cost = |(source, placed): (&Source, &Vec<f64>)| -> f64 {
+            source
+                .costs
+                .iter()
+                .zip(placed)
+                .filter(|(_, placed)| **placed > 0.0)
+                .map(|(cost, placed)| cost * placed)
+                .sum()
+        };
+        sources.iter().zip(&placed).map(cost).sum::<f64>() / all
+    }
+
+    fn set_serves(&mut self, cluster: usize, serves: bool) {
+        self.serves[cluster] = serves;
+        let now = self.now();
+        self.controller.set_available(cluster, serves, now);
+        self.controller.step(now);
+    }
+}
+
+#[test]
+fn demand_comes_near_its_optimum_from_every_start() {
+    for seed in 1..=8 {
+        for start in ["declared split", "all on one cluster", "farthest cluster"] {
+            let mut model = Model::new(seed, 0.65, 0.1);
+            match start {
+                "declared split" => {}
+                "all on one cluster" => model.begin_with(|_| 0),
+                _ => model.begin_with(|costs| (0..costs.len()).max_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap()),
+            }
+            model.run(15);
+            let (rank, least, highest) = (model.rank(), model.least_rank(), model.highest());
+            assert!(rank <= least + 0.12, "seed {seed}, {start}: mean rank {rank}, possible {least}");
+            assert!(highest <= 1.0, "seed {seed}, {start}: load {highest}");
+        }
+    }
+}
+
+#[test]
+fn steady_demand_stays_where_it_is() {
+    let mut model = Model::new(11, 0.65, 0.1);
+    model.run(20);
+    model.answers = (0, 0);
+    let mut highest: f64 = 0.0;
+    for _ in 0..10 {
+        model.run(1);
+        highest = highest.max(model.highest());
+    }
+    let (changed, all) = model.answers;
+    assert!(changed * 50 <= all, "{changed} of {all} answers changed");
+    assert!(highest <= 0.92, "load {highest}");
+}
+
+#[test]
+fn clients_of_a_cluster_that_dies_go_to_clusters_with_room_at_once() {
+    let mut model = Model::new(12, 0.5, 0.0);
+    model.run(15);
+    let dead = (0..model.serves.len()).min_by(|a, b| model.capacities[*a].total_cmp(&model.capacities[*b])).unwrap();
+    model.set_serves(dead, false);
+    let is_at_dead =
+        |model: &Model| (0..CLASSES * SLOTS).any(|slot| model.controller.cluster(slot / SLOTS, slot % SLOTS) == dead);
+    assert!(!is_at_dead(&model), "a slot is still answered with the cluster that is down");
+    model.run(1);
+    assert_eq!(model.load(dead), 0.0);
+    assert!(model.highest() <= 1.0, "load {} a TTL later", model.highest());
+    model.run(10);
+    assert!(!is_at_dead(&model));
+    assert!(model.rank() <= model.least_rank() + 0.12, "{} {}", model.rank(), model.least_rank());
+}
+
+#[test]
+fn cluster_that_is_back_gets_its_clients_gradually() {
+    let mut model = Model::new(13, 0.5, 0.0);
+    model.run(15);
+    let back = (0..model.serves.len()).max_by(|a, b| model.load(*a).total_cmp(&model.load(*b))).unwrap();
+    let before = model.load(back);
+    model.set_serves(back, false);
+    model.run(10);
+    model.set_serves(back, true);
+    for ttl in 1..=4 {
+        model.run(1);
+        let part = model.load(back) / (0.8 * model.capacities[back]);
+        assert!(part <= f64::from(ttl) / 5.0 + 0.1, "{part} of its target after {ttl} TTLs");
+    }
+    model.run(15);
+    assert!(model.load(back) >= 0.8 * before, "{} of {before}", model.load(back));
+}
+
+#[test]
+fn overload_is_spread_evenly() {
+    let mut model = Model::new(14, 1.2, 0.0);
+    model.run(20);
+    let loads: Vec<f64> =
+        (0..model.serves.len()).map(|cluster| model.load(cluster) / model.capacities[cluster]).collect();
+    assert!(loads.iter().all(|load| (1.0..1.4).contains(load)), "loads {loads:?} with 1.2 of the capacity offered");
+}
+
+#[test]
+fn nothing_moves_before_every_cluster_has_reported() {
+    let mut model = Model::new(15, 0.5, 0.0);
+    model.serves[0] = false;
+    let table = |model: &Model| -> Vec<usize> {
+        (0..CLASSES * SLOTS).map(|slot| model.controller.cluster(slot / SLOTS, slot % SLOTS)).collect()
+    };
+    let before = table(&model);
+    model.run(10);
+    assert_eq!(table(&model), before);
+}

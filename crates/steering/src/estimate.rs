@@ -1,0 +1,307 @@
+//! Demand of slots, from load reports and from where the slots were sent.
+//!
+//! A Kalman filter with a part of the covariances. Its state is the level of each cluster (its load now) and the demand of each slot. Of
+//! the covariances it keeps those of a cluster's level with the slots that moved to it or away from it lately: these say whether a level
+//! that differs from what was expected is the fault of a slot that moved or of the cluster. What a report says of slots that did not move
+//! is only their sum; the difference is divided among them by their variances.
+//!
+//! A report is older than its arrival by an unknown time. It counts as half a TTL old: the true age changed nothing that could be measured
+//! (docs/decisions/0008-load-control.md).
+
+/// What is known of a slot.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Slot {
+    /// Cluster that it is answered with.
+    pub(crate) cluster: usize,
+    /// Its last move.
+    moved: Option<Moved>,
+    /// Demand, in the unit of the capacities.
+    pub(crate) demand: f64,
+    /// Variance of the demand.
+    pub(crate) variance: f64,
+    /// Number of caches: each sends one query per TTL.
+    caches: f64,
+    /// Queries in the present TTL.
+    queries: u32,
+    /// False until a report says something about it.
+    is_known: bool,
+}
+
+/// The last move of a slot. Times are in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Moved {
+    from: usize,
+    at: f64,
+    /// First query after it.
+    first_query: Option<f64>,
+}
+
+impl Slot {
+    fn new(cluster: usize) -> Self {
+        Self { cluster, moved: None, demand: 0.0, variance: 0.0, caches: 0.0, queries: 0, is_known: false }
+    }
+
+    /// Returns which part of the slot is at a cluster at a time. The caches follow a move within a TTL, a single one with its first query.
+    fn part_at(&self, cluster: usize, at: f64, ttl: f64) -> f64 {
+        let Some(moved) = self.moved else { return if self.cluster == cluster { 1.0 } else { 0.0 } };
+        let arrived = if self.caches < 1.5 {
+            if moved.first_query.is_some_and(|first| first <= at) { 1.0 } else { 0.0 }
+        } else {
+            ((at - moved.at) / ttl).clamp(0.0, 1.0)
+        };
+        let here = if self.cluster == cluster { arrived } else { 0.0 };
+        here + if moved.from == cluster { 1.0 - arrived } else { 0.0 }
+    }
+
+    /// True while caches may still have the answer from before its last move.
+    pub(crate) fn is_moving(&self, now: f64, ttl: f64) -> bool {
+        self.moved.is_some_and(|moved| now < moved.at + MOVE_TTLS * ttl)
+    }
+
+    fn set_typical(&mut self, typical: f64) {
+        self.demand = typical * self.caches;
+        self.variance = SPREAD * self.demand * self.demand / self.caches.max(1.0);
+        self.is_known = self.demand > 0.0;
+    }
+}
+
+/// Load of a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Level {
+    /// Estimate, in the unit of the capacities.
+    pub(crate) load: f64,
+    /// Variance of the estimate.
+    pub(crate) variance: f64,
+    /// Variance of the reports.
+    noise: f64,
+    /// Time that the last report is about, in seconds.
+    at: f64,
+    /// How far the last report was from what was expected.
+    error: f64,
+}
+
+/// A slot that moved lately, and the covariance of its demand with the level of the cluster that it left and of that it went to.
+#[derive(Clone, Debug)]
+struct Mover {
+    slot: usize,
+    covariances: [f64; 2],
+}
+
+/// All slots and clusters of a group.
+#[derive(Clone, Debug)]
+pub(crate) struct Estimate {
+    pub(crate) slots: Vec<Slot>,
+    /// `None` until the first report.
+    pub(crate) levels: Vec<Option<Level>>,
+    movers: Vec<Mover>,
+    ttl: f64,
+    /// Start of the present count of queries.
+    counted_from: f64,
+    /// True after the first whole count.
+    is_counted: bool,
+}
+
+impl Estimate {
+    pub(crate) fn new(table: impl IntoIterator<Item = usize>, clusters: usize, ttl: f64) -> Self {
+        Self {
+            slots: table.into_iter().map(Slot::new).collect(),
+            levels: vec![None; clusters],
+            movers: Vec::new(),
+            ttl,
+            counted_from: 0.0,
+            is_counted: false,
+        }
+    }
+
+    /// Counts a query of a slot.
+    pub(crate) fn count_query(&mut self, slot: usize, at: f64) {
+        if at >= self.counted_from + self.ttl {
+            self.end_count(at);
+        }
+        let slot = &mut self.slots[slot];
+        slot.queries += 1;
+        if let Some(moved) = &mut slot.moved {
+            moved.first_query.get_or_insert(at);
+        }
+    }
+
+    fn end_count(&mut self, at: f64) {
+        let part = if self.is_counted { COUNT_PART } else { 1.0 };
+        for slot in &mut self.slots {
+            slot.caches += part * (f64::from(std::mem::take(&mut slot.queries)) - slot.caches);
+        }
+        (self.counted_from, self.is_counted) = (at, true);
+    }
+
+    /// Sends a slot to another cluster from now on.
+    pub(crate) fn send(&mut self, slot: usize, cluster: usize, now: f64) {
+        let state = &mut self.slots[slot];
+        // Without queries nobody says when its clients follow.
+        let first_query = (state.caches < 0.5).then_some(now);
+        state.moved = Some(Moved { from: state.cluster, at: now, first_query });
+        state.cluster = cluster;
+        self.movers.retain(|mover| mover.slot != slot);
+        self.movers.push(Mover { slot, covariances: [0.0; 2] });
+    }
+
+    /// Adds a report of a cluster that arrived at a time: its load, in the unit of the capacities.
+    pub(crate) fn add_report(&mut self, cluster: usize, load: f64, capacity: f64, arrived: f64) {
+        let at = arrived - self.ttl / 2.0;
+        // Before that, not every cache has sent a query, so most of the load is where nobody knows.
+        if at < MOVE_TTLS * self.ttl || !self.is_counted {
+            return;
+        }
+        match self.levels[cluster].take() {
+            Some(level) => self.update(cluster, level, load, capacity, at),
+            None => {
+                self.levels[cluster] = Some(Level {
+                    load,
+                    variance: (0.1 * load).powi(2),
+                    noise: (0.03 * load).powi(2).max(least_noise(capacity)),
+                    at,
+                    error: 0.0,
+                });
+                self.set_typical_at(cluster, load);
+            }
+        }
+        self.divide_rest(cluster, at);
+    }
+
+    /// Divides the load of a cluster among its slots that nothing is known of, by their caches.
+    fn set_typical_at(&mut self, cluster: usize, load: f64) {
+        let is_new = |slot: &Slot| slot.cluster == cluster && !slot.is_known;
+        let caches: f64 = self.slots.iter().filter(|slot| is_new(slot)).map(|slot| slot.caches).sum();
+        if caches > 0.0 {
+            self.slots.iter_mut().filter(|slot| is_new(slot)).for_each(|slot| slot.set_typical(load / caches));
+        }
+    }
+
+    /// Compares a report with what the level and the movers let expect, and corrects both.
+    fn update(&mut self, cluster: usize, mut level: Level, load: f64, capacity: f64, at: f64) {
+        let (moved, variance) = self.moved(cluster, level.at, at);
+        let drift = (DRIFT * level.load).powi(2) * ((at - level.at) / self.ttl).clamp(0.0, 1.0);
+        let error = load - level.load - moved;
+        // A sum of covariances that were not all kept may be too small.
+        let mut before = (level.variance + variance).max(0.5 * level.variance) + drift;
+        let excess = (error * error - before).clamp(0.0, 25.0 * (level.noise + before));
+        let noise = (level.noise + NOISE_PART * (excess - level.noise)).max(least_noise(capacity));
+        let bound = STEP_DEVIATIONS * (before + level.noise).sqrt();
+        if error * level.error > 0.0 && error.abs() > bound && level.error.abs() > bound {
+            before += error * error;
+        }
+        let gain = 1.0 / (before + noise);
+        self.correct_movers(cluster, error, before, gain);
+        level.load = (level.load + moved + before * gain * error).max(0.0);
+        level.variance = before * (1.0 - before * gain);
+        (level.noise, level.at, level.error) = (noise, at, error);
+        self.levels[cluster] = Some(level);
+    }
+
+    /// Returns by how much the movers changed the load of a cluster between two times, and what that adds to the variance of its level.
+    /// Adds to their covariances with it.
+    fn moved(&mut self, cluster: usize, before: f64, now: f64) -> (f64, f64) {
+        let (mut sum, mut variance) = (0.0, 0.0);
+        for mover in &mut self.movers {
+            let slot = &self.slots[mover.slot];
+            let Some(side) = side(slot, cluster) else { continue };
+            let part = slot.part_at(cluster, now, self.ttl) - slot.part_at(cluster, before, self.ttl);
+            let covariance = &mut mover.covariances[side];
+            sum += part * slot.demand;
+            variance += part * part * slot.variance + 2.0 * part * *covariance;
+            *covariance += part * slot.variance;
+        }
+        (sum, variance)
+    }
+
+    fn correct_movers(&mut self, cluster: usize, error: f64, level_variance: f64, gain: f64) {
+        for mover in &mut self.movers {
+            let slot = &mut self.slots[mover.slot];
+            let Some(side) = side(slot, cluster) else { continue };
+            let most = (level_variance * slot.variance).sqrt();
+            let covariance = mover.covariances[side].clamp(-most, most);
+            slot.demand = (slot.demand + covariance * gain * error).max(0.0);
+            slot.variance = (slot.variance - covariance * covariance * gain).max(0.0);
+            mover.covariances[side] = covariance * (1.0 - level_variance * gain);
+        }
+    }
+
+    /// Divides what the slots at a cluster lack of its level among them, by their variances.
+    fn divide_rest(&mut self, cluster: usize, at: f64) {
+        let Some(level) = &self.levels[cluster] else { return };
+        let ttl = self.ttl;
+        let add = |sum: (f64, f64), slot: &Slot| {
+            let part = slot.part_at(cluster, at, ttl);
+            (sum.0 + part * slot.demand, sum.1 + part * part * slot.variance)
+        };
+        let (sum, variance) = self.slots.iter().fold((0.0, 0.0), add);
+        if variance <= 0.0 {
+            return;
+        }
+        let factor = REST_PART * (level.load - sum) / variance;
+        for slot in &mut self.slots {
+            let part = slot.part_at(cluster, at, ttl);
+            slot.demand = (slot.demand + factor * part * slot.variance).max(LEAST_PART * slot.demand);
+        }
+    }
+
+    /// Lets the variances grow by a period, and takes slots that nothing is known of for typical ones. Returns all demand; `None` while a
+    /// cluster has not reported.
+    pub(crate) fn advance(&mut self, now: f64, period: f64) -> Option<f64> {
+        let ttl = self.ttl;
+        let slots = &self.slots;
+        let is_recent = |mover: &Mover| slots[mover.slot].moved.is_some_and(|moved| now < moved.at + 3.5 * ttl);
+        self.movers.retain(is_recent);
+        if self.levels.iter().any(Option::is_none) {
+            return None;
+        }
+        let known = self.slots.iter().filter(|slot| slot.is_known);
+        let (demand, caches) = known.fold((0.0, 0.0), |sum, slot| (sum.0 + slot.demand, sum.1 + slot.caches));
+        for slot in &mut self.slots {
+            if slot.is_known {
+                slot.variance += (DRIFT * slot.demand).powi(2) * period / ttl;
+            } else if slot.caches >= 0.5 && caches > 0.0 {
+                slot.set_typical(demand / caches);
+            }
+        }
+        Some(self.slots.iter().map(|slot| slot.demand).sum())
+    }
+
+    /// Returns the sum of the variances of slots that move to each cluster.
+    pub(crate) fn arriving_variances(&self) -> Vec<f64> {
+        let mut sums = vec![0.0; self.levels.len()];
+        for mover in &self.movers {
+            let slot = &self.slots[mover.slot];
+            sums[slot.cluster] += slot.variance;
+        }
+        sums
+    }
+}
+
+/// Returns the place of a cluster in the covariances of a slot that moved: 0 if the slot left it, 1 if it went there.
+fn side(slot: &Slot, cluster: usize) -> Option<usize> {
+    let left = slot.moved.is_some_and(|moved| moved.from == cluster);
+    if left { Some(0) } else { (slot.cluster == cluster).then_some(1) }
+}
+
+/// Least variance of reports: two thousandths of the capacity, as reports are in thousandths.
+fn least_noise(capacity: f64) -> f64 {
+    (0.002 * capacity).powi(2)
+}
+
+/// TTLs within which nearly every cache has sent a query: they may do so a little late.
+const MOVE_TTLS: f64 = 1.1;
+/// Variance of the demand of a cache, relative to the square of the mean. By Zipf's law with an exponent of 0.8, 1,000 caches have 5, and
+/// results are about the same from 1 to 16.
+const SPREAD: f64 = 4.0;
+/// Relative change of demand in a TTL that is not surprising: 40 % within an hour are up to 8 % in a TTL of 120 s and 2 % in one of 30 s.
+const DRIFT: f64 = 0.05;
+/// Weight of a report in the mean of the noise: the mean of the last ten.
+const NOISE_PART: f64 = 0.1;
+/// Weight of a count of queries in the mean.
+const COUNT_PART: f64 = 0.3;
+/// Deviations that two reports in a row must exceed on the same side to count as a step of demand.
+const STEP_DEVIATIONS: f64 = 3.0;
+/// Part of a difference that is divided at once, so that one report does not change all slots by its error.
+const REST_PART: f64 = 0.5;
+/// Part of its demand that a slot keeps at least in one report.
+const LEAST_PART: f64 = 0.05;
