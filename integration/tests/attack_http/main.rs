@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_integration::real::{Fairway, SetAtEnd, call, free_port, http_get, http_json};
+use fairway_integration::real::{Fairway, SetAtEnd, call, free_port, http_get, http_json, wait_until};
 use socket2::{Domain, Socket, Type};
 
 /// Addresses of the attacker, and its connections of a round.
@@ -139,6 +139,9 @@ fn started() -> (Fairway, SocketAddr, SocketAddr) {
     let zones = "zones: [{ name: gslb.example, ns: [ns1.example.net] }]\n";
     let config = format!("{zones}webhook: {{ listen: \"{webhook}\" }}\n");
     let server = Fairway::start_with(&format!(", health: {{ address: \"{health}\" }}"), &config);
+    // Until the start is complete the webhook answers with 503.
+    let serves = || http_get(webhook, "/records").is_some_and(|(status, _)| status == 200);
+    wait_until("the webhook serves", Duration::from_secs(20), serves);
     (server, health, webhook)
 }
 
@@ -167,6 +170,7 @@ fn half_sent_requests_delay_neither_probes_nor_writes() {
 
 #[test]
 fn half_sent_bodies_do_not_block_the_webhook() {
+    let _turn = turn();
     let (_server, _, webhook) = started();
     let begin = format!(
         "POST /records HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: 100\r\n\r\n{{"
