@@ -79,7 +79,7 @@ struct Flow {
     gain: f64,
 }
 
-/// What clusters carry and may carry, during a step.
+/// Present and permitted load of the clusters, during a step.
 struct Loads {
     /// Once all caches follow the table.
     expected: Vec<f64>,

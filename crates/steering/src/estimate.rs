@@ -8,7 +8,7 @@
 //! A report is older than its arrival by an unknown time. It counts as half a TTL old: the true age changed nothing that could be measured
 //! (docs/decisions/0008-load-control.md).
 
-/// What is known of a slot.
+/// State of a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slot {
     /// Cluster that it is answered with.
@@ -76,7 +76,7 @@ pub(crate) struct Level {
     noise: f64,
     /// Time that the last report is about, in seconds.
     at: f64,
-    /// How far the last report was from what was expected.
+    /// Difference of the last report from the expected load.
     error: f64,
 }
 
