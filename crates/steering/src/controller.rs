@@ -19,7 +19,8 @@ use crate::{
     transport::{Room, Source, solve},
 };
 
-/// Slots of a location class. With fewer, a slot is too large to be moved to a small cluster.
+/// Slots of a location class. A table of 64 classes has 16,384 then; with 1,024 slots each, nearness was 0.04 lower
+/// (docs/decisions/0008-load-control.md).
 pub const SLOTS: usize = 256;
 
 /// A cluster.
@@ -66,6 +67,8 @@ pub struct Controller {
 struct Bundle {
     class: usize,
     cluster: usize,
+    /// True for one large slot, which goes to one cluster.
+    is_whole: bool,
     slots: Vec<usize>,
     demand: f64,
 }
@@ -111,12 +114,6 @@ impl Controller {
     /// Returns the cluster that a slot of a class is answered with.
     pub fn cluster(&self, class: usize, slot: usize) -> usize {
         self.estimate.slots[class * SLOTS + slot].cluster
-    }
-
-    /// Answers a slot with a cluster from now on.
-    pub fn set_cluster(&mut self, class: usize, slot: usize, cluster: usize, at: Instant) {
-        let at = self.secs(at);
-        self.estimate.send(class * SLOTS + slot, cluster, at);
     }
 
     /// Counts a query that was answered for a slot of a class.
@@ -213,14 +210,17 @@ impl Controller {
         let mut moving = vec![0.0; count];
         let mut large: Vec<Bundle> = Vec::new();
         let mut common: Vec<Bundle> = (0..self.settings.costs.len() * count)
-            .map(|number| Bundle { class: number / count, cluster: number % count, slots: Vec::new(), demand: 0.0 })
+            .map(|number| {
+                let (class, cluster) = (number / count, number % count);
+                Bundle { class, cluster, is_whole: false, slots: Vec::new(), demand: 0.0 }
+            })
             .collect();
         for (number, slot) in self.estimate.slots.iter().enumerate().filter(|(_, slot)| slot.demand > 0.0) {
             let (class, cluster) = (number / SLOTS, slot.cluster);
             if slot.is_moving(now, ttl) && self.available[cluster].is_some() {
                 moving[cluster] += slot.demand;
             } else if slot.demand > self.large() {
-                large.push(Bundle { class, cluster, slots: vec![number], demand: slot.demand });
+                large.push(Bundle { class, cluster, is_whole: true, slots: vec![number], demand: slot.demand });
             } else {
                 let bundle = &mut common[class * count + cluster];
                 bundle.slots.push(number);
@@ -249,8 +249,8 @@ impl Controller {
         let rooms: Vec<Vec<Room>> =
             budgets.iter().zip(moving).map(|(budget, moving)| rooms(*budget, *moving, budgets.len())).collect();
         let mut best = solve(&sources, &rooms);
-        if bundles.iter().any(|bundle| bundle.slots.len() == 1) {
-            self.make_whole(bundles, &mut sources, &best, moving, budgets);
+        if bundles.iter().any(|bundle| bundle.is_whole) {
+            Self::make_whole(bundles, &mut sources, &best, moving, budgets);
             best = solve(&sources, &rooms);
         }
         let mut flows = Vec::new();
@@ -275,18 +275,9 @@ impl Controller {
 
     /// Lets large slots go to one cluster each: the largest first, where most of it would be, if it fits there; else to the cheapest
     /// cluster that it fits into, or the one that it exceeds least.
-    fn make_whole(
-        &self,
-        bundles: &[Bundle],
-        sources: &mut [Source],
-        best: &[Vec<f64>],
-        moving: &[f64],
-        budgets: &[f64],
-    ) {
+    fn make_whole(bundles: &[Bundle], sources: &mut [Source], best: &[Vec<f64>], moving: &[f64], budgets: &[f64]) {
         let mut load = moving.to_vec();
-        for (number, bundle) in
-            bundles.iter().enumerate().filter(|(_, bundle)| bundle.demand > self.large() && bundle.slots.len() == 1)
-        {
+        for (number, bundle) in bundles.iter().enumerate().filter(|(_, bundle)| bundle.is_whole) {
             let costs = sources[number].costs.clone();
             let after = |cluster: usize| load[cluster] + bundle.demand;
             let possible = || (0..costs.len()).filter(|cluster| costs[*cluster].is_finite());
@@ -353,7 +344,8 @@ impl Controller {
         has_moved
     }
 
-    /// Sends slots without demand, and all slots before the first reports, from clusters that cannot be answered to the cheapest others.
+    /// Sends the slots that are still at clusters that cannot be answered to others, by the declared split: slots without known demand, and all
+    /// slots before the first reports.
     fn leave_unavailable(&mut self, now: f64) {
         for number in 0..self.estimate.slots.len() {
             if self.available[self.estimate.slots[number].cluster].is_some() {
@@ -400,8 +392,8 @@ fn score(slot: usize, cluster: usize, weight: f64) -> f64 {
     -weight / uniform.ln()
 }
 
-/// Part of the demand that may move per TTL + lag: normally, and while a cluster is over its budget by [`OVERLOAD`]. Estimates follow reports
-/// within about one TTL + lag, so an error that grows by less than a half in that time shrinks.
+/// Part of the demand that may move per TTL + lag: normally, and while a cluster is over its budget by [`OVERLOAD`]. What moved shows in
+/// the reports only after that time. With half of it nearness was 0.03 lower (docs/decisions/0008-load-control.md).
 const RATES: (f64, f64) = (0.25, 1.0);
 /// Part of its budget that a cluster must be over its bound for the higher rate.
 const OVERLOAD: f64 = 0.1;

@@ -149,6 +149,17 @@ impl<'a> Placement<'a> {
 /// Differences of costs that count as none. Costs are ranks, or milliseconds.
 const COST_ERROR: f64 = 1e-9;
 
+/// Returns the sum of the costs, without penalties.
+#[cfg(test)]
+pub(crate) fn cost(sources: &[Source], placed: &[Vec<f64>]) -> f64 {
+    let of_one = |(source, placed): (&Source, &Vec<f64>)| -> f64 {
+        // An infinite cost times nothing is no number.
+        let present = source.costs.iter().zip(placed).filter(|(_, placed)| **placed > 0.0);
+        present.map(|(cost, placed)| cost * placed).sum()
+    };
+    sources.iter().zip(placed).map(of_one).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -156,17 +167,7 @@ mod tests {
     use super::*;
 
     /// Returns the sum of costs and penalties.
-    fn cost(sources: &[Source], rooms: &[Vec<Room>], placed: &[Vec<f64>]) -> f64 {
-        let products = |source: &Source, placed: &[f64]| -> f64 {
-            source
-                .costs
-                .iter()
-                .zip(placed)
-                .filter(|(_, placed)| **placed > 0.0)
-                .map(|(cost, placed)| cost * placed)
-                .sum()
-        };
-        let costs: f64 = sources.iter().zip(placed).map(|(source, placed)| products(source, placed)).sum();
+    fn whole_cost(sources: &[Source], rooms: &[Vec<Room>], placed: &[Vec<f64>]) -> f64 {
         let penalty = |cluster: usize| {
             let mut load: f64 = placed.iter().map(|placed| placed[cluster]).sum();
             let mut sum = 0.0;
@@ -176,13 +177,13 @@ mod tests {
             }
             sum
         };
-        costs + (0..rooms.len()).map(penalty).sum::<f64>()
+        cost(sources, placed) + (0..rooms.len()).map(penalty).sum::<f64>()
     }
 
     /// Returns the least cost of whole units of demand, by trying every placement.
     fn least_cost(sources: &[Source], rooms: &[Vec<Room>]) -> f64 {
         fn try_from(units: &[usize], sources: &[Source], rooms: &[Vec<Room>], placed: &mut Vec<Vec<f64>>) -> f64 {
-            let Some((source, rest)) = units.split_first() else { return cost(sources, rooms, placed) };
+            let Some((source, rest)) = units.split_first() else { return whole_cost(sources, rooms, placed) };
             let mut least = f64::INFINITY;
             for cluster in (0..rooms.len()).filter(|cluster| sources[*source].costs[*cluster].is_finite()) {
                 placed[*source][cluster] += 1.0;
@@ -224,7 +225,7 @@ mod tests {
                 prop_assert!((placed.iter().sum::<f64>() - source.demand).abs() < 1e-6, "{placed:?} of {source:?}");
                 prop_assert!(placed.iter().zip(&source.costs).all(|(placed, cost)| *placed == 0.0 || cost.is_finite()));
             }
-            let (found, least) = (cost(&sources, &rooms, &placed), least_cost(&sources, &rooms));
+            let (found, least) = (whole_cost(&sources, &rooms, &placed), least_cost(&sources, &rooms));
             prop_assert!((found - least).abs() < 1e-6, "cost {found}, possible {least}: {placed:?}");
         }
     }

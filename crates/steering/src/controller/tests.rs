@@ -3,6 +3,7 @@
 use fairway_model::SplitMix;
 
 use super::*;
+use crate::transport::cost;
 
 const TTL: f64 = 30.0;
 /// Ticks of the model per TTL.
@@ -98,7 +99,7 @@ impl Model {
     fn begin_with(&mut self, choose: impl Fn(&[f64]) -> usize) {
         for class in 0..CLASSES {
             let cluster = choose(&self.costs[class]);
-            (0..SLOTS).for_each(|slot| self.controller.set_cluster(class, slot, cluster, self.start));
+            (0..SLOTS).for_each(|slot| self.controller.estimate.send(class * SLOTS + slot, cluster, 0.0));
         }
     }
 
@@ -163,16 +164,7 @@ impl Model {
             self.capacities.iter().map(|capacity| vec![Room { load: 0.8 * capacity, penalty: 0.0 }]).collect();
         let all: f64 = sources.iter().map(|source| source.demand).sum();
         let placed = solve(&sources, &rooms);
-        let cost = |(source, placed): (&Source, &Vec<f64>)| -> f64 {
-            source
-                .costs
-                .iter()
-                .zip(placed)
-                .filter(|(_, placed)| **placed > 0.0)
-                .map(|(cost, placed)| cost * placed)
-                .sum()
-        };
-        sources.iter().zip(&placed).map(cost).sum::<f64>() / all
+        cost(&sources, &placed) / all
     }
 
     fn set_serves(&mut self, cluster: usize, serves: bool) {
