@@ -1,7 +1,7 @@
 //! The yardstick of load control: the best assignment of each network to one cluster, by somebody who knows all demand.
 //!
 //! It has the goals of load control: least cost, where the cost of demand is the rank of its cluster by distance, with every cluster below
-//! its target. First the demand is divided without regard to networks (the *bound*, which no assignment of whole networks exceeds). Then
+//! its target. First the demand is divided without regard to networks (the *bound*: no assignment of whole networks costs less). Then
 //! each network goes to one cluster, and networks move and change places as long as that lowers the cost.
 
 use fairway_steering::transport::{Room, Source, solve};
