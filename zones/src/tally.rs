@@ -21,7 +21,6 @@ use crate::{
     wire::{HEADER, Rcode},
 };
 
-use challenges::Challenges;
 pub(crate) use challenges::is_drawn;
 use demand::DemandRing;
 pub use demand::DemandSample;
@@ -59,7 +58,6 @@ pub struct Tally {
     slots: Box<[Counter]>,
     samples: Samples,
     demand_samples: DemandRing,
-    challenges: Challenges,
     challenged: Counter,
 }
 
@@ -76,7 +74,6 @@ impl Default for Tally {
             slots,
             samples: Samples::default(),
             demand_samples: DemandRing::default(),
-            challenges: Challenges::default(),
             challenged: Counter::default(),
         }
     }
