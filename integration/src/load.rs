@@ -143,7 +143,12 @@ impl Drop for Load {
 
 /// Returns a socket with its own port that receives only from the server.
 pub fn connect(server: SocketAddr) -> UdpSocket {
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("loopback has a free port");
+    connect_from([127, 0, 0, 1].into(), server)
+}
+
+/// Connects a UDP socket with this source address, with a timeout for answers of five seconds.
+pub fn connect_from(source: IpAddr, server: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind((source, 0)).expect("loopback has the address");
     socket.connect(server).expect("loopback has a route");
     socket.set_read_timeout(Some(Duration::from_secs(5))).expect("the timeout is not zero");
     socket

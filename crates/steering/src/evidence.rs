@@ -4,7 +4,7 @@
 //! valid server cookie, or a query over TCP, has received an answer of ours, so it exists at its address. Only the
 //! client networks behind such a *proven* source count, and within bounds:
 //!
-//! * A source brings at most [`NETWORKS_PER_SOURCE`] networks, however many subnets it sends.
+//! * A source brings at most [`NETWORKS_PER_SOURCE`] networks, however many subnets it sends. They share its weight, which is 1.
 //! * New sources and new networks enter at a bounded rate, and all tables have a fixed maximum size.
 //! * A network that is not seen for [`FORGET_TTLS`] TTLs is forgotten.
 //!
@@ -133,23 +133,24 @@ impl Evidence {
         Self { ttl, ..self }
     }
 
-    /// Returns true if a query is evidence of its demand. Times never decrease from one call to the next.
-    pub fn is_evidence(&mut self, query: &Query, now: Instant) -> bool {
+    /// Returns the weight that the demand of a query has, 0 to 1; `None` if the query is no evidence. All networks that a source brought
+    /// share its weight, so it does not grow with the number of subnets or of queries. Times never decrease from one call to the next.
+    pub fn weight(&mut self, query: &Query, now: Instant) -> Option<f64> {
         if !self.has_proven_source(query, now) {
-            return false;
+            return None;
         }
         if let Some(network) = self.networks.get_mut(&query.demand) {
             network.seen = now;
-            return true;
+            let owner = self.sources.get(&network.owner)?;
+            return Some(1.0 / f64::from(owner.networks));
         }
-        let admits = self.admits(query.source, now);
-        if admits {
-            self.networks.insert(query.demand, Network { owner: query.source, seen: now });
-            if let Some(source) = self.sources.get_mut(&query.source) {
-                source.networks += 1;
-            }
+        if !self.admits(query.source, now) {
+            return None;
         }
-        admits
+        self.networks.insert(query.demand, Network { owner: query.source, seen: now });
+        let source = self.sources.get_mut(&query.source)?;
+        source.networks += 1;
+        Some(1.0 / f64::from(source.networks))
     }
 
     /// Forgets networks and proofs that are too old.

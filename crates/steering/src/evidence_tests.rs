@@ -24,7 +24,11 @@ impl Stage {
     }
 
     fn query(&mut self, source: u64, proof: SourceProof, demand: u64) -> bool {
-        self.evidence.is_evidence(&Query { source: Source(source), proof, demand: Demand(demand) }, self.now)
+        self.weight(source, proof, demand).is_some()
+    }
+
+    fn weight(&mut self, source: u64, proof: SourceProof, demand: u64) -> Option<f64> {
+        self.evidence.weight(&Query { source: Source(source), proof, demand: Demand(demand) }, self.now)
     }
 
     /// Lets `sources` proven sources bring `each` networks.
@@ -93,6 +97,17 @@ fn source_brings_a_bounded_number_of_networks_and_keeps_the_first_ones() {
     assert_eq!(counted, NETWORKS_PER_SOURCE as usize);
     assert!(stage.query(1, SourceProof::Tcp, 0));
     assert!(stage.query(2, SourceProof::Tcp, 20_000), "another source has its own share");
+}
+
+#[test]
+fn networks_of_a_source_share_its_weight() {
+    let mut stage = Stage::new().with_proven(1, 10);
+    assert_eq!(stage.weight(0, SourceProof::Tcp, 3), Some(0.1));
+    let repeated: Vec<_> = (0..1_000).map(|_| stage.weight(0, SourceProof::Tcp, 3)).collect();
+    assert!(repeated.iter().all(|weight| *weight == Some(0.1)), "repeating a query is no proof");
+    (0..10_000).for_each(|demand| _ = stage.query(0, SourceProof::Tcp, demand));
+    assert_eq!(stage.weight(0, SourceProof::Tcp, 3), Some(1.0 / f64::from(NETWORKS_PER_SOURCE)));
+    assert_eq!(stage.weight(1, SourceProof::Tcp, 20_000), Some(1.0));
 }
 
 #[test]

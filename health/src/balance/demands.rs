@@ -19,6 +19,10 @@ const COUNTED_MAX: usize = 1_024;
 const JITTER: (f64, f64) = (0.1, 0.5);
 /// Most caches that a demand is taken for: what one asks more often says nothing about its load.
 const CACHES_MAX: f64 = 256.0;
+/// Load of the demands that no report told of yet, as a part of the measured load, at most.
+const NEW_MAX: f64 = 0.1;
+/// TTLs after every client has asked once until that holds. Reports have told of all clusters by then.
+const SETTLED_TTLS: f64 = 2.0;
 /// Caches that make a demand one of the large ones.
 const MANY_CACHES: f64 = 8.0;
 
@@ -43,6 +47,8 @@ pub(super) struct Tracked {
     pub(super) pause: f64,
     /// How many demands it stands for: more than one where only a sample of the small ones is known.
     pub(super) stands: f64,
+    /// Part of the weight of a source, which all its demands share.
+    pub(super) weight: f64,
     /// Whether a report told of it; until then it is taken for a typical one.
     pub(super) measured: bool,
     /// Who asks for it.
@@ -51,7 +57,7 @@ pub(super) struct Tracked {
 
 impl Tracked {
     fn new(load: f64, stands: f64, at: f64, ttl: f64) -> Self {
-        let load = load * stands;
+        let load = load.max(1e-9) * stands;
         Self {
             load,
             doubt: load * load,
@@ -62,9 +68,15 @@ impl Tracked {
             gap: ttl,
             pause: ttl,
             stands,
+            weight: 1.0,
             measured: false,
             kind: DemandKind::Proven,
         }
+    }
+
+    /// How many typical demands it counts for until a report tells more.
+    fn count(&self) -> f64 {
+        self.stands * self.weight
     }
 
     /// How many caches ask for it: each asks once a TTL.
@@ -97,16 +109,10 @@ impl Tracked {
         self.part(cluster, now, ttl) - self.part(cluster, before, ttl)
     }
 
-    /// Until it was seen to move, only its queries tell how large it is.
-    fn ask(&mut self, at: f64, ttl: f64) {
-        let before = self.caches(ttl);
+    /// One more query. How often a demand is asked for does not tell how large it is: anybody can repeat a query.
+    fn ask(&mut self, at: f64) {
         self.gap += 0.2 * (at - self.asked - self.gap);
         self.pause = (self.pause * 0.9).max(at - self.asked);
-        let square = self.load * self.load;
-        let open = if square + self.doubt > 0.0 { self.doubt / (square + self.doubt) } else { 0.0 };
-        let factor = (self.caches(ttl) / before).powf(open);
-        self.load *= factor;
-        self.doubt *= factor * factor;
         self.asked = at;
     }
 }
@@ -173,15 +179,14 @@ impl Demands {
     /// One query of a proven source, and where its answer leads.
     #[cfg(test)]
     pub(super) fn asked(&mut self, demand: Demand, cluster: usize, at: f64) {
-        self.asked_as(DemandKind::Proven, demand, cluster, at);
+        self.asked_as((DemandKind::Proven, 1.0), demand, cluster, at);
     }
 
-    /// One query, and where its answer leads.
-    pub(super) fn asked_as(&mut self, kind: DemandKind, demand: Demand, cluster: usize, at: f64) {
+    /// One query: by whom, with the weight that it has there, and where its answer leads.
+    pub(super) fn asked_as(&mut self, (kind, weight): (DemandKind, f64), demand: Demand, cluster: usize, at: f64) {
         if !self.tracked.contains_key(&demand) && !self.admit(kind, demand, at) {
             return;
         }
-        let ttl = self.ttl;
         let Some(it) = self.tracked.get_mut(&demand) else { return };
         match (kind, it.kind) {
             (DemandKind::Proven, _) => it.kind = kind,
@@ -189,8 +194,9 @@ impl Demands {
             (DemandKind::StandIn, DemandKind::Proven) => return,
             (DemandKind::StandIn, DemandKind::StandIn) => {}
         }
+        it.weight = weight;
         if at > it.asked {
-            it.ask(at, ttl);
+            it.ask(at);
         }
         if it.at != Some(cluster) {
             it.from = it.at;
@@ -215,7 +221,7 @@ impl Demands {
         if self.thinned > 0 && stands > 1.0 && !self.is_in_sample(demand) {
             return false;
         }
-        self.tracked.insert(demand, Tracked::new(self.typical.max(1e-9), stands, at, self.ttl));
+        self.tracked.insert(demand, Tracked::new(0.0, stands, at, self.ttl));
         true
     }
 
@@ -224,15 +230,23 @@ impl Demands {
         if self.tracked.len() >= TRACKED_MAX {
             return false;
         }
-        let new = Tracked::new(self.typical.max(1e-9), 1.0, at, self.ttl);
+        let new = Tracked::new(0.0, 1.0, at, self.ttl);
         self.tracked.insert(demand, Tracked { kind: DemandKind::StandIn, ..new });
         true
     }
 
-    /// Forgets a demand that no proven source asks for.
+    /// Forgets a demand that no proven source asks for. The others at its cluster carry what it carried: the load is still there.
     pub(super) fn forget(&mut self, demand: Demand) {
-        if self.get(demand).is_some_and(|it| it.kind != DemandKind::Proven) {
-            self.tracked.remove(&demand);
+        if self.get(demand).is_none_or(|it| it.kind == DemandKind::Proven) {
+            return;
+        }
+        let Some(gone) = self.tracked.remove(&demand) else { return };
+        let here = |it: &&mut Tracked| it.at == gone.at;
+        let others: f64 = self.tracked.values_mut().filter(here).map(|it| it.load).sum();
+        let factor = if others > 0.0 { 1.0 + gone.load / others } else { 1.0 };
+        for it in self.tracked.values_mut().filter(here) {
+            it.load *= factor;
+            it.doubt *= factor * factor;
         }
     }
 
@@ -284,20 +298,24 @@ impl Demands {
         }
     }
 
-    /// Takes those that no report told of for typical ones.
-    pub(super) fn guess(&mut self) {
-        let ttl = self.ttl;
-        let measured = self.tracked.values().filter(|it| it.measured);
-        let sum = measured.fold((0.0, 0.0), |sum, it| (sum.0 + it.load, sum.1 + it.caches(ttl) * it.stands));
-        if sum.1 > 0.0 {
-            self.typical = sum.0 / sum.1;
+    /// Takes those that no report told of for typical ones. Once it is known who asks, those that come are taken together for a part of
+    /// the measured load at most: more would have been reported.
+    pub(super) fn guess(&mut self, now: f64) {
+        let limit = if self.have_all_asked(now, SETTLED_TTLS * self.ttl) { NEW_MAX } else { f64::INFINITY };
+        let (measured, new): (Vec<&Tracked>, Vec<&Tracked>) = self.tracked.values().partition(|it| it.measured);
+        let count = |them: &[&Tracked]| them.iter().map(|it| it.count()).sum::<f64>();
+        let (load, known) = (measured.iter().map(|it| it.load).sum::<f64>(), count(&measured));
+        let mut typical = self.typical;
+        if known > 0.0 {
+            self.typical = load / known;
+            typical = self.typical.min(limit * load / count(&new));
         }
         // Until a report told of anybody, each is as much as any other.
-        if self.typical <= 0.0 {
+        if typical <= 0.0 {
             return;
         }
         for it in self.tracked.values_mut().filter(|it| !it.measured) {
-            it.load = self.typical * it.caches(ttl) * it.stands;
+            it.load = typical * it.count();
             it.doubt = it.load * it.load;
         }
     }
@@ -306,7 +324,7 @@ impl Demands {
     /// `forgotten` says of each cluster, 0 to 1, how far it is.
     pub(super) fn loads(&self, forgotten: &[f64]) -> Vec<f64> {
         let left = |it: &Tracked| 1.0 - it.at.and_then(|place| forgotten.get(place)).copied().unwrap_or(0.0);
-        let count = |it: &Tracked| it.caches(self.ttl) * it.stands;
+        let count = Tracked::count;
         let mean = |weight: &dyn Fn(&Tracked) -> f64| {
             let add = |sum: (f64, f64), it: &Tracked| (sum.0 + weight(it) * it.load, sum.1 + weight(it) * count(it));
             let (load, caches) = self.tracked.values().fold((0.0, 0.0), add);
@@ -317,9 +335,9 @@ impl Demands {
         self.tracked.values().map(load).collect()
     }
 
-    /// How many caches were at a cluster at a time, of those that are proven to be there.
-    pub(super) fn caches_at(&self, cluster: usize, at: f64) -> f64 {
-        let here = |it: &Tracked| it.part(cluster, at, self.ttl) * it.caches(self.ttl) * it.stands;
+    /// How many typical demands were at a cluster at a time, of those that are proven to be there.
+    pub(super) fn count_at(&self, cluster: usize, at: f64) -> f64 {
+        let here = |it: &Tracked| it.part(cluster, at, self.ttl) * it.count();
         self.tracked.values().filter(|it| it.kind == DemandKind::Proven).map(here).sum()
     }
 

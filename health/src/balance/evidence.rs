@@ -30,7 +30,7 @@ pub(super) struct Evidence {
     sequence: Option<u64>,
     /// When the last report that was believed was taken.
     heard: f64,
-    /// That report: of when what it shows is, the load, and how many caches were there.
+    /// That report: of when what it shows is, the load, and how many typical demands were there.
     last: Option<(f64, f64, f64)>,
     /// How old what reports show is.
     age: Age,
@@ -79,9 +79,9 @@ impl Evidence {
         self.age.secs()
     }
 
-    /// The last load, and how many caches were there.
+    /// The last load, and how many typical demands were there.
     pub(super) fn told(&self) -> Option<(f64, f64)> {
-        self.last.map(|(_, load, caches)| (load, caches))
+        self.last.map(|(_, load, count)| (load, count))
     }
 
     /// Whether a report is newer than the last one; it is the last one from now on.
@@ -125,8 +125,8 @@ impl Evidence {
         if predicted > 0.0 {
             self.learn_level(cluster, (at, load), predicted, demands);
         }
-        self.last = Some((at, load, demands.caches_at(cluster, at)));
-        demands.guess();
+        self.last = Some((at, load, demands.count_at(cluster, at)));
+        demands.guess(at);
         true
     }
 

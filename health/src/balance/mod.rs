@@ -161,20 +161,21 @@ impl Balancer {
 
     /// A query of a proven source was answered: whose demand, with which cluster, when.
     pub fn asked(&mut self, demand: Demand, cluster: usize, at: Instant) {
-        self.asked_as(DemandKind::Proven, demand, cluster, at);
+        self.asked_as((DemandKind::Proven, 1.0), demand, cluster, at);
     }
 
-    /// A query was answered: of which kind, whose demand, with which cluster, when.
-    pub fn asked_as(&mut self, kind: DemandKind, demand: Demand, cluster: usize, at: Instant) {
+    /// A query was answered: of which kind and with which weight, whose demand, with which cluster, when. The weight is the part of its
+    /// source's that the demand has, 0 to 1: until a report tells more, the demand counts for so much of a typical source.
+    pub fn asked_as(&mut self, kind: (DemandKind, f64), demand: Demand, cluster: usize, at: Instant) {
         if cluster < self.evidence.len() {
             let at = self.secs(at);
             self.demands.asked_as(kind, demand, cluster, at);
         }
     }
 
-    /// How many demands of proven sources are known.
-    pub fn proven(&self) -> usize {
-        self.demands.iter().filter(|(_, it)| it.kind == DemandKind::Proven).count()
+    /// Sum of the weights of the known demands of proven sources.
+    pub fn proven(&self) -> f64 {
+        self.demands.iter().filter(|(_, it)| it.kind == DemandKind::Proven).map(|(_, it)| it.weight).sum()
     }
 
     /// Forgets a demand, unless a proven source asks for it.
@@ -211,6 +212,7 @@ impl Balancer {
     pub fn step(&mut self, now: Instant, places: &mut Places<'_>) {
         let now = self.secs(now);
         self.demands.expire(now);
+        self.demands.guess(now);
         self.plan.step(now, &self.settings, &self.demands, &self.evidence, places);
         let next = self.plan.shares(&self.settings);
         if next.accepted != self.shares.accepted || next.pins != self.shares.pins {
@@ -269,7 +271,7 @@ impl Balancer {
                 self.demands.restore(*demand, *load, doubt.max(0.0), place);
             }
         }
-        self.demands.guess();
+        self.demands.guess(0.0);
     }
 
     fn place(&self, name: &ClusterName) -> Option<usize> {
@@ -284,8 +286,8 @@ impl Balancer {
     /// What a cluster should carry if its clients are like those of the others; none if no other one tells.
     fn expected(&self, cluster: usize, at: f64) -> Option<f64> {
         let others = self.evidence.iter().enumerate().filter(|(other, _)| *other != cluster);
-        let told = others.filter_map(|(_, evidence)| evidence.told()).filter(|(_, caches)| *caches > 0.0);
-        let sum = told.fold((0.0, 0.0), |sum, (load, caches)| (sum.0 + load, sum.1 + caches));
-        (sum.1 > 0.0).then(|| sum.0 / sum.1 * self.demands.caches_at(cluster, at))
+        let told = others.filter_map(|(_, evidence)| evidence.told()).filter(|(_, count)| *count > 0.0);
+        let sum = told.fold((0.0, 0.0), |sum, (load, count)| (sum.0 + load, sum.1 + count));
+        (sum.1 > 0.0).then(|| sum.0 / sum.1 * self.demands.count_at(cluster, at))
     }
 }

@@ -203,6 +203,7 @@ fn a_restart_finds_what_was_kept() {
     assert_eq!(again.shares().pins, stage.balancer.shares().pins);
     assert_eq!((again.keep().demands.len(), kept.demands.len()), (100, 100));
     again.asked(Demand(1_000), 0, at);
+    again.step(at, &mut |_, demands| vec![Some(0); demands.len()]);
     let new = again.keep().demands.into_iter().find(|(demand, ..)| *demand == Demand(1_000));
     assert!(
         new.as_ref().is_some_and(|(_, load, ..)| (load - 5.0).abs() < 0.5),

@@ -73,13 +73,13 @@ impl Learnt {
             numbers.clusters.get(route.cluster).copied()
         };
         evidence.expire(now);
-        // As many as there are too few proven networks. After a restart, those of the process before count until they expire.
-        let missing = stand_ins.len().saturating_sub(balancer.proven());
+        // As many as there are too few proven sources. After a restart, those of the process before count until they expire.
+        let missing = stand_ins.len().saturating_sub(balancer.proven() as usize);
         let (used, unused) = stand_ins.split_at(missing);
         unused.iter().for_each(|demand| balancer.forget(*demand));
         for demand in used.iter().filter(|demand| !evidence.is_known(**demand)) {
             if let Some(cluster) = route(demand, runtime) {
-                balancer.asked_as(DemandKind::StandIn, *demand, cluster, now);
+                balancer.asked_as((DemandKind::StandIn, 1.0), *demand, cluster, now);
             }
         }
         let mut routed = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
@@ -119,9 +119,9 @@ impl Learnt {
         let client = pool.client_net(answer.client.address());
         let demand = pool.demand(client, Draw(0));
         let query = Query { source: Source::of(answer.source), proof: answer.proof, demand };
-        if self.evidence.is_evidence(&query, now) {
+        if let Some(weight) = self.evidence.weight(&query, now) {
             self.remember(demand, (answer.pool, client));
-            self.balancer.asked(demand, *cluster, now);
+            self.balancer.asked_as((DemandKind::Proven, weight), demand, *cluster, now);
         }
     }
 

@@ -3,7 +3,10 @@
 use fairway_model::Demand;
 use proptest::prelude::*;
 
-use crate::balance::demands::{Demands, TRACKED_MAX, Tracked};
+use crate::balance::{
+    DemandKind,
+    demands::{Demands, TRACKED_MAX, Tracked},
+};
 
 const TTL: f64 = 30.0;
 
@@ -73,13 +76,14 @@ fn a_demand_moves_at_once_behind_one_cache_and_over_a_ttl_behind_many() {
 fn who_comes_after_a_night_is_waited_for_and_taken_for_one_like_those_before() {
     let mut demands = Demands::new(TTL);
     demands.restore(Demand(1), 5.0, 0.0, 0);
-    demands.guess();
+    demands.guess(1_000.0);
     demands.asked(Demand(2), 0, 10.0);
     assert!(demands.have_all_asked(10.0, 0.0), "where the others are is known from before");
     demands.expire(1_000.0);
-    demands.guess();
+    demands.guess(1_000.0);
     assert!(demands.have_all_asked(1_000.0, 1e9), "nobody is known");
     demands.asked(Demand(3), 0, 1_001.0);
+    demands.guess(1_000.0);
     assert_eq!(get(&demands, 3).load, 5.0);
     assert_eq!([1_030.0, 1_031.0].map(|at| demands.have_all_asked(at, 0.0)), [false, true]);
     assert!(!demands.have_all_asked(1_031.0, 1.0));
@@ -96,17 +100,19 @@ fn who_was_never_seen_to_move_explains_no_step() {
 }
 
 #[test]
-fn who_asks_more_often_than_before_is_taken_for_more() {
+fn repeated_queries_make_no_demand_larger() {
     let mut demands = Demands::new(TTL);
     demands.restore(Demand(1), 10.0, 1_000.0, 0);
-    demands.restore(Demand(2), 10.0, 0.0, 0);
-    for query in 1..50u32 {
-        demands.asked(Demand(1), 0, f64::from(query) * 6.0);
-        demands.asked(Demand(2), 0, f64::from(query) * 6.0);
+    for query in 1..1_000u32 {
+        demands.asked(Demand(1), 0, f64::from(query) * 0.1);
+        demands.asked(Demand(2), 0, f64::from(query) * 0.1);
     }
-    let (open, known) = (get(&demands, 1).load, get(&demands, 2).load);
-    assert!((30.0..60.0).contains(&open), "it has five caches now: {open}");
-    assert_eq!(known, 10.0, "whose load is known is not guessed by its queries");
+    demands.guess(1_000.0);
+    assert_eq!(
+        [1, 2].map(|demand| get(&demands, demand).load),
+        [10.0, 1.0],
+        "nor is one like it more than a tenth of all"
+    );
 }
 
 #[test]
@@ -142,8 +148,8 @@ fn a_sample_stands_for_those_that_are_left_out_and_the_large_ones_stay() {
     assert!((0..10).all(|large| (get(&demands, large).load, get(&demands, large).stands) == (100.0, 1.0)));
     let expected = 10.0 * 100.0 + (TRACKED_MAX - 10) as f64;
     assert!((whole(&demands) / expected - 1.0).abs() < 0.05, "{}", whole(&demands));
-    let caches = demands.caches_at(0, 2.0);
-    assert!((caches / TRACKED_MAX as f64 - 1.0).abs() < 0.05, "so do their caches: {caches}");
+    let count = demands.count_at(0, 2.0);
+    assert!((count / TRACKED_MAX as f64 - 1.0).abs() < 0.05, "so does their number: {count}");
 }
 
 #[test]
@@ -193,19 +199,18 @@ fn what_was_kept_has_been_where_it_was_for_long() {
 }
 
 #[test]
-fn whom_no_report_told_of_is_taken_for_a_typical_one_by_its_caches() {
+fn demands_that_no_report_told_of_are_typical_ones_but_never_much_of_the_load() {
     let mut demands = Demands::new(TTL);
-    demands.restore(Demand(1), 10.0, 0.0, 0);
-    for query in 0..60u32 {
-        demands.asked(Demand(2), 1, f64::from(query) * 3.0);
-    }
-    demands.asked(Demand(3), 0, 180.0);
-    demands.measure(0, 180.0);
-    assert_eq!([1, 2, 3].map(|demand| get(&demands, demand).measured), [true, false, true]);
-    demands.guess();
-    let caches = get(&demands, 2).caches(TTL);
-    let typical = (get(&demands, 1).load + get(&demands, 3).load) / 2.0;
-    assert!(caches > 5.0 && (get(&demands, 2).load - typical * caches).abs() < 1e-6, "{:?}", get(&demands, 2));
+    (0..100).for_each(|known| demands.restore(Demand(known), 10.0, 0.0, 0));
+    let mut guessed = |new: std::ops::Range<u64>, weight: f64| {
+        new.clone().for_each(|new| demands.asked_as((DemandKind::Proven, weight), Demand(new), 1, 1.0));
+        demands.guess(1_000.0);
+        new.map(|new| get(&demands, new).load).sum::<f64>()
+    };
+    assert_eq!(guessed(1_000..1_005, 1.0), 50.0);
+    assert!((guessed(2_000..2_100, 0.01) - 10.0).abs() < 1e-6, "a hundred of one source are as much as one");
+    // With what is there already.
+    assert!((guessed(3_000..5_000, 1.0) - 99.7).abs() < 0.1, "2,000 that came at once are a tenth of 1,000");
 }
 
 #[test]

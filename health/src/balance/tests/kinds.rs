@@ -6,7 +6,7 @@ use crate::balance::DemandKind;
 impl Stage {
     fn ask_as(&mut self, kind: DemandKind, demands: std::ops::Range<u64>, cluster: usize, secs: u64) {
         let at = self.at(secs);
-        demands.for_each(|demand| self.balancer.asked_as(kind, Demand(demand), cluster, at));
+        demands.for_each(|demand| self.balancer.asked_as((kind, 1.0), Demand(demand), cluster, at));
     }
 }
 
@@ -52,7 +52,7 @@ fn reports_are_laid_to_stand_ins_if_nobody_is_proven() {
         demands.filter_map(|it| stage.balancer.demands.get(Demand(it))).map(|it| it.load).sum::<f64>()
     };
     assert!((load(0..64) - 900.0).abs() < 50.0 && load(64..128) < 50.0, "{} {}", load(0..64), load(64..128));
-    assert_eq!((stage.balancer.proven(), stage.balancer.keep().demands.len()), (0, 0));
+    assert_eq!((stage.balancer.proven(), stage.balancer.keep().demands.len()), (0.0, 0));
 }
 
 #[test]
