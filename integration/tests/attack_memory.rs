@@ -1,17 +1,19 @@
 //! Many webhook owners that fill the memory. Each is within its own limit; all together reach the limits of all declared objects.
 //!
-//! The server runs under `prlimit --data`: an allocation over the promised memory fails, and the process with it.
+//! The server runs in a control group where this machine lets the test make one, and is attacked with the default of `limits.memory`, a
+//! quarter of the group's limit; the kernel ends it if it uses more. Elsewhere it runs under `prlimit --data` with a configured limit, and
+//! an allocation over the promised memory fails. The output says which.
 
 use std::{
     fs,
     net::SocketAddr,
     path::Path,
-    process::Command,
     time::{Duration, Instant},
 };
 
 use fairway_integration::{
     load::{Load, resolve},
+    memory::MemoryLimit,
     real::{Process, call, fairway_binary, free_port, head, http_get, wait_until},
 };
 use serde_json::{Value, json};
@@ -30,17 +32,19 @@ struct Server {
     dns: SocketAddr,
     http: SocketAddr,
     webhook: SocketAddr,
-    /// Limit of private writable memory of the process.
-    data_max: u64,
+    /// Memory that the process may use. After the process in the order of fields, so that its control group is empty when it is removed.
+    allowed: MemoryLimit,
 }
 
 impl Server {
-    fn start(limits: &str, data_max: u64) -> Self {
+    /// Starts a server with limits of declared objects, and these bytes of memory.
+    fn start(limits: &str, allowed: MemoryLimit) -> Self {
+        println!("the server may use {allowed}; its configuration has limits: {limits}");
         let [dns, http, webhook] = [(); 3].map(|()| SocketAddr::from(([127, 0, 0, 1], free_port())));
         let folder = TempDir::new().expect("a temporary folder");
         write_config(folder.path(), [dns, http, webhook], limits);
-        let process = serve(folder.path(), data_max);
-        let server = Self { process, folder, dns, http, webhook, data_max };
+        let process = serve(folder.path(), &allowed);
+        let server = Self { process, folder, dns, http, webhook, allowed };
         server.wait_ready(LIMIT);
         server
     }
@@ -55,7 +59,7 @@ impl Server {
         self.process.signal("KILL");
         self.process.ended(LIMIT);
         write_config(self.folder.path(), [self.dns, self.http, self.webhook], limits);
-        self.process = serve(self.folder.path(), self.data_max);
+        self.process = serve(self.folder.path(), &self.allowed);
     }
 
     /// Sends changes of an owner; repeats a call that the server was too busy for.
@@ -64,9 +68,10 @@ impl Server {
         let end = Instant::now() + LIMIT;
         loop {
             let answer = call(self.webhook, &request, ("", MEDIA_TYPE), &changes.to_string(), LIMIT);
-            match answer.expect("the webhook answers") {
-                (503, _) if Instant::now() < end => {}
-                answer => return answer,
+            match answer {
+                Some((503, _)) if Instant::now() < end => {}
+                Some(answer) => return answer,
+                None => panic!("the webhook does not answer; {}", self.usage()),
             }
         }
     }
@@ -98,6 +103,16 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1_024
     }
 
+    /// Returns what the control group has used, if there is one.
+    fn usage(&self) -> String {
+        self.allowed.usage().map_or_else(
+            || "no control group".to_owned(),
+            |(peak, kills)| {
+                format!("peak of the control group {} MiB, {kills} processes killed for it", peak / MEBIBYTE)
+            },
+        )
+    }
+
     fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("fairway.log")).expect("a log")
     }
@@ -125,11 +140,20 @@ webhook: {{ listen: \"{webhook}\" }}
     fs::write(folder.join("fairway.yaml"), config).expect("the folder can be written");
 }
 
-fn serve(folder: &Path, data_max: u64) -> Process {
-    let mut command = Command::new("prlimit");
-    command.arg(format!("--data={data_max}")).arg(fairway_binary()).env_remove("FAIRWAY_PARTS");
+fn serve(folder: &Path, allowed: &MemoryLimit) -> Process {
+    let mut command = allowed.command(fairway_binary());
+    command.env_remove("FAIRWAY_PARTS");
     command.arg("serve").arg("--config").arg(folder.join("fairway.yaml")).arg("--data-dir").arg(folder.join("data"));
     Process::start(&mut command, &folder.join("fairway.log"))
+}
+
+/// Returns the key of the configuration that limits declared objects to some mebibytes: none where the server derives its limit from the
+/// control group. Returns the limit that results, too.
+fn memory_key(allowed: &MemoryLimit, default: u64, configured: u64) -> (String, u64) {
+    match allowed.is_readable() {
+        true => (String::new(), default),
+        false => (format!("memory: {configured}MiB, "), configured),
+    }
 }
 
 /// Returns endpoints of an owner, each with a text of some bytes.
@@ -163,16 +187,21 @@ fn fill(server: &Server, owners: usize, count: usize, bytes: usize) -> (Vec<usiz
 #[test]
 fn owners_are_refused_at_the_limits_and_nothing_is_lost() {
     const OWNERS: usize = 8;
-    let mut server = Server::start("{ memory: 24MiB, objects: 5000, owners: 8 }", 512 * MEBIBYTE);
+    let allowed = MemoryLimit::new(512 * MEBIBYTE);
+    let (key, memory) = memory_key(&allowed, 128, 24);
+    let (at_start, exceeded) = (format!("{{ {key}owners: 8 }}"), format!("limits.memory is {memory}.0 MiB"));
+    let mut server = Server::start(&at_start, allowed);
     let load = Load::start(server.dns, 1, BYSTANDER, |reply| reply.is(&["192.0.2.1"]));
     let before = server.memory("VmRSS");
 
-    let (stored, error) = fill(&server, OWNERS, 32, 8_000);
-    println!("stored {stored:?}: {error}");
-    assert!(error.contains("limits.memory is 24.0 MiB") && error.contains("raise limits.memory"), "{error}");
+    // Endpoints of a batch: four or five batches of an owner fill either limit, so that the test takes as long with each.
+    let batch = memory as usize;
+    let (stored, error) = fill(&server, OWNERS, batch, 8_000);
+    println!("stored {stored:?}: {error}; peak {} MiB, {}", server.memory("VmHWM") / MEBIBYTE, server.usage());
+    assert!(error.contains(&exceeded) && error.contains("raise limits.memory"), "{error}");
     assert!(stored.iter().all(|count| *count > 0), "{stored:?}");
     let (used, limit) = server.limit("memory");
-    assert!(limit == 24 * MEBIBYTE && used <= limit && used > limit / 10 * 9, "{used} of {limit}");
+    assert!(limit == memory * MEBIBYTE && used <= limit && used > limit / 10 * 9, "{used} of {limit}");
     // The limit, the pages of the store, and what the allocator keeps of requests.
     let grown = server.memory("VmRSS").saturating_sub(before);
     assert!(grown <= limit + 128 * MEBIBYTE, "grown by {grown} bytes, peak {}", server.memory("VmHWM"));
@@ -185,17 +214,17 @@ fn owners_are_refused_at_the_limits_and_nothing_is_lost() {
     let (status, error) = server.put("/v1/records/big.gslb.example", &large);
     let problem: Value = serde_json::from_str(&error).expect("JSON");
     assert!(status == 507 && problem["status"] == 507, "{status} {error}");
-    assert!(problem["detail"].as_str().is_some_and(|text| text.contains("limits.memory is 24.0 MiB")), "{error}");
+    assert!(problem["detail"].as_str().is_some_and(|text| text.contains(&exceeded)), "{error}");
     let metrics = http_get(server.http, "/metrics").expect("metrics").1;
     assert!(metrics.contains("fairway_declared_refused_total{limit=\"owners\"} 1"), "{metrics}");
     assert!(server.log().contains("declared objects near a limit"), "{}", server.log());
 
     // Deletions pass, and make space for others.
-    let first = endpoints("o0", 0, 32, 8_000);
+    let first = endpoints("o0", 0, batch, 8_000);
     assert_eq!(server.apply("o0", &json!({"delete": first})).0, 204);
     assert_eq!(server.apply("o1", &row("o1")).0, 204);
     let mut expected = stored;
-    expected[0] -= 32;
+    expected[0] -= batch;
     expected[1] += 1;
     let is_complete = |server: &Server| (0..OWNERS).all(|number| server.count(&owner(number)) == expected[number]);
     assert!(is_complete(&server), "nothing is lost");
@@ -203,9 +232,7 @@ fn owners_are_refused_at_the_limits_and_nothing_is_lost() {
     load.stop().expect_whole(100);
 
     // A start at the limit, and one with a lower limit.
-    for (limits, is_over) in
-        [("{ memory: 24MiB, owners: 8 }", false), ("{ memory: 8MiB, objects: 10, owners: 2 }", true)]
-    {
+    for (limits, is_over) in [(&*at_start, false), ("{ memory: 8MiB, objects: 10, owners: 2 }", true)] {
         server.restart(limits);
         server.wait_ready(LIMIT);
         server.expect_bystander();
@@ -222,19 +249,24 @@ fn owners_are_refused_at_the_limits_and_nothing_is_lost() {
 
 /// 100 owners of 60 MiB each against 1 GiB: with the release build only.
 #[test]
-#[ignore = "takes minutes; cargo test --release --test attack_memory -- --ignored"]
+#[ignore = "takes minutes; see bench/README.md"]
 fn hundred_owners_of_60_mib_do_not_end_a_server_with_1_gib() {
-    let mut server = Server::start("{ memory: 256MiB }", 1_024 * MEBIBYTE);
+    let allowed = MemoryLimit::new(1_024 * MEBIBYTE);
+    let (key, memory) = memory_key(&allowed, 256, 256);
+    let limits = format!("{{ {key}owners: 1000 }}");
+    let mut server = Server::start(&limits, allowed);
+    assert_eq!(server.limit("memory").1, memory * MEBIBYTE);
     let (stored, error) = fill(&server, 100, 2_000, 10_000);
-    println!("stored {stored:?}: {error}; peak {} MiB", server.memory("VmHWM") / MEBIBYTE);
+    println!("stored {stored:?}: {error}");
     for number in 0..100 {
         let batch = json!({"create": endpoints(&owner(number), 1_001, 2_000, 10_000)});
         assert_eq!(server.apply(&owner(number), &batch).0, 507);
     }
+    println!("peak {} MiB, {}", server.memory("VmHWM") / MEBIBYTE, server.usage());
     assert!(server.memory("VmRSS") < 1_024 * MEBIBYTE, "{}", server.memory("VmRSS"));
-    server.restart("{ memory: 256MiB }");
+    server.restart(&limits);
     server.wait_ready(Duration::from_secs(10));
     server.expect_bystander();
-    println!("after the restart {} MiB", server.memory("VmRSS") / MEBIBYTE);
+    println!("after the restart {} MiB, {}", server.memory("VmRSS") / MEBIBYTE, server.usage());
     assert!(stored.iter().enumerate().all(|(number, stored)| server.count(&owner(number)) == *stored));
 }
