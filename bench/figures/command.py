@@ -1,7 +1,7 @@
 """The command line of `bench/run` and `bench/full`: runs phases in turn, each with a time limit, keeps their rows, and writes the page of results."""
 import argparse, json, os, signal, sys, tempfile, time
 
-from . import declared, flood, intents, long, quick, tripwire, webhook, writes
+from . import declared, flood, fuzz, intents, long, quick, tripwire, webhook, writes
 from .bench import Bench
 from .machine import LOAD_CORE, PEER_BINARY, ROOT, SERVER_CORE, allow_many_sockets, build, install, machine, read, say, versions, write
 
@@ -11,7 +11,7 @@ QUICK = {"kinds": (quick.kinds, 300), "instr": (quick.instr, 600), "static": (qu
          "flood": (flood.flood, 900)}
 LONG = {"million": (long.million, 1800), "transition": (long.transition, 600), "change": (long.change, 600), "pools": (long.pools, 600), "declared": (declared.declared, 900), "intents": (intents.intents, 1500), "shared": (intents.shared, 2400), "webhook": (webhook.webhook, 900), "memory": (webhook.memory, 1800),
         "writes": (writes.writes, 300), "checks30k": (long.checks30k, 600),
-        "latency": (long.latency, 600), "soak": (long.soak, 1200)}
+        "latency": (long.latency, 600), "soak": (long.soak, 1200), "fuzz": (fuzz.fuzz, 3600)}
 PHASES = QUICK | LONG
 # Rows of each phase as it was last measured.
 KEPT = os.path.join(ROOT, "target", "bench")
@@ -37,7 +37,8 @@ def parse(doc, full):
     add("--settle", type=float, default=15, help="seconds before health checks are watched")
     add("--watch", type=float, default=30, help="seconds they are watched")
     add("--soak", type=float, default=600, help="seconds")
-    add("--no-build", action="store_true", help="measures what target/dist holds")
+    add("--fuzz", type=int, default=100_000_000, help="packets of the phase fuzz; a tenth as many HTTP requests, a hundredth as many batches of the webhook")
+    add("--no-build", action="store_true", help="measures what target/dist and target/fuzz hold")
     add("--resume", action="store_true", help="leaves out phases whose rows are kept from a run before")
     add("--out", default=os.path.join(ROOT, "bench", "results.md") if full else None, help="writes the rows kept of all phases to this file")
     add("--tripwire", action="store_true", help="compares instructions per query with bench/tripwire.tsv; exit 1 if they grew")
@@ -61,13 +62,21 @@ def main(doc, full):
         return run_tripwire(options)
     install([*(PEER_BINARY[p] for p in options.peers), "valgrind", "taskset", "wrk"])
     if not options.no_build:
-        build()
+        build_for(options.phases)
     say(machine())
     failed = [phase for phase in options.phases if not run_phase(phase, options)]
     if options.out:
         write(options.out, page())
     if failed:
         raise SystemExit(f"failed: {' '.join(failed)}")
+
+
+def build_for(phases):
+    """Builds the programs of these phases before their time limits begin."""
+    if set(phases) - {"fuzz"}:
+        build()
+    if "fuzz" in phases:
+        build(fuzz.BUILD, profile=fuzz.PROFILE)
 
 
 def run_tripwire(options):
@@ -123,7 +132,7 @@ def about(options, load, seconds):
 def page():
     """Returns the kept results of all phases, the table of goals first."""
     kept = {name: json.loads(read(f"{KEPT}/{name}.json")) for name in PHASES if os.path.exists(f"{KEPT}/{name}.json")}
-    lines = ["# Last figures", "", "Written by `bench/run --out FILE` or `bench/full`; `bench/README.md` says what the columns mean.",
+    lines = ["# Last figures", "", "Written by `bench/run --out FILE` or `bench/full`; `bench/README.md` says what the columns mean. `bench/results-attacks.md` has the attacks that are no phases.",
              f"Server on core {SERVER_CORE}, load on core {LOAD_CORE}, loopback; median [min..max].", "", "## Marks", "",
              "| figure | must reach | reached | there |", "|---|---|---|---|"]
     lines += ["| " + " | ".join(row) + " |" for phase in kept.values() for row in phase["marks"]]

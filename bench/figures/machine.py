@@ -143,10 +143,10 @@ def install(programs):
             run("rm", "-f", guard)
 
 
-def build(*arguments):
+def build(*arguments, profile=PROFILE):
     """Builds each package alone: together their features would be merged, and the server would differ from the one that is shipped."""
     for package in arguments or (["-p", "fairway"], ["-p", "fairway-bench"]):
-        subprocess.run(["cargo", "build", "--profile", PROFILE, "--quiet", *package], cwd=ROOT, check=True)
+        subprocess.run(["cargo", "build", "--profile", profile, "--quiet", *package], cwd=ROOT, check=True)
 
 
 def first_line(command):
@@ -166,5 +166,7 @@ def versions(peers):
     ask = {"gdnsd": ["gdnsd", "version"], "knot": ["knotd", "-V"], "nsd": ["nsd", "-v"], "bind": ["named", "-v"], "pdns": ["pdns_server", "--version"],
            "hickory": ["hickory-dns", "--version"], "coredns": ["coredns", "-version"]}
     commit = first_line(["git", "-C", ROOT, "describe", "--always", "--dirty"])
-    lines = [first_line([f"{BIN}/fairway", "version"]) + f" ({commit})", first_line(["rustc", "--version"]), *(first_line(ask[p]) for p in peers)]
+    # The phase `fuzz` does not build it.
+    server = first_line([f"{BIN}/fairway", "version"]) if os.path.exists(f"{BIN}/fairway") else "fairway"
+    lines = [f"{server} ({commit})", first_line(["rustc", "--version"]), *(first_line(ask[p]) for p in peers)]
     return "; ".join(lines)
