@@ -134,8 +134,11 @@ fn length_of(head: &[u8]) -> Option<usize> {
     line.parse().ok()
 }
 
-/// Returns true if this is a whole request whose body has the length that its head states.
+/// Returns true if this is a whole request whose body has the length that its head states. The server ignores empty lines before it (RFC 9112,
+/// section 2.2), so they end no head.
 fn is_complete(input: &[u8]) -> bool {
+    let empty = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let input = &input[empty..];
     end_of_head(input).is_some_and(|end| length_of(&input[..end]).is_none_or(|length| input.len() - end >= length))
 }
 
