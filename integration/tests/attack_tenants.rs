@@ -103,13 +103,24 @@ impl Server {
         assert_eq!(self.apply(owner, &format!("owner-{owner}"), &json!({"create": endpoints})), 204);
     }
 
-    /// Returns the warnings of an owner.
-    fn warnings(&self, owner: &str) -> String {
+    /// Returns the contributions of an owner, by set identifier.
+    fn contributions(&self, owner: &str) -> Vec<Value> {
         let (status, text) = call(self.fairway.http, "GET", "/v1/contributions", "ops", "application/json", "");
         assert_eq!(status, 200, "{text}");
         let all: Value = serde_json::from_str(&text).expect("JSON");
         let of_owner = all["items"].as_array().expect("items").iter().filter(|item| item["owner"] == owner);
-        of_owner.map(|item| item["warnings"].to_string()).collect()
+        of_owner.cloned().collect()
+    }
+
+    /// Returns the warnings of an owner.
+    fn warnings(&self, owner: &str) -> String {
+        self.contributions(owner).iter().map(|item| item["warnings"].to_string()).collect()
+    }
+
+    /// Returns status, reason and message of the condition `Conflict` of an owner with one contribution.
+    fn owner_conflict(&self, owner: &str) -> (String, String, String) {
+        let [contribution] = &self.contributions(owner)[..] else { panic!("{owner} has several contributions") };
+        condition(&json!({ "status": contribution }), "Conflict")
     }
 
     /// Asks for the address of a name as a client network.
@@ -312,7 +323,7 @@ fn wait_for_the_next_second() {
 }
 
 #[test]
-fn record_that_would_hide_names_of_others_is_rejected_with_warnings_on_both_sides() {
+fn record_that_would_hide_names_of_others_is_rejected_with_a_condition_on_both_sides() {
     let names = format!(
         "{SHARED}\n    - {{ to: [\"owner:evil\"], domains: [gslb.example], types: [A, CNAME, NS, DNAME, TXT] }}"
     );
@@ -326,6 +337,7 @@ fn record_that_would_hide_names_of_others_is_rejected_with_warnings_on_both_side
         ],
     );
     wait_answer(server.fairway.dns, "db.bank.gslb.example", &["192.0.2.77"], LIMIT);
+    assert_eq!(server.owner_conflict("bank"), ("False".to_owned(), "NoConflict".to_owned(), String::new()));
     wait_for_the_next_second();
     server.create(
         "evil",
@@ -361,6 +373,17 @@ fn record_that_would_hide_names_of_others_is_rejected_with_warnings_on_both_side
         "younger records of evil at the name are rejected",
     ] {
         assert!(bank.contains(wanted), "{wanted} is not in {bank}");
+    }
+    let (is, reason, message) = server.owner_conflict("evil");
+    assert!((is.as_str(), reason.as_str()) == ("True", "RecordsRejected"), "{is} {reason} {message}");
+    assert!(message.contains("rejected: bank.gslb.example. NS would hide other records"), "{message}");
+    let (is, reason, message) = server.owner_conflict("bank");
+    assert!((is.as_str(), reason.as_str()) == ("True", "HidingRejected"), "{is} {reason} {message}");
+    assert!(message.contains("db.bank.gslb.example: NS records that another owner contributes"), "{message}");
+    let listed = server.fairway.command(&["contributions"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    for shown in ["evil evil: rejected: ", "bank bank: db.bank.gslb.example: NS records that another owner"] {
+        assert!(listed.contains(shown), "{shown} is not in {listed}");
     }
     let shop = server.intent("bank", "shop");
     let (is, reason, message) = condition(&shop, "Conflict");

@@ -128,8 +128,8 @@ fn contribution_table(palette: Palette, items: &[ContributionState], now: &str) 
     let head = ["owner", "path", "set", "names", "endpoints", "since", "last seen", "lease"];
     let mut text = table(palette, 0, &head, items.iter().map(row));
     for item in items {
-        for held in item.conditions.iter().filter(|condition| condition.kind == "Held" && condition.status == "True") {
-            text += &palette.line(Tone::Warn, &format!("{} {}: {}", item.owner, item.set, held.message));
+        for condition in item.conditions.iter().filter(|condition| condition.status == "True") {
+            text += &palette.line(Tone::Warn, &format!("{} {}: {}", item.owner, item.set, condition.message));
         }
         for warning in &item.warnings {
             let line = format!("{} {}: {}: {}", item.owner, item.set, warning.name, warning.message);

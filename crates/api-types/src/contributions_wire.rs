@@ -43,7 +43,8 @@ pub struct ContributionState {
     /// Number of names that its writer withdrew and that are held: the answers keep them while their targets are healthy.
     #[serde(default)]
     pub held: usize,
-    /// `Held`: true if names are held, with the reason (`manyNames`, `lastHealthyMember`), the first name and the time.
+    /// `Held`: true if names are held, with the reason (`manyNames`, `lastHealthyMember`), the first name and the time. `Conflict`: true
+    /// if its records would hide names and are rejected (`RecordsRejected`), or such records of another owner are (`HidingRejected`).
     #[serde(default)]
     pub conditions: Vec<Condition>,
     /// Members of steered names, at most 100, in the order of their names.

@@ -69,7 +69,7 @@ fn render(declared: &Declared, published: &Published, ledger: &ContributionLedge
     add_members(&mut states, published);
     // The base path of a warning is not kept, so an owner with several paths has all warnings at each of them.
     let warnings: Vec<_> = published.configured.merged.contributed.warnings().collect();
-    let hiding = rejected_over(declared, published);
+    let mut conflicts = conflicts(declared, published);
     for state in &mut states {
         let own = warnings.iter().filter(|warning| *warning.owner == *state.owner && *warning.set == *state.set);
         let own = own.take(WARNINGS_MAX);
@@ -77,41 +77,78 @@ fn render(declared: &Declared, published: &Published, ledger: &ContributionLedge
             .map(|warning| ContributionWarning { name: warning.name.to_string(), message: warning.message.clone() })
             .collect();
         let free = WARNINGS_MAX - state.warnings.len();
-        let others = hiding.get(&(state.path.clone(), state.owner.clone(), state.set.clone()));
-        state.warnings.extend(others.into_iter().flatten().take(free).cloned());
+        let of_state = conflicts.remove(&(state.path.clone(), state.owner.clone(), state.set.clone()));
+        let conflicts = of_state.unwrap_or_default();
+        state.conditions.push(conflicts.condition());
+        state.warnings.extend(conflicts.hidden.into_iter().take(free));
     }
     states
 }
 
-/// Returns warnings about records of others that were rejected because they would have hidden a name, by path, owner and set identifier
-/// of that name's contribution.
-fn rejected_over(
-    declared: &Declared,
-    published: &Published,
-) -> HashMap<(String, String, String), Vec<ContributionWarning>> {
-    let mut found = HashMap::<_, Vec<_>>::new();
-    if published.configured.rejected.names.is_empty() {
+/// Conflicts of one contribution with names of others.
+#[derive(Default)]
+struct Conflicts {
+    /// Its own NS, DNAME and CNAME records that were rejected, with the reasons.
+    rejected: BTreeSet<String>,
+    /// Warnings about its names that rejected records of others would have hidden.
+    hidden: Vec<ContributionWarning>,
+}
+
+impl Conflicts {
+    /// Returns the condition about both sides of a conflict.
+    fn condition(&self) -> Condition {
+        let (rejected, hidden) = (self.rejected.first(), self.hidden.first());
+        let reason = match (rejected, hidden) {
+            (Some(_), _) => "RecordsRejected",
+            (None, Some(_)) => "HidingRejected",
+            (None, None) => return Condition::new("Conflict", false, "NoConflict", String::new()),
+        };
+        let more = |count: usize| if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
+        let rejected = rejected.map(|why| format!("rejected: {why}{}", more(self.rejected.len())));
+        let hidden =
+            hidden.map(|ContributionWarning { name, message }| format!("{name}: {message}{}", more(self.hidden.len())));
+        let message = rejected.into_iter().chain(hidden).collect::<Vec<_>>().join("; ");
+        Condition::new("Conflict", true, reason, message)
+    }
+}
+
+/// Returns the conflicts about records that would hide names, by path, owner and set identifier of the contribution.
+fn conflicts(declared: &Declared, published: &Published) -> HashMap<(String, String, String), Conflicts> {
+    let mut found = HashMap::<_, Conflicts>::new();
+    let configured = &published.configured;
+    if configured.rejected.names.is_empty() {
         return found;
     }
+    let mut owners_of_rejected = HashMap::<_, BTreeSet<_>>::new();
+    let mut below = Vec::new();
     for (scope, rows) in declared.contributed_rows() {
         let owners = RowOwners::of(&scope, &rows);
         for row in rows.iter().filter(|row| row.companion_of().is_none()) {
-            let Some((above, rtype)) = row.name.as_ref().and_then(|name| published.configured.rejected_over(name))
-            else {
+            let Some((above, rtype)) = row.name.as_ref().and_then(|name| configured.rejected_over(name)) else {
                 continue;
             };
-            if row.name.as_ref() == Some(above) && row.rtype() == Some(rtype) {
+            let (path, owner) = (scope.to_string(), owners.of_row(row).to_string());
+            let endpoint = &row.row.endpoint;
+            let contribution = (path.clone(), owner.clone(), endpoint.set_identifier.clone());
+            if row.name.as_ref() != Some(above) || row.rtype() != Some(rtype) {
+                below.push((contribution, endpoint.dns_name.clone(), (above.clone(), rtype)));
                 continue;
             }
-            let key = (scope.to_string(), owners.of_row(row).to_string(), row.row.endpoint.set_identifier.clone());
-            let message = format!(
-                "{rtype} records that another owner contributes to {above} are rejected, because they would hide this name"
-            );
-            found
-                .entry(key)
-                .or_default()
-                .push(ContributionWarning { name: row.row.endpoint.dns_name.clone(), message });
+            let why = configured.rejected.names.get(&(above.clone(), Some(rtype)));
+            found.entry(contribution).or_default().rejected.extend(why.cloned());
+            owners_of_rejected.entry((above.clone(), rtype)).or_default().insert((path, owner));
         }
+    }
+    for (contribution, name, rejected) in below {
+        let is_other = |owner: &(String, String)| (&owner.0, &owner.1) != (&contribution.0, &contribution.1);
+        if !owners_of_rejected.get(&rejected).is_some_and(|owners| owners.iter().any(is_other)) {
+            continue;
+        }
+        let (above, rtype) = rejected;
+        let message = format!(
+            "{rtype} records that another owner contributes to {above} are rejected, because they would hide this name"
+        );
+        found.entry(contribution).or_default().hidden.push(ContributionWarning { name, message });
     }
     found
 }
