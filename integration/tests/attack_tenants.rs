@@ -9,7 +9,7 @@ use fairway_access::TokenHash;
 use fairway_integration::{
     load::{Reply, resolve, wait_answer},
     query::{ECS, Opt, Query},
-    real::{self, Fairway, ask, free_port, wait_until},
+    real::{self, Fairway, Process, ask, free_port, serve, wait_until},
 };
 use fairway_model::Rtype;
 use serde_json::{Value, json};
@@ -69,6 +69,16 @@ impl Server {
         let server = Self { fairway: Fairway::start(&config(webhook, names, more), &[]), webhook };
         wait_until("the webhook is open", LIMIT, || server.records("bank", "owner-bank").0 == 200);
         server
+    }
+
+    /// Kills the server, and starts it on the same folder.
+    fn restart(&mut self) {
+        let fairway = &mut self.fairway;
+        fairway.process.signal("KILL");
+        fairway.process.ended(LIMIT);
+        let folder = fairway.folder.path();
+        fairway.process = Process::start(&mut serve(folder), &folder.join("fairway.log"));
+        fairway.wait_ready();
     }
 
     /// Puts an intent of a project, with the project's token.
@@ -413,11 +423,11 @@ fn intent_says_what_nothing_enforces() {
 }
 
 #[test]
-fn name_in_use_changes_hands_after_its_ttl_and_says_so() {
-    let server = Server::start(SHARED, "");
+fn name_in_use_changes_hands_after_its_ttl_also_if_the_server_restarts() {
+    let mut server = Server::start(SHARED, "");
     let dns = server.fairway.dns;
-    server.put("bank", "shop", "shop.gslb.example", &json!({"ttl": "5s"}));
-    let row = json!({"dnsName": "db.gslb.example", "recordType": "A", "targets": ["192.0.2.77"], "recordTTL": 5});
+    server.put("bank", "shop", "shop.gslb.example", &json!({"ttl": "10s"}));
+    let row = json!({"dnsName": "db.gslb.example", "recordType": "A", "targets": ["192.0.2.77"], "recordTTL": 10});
     server.create("bank", std::slice::from_ref(&row));
     wait_answer(dns, "db.gslb.example", &["192.0.2.77"], LIMIT);
     let begun = Instant::now();
@@ -432,10 +442,17 @@ fn name_in_use_changes_hands_after_its_ttl_and_says_so() {
     wait_until("the owner is warned", LIMIT, || server.warnings("evil").contains("was in use by another tenant"));
     let is_answered = |name: &str| resolve(dns, name).is_none_or(|reply| reply.rcode == 0);
     assert!(!is_answered("shop.gslb.example") && !is_answered("db.gslb.example"), "neither is answered yet");
+    server.restart();
+    assert!(begun.elapsed() < Duration::from_secs(8), "the restart took too long to show anything");
+    assert!(
+        !is_answered("shop.gslb.example") && !is_answered("db.gslb.example"),
+        "neither is answered after a restart"
+    );
+    assert_eq!(condition(&server.intent("evil", "shop"), "Ready").1, "TakeOver");
     wait_answer(dns, "shop.gslb.example", &["192.0.2.2"], LIMIT);
     wait_answer(dns, "db.gslb.example", &["192.0.2.66"], LIMIT);
     // The times have seconds.
-    assert!(begun.elapsed() >= Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= Duration::from_secs(9), "{:?}", begun.elapsed());
     assert_eq!(condition(&server.intent("evil", "shop"), "Ready").1, "Served");
     assert!(!server.warnings("evil").contains("was in use"));
 }

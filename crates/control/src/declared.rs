@@ -7,6 +7,8 @@ mod contributions;
 mod intents;
 mod object;
 mod parallel;
+pub(crate) mod removed;
+pub(crate) mod removed_wire;
 mod takeovers;
 mod usage;
 
@@ -40,7 +42,7 @@ pub struct Declared {
     pub usage: Usage,
     /// Names that intents among them claim.
     claims: Claims,
-    /// Names that tenants gave up a short time ago.
+    /// Names that tenants among them gave up a short time ago.
     releases: takeovers::Releases,
     /// Weights of webhook clients whose lease has expired.
     pub(crate) lease_weights: Arc<LeaseWeights>,
@@ -87,7 +89,9 @@ impl Declared {
         let claims = claims.into_iter().flatten().map(|claim| (claim, ())).collect();
         let objects = objects.into_iter().flatten().collect();
         let usage = Usage::of_all(&objects);
-        Self { revision, objects, usage, claims, ..Self::default() }
+        let mut declared = Self { revision, objects, usage, claims, ..Self::default() };
+        declared.releases = declared.all_releases();
+        declared
     }
 
     /// Returns all objects, in the order of their keys.
@@ -95,16 +99,12 @@ impl Declared {
         self.objects.values().map(|object| object.stored())
     }
 
-    /// Applies events of the store that were received at this time.
-    pub fn apply(&mut self, events: &[Event], now: Timestamp) {
+    /// Applies events of the store.
+    pub fn apply(&mut self, events: &[Event]) {
         for event in events {
             self.revision = self.revision.max(event.revision);
             if declares(&event.key) {
-                let before = self.objects.get(&event.key).cloned();
                 self.put(&event.key, event.object.clone());
-                if let Some(before) = before {
-                    self.note_releases(&event.key, &before, now);
-                }
             }
         }
     }
@@ -126,6 +126,7 @@ impl Declared {
         let had_owner = self.has_owner_of(key);
         if let Some(object) = &object {
             self.usage += object.usage;
+            self.add_releases(object);
         }
         let before = match object {
             Some(object) => self.objects.insert(key.clone(), object),
@@ -133,6 +134,7 @@ impl Declared {
         };
         if let Some(before) = &before {
             self.usage -= before.usage;
+            self.remove_releases(before);
         }
         match (had_owner, self.has_owner_of(key)) {
             (false, true) => self.usage.owners += 1,

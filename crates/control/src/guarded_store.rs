@@ -1,11 +1,15 @@
-//! A store whose writes are within the limits of all declared objects, and appear in traces.
+//! A store whose writes are within the limits of all declared objects, keep the names that they take from tenants, and appear in traces.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::{Arc, Weak},
+    time::SystemTime,
+};
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use fairway_telemetry::traces::Traces;
 
-use super::limits::Limiter;
+use super::{declared::Declared, limits::Limiter, shared::Shared};
 use fairway_store::{
     Election,
     objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, StoreError, StoreStatus, Watch},
@@ -15,11 +19,21 @@ use fairway_store::{
 #[derive(Debug)]
 pub(crate) struct GuardedStore {
     pub(crate) store: Arc<dyn ObjectStore>,
+    /// The objects after all received events.
+    pub(crate) declared: Arc<ArcSwap<Declared>>,
+    /// The state with the configuration in force.
+    pub(crate) in_force: Weak<Shared>,
     pub(crate) limiter: Arc<Limiter>,
     pub(crate) traces: Traces,
 }
 
 impl GuardedStore {
+    /// Returns true if tenants may claim only names that are granted to them.
+    fn is_enforced(&self) -> bool {
+        let shared = self.in_force.upgrade();
+        shared.is_some_and(|shared| shared.serving.published().configured.settings.access.names.is_enforced)
+    }
+
     async fn commit_traced(&self, batch: Batch) -> Result<Committed, StoreError> {
         let Some(work) = self.traces.below("write") else { return self.store.commit(batch).await };
         let since = SystemTime::now();
@@ -42,6 +56,7 @@ impl GuardedStore {
 #[async_trait]
 impl ObjectStore for GuardedStore {
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
+        let batch = self.declared.load().with_removed_names(batch, self.is_enforced());
         let reservation = self.limiter.reserve(&batch)?;
         let outcome = self.commit_traced(batch).await;
         if let Ok(committed) = &outcome {

@@ -2,11 +2,10 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
-use fairway_model::Timestamp;
 use fairway_store::objects::{Batch, Committed, Entry, Key, ObjectStore, Prefix, StoreError};
 use tokio::sync::{mpsc, watch};
 
@@ -57,12 +56,14 @@ impl Objects {
     /// Returns the same objects, whose writes are within the limits of the configuration and appear in traces.
     pub(crate) fn guarded(self, shared: &Arc<Shared>) -> Self {
         let in_force = Arc::downgrade(shared);
+        let of_limiter = in_force.clone();
         self.limiter.configure(move || {
-            let shared = in_force.upgrade();
+            let shared = of_limiter.upgrade();
             shared.map(|shared| shared.serving.published().configured.settings.limits).unwrap_or_default()
         });
         let (store, limiter, traces) = (self.store, Arc::clone(&self.limiter), shared.traces.clone());
-        Self { store: Arc::new(GuardedStore { store, limiter, traces }), ..self }
+        let declared = Arc::clone(&self.declared);
+        Self { store: Arc::new(GuardedStore { store, declared, in_force, limiter, traces }), ..self }
     }
 
     /// Returns the limits of all objects together.
@@ -145,10 +146,9 @@ impl Objects {
                 while let Ok(more) = events.try_recv() {
                     batches.push(more);
                 }
-                let now = Timestamp::from(SystemTime::now());
                 self.update(|before| {
                     let mut declared = before.clone();
-                    batches.iter().for_each(|batch| declared.apply(batch, now));
+                    batches.iter().for_each(|batch| declared.apply(batch));
                     declared
                 });
                 request_reload(&commands).await;

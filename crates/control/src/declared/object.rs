@@ -10,7 +10,11 @@ use fairway_store::{
     objects::{Key, Kind, Object},
 };
 
-use super::{Claim, ObjectErrors, Usage, key_of, parallel, section};
+use super::{
+    Claim, ObjectErrors, Usage, key_of, parallel,
+    removed_wire::{self, RemovedNames},
+    section,
+};
 use crate::contributed::{ReadPart, ReadRow, read_part, read_seen};
 
 /// A declared object with what it declares.
@@ -38,6 +42,8 @@ pub(crate) enum Content {
     Seen(u64),
     /// Overrides of all servers on the store.
     Overrides(Vec<SavedOverride>),
+    /// Names that were removed a short time ago.
+    Removed(RemovedNames),
 }
 
 impl DeclaredObject {
@@ -52,6 +58,7 @@ impl DeclaredObject {
                 read_part(&object.value, before.and_then(Self::part)).map(Content::Rows).map_err(whole)
             }
             (None, Kind::Contributor) => read_seen(&object.value).map(Content::Seen).map_err(whole),
+            (None, Kind::RemovedNames) => removed_wire::read(&object.value).map(Content::Removed).map_err(whole),
             (None, Kind::Overrides) => SavedOverride::decode(&object.value).map(Content::Overrides).map_err(whole),
             (None, _) => StoredIntent::read(&object).map(|intent| Content::Intent(intent.into())).map_err(whole),
         };
@@ -111,7 +118,7 @@ impl DeclaredObject {
     pub(crate) fn is_local(&self) -> bool {
         let element = match &self.content {
             Ok(Content::Element(element)) => element,
-            Ok(Content::Intent(_) | Content::Rows(_) | Content::Seen(_) | Content::Overrides(_)) => return true,
+            Ok(_) => return true,
             Err(_) => return !matches!(self.object.key.kind(), Kind::Cluster | Kind::Monitor),
         };
         let pools = element.pools.keys().map(|name| key_of(&Subject::Pool(name.clone())));
@@ -129,8 +136,8 @@ impl DeclaredObject {
             return;
         }
         match &self.content {
-            Ok(Content::Intent(_) | Content::Rows(_) | Content::Seen(_) | Content::Overrides(_)) => {}
             Ok(Content::Element(element)) => desired.extend_served(DesiredState::clone(element)),
+            Ok(_) => {}
             Err(errors) => _ = rejected.insert(key.clone(), errors.clone()),
         }
     }

@@ -1,7 +1,7 @@
 //! Names that one tenant gave up and another one claims: caches keep the old answers until their TTL is over, so the name changes hands
 //! only then. Otherwise some clients would reach one tenant and others the other one, under the same name.
 //!
-//! Releases are kept in memory: after a restart no name waits.
+//! The batch that takes a claim from a tenant also stores the release, so that restarts and all servers on the store know of it.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use fairway_model::{
     intent::{Intent, IntentSpec},
 };
 use fairway_providers::plain_name;
-use fairway_store::objects::Key;
+use fairway_store::objects::{Batch, Change, Key, Kind, Object};
 
-use super::{Declared, object::DeclaredObject};
+use super::{Declared, object::DeclaredObject, removed_wire::RemovedName};
 use crate::contributed::{Meaning, ReadRow, part_key, scope_of, tenant_of};
 
 /// The last release of a name.
@@ -34,21 +34,45 @@ pub(crate) type Releases = SharedMap<Name, Release>;
 pub type TakeOvers = BTreeMap<Name, Timestamp>;
 
 impl Declared {
-    /// Records the names that an object claimed before and does not claim now.
-    pub(super) fn note_releases(&mut self, key: &Key, before: &DeclaredObject, now: Timestamp) {
-        let now = now.secs();
-        let after = self.objects.get(key);
-        let (Some(tenant), claims) = (tenant_at(key), claims(before)) else { return };
-        let kept = after.map(|after| self::claims(after)).unwrap_or_default();
-        for (name, claim) in claims.into_iter().filter(|(name, _)| !kept.contains_key(name)) {
-            if self.releases.len() >= RELEASES_MAX {
-                self.releases = self.releases.iter().filter(|(_, release)| release.until > now).map(cloned).collect();
+    /// Returns the names that a batch takes from tenants.
+    pub(super) fn releases_in(&self, batch: &Batch) -> Vec<RemovedName> {
+        let now = batch.at.secs();
+        let mut released = Vec::new();
+        for Change { key, value, .. } in &batch.changes {
+            let (Some(tenant), Some(before)) = (tenant_at(key), self.objects.get(key)) else { continue };
+            let after = value.as_ref().map(|value| {
+                let object = Object { value: value.as_slice().into(), ..before.object.clone() };
+                claims(&DeclaredObject::new(object, Some(before)))
+            });
+            let kept = after.unwrap_or_default();
+            for (name, claim) in claims(before).into_iter().filter(|(name, _)| !kept.contains_key(name)) {
+                // A claim that still waited was not answered, so no cache has answers of it.
+                let waited = self.releases.get(&name).is_some_and(|release| release.delays(&tenant, claim.since, now));
+                if !waited {
+                    let until = now + u64::from(claim.ttl.secs());
+                    released.push(RemovedName { name: name.to_string(), by: tenant.clone().into(), until });
+                }
             }
-            // A claim that still waited was not answered, so no cache has answers of it.
-            let waited = self.releases.get(&name).is_some_and(|release| release.delays(&tenant, claim.since, now));
-            if !waited && self.releases.len() < RELEASES_MAX {
-                let release = Release { by: tenant.clone(), at: now, until: now + u64::from(claim.ttl.secs()) };
-                self.releases.insert(name, release);
+        }
+        let is_free = self.releases.len() + released.len() <= RELEASES_MAX;
+        let waiting = || self.releases.iter().filter(|(_, release)| release.until > now).count();
+        released.truncate(if is_free { RELEASES_MAX } else { RELEASES_MAX.saturating_sub(waiting()) });
+        released
+    }
+
+    /// Returns all releases among the objects. The last one of a name counts.
+    pub(super) fn all_releases(&self) -> Releases {
+        self.under(Kind::RemovedNames, &[]).flat_map(releases).collect()
+    }
+
+    pub(super) fn add_releases(&mut self, object: &DeclaredObject) {
+        self.releases.extend(releases(object));
+    }
+
+    pub(super) fn remove_releases(&mut self, object: &DeclaredObject) {
+        for (name, release) in releases(object) {
+            if self.releases.get(&name) == Some(&release) {
+                self.releases.remove(&name);
             }
         }
     }
@@ -144,13 +168,18 @@ fn ttl_of_row(row: &ReadRow) -> Option<Ttl> {
 /// Returns the tenant whose object is at a key.
 fn tenant_at(key: &Key) -> Option<Tenant> {
     match key.kind() {
-        fairway_store::objects::Kind::Contribution => scope_of(key).map(|scope| tenant_of(&scope)),
+        Kind::Contribution => scope_of(key).map(|scope| tenant_of(&scope)),
         _ => super::exposed(key).and_then(|key| Some(Tenant::Project(key.names().next()?.to_owned()))),
     }
 }
 
-fn cloned((name, release): (&Name, &Release)) -> (Name, Release) {
-    (name.clone(), release.clone())
+/// Returns the releases that an object holds.
+fn releases(object: &DeclaredObject) -> impl Iterator<Item = (Name, Release)> {
+    object.removed().into_iter().flat_map(|removed| {
+        removed.names.iter().filter_map(|of| {
+            Some((of.name.parse().ok()?, Release { by: of.by.tenant()?, at: removed.at, until: of.until }))
+        })
+    })
 }
 
 /// Maximum number of releases. Above it, further names change hands at once.
@@ -159,7 +188,7 @@ const RELEASES_MAX: usize = 65_536;
 #[cfg(test)]
 mod tests {
     use fairway_access::{NameGrant, RecordTypes};
-    use fairway_store::objects::{Author, Event, Kind, Object};
+    use fairway_store::objects::{Author, Event, Expect};
 
     use super::*;
 
@@ -176,16 +205,14 @@ mod tests {
         let key = Key::new(Kind::Inbound, &[project, "a", "v1", "default", "default", "shop"]).unwrap();
         let text = r#"{"metadata":{"name":"shop"},"spec":{"app":"a","serviceName":"s","externalSupport":true,
             "externalName":"shop.gslb.example","gslb":{"ttl":"60s"}}}"#;
-        let object = created.map(|at| Object {
-            key: key.clone(),
-            value: text.as_bytes().into(),
-            revision: 1,
-            generation: 1,
-            created: Timestamp::from_secs(at),
-            changed: Timestamp::from_secs(at),
-            by: Author::default(),
-        });
+        let object = created.map(|at| object(&key, text.as_bytes(), at));
         Event { revision: 1, key, object }
+    }
+
+    fn object(key: &Key, value: &[u8], at: u64) -> Object {
+        let (created, changed) = (Timestamp::from_secs(at), Timestamp::from_secs(at));
+        let (revision, generation, by) = (1, 1, Author::default());
+        Object { key: key.clone(), value: value.into(), revision, generation, created, changed, by }
     }
 
     fn waits(declared: &Declared, project: &str, since: u64, now: u64) -> Option<u64> {
@@ -194,22 +221,44 @@ mod tests {
         declared.take_over(&grants(), (&tenant, &name, since), Timestamp::from_secs(now)).map(Timestamp::secs)
     }
 
+    /// Commits the creation of a project's intent, or its deletion.
+    fn commit(declared: &mut Declared, project: &str, is_created: bool, at: u64) {
+        let own = event(project, is_created.then_some(at));
+        let value = own.object.as_ref().map(|object| object.value.to_vec());
+        let changes = vec![Change { key: own.key.clone(), expect: Expect::Anything, value }];
+        let batch = Batch { changes, by: Author::default(), at: Timestamp::from_secs(at) };
+        let added = declared.with_removed_names(batch, true).changes.split_off(1).into_iter();
+        let added = added.map(|change| {
+            let value = change.value.as_deref().map(|value| object(&change.key, value, at));
+            Event { revision: 1, key: change.key, object: value }
+        });
+        let events: Vec<Event> = added.chain([own]).collect();
+        declared.apply(&events);
+    }
+
+    /// Returns the objects as a server has them after a restart.
+    fn restarted(declared: &Declared) -> Declared {
+        Declared::new(1, declared.all().map(std::borrow::Cow::into_owned))
+    }
+
     #[test]
     fn name_changes_hands_after_the_ttl() {
         let mut declared = Declared::default();
         let at = Timestamp::from_secs;
-        declared.apply(&[event("bank", Some(START - 500))], at(START - 500));
+        commit(&mut declared, "bank", true, START - 500);
         assert_eq!(declared.take_overs(&grants(), at(START)), TakeOvers::new());
-        declared.apply(&[event("bank", None)], at(START));
-        declared.apply(&[event("evil", Some(START + 1))], at(START + 1));
+        commit(&mut declared, "bank", false, START);
+        commit(&mut declared, "evil", true, START + 1);
         assert_eq!(waits(&declared, "evil", START + 1, START + 2), Some(START + 60));
+        let other_server = restarted(&declared);
+        assert_eq!(waits(&other_server, "evil", START + 1, START + 2), Some(START + 60), "after a restart");
         assert_eq!(waits(&declared, "evil", START + 1, START + 60), None, "the TTL is over");
         assert_eq!(waits(&declared, "bank", START + 1, START + 2), None, "its own name");
         assert_eq!(waits(&declared, "evil", START - 1, START + 2), None, "it shared the name before");
         let waiting = declared.take_overs(&grants(), at(START + 2));
         assert_eq!(waiting.into_values().map(Timestamp::secs).collect::<Vec<_>>(), [START + 60]);
         // What waited was never answered, so its end delays nobody.
-        declared.apply(&[event("evil", None)], at(START + 3));
+        commit(&mut declared, "evil", false, START + 3);
         assert_eq!(waits(&declared, "bank", START + 4, START + 5), None);
         // A tenant without a grant had no answers, either.
         let name = "shop.gslb.example".parse().unwrap();
@@ -218,5 +267,30 @@ mod tests {
         let evil = Tenant::Project("evil".to_owned());
         assert_eq!(declared.take_over(&only_evil, (&evil, &name, START + 4), at(START + 5)), None);
         assert_eq!(declared.take_over(&NameGrants::default(), (&evil, &name, START + 4), at(START + 5)), None);
+    }
+
+    #[test]
+    fn name_changes_hands_at_once_while_there_are_too_many_releases() {
+        let mut declared = Declared::default();
+        commit(&mut declared, "bank", true, START);
+        for (until, recorded) in [(START + 100, 0), (START, 1)] {
+            let release = Release { by: Tenant::Owner("shop".to_owned()), at: START, until };
+            let name = |number| format!("n{number}.gslb.example").parse().unwrap();
+            declared.releases = (0..RELEASES_MAX).map(|number| (name(number), release.clone())).collect();
+            let mut after = declared.clone();
+            commit(&mut after, "bank", false, START + 1);
+            assert_eq!(after.of(Kind::RemovedNames).count(), recorded, "releases until {until}");
+        }
+    }
+
+    #[test]
+    fn releases_that_expired_are_deleted_by_the_next_one() {
+        let mut declared = Declared::default();
+        for round in 0..1_000 {
+            commit(&mut declared, "bank", true, START + round * 100);
+            commit(&mut declared, "bank", false, START + round * 100 + 1);
+            assert!(declared.of(Kind::RemovedNames).count() <= 1, "in round {round}");
+            assert!(declared.releases.len() <= 1);
+        }
     }
 }

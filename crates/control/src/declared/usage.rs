@@ -50,6 +50,7 @@ impl Usage {
             // The former are read from the disk when they are needed; the latter are few and must not be refused.
             Kind::IdempotencyRecord | Kind::Overrides => Self::default(),
             Kind::Contributor => Self { memory: OBJECT, ..Self::default() },
+            Kind::RemovedNames => Self { memory: OBJECT + content, ..Self::default() },
             Kind::Contribution => {
                 let memory = OBJECT + text.rows * ROW + text.steered * STEERED + content;
                 Self { memory, objects: text.rows, owners: 0 }
@@ -119,8 +120,8 @@ impl Growth {
         let mut growth = Self::default();
         let mut owners = BTreeSet::new();
         for change in &batch.changes {
-            // One for each owner, which is counted. The time of a call must not be refused.
-            if !declares(&change.key) || change.key.kind() == Kind::Contributor {
+            // One for each owner, which is counted, and a limited number of removed names. Calls and removals must not be refused.
+            if !declares(&change.key) || matches!(change.key.kind(), Kind::Contributor | Kind::RemovedNames) {
                 continue;
             }
             if let Some(before) = declared.objects.get(&change.key) {

@@ -52,6 +52,8 @@ pub enum Kind {
     IdempotencyRecord,
     /// Static records of a name, as in a configuration file.
     Records,
+    /// Names that one batch removed, for as long as that matters.
+    RemovedNames,
     /// EMCO: a traffic group.
     TrafficGroup,
     /// ONAP: a `traffic-intent-set`.
@@ -80,7 +82,8 @@ impl Kind {
             | Self::Pool
             | Self::Project
             | Self::IdempotencyRecord
-            | Self::Records => 1,
+            | Self::Records
+            | Self::RemovedNames => 1,
             Self::DnsUpdateRecord | Self::Contribution => 2,
             Self::CompositeApp => 3,
             Self::DeploymentGroup | Self::TrafficSet => 4,

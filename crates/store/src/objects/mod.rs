@@ -340,8 +340,11 @@ pub struct HistoryLimits {
 
 /// Maximum bytes of an object.
 pub const VALUE_MAX: usize = 1 << 20;
-/// Maximum number of changes of a batch.
-pub const BATCH_MAX: usize = 10_000;
+/// Maximum number of changes of a request.
+pub const REQUEST_MAX: usize = 10_000;
+/// Maximum number of changes of a batch: those of a request, its idempotency record, and its removed names (500 an object, once of the
+/// tenant and once of the prune). The rest is for deletions of expired objects.
+pub const BATCH_MAX: usize = REQUEST_MAX + 100;
 /// Maximum bytes of all objects of a batch.
 pub const BATCH_BYTES_MAX: usize = 64 << 20;
 /// Maximum bytes of the author of a change.

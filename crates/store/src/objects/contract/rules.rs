@@ -182,7 +182,7 @@ pub(in super::super) async fn batch_at_each_bound_is_accepted_and_over_it_reject
     rejected(by(author(0, REASON_MAX + 1)), "reason has 1025").await;
     let many = |count: usize| (0..count).map(|n| put(&format!("n{n}"), Expect::Absent, b"1")).collect::<Vec<_>>();
     assert_eq!(store.commit(batch(1, many(BATCH_MAX))).await.unwrap().objects.len(), BATCH_MAX);
-    rejected(batch(1, many(BATCH_MAX + 1)), "10001 changes").await;
+    rejected(batch(1, many(BATCH_MAX + 1)), "10101 changes").await;
     rejected(batch(1, vec![put("a", Expect::Anything, b"1"), delete("a", Expect::Anything)]), "pool/a twice").await;
     let large =
         (0..=BATCH_BYTES_MAX / VALUE_MAX).map(|n| put(&format!("l{n}"), Expect::Absent, &vec![b'x'; VALUE_MAX]));
