@@ -35,7 +35,7 @@ pub(super) struct ApplyArgs {
     /// Delete every object that was created over the API and is not in the files; of intents those that you have applied.
     ///
     /// Fails if that looks like a mistake: all of your names, at least two, or more than ten and more than a fifth of them, unless their
-    /// targets are down; or the last healthy member of a name that stays.
+    /// targets are down; or the last healthy member of a name that stays. Prunes of the last ten minutes count.
     #[arg(long)]
     prune: bool,
 

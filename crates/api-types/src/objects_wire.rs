@@ -163,7 +163,8 @@ pub struct Difference {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct WriteParameters {
     /// For `POST /v1/apply` with `prune`: delete also if that looks like a mistake. By default the request fails with 409 if all names of
-    /// the caller (at least two) would go, or more than ten and more than a fifth, or the last healthy member of a name that stays.
+    /// the caller (at least two) would go, or more than ten and more than a fifth, or the last healthy member of a name that stays. What the
+    /// caller pruned in the last ten minutes counts.
     pub allow_removals: bool,
     /// Report what would change, and change nothing.
     pub dry_run: bool,

@@ -1,22 +1,31 @@
 //! Deletions by `fairway apply --prune` that look like a mistake, by the rules for withdrawals of webhook clients.
 //!
-//! They are not held but refused, and the whole request with them: objects refer to each other and are validated together, and the caller
-//! waits for the result, which an ExternalDNS does not. `fairway delete` is never refused.
+//! They are not held but refused, and the whole request with them: objects refer to each other and are validated together, and the caller,
+//! a person or a pipeline, waits for the result and can repeat the command with `--allow-removals`, which an ExternalDNS cannot. What a
+//! caller pruned in the last ten minutes counts, so that many small prunes do not pass where a large one is refused. `fairway delete` is
+//! never refused.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use fairway_model::{DesiredState, Eligibility, Name};
-use fairway_store::objects::Key;
+use fairway_model::{DesiredState, Eligibility, Name, Timestamp};
+use fairway_store::objects::{Change, Key};
 
 use super::{
     Control,
-    contributed::{ServedHealth, are_many},
-    declared::Declared,
+    contributed::{ServedHealth, WINDOW, are_many},
+    declared::{
+        Declared, removed,
+        removed_wire::{RemovedName, Remover},
+    },
     served::CurrentState,
 };
 
 /// A prune, and what it leaves.
 pub struct Prune<'a> {
+    /// Identity of the caller.
+    pub by: &'a str,
+    /// Time.
+    pub at: Timestamp,
     /// All objects before.
     pub before: &'a Declared,
     /// Keys of the deleted objects.
@@ -30,23 +39,33 @@ pub struct Prune<'a> {
 }
 
 impl Control {
-    /// Returns why a prune looks like a mistake; `None` if it does not.
-    pub fn pruned_by_mistake(&self, prune: &Prune<'_>) -> Option<String> {
-        prune.mistake(&self.shared.serving.load())
+    /// Returns the changes to commit with a prune, so that the caller's next ones are weighed with it.
+    ///
+    /// # Errors
+    /// Why the prune looks like a mistake.
+    pub fn weigh_prune(&self, prune: &Prune<'_>) -> Result<Vec<Change>, String> {
+        prune.weigh(&self.shared.serving.load())
     }
 }
 
 impl Prune<'_> {
-    fn mistake(&self, state: &CurrentState) -> Option<String> {
+    fn weigh(&self, state: &CurrentState) -> Result<Vec<Change>, String> {
         let settings = state.published.configured.settings.withdrawals;
         let names: BTreeSet<Name> = self.deleted.iter().flat_map(|key| self.before.names_at(key)).collect();
         let (stays, gone): (Vec<&Name>, Vec<&Name>) = names.iter().partition(|name| is_declared(self.desired, name));
         let gone: Vec<&Name> = gone.into_iter().filter(|name| is_alive(state, name)).collect();
         let kept: BTreeSet<Name> = self.kept.iter().flat_map(|key| self.after.names_at(key)).collect();
-        if settings.hold_for > Duration::ZERO && are_many(gone.len(), kept.len(), usize::MAX) {
+        let earlier = self.before.pruned_by(self.by, self.at);
+        let earlier = earlier.iter().filter(|name| !names.contains(*name) && !is_declared(self.desired, name)).count();
+        let is_weighed = settings.hold_for > Duration::ZERO && !gone.is_empty();
+        if is_weighed && are_many(gone.len() + earlier, kept.len(), usize::MAX) {
             let (count, first, kept) = (gone.len(), gone[0], kept.len());
-            return Some(format!(
-                "{count} names whose targets are not down would go, among them {first}, and {kept} would stay"
+            let before = match earlier {
+                0 => String::new(),
+                _ => format!(" (after {earlier} by prunes of the last 10 minutes)"),
+            };
+            return Err(format!(
+                "{count} names whose targets are not down would go{before}, among them {first}, and {kept} would stay"
             ));
         }
         // Objects without a name of their own may be members of one.
@@ -56,8 +75,14 @@ impl Prune<'_> {
             let desired = &state.published.configured.merged.desired;
             has_healthy_member(state, desired, name) && !has_healthy_member(state, self.desired, name)
         });
-        let orphaned = orphaned.filter(|_| settings.hold_last_for > Duration::ZERO)?;
-        Some(format!("{orphaned} would be left without a healthy member"))
+        if let Some(orphaned) = orphaned.filter(|_| settings.hold_last_for > Duration::ZERO) {
+            return Err(format!("{orphaned} would be left without a healthy member"));
+        }
+        let until = self.at.secs() + WINDOW.as_secs();
+        let removed =
+            |name: &Name| RemovedName { name: name.to_string(), by: Remover::Pruner(self.by.to_owned()), until };
+        let gone: Vec<_> = gone.into_iter().filter(|_| is_weighed).map(removed).collect();
+        Ok(removed::changes(self.at, &gone))
     }
 
     /// Returns the names that pools among the deleted objects answer.

@@ -185,6 +185,51 @@ fn prune_of_all_names_changes_nothing_until_it_is_allowed_or_their_targets_are_d
     assert!(down.status.success() && !is_served("a"), "{}", said(&down));
 }
 
+/// Objects with numbered names.
+fn numbered(numbers: impl IntoIterator<Item = usize>) -> String {
+    let names: Vec<String> = numbers.into_iter().map(|number| format!("n{number}")).collect();
+    objects(&names.iter().map(String::as_str).collect::<Vec<_>>(), 9)
+        .replace("type: tcp, port: 9, period: 200ms, timeout: 200ms, rise: 1, fall: 1", "type: always")
+}
+
+#[test]
+fn prunes_of_ten_minutes_are_weighed_together_also_after_a_restart() {
+    let mut server = Fairway::start(ZONE, &[]);
+    let succeeds = |server: &Fairway, numbers: std::ops::Range<usize>| {
+        let output = prune(server, &numbered(numbers), &[]);
+        assert!(output.status.success(), "{}", said(&output));
+    };
+    let is_refused = |server: &Fairway, numbers: std::ops::Range<usize>, expected: &str| {
+        let output = prune(server, &numbered(numbers), &[]);
+        let text = said(&output);
+        assert!(!output.status.success() && text.contains(expected) && text.contains("--allow-removals"), "{text}");
+    };
+    succeeds(&server, 0..40);
+    // Names that are pruned and applied again do not count.
+    succeeds(&server, 10..40);
+    succeeds(&server, 0..40);
+    // A dry run counts nothing, and neither does a deletion by name.
+    let dry = prune(&server, &numbered(0..30), &["--dry-run"]);
+    assert!(dry.status.success(), "{}", said(&dry));
+    for number in 32..40 {
+        assert!(server.command(&["delete", "names", &format!("n{number}.gslb.example")]).status.success());
+    }
+    // 10 of 32 are few, and further ones are too many within ten minutes.
+    succeeds(&server, 0..22);
+    let expected = "1 names whose targets are not down would go (after 10 by prunes of the last 10 minutes)";
+    is_refused(&server, 0..21, expected);
+    server.process.signal("KILL");
+    server.process.ended(LIMIT);
+    server.process = serve_again(&server, "log-again");
+    server.wait_ready();
+    is_refused(&server, 0..21, expected);
+    assert!(answers(&server, "n21.gslb.example"));
+    let deleted = server.command(&["delete", "names", "n20.gslb.example"]);
+    assert!(deleted.status.success() && !answers(&server, "n20.gslb.example"), "{}", said(&deleted));
+    let allowed = prune(&server, &numbered(0..20), &["--allow-removals"]);
+    assert!(allowed.status.success() && !answers(&server, "n21.gslb.example"), "{}", said(&allowed));
+}
+
 #[test]
 fn prune_of_the_last_healthy_member_of_a_declared_name_is_refused() {
     let port = free_port();

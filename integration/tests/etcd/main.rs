@@ -5,6 +5,7 @@
 #![cfg(feature = "real")]
 
 mod overrides;
+mod prunes;
 mod webhook;
 
 use std::{

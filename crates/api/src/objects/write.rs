@@ -32,7 +32,8 @@ use crate::{
 use fairway_api_types::objects_wire::ApplyReport;
 use fairway_control::{Prune, declared::Declared};
 use fairway_intents::INTENT_KINDS;
-use fairway_store::objects::{Author, BATCH_MAX, Batch, Change, Expect, Key, Kind, Object};
+use fairway_model::Timestamp;
+use fairway_store::objects::{Author, Batch, Change, Expect, Key, Kind, Object, REQUEST_MAX};
 
 /// Creates an object.
 pub(super) async fn create(
@@ -134,16 +135,16 @@ pub(super) async fn apply(State(state): State<AppState>, request: WriteRequest) 
         let declared = objects.declared();
         changes(&declared, request.objects(&declared)?, request.prune.then_some(&by))
     };
-    // The idempotency record is one more change of the batch.
-    let most = BATCH_MAX - usize::from(in_progress.is_some());
-    if changes.len() > most {
-        let detail = format!("{} changes are more than {most}; apply them in parts", changes.len());
+    if changes.len() > REQUEST_MAX {
+        let detail = format!("{} changes are more than {REQUEST_MAX}; apply them in parts", changes.len());
         return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
     let validated = validate(&state, objects, &changes, Mode::WithEffect).await?;
-    if !request.allow_removals {
-        check_deletions(&state, &objects.declared(), &changes, &validated, &by)?;
-    }
+    let at = SystemTime::now().into();
+    let removed = match request.allow_removals {
+        true => vec![],
+        false => weigh_deletions(&state, &objects.declared(), &changes, &validated, &by, at)?,
+    };
     let Validated { report, _compiled, .. } = validated;
     let mut report = ApplyReport { unchanged, dry_run: request.dry_run, ..report };
     if request.dry_run {
@@ -151,41 +152,43 @@ pub(super) async fn apply(State(state): State<AppState>, request: WriteRequest) 
         return Ok(Json(report).into_response());
     }
     let is_written = !changes.is_empty();
+    changes.extend(removed);
     if let Some(in_progress) = &in_progress {
         state.requests.remove_expired(&*objects.store()).await;
         changes.push(idempotency::record(in_progress, &WriteOutcome::Applied(report.clone()))?);
     }
     if !changes.is_empty() {
-        let revision = objects.commit(Batch { changes, by, at: SystemTime::now().into() }).await?.revision;
+        let revision = objects.commit(Batch { changes, by, at }).await?.revision;
         let is_served = state.control.served(revision, SERVED_MAX).await;
         (report.revision, report.served) = if is_written { (revision, is_served) } else { (0, false) };
     }
     Ok(Json(report).into_response())
 }
 
-/// Checks that the deletions of a prune do not look like a mistake.
-fn check_deletions(
+/// Checks that the deletions of a prune do not look like a mistake. Returns the changes to commit with them.
+fn weigh_deletions(
     state: &AppState,
     before: &Declared,
     changes: &[Change],
     validated: &Validated,
     by: &Author,
-) -> Result<(), ApiError> {
+    at: Timestamp,
+) -> Result<Vec<Change>, ApiError> {
     let deleted: Vec<&Key> = changes.iter().filter(|change| change.value.is_none()).map(|change| &change.key).collect();
     if deleted.is_empty() {
-        return Ok(());
+        return Ok(vec![]);
     }
     let after = &validated.declared;
     let written = changes.iter().map(|change| &change.key);
     let kept = prunable(before, by).map(|object| &object.key).chain(written);
     let kept = kept.filter(|key| after.get(key).is_some()).collect();
-    let prune = Prune { before, deleted, after, kept, desired: &validated.desired };
-    state.control.pruned_by_mistake(&prune).map_or(Ok(()), |why| {
+    let prune = Prune { by: &by.identity, at, before, deleted, after, kept, desired: &validated.desired };
+    state.control.weigh_prune(&prune).map_err(|why| {
         let detail = format!(
             "nothing was changed: the deletions look like a mistake: {why}; if they are meant, run `fairway apply --prune \
              --allow-removals` (allowRemovals=true)"
         );
-        Err(problem(StatusCode::CONFLICT, detail))
+        problem(StatusCode::CONFLICT, detail)
     })
 }
 

@@ -317,7 +317,7 @@ fn is_covered(row: &ReadRow, others: &[&ReadRow]) -> bool {
 }
 
 /// Time in which an owner's withdrawals are counted together.
-pub(super) const WINDOW: Duration = Duration::from_secs(600);
+pub(crate) const WINDOW: Duration = Duration::from_secs(600);
 /// Number of names that may be withdrawn together, if it is more than a fifth.
 const NAMES_MIN: usize = 10;
 /// Maximum number of such names, so that the list of them stays small.

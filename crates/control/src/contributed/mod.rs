@@ -37,7 +37,7 @@ use fairway_providers::{plain_name, webhook_server::Scope};
 use self::merge_rows::MergedRows;
 pub(crate) use self::{
     evidence::ServedHealth,
-    held::are_many,
+    held::{WINDOW, are_many},
     keys::{part_key, scope_name, scope_of, seen_key, tenant_of},
     merge_rows::{DeclaredName, MergeContext, OwnedRow, changed_texts},
     rows_wire::read_seen,
