@@ -39,7 +39,7 @@ fn prunes_at_two_servers_are_weighed_together_and_deletions_only_once() {
     let refused = prune(&other, 0..19, &[]);
     let text = said(&refused);
     assert!(!refused.status.success() && text.contains("(after 10 by prunes of the last 10 minutes)"), "{text}");
-    // What one server was told to delete, all of it, is gone at the other one, too.
+    // All that one server accepted to delete is gone at the other one, too.
     done(&prune(&other, 0..0, &["--allow-removals"]));
     wait_until("the first server follows", LIMIT, || !(0..20).any(|number| is_answered(&one, number)));
 }
