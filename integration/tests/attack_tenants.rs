@@ -332,6 +332,21 @@ fn wait_for_the_next_second() {
     wait_until("the next second", LIMIT, || second() > begun);
 }
 
+/// Checks the conditions of both owners, and that the command line shows them.
+fn expect_conflicts(server: &Server) {
+    let (is, reason, message) = server.owner_conflict("evil");
+    assert!((is.as_str(), reason.as_str()) == ("True", "RecordsRejected"), "{is} {reason} {message}");
+    assert!(message.contains("rejected: bank.gslb.example. NS would hide other records"), "{message}");
+    let (is, reason, message) = server.owner_conflict("bank");
+    assert!((is.as_str(), reason.as_str()) == ("True", "HidingRejected"), "{is} {reason} {message}");
+    assert!(message.contains("db.bank.gslb.example: NS records that another owner contributes"), "{message}");
+    let listed = server.fairway.command(&["contributions"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    for shown in ["evil evil: rejected: ", "bank bank: db.bank.gslb.example: NS records that another owner"] {
+        assert!(listed.contains(shown), "{shown} is not in {listed}");
+    }
+}
+
 #[test]
 fn record_that_would_hide_names_of_others_is_rejected_with_a_condition_on_both_sides() {
     let names = format!(
@@ -384,17 +399,7 @@ fn record_that_would_hide_names_of_others_is_rejected_with_a_condition_on_both_s
     ] {
         assert!(bank.contains(wanted), "{wanted} is not in {bank}");
     }
-    let (is, reason, message) = server.owner_conflict("evil");
-    assert!((is.as_str(), reason.as_str()) == ("True", "RecordsRejected"), "{is} {reason} {message}");
-    assert!(message.contains("rejected: bank.gslb.example. NS would hide other records"), "{message}");
-    let (is, reason, message) = server.owner_conflict("bank");
-    assert!((is.as_str(), reason.as_str()) == ("True", "HidingRejected"), "{is} {reason} {message}");
-    assert!(message.contains("db.bank.gslb.example: NS records that another owner contributes"), "{message}");
-    let listed = server.fairway.command(&["contributions"]);
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    for shown in ["evil evil: rejected: ", "bank bank: db.bank.gslb.example: NS records that another owner"] {
-        assert!(listed.contains(shown), "{shown} is not in {listed}");
-    }
+    expect_conflicts(&server);
     let shop = server.intent("bank", "shop");
     let (is, reason, message) = condition(&shop, "Conflict");
     assert!((is.as_str(), reason.as_str()) == ("True", "HidingRejected"), "{shop}");
