@@ -194,7 +194,7 @@ impl Flood {
             while !stopping.load(Ordering::Relaxed) {
                 let due = (begun.elapsed().as_secs_f64() * f64::from(rate)) as u64;
                 for _ in sent..due {
-                    let bits = SplitMix::new(seed ^ random.bits() % subnets).bits().to_be_bytes();
+                    let bits = SplitMix::new(seed ^ (random.bits() % subnets)).bits().to_be_bytes();
                     let subnet = match family {
                         1 => [&[0, 1, 24, 0], &bits[..3]].concat(),
                         _ => [&[0, 2, 56, 0, 0x20], &bits[..6]].concat(),

@@ -21,8 +21,8 @@ const JITTER: (f64, f64) = (0.1, 0.5);
 const CACHES_MAX: f64 = 256.0;
 /// Load of the demands that no report told of yet, as a part of the measured load, at most.
 const NEW_MAX: f64 = 0.1;
-/// TTLs after every client has asked once until that holds. Reports have told of all clusters by then.
-const SETTLED_TTLS: f64 = 2.0;
+/// TTLs after the first demand from which on that holds. All clients have asked then, and reports have told of all clusters.
+const SETTLED_TTLS: f64 = 3.0;
 /// Caches that make a demand one of the large ones.
 const MANY_CACHES: f64 = 8.0;
 
@@ -133,6 +133,8 @@ pub(super) struct Demands {
     /// Since when it is known who asks, in seconds: from the start on, and after all were forgotten, from the first query on. None
     /// between.
     pub(super) since: Option<f64>,
+    /// When the first of the known demands of proven sources came.
+    first: Option<f64>,
 }
 
 impl Demands {
@@ -145,6 +147,7 @@ impl Demands {
             ttl,
             typical: 0.0,
             since: Some(0.0),
+            first: None,
         }
     }
 
@@ -172,7 +175,7 @@ impl Demands {
             let new = Tracked::new(load, 1.0, 0.0, self.ttl);
             let long_ago = -1e9;
             self.tracked.insert(demand, Tracked { doubt, at: Some(at), moved: long_ago, measured: true, ..new });
-            self.since = Some(long_ago);
+            (self.since, self.first) = (Some(long_ago), Some(long_ago));
         }
     }
 
@@ -215,6 +218,7 @@ impl Demands {
             return false;
         }
         self.since.get_or_insert(at);
+        self.first.get_or_insert(at);
         while self.tracked.len() >= TRACKED_MAX {
             self.thin();
         }
@@ -298,10 +302,11 @@ impl Demands {
         }
     }
 
-    /// Takes those that no report told of for typical ones. Once it is known who asks, those that come are taken together for a part of
+    /// Takes those that no report told of for typical ones. Some TTLs after the first one, those that come are taken together for a part of
     /// the measured load at most: more would have been reported.
     pub(super) fn guess(&mut self, now: f64) {
-        let limit = if self.have_all_asked(now, SETTLED_TTLS * self.ttl) { NEW_MAX } else { f64::INFINITY };
+        let is_settled = self.first.is_some_and(|first| now >= first + SETTLED_TTLS * self.ttl);
+        let limit = if is_settled { NEW_MAX } else { f64::INFINITY };
         let (measured, new): (Vec<&Tracked>, Vec<&Tracked>) = self.tracked.values().partition(|it| it.measured);
         let count = |them: &[&Tracked]| them.iter().map(|it| it.count()).sum::<f64>();
         let (load, known) = (measured.iter().map(|it| it.load).sum::<f64>(), count(&measured));
@@ -347,6 +352,7 @@ impl Demands {
         self.tracked.retain(|_, it| now - it.asked < 3.0 * it.pause.max(ttl));
         let is_any_asking = self.tracked.values().any(|it| it.kind != DemandKind::StandIn);
         self.since = self.since.filter(|_| is_any_asking);
+        self.first = self.first.filter(|_| is_any_asking);
         self.thicken();
     }
 

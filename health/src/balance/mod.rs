@@ -173,9 +173,10 @@ impl Balancer {
         }
     }
 
-    /// Sum of the weights of the known demands of proven sources.
-    pub fn proven(&self) -> f64 {
-        self.demands.iter().filter(|(_, it)| it.kind == DemandKind::Proven).map(|(_, it)| it.weight).sum()
+    /// How many demands of proven sources are known, and the sum of their weights.
+    pub fn proven(&self) -> (usize, f64) {
+        let proven = self.demands.iter().filter(|(_, it)| it.kind == DemandKind::Proven);
+        proven.fold((0, 0.0), |sum, (_, it)| (sum.0 + 1, sum.1 + it.weight))
     }
 
     /// Forgets a demand, unless a proven source asks for it.

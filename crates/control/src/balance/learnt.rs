@@ -73,13 +73,16 @@ impl Learnt {
             numbers.clusters.get(route.cluster).copied()
         };
         evidence.expire(now);
-        // As many as there are too few proven sources. After a restart, those of the process before count until they expire.
-        let missing = stand_ins.len().saturating_sub(balancer.proven() as usize);
+        // As many as there are too few proven networks. After a restart, those of the process before count until they expire.
+        let (proven, weight) = balancer.proven();
+        let missing = stand_ins.len().saturating_sub(proven);
+        // Each counts as much as a proven network in the mean.
+        let weight = if proven > 0 { weight / proven as f64 } else { 1.0 };
         let (used, unused) = stand_ins.split_at(missing);
         unused.iter().for_each(|demand| balancer.forget(*demand));
         for demand in used.iter().filter(|demand| !evidence.is_known(**demand)) {
             if let Some(cluster) = route(demand, runtime) {
-                balancer.asked_as((DemandKind::StandIn, 1.0), *demand, cluster, now);
+                balancer.asked_as((DemandKind::StandIn, weight), *demand, cluster, now);
             }
         }
         let mut routed = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {

@@ -52,7 +52,7 @@ fn reports_are_laid_to_stand_ins_if_nobody_is_proven() {
         demands.filter_map(|it| stage.balancer.demands.get(Demand(it))).map(|it| it.load).sum::<f64>()
     };
     assert!((load(0..64) - 900.0).abs() < 50.0 && load(64..128) < 50.0, "{} {}", load(0..64), load(64..128));
-    assert_eq!((stage.balancer.proven(), stage.balancer.keep().demands.len()), (0.0, 0));
+    assert_eq!((stage.balancer.proven(), stage.balancer.keep().demands.len()), ((0, 0.0), 0));
 }
 
 #[test]
