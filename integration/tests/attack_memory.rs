@@ -202,9 +202,9 @@ fn owners_are_refused_at_the_limits_and_nothing_is_lost() {
     assert!(stored.iter().all(|count| *count > 0), "{stored:?}");
     let (used, limit) = server.limit("memory");
     assert!(limit == memory * MEBIBYTE && used <= limit && used > limit / 10 * 9, "{used} of {limit}");
-    // The limit, the pages of the store, and what the allocator keeps of requests.
+    // The limit, the pages of the store, and what the allocator keeps of requests, which are larger with the larger limit.
     let grown = server.memory("VmRSS").saturating_sub(before);
-    assert!(grown <= limit + 128 * MEBIBYTE, "grown by {grown} bytes, peak {}", server.memory("VmHWM"));
+    assert!(grown <= 2 * limit + 128 * MEBIBYTE, "grown by {grown} bytes, peak {}", server.memory("VmHWM"));
 
     // A ninth owner is refused for itself, and objects of the API by the same limit.
     let row = |owner: &str| json!({"create": endpoints(owner, 9_999, 1, 1)});
