@@ -431,8 +431,8 @@ fn intent_says_what_nothing_enforces() {
 fn name_in_use_changes_hands_after_its_ttl_also_if_the_server_restarts() {
     let mut server = Server::start(SHARED, "");
     let dns = server.fairway.dns;
-    server.put("bank", "shop", "shop.gslb.example", &json!({"ttl": "10s"}));
-    let row = json!({"dnsName": "db.gslb.example", "recordType": "A", "targets": ["192.0.2.77"], "recordTTL": 10});
+    server.put("bank", "shop", "shop.gslb.example", &json!({"ttl": "20s"}));
+    let row = json!({"dnsName": "db.gslb.example", "recordType": "A", "targets": ["192.0.2.77"], "recordTTL": 20});
     server.create("bank", std::slice::from_ref(&row));
     wait_answer(dns, "db.gslb.example", &["192.0.2.77"], LIMIT);
     let begun = Instant::now();
@@ -448,7 +448,7 @@ fn name_in_use_changes_hands_after_its_ttl_also_if_the_server_restarts() {
     let is_answered = |name: &str| resolve(dns, name).is_none_or(|reply| reply.rcode == 0);
     assert!(!is_answered("shop.gslb.example") && !is_answered("db.gslb.example"), "neither is answered yet");
     server.restart();
-    assert!(begun.elapsed() < Duration::from_secs(8), "the restart took too long to show anything");
+    assert!(begun.elapsed() < Duration::from_secs(18), "the restart took too long to show anything");
     assert!(
         !is_answered("shop.gslb.example") && !is_answered("db.gslb.example"),
         "neither is answered after a restart"
@@ -457,7 +457,7 @@ fn name_in_use_changes_hands_after_its_ttl_also_if_the_server_restarts() {
     wait_answer(dns, "shop.gslb.example", &["192.0.2.2"], LIMIT);
     wait_answer(dns, "db.gslb.example", &["192.0.2.66"], LIMIT);
     // The times have seconds.
-    assert!(begun.elapsed() >= Duration::from_secs(9), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= Duration::from_secs(19), "{:?}", begun.elapsed());
     assert_eq!(condition(&server.intent("evil", "shop"), "Ready").1, "Served");
     assert!(!server.warnings("evil").contains("was in use"));
 }
