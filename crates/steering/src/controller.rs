@@ -15,7 +15,7 @@ use std::{
 use fairway_model::mix;
 
 use crate::{
-    estimate::Estimate,
+    estimate::{AGE_TTLS, Estimate},
     transport::{Room, Source, solve},
 };
 
@@ -186,22 +186,29 @@ impl Controller {
     }
 
     /// Returns the load that each cluster may get: its target. If the demand leaves less than 3 % of free capacity, the budgets grow in
-    /// proportion, first to the capacities, then beyond. A cluster that is back gets its whole budget over five TTLs.
+    /// proportion, first to the capacities, then beyond. A cluster that is back gets its whole budget over five TTLs. One that does not report
+    /// gets at most its part of the declared split.
     fn budgets(&self, demand: f64, now: f64) -> Vec<f64> {
-        let (ttl, needed) = (self.settings.ttl.as_secs_f64(), demand / FREE_PART);
+        let (ttl, period) = (self.settings.ttl.as_secs_f64(), self.settings.period.as_secs_f64());
+        let needed = demand / FREE_PART;
         let part =
             |since: &Option<f64>| since.map_or(0.0, |since| ((now - since) / (RETURN_TTLS * ttl)).clamp(0.0, 1.0));
         let parts: Vec<f64> = self.available.iter().map(part).collect();
-        let sum = |load: fn(&Cluster) -> f64| -> f64 {
-            self.settings.clusters.iter().zip(&parts).map(|(cluster, part)| part * load(cluster)).sum()
+        let clusters = &self.settings.clusters;
+        let weights: f64 = clusters.iter().zip(&parts).map(|(cluster, part)| part * cluster.weight).sum();
+        // Target and capacity.
+        let permitted = |(number, part): (usize, &f64)| {
+            let cluster = &clusters[number];
+            let silence = self.estimate.silence(number, now, period);
+            let declared = needed * cluster.weight / weights.max(f64::MIN_POSITIVE);
+            let permitted = |load: f64| part * (load + silence * (load.min(declared) - load));
+            (permitted(cluster.target), permitted(cluster.capacity))
         };
-        let (target, capacity) = (sum(|cluster| cluster.target), sum(|cluster| cluster.capacity));
+        let permitted: Vec<(f64, f64)> = parts.iter().enumerate().map(permitted).collect();
+        let (target, capacity) = permitted.iter().fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
         let way = ((needed - target) / (capacity - target).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         let factor = (needed / capacity.max(f64::MIN_POSITIVE)).max(1.0);
-        let budget = |(cluster, part): (&Cluster, &f64)| {
-            part * factor * (cluster.target + way * (cluster.capacity - cluster.target))
-        };
-        self.settings.clusters.iter().zip(&parts).map(budget).collect()
+        permitted.iter().map(|(target, capacity)| factor * (target + way * (capacity - target))).collect()
     }
 
     /// Returns the bundles, and the demand that moves to each cluster: it is where the table says and does not move again.
@@ -303,8 +310,7 @@ impl Controller {
             (0..loads.budgets.len()).any(|cluster| level(cluster).max(loads.expected[cluster]) > over(cluster));
         let rate = if is_overload { RATES.1 } else { RATES.0 };
         let (period, ttl) = (self.settings.period.as_secs_f64(), self.settings.ttl.as_secs_f64());
-        // Reports count as half a TTL old.
-        let share = rate * demand * period / (1.5 * ttl);
+        let share = rate * demand * period / ((1.0 + AGE_TTLS) * ttl);
         self.credit =
             if self.is_urgent { f64::INFINITY } else { (self.credit + share).min(share.max(2.0 * self.large())) };
     }

@@ -146,7 +146,7 @@ impl Estimate {
 
     /// Adds a report of a cluster that arrived at a time: its load, in the unit of the capacities.
     pub(crate) fn add_report(&mut self, cluster: usize, load: f64, capacity: f64, arrived: f64) {
-        let at = arrived - self.ttl / 2.0;
+        let at = arrived - AGE_TTLS * self.ttl;
         // Before that, not every cache has sent a query, so most of the load is where nobody knows.
         if at < MOVE_TTLS * self.ttl || !self.is_counted {
             return;
@@ -244,14 +244,15 @@ impl Estimate {
         }
     }
 
-    /// Lets the variances grow by a period, and takes slots that nothing is known of for typical ones. Returns all demand; `None` while a
-    /// cluster has not reported.
+    /// Lets the variances grow by a period, and takes slots that nothing is known of for typical ones. Returns all demand; `None` while
+    /// reports of a cluster may still come for the first time, or if none does.
     pub(crate) fn advance(&mut self, now: f64, period: f64) -> Option<f64> {
         let ttl = self.ttl;
         let slots = &self.slots;
         let is_recent = |mover: &Mover| slots[mover.slot].moved.is_some_and(|moved| now < moved.at + MOVER_TTLS * ttl);
         self.movers.retain(is_recent);
-        if self.levels.iter().any(Option::is_none) {
+        let (has_all, has_any) = (self.levels.iter().all(Option::is_some), self.levels.iter().any(Option::is_some));
+        if !has_all && (!has_any || now < FIRST_TTLS * ttl + HOLD_PERIODS * period) {
             return None;
         }
         let known = self.slots.iter().filter(|slot| slot.is_known);
@@ -264,6 +265,14 @@ impl Estimate {
             }
         }
         Some(self.slots.iter().map(|slot| slot.demand).sum())
+    }
+
+    /// Returns how far what a cluster reported is out of date, 0 to 1: 0 for [`HOLD_PERIODS`] periods after a report, 1 after [`FADE_TTLS`]
+    /// TTLs more, or if it never reported.
+    pub(crate) fn silence(&self, cluster: usize, now: f64, period: f64) -> f64 {
+        let Some(level) = &self.levels[cluster] else { return 1.0 };
+        let silent = now - level.at - AGE_TTLS * self.ttl - HOLD_PERIODS * period;
+        (silent / (FADE_TTLS * self.ttl)).clamp(0.0, 1.0)
     }
 
     /// Returns the sum of the variances of slots that move to each cluster.
@@ -290,6 +299,14 @@ fn least_noise(capacity: f64) -> f64 {
 
 /// TTLs within which nearly every cache has sent a query: they may do so a little late.
 const MOVE_TTLS: f64 = 1.1;
+/// Age of a report when it arrives, in TTLs.
+pub(crate) const AGE_TTLS: f64 = 0.5;
+/// TTLs within which each cluster reports for the first time, if it does: every cache has sent a query, and reports are a TTL late at most.
+const FIRST_TTLS: f64 = MOVE_TTLS + AGE_TTLS + 1.0;
+/// Periods for which a report holds.
+const HOLD_PERIODS: f64 = 3.0;
+/// TTLs over which the budget of a silent cluster becomes its part of the declared split.
+const FADE_TTLS: f64 = 10.0;
 /// TTLs for which a slot counts as moved lately: three, and the half that a report is old.
 const MOVER_TTLS: f64 = 3.5;
 /// Variance of the demand of a cache, relative to the square of the mean. By Zipf's law, 1,000 caches have 2 with an exponent of 0.6 and

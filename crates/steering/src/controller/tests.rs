@@ -30,6 +30,8 @@ struct Model {
     capacities: Vec<f64>,
     /// True for clusters that serve.
     serves: Vec<bool>,
+    /// A cluster that does not report.
+    silent: Option<usize>,
     costs: Vec<Vec<f64>>,
     noise: f64,
     rng: SplitMix,
@@ -81,6 +83,7 @@ impl Model {
             start,
             caches,
             serves: vec![true; count],
+            silent: None,
             capacities,
             costs,
             noise,
@@ -125,7 +128,8 @@ impl Model {
             self.controller.add_report(cluster, load, now);
         }
         if self.tick.is_multiple_of(PERIOD) {
-            for cluster in (0..self.serves.len()).filter(|cluster| self.serves[*cluster]) {
+            let silent = self.silent;
+            for cluster in (0..self.serves.len()).filter(|cluster| self.serves[*cluster] && Some(*cluster) != silent) {
                 let error = 1.0 + self.noise * (2.0 * fraction(&mut self.rng) - 1.0);
                 self.reports.push((self.tick + LATE, cluster, self.load(cluster) * error));
             }
@@ -252,10 +256,48 @@ fn overload_is_spread_evenly() {
     assert!(loads.iter().all(|load| (1.0..1.4).contains(load)), "loads {loads:?} with 1.2 of the capacity offered");
 }
 
+/// Runs a model in which a cluster does not report from some time on. Returns its load relative to its part of the declared split.
+fn load_of_silent(model: &mut Model, silent: usize, ttls: usize) -> f64 {
+    model.silent = Some(silent);
+    model.run(ttls);
+    let all: f64 = model.caches.iter().map(|cache| cache.demand).sum();
+    model.load(silent) / (all * model.capacities[silent] / model.capacities.iter().sum::<f64>())
+}
+
 #[test]
-fn nothing_moves_before_every_cluster_has_reported() {
+fn cluster_that_never_reports_gets_its_declared_part_at_most() {
+    for seed in 15..=18 {
+        let mut model = Model::new(seed, 0.5, 0.0);
+        let part = load_of_silent(&mut model, 0, 20);
+        assert!(part <= 1.3, "seed {seed}: {part} of the declared part");
+        assert!(model.highest() <= 1.0, "seed {seed}: load {}", model.highest());
+        // The others go where they should.
+        let (rank, least) = (model.rank(), model.least_rank());
+        assert!(rank <= least + 0.5, "seed {seed}: mean rank {rank}, possible {least}");
+    }
+}
+
+#[test]
+fn cluster_that_is_silent_for_long_gets_its_declared_part_at_most() {
+    for seed in 19..=22 {
+        let mut model = Model::new(seed, 0.5, 0.05);
+        model.run(15);
+        let most = (0..model.serves.len()).max_by(|a, b| model.load(*a).total_cmp(&model.load(*b))).unwrap();
+        load_of_silent(&mut model, most, 1);
+        assert!(model.highest() <= 1.0, "seed {seed}: what was reported holds for a while");
+        let part = load_of_silent(&mut model, most, 20);
+        assert!(part <= 1.3, "seed {seed}: {part} of the declared part");
+        model.silent = None;
+        model.run(15);
+        let (rank, least) = (model.rank(), model.least_rank());
+        assert!(rank <= least + 0.12, "seed {seed}: mean rank {rank}, possible {least}");
+    }
+}
+
+#[test]
+fn nothing_moves_before_any_cluster_has_reported() {
     let mut model = Model::new(15, 0.5, 0.0);
-    model.serves[0] = false;
+    model.serves.fill(false);
     let table = |model: &Model| -> Vec<usize> {
         (0..CLASSES * SLOTS).map(|slot| model.controller.cluster(slot / SLOTS, slot % SLOTS)).collect()
     };

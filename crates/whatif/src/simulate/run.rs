@@ -24,6 +24,7 @@ use super::{
     recording::{Drain, Recording, ScheduleChange},
     rng::Rng,
     scenario::{Event, SAMPLES_PER_TTL, Scenario, SimulatedCluster},
+    slots::Slots,
     steering::Steering,
     traffic::Traffic,
 };
@@ -73,6 +74,8 @@ pub(super) struct Run<'a> {
     table: Option<Arc<LatencyTable>>,
     steering: Steering,
     balancer: Balancer,
+    /// Decides instead of the balancer, if it is there.
+    slots: Option<Slots>,
     runtime: Arc<RuntimeState>,
     /// True for clusters whose schedule is open.
     open: Vec<bool>,
@@ -116,6 +119,7 @@ impl<'a> Run<'a> {
             reports: Vec::new(),
             reports_are_lost: false,
             has_optima: false,
+            slots: None,
             queries: 0,
             pool: 0,
             table,
@@ -130,6 +134,12 @@ impl<'a> Run<'a> {
     /// Also records the optimum, once per TTL.
     pub(super) fn with_optima(self) -> Self {
         Self { has_optima: true, ..self }
+    }
+
+    /// Uses a table of slots for load control. The scenario must have no events.
+    pub(super) fn with_slots(self) -> Self {
+        let slots = Slots::new(self.scenario, self.traffic.population(), self.start);
+        Self { slots: Some(slots), ..self }
     }
 
     /// Runs to the end.
@@ -187,7 +197,11 @@ impl<'a> Run<'a> {
             return;
         }
         let draw = if self.pool().spread == Spread::Query { Draw(self.rng.bits()) } else { Draw(0) };
-        let answer = self.steering.answer(network, draw, &self.runtime);
+        let order = self.traffic.population().networks[network as usize].order;
+        let answer = match &self.slots {
+            Some(slots) => [slots.cluster(order, self.steering.demand(network))].into_iter().collect(),
+            None => self.steering.answer(network, draw, &self.runtime),
+        };
         let previous = self.traffic.answer(network, cache, answer);
         let could_stay = previous.is_usable(|cluster| self.is_up(cluster));
         self.recording.count_answer(could_stay && previous != answer);
@@ -203,7 +217,12 @@ impl<'a> Run<'a> {
             && self.queries.is_multiple_of(u64::from(self.scenario.reports.sample))
             && let Some(cluster) = answer.first()
         {
-            self.balancer.asked(self.steering.demand(network), cluster, self.start + now);
+            let (demand, at) = (self.steering.demand(network), self.start + now);
+            let order = self.traffic.population().networks[network as usize].order;
+            match &mut self.slots {
+                Some(slots) => slots.count_query(order, demand, at),
+                None => self.balancer.asked(demand, cluster, at),
+            }
         }
     }
 
@@ -258,8 +277,16 @@ impl<'a> Run<'a> {
     }
 
     fn report(&mut self, now: Duration, number: usize) {
-        if self.pool().policy.load {
-            self.balancer.report(&self.reports[number], self.start + now);
+        if !self.pool().policy.load {
+            return;
+        }
+        let (report, now) = (&self.reports[number], self.start + now);
+        match &mut self.slots {
+            Some(slots) => {
+                let cluster = self.scenario.clusters.iter().position(|cluster| cluster.name == report.cluster);
+                cluster.into_iter().for_each(|cluster| slots.add_report(cluster, report, now));
+            }
+            None => _ = self.balancer.report(report, now),
         }
     }
 
@@ -285,7 +312,9 @@ impl<'a> Run<'a> {
 
     /// Computes new shares, if the pool uses load, and the runtime state.
     fn balance(&mut self, now: Duration) {
-        if self.pool().policy.load {
+        if let Some(slots) = &mut self.slots {
+            slots.controller.step(self.start + now);
+        } else if self.pool().policy.load {
             let (health, clock) = (self.health(), self.clock(now));
             let steering = &self.steering;
             let mut clusters = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
