@@ -21,7 +21,7 @@ const JITTER: (f64, f64) = (0.1, 0.5);
 const CACHES_MAX: f64 = 256.0;
 /// Load of the demands that no report told of yet, as a part of the measured load, at most.
 const NEW_MAX: f64 = 0.1;
-/// TTLs after the first demand from which on that holds. All clients have asked then, and reports have told of all clusters.
+/// TTLs after the first demand from which on that holds.
 const SETTLED_TTLS: f64 = 3.0;
 /// Caches that make a demand one of the large ones.
 const MANY_CACHES: f64 = 8.0;
@@ -135,6 +135,8 @@ pub(super) struct Demands {
     pub(super) since: Option<f64>,
     /// When the first of the known demands of proven sources came.
     first: Option<f64>,
+    /// True some TTLs after that: then all clients have asked, and reports have told of all clusters.
+    is_settled: bool,
 }
 
 impl Demands {
@@ -148,6 +150,7 @@ impl Demands {
             typical: 0.0,
             since: Some(0.0),
             first: None,
+            is_settled: false,
         }
     }
 
@@ -239,7 +242,8 @@ impl Demands {
         true
     }
 
-    /// Forgets a demand that no proven source asks for. The others at its cluster carry what it carried: the load is still there.
+    /// Forgets a demand that no proven source asks for. The others at its cluster carry what it carried: the load is still there. Before
+    /// most clients are known, reports tell better which of them carry it.
     pub(super) fn forget(&mut self, demand: Demand) {
         if self.get(demand).is_none_or(|it| it.kind == DemandKind::Proven) {
             return;
@@ -247,7 +251,7 @@ impl Demands {
         let Some(gone) = self.tracked.remove(&demand) else { return };
         let here = |it: &&mut Tracked| it.at == gone.at;
         let others: f64 = self.tracked.values_mut().filter(here).map(|it| it.load).sum();
-        let factor = if others > 0.0 { 1.0 + gone.load / others } else { 1.0 };
+        let factor = if self.is_settled && others > 0.0 { 1.0 + gone.load / others } else { 1.0 };
         for it in self.tracked.values_mut().filter(here) {
             it.load *= factor;
             it.doubt *= factor * factor;
@@ -305,8 +309,8 @@ impl Demands {
     /// Takes those that no report told of for typical ones. Some TTLs after the first one, those that come are taken together for a part of
     /// the measured load at most: more would have been reported.
     pub(super) fn guess(&mut self, now: f64) {
-        let is_settled = self.first.is_some_and(|first| now >= first + SETTLED_TTLS * self.ttl);
-        let limit = if is_settled { NEW_MAX } else { f64::INFINITY };
+        self.is_settled = self.first.is_some_and(|first| now >= first + SETTLED_TTLS * self.ttl);
+        let limit = if self.is_settled { NEW_MAX } else { f64::INFINITY };
         let (measured, new): (Vec<&Tracked>, Vec<&Tracked>) = self.tracked.values().partition(|it| it.measured);
         let count = |them: &[&Tracked]| them.iter().map(|it| it.count()).sum::<f64>();
         let (load, known) = (measured.iter().map(|it| it.load).sum::<f64>(), count(&measured));
