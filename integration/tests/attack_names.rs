@@ -37,8 +37,8 @@ const COMPILE_MAX: Duration = Duration::from_secs(120);
 const FLOOD: Duration = Duration::from_secs(3);
 const MEDIA_TYPE: &str = "application/external.dns.webhook+json;version=1";
 /// Maximum of what chosen names cost, as a ratio to random ones: one measurement in a debug build on a busy machine, and the median of
-/// several in a release build. The hash of names until version 0.1 gave 11 times the processor time per query, and 800 times that of
-/// compiling.
+/// several in a release build. With the hash of names until version 0.1, and 40,000 names, a query for an absent name took 11
+/// times as long and compiling 800 times.
 const RATIO_MAX: f64 = 2.0;
 const MEDIAN_MAX: f64 = 1.1;
 

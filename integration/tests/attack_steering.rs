@@ -1,5 +1,5 @@
-//! Packets cannot move traffic: a flood of queries with random client subnets from a source that shows nothing, while honest
-//! clients are balanced over two clusters by load.
+//! Packets cannot move traffic: a flood of queries with random client subnets, from a source that proves nothing or from one that is
+//! proven, while honest clients are balanced over two clusters by load.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -295,7 +295,7 @@ fn challenge_that_is_off_is_never_sent() {
 }
 
 #[test]
-#[ignore = "takes eight minutes; see bench/README.md"]
+#[ignore = "takes minutes; see bench/README.md"]
 fn flood_of_every_rate_for_twenty_ttls_moves_no_traffic() {
     for is_proven in [false, true] {
         for (rate, family) in [20, 100, 2_000].into_iter().flat_map(|rate| [(rate, 1), (rate, 2)]) {

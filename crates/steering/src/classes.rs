@@ -35,7 +35,8 @@ struct Group {
 }
 
 impl Classes {
-    /// Merges rankings until at most [`CLASSES_MAX`] are left, each time the two whose costs then differ least from their own, by weight.
+    /// Merges rankings until at most [`CLASSES_MAX`] are left: each time the two with the least sum of squared differences from their common
+    /// mean, by weight.
     pub fn of(rankings: &[Ranking]) -> Self {
         let mut order: Vec<usize> = (0..rankings.len()).collect();
         order.sort_by(|a, b| rankings[*b].weight.total_cmp(&rankings[*a].weight).then(a.cmp(b)));

@@ -17,9 +17,9 @@ const COUNTED_MAX: usize = 1_024;
 /// How much longer than the TTL a pause may be, as a part of it and in seconds beside, before it says that an answer was kept: a
 /// client may wait a little, and queries are not seen at once.
 const JITTER: (f64, f64) = (0.1, 0.5);
-/// Most caches that a demand is taken for: what one asks more often says nothing about its load.
+/// Maximum number of caches of a demand. It says how fast the demand follows an answer, not how large it is.
 const CACHES_MAX: f64 = 256.0;
-/// Load of the demands that no report told of yet, as a part of the measured load, at most.
+/// Maximum load of the demands that no report covers yet, as a part of the measured load.
 const NEW_MAX: f64 = 0.1;
 /// TTLs after the first demand from which on that holds.
 const SETTLED_TTLS: f64 = 3.0;
@@ -74,7 +74,7 @@ impl Tracked {
         }
     }
 
-    /// How many typical demands it counts for until a report tells more.
+    /// Number of typical demands that it counts for until a report covers it.
     fn count(&self) -> f64 {
         self.stands * self.weight
     }
@@ -128,14 +128,14 @@ pub(super) struct Demands {
     thinned: u32,
     /// Seconds from one query of a cache to the next, as they are sampled.
     pub(super) ttl: f64,
-    /// What a cache carries in the mean; while nobody is known, what it carried before.
+    /// Mean load of a demand of weight 1; while none is known, the last one.
     typical: f64,
     /// Since when it is known who asks, in seconds: from the start on, and after all were forgotten, from the first query on. None
     /// between.
     pub(super) since: Option<f64>,
     /// When the first of the known demands of proven sources came.
     first: Option<f64>,
-    /// True some TTLs after that: then all clients have asked, and reports have told of all clusters.
+    /// True [`SETTLED_TTLS`] after that: all clients have sent queries by then, and all clusters reports.
     is_settled: bool,
 }
 
@@ -188,7 +188,7 @@ impl Demands {
         self.asked_as((DemandKind::Proven, 1.0), demand, cluster, at);
     }
 
-    /// One query: by whom, with the weight that it has there, and where its answer leads.
+    /// Adds a query: the kind of its source, the demand's weight there, and the cluster of the answer.
     pub(super) fn asked_as(&mut self, (kind, weight): (DemandKind, f64), demand: Demand, cluster: usize, at: f64) {
         if !self.tracked.contains_key(&demand) && !self.admit(kind, demand, at) {
             return;
@@ -306,8 +306,8 @@ impl Demands {
         }
     }
 
-    /// Takes those that no report told of for typical ones. Some TTLs after the first one, those that come are taken together for a part of
-    /// the measured load at most: more would have been reported.
+    /// Sets demands that no report covers to the typical load. Once settled, together to [`NEW_MAX`] of the measured load at most: more would
+    /// have been reported.
     pub(super) fn guess(&mut self, now: f64) {
         self.is_settled = self.first.is_some_and(|first| now >= first + SETTLED_TTLS * self.ttl);
         let limit = if self.is_settled { NEW_MAX } else { f64::INFINITY };

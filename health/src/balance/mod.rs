@@ -164,8 +164,8 @@ impl Balancer {
         self.asked_as((DemandKind::Proven, 1.0), demand, cluster, at);
     }
 
-    /// A query was answered: of which kind and with which weight, whose demand, with which cluster, when. The weight is the part of its
-    /// source's that the demand has, 0 to 1: until a report tells more, the demand counts for so much of a typical source.
+    /// Adds an answered query: the kind of its source and the demand's weight there (0 to 1), the demand, the cluster and the time. Until a
+    /// report covers it, the demand counts as this part of a typical source.
     pub fn asked_as(&mut self, kind: (DemandKind, f64), demand: Demand, cluster: usize, at: Instant) {
         if cluster < self.evidence.len() {
             let at = self.secs(at);
@@ -287,8 +287,8 @@ impl Balancer {
     /// What a cluster should carry if its clients are like those of the others; none if no other one tells.
     fn expected(&self, cluster: usize, at: f64) -> Option<f64> {
         let others = self.evidence.iter().enumerate().filter(|(other, _)| *other != cluster);
-        let told = others.filter_map(|(_, evidence)| evidence.told()).filter(|(_, count)| *count > 0.0);
-        let sum = told.fold((0.0, 0.0), |sum, (load, count)| (sum.0 + load, sum.1 + count));
+        let reported = others.filter_map(|(_, evidence)| evidence.told()).filter(|(_, count)| *count > 0.0);
+        let sum = reported.fold((0.0, 0.0), |sum, (load, count)| (sum.0 + load, sum.1 + count));
         (sum.1 > 0.0).then(|| sum.0 / sum.1 * self.demands.count_at(cluster, at))
     }
 }

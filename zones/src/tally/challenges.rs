@@ -15,8 +15,8 @@ use fairway_model::mix;
 use super::{Tally, demand::source_word};
 use crate::client::{Draw, Now};
 
-/// Groups of sources by their hash, each of one cache line. A full group has one of today's sources replaced, so a table that an
-/// attacker fills prevents no challenge; then a source may be challenged again. Of 30,000 sources a day about 1 % are in such a group.
+/// Groups of sources by their hash. In a full group one of today's sources is replaced, so a table that an attacker fills prevents no
+/// challenge, but a source may be challenged again: about 1 % of 30,000 sources a day.
 const GROUPS: usize = 8_192;
 const GROUP: usize = 8;
 
