@@ -7,12 +7,14 @@ use std::{
 
 use clap::ValueEnum;
 use fairway_model::{
-    AcceptedShare, Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, DesiredState,
-    Health, HealthStatus, MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SteeredName,
-    Weight, ZoneSpec,
+    Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Coordinates, Demand, DesiredState, Health,
+    HealthStatus, MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName, Rank, Shares, SlotTable,
+    SteeredName, Weight, ZoneSpec,
 };
 use fairway_zonefile::{ZoneData, read_zone};
-use fairway_zones::{Client, RuntimeState, ServerOptions, ServingState, Snapshot, Transport, compile};
+use fairway_zones::{
+    Client, RuntimeState, ServerOptions, ServingState, Snapshot, Transport, compile, steer::LoadGroup,
+};
 
 use crate::{add_edns, add_subnet, question};
 
@@ -152,9 +154,17 @@ fn nearest_state(names: usize) -> ServingState {
         pool.policy = Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED };
     }
     let ServingState { snapshot, runtime } = all_up(compiled(&desired, &zone));
-    let accepted = AcceptedShare { local: 49_152, overflow: 32_768 };
-    let acceptance = desired.clusters.keys().map(|name| (name.clone(), accepted)).collect();
-    let shares = Shares { accepted: acceptance, ..Shares::default() };
+    // A quarter of the slots belongs to the second nearest cluster.
+    let table = |group: &LoadGroup, class: usize| {
+        let costs: Vec<_> = group.costs_of(class).filter_map(|(name, cost)| Some((name.clone(), cost?))).collect();
+        let mut ranked: Vec<usize> = (0..costs.len()).collect();
+        ranked.sort_by_key(|place| costs[*place].1);
+        let slots = (0..Demand::SLOTS).map(|slot| ranked[usize::from(slot % 4 == 0) % ranked.len()] as u16).collect();
+        SlotTable { costs, slots }
+    };
+    let groups = snapshot.load_classes().groups().iter();
+    let tables = groups.flat_map(|group| (0..group.costs.len()).map(move |class| table(group, class))).collect();
+    let shares = Shares { tables, ..Shares::default() };
     let runtime = runtime.with_shares(&snapshot, &Arc::new(shares));
     ServingState { snapshot, runtime: Arc::new(runtime) }
 }
@@ -166,7 +176,7 @@ fn add_cluster(desired: &mut DesiredState, name: &str, address: Ipv4Addr) -> Clu
         addresses: vec![address.into()],
         dns_name: None,
         location: None,
-        capacity: None,
+        capacity: Some(1_000),
         services: vec![],
     };
     desired.clusters.insert(name.clone(), cluster);

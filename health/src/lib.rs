@@ -1,10 +1,9 @@
-//! Health checks: schedules probes, sends them and evaluates their results; reads load; solves for shares of clients.
+//! Health checks: schedules probes, sends them and evaluates their results; reads load.
 //!
-//! `schedule`, `evaluator`, `observer` and [`balance`] are pure: time is an argument. `probe` and [`load`] do I/O; `checker`
+//! `schedule`, `evaluator` and `observer` are pure: time is an argument. `probe` and [`load`] do I/O; `checker`
 //! is the loop around them; `fence` decides if a connection is allowed at all. Operator overrides are not known here; control combines them with the health status.
 #![forbid(unsafe_code)]
 
-pub mod balance;
 mod checker;
 mod evaluator;
 mod fence;

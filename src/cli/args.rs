@@ -357,10 +357,6 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "SEED", requires = "random")]
     pub(super) seed: Option<u64>,
 
-    /// Use the load control that the server does not use yet.
-    #[arg(long, requires = "random", hide = true)]
-    pub(super) slots: bool,
-
     /// Seeds, instead of those of the scenario.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub(super) seeds: Vec<u64>,

@@ -12,14 +12,13 @@ use super::{
     offline,
     output::{Cell, Out, Palette, Tone, first, table},
 };
-use fairway_api::{TargetNote, explanation, percent};
+use fairway_api::{TargetNote, explanation};
 use fairway_api_types::{
     client::ExplainQuery,
-    explain_wire::{
-        AcceptanceTest, AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
-    },
+    explain_wire::{AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step},
 };
 use fairway_config::Source;
+use fairway_model::Demand;
 
 /// Number of clusters of a group that are listed by name.
 const GROUP_MAX: usize = 8;
@@ -119,8 +118,8 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     if let Some(assignment) = &pool.assignment_text {
         let _ = writeln!(text, "    {assignment}");
     }
-    if let Some(holder) = pool.pinned_to.as_ref().filter(|_| pool.assignment.as_deref() != Some("pinned")) {
-        let _ = writeln!(text, "    the client's demand is assigned to {holder}, which cannot be answered");
+    if let Some(cluster) = pool.slot_cluster.as_ref().filter(|_| pool.assignment.as_deref() == Some("nearest")) {
+        let _ = writeln!(text, "    load control assigns the client's slot to {cluster}, which cannot be answered");
     }
     text += &members_text(palette, pool);
     match pool.result.as_str() {
@@ -149,7 +148,8 @@ fn members_text(palette: Palette, pool: &PoolChoice) -> String {
     }
     let lines = table(palette, 4, &[], rows(false));
     let details = |member: &MemberChoice| {
-        let parts = load_text(member).into_iter().chain(member.addresses.iter().map(address_text));
+        let slots = member.slots.map(|slots| format!("{slots} of {} slots", Demand::SLOTS));
+        let parts = slots.into_iter().chain(member.addresses.iter().map(address_text));
         wrapped(9, "; ", parts)
     };
     let members = lines.lines().zip(&pool.members);
@@ -176,20 +176,6 @@ fn member_row(member: &MemberChoice, with_group: bool, with_addresses: bool) -> 
         row.push(Cell::new(Tone::Quiet, addresses.join(", ")));
     }
     row
-}
-
-/// Formats the shares that a member accepts. Returns `None` for a member that accepts all clients and was not considered.
-fn load_text(member: &MemberChoice) -> Option<String> {
-    if let Some(AcceptanceTest { share, percent: accepts, draw, accepted, .. }) = &member.acceptance_test {
-        let result = if *accepted { "accepted" } else { "passed on" };
-        return Some(format!(
-            "accepts {accepts} % of {share} clients, this client drew {} %: {result}",
-            percent(*draw)
-        ));
-    }
-    let accepts = member.acceptance.as_ref().filter(|accepts| accepts.local.min(accepts.overflow) < u16::MAX)?;
-    let (local, overflow) = (percent(accepts.local), percent(accepts.overflow));
-    Some(format!("accepts {local} % of local and {overflow} % of overflow clients; not considered"))
 }
 
 /// Joins parts with a separator, and breaks the line where it would be wider than [`WIDTH`].
@@ -261,7 +247,6 @@ fn record_row(section: &str, record: &Record) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairway_api_types::explain_wire::Acceptance;
 
     fn member(cluster: &str, is_in: bool, reason: &str, address: AddressHealth) -> MemberChoice {
         MemberChoice {
@@ -340,32 +325,25 @@ answer  NOERROR, authoritative
         assert_eq!(render(Palette::PLAIN, &explanation()), expected);
     }
 
-    /// A pool that ranks by location and uses load: eu1 passes the client on, us1 accepts it, ap1 is not considered.
+    /// A pool that ranks by location and uses load: the slot of the client belongs to us1, which is not the nearest cluster.
     fn overflowing() -> PoolChoice {
         let step = |text: &str| text.to_owned();
-        let test = |share: &str, percent: &str, draw| AcceptanceTest {
-            share: share.into(),
-            percent: percent.into(),
-            draw,
-            accepted: share == "overflow",
-            ..AcceptanceTest::default()
-        };
         let two_addresses = |first: &str| vec![address(first, "up"), address("2001:db8::1:2:3", "up")];
-        let considered = |cluster: &str, group, is_in, reason: &str, test| MemberChoice {
+        let considered = |cluster: &str, group, is_in, reason: &str, slots| MemberChoice {
             group: Some(group),
-            acceptance_test: Some(test),
+            slots: Some(slots),
             addresses: two_addresses("192.0.2.1"),
             ..member(cluster, is_in, reason, address("", ""))
         };
         let not_considered = MemberChoice {
             group: Some(2),
-            acceptance: Some(Acceptance { local: 65_535, overflow: 6_554 }),
+            slots: Some(0),
             ..member("ap1", false, "an earlier member comes first", address("192.0.2.3", "up"))
         };
         PoolChoice {
             name: "shop".into(),
             policy: "geo, load, weighted".into(),
-            policy_steps: ["tier: lower first", "geo: as the map prefers", "load: each accepts its share", "weighted"]
+            policy_steps: ["tier: lower first", "geo: as the map prefers", "load: the cluster of the slot", "weighted"]
                 .map(step)
                 .into(),
             basis_text: "live members".into(),
@@ -381,17 +359,13 @@ answer  NOERROR, authoritative
                 scope_reason: "clientPrefix is /24, location class by /20".into(),
             },
             groups: vec![vec!["eu1".into(), "eu2".into()], vec!["us1".into()], vec!["ap1".into()]],
-            assignment: Some("overflow".into()),
-            assignment_text: Some("overflow: a better group has candidates, and passed the client on".into()),
+            assignment: Some("slot".into()),
+            assignment_text: Some("slot: load control assigns the client's slot to this cluster".into()),
+            slot: Some(17),
+            slot_cluster: Some("us1".into()),
             members: vec![
-                considered(
-                    "eu1",
-                    0,
-                    false,
-                    "does not accept this client: its share is limited",
-                    test("local", "40", 41_000),
-                ),
-                considered("us1", 1, true, "chosen", test("overflow", "100", 41_000)),
+                considered("eu1", 0, false, "load control assigns this client to another cluster", 102),
+                considered("us1", 1, true, "chosen", 154),
                 not_considered,
             ],
             ..PoolChoice::default()
@@ -402,16 +376,16 @@ answer  NOERROR, authoritative
     fn location_order_and_load_are_shown_if_the_pool_uses_them() {
         let expected =
             "  pool shop, geo, load, weighted: live members; tier 1 considered; chosen for client 203.0.113.0/24
-    tier: lower first; geo: as the map prefers; load: each accepts its share; weighted
+    tier: lower first; geo: as the map prefers; load: the cluster of the slot; weighted
     location class 3 of 12 for 203.0.113.0/24, shared by 203.0.112.0/20; ECS scope 24: clientPrefix is /24, location class by /20
     order eu1 eu2 | us1 | ap1
-    overflow: a better group has candidates, and passed the client on
-    out  eu1  weight 60  tier 1  group 1  does not accept this client: its share is limited
-         accepts 40 % of local clients, this client drew 62.6 %: passed on; 192.0.2.1 up; 2001:db8::1:2:3 up
+    slot: load control assigns the client's slot to this cluster
+    out  eu1  weight 60  tier 1  group 1  load control assigns this client to another cluster
+         102 of 256 slots; 192.0.2.1 up; 2001:db8::1:2:3 up
     in   us1  weight 60  tier 1  group 2  chosen
-         accepts 100 % of overflow clients, this client drew 62.6 %: accepted; 192.0.2.1 up; 2001:db8::1:2:3 up
+         154 of 256 slots; 192.0.2.1 up; 2001:db8::1:2:3 up
     out  ap1  weight 60  tier 1  group 3  an earlier member comes first
-         accepts 100 % of local and 10 % of overflow clients; not considered; 192.0.2.3 up
+         0 of 256 slots; 192.0.2.3 up
 ";
         assert_eq!(pool_text(Palette::PLAIN, &overflowing()), expected);
     }

@@ -21,7 +21,7 @@ use fairway_whatif::simulate::{
 /// Runs every scenario. With `--check` it fails if a goal is missed.
 pub(super) fn simulate(out: Out, args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     if let Some(count) = args.random {
-        return simulate_random(out, count, args.seed, args.slots);
+        return simulate_random(out, count, args.seed);
     }
     let read = |path| simulate::read_file(path).map_err(anyhow::Error::msg);
     let scenarios: Vec<Scenario> = args.scenarios.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
@@ -39,13 +39,13 @@ pub(super) fn simulate(out: Out, args: &SimulateArgs) -> anyhow::Result<ExitCode
 }
 
 /// Runs random scenarios and prints how close they come to the optimum.
-fn simulate_random(out: Out, count: u64, seed: Option<u64>, has_slots: bool) -> anyhow::Result<ExitCode> {
+fn simulate_random(out: Out, count: u64, seed: Option<u64>) -> anyhow::Result<ExitCode> {
     let first = seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()) >> 32);
     out.line(&format!("{count} random scenarios, seeds {first} to {}", first.saturating_add(count.saturating_sub(1))))?;
     let mut all = Vec::new();
     for seed in (first..).take(count as usize) {
         let scenario = random::draw(seed).map_err(anyhow::Error::msg)?;
-        all.push((seed, random::figures(&scenario, seed, has_slots)));
+        all.push((seed, random::figures(&scenario, seed)));
     }
     let row = |name: &str, is_low_bad: bool, figure: &dyn Fn(&Figures) -> f64| {
         let mut values: Vec<(f64, u64)> = all.iter().map(|(seed, figures)| (figure(figures), *seed)).collect();

@@ -26,10 +26,6 @@ pub(crate) mod seed {
     /// Parts of the configuration. Equal to `CLOSED`, but never compared with it: hashes of the configuration are summed in the
     /// id of a snapshot, those of closed members in the id of the runtime state.
     pub(crate) const CONFIGURED: u64 = 0x66_61_69_72_77_61_79_0a;
-    /// Acceptance test of a client by a member with a limited share.
-    pub(crate) const OFFER: u64 = 0x66_61_69_72_77_61_79_0b;
-    /// Choice for a client that no member accepts.
-    pub(crate) const REST: u64 = 0x66_61_69_72_77_61_79_0c;
 }
 
 /// Returns the hash of a text.

@@ -21,7 +21,7 @@ pub struct RuntimeState {
     /// One bit per member, by its number, in whole words per pool. Only pools with the down answer `last-good` have
     /// words.
     last_good: Arc<[u64]>,
-    /// `None` if no cluster limits its share.
+    /// `None` without load control.
     pub(crate) balanced: Option<Arc<CompiledShares>>,
     /// `None` if the time is not known or no member has a schedule. Then all members are open.
     pub(crate) schedule_states: Option<Arc<ScheduleStates>>,
@@ -127,10 +127,9 @@ impl RuntimeState {
 
     /// Returns the runtime state with the latest shares from balancing in place of the previous ones.
     ///
-    /// Shares and pins of clusters that no pool of the snapshot balances change no answer and are kept for the next
-    /// snapshot. Only the first [`Shares::PINS_MAX`] pins are used.
+    /// Tables of classes that the snapshot does not have change no answer and are kept for the next snapshot.
     pub fn with_shares(&self, snapshot: &Snapshot, shares: &Arc<Shares>) -> Self {
-        let balanced = CompiledShares::new(&snapshot.targets.balanced, Arc::clone(shares));
+        let balanced = CompiledShares::new(&snapshot.targets.balanced, snapshot.load_classes(), Arc::clone(shares));
         let before = self.balanced.as_ref().map_or(0, |balanced| balanced.id);
         let id = self.id.wrapping_sub(before).wrapping_add(balanced.id);
         Self { balanced: Some(Arc::new(balanced)), id, ..self.clone() }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use crate::{
     entries::{Entries, Extra, Node, RrSet, SetDetails, UPPER},
     location::{CompiledRankings, RankingCache},
     rate_limit::RateLimits,
-    steer::{SteerPool, TargetTable, TargetUses},
+    steer::{LoadClasses, SteerPool, TargetTable, TargetUses},
     table::Table,
     target::TargetIndex,
     wire::NameKey,
@@ -163,6 +163,8 @@ pub struct Snapshot {
     pub(crate) labels_max: usize,
     /// Sizes at the last full compilation, which bound how much incremental ones may add.
     pub(crate) whole: Sizes,
+    /// Location classes of load control, once they are needed.
+    pub(crate) load_classes: OnceLock<Arc<LoadClasses>>,
 }
 
 /// All answer counters. They keep their numbers over reloads.
@@ -181,7 +183,7 @@ pub(crate) struct Sizes {
     /// Bytes of the upper layer's entries.
     pub(crate) octets: usize,
     /// Counts of all other numbered items.
-    pub(crate) numbered: [usize; 7],
+    pub(crate) numbered: [usize; 8],
 }
 
 impl Sizes {
@@ -347,6 +349,11 @@ impl Snapshot {
         let [memory_words, _] = self.targets.words();
         let pools = (0..).zip(self.pools.iter()).take_while(move |_| memory_words > 0);
         pools.filter(|(_, pool)| !pool.memory().is_empty())
+    }
+
+    /// Returns the location classes of load control.
+    pub fn load_classes(&self) -> &Arc<LoadClasses> {
+        self.load_classes.get_or_init(|| Arc::new(LoadClasses::new(&self.pools, &self.targets)))
     }
 
     /// True if a pool balances by load.

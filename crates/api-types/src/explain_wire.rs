@@ -82,12 +82,15 @@ pub struct PoolChoice {
     pub location: ClientLocation,
     /// Clusters of the members in groups of equal rank, in the order of the client's location class.
     pub groups: Vec<Vec<String>>,
-    /// Assignment of the client, in a pool that uses load: `local`, `overflow`, `pinned`, `remainder`.
+    /// Assignment of the client, in a pool that uses load: `slot` (load control chose the cluster), `nearest` (the best group with a
+    /// candidate).
     pub assignment: Option<String>,
     /// The assignment as text.
     pub assignment_text: Option<String>,
-    /// Cluster that the client's demand is pinned to, eligible or not.
-    pub pinned_to: Option<String>,
+    /// Slot of the client's demand, 0 to 255; null if load control has no table for its location class.
+    pub slot: Option<u8>,
+    /// Cluster that load control has for the slot, eligible or not.
+    pub slot_cluster: Option<String>,
     /// Hash of the client in the formulas, 16 hexadecimal digits; zeros if every client gets the same.
     pub seed: String,
     /// Stable hash of the pool's name, as 16 hexadecimal digits.
@@ -147,38 +150,10 @@ pub struct MemberChoice {
     pub key: String,
     /// Weight in the formulas: 1 for standby members, and if all weights are 0.
     pub effective_weight: u16,
-    /// Accepted shares, in a pool that uses load.
-    pub acceptance: Option<Acceptance>,
-    /// Test if it accepts the client; null if it was not tested.
-    pub acceptance_test: Option<AcceptanceTest>,
+    /// Slots that load control gives the cluster, of the 256 of the client's location class; null without a table.
+    pub slots: Option<u16>,
     /// Addresses of the cluster.
     pub addresses: Vec<AddressHealth>,
-}
-
-/// Accepted shares of a member, in 65535ths.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Acceptance {
-    /// Of clients that rank its group first.
-    pub local: u16,
-    /// Of clients that a better group did not accept.
-    pub overflow: u16,
-}
-
-/// The test if a member accepts the client.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct AcceptanceTest {
-    /// Share that applies: `local` or `overflow`.
-    pub share: String,
-    /// The share, in 65535ths.
-    pub acceptance: u16,
-    /// The share in percent, as text.
-    pub percent: String,
-    /// Number that is compared with the share: the client is accepted if it is lower.
-    pub draw: u16,
-    /// True if the member accepts the client.
-    pub accepted: bool,
 }
 
 /// Health of an address of a member.

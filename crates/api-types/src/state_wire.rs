@@ -214,10 +214,8 @@ pub struct ClusterState {
     pub exhausted: bool,
     /// Progress of its drain; null while it is answered.
     pub drain: Option<DrainState>,
-    /// Local share: accepted part of the clients that rank it first, in percent; 100 without balancing.
-    pub accepts_local: f64,
-    /// Overflow share: accepted part of the clients that a better cluster did not accept, in percent.
-    pub accepts_overflow: f64,
+    /// Part that load control sends it of the demand of all clusters that it balances together, in percent; null without load control.
+    pub share: Option<f64>,
 }
 
 /// A cluster that is drained: clients still use answers that they were given before.

@@ -1,7 +1,7 @@
 //! Renders an explanation of the answering code as the body of `GET /v1/explain`.
 
 use fairway_api_types::explain_wire::{
-    Acceptance, AcceptanceTest, AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
+    AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
 };
 use fairway_model::OverrideAction;
 use fairway_zones::{
@@ -9,7 +9,7 @@ use fairway_zones::{
     steer::{self, AddressNote, Answer, Assignment, Basis, HashInput, MemberNote, Reason},
 };
 
-use crate::explain_words::{hex, percent, policy_steps, scope_reason};
+use crate::explain_words::{hex, policy_steps, scope_reason};
 use crate::render::word;
 
 /// Facts about a target besides its health.
@@ -87,10 +87,8 @@ pub(crate) fn pool_choice(pool: &steer::Explanation, notes: Notes<'_>) -> PoolCh
     };
     let cluster = |number: &u8| pool.members[usize::from(*number)].cluster.to_string();
     let assignment = pool.assignment.map(|assignment| match assignment {
-        Assignment::Local => "local",
-        Assignment::Overflow => "overflow",
-        Assignment::Pinned => "pinned",
-        Assignment::Remainder => "remainder",
+        Assignment::Slot => "slot",
+        Assignment::Nearest => "nearest",
     });
     PoolChoice {
         name: pool.pool.to_string(),
@@ -100,7 +98,8 @@ pub(crate) fn pool_choice(pool: &steer::Explanation, notes: Notes<'_>) -> PoolCh
         groups: pool.proof.groups.iter().map(|group| group.iter().map(cluster).collect()).collect(),
         assignment: assignment.map(str::to_owned),
         assignment_text: pool.assignment.map(|assignment| assignment.to_string()),
-        pinned_to: pool.proof.pinned_to.as_ref().map(cluster),
+        slot: pool.proof.slot.map(|slot| slot.number),
+        slot_cluster: pool.proof.slot.and_then(|slot| slot.member).as_ref().map(cluster),
         seed: hex(pool.proof.seed),
         key: hex(pool.proof.pool_key),
         chosen: pool.choice.members.as_slice().iter().map(cluster).collect(),
@@ -134,19 +133,8 @@ fn member_choice(member: &MemberNote, notes: Notes<'_>) -> MemberChoice {
         candidacy: member.candidacy.map(word),
         key: hex(member.terms.key),
         effective_weight: member.terms.share,
-        acceptance: member.terms.acceptance.map(|taken| Acceptance { local: taken.local, overflow: taken.overflow }),
-        acceptance_test: member.acceptance_test.map(acceptance_test),
+        slots: member.terms.slots,
         addresses,
-    }
-}
-
-fn acceptance_test(test: steer::AcceptanceTest) -> AcceptanceTest {
-    AcceptanceTest {
-        share: if test.is_local { "local" } else { "overflow" }.to_owned(),
-        acceptance: test.acceptance,
-        percent: percent(test.acceptance),
-        draw: test.draw,
-        accepted: test.is_accepted(),
     }
 }
 

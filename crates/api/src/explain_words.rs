@@ -32,8 +32,7 @@ pub(crate) fn policy_steps(policy: &Policy) -> Vec<String> {
         Rank::Cost => "cost: cheaper first".to_owned(),
     };
     let schedule = policy.schedule.then(|| "schedule: members are open in their windows only".to_owned());
-    let load =
-        policy.load.then(|| "load: each member accepts its share of the clients, the others overflow".to_owned());
+    let load = policy.load.then(|| "load: the cluster of the client's slot, while it can be answered".to_owned());
     let choose = match policy.selection {
         Selection::First => "failover: the first declared one of equal members",
         Selection::Weighted => "weighted: one of equal members, by weight",

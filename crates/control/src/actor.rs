@@ -72,8 +72,7 @@ impl Actor {
                 }
                 _ = tick.tick() => self.tick().await,
                 report = self.load_reports.recv() => self.add_report(report),
-                () = self.inputs.balance.step_ended() => self.end_step(),
-                _ = demand_tick.tick(), if self.inputs.balance.runs() => self.sample_demand(),
+                _ = demand_tick.tick(), if self.inputs.balance.runs() => self.apply(Event::Demand),
             }
         }
         self.write_last_state().await;
@@ -135,7 +134,6 @@ impl Actor {
         let shared = Arc::clone(&self.shared);
         let states = self.during(async move { shared.probes.checker.states().await }).await;
         let shared = Arc::clone(&self.shared);
-        self.inputs.balance.finish_step().await;
         let balance = self.inputs.balance.keep((self.clock)());
         self.writer.write_last(&shared, states, balance).await;
     }

@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_health::balance::Caution;
 use fairway_model::{AdaptiveTtl, Eligibility, PoolName, Risk, Timestamp};
+use fairway_steering::balancer::Caution;
 use fairway_zones::{Chunks, PoolInfo, RuntimeState, Snapshot};
 
 use super::{balance::Balance, lifecycle::Moment};

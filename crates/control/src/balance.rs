@@ -1,45 +1,34 @@
-//! Balances clusters by load: reports of load, demand and health go in, shares come out and into the runtime state.
+//! Balances clusters by load: reports of load, demand and health go in, tables of slots come out and into the runtime state.
 //!
-//! `fairway_health::balance` decides. To find the cluster that a client would get under other shares, it asks the code that answers
-//! queries. Balancing runs only if the policy of a pool has `load` and a load is reported for one of its clusters. Otherwise such pools use
-//! the other steps of their policy.
+//! `fairway_steering::balancer` decides. Balancing runs only if the policy of a pool has `load` and a load is reported for one of its
+//! clusters. Otherwise such pools use the other steps of their policy.
 //!
 //! If several servers share a store, the leader decides for all of them (`leader`). The others learn and decide as well, so that they can
 //! take over, or go on alone.
-//!
-//! ```text
-//!             ┌── idle ◄──────────── step_ended ─────────────┐
-//!  reports ──►│ demand, health ──── begin_due_step ──► a step, on a separate thread
-//!             └── reports during a step wait
-//! ```
 
 mod clusters;
 mod leader;
-mod learnt;
-mod past;
-mod stand_ins;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use fairway_health::{
-    balance::{Balancer, Caution, Drain, Settings},
-    load::LoadUpdate,
-};
+use fairway_health::load::LoadUpdate;
 use fairway_model::{ClusterName, DesiredState, PoolName, Shares, Timestamp};
+use fairway_steering::{
+    balancer::{Balancer, Caution, Counted, Drain, Group, Outcome, Saved},
+    evidence::{Evidence, Query, Source},
+};
 use fairway_store::{Leadership, SavedBalance, encode_decision};
-use fairway_zones::{DemandSample, RuntimeState, ServingState, Snapshot};
-use tokio::task::{JoinHandle, spawn_blocking};
+use fairway_zones::{DemandSample, Draw, RuntimeState, Snapshot};
 
 pub use self::leader::LeaderStatus;
 use self::{
-    clusters::{Clusters, balanced_pools, settings},
+    clusters::{Clusters, balanced_pools, groups},
     leader::Role,
-    learnt::{Learnt, Numbers},
-    past::Past,
 };
 use super::answers::Answered;
 
@@ -56,6 +45,10 @@ pub(crate) struct Balance {
     role: Role,
     /// Number of load reports that were rejected.
     rejected: u64,
+    /// Time of the last warning about one.
+    warned: Option<Instant>,
+    /// A step ended, and its result was not published.
+    has_stepped: bool,
 }
 
 /// Load reports that were rejected, and client networks that demand is known of.
@@ -71,26 +64,17 @@ pub struct EvidenceStatus {
 
 /// Balancing that runs.
 struct Running {
-    settings: Settings,
-    numbers: Arc<Numbers>,
+    balancer: Balancer,
+    evidence: Evidence,
     clusters: Clusters,
-    work: Work,
-    /// Reports that came during a step, with their times.
-    waiting: Vec<(LoadUpdate, Instant)>,
-    /// Decision of the last step.
-    decided: Shares,
+    /// Numbers of the balanced pools in the snapshot, by their key.
+    pools: HashMap<u64, usize>,
+    /// Shortest time between two reports of a cluster.
+    period: Duration,
     next_step: Instant,
     risk_level: Caution,
     /// Time of the last report.
     last_report: Option<Instant>,
-}
-
-/// Owner of what was learnt: this, or a running step.
-enum Work {
-    Idle(Box<Learnt>),
-    Stepping(JoinHandle<Box<Learnt>>),
-    /// In transition between the two.
-    Changing,
 }
 
 impl Balance {
@@ -99,24 +83,29 @@ impl Balance {
         Self { past: past.map(|past| (past, now)), ..Self::default() }
     }
 
-    /// Follows a configuration. What was learnt is kept if the clusters are the same. No step may run: see [`Balance::finish_step`].
+    /// Follows a configuration. What was learnt is kept.
     pub(crate) fn follow(&mut self, desired: &DesiredState, snapshot: &Snapshot, now: Instant) {
-        let settings = settings(desired, snapshot);
-        let is_read =
-            |settings: &Settings| settings.clusters.iter().any(|c| desired.cluster_load_sources.contains_key(&c.name));
-        let Some(settings) = settings.filter(|settings| self.is_reported || is_read(settings)) else {
+        let groups = groups(desired, snapshot);
+        let is_read = || {
+            groups
+                .iter()
+                .flat_map(|group| &group.clusters)
+                .any(|declared| desired.cluster_load_sources.contains_key(&declared.name))
+        };
+        if groups.is_empty() || !(self.is_reported || is_read()) {
             self.running = None;
             return;
-        };
+        }
         let mut running = match self.running.take() {
-            Some(before) if before.settings == settings => before,
-            Some(before) => Running::new(settings, before.past(), snapshot, now),
+            Some(before) if before.balancer.groups().eq(&groups) => before,
+            Some(before) => before.with_groups(groups, now),
             None => {
-                let past = self.past.take().and_then(|(kept, now)| Past::of(kept, now, &settings, snapshot));
-                Running::new(settings, past, snapshot, now)
+                let past = self.past.take().and_then(|(past, started)| recent(past, started, &groups));
+                Running::new(groups, past.as_ref(), now)
             }
         };
-        running.renumber(snapshot);
+        running.clusters.find_targets(snapshot);
+        running.pools = balanced_pools(snapshot).map(|(number, pool)| (pool.key(), number)).collect();
         self.running = Some(running);
     }
 
@@ -125,67 +114,84 @@ impl Balance {
         self.running.is_some()
     }
 
-    /// Returns true if a step runs. Until it ends, what was learnt is not available.
-    pub(crate) fn is_stepping(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| matches!(running.work, Work::Stepping(_)))
-    }
-
     /// Notes that a load was reported. Returns true if balancing may begin, so that the configuration is to be followed again.
     pub(crate) fn note_report(&mut self) -> bool {
         !std::mem::replace(&mut self.is_reported, true) && self.running.is_none()
     }
 
     /// Adds a report of load.
-    pub(crate) fn add_report(&mut self, report: LoadUpdate, now: Instant) {
+    pub(crate) fn add_report(&mut self, update: &LoadUpdate, now: Instant) {
         let Some(running) = &mut self.running else { return };
-        let Some(cluster) = running.numbers.clusters.get(&report.report.cluster) else { return };
-        running.clusters.add_report(*cluster, &report, now);
-        running.last_report = Some(now);
-        match &mut running.work {
-            Work::Idle(learnt) => learnt.add_report(&report, now),
-            // A step takes a part of a period, in which each cluster sends a report or two.
-            _ if running.waiting.len() < WAITING_MAX => running.waiting.push((report, now)),
-            _ => {}
+        running.clusters.add_report(update, now);
+        let outcome = running.balancer.add_report(&update.report, now);
+        if outcome != Outcome::Ignored {
+            running.last_report = Some(now);
         }
-    }
-
-    /// Adds the demand of one answer. No step may run.
-    pub(crate) fn add_demand(&mut self, answer: &DemandSample, snapshot: &Snapshot, now: Instant) {
-        let Some(running) = &mut self.running else { return };
-        if let Work::Idle(learnt) = &mut running.work {
-            learnt.add_demand(answer, &running.numbers, snapshot, now);
-        }
-    }
-
-    /// Replaces counts of answers by the demand behind them, in pools that are balanced. No step may run.
-    pub(crate) fn replace_by_demand(&self, answered: &mut Answered, snapshot: &Snapshot, runtime: &RuntimeState) {
-        let Some(Running { work: Work::Idle(learnt), numbers, .. }) = &self.running else { return };
-        let demand = learnt.demand_by_member(numbers, snapshot, runtime);
-        let pools: BTreeSet<PoolName> = demand.keys().map(|slot| slot.pool.clone()).collect();
-        answered.retain(|slot, _| !pools.contains(&slot.pool));
-        answered.extend(demand);
-    }
-
-    /// Finds the clusters that became available or unavailable under a runtime state. Returns true if there are any; then a step is due.
-    pub(crate) fn update_availability(&mut self, snapshot: &Snapshot, runtime: &RuntimeState, now: Instant) -> bool {
-        let Some(running) = &mut self.running else { return false };
-        let changed = running.clusters.update(snapshot, runtime, now);
-        if let Work::Idle(learnt) = &mut running.work {
-            for (cluster, is_available) in &changed {
-                learnt.balancer.available(*cluster, *is_available, now);
+        if outcome == Outcome::Rejected {
+            self.rejected += 1;
+            if self.warned.is_none_or(|warned| now.saturating_duration_since(warned) >= WARNING_PERIOD) {
+                self.warned = Some(now);
+                let (cluster, load) = (&update.report.cluster, update.report.load);
+                tracing::warn!(
+                    %cluster, %load,
+                    "load report rejected: far below the load sent to the cluster; further ones are counted in \
+                     fairway_load_reports_rejected_total"
+                );
             }
         }
-        if !changed.is_empty() {
-            running.next_step = now;
-        }
-        !changed.is_empty()
     }
 
-    /// Begins a step if one is due and none runs. `state` is what is served from now on.
-    pub(crate) fn begin_due_step(&mut self, state: &ServingState, now: Instant) {
-        if let Some(running) = self.running.as_mut().filter(|running| now >= running.next_step) {
-            running.begin_step(state, now);
+    /// Adds the demand of one answer.
+    pub(crate) fn add_demand(&mut self, answer: &DemandSample, snapshot: &Snapshot, now: Instant) {
+        let Some(running) = &mut self.running else { return };
+        let Some(pool) = running.pools.get(&answer.pool).map(|number| &snapshot.steer_pools()[*number]) else { return };
+        let Some(cluster) = pool.clusters().nth(usize::from(answer.member)) else { return };
+        let client = pool.client_net(answer.client.address());
+        let Some(class) = snapshot.load_classes().class(pool, client.class()) else { return };
+        let demand = pool.demand(client, Draw(0));
+        let query = Query { source: Source::of(answer.source), proof: answer.proof, demand };
+        if let Some(weight) = running.evidence.weight(&query, now) {
+            running.balancer.count_query(&Counted { class, demand, weight, cluster, at: now });
         }
+    }
+
+    /// Replaces counts of answers by the load behind them, in pools that are balanced: each cluster's load is divided in the proportion of
+    /// its answers.
+    pub(crate) fn replace_by_demand(&self, answered: &mut Answered, snapshot: &Snapshot) {
+        let Some(running) = &self.running else { return };
+        let loads: BTreeMap<&ClusterName, f64> = running.balancer.expected_loads().collect();
+        let pools = running.pools.values().map(|number| snapshot.steer_pools()[*number].name());
+        let pools: BTreeSet<&PoolName> = pools.collect();
+        let mut counts: BTreeMap<ClusterName, f64> = BTreeMap::new();
+        for (slot, count) in answered.iter().filter(|(slot, _)| pools.contains(&slot.pool)) {
+            *counts.entry(slot.cluster.clone()).or_default() += count;
+        }
+        for (slot, count) in answered.iter_mut().filter(|(slot, _)| pools.contains(&slot.pool)) {
+            if let (Some(load), Some(all)) = (loads.get(&slot.cluster), counts.get(&slot.cluster)) {
+                *count *= load / all.max(f64::MIN_POSITIVE);
+            }
+        }
+    }
+
+    /// Follows the availability of clusters under a runtime state, and decides anew if it changed or a period is over. Returns true if it
+    /// decided.
+    pub(crate) fn advance(&mut self, snapshot: &Snapshot, runtime: &RuntimeState, now: Instant) -> bool {
+        let Some(running) = &mut self.running else { return false };
+        let changed = running.clusters.update(snapshot, runtime, now);
+        for (cluster, is_available) in &changed {
+            running.balancer.set_available(cluster, *is_available, now);
+        }
+        if changed.is_empty() && now < running.next_step {
+            return false;
+        }
+        running.step(now);
+        self.has_stepped = true;
+        true
+    }
+
+    /// Returns true if a decision was made since the last call.
+    pub(crate) fn take_stepped(&mut self) -> bool {
+        std::mem::take(&mut self.has_stepped)
     }
 
     /// Returns the clusters whose gateways drain or are overloaded.
@@ -217,22 +223,19 @@ impl Balance {
     /// Returns the decision for servers that follow this one; `None` without a recent report.
     pub(crate) fn offer(&self, now: Instant) -> Option<Arc<[u8]>> {
         let running = self.running.as_ref()?;
-        let oldest = running.settings.period * OFFER_PERIODS;
+        let oldest = running.period * OFFER_PERIODS;
         running.last_report.filter(|last| now.saturating_duration_since(*last) < oldest)?;
-        Some(encode_decision(&running.decided, running.risk_level).into())
+        Some(encode_decision(running.balancer.shares(), running.risk_level).into())
     }
 
-    /// Returns the progress of a cluster's drain; `None` if it is not balanced, or during a step.
+    /// Returns the progress of a cluster's drain; `None` if it is not balanced.
     pub(crate) fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
-        let Some(Running { work: Work::Idle(learnt), numbers, .. }) = &self.running else { return None };
-        numbers.clusters.get(cluster).map(|cluster| learnt.balancer.drain(*cluster, now))
+        self.running.as_ref()?.balancer.drain(cluster, now)
     }
 
-    /// Returns the status of the evidence. During a step, that is not known.
-    pub(crate) fn evidence_status(&mut self) -> Option<EvidenceStatus> {
-        let Some(Running { work: Work::Idle(learnt), .. }) = &mut self.running else { return None };
-        self.rejected += learnt.take_rejected();
-        let evidence = &learnt.evidence;
+    /// Returns the status of the evidence; `None` if nothing is balanced.
+    pub(crate) fn evidence_status(&self) -> Option<EvidenceStatus> {
+        let evidence = &self.running.as_ref()?.evidence;
         Some(EvidenceStatus {
             rejected_reports: self.rejected,
             sources: evidence.proven_sources(),
@@ -240,10 +243,10 @@ impl Balance {
         })
     }
 
-    /// Returns the state for a later process; `None` if nothing is balanced, or during a step.
+    /// Returns the state for a later process; `None` if nothing is balanced.
     pub(crate) fn keep(&self, now: Timestamp) -> Option<SavedBalance> {
-        let Some(Running { work: Work::Idle(learnt), .. }) = &self.running else { return None };
-        Some(past::keep(learnt, now))
+        let running = self.running.as_ref()?;
+        Some(SavedBalance { written: now, state: running.balancer.save() })
     }
 
     /// Returns true if it is time to write the state: once per report period, and at most every ten seconds.
@@ -252,120 +255,98 @@ impl Balance {
         if self.next_keep.is_some_and(|next| now < next) {
             return false;
         }
-        self.next_keep = Some(now + running.settings.period.max(KEEP_PERIOD));
+        self.next_keep = Some(now + running.period.max(KEEP_PERIOD));
         true
     }
 
-    /// Waits for the end of the running step, forever if none runs. Cancel-safe.
-    pub(crate) async fn step_ended(&mut self) {
-        let Some(Running { work: Work::Stepping(step), .. }) = &mut self.running else {
-            return std::future::pending().await;
-        };
-        let ended = step.await;
-        if let Some(running) = &mut self.running {
-            running.end_step(ended.ok());
-        }
-    }
-
-    /// Waits for the end of the running step, if there is one.
-    pub(crate) async fn finish_step(&mut self) {
-        if self.is_stepping() {
-            self.step_ended().await;
-        }
-    }
-
-    /// Returns the runtime state with the shares in force, or `None` if it has them already.
+    /// Returns the runtime state with the tables in force, or `None` if it has them already.
     pub(crate) fn with_shares(&self, snapshot: &Snapshot, runtime: &RuntimeState) -> Option<RuntimeState> {
+        let none = Shares::default();
         let shares = match (&self.role, &self.running) {
-            // Shares of an earlier configuration are void.
-            (_, None) => Shares::default(),
-            (Role::Follows(shares, _), Some(running)) => running.clusters.without_unavailable(shares),
-            (_, Some(running)) => running.clusters.without_unavailable(&running.decided),
+            // Tables of an earlier configuration are void.
+            (_, None) => &none,
+            (Role::Follows(shares, _), Some(_)) => shares,
+            (_, Some(running)) => running.balancer.shares(),
         };
-        let is_same = runtime.shares().map_or_else(|| shares == Shares::default(), |before| **before == shares);
-        (!is_same).then(|| runtime.with_shares(snapshot, &Arc::new(shares)))
+        let is_same = runtime.shares().map_or_else(|| *shares == none, |before| **before == *shares);
+        (!is_same).then(|| runtime.with_shares(snapshot, &Arc::new(shares.clone())))
     }
 }
 
 impl Running {
-    /// Begins with what was learnt about other clusters or in another process.
-    fn new(settings: Settings, past: Option<Past>, snapshot: &Snapshot, now: Instant) -> Self {
-        let balancer = Balancer::new(settings.clone(), now, past.as_ref().map(|past| &past.learnt));
-        let (clients, evidence) = past.map(|past| (past.clients, past.evidence)).unwrap_or_default();
-        let decided = balancer.shares().clone();
-        let learnt = Learnt::new(balancer, evidence, clients, &settings, now);
+    fn new(groups: Vec<Group>, past: Option<&Saved>, now: Instant) -> Self {
+        let (period, ttl) = times(&groups);
         Self {
-            clusters: Clusters::new(&settings, snapshot),
-            decided,
-            work: Work::Idle(Box::new(learnt)),
-            settings,
-            numbers: Arc::default(),
-            waiting: vec![],
+            clusters: Clusters::new(&groups),
+            balancer: Balancer::new(groups, now, past),
+            evidence: Evidence::new(ttl, now),
+            pools: HashMap::new(),
+            period,
             next_step: now,
             risk_level: Caution::Ordinary,
             last_report: None,
         }
     }
 
-    /// Returns what balancing of other clusters can begin with.
-    fn past(self) -> Option<Past> {
-        let Work::Idle(learnt) = self.work else { return None };
-        Some(Past { learnt: learnt.balancer.keep(), clients: learnt.clients, evidence: Some(learnt.evidence) })
-    }
-
-    /// Adopts the numbers of a new snapshot.
-    fn renumber(&mut self, snapshot: &Snapshot) {
-        let pools = balanced_pools(snapshot).map(|(number, pool)| (pool.key(), number)).collect();
-        self.numbers = Arc::new(Numbers { pools, clusters: self.clusters.numbers() });
-        self.clusters.find_targets(snapshot);
-        if let Work::Idle(learnt) = &mut self.work {
-            learnt.find_clients(&self.numbers, snapshot);
+    /// Goes on with other groups.
+    fn with_groups(self, groups: Vec<Group>, now: Instant) -> Self {
+        let (period, ttl) = times(&groups);
+        Self {
+            clusters: Clusters::new(&groups),
+            balancer: self.balancer.with_groups(groups),
+            evidence: self.evidence.with_ttl(ttl),
+            period,
+            next_step: now,
+            ..self
         }
     }
 
-    /// Begins a step. If one runs, the next one stays due.
-    fn begin_step(&mut self, state: &ServingState, now: Instant) {
-        self.work = match std::mem::replace(&mut self.work, Work::Changing) {
-            Work::Idle(mut learnt) => {
-                self.next_step = now + self.settings.period;
-                self.clusters.step_begins();
-                let (numbers, state) = (Arc::clone(&self.numbers), state.clone());
-                Work::Stepping(spawn_blocking(move || {
-                    learnt.step(&numbers, &state, now);
-                    learnt
-                }))
-            }
-            stepping => stepping,
-        };
-    }
-
-    /// Takes the result of a step. If its thread failed, balancing starts over.
-    fn end_step(&mut self, learnt: Option<Box<Learnt>>) {
-        let now = Instant::now();
-        let mut learnt = learnt.unwrap_or_else(|| {
+    /// Decides anew. If that fails, balancing starts over.
+    fn step(&mut self, now: Instant) {
+        self.next_step = now + self.period;
+        self.evidence.expire(now);
+        self.balancer.set_proven(self.evidence.networks());
+        let balancer = &mut self.balancer;
+        if catch_unwind(AssertUnwindSafe(|| balancer.step(now))).is_err() {
             tracing::error!(
                 "load balancing failed and restarts from the declared weights; please report this as a bug"
             );
-            let balancer = Balancer::new(self.settings.clone(), now, None);
-            Box::new(Learnt::new(balancer, None, HashMap::new(), &self.settings, now))
-        });
-        for (report, at) in self.waiting.drain(..) {
-            learnt.add_report(&report, at);
+            self.balancer = Balancer::new(self.balancer.groups().cloned().collect(), now, None);
+            for (cluster, is_available) in self.clusters.availability() {
+                self.balancer.set_available(cluster, is_available, now);
+            }
         }
-        // The balancer ignores clusters whose availability did not change.
-        for (cluster, is_available) in self.clusters.availability() {
-            learnt.balancer.available(cluster, is_available, now);
-        }
-        self.decided = learnt.balancer.shares().clone();
-        self.risk_level = learnt.balancer.caution(now);
-        self.clusters.step_ended();
-        self.work = Work::Idle(learnt);
+        self.risk_level = self.balancer.caution(now);
     }
 }
 
+/// Returns the shortest report period and the largest TTL.
+fn times(groups: &[Group]) -> (Duration, Duration) {
+    let period = groups.iter().map(|group| group.period).min().unwrap_or_default();
+    let ttl = groups.iter().map(|group| group.ttl).max().unwrap_or_default();
+    (period, ttl)
+}
+
+/// Returns the state of a previous process, or `None` if it is too old at `now`: after that time, a cluster without reports has returned to
+/// its declared share, too. A clock that was set back by as much also makes it too old.
+fn recent(past: SavedBalance, now: Timestamp, groups: &[Group]) -> Option<Saved> {
+    let age = now.since(past.written).max(past.written.since(now));
+    let oldest = groups.iter().map(|group| HOLD_PERIODS * group.period + FADE_TTLS * group.ttl).max()?;
+    if age > oldest {
+        tracing::info!(?age, ?oldest, "saved balance state ignored: too old");
+        return None;
+    }
+    tracing::info!(?age, classes = past.state.classes.len(), "balance state restored");
+    Some(past.state)
+}
+
+/// Report periods for which a report counts in full, as in the balancer.
+const HOLD_PERIODS: u32 = 3;
+/// TTLs over which a report then fades, as in the balancer.
+const FADE_TTLS: u32 = 10;
 /// Number of report periods without a report after which a server offers no decision: a report counts for that long.
 const OFFER_PERIODS: u32 = 3;
 /// Shortest time between two writes of the state.
 const KEEP_PERIOD: Duration = Duration::from_secs(10);
-/// Maximum number of reports that wait for the end of a step. Later reports replace lost ones.
-const WAITING_MAX: usize = 4096;
+/// Shortest time between two warnings about rejected reports.
+const WARNING_PERIOD: Duration = Duration::from_secs(60);

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use fairway_health::balance::Drain;
 use fairway_model::{ClusterName, DesiredState, OverrideAction, SteeredName, Timestamp, Ttl};
+use fairway_steering::balancer::Drain;
 
 use super::{fence::DeniedTargets, lifecycle::Moment, uses::TargetUses};
 
@@ -67,7 +67,7 @@ impl DrainStart {
         });
         let remaining = observed.filter(|drain| drain.left > 0.0);
         let by_clients = remaining.map(|drain| drain.over.saturating_duration_since(self.at.monotonic));
-        let span = by_clients.map_or(by_ttl, |span| by_ttl.max(span + slack(self.ttl)));
+        let span = by_clients.map_or(by_ttl, |span| by_ttl.max(span));
         DrainProgress { since: self.at.wall, over: self.at.wall.plus(span), left }
     }
 }
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn clients_that_keep_answers_longer_delay_the_end_while_they_are_there() {
         let mut start = start();
-        assert_eq!(progress(&mut start, Some((60, 8.0))), (Some(1.0), 61_000));
-        assert_eq!(progress(&mut start, Some((60, 2.0))), (Some(0.25), 61_000));
+        assert_eq!(progress(&mut start, Some((60, 8.0))), (Some(1.0), 60_000));
+        assert_eq!(progress(&mut start, Some((60, 2.0))), (Some(0.25), 60_000));
         assert_eq!(progress(&mut start, Some((60, 0.0))), (Some(0.0), 21_000));
         let before_ttl = progress(&mut start, Some((5, 2.0)));
         assert_eq!(before_ttl, (Some(0.25), 21_000), "the drain never ends before the TTL");

@@ -22,7 +22,7 @@ impl Actor {
         Moment { monotonic: Instant::now(), wall: (self.clock)() }
     }
 
-    /// Applies an event: publishes the runtime state that follows from it, and begins a balancing step if one is due.
+    /// Applies an event: publishes the runtime state that follows from it.
     pub(crate) fn apply(&mut self, event: Event<'_>) {
         let (state, now) = (self.shared.serving.load(), self.now());
         // Clients that asked until now were answered from the previous state.
@@ -32,15 +32,15 @@ impl Actor {
         if let Some(runtime) = self.inputs.next(&state, event, now) {
             let before = Arc::clone(&state.runtime);
             let serving = ServingState { snapshot: Arc::clone(&state.snapshot), runtime: Arc::new(runtime) };
-            self.inputs.balance.begin_due_step(&serving, now.monotonic);
             let runtime = Arc::clone(&serving.runtime);
             self.deferred.push(self.shared.serving.swap(serving, Arc::clone(&state.published)));
             self.shared.counts.runtime_states.fetch_add(1, Relaxed);
             if is_second {
                 self.log_schedules(&state, &before, &runtime);
             }
-        } else {
-            self.inputs.balance.begin_due_step(&state, now.monotonic);
+        }
+        if self.inputs.balance.take_stepped() {
+            self.publish_evidence(now);
         }
         if !is_frequent {
             self.publish_drains(now);
@@ -112,26 +112,15 @@ impl Actor {
         self.apply(Event::Overrides(actions));
     }
 
-    /// Collects the demand that the worker threads sampled. During a balancing step, it waits in their rings.
+    /// Collects the demand that the worker threads sampled.
     pub(crate) fn take_demand(&mut self, state: &ServingState, now: Moment) {
-        if self.inputs.balance.is_stepping() {
-            return;
-        }
         for tally in self.shared.queries.by_thread() {
             tally.take_demand_samples(|asked| self.inputs.balance.add_demand(&asked, &state.snapshot, now.monotonic));
         }
     }
 
-    /// Samples the demand, unless a balancing step runs.
-    pub(crate) fn sample_demand(&mut self) {
-        if !self.inputs.balance.is_stepping() {
-            self.apply(Event::Demand);
-        }
-    }
-
-    /// Applies the shares of a balancing step that has ended.
-    pub(crate) fn end_step(&mut self) {
-        let now = self.now();
+    /// Publishes what load control knows after a step, and has it written to disk when it is time.
+    fn publish_evidence(&mut self, now: Moment) {
         if self.inputs.balance.is_keeping_due(now.monotonic)
             && let Some(balance) = self.inputs.balance.keep(now.wall)
         {
@@ -140,7 +129,6 @@ impl Actor {
         if let Some(evidence) = self.inputs.balance.evidence_status() {
             self.shared.balance.evidence.store(Arc::new(evidence));
         }
-        self.apply(Event::Shares);
     }
 
     /// Adds a report of load.
@@ -151,7 +139,7 @@ impl Actor {
         if self.inputs.balance.note_report() {
             self.follow_balance(now);
         }
-        self.inputs.balance.add_report(report, now);
+        self.inputs.balance.add_report(&report, now);
     }
 
     /// Follows the leader among the servers that share the store, and its decision.
@@ -185,11 +173,10 @@ impl Actor {
     /// Publishes the answers of the last minute; of load-balanced pools, the demand behind them.
     pub(crate) fn publish_answers(&mut self) {
         let now = Instant::now();
-        // During a step, the demand is not known.
-        if self.answers.is_due(now) && !self.inputs.balance.is_stepping() {
+        if self.answers.is_due(now) {
             let state = self.shared.serving.load();
             let mut answered = self.answers.add(self.shared.queries.sums().answers, &state.snapshot, now);
-            self.inputs.balance.replace_by_demand(&mut answered, &state.snapshot, &state.runtime);
+            self.inputs.balance.replace_by_demand(&mut answered, &state.snapshot);
             self.shared.balance.answered.store(Arc::new(answered));
         }
     }
@@ -201,10 +188,6 @@ impl Actor {
         let exhausted = self.inputs.balance.exhausted().filter(|cluster| !drained.contains(cluster));
         drained.extend(exhausted.cloned().collect::<Vec<_>>());
         self.drains.follow(&drained, &published.configured.merged.desired, now);
-        // During a step, the remaining demand is not known; the end of the step publishes it.
-        if self.inputs.balance.is_stepping() {
-            return;
-        }
         let drains = self.drains.progress(|cluster| self.inputs.balance.drain(cluster, now.monotonic));
         if **self.shared.balance.drains.load() != drains {
             self.shared.balance.drains.store(Arc::new(drains));

@@ -159,8 +159,6 @@ impl Actor {
     async fn swap(&mut self, compiled: Compiled, (ended, took, trace): (SystemTime, Duration, Trace)) {
         let Compiled { configured, snapshot, touched, is_incremental, .. } = compiled;
         let targets = self.over_limit.bound(&configured, snapshot.targets());
-        // A step takes a tenth of a second at most, and health transitions wait for the swap anyway.
-        self.inputs.balance.finish_step().await;
         let (now, previous) = (self.now(), self.shared.serving.load());
         let mut overrides = previous.published.overrides.clone();
         overrides.declared.clone_from(&configured.overrides);

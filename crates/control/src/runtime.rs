@@ -55,8 +55,8 @@ impl RuntimeInputs {
             Event::Second => before.at(snapshot, now.wall),
             Event::Demand | Event::Shares => None,
         };
-        // A cluster that becomes available or unavailable changes the shares of the others at once, not only after the next report.
-        is_share_due |= self.balance.update_availability(snapshot, next.as_ref().unwrap_or(before), now.monotonic);
+        // A cluster that becomes available or unavailable changes the tables at once, not only after the next report.
+        is_share_due |= self.balance.advance(snapshot, next.as_ref().unwrap_or(before), now.monotonic);
         if is_share_due {
             next = self.balance.with_shares(snapshot, next.as_ref().unwrap_or(before)).or(next);
         }
@@ -68,8 +68,6 @@ impl RuntimeInputs {
     }
 
     /// Returns the serving state of a new snapshot. Health status, shares and memories of the previous state are kept.
-    ///
-    /// No balancing step may run.
     pub(crate) fn reload(&mut self, reload: Reload<'_>, now: Moment) -> ServingState {
         let Reload { snapshot, previous, desired, statuses, overrides } = reload;
         let mut state = serving_state(snapshot, previous, now.wall, &statuses, &overrides);

@@ -12,8 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_model::mix;
+use fairway_model::{Demand, mix};
 
+pub use crate::estimate::SlotState;
 use crate::{
     estimate::{AGE_TTLS, Estimate},
     transport::{Room, Source, solve},
@@ -21,7 +22,7 @@ use crate::{
 
 /// Slots of a location class. A table of 64 classes has 16,384 then; with 1,024 slots each, nearness was 0.04 lower
 /// (docs/decisions/0008-load-control.md).
-pub const SLOTS: usize = 256;
+pub const SLOTS: usize = Demand::SLOTS;
 
 /// A cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +60,8 @@ pub struct Controller {
     available: Vec<Option<f64>>,
     /// A cluster became unavailable, and no step has followed.
     is_urgent: bool,
+    /// A cluster was over its budget at the last step.
+    is_over: bool,
     /// Demand that may move now. What a step leaves is saved, up to the largest slot that is no source of its own.
     credit: f64,
 }
@@ -108,7 +111,7 @@ impl Controller {
         let slots = (0..settings.costs.len() * SLOTS).map(|slot| declared(&settings, slot));
         let estimate = Estimate::new(slots, count, settings.ttl.as_secs_f64());
         let available = vec![Some(f64::NEG_INFINITY); count];
-        Self { estimate, available, is_urgent: false, credit: 0.0, start, settings }
+        Self { estimate, available, is_urgent: false, is_over: false, credit: 0.0, start, settings }
     }
 
     /// Returns the cluster that a slot of a class is answered with.
@@ -116,16 +119,67 @@ impl Controller {
         self.estimate.slots[class * SLOTS + slot].cluster
     }
 
-    /// Counts a query that was answered for a slot of a class.
-    pub fn count_query(&mut self, class: usize, slot: usize, at: Instant) {
-        let at = self.secs(at);
-        self.estimate.count_query(class * SLOTS + slot, at);
+    /// Takes over what an earlier process knew of a slot, and the cluster that it was answered with.
+    pub fn restore(&mut self, class: usize, slot: usize, cluster: usize, state: SlotState) {
+        if self.settings.costs[class][cluster].is_finite() {
+            self.estimate.restore(class * SLOTS + slot, cluster, state);
+        }
     }
 
-    /// Adds a report of a cluster that arrived now: its load, in the unit of the capacities.
-    pub fn add_report(&mut self, cluster: usize, load: f64, now: Instant) {
+    /// Returns what is known of a slot.
+    pub fn state(&self, class: usize, slot: usize) -> SlotState {
+        self.estimate.state(class * SLOTS + slot)
+    }
+
+    /// Sets the weight that each slot has beside its own evidence, for clients that nothing is known of.
+    pub fn set_unknown(&mut self, weight: f64) {
+        self.estimate.set_unknown(weight);
+    }
+
+    /// Counts a query that was answered for a slot of a class, with its weight as evidence of demand: 1 for a client network, less if its
+    /// source has several, 0 if it was counted in this TTL.
+    pub fn count_query(&mut self, class: usize, slot: usize, weight: f64, at: Instant) {
+        let at = self.secs(at);
+        self.estimate.count_query(class * SLOTS + slot, weight, at);
+    }
+
+    /// Adds a report of a cluster that arrived now: its load, in the unit of the capacities. Returns false if it is rejected, since it is far
+    /// below the load that is known to be there. The cluster then counts as silent.
+    pub fn add_report(&mut self, cluster: usize, load: f64, now: Instant) -> bool {
         let (capacity, now) = (self.settings.clusters[cluster].capacity, self.secs(now));
-        self.estimate.add_report(cluster, load, capacity, now);
+        let is_believable = self.estimate.is_believable(cluster, load, now);
+        if is_believable {
+            self.estimate.add_report(cluster, load, capacity, now);
+        }
+        is_believable
+    }
+
+    /// Takes over what another controller knows of a cluster's load and availability.
+    pub fn adopt(&mut self, cluster: usize, other: &Self, from: usize) {
+        self.estimate.levels[cluster].clone_from(&other.estimate.levels[from]);
+        self.available[cluster] = other.available[from];
+    }
+
+    /// Returns true if a cluster became unavailable since the last step.
+    pub fn is_urgent(&self) -> bool {
+        self.is_urgent
+    }
+
+    /// Returns the demand that the table has at a cluster.
+    pub fn demand_at(&self, cluster: usize) -> f64 {
+        self.estimate.slots.iter().filter(|slot| slot.cluster == cluster).map(|slot| slot.demand).sum()
+    }
+
+    /// Returns true if a cluster is over its budget, cannot be answered, or is silent.
+    pub fn is_strained(&self, now: Instant) -> bool {
+        let (now, period) = (self.secs(now), self.settings.period.as_secs_f64());
+        let is_silent = |cluster: usize| self.estimate.silence(cluster, now, period) > 0.0;
+        self.is_over || (0..self.available.len()).any(|cluster| self.available[cluster].is_none() || is_silent(cluster))
+    }
+
+    /// Returns true if no slot moved for a number of TTLs.
+    pub fn is_calm(&self, ttls: f64, now: Instant) -> bool {
+        self.secs(now) - self.estimate.last_move() > ttls * self.settings.ttl.as_secs_f64()
     }
 
     /// Notes that a cluster can be answered, or cannot. A step should follow before the transition is served.
@@ -134,6 +188,11 @@ impl Controller {
             self.available[cluster] = is_available.then(|| self.secs(at));
             self.is_urgent |= !is_available;
         }
+    }
+
+    /// Returns the load of clients that still have a cluster's answer from before it was taken out of the table.
+    pub fn load_left(&self, cluster: usize, now: Instant) -> f64 {
+        self.estimate.load_at(cluster, self.secs(now))
     }
 
     fn secs(&self, at: Instant) -> f64 {
@@ -153,6 +212,7 @@ impl Controller {
         let mut flows = self.flows(&bundles, &moving, &loads.budgets);
         let gain: f64 = flows.iter().map(|flow| flow.gain * flow.demand).sum();
         let is_relief = (0..loads.budgets.len()).any(|cluster| loads.is_to_be_relieved(cluster));
+        self.is_over = is_relief;
         if is_relief || self.is_urgent || gain >= DEAD_BAND * demand {
             self.grow_credit(demand, &loads);
             flows.sort_by(|a, b| {

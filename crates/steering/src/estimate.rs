@@ -19,10 +19,14 @@ pub(crate) struct Slot {
     pub(crate) demand: f64,
     /// Variance of the demand.
     pub(crate) variance: f64,
-    /// Number of caches: each sends one query per TTL.
+    /// Number of caches: each sends one query per TTL. It says how its clients follow a move.
     caches: f64,
     /// Queries in the present TTL.
     queries: u32,
+    /// Evidence of demand: the number of client networks, or the parts of one that their sources' weight allows.
+    weight: f64,
+    /// Evidence in the present TTL.
+    counted: f64,
     /// False until a report says something about it.
     is_known: bool,
 }
@@ -38,13 +42,23 @@ struct Moved {
 
 impl Slot {
     fn new(cluster: usize) -> Self {
-        Self { cluster, moved: None, demand: 0.0, variance: 0.0, caches: 0.0, queries: 0, is_known: false }
+        Self {
+            cluster,
+            moved: None,
+            demand: 0.0,
+            variance: 0.0,
+            caches: 0.0,
+            queries: 0,
+            weight: 0.0,
+            counted: 0.0,
+            is_known: false,
+        }
     }
 
     /// Returns which part of the slot is at a cluster at a time. The caches follow a move within a TTL, a single one with its first query.
     fn part_at(&self, cluster: usize, at: f64, ttl: f64) -> f64 {
         let Some(moved) = self.moved else { return if self.cluster == cluster { 1.0 } else { 0.0 } };
-        let arrived = if self.caches < 1.5 {
+        let arrived = if (0.5..1.5).contains(&self.caches) {
             if moved.first_query.is_some_and(|first| first <= at) { 1.0 } else { 0.0 }
         } else {
             ((at - moved.at) / ttl).clamp(0.0, 1.0)
@@ -58,9 +72,9 @@ impl Slot {
         self.moved.is_some_and(|moved| now < moved.at + MOVE_TTLS * ttl)
     }
 
-    fn set_typical(&mut self, typical: f64) {
-        self.demand = typical * self.caches;
-        self.variance = SPREAD * self.demand * self.demand / self.caches.max(1.0);
+    fn set_typical(&mut self, typical: f64, weight: f64) {
+        self.demand = typical * weight;
+        self.variance = SPREAD * self.demand * self.demand / weight.max(1.0);
         self.is_known = self.demand > 0.0;
     }
 }
@@ -99,6 +113,23 @@ pub(crate) struct Estimate {
     counted_from: f64,
     /// True after the first whole count.
     is_counted: bool,
+    /// True if it began with the state of an earlier process.
+    is_restored: bool,
+    /// Weight of each slot beside its own, for clients that nothing is known of.
+    unknown: f64,
+    /// Time of the last move.
+    last_move: f64,
+}
+
+/// What is known of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SlotState {
+    /// Demand, in the unit of the capacities.
+    pub demand: f32,
+    /// Variance of the demand.
+    pub variance: f32,
+    /// Evidence of demand: number of client networks.
+    pub weight: f32,
 }
 
 impl Estimate {
@@ -110,16 +141,40 @@ impl Estimate {
             ttl,
             counted_from: 0.0,
             is_counted: false,
+            is_restored: false,
+            unknown: 0.0,
+            last_move: 0.0,
         }
     }
 
-    /// Counts a query of a slot.
-    pub(crate) fn count_query(&mut self, slot: usize, at: f64) {
+    /// Takes over what an earlier process knew of a slot.
+    pub(crate) fn restore(&mut self, slot: usize, cluster: usize, state: SlotState) {
+        let finite = |value: f32| if value.is_finite() { f64::from(value.max(0.0)) } else { 0.0 };
+        let slot = &mut self.slots[slot];
+        (slot.cluster, slot.demand, slot.variance) = (cluster, finite(state.demand), finite(state.variance));
+        (slot.weight, slot.caches, slot.is_known) = (finite(state.weight), finite(state.weight), slot.demand > 0.0);
+        (self.is_counted, self.is_restored) = (true, true);
+    }
+
+    /// Returns what is known of a slot.
+    pub(crate) fn state(&self, slot: usize) -> SlotState {
+        let Slot { demand, variance, weight, .. } = &self.slots[slot];
+        SlotState { demand: *demand as f32, variance: *variance as f32, weight: *weight as f32 }
+    }
+
+    /// Sets the weight that each slot has beside its own, for clients that nothing is known of.
+    pub(crate) fn set_unknown(&mut self, weight: f64) {
+        self.unknown = weight;
+    }
+
+    /// Counts a query of a slot, with its weight as evidence of demand.
+    pub(crate) fn count_query(&mut self, slot: usize, weight: f64, at: f64) {
         if at >= self.counted_from + self.ttl {
             self.end_count(at);
         }
         let slot = &mut self.slots[slot];
         slot.queries += 1;
+        slot.counted += weight;
         if let Some(moved) = &mut slot.moved {
             moved.first_query.get_or_insert(at);
         }
@@ -129,6 +184,7 @@ impl Estimate {
         let part = if self.is_counted { COUNT_PART } else { 1.0 };
         for slot in &mut self.slots {
             slot.caches += part * (f64::from(std::mem::take(&mut slot.queries)) - slot.caches);
+            slot.weight += part * (std::mem::take(&mut slot.counted) - slot.weight);
         }
         (self.counted_from, self.is_counted) = (at, true);
     }
@@ -136,9 +192,8 @@ impl Estimate {
     /// Sends a slot to another cluster from now on.
     pub(crate) fn send(&mut self, slot: usize, cluster: usize, now: f64) {
         let state = &mut self.slots[slot];
-        // Without queries nobody says when its clients follow.
-        let first_query = (state.caches < 0.5).then_some(now);
-        state.moved = Some(Moved { from: state.cluster, at: now, first_query });
+        state.moved = Some(Moved { from: state.cluster, at: now, first_query: None });
+        self.last_move = now;
         state.cluster = cluster;
         self.movers.retain(|mover| mover.slot != slot);
         self.movers.push(Mover { slot, covariances: [0.0; 2] });
@@ -148,7 +203,7 @@ impl Estimate {
     pub(crate) fn add_report(&mut self, cluster: usize, load: f64, capacity: f64, arrived: f64) {
         let at = arrived - AGE_TTLS * self.ttl;
         // Before that, not every cache has sent a query, so most of the load is where nobody knows.
-        if at < MOVE_TTLS * self.ttl || !self.is_counted {
+        if at < MOVE_TTLS * self.ttl && !self.is_restored || !self.is_counted && self.unknown <= 0.0 {
             return;
         }
         match self.levels[cluster].take() {
@@ -170,9 +225,12 @@ impl Estimate {
     /// Divides the load of a cluster among its slots that nothing is known of, by their caches.
     fn set_typical_at(&mut self, cluster: usize, load: f64) {
         let is_new = |slot: &Slot| slot.cluster == cluster && !slot.is_known;
-        let caches: f64 = self.slots.iter().filter(|slot| is_new(slot)).map(|slot| slot.caches).sum();
-        if caches > 0.0 {
-            self.slots.iter_mut().filter(|slot| is_new(slot)).for_each(|slot| slot.set_typical(load / caches));
+        let unknown = self.unknown;
+        let weight: f64 = self.slots.iter().filter(|slot| is_new(slot)).map(|slot| slot.weight + unknown).sum();
+        if weight > 0.0 {
+            let typical = load / weight;
+            let new = self.slots.iter_mut().filter(|slot| is_new(slot));
+            new.for_each(|slot| slot.set_typical(typical, slot.weight + unknown));
         }
     }
 
@@ -255,16 +313,32 @@ impl Estimate {
         if !has_all && (!has_any || now < FIRST_TTLS * ttl + HOLD_PERIODS * period) {
             return None;
         }
+        let unknown = self.unknown;
         let known = self.slots.iter().filter(|slot| slot.is_known);
-        let (demand, caches) = known.fold((0.0, 0.0), |sum, slot| (sum.0 + slot.demand, sum.1 + slot.caches));
+        let (demand, weight) = known.fold((0.0, 0.0), |sum, slot| (sum.0 + slot.demand, sum.1 + slot.weight + unknown));
         for slot in &mut self.slots {
             if slot.is_known {
                 slot.variance += (DRIFT * slot.demand).powi(2) * period / ttl;
-            } else if slot.caches >= 0.5 && caches > 0.0 {
-                slot.set_typical(demand / caches);
+            } else if slot.weight + unknown >= 0.5 && weight > 0.0 {
+                slot.set_typical(demand / weight, slot.weight + unknown);
             }
         }
         Some(self.slots.iter().map(|slot| slot.demand).sum())
+    }
+
+    /// Returns true if a report is not far below the load that is known to be there: the estimate, but at most what as much evidence has at
+    /// the other clusters. Load that no client caused may have ended.
+    pub(crate) fn is_believable(&self, cluster: usize, load: f64, arrived: f64) -> bool {
+        let Some(level) = &self.levels[cluster] else { return true };
+        let at = arrived - AGE_TTLS * self.ttl;
+        let weight = |cluster: usize| -> f64 {
+            self.slots.iter().map(|slot| slot.part_at(cluster, at, self.ttl) * slot.weight).sum()
+        };
+        let others = (0..self.levels.len()).filter(|other| *other != cluster);
+        let others = others.filter_map(|other| Some((self.levels[other].as_ref()?.load, weight(other))));
+        let others = others.fold((0.0, 0.0), |sum, (load, weight)| (sum.0 + load, sum.1 + weight));
+        let alike = if others.1 > 0.0 { others.0 / others.1 * weight(cluster) } else { f64::INFINITY };
+        load >= BELIEVABLE * self.load_at(cluster, at).min(level.load - level.variance.sqrt()).min(alike)
     }
 
     /// Returns how far what a cluster reported is out of date, 0 to 1: 0 for [`HOLD_PERIODS`] periods after a report, 1 after [`FADE_TTLS`]
@@ -273,6 +347,16 @@ impl Estimate {
         let Some(level) = &self.levels[cluster] else { return 1.0 };
         let silent = now - level.at - AGE_TTLS * self.ttl - HOLD_PERIODS * period;
         (silent / (FADE_TTLS * self.ttl)).clamp(0.0, 1.0)
+    }
+
+    /// Returns the time of the last move, in seconds.
+    pub(crate) fn last_move(&self) -> f64 {
+        self.last_move
+    }
+
+    /// Returns the load at a cluster at a time, by the demand of the slots that are there.
+    pub(crate) fn load_at(&self, cluster: usize, at: f64) -> f64 {
+        self.slots.iter().map(|slot| slot.part_at(cluster, at, self.ttl) * slot.demand).sum()
     }
 
     /// Returns the sum of the variances of slots that move to each cluster.
@@ -318,6 +402,8 @@ const DRIFT: f64 = 0.05;
 const NOISE_PART: f64 = 0.1;
 /// Weight of a count of queries in the mean.
 const COUNT_PART: f64 = 0.3;
+/// Part of the known load that a report must have to be believed.
+const BELIEVABLE: f64 = 0.15;
 /// Deviations that two reports in a row must exceed on the same side to count as a step of demand.
 const STEP_DEVIATIONS: f64 = 3.0;
 /// Part of a difference that is divided at once, so that one report does not change all slots by its error.

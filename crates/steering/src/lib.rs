@@ -5,8 +5,10 @@
 //! Pure: no I/O, clock, async or randomness. Time is an argument.
 #![forbid(unsafe_code)]
 
+pub mod balancer;
 pub mod classes;
 pub mod controller;
 mod estimate;
 pub mod evidence;
+mod residence;
 pub mod transport;

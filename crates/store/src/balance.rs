@@ -1,68 +1,58 @@
-//! State of balancing, to and from `balance.json`; decisions of the leader.
+//! State of load control, to and from `balance.json`; decisions of the leader.
 
-use std::{collections::HashMap, fmt};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use fairway_health::balance::{Caution, Kept};
-use fairway_model::{AcceptedShare, ClusterName, Demand, Network, Shares, Timestamp};
+use fairway_model::{ClusterName, Demand, Shares, SlotTable, Timestamp};
+use fairway_steering::{
+    balancer::{Caution, Saved, SavedClass},
+    controller::SlotState,
+};
 
-use super::state_wire::{self, AcceptanceLine, BalanceFile, DecisionNote, DemandLine, FileError, PinLine, VERSION};
+use super::state_wire::{self, BalanceFile, ClassLine, DecisionNote, FileError, VERSION};
 
-/// State of balancing before a restart.
+/// State of load control before a restart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SavedBalance {
     /// Time of writing.
     pub written: Timestamp,
-    /// Shares and demands.
-    pub learnt: Kept,
-    /// Pool (its key) and client network of each demand.
-    pub clients: Vec<(Demand, u64, Network)>,
+    /// Tables, and what was known of their slots.
+    pub state: Saved,
 }
 
-/// Parses `balance.json`. One malformed line makes the file unreadable: a part of the demands would send clients to clusters without
-/// capacity for them.
+/// Parses `balance.json`. One malformed line makes the file unreadable: a part of the slots would send clients to clusters without capacity
+/// for them.
 pub(super) fn decode(text: &[u8]) -> Result<SavedBalance, FileError> {
     let file: BalanceFile = state_wire::decode(text)?;
-    check_count("clusters", file.acceptance.len(), CLUSTERS_MAX)?;
-    check_count("pins", file.pins.len(), Shares::PINS_MAX)?;
-    check_count("demands", file.demands.len(), DEMANDS_MAX)?;
-    let mut saved =
-        SavedBalance { written: file.written.parse().map_err(malformed)?, learnt: Kept::default(), clients: vec![] };
-    for AcceptanceLine { cluster, near, spill } in file.acceptance {
-        saved.learnt.acceptance.push((name(cluster)?, AcceptedShare { local: near, overflow: spill }));
-    }
-    for PinLine { demand, cluster } in file.pins {
-        saved.learnt.pins.push((self::demand(&demand)?, name(cluster)?));
-    }
-    for line in file.demands {
-        let demand = demand(&line.demand)?;
-        saved.learnt.demands.push((demand, line.load, line.doubt, name(line.cluster)?));
-        saved.clients.push((demand, number(&line.pool)?, line.client.parse().map_err(malformed)?));
-    }
-    Ok(saved)
+    check_count("location classes", file.classes.len(), CLASSES_MAX)?;
+    let written = file.written.parse().map_err(malformed)?;
+    let class = |line: &ClassLine| {
+        let [demands, variances, weights] = [&line.demands, &line.variances, &line.weights].map(|text| numbers(text));
+        let known = demands?.into_iter().zip(variances?).zip(weights?);
+        let slots: Vec<SlotState> =
+            known.map(|((demand, variance), weight)| SlotState { demand, variance, weight }).collect();
+        if slots.len() != Demand::SLOTS {
+            return Err(FileError::Malformed(format!("{} slots; a class has {}", slots.len(), Demand::SLOTS)));
+        }
+        Ok(SavedClass { table: table(line)?, slots })
+    };
+    Ok(SavedBalance { written, state: Saved { classes: file.classes.iter().map(class).collect::<Result<_, _>>()? } })
 }
 
-/// Returns the text of `balance.json`. Demands of unknown clients are omitted: they mean nothing after a restart.
+/// Returns the text of `balance.json`.
 pub(super) fn encode(saved: &SavedBalance) -> Vec<u8> {
-    let SavedBalance { written, learnt, clients } = saved;
-    let owners: HashMap<_, _> = clients.iter().map(|(demand, pool, client)| (*demand, (pool, client))).collect();
-    let finite = learnt.demands.iter().filter(|(_, load, doubt, _)| load.is_finite() && doubt.is_finite());
-    let demand = |(demand, load, doubt, cluster): &(Demand, f64, f64, ClusterName)| {
-        let (pool, client) = owners.get(demand)?;
-        Some(DemandLine {
-            demand: hex(demand.0),
-            load: *load,
-            doubt: *doubt,
-            cluster: cluster.to_string(),
-            pool: hex(**pool),
-            client: client.to_string(),
-        })
+    let class = |class: &SavedClass| {
+        let text = |value: fn(&SlotState) -> f32| joined(class.slots.iter().map(value));
+        ClassLine {
+            demands: text(|slot| slot.demand),
+            variances: text(|slot| slot.variance),
+            weights: text(|slot| slot.weight),
+            ..class_line(&class.table)
+        }
     };
     state_wire::encode(&BalanceFile {
         version: VERSION,
-        written: format!("{written:.3}"),
-        acceptance: learnt.acceptance.iter().map(|(cluster, given)| acceptance_line(cluster, *given)).collect(),
-        pins: learnt.pins.iter().map(|(demand, cluster)| pin_line(*demand, cluster)).collect(),
-        demands: finite.filter_map(demand).collect(),
+        written: format!("{:.3}", saved.written),
+        classes: saved.state.classes.iter().map(class).collect(),
     })
 }
 
@@ -73,19 +63,15 @@ pub fn decode_decision(text: &[u8]) -> Result<(Shares, Caution), String> {
 
 fn parse_decision(text: &[u8]) -> Result<(Shares, Caution), FileError> {
     let note: DecisionNote = state_wire::decode(text)?;
-    check_count("clusters", note.acceptance.len(), CLUSTERS_MAX)?;
-    check_count("pins", note.pins.len(), Shares::PINS_MAX)?;
+    check_count("location classes", note.classes.len(), CLASSES_MAX)?;
+    check_count("clusters", note.parts.len(), CLUSTERS_MAX)?;
     let caution = CAUTIONS.into_iter().find(|(_, word)| *word == note.caution);
     let (caution, _) =
         caution.ok_or_else(|| FileError::Malformed(format!("unknown risk level {:.20}", note.caution)))?;
-    let mut shares = Shares { epoch: note.epoch, ..Shares::default() };
-    for AcceptanceLine { cluster, near, spill } in note.acceptance {
-        shares.accepted.insert(name(cluster)?, AcceptedShare { local: near, overflow: spill });
-    }
-    for PinLine { demand, cluster } in note.pins {
-        shares.pins.insert(self::demand(&demand)?, name(cluster)?);
-    }
-    Ok((shares, caution))
+    let tables = note.classes.iter().map(table).collect::<Result<_, _>>()?;
+    let part = |(cluster, part): (String, u16)| Ok((name(&cluster)?, part));
+    let parts = note.parts.into_iter().map(part).collect::<Result<BTreeMap<_, _>, _>>()?;
+    Ok((Shares { epoch: note.epoch, tables, parts }, caution))
 }
 
 /// Returns the text of a decision of this server, for others.
@@ -95,50 +81,71 @@ pub fn encode_decision(shares: &Shares, caution: Caution) -> Vec<u8> {
         version: VERSION,
         epoch: shares.epoch,
         caution: caution.map_or("", |(_, word)| word).to_owned(),
-        acceptance: shares.accepted.iter().map(|(cluster, given)| acceptance_line(cluster, *given)).collect(),
-        pins: shares.pins.iter().map(|(demand, cluster)| pin_line(*demand, cluster)).collect(),
+        classes: shares.tables.iter().map(class_line).collect(),
+        parts: shares.parts.iter().map(|(cluster, part)| (cluster.to_string(), *part)).collect(),
     })
 }
 
 const CAUTIONS: [(Caution, &str); 3] =
     [(Caution::Calm, "calm"), (Caution::Ordinary, "ordinary"), (Caution::Short, "short")];
 
-fn pin_line(demand: Demand, cluster: &ClusterName) -> PinLine {
-    PinLine { demand: hex(demand.0), cluster: cluster.to_string() }
+fn class_line(table: &SlotTable) -> ClassLine {
+    let slot = |slot: &u16| if *slot == SlotTable::NONE { "-".to_owned() } else { slot.to_string() };
+    ClassLine {
+        clusters: joined(table.costs.iter().map(|(cluster, cost)| format!("{cluster}:{cost}"))),
+        slots: joined(table.slots.iter().map(slot)),
+        demands: String::new(),
+        variances: String::new(),
+        weights: String::new(),
+    }
 }
 
-fn acceptance_line(cluster: &ClusterName, given: AcceptedShare) -> AcceptanceLine {
-    AcceptanceLine { cluster: cluster.to_string(), near: given.local, spill: given.overflow }
+fn table(line: &ClassLine) -> Result<SlotTable, FileError> {
+    let cost = |text: &str| {
+        let (cluster, cost) = text.rsplit_once(':').ok_or_else(|| malformed("a cluster without a cost"))?;
+        Ok((name(cluster)?, cost.parse().map_err(malformed)?))
+    };
+    let costs: Vec<(ClusterName, u32)> = line.clusters.split_whitespace().map(cost).collect::<Result<_, _>>()?;
+    if !costs.is_sorted_by(|a, b| a.0 < b.0) {
+        return Err(malformed("clusters are not sorted by name"));
+    }
+    let slot = |text: &str| match text {
+        "-" => Ok(SlotTable::NONE),
+        text => text.parse().map_err(malformed),
+    };
+    let slots: Vec<u16> = line.slots.split_whitespace().map(slot).collect::<Result<_, _>>()?;
+    let is_known = |slot: &u16| *slot == SlotTable::NONE || usize::from(*slot) < costs.len();
+    if slots.len() != Demand::SLOTS || !slots.iter().all(is_known) {
+        return Err(malformed(format!("not {} slots of known clusters", Demand::SLOTS)));
+    }
+    Ok(SlotTable { costs, slots })
+}
+
+fn joined(values: impl Iterator<Item: fmt::Display>) -> String {
+    let texts: Vec<String> = values.map(|value| value.to_string()).collect();
+    texts.join(" ")
+}
+
+fn numbers<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<Vec<T>, FileError> {
+    text.split_whitespace().map(|text| text.parse().map_err(malformed)).collect()
 }
 
 fn check_count(what: &str, count: usize, max: usize) -> Result<(), FileError> {
     if count <= max { Ok(()) } else { Err(FileError::Malformed(format!("{count} {what}; the limit is {max}"))) }
 }
 
-fn name(text: String) -> Result<ClusterName, FileError> {
-    ClusterName::new(&text).map_err(malformed)
-}
-
-fn demand(text: &str) -> Result<Demand, FileError> {
-    number(text).map(Demand)
-}
-
-fn number(text: &str) -> Result<u64, FileError> {
-    u64::from_str_radix(text, 16).map_err(malformed)
-}
-
-fn hex(number: u64) -> String {
-    format!("{number:016x}")
+fn name(text: &str) -> Result<ClusterName, FileError> {
+    ClusterName::new(text).map_err(malformed)
 }
 
 fn malformed(error: impl fmt::Display) -> FileError {
     FileError::Malformed(error.to_string())
 }
 
-/// Maximum number of balanced clusters.
+/// Maximum number of clusters of a decision.
 const CLUSTERS_MAX: usize = 65_535;
-/// Maximum number of demands that are known one by one.
-const DEMANDS_MAX: usize = 4_096;
+/// Maximum number of location classes, of all groups.
+const CLASSES_MAX: usize = 65_535;
 
 #[cfg(test)]
 mod tests {
@@ -146,17 +153,12 @@ mod tests {
 
     fn saved() -> SavedBalance {
         let [eu1, us1] = ["eu1", "us1"].map(|name| ClusterName::new(name).unwrap());
-        let client = |text: &str| text.parse().unwrap();
-        let learnt = Kept {
-            acceptance: vec![
-                (eu1.clone(), AcceptedShare { local: 40_000, overflow: 0 }),
-                (us1.clone(), AcceptedShare::ALL),
-            ],
-            pins: vec![(Demand(7), us1.clone())],
-            demands: vec![(Demand(7), 62.5, 1e-3, us1), (Demand(u64::MAX), 0.25, 0.0, eu1)],
-        };
-        let clients = vec![(Demand(7), 42, client("198.51.100.0/24")), (Demand(u64::MAX), 42, client("2001:db8::/56"))];
-        SavedBalance { written: Timestamp::from_secs(200), learnt, clients }
+        let slots = (0..Demand::SLOTS as u16).map(|slot| if slot == 9 { SlotTable::NONE } else { slot % 2 }).collect();
+        let table = SlotTable { costs: vec![(eu1, 0), (us1, 1_500)], slots };
+        let mut known = vec![SlotState::default(); Demand::SLOTS];
+        known[3] = SlotState { demand: 62.5, variance: 1e-3, weight: 4.25 };
+        let classes = vec![SavedClass { table, slots: known }];
+        SavedBalance { written: Timestamp::from_secs(200), state: Saved { classes } }
     }
 
     #[test]
@@ -166,12 +168,9 @@ mod tests {
 
     #[test]
     fn decision_is_decoded_and_malformed_one_is_rejected() {
-        let SavedBalance { learnt, .. } = saved();
-        let shares = Shares {
-            epoch: 12,
-            accepted: learnt.acceptance.into_iter().collect(),
-            pins: learnt.pins.into_iter().collect(),
-        };
+        let tables = saved().state.classes.into_iter().map(|class| class.table).collect();
+        let parts = [(ClusterName::new("eu1").unwrap(), 40_000), (ClusterName::new("us1").unwrap(), 25_535)];
+        let shares = Shares { epoch: 12, tables, parts: parts.into() };
         for (caution, word) in CAUTIONS {
             let text = encode_decision(&shares, caution);
             assert_eq!(decode_decision(&text).unwrap(), (shares.clone(), caution));
@@ -188,25 +187,19 @@ mod tests {
     }
 
     #[test]
-    fn demand_without_load_or_client_is_omitted() {
-        let mut odd = saved();
-        odd.learnt.demands[0].1 = f64::NAN;
-        odd.clients.pop();
-        assert_eq!(decode(&encode(&odd)).unwrap().learnt.demands, []);
-    }
-
-    #[test]
-    fn counts_over_the_limit_and_malformed_values_are_rejected() {
-        let mut many = saved();
-        many.learnt.pins = (0..=Shares::PINS_MAX as u64).map(|n| (Demand(n), many.learnt.pins[0].1.clone())).collect();
-        let error = decode(&encode(&many)).unwrap_err().to_string();
-        assert!(error.contains("1025 pins; the limit is 1024"), "{error}");
+    fn malformed_values_are_rejected() {
         let text = String::from_utf8(encode(&saved())).unwrap();
-        for (sound, odd) in
-            [("198.51.100.0/24", "198.51.100.0/99"), ("\"eu1\"", "\"\""), ("40000", "70000"), ("0.25", "\"x\"")]
-        {
+        let odd = [
+            ("eu1:0", "eu1"),
+            ("eu1:0", "zz9:0"),
+            ("us1:1500", "us1:x"),
+            ("0 1 0", "0 2 0"),
+            ("0 1 0", "0 1"),
+            ("62.5", "x"),
+        ];
+        for (sound, odd) in odd {
             assert!(text.contains(sound), "{text}");
-            assert!(decode(text.replace(sound, odd).as_bytes()).is_err(), "{odd}");
+            assert!(decode(text.replacen(sound, odd, 1).as_bytes()).is_err(), "{odd}");
         }
     }
 }

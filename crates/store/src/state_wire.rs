@@ -84,39 +84,25 @@ pub(super) struct BalanceFile {
     pub(super) version: u32,
     /// Time of writing.
     pub(super) written: String,
-    pub(super) acceptance: Vec<AcceptanceLine>,
-    pub(super) pins: Vec<PinLine>,
-    pub(super) demands: Vec<DemandLine>,
+    pub(super) classes: Vec<ClassLine>,
 }
 
-/// Local share and overflow share of a cluster, in 65535ths.
+/// A location class: its table, and what is known of its slots.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct AcceptanceLine {
-    pub(super) cluster: String,
-    pub(super) near: u16,
-    pub(super) spill: u16,
-}
-
-/// A demand that is pinned to a cluster. The demand is a number of 16 hexadecimal digits.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct PinLine {
-    pub(super) demand: String,
-    pub(super) cluster: String,
-}
-
-/// Demand of a client network.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct DemandLine {
-    pub(super) demand: String,
-    /// In the unit of the capacities.
-    pub(super) load: f64,
-    /// Variance of the load.
-    pub(super) doubt: f64,
-    /// Cluster that it was sent to.
-    pub(super) cluster: String,
-    /// Key of the pool, 16 hexadecimal digits.
-    pub(super) pool: String,
-    pub(super) client: String,
+pub(super) struct ClassLine {
+    /// Clusters with their costs in thousandths of a rank: `eu1:0 us1:1000`.
+    pub(super) clusters: String,
+    /// Index of the cluster of each slot: `0 0 1`; `-` for none.
+    pub(super) slots: String,
+    /// Demand of each slot, in the unit of the capacities; absent in a decision.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) demands: String,
+    /// Variance of each demand.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) variances: String,
+    /// Evidence of each demand: the number of client networks.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) weights: String,
 }
 
 /// Decision of the leader, for all servers that share a store.
@@ -127,8 +113,9 @@ pub(super) struct DecisionNote {
     pub(super) epoch: u64,
     /// Risk level, which adaptive TTLs follow: `calm`, `ordinary`, `short`.
     pub(super) caution: String,
-    pub(super) acceptance: Vec<AcceptanceLine>,
-    pub(super) pins: Vec<PinLine>,
+    pub(super) classes: Vec<ClassLine>,
+    /// Part of the demand that each cluster gets, in 65535ths.
+    pub(super) parts: BTreeMap<String, u16>,
 }
 
 /// Parses a state file of version `VERSION`.

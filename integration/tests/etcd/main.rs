@@ -349,7 +349,7 @@ fn push(server: &Fairway, sequence: u64, [eu1, us1]: [u32; 2]) {
 fn lead(server: &Fairway) -> (String, u64, Vec<Value>) {
     let state = state(server);
     let clusters = state["clusters"].as_array().cloned().unwrap_or_default();
-    let taken = clusters.iter().map(|cluster| cluster["acceptsLocal"].clone()).collect();
+    let taken = clusters.iter().map(|cluster| cluster["share"].clone()).collect();
     let lead = state["balance"]["role"].as_str().unwrap_or_default().to_owned();
     (lead, state["balance"]["epoch"].as_u64().unwrap_or_default(), taken)
 }

@@ -416,8 +416,9 @@ impl Pools<'_> {
     pub(super) fn sizes(&self, entries: &EntryWriter) -> Sizes {
         let [memory, closed] = self.targets.words();
         let [schedules, ranking_cache] = [self.targets.schedules.len(), self.ranking_cache.count()];
-        let numbered =
-            [self.steered.len(), self.answers.len(), self.counters.len(), schedules, ranking_cache, memory, closed];
+        let [steered, answers, counters] = [self.steered.len(), self.answers.len(), self.counters.len()];
+        let load_classes = self.targets.load_classes();
+        let numbered = [steered, answers, counters, schedules, ranking_cache, memory, closed, load_classes];
         Sizes { octets: entries.octet_count(), numbered }
     }
 

@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     net::IpAddr,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use fairway_model::{
@@ -162,6 +162,7 @@ impl<'a> Upper<'a> {
             cluster_names: self.cluster_names,
             labels_max: self.labels_max.max(self.text.labels_max),
             whole: whole.unwrap_or(sizes),
+            load_classes: OnceLock::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 //! This is the only answer that allocates, and [`Response::steered_to_explain`] admits only those networks, by the
 //! source address. The explained client is that of the client subnet, as in any query.
 
-use fairway_model::{Network, Rtype};
+use fairway_model::{Demand, Network, Rtype};
 
 use super::{AnswerStatus, Response};
 use crate::{
@@ -115,14 +115,11 @@ fn texts(ids: StateIds, explanation: &steer::Explanation) -> Vec<String> {
     texts
 }
 
-/// Returns a text such as `eu1 in: chosen, local 100 %`.
+/// Returns a text such as `eu1 in: chosen, 256 of 256 slots`.
 fn member(note: &steer::MemberNote) -> String {
     let side = if note.reason.is_in() { "in" } else { "out" };
-    let acceptance_test = note.acceptance_test.map(|acceptance_test| {
-        let part = if acceptance_test.is_local { "local" } else { "overflow" };
-        format!(", {part} {} %", u32::from(acceptance_test.acceptance) * 100 / 65_535)
-    });
-    format!("{} {side}: {}{}", note.cluster, note.why(), acceptance_test.unwrap_or_default())
+    let slots = note.terms.slots.map(|slots| format!(", {slots} of {} slots", Demand::SLOTS)).unwrap_or_default();
+    format!("{} {side}: {}{slots}", note.cluster, note.why())
 }
 
 /// Writes a TXT record with one text, owned by the question's name, with TTL 0.

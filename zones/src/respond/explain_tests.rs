@@ -3,8 +3,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    AcceptedShare, AnswerMode, Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Name, Network, Policy,
-    Pool, PoolName, Rtype, Shares, SteeredName, ZoneSpec,
+    AnswerMode, Cluster, ClusterName, Demand, DesiredState, Health, HealthStatus, Member, Name, Network, Policy, Pool,
+    PoolName, Rtype, Shares, SlotTable, SteeredName, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 
@@ -16,6 +16,7 @@ use crate::{
     runtime::RuntimeState,
     serving::ServingState,
     snapshot::ServerOptions,
+    steer::LoadGroup,
     tally::{Tallies, Tally},
 };
 
@@ -40,7 +41,7 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
             addresses: vec![[10, 0, high, low].into()],
             dns_name: Some(name(&format!("c{number}.other.test"))),
             location: None,
-            capacity: None,
+            capacity: Some(1_000),
             services: vec![],
         };
         desired.clusters.insert(cluster, reuse);
@@ -61,10 +62,13 @@ fn serving(explain: &[&str], members: u16, adjust: impl FnOnce(&mut Pool)) -> Se
         compile(&desired, &[zone], &ServerOptions { explain, ..ServerOptions::default() }, None).unwrap();
     let status = |number: u32| if number % 4 == 3 { HealthStatus::Down } else { HealthStatus::Up };
     let runtime = RuntimeState::new(&snapshot, |target| Health::new(status(target.0), None));
-    let little = AcceptedShare { local: 6_554, overflow: 0 };
-    let acceptance =
-        [(ClusterName::new("c0").unwrap(), little), (ClusterName::new("c1").unwrap(), AcceptedShare::NONE)];
-    let shares = Shares { epoch: 9, accepted: acceptance.into(), ..Shares::default() };
+    let table = |group: &LoadGroup| {
+        let costs: Vec<_> = group.costs_of(0).filter_map(|(name, cost)| Some((name.clone(), cost?))).collect();
+        let third = costs.iter().position(|(name, _)| name.as_str() == "c2").map_or(SlotTable::NONE, |at| at as u16);
+        SlotTable { costs, slots: vec![third; Demand::SLOTS] }
+    };
+    let tables = snapshot.load_classes().groups().iter().map(table).collect();
+    let shares = Shares { epoch: 9, tables, ..Shares::default() };
     let runtime = runtime.with_shares(&snapshot, &Arc::new(shares));
     ServingState { snapshot: Arc::new(snapshot), runtime: Arc::new(runtime) }
 }
@@ -106,12 +110,11 @@ fn allowed_client_gets_explanation_per_member() {
         [
             format!("\"snapshot {snapshot:016x}, runtime state {runtime:016x}, shares of epoch 9\""),
             "\"pool shop, policy [load, failover], client 198.51.100.0/24\"".to_owned(),
-            "\"answer: c2; live members; overflow: a better group has candidates and did not accept the client\""
-                .to_owned(),
-            "\"c2 in: chosen, overflow 100 %\"".to_owned(),
-            "\"c0 out: does not accept this client: its share is limited, local 10 %\"".to_owned(),
-            "\"c1 out: does not accept this client: its share is limited, overflow 0 %\"".to_owned(),
-            "\"c3 out: an earlier member comes first\"".to_owned(),
+            "\"answer: c2; live members; slot: load control assigns the client's slot to this cluster\"".to_owned(),
+            "\"c2 in: chosen, 256 of 256 slots\"".to_owned(),
+            "\"c0 out: load control assigns this client to another cluster, 0 of 256 slots\"".to_owned(),
+            "\"c1 out: load control assigns this client to another cluster, 0 of 256 slots\"".to_owned(),
+            "\"c3 out: down, 0 of 256 slots\"".to_owned(),
         ]
     );
 }

@@ -147,35 +147,11 @@ pub enum Candidacy {
 /// Rule that assigned a client to its member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::Display)]
 pub enum Assignment {
-    /// Its first group with a candidate accepted it.
+    /// It is a candidate of the best group that has one: load control has no table, or the cluster of the slot cannot be answered.
     #[default]
-    #[strum(to_string = "local: the best group with a candidate accepts the client")]
-    Local,
-    /// A better group had a candidate that did not accept it.
-    #[strum(to_string = "overflow: a better group has candidates and did not accept the client")]
-    Overflow,
-    /// Its demand is pinned to the cluster.
-    #[strum(to_string = "pinned: the client's demand is pinned to its cluster")]
-    Pinned,
-    /// No member accepted it, so it went to one of all candidates.
-    #[strum(to_string = "remainder: no member accepts the client, so it goes to one of all candidates")]
-    Remainder,
-}
-
-/// Test whether a member accepts a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AcceptanceTest {
-    /// True if the member is in the client's first group with a candidate, so that the local share applies.
-    pub is_local: bool,
-    /// Accepted share in 65535ths.
-    pub acceptance: u16,
-    /// Draw of client and group, 0 to 65534. The client is accepted if it is below the share.
-    pub draw: u16,
-}
-
-impl AcceptanceTest {
-    /// True if the member accepts the client.
-    pub fn is_accepted(self) -> bool {
-        self.draw < self.acceptance
-    }
+    #[strum(to_string = "nearest: the best group with a candidate")]
+    Nearest,
+    /// The table of its location class has the cluster for its slot.
+    #[strum(to_string = "slot: load control assigns the client's slot to this cluster")]
+    Slot,
 }

@@ -8,7 +8,7 @@ use super::{
     client_net::ClientNet,
     eligibility::{DOWN, EligibilitySet, LIVE, NOT_OUT, PENDING},
     failover,
-    load::ShareRequest,
+    load::LoadRequest,
     pick::{ChoiceRequest, MemberFilter, Stage},
     pool::{Down, Member, SteerPool},
     trace::Trace,
@@ -94,7 +94,12 @@ impl SteerPool {
         let stage = Stage { filter, order: request.order, basis, admitted, wanted: self.wanted(request.kind) };
         let weighted = |_, member: &Member| weighted::score(request.seed, member.key, member.weight);
         if self.load {
-            let request = ShareRequest { order: request.order, seed: request.seed, balanced: filter.balanced };
+            let request = LoadRequest {
+                order: request.order,
+                seed: request.seed,
+                balanced: filter.balanced,
+                class: request.class,
+            };
             return match several {
                 false => self.choose_by_load::<1, T>(&stage, &request, trace),
                 true => self.choose_by_load::<8, T>(&stage, &request, trace),

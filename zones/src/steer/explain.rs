@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 use fairway_model::{ClusterName, Health, OverrideAction, Policy, PoolName, Rtype, Selection, Spread, Weight};
 
 use super::{
-    answer::{AcceptanceTest, Answer, Assignment, Basis, Candidacy, Choice, Family, Kind},
+    answer::{Answer, Assignment, Basis, Candidacy, Choice, Family, Kind},
     client_net::ClientNet,
     eligibility::{DOWN, EligibilitySet, NOT_OUT, PENDING, eligibility},
     pool::SteerPool,
@@ -81,8 +81,6 @@ pub struct MemberNote {
     pub schedule: Option<Arc<ScheduleStatus>>,
     /// Result of the last stage for it. `None` if the stage did not read it.
     pub candidacy: Option<Candidacy>,
-    /// Acceptance test, if there was one.
-    pub acceptance_test: Option<AcceptanceTest>,
     /// Addresses of both families.
     pub addresses: Vec<AddressNote>,
     /// Reason why it is in or out.
@@ -112,9 +110,9 @@ pub enum Reason {
     /// Out: another member has a better score for this client.
     #[strum(to_string = "available, but this client gets another member")]
     NotChosen,
-    /// Out: it does not accept this client.
-    #[strum(to_string = "does not accept this client: its share is limited")]
-    PassedOn,
+    /// Out: load control assigns the client's slot to another cluster.
+    #[strum(to_string = "load control assigns this client to another cluster")]
+    OtherSlot,
     /// Out: an earlier member is live.
     #[strum(to_string = "an earlier member comes first")]
     Later,
@@ -234,18 +232,13 @@ impl Trace for Recorder {
         let Some(explanation) = &mut self.explanation else { return };
         explanation.assignment = None;
         for member in &mut explanation.members {
-            (member.candidacy, member.acceptance_test) = (None, None);
+            member.candidacy = None;
         }
     }
 
     fn member(&mut self, number: u8, candidacy: Candidacy) {
         let Some(explanation) = &mut self.explanation else { return };
         explanation.members[usize::from(number)].candidacy = Some(candidacy);
-    }
-
-    fn acceptance_test(&mut self, number: u8, acceptance_test: AcceptanceTest) {
-        let Some(explanation) = &mut self.explanation else { return };
-        explanation.members[usize::from(number)].acceptance_test = Some(acceptance_test);
     }
 
     fn assigned(&mut self, assignment: Assignment) {
@@ -297,10 +290,9 @@ fn member_notes(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet) -> 
             tier: member.tier,
             group: group(member.number),
             standby: member.standby,
-            terms: Terms::new(pool, runtime, member),
+            terms: Terms::new(pool, runtime, client, member),
             schedule: pool.schedule_status(member.number, runtime).cloned(),
             candidacy: None,
-            acceptance_test: None,
             addresses: addresses.collect(),
             reason: Reason::NotChosen,
         }
@@ -327,8 +319,12 @@ fn reason(explanation: &Explanation, number: u8, last: Option<(bool, u8)>) -> Re
         return Reason::Closed;
     }
     let Some(last) = last else { return state(addresses) };
-    if member.acceptance_test.is_some_and(|acceptance_test| !acceptance_test.is_accepted()) {
-        return Reason::PassedOn;
+    // The others were not read.
+    if explanation.assignment == Some(Assignment::Slot) && member.candidacy.is_none() {
+        return match state(addresses) {
+            Reason::NotChosen => Reason::OtherSlot,
+            reason => reason,
+        };
     }
     match (member.candidacy, explanation.policy.selection) {
         (Some(Candidacy::Candidate), Selection::Weighted) => Reason::NotChosen,

@@ -12,7 +12,7 @@ use super::{
     client_net::ClientNet,
     eligibility::is_live,
     failover,
-    load::{Fit, ShareRequest},
+    load::{Fit, LoadRequest},
     pool::{Member, SteerPool},
     weighted,
 };
@@ -43,10 +43,11 @@ impl SteerPool {
                 self.best(family, &runtime.health, |_, member| weighted::score(seed, member.key, member.weight))
             }
             FastPath::Groups => {
-                let request = ShareRequest {
+                let request = LoadRequest {
                     order: self.orders.class(client.class()),
                     seed: weighted::seed(self.spread, client, draw),
                     balanced: runtime.balanced.as_deref().filter(|_| self.load),
+                    class: client.class(),
                 };
                 self.best_by_groups(family, &runtime.health, &request)
             }
@@ -54,13 +55,11 @@ impl SteerPool {
         best.map(|member| (member.address_sets[family as usize].rank.into(), member.number))
     }
 
-    /// Returns the live member that accepts the client, or that the client goes to if none does.
+    /// Returns the live member of the client: that of its slot, or else of the best group with one.
     #[inline(never)]
-    fn best_by_groups(&self, family: Family, health: &[Health], request: &ShareRequest<'_>) -> Option<&Member> {
+    fn best_by_groups(&self, family: Family, health: &[Health], request: &LoadRequest<'_>) -> Option<&Member> {
         let fits = live(family, health);
-        let accepting =
-            self.accepting_member(request, |member, (): &mut ()| fits(member), &mut ()).map(|(entry, _)| entry);
-        let entry = accepting.or_else(|| self.rest(request, fits).filter(|_| self.load))?;
+        let (entry, _) = self.member_by_load(request, |member, (): &mut ()| fits(member), &mut ())?;
         Some(&self.members[usize::from(entry.index)])
     }
 

@@ -1,25 +1,17 @@
-//! Pools that balance by load: each member accepts a share of its clients, and the others go to the next member.
+//! Pools that balance by load: a table says which cluster the clients of each slot get.
 //!
 //! For a client, in the order of its location class:
 //!
-//! 1. Pinned demand goes to its cluster, if that can be answered.
-//! 2. Each group tests the member that the client would get without load. The member accepts the client if a draw of 16
-//!    bits, hashed from client and group, is below its accepted share. The *local* share applies in the first group
-//!    with a candidate, the *overflow* share in all others. If it does not accept, the next group is tried. Standby
-//!    members are tried only if no other member is a candidate.
-//! 3. If no member accepts, the client goes to one of all candidates by weight × local share, or by weight if all of
-//!    that is 0.
+//! 1. Its slot, a part of its hash, has a cluster in the table of its class of load control. If that can be answered, the client gets it.
+//! 2. Else, and without a table, it gets what it would get without load: a candidate of the best group that has one, by weight.
 //!
-//! A member accepts `acceptance / 65535` of its clients, whatever other members its group has. So a changed share moves
-//! only clients of that member, at the margin. The draw belongs to the group: a client that moves within the group is
-//! not drawn again.
+//! So a changed slot moves only its own clients.
 
 use fairway_model::{ClusterName, Demand, mix};
 
 use super::{
     answer::{Candidacy, Choice, Kind},
     client_net::ClientNet,
-    log2,
     order::OrderStep,
     pick::{BestCandidates, RankedCandidate, Stage},
     pool::{Member, SteerPool},
@@ -28,14 +20,9 @@ use super::{
 };
 use crate::{
     client::Draw,
-    hash::seed,
     runtime::RuntimeState,
-    shares::CompiledShares,
-    steer::{
-        answer::{AcceptanceTest, Assignment},
-        order::group_of,
-        score::Score,
-    },
+    shares::{CompiledShares, SlotClusters, UNBALANCED},
+    steer::{answer::Assignment, order::group_of, score::Score},
 };
 
 /// Destination of a client's demand.
@@ -51,26 +38,14 @@ pub struct Route<'a> {
 
 /// Inputs of a choice in a pool that balances by load.
 #[derive(Clone, Copy)]
-pub(super) struct ShareRequest<'a> {
+pub(super) struct LoadRequest<'a> {
     pub(super) order: &'a [OrderStep],
     /// Hash of the client or of the draw.
     pub(super) seed: u64,
-    /// Accepted shares. `None` if no cluster limits its share.
+    /// Location class of the client.
+    pub(super) class: u16,
+    /// Tables of load control, if there are any.
     pub(super) balanced: Option<&'a CompiledShares>,
-}
-
-impl ShareRequest<'_> {
-    /// Returns the acceptance test of a member, by its local share unless the rule is overflow. `group` is the key of
-    /// the first member of its group.
-    #[inline]
-    fn test(&self, balanced: &CompiledShares, group: u64, member: &Member, rule: Assignment) -> AcceptanceTest {
-        let is_local = rule != Assignment::Overflow;
-        let acceptance = balanced.acceptance(member.cluster);
-        let acceptance = if is_local { acceptance.local } else { acceptance.overflow };
-        let hash = mix(mix(self.seed ^ group) ^ seed::OFFER);
-        // 16 bits scaled to 0 to 65534, so that a share of 65535 accepts every client.
-        AcceptanceTest { is_local, acceptance, draw: (((hash >> 48) * 65_535) >> 16) as u16 }
-    }
 }
 
 /// `None` if a member is no candidate, else true if only some of its addresses are admitted.
@@ -97,44 +72,51 @@ impl SteerPool {
         Demand(mix(seed ^ self.key))
     }
 
-    /// Returns the member that accepts the client, and the rule. `None` if no member does or is a candidate.
+    /// Returns the clusters of the slots of a client's class. `None` without a table.
+    #[inline]
+    pub(super) fn class_table<'a>(&self, request: &LoadRequest<'a>) -> Option<&'a SlotClusters> {
+        request.balanced?.table(self.load_begin, request.class)
+    }
+
+    /// Returns the member for a client, and the rule. `None` if no member is a candidate.
     #[inline(always)]
-    pub(super) fn accepting_member<T: Trace>(
+    pub(super) fn member_by_load<T: Trace>(
         &self,
-        request: &ShareRequest<'_>,
+        request: &LoadRequest<'_>,
         fits: impl Fn(&Member, &mut T) -> Fit,
         trace: &mut T,
     ) -> Option<(RankedCandidate, Assignment)> {
-        let pinned = request.balanced.filter(|balanced| balanced.has_pins());
-        let pinned = pinned.and_then(|balanced| balanced.pin(self.demand_of(request.seed)));
-        if let Some(entry) = pinned.and_then(|cluster| self.pinned_member(request.order, cluster, &fits, trace)) {
-            return Some((entry, Assignment::Pinned));
-        }
-        let mut assignment = Assignment::Local;
-        for group in request.order.chunk_by(|step, _| !step.ends_group()) {
-            let first = &self.members[usize::from(group[0].index)];
-            if first.standby
-                && assignment == Assignment::Overflow
-                && self.has_regular_candidate(request.order, &fits, trace)
-            {
-                break;
+        if let Some(table) = self.class_table(request) {
+            let cluster = table[self.demand_of(request.seed).slot()];
+            if let Some(entry) = self.slot_member(request.order, cluster, &fits, trace) {
+                return Some((entry, Assignment::Slot));
             }
-            let best = match group {
-                [_] => fits(first, trace).map(|part| {
-                    (RankedCandidate { score: Score::FIRST, index: group[0].index, is_partial: part }, first)
-                }),
-                _ => self.best_of(group, request.seed, &fits, trace),
-            };
-            let Some((entry, member)) = best else { continue };
-            let Some(balanced) = request.balanced else { return Some((entry, assignment)) };
-            let test = request.test(balanced, first.key, member, assignment);
-            trace.acceptance_test(member.number, test);
-            if test.is_accepted() {
-                return Some((entry, assignment));
-            }
-            assignment = Assignment::Overflow;
         }
-        None
+        let mut groups = request.order.chunk_by(|step, _| !step.ends_group());
+        let nearest = groups.find_map(|group| match group {
+            [step] => {
+                let is_partial = fits(&self.members[usize::from(step.index)], trace)?;
+                Some(RankedCandidate { score: Score::FIRST, index: step.index, is_partial })
+            }
+            _ => self.best_of(group, request.seed, &fits, trace),
+        });
+        Some((nearest?, Assignment::Nearest))
+    }
+
+    /// Returns the member of the cluster of a slot, if it is a candidate.
+    #[inline]
+    fn slot_member<T: Trace>(
+        &self,
+        order: &[OrderStep],
+        cluster: u16,
+        fits: impl Fn(&Member, &mut T) -> Fit,
+        trace: &mut T,
+    ) -> Option<RankedCandidate> {
+        let is_wanted = |step: &&OrderStep| self.members[usize::from(step.index)].cluster == cluster;
+        let step = order.iter().find(is_wanted).filter(|_| cluster != UNBALANCED)?;
+        let member = &self.members[usize::from(step.index)];
+        let is_partial = fits(member, trace).filter(|_| !member.standby)?;
+        Some(RankedCandidate { score: Score::default(), index: step.index, is_partial })
     }
 
     /// Returns the candidate of a group that the client would get without load.
@@ -147,83 +129,18 @@ impl SteerPool {
         seed: u64,
         fits: impl Fn(&Member, &mut T) -> Fit,
         trace: &mut T,
-    ) -> Option<(RankedCandidate, &Member)> {
-        let mut best = None::<(RankedCandidate, &Member)>;
+    ) -> Option<RankedCandidate> {
+        let mut best = None::<RankedCandidate>;
         for step in group {
             let member = &self.members[usize::from(step.index)];
-            let Some(part) = fits(member, trace) else { continue };
-            let entry = RankedCandidate {
-                score: weighted::score(seed, member.key, member.weight),
-                index: step.index,
-                is_partial: part,
-            };
-            if best.is_none_or(|(best, _)| entry.beats(&best)) {
-                best = Some((entry, member));
+            let Some(is_partial) = fits(member, trace) else { continue };
+            let score = weighted::score(seed, member.key, member.weight);
+            let entry = RankedCandidate { score, index: step.index, is_partial };
+            if best.is_none_or(|best| entry.beats(&best)) {
+                best = Some(entry);
             }
         }
         best
-    }
-
-    /// True if a member that is not standby is a candidate. Then standby members are not tried.
-    #[cold]
-    fn has_regular_candidate<T: Trace>(
-        &self,
-        order: &[OrderStep],
-        fits: impl Fn(&Member, &mut T) -> Fit,
-        trace: &mut T,
-    ) -> bool {
-        let members = order.iter().map(|step| &self.members[usize::from(step.index)]);
-        members.filter(|member| !member.standby).any(|member| fits(member, trace).is_some())
-    }
-
-    /// Returns the member of the cluster that the demand is pinned to, if it is a candidate.
-    #[cold]
-    fn pinned_member<T: Trace>(
-        &self,
-        order: &[OrderStep],
-        cluster: u16,
-        fits: impl Fn(&Member, &mut T) -> Fit,
-        trace: &mut T,
-    ) -> Option<RankedCandidate> {
-        let mut others = false;
-        for step in order {
-            let member = &self.members[usize::from(step.index)];
-            let Some(part) = fits(member, trace) else { continue };
-            if member.cluster == cluster {
-                return (!member.standby || !others).then_some(RankedCandidate {
-                    score: Score::default(),
-                    index: step.index,
-                    is_partial: part,
-                });
-            }
-            others |= !member.standby;
-        }
-        None
-    }
-
-    /// Returns one of all candidates, for a client that no member accepts.
-    #[cold]
-    pub(super) fn rest(&self, request: &ShareRequest<'_>, fits: impl Fn(&Member) -> Fit) -> Option<RankedCandidate> {
-        let seed = mix(request.seed ^ seed::REST);
-        let mut best: Option<(RemainderScore, u8)> = None;
-        for step in request.order {
-            let member = &self.members[usize::from(step.index)];
-            if member.standby && best.as_ref().is_some_and(|(_, index)| !self.members[usize::from(*index)].standby) {
-                break;
-            }
-            let Some(part) = fits(member) else { continue };
-            let local = request.balanced.map_or(u16::MAX, |balanced| balanced.acceptance(member.cluster).local);
-            let left = RemainderScore {
-                is_partial: part,
-                cost: log2::cost(mix(seed ^ member.key)),
-                accepted: u32::from(member.weight) * u32::from(local),
-                weight: member.weight,
-            };
-            if best.as_ref().is_none_or(|(best, _)| left.beats(best)) {
-                best = Some((left, step.index));
-            }
-        }
-        best.map(|(left, index)| RankedCandidate { score: Score::default(), index, is_partial: left.is_partial })
     }
 
     /// Chooses in a stage of a pool that balances by load. `None` if there is no candidate in either family.
@@ -231,7 +148,7 @@ impl SteerPool {
     pub(super) fn choose_by_load<const K: usize, T: Trace>(
         &self,
         stage: &Stage<'_>,
-        request: &ShareRequest<'_>,
+        request: &LoadRequest<'_>,
         trace: &mut T,
     ) -> Option<Choice> {
         let observed = |member: &Member, trace: &mut T| {
@@ -239,15 +156,12 @@ impl SteerPool {
             trace.member(member.number, candidacy);
             fit(candidacy)
         };
-        let assigned = self.accepting_member(request, observed, trace);
-        let assigned = assigned
-            .or_else(|| Some((self.rest(request, |member| fit(stage.candidacy(member)))?, Assignment::Remainder)));
         let mut picked = BestCandidates::<K>::new(stage.wanted);
-        if let Some((entry, assignment)) = assigned {
+        if let Some((entry, assignment)) = self.member_by_load(request, observed, trace) {
             trace.assigned(assignment);
             picked.begin(entry, group_of(request.order, entry.index));
             if K > 1 && !entry.is_partial {
-                self.join(request, &mut picked, assignment, |member| fit(stage.candidacy(member)));
+                self.join(request, &mut picked, |member| fit(stage.candidacy(member)));
             }
         }
         picked.elsewhere =
@@ -255,22 +169,18 @@ impl SteerPool {
         self.answer(stage, &picked)
     }
 
-    /// Adds members of the same group that accept the client too, for answers with several members.
+    /// Adds members of the same group, for answers with several members. With a table, only those that it has for the class.
     fn join<const K: usize>(
         &self,
-        request: &ShareRequest<'_>,
+        request: &LoadRequest<'_>,
         picked: &mut BestCandidates<K>,
-        rule: Assignment,
         fits: impl Fn(&Member) -> Fit,
     ) {
         let (first, group) = picked.first_and_group();
-        let mut members = request.order.iter().filter(|step| step.group == group).peekable();
-        let key = members.peek().map_or(0, |step| self.members[usize::from(step.index)].key);
-        for step in members.filter(|step| step.index != first) {
+        let table = self.class_table(request);
+        for step in request.order.iter().filter(|step| step.group == group && step.index != first) {
             let member = &self.members[usize::from(step.index)];
-            let is_accepted =
-                request.balanced.is_none_or(|balanced| request.test(balanced, key, member, rule).is_accepted());
-            if is_accepted && fits(member) == Some(false) {
+            if table.is_none_or(|table| table.contains(&member.cluster)) && fits(member) == Some(false) {
                 let score = weighted::score(request.seed, member.key, member.weight);
                 picked.consider(RankedCandidate { score, index: step.index, is_partial: false });
             }
@@ -280,30 +190,6 @@ impl SteerPool {
 
 fn fit(candidacy: Candidacy) -> Fit {
     matches!(candidacy, Candidacy::Candidate | Candidacy::Partial).then_some(candidacy == Candidacy::Partial)
-}
-
-/// Score of a candidate for a client that no member accepts.
-struct RemainderScore {
-    is_partial: bool,
-    cost: u64,
-    /// Weight × local share.
-    accepted: u32,
-    weight: u16,
-}
-
-impl RemainderScore {
-    fn beats(&self, other: &Self) -> bool {
-        if self.is_partial != other.is_partial {
-            return other.is_partial;
-        }
-        match (self.accepted, other.accepted) {
-            (0, 0) => self.cost * u64::from(other.weight) < other.cost * u64::from(self.weight),
-            (0, _) => false,
-            (_, 0) => true,
-            // Costs have 47 bits and weights 32 here.
-            (own, theirs) => u128::from(self.cost) * u128::from(theirs) < u128::from(other.cost) * u128::from(own),
-        }
-    }
 }
 
 /// Trace that keeps the assignment.

@@ -19,6 +19,7 @@ mod failover;
 mod fast_path;
 mod last_good;
 mod load;
+mod load_classes;
 mod log2;
 mod order;
 mod partition;
@@ -38,13 +39,14 @@ mod weighted;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{AcceptanceTest, Answer, Assignment, Basis, Candidacy, Choice, Family, Kind, Members};
+pub use answer::{Answer, Assignment, Basis, Candidacy, Choice, Family, Kind, Members};
 pub use client_net::ClientNet;
 pub use explain::{AddressNote, Explanation, HashInput, MemberNote, Reason, Recorder};
 pub use load::Route;
+pub use load_classes::{LoadClasses, LoadGroup};
 pub use partition::{ClassRanks, ClientPartition, LocationClass, LocationRankings};
 pub use pool::SteerPool;
-pub use proof::{Proof, Terms};
+pub use proof::{Proof, Slot, Terms};
 pub use sets::SETS_MAX;
 pub use targets::TargetTable;
 pub use trace::Trace;

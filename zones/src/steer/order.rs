@@ -72,6 +72,11 @@ impl MemberOrders {
         }
     }
 
+    /// Returns the number of location classes.
+    pub(super) fn count(&self) -> u16 {
+        (self.starts.len() - 1) as u16 // at most 65,535
+    }
+
     /// True if there is one location class, with all members in one group.
     pub(super) fn is_one_group(&self, members: &[Member]) -> bool {
         self.is_one_class(members) && self.steps.iter().all(|step| step.group == 0)

@@ -37,7 +37,7 @@ pub(super) struct MemberFilter<'a> {
     only: Option<&'a [u64]>,
     /// Members that their schedules close, one bit per number. Empty if the pool uses no schedules.
     closed: &'a [u64],
-    /// Accepted shares of clusters. `None` if no cluster limits its share.
+    /// Tables of load control, if there are any.
     pub(super) balanced: Option<&'a CompiledShares>,
 }
 

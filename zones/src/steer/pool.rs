@@ -61,6 +61,8 @@ pub struct SteerPool {
     /// Start and number of the pool's words for closed members. 0 words if it uses no schedules.
     closed_begin: u32,
     closed_count: u8,
+    /// Number of its first location class among those of all pools that balance by load.
+    pub(super) load_begin: u32,
     /// Data that only people ask for.
     pub(crate) details: Arc<Details>,
 }
@@ -296,6 +298,14 @@ impl SteerPool {
                 addresses.map(move |(at, address)| (self.cluster(member.number), address, self.target_of(set, at)))
             })
         })
+    }
+
+    /// Returns the number of blocks of client addresses in each location class.
+    pub(super) fn blocks_by_class(&self) -> Vec<u32> {
+        let Some(partition) = &self.partition else { return vec![1] };
+        let mut counts = vec![0; usize::from(partition.classes())];
+        partition.blocks().for_each(|(_, class)| counts[usize::from(class)] += 1);
+        counts
     }
 
     /// True if a member has a schedule that counts.

@@ -2,13 +2,18 @@
 //!
 //! `docs/policies/README.md` has the formulas. A test repeats decisions with an implementation of its own.
 
-use fairway_model::{AcceptedShare, Demand};
+use fairway_model::Demand;
 
 use super::{
     client_net::ClientNet,
     pool::{Member, SteerPool},
 };
-use crate::{client::Draw, runtime::RuntimeState, steer::partition::LocationClass};
+use crate::{
+    client::Draw,
+    runtime::RuntimeState,
+    shares::{SlotClusters, UNBALANCED},
+    steer::partition::LocationClass,
+};
 
 /// Numbers of a decision that are not of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +28,17 @@ pub struct Proof {
     pub groups: Vec<Vec<u8>>,
     /// Id of the client's demand, in a pool that balances by load.
     pub demand: Option<Demand>,
-    /// Member that the demand is pinned to, by number.
-    pub pinned_to: Option<u8>,
+    /// Slot of the demand, if load control has a table for the client's class.
+    pub slot: Option<Slot>,
+}
+
+/// Slot of a client's demand in the table of its class of load control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Number of the slot, below [`Demand::SLOTS`].
+    pub number: u8,
+    /// Member that the table has for it, by number. `None` if the pool does not have the cluster.
+    pub member: Option<u8>,
 }
 
 /// Numbers of one member.
@@ -34,8 +48,8 @@ pub struct Terms {
     pub key: u64,
     /// Effective weight: 1 for standby members, and if all weights are 0.
     pub share: u16,
-    /// Accepted share. `None` in a pool that does not balance by load.
-    pub acceptance: Option<AcceptedShare>,
+    /// Number of slots that its cluster has in the table of the client's class. `None` without a table.
+    pub slots: Option<u16>,
 }
 
 impl Proof {
@@ -51,23 +65,27 @@ impl Proof {
             }
         }
         let demand = pool.load.then(|| pool.demand_of(seed));
-        let pinned = demand.zip(runtime.balanced.as_deref()).and_then(|(demand, balanced)| balanced.pin(demand));
-        let pinned_member = |cluster| pool.members.iter().find(|member| member.cluster == cluster);
-        Self {
-            location_class: pool.location_class(client),
-            seed,
-            pool_key: pool.key,
-            groups,
-            demand,
-            pinned_to: pinned.and_then(pinned_member).map(|member| member.number),
-        }
+        let table = pool.table(runtime, client);
+        let slot = demand.zip(table).map(|(demand, table)| {
+            let cluster = table[demand.slot()];
+            let member = pool.members.iter().find(|member| cluster != UNBALANCED && member.cluster == cluster);
+            Slot { number: demand.slot() as u8, member: member.map(|member| member.number) }
+        });
+        Self { location_class: pool.location_class(client), seed, pool_key: pool.key, groups, demand, slot }
     }
 }
 
 impl Terms {
-    pub(super) fn new(pool: &SteerPool, runtime: &RuntimeState, member: &Member) -> Self {
-        let accepted =
-            || runtime.balanced.as_ref().map_or(AcceptedShare::ALL, |balanced| balanced.acceptance(member.cluster));
-        Self { key: member.key, share: member.weight, acceptance: pool.load.then(accepted) }
+    pub(super) fn new(pool: &SteerPool, runtime: &RuntimeState, client: ClientNet, member: &Member) -> Self {
+        let slots = |table: &SlotClusters| {
+            table.iter().filter(|cluster| **cluster == member.cluster && member.cluster != UNBALANCED).count() as u16
+        };
+        Self { key: member.key, share: member.weight, slots: pool.table(runtime, client).map(slots) }
+    }
+}
+
+impl SteerPool {
+    fn table<'a>(&self, runtime: &'a RuntimeState, client: ClientNet) -> Option<&'a SlotClusters> {
+        runtime.balanced.as_deref().filter(|_| self.load)?.table(self.load_begin, client.class())
     }
 }

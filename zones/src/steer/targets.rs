@@ -30,6 +30,8 @@ pub struct TargetTable {
     pub(crate) schedules: Arc<IndexSet<Schedule>>,
     /// Words reserved for closed members.
     closed_words: u32,
+    /// Location classes of pools that balance by load.
+    load_classes: u32,
 }
 
 impl TargetTable {
@@ -101,6 +103,11 @@ impl TargetTable {
         [self.memory_words as usize, self.closed_words as usize]
     }
 
+    /// Returns the number of location classes of pools that balance by load.
+    pub(crate) fn load_classes(&self) -> usize {
+        self.load_classes as usize
+    }
+
     /// Drops the parts that only the compilation needs.
     pub(crate) fn finish(self) -> Self {
         Self { placed: HashMap::default(), ..self }
@@ -118,15 +125,20 @@ impl TargetTable {
         reserve(&mut self.closed_words, words)
     }
 
+    /// Numbers the location classes of a pool that balances by load, and returns the number of the first.
+    pub(super) fn reserve_load_classes(&mut self, classes: usize) -> u32 {
+        reserve(&mut self.load_classes, classes)
+    }
+
     /// Reserves words for last-good members in the runtime state and returns the index of the first.
     pub(super) fn reserve_memory(&mut self, words: usize) -> u32 {
         reserve(&mut self.memory_words, words)
     }
 }
 
-fn reserve(reserved: &mut u32, words: usize) -> u32 {
+fn reserve(reserved: &mut u32, count: usize) -> u32 {
     let begin = *reserved;
-    *reserved += u32::try_from(words).expect("a pool has at most 255 members, so 4 words");
+    *reserved += u32::try_from(count).expect("memory ends before 2^32 words");
     begin
 }
 

@@ -1,7 +1,7 @@
 //! Observer of a decision. `explain` implements it; for queries it compiles to nothing.
 
 use super::{
-    answer::{AcceptanceTest, Assignment, Basis, Choice, Kind},
+    answer::{Assignment, Basis, Choice, Kind},
     client_net::ClientNet,
     pool::SteerPool,
 };
@@ -17,9 +17,6 @@ pub trait Trace {
 
     /// Called for each member that the stage reads, by its number.
     fn member(&mut self, _number: u8, _candidacy: Candidacy) {}
-
-    /// Called after the acceptance test of a member, in a pool that balances by load.
-    fn acceptance_test(&mut self, _number: u8, _acceptance_test: AcceptanceTest) {}
 
     /// Called after the choice of a pool that balances by load.
     fn assigned(&mut self, _assignment: Assignment) {}

@@ -130,8 +130,7 @@ mod tests {
     use super::*;
 
     fn state(noise: f64) -> GatewayState {
-        let reports =
-            Reports { every: Duration::from_secs(1), late: Duration::from_secs(1), noise, loss: 0.0, sample: 1 };
+        let reports = Reports { every: Duration::from_secs(1), late: Duration::from_secs(1), noise, loss: 0.0 };
         let (carried, rng) = (VecDeque::new(), Rng::new(1));
         GatewayState { serves: true, is_cut_off: false, is_silent: false, lies: false, carried, reports, rng }
     }

@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    AcceptedShare, ClientPrefix, Cluster, ClusterName, DesiredState, DownAnswer, Health, HealthStatus, Member, Name,
-    Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, ScheduleWindow, Selection, Shares, SplitMix, Spread,
-    SteeredName, Tier, Timestamp, Weight, ZoneSpec,
+    ClientPrefix, Cluster, ClusterName, Demand, DesiredState, DownAnswer, Health, HealthStatus, Member, Name,
+    Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, ScheduleWindow, Selection, Shares, SlotTable,
+    SplitMix, Spread, SteeredName, Tier, Timestamp, Weight, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
@@ -41,7 +41,7 @@ fn explanation_is_enough_to_compute_the_answer() {
             *seen.entry("\"closed\"".to_owned()).or_default() += closed(&pool);
         }
     }
-    for expected in ["local", "overflow", "pinned", "remainder", "live", "pending", "down", "closed"] {
+    for expected in ["slot", "nearest", "live", "pending", "down", "closed"] {
         let count = seen.get(&format!("{expected:?}")).copied().unwrap_or_default();
         assert!(count >= 20, "{expected} was seen only {count} times: {seen:?}");
     }
@@ -69,9 +69,6 @@ struct Candidate<'a> {
     is_partial: bool,
     key: u64,
     weight: f64,
-    /// Accepted shares, in 65535ths.
-    local: f64,
-    overflow: f64,
 }
 
 /// Returns the first cluster of the answer by the formulas; none if the answer has none.
@@ -102,41 +99,27 @@ fn first_of(pool: &Value) -> Option<String> {
     chosen.map(|candidate| candidate.cluster.to_owned())
 }
 
-/// Chooses by load: the pinned cluster, then group by group, then one of all.
+/// Chooses by load: the cluster of the slot, or else the best candidate of the first group that has one.
 fn by_load<'a>(
     pool: &Value,
     seed: u64,
     groups: &[Vec<&str>],
     candidates: &'a [Candidate<'a>],
 ) -> Option<&'a Candidate<'a>> {
-    let all_standby = candidates.iter().all(|candidate| candidate.standby);
-    let in_play = || candidates.iter().filter(|candidate| all_standby || !candidate.standby);
-    if let Some(holder) = in_play().find(|candidate| pool["pinnedTo"] == candidate.cluster) {
-        return Some(holder);
+    if let Some(slot) = pool["slot"].as_u64() {
+        assert_eq!(slot, mix(seed ^ hex(&pool["key"])) % 256, "{pool}");
     }
-    let key = |cluster: &str| {
-        let members = pool["members"].as_array().unwrap();
-        hex(&members.iter().find(|member| member["cluster"] == cluster).unwrap()["key"])
+    if let Some(candidate) = candidates.iter().find(|candidate| pool["slotCluster"] == candidate.cluster)
+        && !candidate.standby
+    {
+        return Some(candidate);
+    }
+    let of_group = |group: &Vec<&str>| {
+        best(candidates.iter().filter(|candidate| group.contains(&candidate.cluster)), seed, |candidate| {
+            candidate.weight
+        })
     };
-    let mut is_first = true;
-    for group in groups {
-        let Some(candidate) =
-            best(in_play().filter(|candidate| group.contains(&candidate.cluster)), seed, |candidate| candidate.weight)
-        else {
-            continue;
-        };
-        let hash = mix(mix(seed ^ key(group[0])) ^ 0x66_61_69_72_77_61_79_0b);
-        let draw = ((hash >> 48) as f64 * 65_535.0 / 65_536.0).floor();
-        if draw < if is_first { candidate.local } else { candidate.overflow } {
-            return Some(candidate);
-        }
-        is_first = false;
-    }
-    let seed = mix(seed ^ 0x66_61_69_72_77_61_79_0c);
-    let whole = candidates.iter().any(|candidate| !candidate.is_partial && (all_standby || !candidate.standby));
-    let left = || in_play().filter(|candidate| candidate.is_partial != whole);
-    let takes_any = left().any(|candidate| candidate.local > 0.0);
-    best(left(), seed, |candidate| if takes_any { candidate.weight * candidate.local } else { candidate.weight })
+    groups.iter().find_map(of_group)
 }
 
 /// Chooses by weighted rendezvous hash: the smallest cost by weight; partial members come last.
@@ -152,15 +135,12 @@ fn best<'a>(
 fn candidate(member: &Value) -> Option<Candidate<'_>> {
     let candidacy = member["candidacy"].as_str()?;
     let number = |value: &Value| value.as_f64().unwrap();
-    let accepts = |part: &str| member["acceptance"].get(part).map_or(65_535.0, number);
     matches!(candidacy, "candidate" | "partial").then(|| Candidate {
         cluster: member["cluster"].as_str().unwrap(),
         standby: member["standby"].as_bool().unwrap(),
         is_partial: candidacy == "partial",
         key: hex(&member["key"]),
         weight: number(&member["effectiveWeight"]),
-        local: accepts("local"),
-        overflow: accepts("overflow"),
     })
 }
 
@@ -233,12 +213,20 @@ impl Scene {
             1 => vec![Health::new(HealthStatus::Down, None); 64],
             _ => health,
         };
-        let low = dice.below(2) == 0;
-        let part = |dice: &mut SplitMix| if low && dice.below(3) > 0 { 0 } else { dice.below(65_536) as u16 };
-        let balanced = desired.clusters.keys().filter(|_| dice.below(4) > 0).cloned().collect::<Vec<_>>();
-        let acceptance = balanced.into_iter().map(|c| (c, AcceptedShare { local: part(dice), overflow: part(dice) }));
-        let shares = Shares { epoch: 3, accepted: acceptance.collect(), ..Shares::default() };
-        Self { snapshot: snapshot(desired), steer, health, shares }
+        let snapshot = snapshot(desired);
+        let mut tables = Vec::new();
+        for group in snapshot.load_classes().groups() {
+            for class in 0..group.costs.len() {
+                let costs: Vec<_> =
+                    group.costs_of(class).filter_map(|(name, cost)| Some((name.clone(), cost?))).collect();
+                let count = costs.len() as u64;
+                let slots = (0..Demand::SLOTS).map(|_| dice.below(count + 1) as u16);
+                let slots = slots.map(|slot| if u64::from(slot) == count { SlotTable::NONE } else { slot }).collect();
+                tables.push(SlotTable { costs, slots });
+            }
+        }
+        let shares = Shares { epoch: 3, tables, ..Shares::default() };
+        Self { snapshot, steer, health, shares }
     }
 
     /// Returns the explanation for a random client, and the first cluster of the real answer.
@@ -249,11 +237,6 @@ impl Scene {
             IpAddr::from((dice.bits() as u32).to_be_bytes())
         };
         let (client, draw) = (self.steer.client_net(address), Draw(dice.bits()));
-        if dice.below(3) == 0 {
-            let clusters: Vec<_> = self.steer.clusters().collect();
-            let holder = clusters[dice.below(clusters.len() as u64) as usize].clone();
-            self.shares.pins.insert(self.steer.demand(client, draw), holder);
-        }
         let now = Timestamp::from_secs(NOON + dice.below(2) - 1);
         let runtime = RuntimeState::new_at(&self.snapshot, now, |target| self.health[target.0 as usize % 64]);
         let runtime = match dice.below(6) {
@@ -314,8 +297,14 @@ fn desired(dice: &mut SplitMix) -> DesiredState {
         };
         member.schedule = window.and_then(|window| Schedule::new(vec![window]));
         pool.members.push(member);
-        let cluster =
-            Cluster { name: name.clone(), addresses, dns_name: None, location: None, capacity: None, services: vec![] };
+        let cluster = Cluster {
+            name: name.clone(),
+            addresses,
+            dns_name: None,
+            location: None,
+            capacity: Some(100),
+            services: vec![],
+        };
         clusters.insert(name, cluster);
     }
     let zone = ZoneSpec::new(name("a.test"));

@@ -1,4 +1,4 @@
-//! Metrics of load balancing: accepted shares of clusters; declared, answered and arrived shares of members.
+//! Metrics of load balancing: shares of clusters; declared, answered and arrived shares of members.
 
 use fairway_health::load::ClusterLoad;
 use fairway_model::Timestamp;
@@ -25,13 +25,9 @@ pub(super) fn write(
         sheet.gauge("fairway_demand_networks", evidence.networks as f64);
     }
     if let Some(shares) = view.runtime.shares() {
-        let part = |part: u16| f64::from(part) / f64::from(u16::MAX);
-        let taken = shares.accepted.iter().flat_map(|(cluster, taken)| {
-            let parts = [("local", taken.local), ("overflow", taken.overflow)];
-            parts.map(|(of, taken)| ([cluster.to_string(), of.to_owned()], part(taken)))
-        });
-        sheet.gauges("fairway_cluster_acceptance_ratio", &["cluster", "share"], taken);
-        sheet.gauge("fairway_demand_pins", shares.pins.len() as f64);
+        let parts = shares.parts.iter();
+        let parts = parts.map(|(cluster, part)| ([cluster.to_string()], f64::from(*part) / f64::from(u16::MAX)));
+        sheet.gauges("fairway_cluster_share_ratio", &["cluster"], parts);
         sheet.counter("fairway_balance_decisions_total", shares.epoch);
     }
     let drains = shared.balance.drains.load();

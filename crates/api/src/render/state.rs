@@ -19,8 +19,8 @@ use fairway_control::{
 };
 use fairway_health::{HistoryEntry, TargetState, load::ClusterLoad};
 use fairway_model::{
-    AcceptedShare, AdaptiveTtl, Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Name, OverrideAction,
-    Permille, Pool, PoolName, Target, Timestamp, WeightOrigin,
+    AdaptiveTtl, Cluster, ClusterName, DesiredState, Health, HealthStatus, Member, Name, OverrideAction, Permille,
+    Pool, PoolName, Target, Timestamp, WeightOrigin,
 };
 use fairway_zones::{ServingState, TargetIndex};
 
@@ -201,8 +201,6 @@ impl Renderer<'_> {
         let permille = |part: Permille| percent(f64::from(part.thousandths()) / 1000.0);
         let load = self.loads.get(name);
         let shares = self.serving.runtime.shares();
-        let accepted = shares.and_then(|shares| shares.accepted.get(name)).copied().unwrap_or(AcceptedShare::ALL);
-        let part = |part: u16| percent(f64::from(part) / f64::from(u16::MAX));
         ClusterState {
             name: name.to_string(),
             addresses: texts(&cluster.addresses),
@@ -221,8 +219,9 @@ impl Renderer<'_> {
                 over: format!("{:.3}", drain.over),
                 left: drain.left.map(percent),
             }),
-            accepts_local: part(accepted.local),
-            accepts_overflow: part(accepted.overflow),
+            share: shares
+                .and_then(|shares| shares.parts.get(name))
+                .map(|part| percent(f64::from(*part) / f64::from(u16::MAX))),
         }
     }
 

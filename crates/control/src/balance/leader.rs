@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use fairway_health::balance::Caution;
 use fairway_model::Shares;
+use fairway_steering::balancer::Caution;
 use fairway_store::{Leadership, decode_decision};
 
 /// The role of this server.

@@ -18,8 +18,8 @@ pub(super) struct MemberWeight {
     pub cluster: ClusterName,
     /// Declared weight; 1 if only standbys are up.
     pub weight: u16,
-    /// Share of its clients that the cluster accepts, in 65535ths.
-    pub accepts: u16,
+    /// Part of the demand that load control sends to the cluster, in 65535ths; `None` if its load is not controlled.
+    pub part: Option<u16>,
 }
 
 /// The weights that were published last, by name.
@@ -69,13 +69,18 @@ impl PublishedWeights {
 /// Returns declared weights if nothing is balanced and none is over `max`. Otherwise scales them so that the heaviest is `max`; a weight that
 /// is not 0 stays at least 1.
 fn scaled(members: &[MemberWeight], max: u16) -> Vec<u16> {
-    let is_balanced =
-        members.iter().any(|member| member.accepts < u16::MAX) && members.iter().any(|member| member.accepts > 0);
+    let is_balanced = members.iter().any(|member| member.part.is_some_and(|part| part > 0));
     if !is_balanced && members.iter().all(|member| member.weight <= max) {
         return members.iter().map(|member| member.weight).collect();
     }
-    let accepts = |member: &MemberWeight| if is_balanced { u64::from(member.accepts) } else { 1 };
-    let raw: Vec<u64> = members.iter().map(|member| u64::from(member.weight) * accepts(member)).collect();
+    let sum = members.iter().map(|member| u64::from(member.weight)).sum::<u64>().max(1);
+    let declared = |member: &MemberWeight| u64::from(member.weight) * u64::from(u16::MAX) / sum;
+    let raw = |member: &MemberWeight| match member.part {
+        Some(part) if is_balanced => u64::from(part),
+        _ if is_balanced => declared(member),
+        _ => member.weight.into(),
+    };
+    let raw: Vec<u64> = members.iter().map(raw).collect();
     let top = raw.iter().copied().max().unwrap_or(0).max(1);
     let scale = |raw: &u64| ((raw * u64::from(max) + top / 2) / top).max(u64::from(*raw > 0));
     raw.iter().map(|raw| u16::try_from(scale(raw)).unwrap_or(max)).collect()
@@ -102,21 +107,21 @@ const PAUSE: Duration = Duration::from_secs(60);
 mod tests {
     use super::*;
 
-    fn members(of: &[(u16, u16)]) -> Vec<MemberWeight> {
-        let member = |(index, (weight, accepts)): (usize, &(u16, u16))| MemberWeight {
+    fn members(of: &[(u16, Option<u16>)]) -> Vec<MemberWeight> {
+        let member = |(index, (weight, part)): (usize, &(u16, Option<u16>))| MemberWeight {
             cluster: ClusterName::new(&format!("c{index}")).unwrap(),
             weight: *weight,
-            accepts: *accepts,
+            part: *part,
         };
         of.iter().enumerate().map(member).collect()
     }
 
-    /// Returns two members of equal weight, of which the second accepts so many thousandths.
+    /// Returns two members of equal weight, of which the second gets so many thousandths of the demand of the first.
     fn moved(thousandths: u32) -> Vec<MemberWeight> {
-        members(&[(1, u16::MAX), (1, (65_535 * thousandths / 1_000) as u16)])
+        members(&[(1, Some(30_000)), (1, Some((30 * thousandths) as u16))])
     }
 
-    const ALL: u16 = u16::MAX;
+    const ALL: Option<u16> = None;
 
     #[test]
     fn declared_weights_up_to_the_maximum_are_published_unchanged() {
@@ -126,11 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_reduced_by_what_clusters_do_not_accept() {
-        assert_eq!(scaled(&moved(500), 255), [255, 127]);
-        assert_eq!(scaled(&members(&[(60, 0), (40, ALL)]), 255), [0, 255]);
-        // If no cluster accepts anything, the declared weights are used.
-        assert_eq!(scaled(&members(&[(60, 0), (40, 0)]), 255), [60, 40]);
+    fn weights_of_balanced_members_are_their_parts_of_the_demand() {
+        assert_eq!(scaled(&moved(500), 255), [255, 128]);
+        assert_eq!(scaled(&members(&[(60, Some(0)), (40, Some(65_535))]), 255), [0, 255]);
+        assert_eq!(scaled(&members(&[(60, Some(20_000)), (40, ALL)]), 255), [195, 255], "as much as its weight");
+        // If no cluster gets anything, the declared weights are used.
+        assert_eq!(scaled(&members(&[(60, Some(0)), (40, Some(0))]), 255), [60, 40]);
     }
 
     #[test]
@@ -168,7 +174,7 @@ mod tests {
         let mut published = PublishedWeights::default();
         published.weights(&name, &moved(1_000), 255, start);
         published.end_round();
-        assert_eq!(published.weights(&name, &moved(200), 255, start + PAUSE / 2), [1, 1]);
+        assert_eq!(published.weights(&name, &moved(200), 255, start + PAUSE / 2), [255, 255]);
         assert!(published.end_round(), "a weight waits");
         assert_eq!(published.weights(&name, &moved(200), 255, start + PAUSE), [255, 51]);
         assert!(!published.end_round());
@@ -178,7 +184,7 @@ mod tests {
     fn changed_members_and_declared_weights_are_published_at_once() {
         let (name, now) = ("a.x.".parse().unwrap(), Instant::now());
         let mut published = PublishedWeights::default();
-        let mut weights = |of: &[(u16, u16)]| {
+        let mut weights = |of: &[(u16, Option<u16>)]| {
             let weights = published.weights(&name, &members(of), 255, now);
             published.end_round();
             weights

@@ -126,9 +126,8 @@ fn limited(addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
 
 fn member_weight(pool: &Pool, member: &Member, state: &ServingState) -> MemberWeight {
     let shares = state.runtime.shares().filter(|_| pool.policy.load);
-    let acceptance = shares.and_then(|shares| shares.accepted.get(&member.cluster));
-    let accepts = acceptance.map_or(u16::MAX, |acceptance| acceptance.local);
-    MemberWeight { cluster: member.cluster.clone(), weight: member.weight.0.max(1), accepts }
+    let part = shares.and_then(|shares| shares.parts.get(&member.cluster)).copied();
+    MemberWeight { cluster: member.cluster.clone(), weight: member.weight.0.max(1), part }
 }
 
 /// Adds NS, glue and DS of a served zone: its own NS records, the addresses of name servers within the provider's zones, and its CDS

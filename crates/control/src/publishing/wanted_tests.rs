@@ -1,7 +1,7 @@
 use std::{fs, sync::Arc};
 
 use arc_swap::ArcSwap;
-use fairway_model::{AcceptedShare, ClusterName, Health, HealthStatus, Shares, Timestamp};
+use fairway_model::{ClusterName, Health, HealthStatus, Shares, Timestamp};
 use fairway_providers::publish::Ownership;
 use fairway_zonefile::rdata_text;
 use fairway_zones::{RuntimeState, TargetIndex};
@@ -190,12 +190,12 @@ fn provider_with_weights_gets_one_set_per_cluster() {
 }
 
 #[test]
-fn accepted_shares_apply_to_load_balanced_pools_only() {
+fn parts_of_the_demand_are_weights_of_load_balanced_pools_only() {
     let members = "members: [{ cluster: us1 }, { cluster: ap1 }]";
     for (policy, weights) in [("[load, weighted]", ["51", "255"]), ("weighted", ["1", "1"])] {
         let mut scene = Scene::of(&format!("policy: {policy}, {members}"), "");
-        let fifth = AcceptedShare { local: u16::MAX / 5, overflow: 0 };
-        let shares = Shares { accepted: [(ClusterName::new("us1").unwrap(), fifth)].into(), ..Shares::default() };
+        let parts = [("us1", 10_000), ("ap1", 50_000)].map(|(name, part)| (ClusterName::new(name).unwrap(), part));
+        let shares = Shares { parts: parts.into(), ..Shares::default() };
         let state = &mut scene.state;
         state.runtime = Arc::new(state.runtime.with_shares(&state.snapshot, &Arc::new(shares)));
         let sets = scene.weighted_text();

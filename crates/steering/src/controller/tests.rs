@@ -119,7 +119,7 @@ impl Model {
             self.answers.0 += usize::from(cache.cluster.is_some_and(|before| before != cluster));
             self.answers.1 += 1;
             cache.cluster = Some(cluster);
-            self.controller.count_query(cache.class, cache.slot, now);
+            self.controller.count_query(cache.class, cache.slot, 1.0, now);
         }
         let (arrived, waiting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.reports).into_iter().partition(|report| report.0 <= self.tick);

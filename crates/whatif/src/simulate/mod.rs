@@ -18,7 +18,6 @@ mod rng;
 mod run;
 pub mod scenario;
 mod scenario_wire;
-mod slots;
 mod steering;
 mod traffic;
 
@@ -71,9 +70,7 @@ pub fn run(scenario: &Scenario, seed: u64) -> Recording {
     run::Run::new(scenario, seed).run()
 }
 
-/// Runs a scenario once, and records the optimum once per TTL. `has_slots`: with the load control that the server does not use yet; the
-/// scenario must have no events.
-pub fn run_with_optima(scenario: &Scenario, seed: u64, has_slots: bool) -> Recording {
-    let run = run::Run::new(scenario, seed).with_optima();
-    if has_slots { run.with_slots().run() } else { run.run() }
+/// Runs a scenario once, and records the optimum once per TTL.
+pub fn run_with_optima(scenario: &Scenario, seed: u64) -> Recording {
+    run::Run::new(scenario, seed).with_optima().run()
 }

@@ -68,9 +68,9 @@ pub struct Figures {
     pub optimum_peak: f64,
 }
 
-/// Runs a scenario once. `has_slots`: with the load control that the server does not use yet.
-pub fn figures(scenario: &Scenario, seed: u64, has_slots: bool) -> Figures {
-    let recording = run_with_optima(scenario, seed, has_slots);
+/// Runs a scenario once.
+pub fn figures(scenario: &Scenario, seed: u64) -> Figures {
+    let recording = run_with_optima(scenario, seed);
     let ttl = scenario.ttl.as_secs_f64();
     let ttls = |at: Duration| at.as_secs_f64() / ttl;
     let optimum = |at: Duration| {

@@ -1,19 +1,18 @@
 //! One run of a scenario in virtual time: queries of caches, load reports, probes, and the events of the scenario.
 
 use std::{
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use fairway_health::{
-    Evaluator,
-    balance::{Balancer, Declared, Kept, Settings},
-};
+use fairway_health::Evaluator;
 use fairway_model::{
-    Cause, Demand, Eligibility, Health, HealthStatus, LatencyTable, Load, LoadReport, LoadSignal, Observation,
-    OverrideAction, Permille, Pool, Shares, Spread, Timestamp,
+    Cause, ClusterName, Eligibility, Health, HealthStatus, LatencyTable, Load, LoadReport, LoadSignal, Observation,
+    OverrideAction, Permille, Pool, Spread, Timestamp,
 };
-use fairway_zones::{Draw, RuntimeState};
+use fairway_steering::balancer::{Balancer, Counted, Declared, Group, Saved};
+use fairway_zones::{Draw, RuntimeState, steer::LoadGroup};
 
 use super::{
     answer::Answer,
@@ -23,9 +22,8 @@ use super::{
     queue::{Next, Queue},
     recording::{Drain, Recording, ScheduleChange},
     rng::Rng,
-    scenario::{Event, SAMPLES_PER_TTL, Scenario, SimulatedCluster},
-    slots::Slots,
-    steering::Steering,
+    scenario::{Event, SAMPLES_PER_TTL, Scenario},
+    steering::{Steering, cluster_index},
     traffic::Traffic,
 };
 
@@ -74,8 +72,8 @@ pub(super) struct Run<'a> {
     table: Option<Arc<LatencyTable>>,
     steering: Steering,
     balancer: Balancer,
-    /// Decides instead of the balancer, if it is there.
-    slots: Option<Slots>,
+    /// Time at which each network was counted as demand.
+    counted: HashMap<u32, Duration>,
     runtime: Arc<RuntimeState>,
     /// True for clusters whose schedule is open.
     open: Vec<bool>,
@@ -83,7 +81,6 @@ pub(super) struct Run<'a> {
     start: Instant,
     reports: Vec<LoadReport>,
     reports_are_lost: bool,
-    queries: u64,
     /// True if the optimum is recorded, too.
     has_optima: bool,
     recording: Recording,
@@ -105,7 +102,7 @@ impl<'a> Run<'a> {
             reports: 0,
         };
         let start = Instant::now();
-        let balancer = Balancer::new(settings(scenario), start, None);
+        let balancer = Balancer::new(groups(scenario, &steering), start, None);
         let up = vec![Health::new(HealthStatus::Up, None); clusters];
         let runtime = steering.runtime(balancer.shares(), &up, scenario.begins);
         let queue = first_work(scenario, &population, &mut rng);
@@ -119,8 +116,7 @@ impl<'a> Run<'a> {
             reports: Vec::new(),
             reports_are_lost: false,
             has_optima: false,
-            slots: None,
-            queries: 0,
+            counted: HashMap::new(),
             pool: 0,
             table,
             scenario,
@@ -134,12 +130,6 @@ impl<'a> Run<'a> {
     /// Also records the optimum, once per TTL.
     pub(super) fn with_optima(self) -> Self {
         Self { has_optima: true, ..self }
-    }
-
-    /// Uses a table of slots for load control. The scenario must have no events.
-    pub(super) fn with_slots(self) -> Self {
-        let slots = Slots::new(self.scenario, self.traffic.population(), self.start);
-        Self { slots: Some(slots), ..self }
     }
 
     /// Runs to the end.
@@ -197,15 +187,10 @@ impl<'a> Run<'a> {
             return;
         }
         let draw = if self.pool().spread == Spread::Query { Draw(self.rng.bits()) } else { Draw(0) };
-        let order = self.traffic.population().networks[network as usize].order;
-        let answer = match &self.slots {
-            Some(slots) => [slots.cluster(order, self.steering.demand(network))].into_iter().collect(),
-            None => self.steering.answer(network, draw, &self.runtime),
-        };
+        let answer = self.steering.answer(network, draw, &self.runtime);
         let previous = self.traffic.answer(network, cache, answer);
         let could_stay = previous.is_usable(|cluster| self.is_up(cluster));
         self.recording.count_answer(could_stay && previous != answer);
-        self.queries += 1;
         self.sample_for_balancing(now, network, answer);
         let gap = self.traffic.population().networks[network as usize].gap;
         let pause = gap + self.rng.exponential(0.01 * self.scenario.ttl.as_secs_f64());
@@ -214,15 +199,22 @@ impl<'a> Run<'a> {
 
     fn sample_for_balancing(&mut self, now: Duration, network: u32, answer: Answer) {
         if self.pool().policy.load
-            && self.queries.is_multiple_of(u64::from(self.scenario.reports.sample))
             && let Some(cluster) = answer.first()
         {
-            let (demand, at) = (self.steering.demand(network), self.start + now);
-            let order = self.traffic.population().networks[network as usize].order;
-            match &mut self.slots {
-                Some(slots) => slots.count_query(order, demand, at),
-                None => self.balancer.asked(demand, cluster, at),
+            let Some(class) = self.steering.load_class(network) else { return };
+            // A network counts once per TTL, however often it sends queries.
+            let is_due = |last: &Duration| now - *last >= self.scenario.ttl.mul_f64(0.9);
+            let is_counted = self.counted.get(&network).is_none_or(is_due);
+            if is_counted {
+                self.counted.insert(network, now);
             }
+            self.balancer.count_query(&Counted {
+                class,
+                demand: self.steering.demand(network),
+                weight: if is_counted { 1.0 } else { 0.0 },
+                cluster: &self.scenario.clusters[cluster].name,
+                at: self.start + now,
+            });
         }
     }
 
@@ -247,7 +239,7 @@ impl<'a> Run<'a> {
 
     fn availability_changed(&mut self, now: Duration, cluster: usize) {
         let is_up = self.is_up(cluster);
-        self.balancer.available(cluster, is_up, self.start + now);
+        self.balancer.set_available(&self.scenario.clusters[cluster].name, is_up, self.start + now);
         self.balance(now);
     }
 
@@ -280,14 +272,7 @@ impl<'a> Run<'a> {
         if !self.pool().policy.load {
             return;
         }
-        let (report, now) = (&self.reports[number], self.start + now);
-        match &mut self.slots {
-            Some(slots) => {
-                let cluster = self.scenario.clusters.iter().position(|cluster| cluster.name == report.cluster);
-                cluster.into_iter().for_each(|cluster| slots.add_report(cluster, report, now));
-            }
-            None => _ = self.balancer.report(report, now),
-        }
+        self.balancer.add_report(&self.reports[number], self.start + now);
     }
 
     fn check_schedules(&mut self, now: Duration) {
@@ -312,16 +297,8 @@ impl<'a> Run<'a> {
 
     /// Computes new shares, if the pool uses load, and the runtime state.
     fn balance(&mut self, now: Duration) {
-        if let Some(slots) = &mut self.slots {
-            slots.controller.step(self.start + now);
-        } else if self.pool().policy.load {
-            let (health, clock) = (self.health(), self.clock(now));
-            let steering = &self.steering;
-            let mut clusters = |shares: &Shares, demands: &[Demand]| -> Vec<Option<usize>> {
-                let runtime = steering.runtime(shares, &health, clock);
-                demands.iter().map(|demand| steering.cluster_of(*demand, &runtime)).collect()
-            };
-            self.balancer.step(self.start + now, &mut clusters);
+        if self.pool().policy.load {
+            self.balancer.step(self.start + now);
         }
         self.update_runtime(now);
     }
@@ -357,8 +334,8 @@ impl<'a> Run<'a> {
                 self.availability_changed(now, cluster);
             }
             Event::Restart => {
-                let kept = self.balancer.keep();
-                self.restart(now, Some(&kept));
+                let saved = self.balancer.save();
+                self.restart(now, Some(&saved));
             }
             Event::RestartBlank => self.restart(now, None),
             Event::Pool(pool) => self.reload(now, pool),
@@ -377,16 +354,19 @@ impl<'a> Run<'a> {
         self.steering = Steering::new(self.scenario, self.traffic.population(), self.pool(), self.table.as_ref());
         self.update_runtime(now);
         self.open = self.steering.open_clusters(self.gateways.len(), &self.runtime);
-        if self.pool().policy.load && !was_balanced {
-            self.restart(now, None);
+        if self.pool().policy.load {
+            let saved = was_balanced.then(|| self.balancer.save());
+            if saved.is_none() || !self.balancer.groups().eq(&groups(self.scenario, &self.steering)) {
+                self.restart(now, saved.as_ref());
+            }
         }
     }
 
-    fn restart(&mut self, now: Duration, kept: Option<&Kept>) {
-        self.balancer = Balancer::new(settings(self.scenario), self.start + now, kept);
+    fn restart(&mut self, now: Duration, saved: Option<&Saved>) {
+        self.balancer = Balancer::new(groups(self.scenario, &self.steering), self.start + now, saved);
         for cluster in 0..self.gateways.len() {
             if !self.is_up(cluster) {
-                self.balancer.available(cluster, false, self.start + now);
+                self.balancer.set_available(&self.scenario.clusters[cluster].name, false, self.start + now);
             }
         }
         self.update_runtime(now);
@@ -395,8 +375,9 @@ impl<'a> Run<'a> {
     fn drain(&mut self, now: Duration, cluster: usize) {
         self.gateways[cluster].is_drained = true;
         self.availability_changed(now, cluster);
-        let drain = self.balancer.drain(cluster, self.start + now);
-        let predicted = drain.over.saturating_duration_since(self.start);
+        let drain = self.balancer.drain(&self.scenario.clusters[cluster].name, self.start + now);
+        let over = drain.map_or(self.start + now, |drain| drain.over);
+        let predicted = over.saturating_duration_since(self.start);
         self.recording.drains.push(Drain { cluster, at: now, predicted, end: None });
     }
 }
@@ -415,18 +396,25 @@ fn first_work(scenario: &Scenario, population: &Population, rng: &mut Rng) -> Qu
     queue
 }
 
-fn settings(scenario: &Scenario) -> Settings {
-    let declared = |cluster: &SimulatedCluster| Declared {
-        name: cluster.name.clone(),
-        capacity: cluster.capacity,
-        soft: cluster.soft,
-        hard: Permille::new(1000).unwrap_or_default(),
-        split: cluster.capacity,
+/// Returns the clusters whose load is controlled together.
+fn groups(scenario: &Scenario, steering: &Steering) -> Vec<Group> {
+    let group = |group: &LoadGroup| {
+        let declared = |(name, weight): (&ClusterName, &f64)| {
+            let cluster = &scenario.clusters[cluster_index(scenario, name)];
+            Declared {
+                name: name.clone(),
+                capacity: cluster.capacity,
+                target: cluster.soft,
+                limit: Permille::new(1000).unwrap_or_default(),
+                weight: *weight,
+            }
+        };
+        Group {
+            clusters: group.clusters.iter().zip(&group.weights).map(declared).collect(),
+            costs: group.costs.clone(),
+            period: scenario.reports.every,
+            ttl: scenario.ttl,
+        }
     };
-    Settings {
-        clusters: scenario.clusters.iter().map(declared).collect(),
-        period: scenario.reports.every,
-        ttl: scenario.ttl,
-        sampled: scenario.reports.sample,
-    }
+    steering.snapshot.load_classes().groups().iter().map(group).collect()
 }

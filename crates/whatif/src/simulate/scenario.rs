@@ -98,8 +98,6 @@ pub struct Reports {
     pub noise: f64,
     /// Part of the reports that is lost.
     pub loss: f64,
-    /// Sampling rate for balancing: one query of this number.
-    pub sample: u32,
 }
 
 /// An event of a scenario. Clusters are given by index.

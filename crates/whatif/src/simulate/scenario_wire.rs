@@ -112,8 +112,6 @@ struct ReportsWire {
     noise: f64,
     #[serde(default)]
     loss: f64,
-    #[serde(default = "one")]
-    sample: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -163,10 +161,6 @@ const fn abuse() -> f64 {
 
 fn begins() -> String {
     "2030-01-01T00:00:00Z".to_owned()
-}
-
-const fn one() -> u32 {
-    1
 }
 
 /// Reads a scenario from the tree of its file. The error is a text for people.
@@ -296,7 +290,6 @@ fn reports(wire: &ReportsWire) -> Result<Reports, String> {
         late: Duration::from_secs_f64(bounded("reports.late", wire.late, 0.0..=3600.0)?),
         noise: bounded("reports.noise", wire.noise, 0.0..=1.0)?,
         loss: bounded("reports.loss", wire.loss, 0.0..=1.0)?,
-        sample: wire.sample.max(1),
     })
 }
 

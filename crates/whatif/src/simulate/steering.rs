@@ -4,7 +4,6 @@
 //! the server: the bytes of a query with the client's subnet are parsed, the name is found, the member chosen, and an answer written.
 
 use std::{
-    collections::HashMap,
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
 };
@@ -41,7 +40,6 @@ pub(super) struct Steering {
     member_clusters: Vec<usize>,
     /// Each network as the pool identifies it.
     clients: Vec<ClientNet>,
-    networks: HashMap<Demand, u32>,
     player: Player,
     name: Name,
 }
@@ -62,10 +60,9 @@ impl Steering {
         let pool = &snapshot.steer_pools()[0];
         let client = |network: u32| pool.client_net(subnet(network).address());
         let clients: Vec<ClientNet> = (0..).take(population.networks.len()).map(client).collect();
-        let networks = (0..).zip(&clients).map(|(network, client)| (pool.demand(*client, Draw(0)), network)).collect();
         let name = NAME.parse().expect("a name");
         let member_clusters = pool.clusters().map(|name| cluster_index(scenario, name)).collect();
-        Self { target_clusters, member_clusters, clients, networks, player: Player::default(), name, snapshot }
+        Self { target_clusters, member_clusters, clients, player: Player::default(), name, snapshot }
     }
 
     fn pool(&self) -> &SteerPool {
@@ -89,17 +86,14 @@ impl Steering {
         open
     }
 
+    /// Returns the number of a network's class of load control.
+    pub(super) fn load_class(&self, network: u32) -> Option<usize> {
+        self.snapshot.load_classes().class(self.pool(), self.clients[network as usize].class())
+    }
+
     /// Returns the identity of a network's demand.
     pub(super) fn demand(&self, network: u32) -> Demand {
         self.pool().demand(self.clients[network as usize], Draw(0))
-    }
-
-    /// Returns the cluster that a demand would go to under a runtime state; `None` if the demand is of no known network.
-    pub(super) fn cluster_of(&self, demand: Demand, runtime: &RuntimeState) -> Option<usize> {
-        let client = self.clients[*self.networks.get(&demand)? as usize];
-        let route = self.pool().route(self.pool().answerable_kind(), runtime, client, Draw(0))?;
-        let member = self.pool().clusters().position(|cluster| cluster == route.cluster)?;
-        Some(self.member_clusters[member])
     }
 
     /// Answers a query of a network.
@@ -126,7 +120,7 @@ pub(super) fn ip(cluster: usize) -> IpAddr {
     Ipv4Addr::from_bits(0xc633_6400 | cluster as u32).into()
 }
 
-fn cluster_index(scenario: &Scenario, name: &ClusterName) -> usize {
+pub(super) fn cluster_index(scenario: &Scenario, name: &ClusterName) -> usize {
     scenario.clusters.iter().position(|declared| declared.name == *name).unwrap_or_default()
 }
 
@@ -188,7 +182,6 @@ mod tests {
                 let runtime = steering.runtime(&Shares::default(), &health, scenario.begins);
                 let answer = steering.answer(number, Draw(0), &runtime);
                 assert_eq!(answer.first(), Some(*nearest), "network {number}, {down} down");
-                assert_eq!(steering.cluster_of(steering.demand(number), &runtime), Some(*nearest));
             }
         }
     }

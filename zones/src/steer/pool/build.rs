@@ -74,6 +74,7 @@ impl SteerPool {
             memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
             closed_begin: targets.reserve_closed(closed_count),
             closed_count: closed_count as u8,
+            load_begin: if pool.policy.load { targets.reserve_load_classes(classes.len()) } else { 0 },
             details: Arc::new(Details { schedules, ..Details::new(pool, &declared, &seen, targets) }),
             members: members.into(),
         };
@@ -122,7 +123,8 @@ fn members(
     let monitor = desired.monitor_of_pool(pool, zone);
     let members = (0..=u8::MAX).zip(declared).map(|(number, (index, cluster))| {
         let mut member = Member::new(pool, pool_key, *index, number, cluster);
-        if pool.policy.load {
+        // A cluster without a capacity cannot be compared with others. It takes all its clients.
+        if pool.policy.load && cluster.capacity.is_some() {
             member.cluster = targets.balanced_cluster(&cluster.name);
         }
         let declared = &pool.members[*index];

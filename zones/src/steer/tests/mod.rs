@@ -16,8 +16,8 @@ mod views;
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    AcceptedShare, Cluster, ClusterName, Demand, DesiredState, Health, HealthStatus, Member, OverrideAction, Partition,
-    Policy, Pool, PoolName, Schedule, Shares, Tier, Weight,
+    Cluster, ClusterName, Demand, DesiredState, Health, HealthStatus, Member, OverrideAction, Partition, Policy, Pool,
+    PoolName, Schedule, Shares, SlotTable, Tier, Weight,
 };
 
 use super::{
@@ -107,22 +107,30 @@ impl Scene {
         RuntimeState::new(&self.snapshot, self.health(states))
     }
 
-    /// Returns the runtime state with shares such as `a:30000+500 b:0+0`: local and overflow share of a cluster.
-    pub(super) fn balanced(&self, runtime: &RuntimeState, shares: &str) -> RuntimeState {
-        self.balanced_with(runtime, shares, &[])
-    }
-
-    /// Returns the runtime state with shares and pinned demand.
-    pub(super) fn balanced_with(&self, runtime: &RuntimeState, shares: &str, pins: &[(Demand, &str)]) -> RuntimeState {
-        let cluster = |name: &str| ClusterName::new(name).unwrap();
-        let acceptance = shares.split_whitespace().map(|text| {
-            let (name, parts) = text.split_once(':').unwrap();
-            let (near, spill) = parts.split_once('+').unwrap();
-            (cluster(name), AcceptedShare { local: near.parse().unwrap(), overflow: spill.parse().unwrap() })
-        });
-        let pins = pins.iter().map(|(demand, name)| (*demand, cluster(name)));
-        let shares = Shares { epoch: 1, accepted: acceptance.collect(), pins: pins.collect() };
-        runtime.with_shares(&self.snapshot, &Arc::new(shares))
+    /// Returns the runtime state with tables such as `a:100 b:156`: numbers of slots, the first ones first. Slots that are left have no
+    /// cluster. Tables of further classes follow after `/`; classes without one have the last.
+    pub(super) fn balanced(&self, runtime: &RuntimeState, tables: &str) -> RuntimeState {
+        let texts: Vec<&str> = tables.split('/').collect();
+        let classes = self
+            .snapshot
+            .load_classes()
+            .groups()
+            .iter()
+            .flat_map(|group| (0..group.costs.len()).map(|class| group.costs_of(class).collect::<Vec<_>>()));
+        let table = |(number, costs): (usize, Vec<(&ClusterName, Option<u32>)>)| {
+            let costs: Vec<_> = costs.into_iter().filter_map(|(name, cost)| Some((name.clone(), cost?))).collect();
+            let text = texts[number.min(texts.len() - 1)];
+            let mut slots: Vec<u16> = Vec::new();
+            for (name, count) in text.split_whitespace().map(|text| text.split_once(':').unwrap()) {
+                let place = costs.iter().position(|(cluster, _)| cluster.as_str() == name);
+                let place = place.map_or(SlotTable::NONE, |place| place as u16);
+                slots.extend(std::iter::repeat_n(place, count.parse().unwrap()));
+            }
+            slots.resize(Demand::SLOTS, SlotTable::NONE);
+            SlotTable { costs, slots }
+        };
+        let tables = classes.enumerate().map(table).collect();
+        runtime.with_shares(&self.snapshot, &Arc::new(Shares { epoch: 1, tables, ..Shares::default() }))
     }
 
     /// Returns the runtime state changed to these states.
@@ -210,7 +218,7 @@ fn member(place: usize, text: &str) -> (Cluster, Member) {
         addresses: v4.chain(v6).collect(),
         dns_name: None,
         location: None,
-        capacity: None,
+        capacity: Some(1_000),
         services: vec![],
     };
     let mut member = Member::new(cluster.name.clone());

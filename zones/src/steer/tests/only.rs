@@ -97,7 +97,7 @@ fn excluded_member_is_never_answered() {
                     let letter = |place: u32| letters[number / letters.len().pow(place) % letters.len()];
                     let states: Vec<String> = (0..5).map(|place| letter(place).to_string()).collect();
                     runtime = scene.changed(&runtime, &states.join(" "));
-                    let balanced = scene.balanced(&runtime, "a:0+0 b:65535+65535 c:65535+65535 d:0+0 e:9+9");
+                    let balanced = scene.balanced(&runtime, "b:100 c:100 e:56");
                     for (kind, runtime) in [(Kind::V4, &runtime), (Kind::V6, &runtime), (Kind::V4, &balanced)] {
                         let text = scene.text(kind, scene.choose(kind, runtime, KEPT).answer);
                         let excluded = text.split([' ', '.']).any(|name| ["b", "c", "e"].contains(&name));

@@ -285,7 +285,7 @@ proptest! {
 
     #[test]
     fn answer_never_holds_hidden_member(
-        (scene, is_private) in scene(), before in states(), after in states(), shares in prop::option::of((any::<u16>(), any::<u16>())),
+        (scene, is_private) in scene(), before in states(), after in states(), slots in prop::option::of((any::<u8>(), any::<u8>())),
         address in client(), draw in any::<u64>(),
     ) {
         let seen = |number: u8| {
@@ -294,8 +294,8 @@ proptest! {
             inside && (is_private || !member.internal)
         };
         let mut runtime = scene.changed(&scene.runtime(&first(&before, &scene)), &first(&after, &scene));
-        if let Some((near, spill)) = shares {
-            runtime = scene.balanced(&runtime, &format!("a:{near}+{spill} b:{spill}+0 c:0+0"));
+        if let Some((a, b)) = slots {
+            runtime = scene.balanced(&runtime, &format!("a:{a} b:{b} c:20"));
         }
         let client = scene.steer.client_net(address);
         let kinds: &[_] = if scene.pool.mode == AnswerMode::Cname { &[(Kind::Cname, Family::V4)] } else { &KINDS };

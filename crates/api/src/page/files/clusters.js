@@ -65,8 +65,8 @@ function pastCell({ strip: pieces, past, since, now, target, limit, load }) {
   ].filter(Boolean);
 }
 
-function loadCell({ load, loadWord, target, limit, capacity, takes }) {
-  const taken = takes.near < 100 || takes.spill < 100 ? ` · takes ${percent(takes.near)} of its clients` : "";
+function loadCell({ load, loadWord, target, limit, capacity, share }) {
+  const taken = share === null ? "" : ` · gets ${percent(share)} of the demand`;
   if (load === null) {
     const why = loadWord?.failure ?? (loadWord ? `load ${loadWord.status}` : "no load reported");
     return [gauge(null, target, limit), h("span", { class: "muted sub" }, why + taken)];

@@ -157,7 +157,7 @@ export class Model {
       exhausted,
       drain,
       warnings: warnings.slice(0, 3),
-      takes: { near: cluster.acceptsLocal, spill: cluster.acceptsOverflow },
+      share: cluster.share,
       load: counting(cluster),
       loadWord: word && { source: word.source, signal: word.signal, status: word.status, failure: word.failure, ageMs: word.ageMs },
       past,

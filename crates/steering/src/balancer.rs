@@ -1,0 +1,358 @@
+//! Load control of all groups of clusters: queries and load reports go in, tables of slots come out.
+
+use std::time::{Duration, Instant};
+
+use fairway_model::{ClusterName, Demand, LoadReport, Permille, Shares, SlotTable};
+
+use crate::{
+    controller::{self, Controller, SlotState},
+    residence::Residence,
+};
+
+/// A cluster as declared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declared {
+    /// Its name.
+    pub name: ClusterName,
+    /// Load that it can carry, in the unit of its load reports; 0 counts as 1.
+    pub capacity: u64,
+    /// Load that it is kept below while all others can be, too. Default: 800.
+    pub target: Permille,
+    /// Load that it gets at most while there is room elsewhere. Default: 1000.
+    pub limit: Permille,
+    /// Mean weight of its members, relative to those of other clusters.
+    pub weight: f64,
+}
+
+/// Clusters whose load is controlled together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The clusters, sorted by name.
+    pub clusters: Vec<Declared>,
+    /// Cost of a unit of demand at each cluster, by location class: thousandths of a rank by distance. `None` if the class never gets it.
+    pub costs: Vec<Vec<Option<u32>>>,
+    /// Time between two reports of a cluster.
+    pub period: Duration,
+    /// TTL of the answers; where pools differ, the largest.
+    pub ttl: Duration,
+}
+
+/// A query, and its answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted<'a> {
+    /// Number of the location class, over all groups.
+    pub class: usize,
+    /// Demand of the client network on the pool.
+    pub demand: Demand,
+    /// Its weight as evidence of demand: 1 for a client network, less if its source has several, 0 if it was counted in this TTL.
+    pub weight: f64,
+    /// First cluster of the answer.
+    pub cluster: &'a ClusterName,
+    /// Time of the answer.
+    pub at: Instant,
+}
+
+/// Progress of a drain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drain {
+    /// Time at which the last client should have left: that of its last answer and the TTL, or the time for which it kept answers before.
+    pub over: Instant,
+    /// Load that is still there, in the unit of the capacities.
+    pub left: f64,
+}
+
+/// How much a TTL should leave to the next minutes. The server chooses a TTL from it, within declared bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Caution {
+    /// Nothing moved for ten TTLs: answers may be kept for long.
+    Calm,
+    /// As declared.
+    Ordinary,
+    /// A cluster cannot be answered or is over its budget, or reports are missing: answers should not be kept for long.
+    Short,
+}
+
+/// Whether a report was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its load is known from now on.
+    Accepted,
+    /// It is far below the load that is known to be there.
+    Rejected,
+    /// It is not newer than the last one, or of another cluster.
+    Ignored,
+}
+
+/// State that survives a restart: the tables, and what is known of each slot.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Saved {
+    /// The location classes.
+    pub classes: Vec<SavedClass>,
+}
+
+/// State of a location class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SavedClass {
+    /// Its table.
+    pub table: SlotTable,
+    /// What is known of each slot.
+    pub slots: Vec<SlotState>,
+}
+
+/// Load control of all groups.
+#[derive(Debug)]
+pub struct Balancer {
+    groups: Vec<Controlled>,
+    shares: Shares,
+    /// Time of the start, from which the controllers count.
+    start: Instant,
+}
+
+#[derive(Debug)]
+struct Controlled {
+    group: Group,
+    /// Number of its first class.
+    first: usize,
+    controller: Controller,
+    residence: Residence,
+    /// Number and time of the last report of each cluster.
+    reports: Vec<Option<(u64, Instant)>>,
+    /// Time of the last step.
+    stepped: Option<Instant>,
+}
+
+impl Balancer {
+    /// Starts with the declared split, or with an earlier state. A class takes the state of the one with the most similar ranking.
+    pub fn new(groups: Vec<Group>, now: Instant, saved: Option<&Saved>) -> Self {
+        let mut first = 0;
+        let controlled = |group: Group| {
+            let mut controlled = Controlled::new(group, first, now);
+            first += controlled.group.costs.len();
+            if let Some(saved) = saved {
+                controlled.restore(saved);
+            }
+            controlled
+        };
+        let mut balancer =
+            Self { groups: groups.into_iter().map(controlled).collect(), shares: Shares::default(), start: now };
+        balancer.update_shares();
+        balancer
+    }
+
+    /// Goes on with other groups. Clusters keep their loads, and classes the state of the one with the most similar ranking.
+    #[must_use]
+    pub fn with_groups(self, groups: Vec<Group>) -> Self {
+        let mut balancer = Self::new(groups, self.start, Some(&self.save()));
+        balancer.shares.epoch = self.shares.epoch.wrapping_add(1);
+        for group in &mut balancer.groups {
+            for (place, declared) in group.group.clusters.iter().enumerate() {
+                let before = self.groups.iter().find_map(|before| Some((before, before.place(&declared.name)?)));
+                if let Some((before, from)) = before {
+                    group.reports[place] = before.reports[from];
+                    group.controller.adopt(place, &before.controller, from);
+                }
+            }
+        }
+        balancer
+    }
+
+    /// Returns the groups that it began with.
+    pub fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().map(|controlled| &controlled.group)
+    }
+
+    /// Returns the decision in force.
+    pub fn shares(&self) -> &Shares {
+        &self.shares
+    }
+
+    /// Counts a query.
+    pub fn count_query(&mut self, query: &Counted<'_>) {
+        let &Counted { class, demand, weight, cluster, at } = query;
+        let number = self.groups.partition_point(|group| group.first <= class).wrapping_sub(1);
+        let Some(group) = self.groups.get_mut(number) else { return };
+        if let Some(place) = group.place(cluster) {
+            group.residence.note(demand, place, at, group.group.ttl);
+        }
+        if class - group.first < group.group.costs.len() {
+            group.controller.count_query(class - group.first, demand.slot(), weight, at);
+        }
+    }
+
+    /// Sets how many client networks are proven. Where they are few, each slot counts for some of which nothing is known.
+    pub fn set_proven(&mut self, networks: usize) {
+        for group in &mut self.groups {
+            let missing = 1.0 - networks as f64 / (NETWORKS_PER_CLUSTER * group.group.clusters.len() as f64);
+            group.controller.set_unknown(missing.max(0.0));
+        }
+    }
+
+    /// Adds a report that arrived now.
+    pub fn add_report(&mut self, report: &LoadReport, now: Instant) -> Outcome {
+        let found = self.groups.iter_mut().find_map(|group| Some((group.place(&report.cluster)?, group)));
+        let Some((place, group)) = found else { return Outcome::Ignored };
+        if group.reports[place].is_some_and(|(sequence, at)| report.at <= at || report.sequence == sequence) {
+            return Outcome::Ignored;
+        }
+        group.reports[place] = Some((report.sequence, report.at));
+        let load = f64::from(report.load.0) / 1_000.0 * group.group.clusters[place].capacity.max(1) as f64;
+        if group.controller.add_report(place, load, now) { Outcome::Accepted } else { Outcome::Rejected }
+    }
+
+    /// Notes that a cluster can be answered, or cannot. A step should follow before the transition is served.
+    pub fn set_available(&mut self, cluster: &ClusterName, is_available: bool, at: Instant) {
+        for group in &mut self.groups {
+            if let Some(place) = group.place(cluster) {
+                group.controller.set_available(place, is_available, at);
+            }
+        }
+    }
+
+    /// Decides anew: once per report period, and at every transition.
+    pub fn step(&mut self, now: Instant) {
+        self.groups.iter_mut().for_each(|group| group.step(now));
+        self.update_shares();
+    }
+
+    fn update_shares(&mut self) {
+        let tables: Vec<SlotTable> = self.groups.iter().flat_map(Controlled::tables).collect();
+        if tables != self.shares.tables {
+            let parts = self.groups.iter().flat_map(Controlled::parts).collect();
+            self.shares = Shares { epoch: self.shares.epoch.wrapping_add(1), tables, parts };
+        }
+    }
+
+    /// Returns the progress of a cluster's drain. `None` if the cluster is not known.
+    pub fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
+        let (place, group) = self.groups.iter().find_map(|group| Some((group.place(cluster)?, group)))?;
+        let over = group.residence.end(place, group.group.ttl).unwrap_or(now);
+        Some(Drain { over, left: group.controller.load_left(place, now) })
+    }
+
+    /// Returns the expected load of each cluster, in the unit of the capacities, once all clients follow the tables.
+    pub fn expected_loads(&self) -> impl Iterator<Item = (&ClusterName, f64)> {
+        self.groups.iter().flat_map(|group| {
+            let clusters = group.group.clusters.iter().enumerate();
+            clusters.map(|(place, declared)| (&declared.name, group.controller.demand_at(place)))
+        })
+    }
+
+    /// Returns how much a TTL should leave to the next minutes.
+    pub fn caution(&self, now: Instant) -> Caution {
+        let controllers = || self.groups.iter().map(|group| &group.controller);
+        if controllers().any(|controller| controller.is_strained(now)) {
+            Caution::Short
+        } else if controllers().all(|controller| controller.is_calm(CALM_TTLS, now)) {
+            Caution::Calm
+        } else {
+            Caution::Ordinary
+        }
+    }
+
+    /// Returns the state that a restart should find.
+    pub fn save(&self) -> Saved {
+        let class = |group: &Controlled, class: usize, table: SlotTable| SavedClass {
+            table,
+            slots: (0..Demand::SLOTS).map(|slot| group.controller.state(class, slot)).collect(),
+        };
+        let classes = self
+            .groups
+            .iter()
+            .flat_map(|group| group.tables().enumerate().map(move |(number, table)| class(group, number, table)));
+        Saved { classes: classes.collect() }
+    }
+}
+
+impl Controlled {
+    fn new(group: Group, first: usize, now: Instant) -> Self {
+        let count = group.clusters.len();
+        let controller = Controller::new(group.settings(), now);
+        Self { group, first, controller, residence: Residence::default(), reports: vec![None; count], stepped: None }
+    }
+
+    fn place(&self, cluster: &ClusterName) -> Option<usize> {
+        self.group.clusters.binary_search_by_key(&cluster, |declared| &declared.name).ok()
+    }
+
+    /// Decides anew if a report period is over, or a cluster became unavailable.
+    fn step(&mut self, now: Instant) {
+        let is_early = |last: Instant| now.saturating_duration_since(last) < self.group.period.mul_f64(PERIOD_PART);
+        if self.controller.is_urgent() || !self.stepped.is_some_and(is_early) {
+            self.controller.step(now);
+            self.stepped = Some(now);
+        }
+    }
+
+    fn restore(&mut self, saved: &Saved) {
+        let is_own = |class: &&SavedClass| class.table.costs.iter().any(|(cluster, _)| self.place(cluster).is_some());
+        let known: Vec<&SavedClass> = saved.classes.iter().filter(is_own).collect();
+        for class in 0..self.group.costs.len() {
+            let costs = || {
+                self.group.clusters.iter().map(|declared| &declared.name).zip(self.group.costs[class].iter().copied())
+            };
+            let Some(nearest) = known.iter().min_by_key(|known| known.table.distance(costs())) else { return };
+            for (slot, (state, place)) in nearest.slots.iter().zip(&nearest.table.slots).take(Demand::SLOTS).enumerate()
+            {
+                let cluster = nearest.table.costs.get(usize::from(*place));
+                if let Some(place) = cluster.and_then(|(cluster, _)| self.place(cluster)) {
+                    self.controller.restore(class, slot, place, *state);
+                }
+            }
+        }
+    }
+
+    /// Returns the table of each class.
+    fn tables(&self) -> impl Iterator<Item = SlotTable> {
+        let classes = self.group.costs.iter().enumerate();
+        classes.map(|(class, costs)| {
+            let mut places = vec![SlotTable::NONE; costs.len()];
+            let mut own = Vec::new();
+            for ((place, declared), cost) in places.iter_mut().zip(&self.group.clusters).zip(costs) {
+                if let Some(cost) = cost {
+                    *place = own.len() as u16; // at most 65,535 clusters have a number
+                    own.push((declared.name.clone(), *cost));
+                }
+            }
+            let slots = (0..Demand::SLOTS).map(|slot| places[self.controller.cluster(class, slot)]).collect();
+            SlotTable { costs: own, slots }
+        })
+    }
+
+    /// Returns the part of the demand of each cluster, in 65535ths; of the slots while no demand is known.
+    fn parts(&self) -> Vec<(ClusterName, u16)> {
+        let count = self.group.clusters.len();
+        let mut loads: Vec<f64> = (0..count).map(|place| self.controller.demand_at(place)).collect();
+        if loads.iter().sum::<f64>() <= 0.0 {
+            let slots = (0..self.group.costs.len()).flat_map(|class| (0..Demand::SLOTS).map(move |slot| (class, slot)));
+            slots.for_each(|(class, slot)| loads[self.controller.cluster(class, slot)] += 1.0);
+        }
+        let all = loads.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        let part = |load: f64| (load / all * f64::from(u16::MAX)).round() as u16;
+        self.group.clusters.iter().zip(loads).map(|(declared, load)| (declared.name.clone(), part(load))).collect()
+    }
+}
+
+impl Group {
+    fn settings(&self) -> controller::Settings {
+        let cluster = |declared: &Declared| {
+            let capacity = declared.capacity.max(1) as f64;
+            let part = |bound: Permille| capacity * f64::from(bound.thousandths()) / 1_000.0;
+            let weight = (declared.weight * capacity).max(f64::MIN_POSITIVE);
+            controller::Cluster { capacity: part(declared.limit), target: part(declared.target), weight }
+        };
+        let cost = |cost: &Option<u32>| cost.map_or(f64::INFINITY, |cost| f64::from(cost) / 1_000.0);
+        controller::Settings {
+            clusters: self.clusters.iter().map(cluster).collect(),
+            costs: self.costs.iter().map(|costs| costs.iter().map(cost).collect()).collect(),
+            period: self.period,
+            ttl: self.ttl,
+        }
+    }
+}
+
+/// Proven client networks per cluster from which on unproven ones count for nothing.
+const NETWORKS_PER_CLUSTER: f64 = 64.0;
+/// Part of the report period that is over when the next step is due: timers are a little early or late.
+const PERIOD_PART: f64 = 0.9;
+/// TTLs without a move after which answers may be kept for long.
+const CALM_TTLS: f64 = 10.0;

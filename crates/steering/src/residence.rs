@@ -1,0 +1,54 @@
+//! How long clients of a cluster may still have its answers, for drains.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use fairway_model::Demand;
+
+/// Maximum number of client networks that are followed: as many as fit, those that were seen first.
+const NETWORKS_MAX: usize = 4_096;
+/// Part of the TTL that a client may send its query later than its answer expires: it waits a little, and queries are counted later.
+const LATE: f64 = 0.05;
+/// TTLs without a query after which a network is forgotten.
+const FORGET_TTLS: u32 = 10;
+
+/// The last answers of client networks.
+#[derive(Debug, Default)]
+pub(crate) struct Residence {
+    networks: HashMap<Demand, Answered>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    cluster: usize,
+    at: Instant,
+    /// The longest time between two queries lately.
+    pause: Duration,
+}
+
+impl Residence {
+    /// Notes an answer.
+    pub(crate) fn note(&mut self, demand: Demand, cluster: usize, at: Instant, ttl: Duration) {
+        if self.networks.len() >= NETWORKS_MAX && !self.networks.contains_key(&demand) {
+            let oldest = ttl * FORGET_TTLS;
+            self.networks.retain(|_, answered| at.saturating_duration_since(answered.at) < oldest);
+            if self.networks.len() >= NETWORKS_MAX {
+                return;
+            }
+        }
+        let answered = self.networks.entry(demand).or_insert(Answered { cluster, at, pause: ttl });
+        let pause = at.saturating_duration_since(answered.at);
+        *answered = Answered { cluster, at, pause: answered.pause.mul_f64(PAUSE_PART).max(pause).max(ttl) };
+    }
+
+    /// Returns the time at which the last client of a cluster should have left it; `None` without clients.
+    pub(crate) fn end(&self, cluster: usize, ttl: Duration) -> Option<Instant> {
+        let here = self.networks.values().filter(|answered| answered.cluster == cluster);
+        here.map(|answered| answered.at + answered.pause + ttl.mul_f64(LATE)).max()
+    }
+}
+
+/// Part of the longest pause that is kept with each query, so that a single long one is forgotten.
+const PAUSE_PART: f64 = 0.9;
