@@ -57,7 +57,7 @@ pub struct Counted<'a> {
 pub struct Drain {
     /// Time at which the last client should have left: that of its last answer and the TTL, or the time for which it kept answers before.
     pub over: Instant,
-    /// Load that is still there, in the unit of the capacities.
+    /// Part of the known client networks that are still there; without any, part of the demand.
     pub left: f64,
 }
 
@@ -225,8 +225,11 @@ impl Balancer {
     /// Returns the progress of a cluster's drain. `None` if the cluster is not known.
     pub fn drain(&self, cluster: &ClusterName, now: Instant) -> Option<Drain> {
         let (place, group) = self.groups.iter().find_map(|group| Some((group.place(cluster)?, group)))?;
-        let over = group.residence.end(place, group.group.ttl).unwrap_or(now);
-        Some(Drain { over, left: group.controller.load_left(place, now) })
+        let (over, left) = group.residence.left(place, group.group.ttl, now).unwrap_or_else(|| {
+            let demand: f64 = (0..group.group.clusters.len()).map(|place| group.controller.demand_at(place)).sum();
+            (now, group.controller.load_left(place, now) / demand.max(f64::MIN_POSITIVE))
+        });
+        Some(Drain { over, left })
     }
 
     /// Returns the expected load of each cluster, in the unit of the capacities, once all clients follow the tables.

@@ -64,6 +64,8 @@ pub struct Controller {
     is_over: bool,
     /// Demand that may move now. What a step leaves is saved, up to the largest slot that is no source of its own.
     credit: f64,
+    /// Demand that each cluster may gain now.
+    gains: Vec<f64>,
 }
 
 /// Slots that are one source of the best division: those of a class at a cluster, or one large slot.
@@ -111,7 +113,16 @@ impl Controller {
         let slots = (0..settings.costs.len() * SLOTS).map(|slot| declared(&settings, slot));
         let estimate = Estimate::new(slots, count, settings.ttl.as_secs_f64());
         let available = vec![Some(f64::NEG_INFINITY); count];
-        Self { estimate, available, is_urgent: false, is_over: false, credit: 0.0, start, settings }
+        Self {
+            estimate,
+            available,
+            is_urgent: false,
+            is_over: false,
+            credit: 0.0,
+            gains: vec![0.0; count],
+            start,
+            settings,
+        }
     }
 
     /// Returns the cluster that a slot of a class is answered with.
@@ -226,6 +237,7 @@ impl Controller {
             }
         } else {
             self.credit = 0.0;
+            self.gains.fill(0.0);
         }
         self.leave_unavailable(now);
         self.is_urgent = false;
@@ -240,7 +252,10 @@ impl Controller {
         let error = |cluster: usize| level(cluster).map_or(0.0, |level| 2.0 * level.variance.sqrt());
         let clusters = 0..budgets.len();
         let bounds: Vec<f64> = clusters.clone().map(|cluster| 1.01 * budgets[cluster] + error(cluster)).collect();
-        let is_over = |cluster: usize| level(cluster).is_some_and(|level| level.load > bounds[cluster]);
+        let period = self.settings.period.as_secs_f64();
+        let is_known = |cluster: usize| self.estimate.silence(cluster, now, period) < 1.0;
+        let is_over =
+            |cluster: usize| is_known(cluster) && level(cluster).is_some_and(|level| level.load > bounds[cluster]);
         let is_over = clusters.map(is_over).collect();
         Loads { expected, budgets, bounds, is_over, arriving: self.estimate.arriving_variances() }
     }
@@ -370,9 +385,15 @@ impl Controller {
             (0..loads.budgets.len()).any(|cluster| level(cluster).max(loads.expected[cluster]) > over(cluster));
         let rate = if is_overload { RATES.1 } else { RATES.0 };
         let (period, ttl) = (self.settings.period.as_secs_f64(), self.settings.ttl.as_secs_f64());
-        let share = rate * demand * period / ((1.0 + AGE_TTLS) * ttl);
-        self.credit =
-            if self.is_urgent { f64::INFINITY } else { (self.credit + share).min(share.max(2.0 * self.large())) };
+        let part = rate * period / ((1.0 + AGE_TTLS) * ttl);
+        let (large, is_urgent) = (self.large(), self.is_urgent);
+        let grown = |credit: f64, share: f64| {
+            if is_urgent { f64::INFINITY } else { (credit + share).min(share.max(2.0 * large)) }
+        };
+        self.credit = grown(self.credit, part * demand);
+        for (gain, cluster) in self.gains.iter_mut().zip(&self.settings.clusters) {
+            *gain = grown(*gain, part * cluster.capacity);
+        }
     }
 
     /// Moves slots of a flow, as many as the credit and the room at their new cluster allow. Returns true if any moved.
@@ -382,6 +403,7 @@ impl Controller {
         let mut has_moved = false;
         let mut kept = Vec::new();
         while self.credit > 0.0
+            && self.gains[to] > 0.0
             && !loads.is_over[to]
             && let Some(number) = bundle.slots.pop()
         {
@@ -399,6 +421,7 @@ impl Controller {
             }
             flow.demand -= demand;
             self.credit -= demand;
+            self.gains[to] -= demand;
             loads.expected[from] -= demand;
             loads.expected[to] = after;
             loads.arriving[to] += variance;

@@ -111,8 +111,8 @@ pub(crate) struct Estimate {
     ttl: f64,
     /// Start of the present count of queries.
     counted_from: f64,
-    /// True after the first whole count.
-    is_counted: bool,
+    /// Number of whole counts.
+    counts: u32,
     /// True if it began with the state of an earlier process.
     is_restored: bool,
     /// Weight of each slot beside its own, for clients that nothing is known of.
@@ -140,7 +140,7 @@ impl Estimate {
             movers: Vec::new(),
             ttl,
             counted_from: 0.0,
-            is_counted: false,
+            counts: 0,
             is_restored: false,
             unknown: 0.0,
             last_move: 0.0,
@@ -153,7 +153,7 @@ impl Estimate {
         let slot = &mut self.slots[slot];
         (slot.cluster, slot.demand, slot.variance) = (cluster, finite(state.demand), finite(state.variance));
         (slot.weight, slot.caches, slot.is_known) = (finite(state.weight), finite(state.weight), slot.demand > 0.0);
-        (self.is_counted, self.is_restored) = (true, true);
+        (self.counts, self.is_restored) = (2, true);
     }
 
     /// Returns what is known of a slot.
@@ -181,12 +181,29 @@ impl Estimate {
     }
 
     fn end_count(&mut self, at: f64) {
-        let part = if self.is_counted { COUNT_PART } else { 1.0 };
+        // How much of the weight of a source its first networks have is known once it has sent queries for all.
+        let part = if self.counts < 2 { 1.0 } else { COUNT_PART };
         for slot in &mut self.slots {
             slot.caches += part * (f64::from(std::mem::take(&mut slot.queries)) - slot.caches);
             slot.weight += part * (std::mem::take(&mut slot.counted) - slot.weight);
         }
-        (self.counted_from, self.is_counted) = (at, true);
+        (self.counted_from, self.counts) = (at, self.counts + 1);
+        for cluster in 0..self.levels.len() {
+            self.divide_by_weight(cluster);
+        }
+    }
+
+    /// Divides the demand of the slots that never moved to or from a cluster by their weight: reports show only the sum.
+    fn divide_by_weight(&mut self, cluster: usize) {
+        let unknown = self.unknown;
+        let is_still = |slot: &Slot| slot.cluster == cluster && slot.moved.is_none() && slot.is_known;
+        let add = |sum: (f64, f64), slot: &Slot| (sum.0 + slot.demand, sum.1 + slot.weight + unknown);
+        let (demand, weight) = self.slots.iter().filter(|slot| is_still(slot)).fold((0.0, 0.0), add);
+        if demand > 0.0 && weight > 0.0 {
+            let typical = demand / weight;
+            let still = self.slots.iter_mut().filter(|slot| is_still(slot));
+            still.for_each(|slot| slot.set_typical(typical, slot.weight + unknown));
+        }
     }
 
     /// Sends a slot to another cluster from now on.
@@ -203,7 +220,7 @@ impl Estimate {
     pub(crate) fn add_report(&mut self, cluster: usize, load: f64, capacity: f64, arrived: f64) {
         let at = arrived - AGE_TTLS * self.ttl;
         // Before that, not every cache has sent a query, so most of the load is where nobody knows.
-        if at < MOVE_TTLS * self.ttl && !self.is_restored || !self.is_counted && self.unknown <= 0.0 {
+        if at < MOVE_TTLS * self.ttl && !self.is_restored || self.counts == 0 && self.unknown <= 0.0 {
             return;
         }
         match self.levels[cluster].take() {
@@ -319,7 +336,7 @@ impl Estimate {
         for slot in &mut self.slots {
             if slot.is_known {
                 slot.variance += (DRIFT * slot.demand).powi(2) * period / ttl;
-            } else if slot.weight + unknown >= 0.5 && weight > 0.0 {
+            } else if slot.weight + unknown > 0.0 && weight > 0.0 {
                 slot.set_typical(demand / weight, slot.weight + unknown);
             }
         }

@@ -43,10 +43,13 @@ impl Residence {
         *answered = Answered { cluster, at, pause: answered.pause.mul_f64(PAUSE_PART).max(pause).max(ttl) };
     }
 
-    /// Returns the time at which the last client of a cluster should have left it; `None` without clients.
-    pub(crate) fn end(&self, cluster: usize, ttl: Duration) -> Option<Instant> {
-        let here = self.networks.values().filter(|answered| answered.cluster == cluster);
-        here.map(|answered| answered.at + answered.pause + ttl.mul_f64(LATE)).max()
+    /// Returns the time at which the last client of a cluster should have left it, and the part of all networks that are still there; `None`
+    /// if no network is known.
+    pub(crate) fn left(&self, cluster: usize, ttl: Duration, now: Instant) -> Option<(Instant, f64)> {
+        let end = |answered: &Answered| answered.at + answered.pause + ttl.mul_f64(LATE);
+        let here = || self.networks.values().filter(|answered| answered.cluster == cluster).map(end);
+        let part = here().filter(|end| *end > now).count() as f64 / self.networks.len() as f64;
+        (!self.networks.is_empty()).then(|| (here().max().unwrap_or(now), part))
     }
 }
 
