@@ -7,7 +7,7 @@ from .rust import Source, without_tests
 
 LONG_FUNCTION, LONG_FILE, LARGE_CIRCLE = 60, 500, 8
 # Replaced by later issues, see integration/prose/exceptions.tsv.
-REPLACED_LATER = ("health/src/balance", "src/page/", "crates/api/src/page/")
+REPLACED_LATER = ("src/page/", "crates/api/src/page/")
 
 
 def unpack(revision, folder):

@@ -359,3 +359,6 @@ const NETWORKS_PER_CLUSTER: f64 = 64.0;
 const PERIOD_PART: f64 = 0.9;
 /// TTLs without a move after which answers may be kept for long.
 const CALM_TTLS: f64 = 10.0;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Groups of clusters with clients that are spread evenly over all slots.
+
+use fairway_model::{Load, LoadSignal};
+
+use super::*;
+
+const TTL: Duration = Duration::from_secs(30);
+const PERIOD: Duration = Duration::from_secs(10);
+
+fn name(name: &str) -> ClusterName {
+    ClusterName::new(name).unwrap()
+}
+
+/// Returns a group of clusters with a capacity of 1,000 each, and one class that ranks them in this order.
+fn group(clusters: &[&str]) -> Group {
+    let declared = |cluster: &&str| Declared {
+        name: name(cluster),
+        capacity: 1_000,
+        target: Permille::new(800).unwrap(),
+        limit: Permille::WHOLE,
+        weight: 1.0,
+    };
+    let costs = (0..).map(|rank| Some(rank * 1_000)).take(clusters.len()).collect();
+    Group { clusters: clusters.iter().map(declared).collect(), costs: vec![costs], period: PERIOD, ttl: TTL }
+}
+
+/// Load control with its clients: one of 4 units in each slot, which asks once per TTL.
+struct Scene {
+    balancer: Balancer,
+    now: Instant,
+    sequence: u64,
+    clusters: Vec<ClusterName>,
+    /// Part of its load that the first cluster reports.
+    honesty: f64,
+}
+
+impl Scene {
+    fn new(clusters: &[&str]) -> Self {
+        let now = Instant::now();
+        let balancer = Balancer::new(vec![group(clusters)], now, None);
+        Self {
+            balancer,
+            now,
+            sequence: 0,
+            clusters: clusters.iter().map(|cluster| name(cluster)).collect(),
+            honesty: 1.0,
+        }
+    }
+
+    fn loads(&self) -> Vec<f64> {
+        let table = &self.balancer.shares().tables[0];
+        let load = |cluster: &ClusterName| {
+            let place = table.costs.iter().position(|(name, _)| name == cluster).unwrap();
+            4.0 * table.slots.iter().filter(|slot| usize::from(**slot) == place).count() as f64
+        };
+        self.clusters.iter().map(load).collect()
+    }
+
+    /// Lets some report periods pass. Clients follow the table at once.
+    fn run(&mut self, periods: u32) {
+        for _ in 0..periods {
+            self.now += PERIOD;
+            self.sequence += 1;
+            let table = self.balancer.shares().tables[0].clone();
+            for slot in (0..Demand::SLOTS).filter(|slot| slot % 3 == self.sequence as usize % 3) {
+                let (cluster, _) = &table.costs[usize::from(table.slots[slot])];
+                let demand = Demand(slot as u64);
+                self.balancer.count_query(&Counted { class: 0, demand, weight: 1.0, cluster, at: self.now });
+            }
+            for (place, load) in self.loads().into_iter().enumerate() {
+                let load = if place == 0 { load * self.honesty } else { load };
+                self.report(place, load);
+            }
+            self.balancer.step(self.now);
+        }
+    }
+
+    fn report(&mut self, place: usize, load: f64) -> Outcome {
+        let report = LoadReport {
+            cluster: self.clusters[place].clone(),
+            load: Load(load.round() as u32),
+            signal: LoadSignal::InFlight,
+            sequence: self.sequence,
+            at: self.now,
+        };
+        self.balancer.add_report(&report, self.now)
+    }
+}
+
+fn near(actual: &[f64], expected: &[f64]) {
+    let close = actual.iter().zip(expected).all(|(actual, expected)| (actual - expected).abs() <= 60.0);
+    assert!(close && actual.len() == expected.len(), "{actual:?}, expected {expected:?} within 60");
+}
+
+#[test]
+fn nearest_cluster_is_filled_to_its_target() {
+    let mut scene = Scene::new(&["a", "b", "c"]);
+    near(&scene.loads(), &[341.0; 3]);
+    scene.run(60);
+    near(&scene.loads(), &[800.0, 224.0, 0.0]);
+}
+
+#[test]
+fn slots_of_a_cluster_that_fails_move_with_the_transition() {
+    let mut scene = Scene::new(&["a", "b", "c"]);
+    scene.run(60);
+    scene.balancer.set_available(&name("a"), false, scene.now);
+    scene.balancer.step(scene.now);
+    near(&scene.loads(), &[0.0, 800.0, 224.0]);
+}
+
+#[test]
+fn saved_state_is_that_of_the_next_process() {
+    let mut scene = Scene::new(&["a", "b", "c"]);
+    scene.run(60);
+    let saved = scene.balancer.save();
+    let next = Balancer::new(vec![group(&["a", "b", "c"])], scene.now, Some(&saved));
+    assert_eq!(next.shares().tables, scene.balancer.shares().tables);
+    assert_eq!(next.save(), saved);
+}
+
+#[test]
+fn cluster_that_is_added_changes_no_slot_at_once() {
+    let mut scene = Scene::new(&["a", "b", "c"]);
+    scene.run(60);
+    let before = scene.loads();
+    scene.balancer = scene.balancer.with_groups(vec![group(&["a", "b", "c", "d"])]);
+    assert_eq!(scene.loads(), before);
+    scene.run(6);
+    near(&scene.loads(), &[800.0, 224.0, 0.0]);
+}
+
+#[test]
+fn report_far_below_the_known_load_is_rejected() {
+    let mut scene = Scene::new(&["a", "b"]);
+    scene.run(60);
+    scene.now += PERIOD;
+    scene.sequence += 1;
+    assert_eq!(scene.report(0, 10.0), Outcome::Rejected);
+    assert_eq!(scene.report(1, 220.0), Outcome::Accepted);
+    assert_eq!(scene.report(1, 220.0), Outcome::Ignored, "it is not newer");
+    scene.honesty = 0.0;
+    scene.run(90);
+    assert!(scene.loads()[0] <= 810.0, "it gets no more for it: {:?}", scene.loads());
+}
+
+#[test]
+fn groups_are_controlled_apart() {
+    let now = Instant::now();
+    let mut balancer = Balancer::new(vec![group(&["a", "b"]), group(&["c", "d"])], now, None);
+    let before = balancer.shares().clone();
+    balancer.set_available(&name("c"), false, now);
+    balancer.step(now);
+    let after = balancer.shares();
+    assert_eq!(before.tables[0], after.tables[0]);
+    assert!(after.tables[1].slots.iter().all(|slot| *slot == 1), "all clients of c get d");
+    assert_eq!((after.epoch, after.parts[&name("d")]), (before.epoch + 1, u16::MAX));
+}
+
+#[test]
+fn drain_is_over_when_every_client_has_sent_another_query() {
+    let mut scene = Scene::new(&["a", "b"]);
+    scene.run(60);
+    scene.balancer.set_available(&name("a"), false, scene.now);
+    scene.balancer.step(scene.now);
+    let drain = scene.balancer.drain(&name("a"), scene.now).unwrap();
+    assert!((0.6..0.9).contains(&drain.left) && drain.over > scene.now, "{drain:?}");
+    scene.run(4);
+    let drain = scene.balancer.drain(&name("a"), scene.now).unwrap();
+    assert!(drain.left == 0.0 && drain.over <= scene.now, "{drain:?}");
+    assert_eq!(scene.balancer.drain(&name("other"), scene.now), None);
+}
