@@ -6,7 +6,7 @@ use std::{
 };
 
 use fairway_model::{AdaptiveTtl, Eligibility, PoolName, Risk, Timestamp};
-use fairway_steering::balancer::Caution;
+use fairway_steering::balancer::RiskLevel;
 use fairway_zones::{Chunks, PoolInfo, RuntimeState, Snapshot};
 
 use super::{balance::Balance, lifecycle::Moment};
@@ -36,7 +36,7 @@ struct PoolRisk {
     /// Its declared TTL.
     declared: Duration,
     /// The risk level of balancing.
-    level: Caution,
+    level: RiskLevel,
 }
 
 impl AdaptiveTtls {
@@ -69,7 +69,7 @@ impl AdaptiveTtls {
             let known = risks.entry(&info.name).or_insert_with(|| PoolRisk {
                 risk: None,
                 declared: Duration::from_secs(info.ttl.secs().max(1).into()),
-                level: if pool.is_balanced() { balance.risk_level() } else { Caution::Calm },
+                level: if pool.is_balanced() { balance.risk_level() } else { RiskLevel::Calm },
             });
             known.risk = [known.risk, risk].into_iter().flatten().min();
         }
@@ -96,7 +96,7 @@ impl TtlState {
         let calm = now.saturating_duration_since(self.calm_since);
         let ttl = match self.ttl {
             AdaptiveTtl::Risky(_) if calm < pool.declared * SHORT_TTLS => AdaptiveTtl::Risky(Risk::Recent),
-            _ if calm >= pool.declared * LONG_AFTER_TTLS && pool.level == Caution::Calm => AdaptiveTtl::Calm,
+            _ if calm >= pool.declared * LONG_AFTER_TTLS && pool.level == RiskLevel::Calm => AdaptiveTtl::Calm,
             _ => AdaptiveTtl::Declared,
         };
         Self { ttl, ..self }
@@ -118,7 +118,7 @@ fn gravest_risk(
         Eligibility::Up | Eligibility::Unknown | Eligibility::Pending => None,
     });
     let is_exhausted = balance.exhausted().any(|cluster| pool.clusters().any(|member| member == cluster));
-    let is_loaded = pool.is_balanced() && balance.risk_level() == Caution::Short;
+    let is_loaded = pool.is_balanced() && balance.risk_level() == RiskLevel::Short;
     // Caches would keep an answer with the long TTL beyond the schedule transition.
     let kept = Duration::from_secs(snapshot.pool_infos()[number].ttl_max().secs().into()) + CHECK_PERIOD;
     let is_scheduled = runtime.next_schedule_change(pool).is_some_and(|transition| transition.since(now) <= kept);
@@ -146,7 +146,7 @@ mod tests {
         let (declared, start) = (Duration::from_secs(30), Instant::now());
         let after = |secs| start + Duration::from_secs(secs);
         let begun = TtlState { ttl: AdaptiveTtl::Declared, calm_since: start };
-        let pool = |risk| PoolRisk { risk, declared, level: Caution::Calm };
+        let pool = |risk| PoolRisk { risk, declared, level: RiskLevel::Calm };
         let next = |state: TtlState, risk, secs| state.next(&pool(risk), after(secs));
         assert_eq!(next(begun, None, 299).ttl, AdaptiveTtl::Declared);
         let calm = next(begun, None, 300);
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(next(recent, None, 490).ttl, AdaptiveTtl::Declared);
         assert_eq!(next(next(recent, None, 490), None, 700).ttl, AdaptiveTtl::Calm);
         // While shares move, there is no calm.
-        let moving = PoolRisk { level: Caution::Ordinary, ..pool(None) };
+        let moving = PoolRisk { level: RiskLevel::Ordinary, ..pool(None) };
         assert_eq!(calm.next(&moving, after(301)).ttl, AdaptiveTtl::Declared);
     }
 }

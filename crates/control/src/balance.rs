@@ -19,7 +19,7 @@ use std::{
 use fairway_health::load::LoadUpdate;
 use fairway_model::{ClusterName, DesiredState, PoolName, Shares, Timestamp};
 use fairway_steering::{
-    balancer::{Balancer, Caution, Counted, Drain, Group, Outcome, Saved},
+    balancer::{Balancer, Counted, Drain, Group, Outcome, RiskLevel, Saved},
     evidence::{Evidence, Query, Source},
 };
 use fairway_store::{Leadership, SavedBalance, encode_decision};
@@ -72,7 +72,7 @@ struct Running {
     /// Shortest time between two reports of a cluster.
     period: Duration,
     next_step: Instant,
-    risk_level: Caution,
+    risk_level: RiskLevel,
     /// Time of the last report.
     last_report: Option<Instant>,
 }
@@ -200,9 +200,9 @@ impl Balance {
     }
 
     /// Returns the risk level of the last decision, which TTLs depend on; ordinary if nothing is balanced.
-    pub(crate) fn risk_level(&self) -> Caution {
+    pub(crate) fn risk_level(&self) -> RiskLevel {
         match (&self.role, &self.running) {
-            (_, None) => Caution::Ordinary,
+            (_, None) => RiskLevel::Ordinary,
             (Role::Follows(_, level), _) => *level,
             (_, Some(running)) => running.risk_level,
         }
@@ -283,7 +283,7 @@ impl Running {
             pools: HashMap::new(),
             period,
             next_step: now,
-            risk_level: Caution::Ordinary,
+            risk_level: RiskLevel::Ordinary,
             last_report: None,
         }
     }
@@ -316,7 +316,7 @@ impl Running {
                 self.balancer.set_available(cluster, is_available, now);
             }
         }
-        self.risk_level = self.balancer.caution(now);
+        self.risk_level = self.balancer.risk_level(now);
     }
 }
 

@@ -61,9 +61,9 @@ pub struct Drain {
     pub left: f64,
 }
 
-/// How much a TTL should leave to the next minutes. The server chooses a TTL from it, within declared bounds.
+/// Risk that the next minutes need changed answers. The server chooses a TTL from it, within declared bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Caution {
+pub enum RiskLevel {
     /// Nothing moved for ten TTLs: answers may be kept for long.
     Calm,
     /// As declared.
@@ -72,7 +72,7 @@ pub enum Caution {
     Short,
 }
 
-/// Whether a report was used.
+/// Result of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Its load is known from now on.
@@ -95,7 +95,7 @@ pub struct Saved {
 pub struct SavedClass {
     /// Its table.
     pub table: SlotTable,
-    /// What is known of each slot.
+    /// Knowledge of each slot.
     pub slots: Vec<SlotState>,
 }
 
@@ -240,15 +240,15 @@ impl Balancer {
         })
     }
 
-    /// Returns how much a TTL should leave to the next minutes.
-    pub fn caution(&self, now: Instant) -> Caution {
+    /// Returns the risk that the next minutes need changed answers.
+    pub fn risk_level(&self, now: Instant) -> RiskLevel {
         let controllers = || self.groups.iter().map(|group| &group.controller);
         if controllers().any(|controller| controller.is_strained(now)) {
-            Caution::Short
+            RiskLevel::Short
         } else if controllers().all(|controller| controller.is_calm(CALM_TTLS, now)) {
-            Caution::Calm
+            RiskLevel::Calm
         } else {
-            Caution::Ordinary
+            RiskLevel::Ordinary
         }
     }
 

@@ -121,7 +121,7 @@ pub(crate) struct Estimate {
     last_move: f64,
 }
 
-/// What is known of a slot.
+/// Knowledge of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SlotState {
     /// Demand, in the unit of the capacities.

@@ -1,4 +1,4 @@
-//! How long clients of a cluster may still have its answers, for drains.
+//! Clients that may still have the answers of a cluster, for drains.
 
 use std::{
     collections::HashMap,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use fairway_model::{ClusterName, Demand, Shares, SlotTable, Timestamp};
 use fairway_steering::{
-    balancer::{Caution, Saved, SavedClass},
+    balancer::{RiskLevel, Saved, SavedClass},
     controller::SlotState,
 };
 
@@ -57,37 +57,37 @@ pub(super) fn encode(saved: &SavedBalance) -> Vec<u8> {
 }
 
 /// Parses the decision of another server.
-pub fn decode_decision(text: &[u8]) -> Result<(Shares, Caution), String> {
+pub fn decode_decision(text: &[u8]) -> Result<(Shares, RiskLevel), String> {
     parse_decision(text).map_err(|error| error.to_string())
 }
 
-fn parse_decision(text: &[u8]) -> Result<(Shares, Caution), FileError> {
+fn parse_decision(text: &[u8]) -> Result<(Shares, RiskLevel), FileError> {
     let note: DecisionNote = state_wire::decode(text)?;
     check_count("location classes", note.classes.len(), CLASSES_MAX)?;
     check_count("clusters", note.parts.len(), CLUSTERS_MAX)?;
-    let caution = CAUTIONS.into_iter().find(|(_, word)| *word == note.caution);
-    let (caution, _) =
-        caution.ok_or_else(|| FileError::Malformed(format!("unknown risk level {:.20}", note.caution)))?;
+    let level = RISK_LEVELS.into_iter().find(|(_, word)| *word == note.risk_level);
+    let (level, _) =
+        level.ok_or_else(|| FileError::Malformed(format!("unknown risk level {:.20}", note.risk_level)))?;
     let tables = note.classes.iter().map(table).collect::<Result<_, _>>()?;
     let part = |(cluster, part): (String, u16)| Ok((name(&cluster)?, part));
     let parts = note.parts.into_iter().map(part).collect::<Result<BTreeMap<_, _>, _>>()?;
-    Ok((Shares { epoch: note.epoch, tables, parts }, caution))
+    Ok((Shares { epoch: note.epoch, tables, parts }, level))
 }
 
 /// Returns the text of a decision of this server, for others.
-pub fn encode_decision(shares: &Shares, caution: Caution) -> Vec<u8> {
-    let caution = CAUTIONS.into_iter().find(|(known, _)| *known == caution);
+pub fn encode_decision(shares: &Shares, level: RiskLevel) -> Vec<u8> {
+    let level = RISK_LEVELS.into_iter().find(|(known, _)| *known == level);
     state_wire::encode(&DecisionNote {
         version: VERSION,
         epoch: shares.epoch,
-        caution: caution.map_or("", |(_, word)| word).to_owned(),
+        risk_level: level.map_or("", |(_, word)| word).to_owned(),
         classes: shares.tables.iter().map(class_line).collect(),
         parts: shares.parts.iter().map(|(cluster, part)| (cluster.to_string(), *part)).collect(),
     })
 }
 
-const CAUTIONS: [(Caution, &str); 3] =
-    [(Caution::Calm, "calm"), (Caution::Ordinary, "ordinary"), (Caution::Short, "short")];
+const RISK_LEVELS: [(RiskLevel, &str); 3] =
+    [(RiskLevel::Calm, "calm"), (RiskLevel::Ordinary, "ordinary"), (RiskLevel::Short, "short")];
 
 fn class_line(table: &SlotTable) -> ClassLine {
     let slot = |slot: &u16| if *slot == SlotTable::NONE { "-".to_owned() } else { slot.to_string() };
@@ -171,9 +171,9 @@ mod tests {
         let tables = saved().state.classes.into_iter().map(|class| class.table).collect();
         let parts = [(ClusterName::new("eu1").unwrap(), 40_000), (ClusterName::new("us1").unwrap(), 25_535)];
         let shares = Shares { epoch: 12, tables, parts: parts.into() };
-        for (caution, word) in CAUTIONS {
-            let text = encode_decision(&shares, caution);
-            assert_eq!(decode_decision(&text).unwrap(), (shares.clone(), caution));
+        for (level, word) in RISK_LEVELS {
+            let text = encode_decision(&shares, level);
+            assert_eq!(decode_decision(&text).unwrap(), (shares.clone(), level));
             assert!((0..text.len()).all(|end| decode_decision(&text[..end]).is_err()));
             let odd = String::from_utf8(text).unwrap().replace(word, "odd");
             assert_eq!(decode_decision(odd.as_bytes()).unwrap_err(), "malformed: unknown risk level odd");

@@ -112,7 +112,7 @@ pub(super) struct DecisionNote {
     /// Number of the decision.
     pub(super) epoch: u64,
     /// Risk level, which adaptive TTLs follow: `calm`, `ordinary`, `short`.
-    pub(super) caution: String,
+    pub(super) risk_level: String,
     pub(super) classes: Vec<ClassLine>,
     /// Part of the demand that each cluster gets, in 65535ths.
     pub(super) parts: BTreeMap<String, u16>,

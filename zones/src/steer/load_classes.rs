@@ -49,7 +49,7 @@ type Ranks = BTreeMap<u16, (u8, u16)>;
 struct Clients {
     /// Number of blocks of client addresses.
     blocks: u64,
-    /// Where they occur in [`LoadClasses::of`].
+    /// Places in [`LoadClasses::of`].
     places: Vec<usize>,
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fairway_model::Shares;
-use fairway_steering::balancer::Caution;
+use fairway_steering::balancer::RiskLevel;
 use fairway_store::{Leadership, decode_decision};
 
 /// The role of this server.
@@ -16,7 +16,7 @@ pub(crate) enum Role {
     /// Its own decisions are in force, and those that share its store follow them.
     Leads,
     /// The decisions of the leader are in force.
-    Follows(Shares, Caution),
+    Follows(Shares, RiskLevel),
     /// Its own decisions are in force, for this reason: there is no leader, or the store is unavailable or rejects requests.
     Local(Arc<str>),
 }
@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn decision_of_the_leader_is_followed_if_it_can_be_read() {
         let shares = Shares { epoch: 3, ..Shares::default() };
-        let note = encode_decision(&shares, Caution::Short);
-        assert_eq!(Role::of(&Leadership::Other(note.as_slice().into())), Role::Follows(shares, Caution::Short));
+        let note = encode_decision(&shares, RiskLevel::Short);
+        assert_eq!(Role::of(&Leadership::Other(note.as_slice().into())), Role::Follows(shares, RiskLevel::Short));
         let newer = String::from_utf8(note).unwrap().replace("\"version\": 1", "\"version\": 2");
         for invalid in [newer.as_bytes(), b"", b"{}"] {
             let LeaderStatus { role, reason } = Role::of(&Leadership::Other(invalid.into())).status();
