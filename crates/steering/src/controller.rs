@@ -16,7 +16,7 @@ use fairway_model::{Demand, mix};
 
 pub use crate::estimate::SlotState;
 use crate::{
-    estimate::{AGE_TTLS, Estimate},
+    estimate::{AGE_TTLS, Estimate, FADE_TTLS},
     transport::{Room, Source, solve},
 };
 
@@ -94,10 +94,20 @@ struct Loads {
     budgets: Vec<f64>,
     /// Load over which a cluster is relieved: its budget and what the estimate may be wrong by.
     bounds: Vec<f64>,
+    /// True if a cluster has been silent for so long that its budget changes.
+    is_fading: bool,
+    /// Estimated present load; 0 where the last report says nothing of now.
+    reported: Vec<f64>,
     /// True if the estimated present load is over the bound.
     is_over: Vec<bool>,
     /// Variances of what is on the way to each cluster.
     arriving: Vec<f64>,
+    /// Load of slots that were sent elsewhere, and are not gone yet.
+    leaving: Vec<f64>,
+    /// Demand that the best division has elsewhere, and that was not sent yet.
+    outflows: Vec<f64>,
+    /// Measured load, and what is on the way there.
+    measured: Vec<f64>,
 }
 
 impl Loads {
@@ -220,12 +230,15 @@ impl Controller {
         };
         let mut loads = self.loads(demand, now);
         let (mut bundles, moving) = self.bundles(now);
-        let mut flows = self.flows(&bundles, &moving, &loads.budgets);
+        let (mut flows, parts) = self.flows(&bundles, &moving, &loads.budgets);
+        self.place_empty(&parts, demand);
         let gain: f64 = flows.iter().map(|flow| flow.gain * flow.demand).sum();
         let is_relief = (0..loads.budgets.len()).any(|cluster| loads.is_to_be_relieved(cluster));
         self.is_over = is_relief;
         if is_relief || self.is_urgent || gain >= DEAD_BAND * demand {
             self.grow_credit(demand, &loads);
+            loads.outflows = vec![0.0; loads.budgets.len()];
+            flows.iter().for_each(|flow| loads.outflows[bundles[flow.bundle].cluster] += flow.demand);
             flows.sort_by(|a, b| {
                 let key = |flow: &Flow| loads.is_to_be_relieved(bundles[flow.bundle].cluster);
                 key(b).cmp(&key(a)).then(b.gain.total_cmp(&a.gain))
@@ -253,11 +266,28 @@ impl Controller {
         let clusters = 0..budgets.len();
         let bounds: Vec<f64> = clusters.clone().map(|cluster| 1.01 * budgets[cluster] + error(cluster)).collect();
         let period = self.settings.period.as_secs_f64();
-        let is_known = |cluster: usize| self.estimate.silence(cluster, now, period) < 1.0;
-        let is_over =
-            |cluster: usize| is_known(cluster) && level(cluster).is_some_and(|level| level.load > bounds[cluster]);
+        // The last report of a cluster that is silent for long says nothing of now.
+        let level = |cluster: usize| level(cluster).filter(|_| self.estimate.silence(cluster, now, period) < 1.0);
+        let is_fading =
+            |cluster: usize| self.available[cluster].is_some() && self.estimate.silence(cluster, now, period) > 0.0;
+        let reported: Vec<f64> =
+            clusters.clone().map(|cluster| level(cluster).map_or(0.0, |level| level.load)).collect();
+        let is_over = |cluster: usize| reported[cluster] > bounds[cluster];
+        let mut measured = self.estimate.arriving(now);
+        measured.iter_mut().zip(&reported).for_each(|(sum, reported)| *sum += reported);
         let is_over = clusters.map(is_over).collect();
-        Loads { expected, budgets, bounds, is_over, arriving: self.estimate.arriving_variances() }
+        Loads {
+            expected,
+            budgets,
+            is_fading: (0..self.available.len()).any(is_fading),
+            is_over,
+            reported,
+            bounds,
+            arriving: self.estimate.arriving_variances(),
+            leaving: self.estimate.leaving(now),
+            outflows: Vec::new(),
+            measured,
+        }
     }
 
     /// Returns the load that each cluster may get: its target. If the demand leaves less than 3 % of free capacity, the budgets grow in
@@ -326,7 +356,7 @@ impl Controller {
     }
 
     /// Returns the demand that the best division has elsewhere.
-    fn flows(&self, bundles: &[Bundle], moving: &[f64], budgets: &[f64]) -> Vec<Flow> {
+    fn flows(&self, bundles: &[Bundle], moving: &[f64], budgets: &[f64]) -> (Vec<Flow>, Vec<Vec<f64>>) {
         let mut sources: Vec<Source> = bundles.iter().map(|bundle| self.source(bundle)).collect();
         let rooms: Vec<Vec<Room>> =
             budgets.iter().zip(moving).map(|(budget, moving)| rooms(*budget, *moving, budgets.len())).collect();
@@ -336,13 +366,40 @@ impl Controller {
             best = solve(&sources, &rooms);
         }
         let mut flows = Vec::new();
+        let mut parts = vec![vec![0.0; budgets.len()]; self.settings.costs.len()];
         for (number, (bundle, best)) in bundles.iter().zip(&best).enumerate() {
             let costs = &self.settings.costs[bundle.class];
+            parts[bundle.class].iter_mut().zip(best).for_each(|(part, demand)| *part += demand);
             for (to, demand) in best.iter().enumerate().filter(|(to, demand)| *to != bundle.cluster && **demand > 0.0) {
                 flows.push(Flow { bundle: number, to, demand: *demand, gain: costs[bundle.cluster] - costs[to] });
             }
         }
-        flows
+        (flows, parts)
+    }
+
+    /// Divides slots without clients as the best division divides their class, so that new clients arrive where others leave. Clusters that
+    /// a new client may overload get none.
+    fn place_empty(&mut self, parts: &[Vec<f64>], demand: f64) {
+        let most = self.estimate.largest_new(demand);
+        let clusters = &self.settings.clusters;
+        let has_room: Vec<bool> =
+            clusters.iter().map(|cluster| 0.5 * (cluster.capacity - cluster.target) >= most).collect();
+        for number in 0..self.estimate.slots.len() {
+            if !self.estimate.slots[number].is_empty() {
+                continue;
+            }
+            let costs = &self.settings.costs[number / SLOTS];
+            let possible = |cluster: &usize| self.available[*cluster].is_some() && costs[*cluster].is_finite();
+            let part = |cluster: usize| if has_room[cluster] { parts[number / SLOTS][cluster] } else { 0.0 };
+            let all = || (0..clusters.len()).filter(possible);
+            let score = |cluster: usize| score(number, cluster, part(cluster));
+            let divided = all().filter(|cluster| part(*cluster) > 0.0).max_by(|a, b| score(*a).total_cmp(&score(*b)));
+            let cheapest = || all().filter(|c| has_room[*c]).min_by(|a, b| costs[*a].total_cmp(&costs[*b]));
+            let largest = || all().max_by(|a, b| clusters[*a].capacity.total_cmp(&clusters[*b].capacity));
+            if let Some(cluster) = divided.or_else(cheapest).or_else(largest) {
+                self.estimate.slots[number].cluster = cluster;
+            }
+        }
     }
 
     fn source(&self, bundle: &Bundle) -> Source {
@@ -380,10 +437,13 @@ impl Controller {
 
     fn grow_credit(&mut self, demand: f64, loads: &Loads) {
         let over = |cluster: usize| loads.bounds[cluster] + OVERLOAD * loads.budgets[cluster];
-        let level = |cluster: usize| self.estimate.levels[cluster].as_ref().map_or(0.0, |level| level.load);
-        let is_overload =
-            (0..loads.budgets.len()).any(|cluster| level(cluster).max(loads.expected[cluster]) > over(cluster));
-        let rate = if is_overload { RATES.1 } else { RATES.0 };
+        let is_overload = (0..loads.budgets.len())
+            .any(|cluster| loads.reported[cluster].max(loads.expected[cluster]) > over(cluster));
+        let rate = match is_overload {
+            _ if loads.is_fading => 1.0 / FADE_TTLS,
+            true => RATES.1,
+            false => RATES.0,
+        };
         let (period, ttl) = (self.settings.period.as_secs_f64(), self.settings.ttl.as_secs_f64());
         let part = rate * period / ((1.0 + AGE_TTLS) * ttl);
         let (large, is_urgent) = (self.large(), self.is_urgent);
@@ -404,7 +464,6 @@ impl Controller {
         let mut kept = Vec::new();
         while self.credit > 0.0
             && self.gains[to] > 0.0
-            && !loads.is_over[to]
             && let Some(number) = bundle.slots.pop()
         {
             let (demand, variance) = (self.estimate.slots[number].demand, self.estimate.slots[number].variance);
@@ -415,14 +474,21 @@ impl Controller {
             let after = loads.expected[to] + demand;
             let likely_most = after + (loads.arriving[to] + variance).sqrt();
             let most = loads.budgets[to].max(self.settings.clusters[to].capacity);
-            if !self.is_urgent && (after > loads.bounds[to] || likely_most > most) {
+            let share = |load: f64, cluster: usize| load / self.settings.clusters[cluster].capacity;
+            let present = (after + loads.leaving[to]).max(loads.measured[to] + demand);
+            let at_once =
+                present > 0.5 * (loads.budgets[to] + most) && share(present, to) > share(loads.expected[from], from);
+            if !self.is_urgent && (after - loads.outflows[to] > loads.bounds[to] || at_once || likely_most > most) {
                 kept.push(number);
                 break;
             }
+            loads.outflows[from] -= demand.min(flow.demand.max(0.0));
             flow.demand -= demand;
             self.credit -= demand;
             self.gains[to] -= demand;
             loads.expected[from] -= demand;
+            loads.leaving[from] += demand;
+            loads.measured[to] += demand;
             loads.expected[to] = after;
             loads.arriving[to] += variance;
             self.estimate.send(number, to, now);

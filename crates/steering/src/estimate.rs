@@ -72,6 +72,11 @@ impl Slot {
         self.moved.is_some_and(|moved| now < moved.at + MOVE_TTLS * ttl)
     }
 
+    /// True if it has no clients.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.demand == 0.0
+    }
+
     fn set_typical(&mut self, typical: f64, weight: f64) {
         self.demand = typical * weight;
         self.variance = SPREAD * self.demand * self.demand / weight.max(1.0);
@@ -113,6 +118,8 @@ pub(crate) struct Estimate {
     counted_from: f64,
     /// Number of whole counts.
     counts: u32,
+    /// True once first reports were compared.
+    is_begun: bool,
     /// True if it began with the state of an earlier process.
     is_restored: bool,
     /// Weight of each slot beside its own, for clients that nothing is known of.
@@ -141,6 +148,7 @@ impl Estimate {
             ttl,
             counted_from: 0.0,
             counts: 0,
+            is_begun: false,
             is_restored: false,
             unknown: 0.0,
             last_move: 0.0,
@@ -253,6 +261,7 @@ impl Estimate {
 
     /// Compares a report with what the level and the movers let expect, and corrects both.
     fn update(&mut self, cluster: usize, mut level: Level, load: f64, capacity: f64, at: f64) {
+        self.suspect_movers(cluster, &level, load, at);
         let (moved, variance) = self.moved(cluster, level.at, at);
         let drift = (DRIFT * level.load).powi(2) * ((at - level.at) / self.ttl).clamp(0.0, 1.0);
         let error = load - level.load - moved;
@@ -270,6 +279,30 @@ impl Estimate {
         level.variance = before * (1.0 - before * gain);
         (level.noise, level.at, level.error) = (noise, at, error);
         self.levels[cluster] = Some(level);
+    }
+
+    /// Widens the variances of the slots that moved since the last report, if that is surprising: it is more likely that one of them is of
+    /// another size than that the report is wrong.
+    fn suspect_movers(&mut self, cluster: usize, level: &Level, load: f64, at: f64) {
+        let ttl = self.ttl;
+        let part = |slot: &Slot| slot.part_at(cluster, at, ttl) - slot.part_at(cluster, level.at, ttl);
+        let slots = &mut self.slots;
+        let changes = self.movers.iter().map(|mover| (part(&slots[mover.slot]), &slots[mover.slot]));
+        let add = |sum: (f64, f64), (part, slot): (f64, &Slot)| {
+            (sum.0 + part * slot.demand, sum.1 + part * part * slot.variance)
+        };
+        let (moved, variance) = changes.fold((0.0, 0.0), add);
+        let square = (load - level.load - moved).powi(2);
+        if variance <= 0.0 || square < STEP_DEVIATIONS.powi(2) * (level.variance + level.noise + variance) {
+            return;
+        }
+        let factor = (square / variance).max(1.0);
+        for mover in &self.movers {
+            let slot = &mut slots[mover.slot];
+            if part(slot) != 0.0 {
+                slot.variance *= factor;
+            }
+        }
     }
 
     /// Returns by how much the movers changed the load of a cluster between two times, and what that adds to the variance of its level.
@@ -330,6 +363,9 @@ impl Estimate {
         if !has_all && (!has_any || now < FIRST_TTLS * ttl + HOLD_PERIODS * period) {
             return None;
         }
+        if !std::mem::replace(&mut self.is_begun, true) {
+            self.reject_first(now);
+        }
         let unknown = self.unknown;
         let known = self.slots.iter().filter(|slot| slot.is_known);
         let (demand, weight) = known.fold((0.0, 0.0), |sum, slot| (sum.0 + slot.demand, sum.1 + slot.weight + unknown));
@@ -343,19 +379,38 @@ impl Estimate {
         Some(self.slots.iter().map(|slot| slot.demand).sum())
     }
 
+    /// Forgets first reports that are far below those of clusters with as much evidence: they were not comparable before.
+    fn reject_first(&mut self, now: f64) {
+        let is_far_below = |cluster: usize| {
+            let (level, alike) = (self.levels[cluster].as_ref(), self.alike(cluster, now));
+            level.zip(alike).is_some_and(|(level, alike)| level.load < BELIEVABLE * alike)
+        };
+        let rejected: Vec<usize> = (0..self.levels.len()).filter(|cluster| is_far_below(*cluster)).collect();
+        for cluster in rejected {
+            self.levels[cluster] = None;
+            self.slots.iter_mut().filter(|slot| slot.cluster == cluster).for_each(|slot| slot.is_known = false);
+        }
+    }
+
     /// Returns true if a report is not far below the load that is known to be there: the estimate, but at most what as much evidence has at
     /// the other clusters. Load that no client caused may have ended.
     pub(crate) fn is_believable(&self, cluster: usize, load: f64, arrived: f64) -> bool {
-        let Some(level) = &self.levels[cluster] else { return true };
         let at = arrived - AGE_TTLS * self.ttl;
+        let known = self.levels[cluster].as_ref();
+        let known = known.map(|level| self.load_at(cluster, at).min(level.load - level.variance.sqrt()));
+        let least = [known, self.alike(cluster, at)].into_iter().flatten().reduce(f64::min);
+        least.is_none_or(|least| load >= BELIEVABLE * least)
+    }
+
+    /// Returns the load that as much evidence as a cluster has at a time has at the other clusters; `None` if no other one reports.
+    fn alike(&self, cluster: usize, at: f64) -> Option<f64> {
         let weight = |cluster: usize| -> f64 {
             self.slots.iter().map(|slot| slot.part_at(cluster, at, self.ttl) * slot.weight).sum()
         };
         let others = (0..self.levels.len()).filter(|other| *other != cluster);
         let others = others.filter_map(|other| Some((self.levels[other].as_ref()?.load, weight(other))));
-        let others = others.fold((0.0, 0.0), |sum, (load, weight)| (sum.0 + load, sum.1 + weight));
-        let alike = if others.1 > 0.0 { others.0 / others.1 * weight(cluster) } else { f64::INFINITY };
-        load >= BELIEVABLE * self.load_at(cluster, at).min(level.load - level.variance.sqrt()).min(alike)
+        let (load, all) = others.fold((0.0, 0.0), |sum, (load, weight)| (sum.0 + load, sum.1 + weight));
+        (all > 0.0).then(|| load / all * weight(cluster))
     }
 
     /// Returns how far what a cluster reported is out of date, 0 to 1: 0 for [`HOLD_PERIODS`] periods after a report, 1 after [`FADE_TTLS`]
@@ -374,6 +429,34 @@ impl Estimate {
     /// Returns the load at a cluster at a time, by the demand of the slots that are there.
     pub(crate) fn load_at(&self, cluster: usize, at: f64) -> f64 {
         self.slots.iter().map(|slot| slot.part_at(cluster, at, self.ttl) * slot.demand).sum()
+    }
+
+    /// Returns a demand that few new caches exceed.
+    pub(crate) fn largest_new(&self, demand: f64) -> f64 {
+        let weight: f64 = self.slots.iter().map(|slot| slot.weight).sum();
+        demand / weight.max(1.0) * (1.0 + 2.0 * SPREAD.sqrt())
+    }
+
+    /// Returns the demand of slots that were sent to each cluster, and that is not there yet.
+    pub(crate) fn arriving(&self, now: f64) -> Vec<f64> {
+        let mut sums = vec![0.0; self.levels.len()];
+        for slot in &self.slots {
+            sums[slot.cluster] += slot.demand * (1.0 - slot.part_at(slot.cluster, now, self.ttl));
+        }
+        sums
+    }
+
+    /// Returns the demand of slots at each cluster that were sent elsewhere.
+    pub(crate) fn leaving(&self, now: f64) -> Vec<f64> {
+        let mut sums = vec![0.0; self.levels.len()];
+        for slot in &self.slots {
+            if let Some(moved) = slot.moved
+                && moved.from != slot.cluster
+            {
+                sums[moved.from] += slot.demand * slot.part_at(moved.from, now, self.ttl);
+            }
+        }
+        sums
     }
 
     /// Returns the sum of the variances of slots that move to each cluster.
@@ -407,7 +490,7 @@ const FIRST_TTLS: f64 = MOVE_TTLS + AGE_TTLS + 1.0;
 /// Periods for which a report holds.
 const HOLD_PERIODS: f64 = 3.0;
 /// TTLs over which the budget of a silent cluster becomes its part of the declared split.
-const FADE_TTLS: f64 = 10.0;
+pub(crate) const FADE_TTLS: f64 = 10.0;
 /// TTLs for which a slot counts as moved lately: three, and the half that a report is old.
 const MOVER_TTLS: f64 = 3.5;
 /// Variance of the demand of a cache, relative to the square of the mean. By Zipf's law, 1,000 caches have 2 with an exponent of 0.6 and
