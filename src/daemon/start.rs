@@ -314,6 +314,7 @@ impl Hook {
         ledger.open(control);
         tasks.0.push(tokio::spawn(ledger.follow()));
         self.answer(settings);
+        self.webhook.drop_first_settings();
     }
 }
 

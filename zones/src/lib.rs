@@ -36,7 +36,7 @@ pub use client::{Client, Draw, Now, Request, Transport};
 pub use compile::{ChangedItems, compile, recompile, revise};
 pub use cookie::{CookieKey, CookieKeys, CookieStatus, ServerCookieKey};
 pub use explain::{Decoded, Explained, ExplainedRecord, ExplainedStep, NodeKind, StateIds, decode, explain};
-pub use memory::{bound_free_memory, give_back_memory};
+pub use memory::{WipingAllocator, bound_free_memory, give_back_memory};
 pub use play::{PlayedQuery, Player, PoolChoice};
 pub use proven::ProvenNetworks;
 pub use rate_limit::{RateLimits, RateTable, ResponseKind};

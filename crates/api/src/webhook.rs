@@ -4,7 +4,10 @@
 //! connection of its own, and a replacing process takes over the same socket. TLS and credentials are those of the configuration in use when
 //! the connection is accepted.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use axum::{
     extract::{Request, State},
@@ -37,6 +40,8 @@ pub struct Webhook {
     pub ledger: Arc<ContributionLedger>,
     /// Counters of calls.
     pub calls: Arc<Calls>,
+    /// Settings at the start, until the first configuration is in use. A reload may replace their private key.
+    first: FirstSettings,
     /// True once the listener has to end; also when the sender is dropped.
     ending: watch::Sender<bool>,
     tasks: JoinSet<()>,
@@ -46,7 +51,9 @@ impl Webhook {
     /// Serves ExternalDNS on this listener.
     pub fn serve_calls(&mut self, listener: TcpListener, settings: &WebhookSettings, traces: &Traces) {
         let is_local = settings.listen.ip().to_canonical().is_loopback();
-        let access = CallAccess { ledger: Arc::clone(&self.ledger), first: Arc::new(settings.clone()) };
+        *lock(&self.first) = Some(settings.clone());
+        let (ledger, first) = (Arc::clone(&self.ledger), Arc::clone(&self.first));
+        let access = CallAccess { ledger, first, is_tls: settings.tls.is_some() };
         let for_calls = access.clone();
         let ledger = Arc::clone(&self.ledger) as Arc<dyn EndpointStore>;
         let check = Arc::new(move |client: &Scope, request: &Request| for_calls.check(client, request));
@@ -61,6 +68,11 @@ impl Webhook {
             };
             serve(accept, &BOUNDS, router, ending).await;
         });
+    }
+
+    /// Drops the settings of the start: from now on those of the configuration in use count.
+    pub fn drop_first_settings(&self) {
+        *lock(&self.first) = None;
     }
 
     /// Closes the listener and waits up to five seconds for calls in progress.
@@ -87,23 +99,32 @@ async fn authenticate(State((access, traces)): State<(CallAccess, Traces)>, requ
     traced(&traces, request, is_authenticated, |request| next.run(request)).await
 }
 
+type FirstSettings = Arc<Mutex<Option<WebhookSettings>>>;
+
+fn lock(first: &FirstSettings) -> MutexGuard<'_, Option<WebhookSettings>> {
+    first.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// TLS and credentials of calls.
 #[derive(Clone)]
 struct CallAccess {
     ledger: Arc<ContributionLedger>,
-    /// Settings at the start: used until the first configuration is loaded.
-    first: Arc<WebhookSettings>,
+    first: FirstSettings,
+    /// True if the listener began with TLS.
+    is_tls: bool,
 }
 
 impl CallAccess {
     /// Returns the settings in use. None if a reload removed the section; the listener itself is closed at the next start.
     fn settings(&self) -> Option<WebhookSettings> {
         let configured = self.ledger.configured();
-        configured.map_or_else(|| Some(WebhookSettings::clone(&self.first)), |now| now.settings.webhook.clone())
+        configured.map_or_else(|| lock(&self.first).clone(), |now| now.settings.webhook.clone())
     }
 
-    fn tls(&self) -> Option<ServerTls> {
-        self.settings().map_or_else(|| self.first.tls.clone(), |now| now.tls)
+    /// Returns the TLS settings in use. None if a reload removed the section of a listener with TLS: its clients would send their tokens
+    /// without encryption, so connections are closed.
+    fn tls(&self) -> Option<Option<ServerTls>> {
+        self.settings().map(|now| now.tls).or_else(|| (!self.is_tls).then_some(None))
     }
 
     /// Returns true if a call of a client is allowed.
@@ -118,9 +139,9 @@ impl CallAccess {
     }
 }
 
-async fn open(stream: TcpStream, tls: Option<ServerTls>) -> Opened {
+async fn open(stream: TcpStream, tls: Option<Option<ServerTls>>) -> Opened {
     let mut extensions = Extensions::new();
-    let stream: Box<dyn Stream> = match tls {
+    let stream: Box<dyn Stream> = match tls? {
         None => Box::new(stream),
         Some(tls) => {
             let stream = handshake(&tls, stream).await?;

@@ -89,6 +89,19 @@ impl Settings {
     /// Owner id in registries if none is configured.
     pub const PUBLISH_OWNER: &str = "fairway";
 
+    /// Returns a copy for telling later which changes need a restart. It has no credential that a reload replaces, which would stay in memory.
+    #[must_use]
+    pub fn of_start(&self) -> Self {
+        let listener = |webhook: &WebhookSettings| WebhookSettings { listen: webhook.listen, ..Default::default() };
+        Self {
+            access: Arc::default(),
+            cookies: CookieSettings::default(),
+            publish: vec![],
+            webhook: self.webhook.as_ref().map(listener),
+            ..self.clone()
+        }
+    }
+
     /// Returns the policy for names that several webhook clients contribute without set identifiers.
     pub fn shared_names(&self) -> SharedNamePolicy {
         self.webhook.as_ref().map(|webhook| webhook.shared).unwrap_or_default()

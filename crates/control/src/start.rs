@@ -76,7 +76,7 @@ impl Parts {
             overrides: denied.restrict(overrides.actions(&configured.uses)),
         };
         let serving = inputs.reload(first, now);
-        let (revision, started) = (configured.objects.revision, configured.settings.clone());
+        let (revision, started) = (configured.objects.revision, configured.settings.of_start());
         let published = Published::first(configured, overrides, denied, now.wall);
         let shared = Arc::new(Shared {
             serving: Served::new(serving, published),
