@@ -7,7 +7,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use fairway_model::{DesiredState, Eligibility, Name, Timestamp};
+use fairway_config::WithdrawalSettings;
+use fairway_model::{ClusterName, DesiredState, Eligibility, Name, PoolName, Timestamp};
 use fairway_store::objects::{Change, Key};
 
 use super::{
@@ -17,8 +18,15 @@ use super::{
         Declared, removed,
         removed_wire::{RemovedName, Remover},
     },
-    served::CurrentState,
 };
+
+/// Answers before a prune.
+pub(crate) struct Answered<'a> {
+    pub(crate) settings: WithdrawalSettings,
+    pub(crate) desired: &'a DesiredState,
+    /// Returns the best eligibility of the addresses of a member.
+    pub(crate) health: &'a dyn Fn(&PoolName, &ClusterName) -> Option<Eligibility>,
+}
 
 /// A prune, and what it leaves.
 pub struct Prune<'a> {
@@ -44,16 +52,22 @@ impl Control {
     /// # Errors
     /// Why the prune looks like a mistake.
     pub fn weigh_prune(&self, prune: &Prune<'_>) -> Result<Vec<Change>, String> {
-        prune.weigh(&self.shared.serving.load())
+        let state = self.shared.serving.load();
+        let configured = &state.published.configured;
+        prune.weigh(&Answered {
+            settings: configured.settings.withdrawals,
+            desired: &configured.merged.desired,
+            health: &|pool, cluster| ServedHealth(&state).of_member(pool, cluster),
+        })
     }
 }
 
 impl Prune<'_> {
-    fn weigh(&self, state: &CurrentState) -> Result<Vec<Change>, String> {
-        let settings = state.published.configured.settings.withdrawals;
+    pub(crate) fn weigh(&self, answered: &Answered<'_>) -> Result<Vec<Change>, String> {
+        let settings = answered.settings;
         let names: BTreeSet<Name> = self.deleted.iter().flat_map(|key| self.before.names_at(key)).collect();
         let (stays, gone): (Vec<&Name>, Vec<&Name>) = names.iter().partition(|name| is_declared(self.desired, name));
-        let gone: Vec<&Name> = gone.into_iter().filter(|name| is_alive(state, name)).collect();
+        let gone: Vec<&Name> = gone.into_iter().filter(|name| answered.is_alive(name)).collect();
         let kept: BTreeSet<Name> = self.kept.iter().flat_map(|key| self.after.names_at(key)).collect();
         let earlier = self.before.pruned_by(self.by, self.at);
         let earlier = earlier.iter().filter(|name| !names.contains(*name) && !is_declared(self.desired, name)).count();
@@ -69,11 +83,10 @@ impl Prune<'_> {
             ));
         }
         // Objects without a name of their own may be members of one.
-        let of_pools = self.names_of_deleted_pools(state);
+        let of_pools = self.names_of_deleted_pools(answered.desired);
         let mut shared = stays.into_iter().chain(&of_pools).filter(|name| is_declared(self.desired, name));
         let orphaned = shared.find(|name| {
-            let desired = &state.published.configured.merged.desired;
-            has_healthy_member(state, desired, name) && !has_healthy_member(state, self.desired, name)
+            answered.has_healthy_member(answered.desired, name) && !answered.has_healthy_member(self.desired, name)
         });
         if let Some(orphaned) = orphaned.filter(|_| settings.hold_last_for > Duration::ZERO) {
             return Err(format!("{orphaned} would be left without a healthy member"));
@@ -85,14 +98,14 @@ impl Prune<'_> {
         Ok(removed::changes(self.at, &gone))
     }
 
-    /// Returns the names that pools among the deleted objects answer.
-    fn names_of_deleted_pools(&self, state: &CurrentState) -> Vec<Name> {
+    /// Returns the names that pools among the deleted objects answered.
+    fn names_of_deleted_pools(&self, answered: &DesiredState) -> Vec<Name> {
         let elements = self.deleted.iter().filter_map(|key| self.before.element(key));
         let pools: BTreeSet<_> = elements.flat_map(|element| element.pools.keys()).collect();
         if pools.is_empty() {
             return vec![];
         }
-        let steered = state.published.configured.merged.desired.names.values();
+        let steered = answered.names.values();
         steered.filter(|steered| pools.contains(&steered.pool)).map(|steered| steered.name.clone()).collect()
     }
 }
@@ -101,21 +114,22 @@ fn is_declared(desired: &DesiredState, name: &Name) -> bool {
     desired.names.contains_key(name) || desired.records_at(name).next().is_some()
 }
 
-/// Returns true unless all targets of a name are down. Records without a target count as alive.
-fn is_alive(state: &CurrentState, name: &Name) -> bool {
-    let desired = &state.published.configured.merged.desired;
-    match desired.names.get(name) {
-        Some(_) => best(state, desired, name).is_some_and(|best| best < Eligibility::Down),
-        None => desired.records_at(name).next().is_some(),
+impl Answered<'_> {
+    /// Returns true unless all targets of a name are down. Records without a target count as alive.
+    fn is_alive(&self, name: &Name) -> bool {
+        match self.desired.names.get(name) {
+            Some(_) => self.best(self.desired, name).is_some_and(|best| best < Eligibility::Down),
+            None => self.desired.records_at(name).next().is_some(),
+        }
     }
-}
 
-fn has_healthy_member(state: &CurrentState, desired: &DesiredState, name: &Name) -> bool {
-    best(state, desired, name).is_some_and(|best| best < Eligibility::Pending)
-}
+    fn has_healthy_member(&self, desired: &DesiredState, name: &Name) -> bool {
+        self.best(desired, name).is_some_and(|best| best < Eligibility::Pending)
+    }
 
-/// Returns the best eligibility of the members that a name has in a desired state, by the health that is served.
-fn best(state: &CurrentState, desired: &DesiredState, name: &Name) -> Option<Eligibility> {
-    let pool = desired.pools.get(&desired.names.get(name)?.pool)?;
-    pool.members.iter().filter_map(|member| ServedHealth(state).of_member(&pool.name, &member.cluster)).min()
+    /// Returns the best eligibility of the members that a name has in a desired state, by the health that is served.
+    fn best(&self, desired: &DesiredState, name: &Name) -> Option<Eligibility> {
+        let pool = desired.pools.get(&desired.names.get(name)?.pool)?;
+        pool.members.iter().filter_map(|member| (self.health)(&pool.name, &member.cluster)).min()
+    }
 }

@@ -1,6 +1,8 @@
-//! Random schedules of two planners, restarts and health in virtual time: no living name is emptied but by the rules.
+//! Random schedules of two webhook clients, a pipeline, restarts and health in virtual time: no living name is emptied but by the rules.
 //!
 //! `FAIRWAY_SCHEDULES` sets the number of schedules, `FAIRWAY_SEED` the seed of the first one, which is drawn otherwise and printed.
+
+mod pipeline;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +17,7 @@ use fairway_providers::{
 };
 use fairway_store::objects::{Author, Change, Object};
 
+use self::pipeline::{is_of_files, objects};
 use super::{
     held::{Evidence, Release, Weighing},
     parts::RowChanges,
@@ -23,11 +26,15 @@ use super::{
 use crate::declared::Declared;
 
 const OWNERS: [&str; 2] = ["east", "west"];
+/// Number of the writer after the owners.
+const PIPELINE: usize = 2;
+/// Largest number of names.
+const NAMES_MAX: usize = 14;
 const STEPS: usize = 30;
 /// Ten minutes, the time in which withdrawals are counted together.
 const WINDOW: u64 = 600;
 
-/// An owner, and the number of a name.
+/// A writer, and the number of a name.
 type Member = (usize, usize);
 
 fn number(variable: &str) -> Option<u64> {
@@ -47,51 +54,64 @@ fn endpoint((owner, name): Member) -> Endpoint {
     }
 }
 
-fn member(owner: usize, row: &ReadRow) -> Member {
-    let digits = row.text.trim_start_matches('n').split('.').next().unwrap();
-    (owner, digits.parse().unwrap())
+fn number_of(name: &str) -> usize {
+    name.trim_start_matches('n').split('.').next().unwrap().parse().unwrap()
 }
 
-/// Members whose targets are down.
-struct Down(BTreeSet<Member>);
+fn member(owner: usize, row: &ReadRow) -> Member {
+    (owner, number_of(&row.text))
+}
 
-impl Evidence for Down {
+/// Members whose targets are down, and the names to which the pipeline declares a member.
+#[derive(Default)]
+struct Answers {
+    down: BTreeSet<Member>,
+    piped: BTreeSet<usize>,
+}
+
+impl Evidence for Answers {
     fn eligibility(&self, row: &ReadRow) -> Option<Eligibility> {
         let Meaning::Addresses(addresses, _) = &row.meaning else { return None };
         let is_down = |(owner, name): &Member| addresses[0].to_string() == format!("10.0.{owner}.{name}");
-        Some(if self.0.iter().any(is_down) { Eligibility::Down } else { Eligibility::Up })
+        Some(if self.down.iter().any(is_down) { Eligibility::Down } else { Eligibility::Up })
     }
 
-    fn is_declared_healthy(&self, _: &Name) -> Option<bool> {
-        None
+    fn is_declared_healthy(&self, name: &Name) -> Option<bool> {
+        let name = number_of(&name.to_string());
+        match self.piped.contains(&name) {
+            true => Some(!self.down.contains(&(PIPELINE, name))),
+            false => is_of_files(name).then_some(false),
+        }
     }
 }
 
-/// A server in virtual time, and what its two clients did.
-struct Schedule {
+/// A server in virtual time, and what its three writers did.
+struct Schedule<'a> {
     seed: u64,
     random: SplitMix,
     names: usize,
+    /// The objects of the pipeline.
+    objects: &'a Declared,
     declared: Declared,
-    down: Down,
+    answers: Answers,
     now: u64,
-    /// Times at which an owner withdrew a name.
+    /// Times at which a writer withdrew a name.
     log: Vec<(u64, Member)>,
-    /// Earlier plans of each owner, which it may apply again.
-    plans: [Vec<BTreeSet<usize>>; 2],
+    /// Earlier plans of each writer, which it may apply again.
+    plans: [Vec<BTreeSet<usize>>; 3],
 }
 
-impl Schedule {
-    fn new(seed: u64) -> Self {
+impl<'a> Schedule<'a> {
+    fn new(seed: u64, objects: &'a Declared) -> Self {
         let mut random = SplitMix::new(seed);
-        let names = [2, 3, 5, 14][below(&mut random, 4)];
-        let (declared, down) = (Declared::default(), Down(BTreeSet::new()));
-        Self { seed, random, names, declared, down, now: 1_000_000, log: vec![], plans: Default::default() }
+        let names = [2, 3, 5, NAMES_MAX][below(&mut random, 4)];
+        let (declared, answers) = (Declared::default(), Answers::default());
+        Self { seed, random, names, objects, declared, answers, now: 1_000_000, log: vec![], plans: Default::default() }
     }
 
     fn weighing<T>(&self, owner: usize, of: impl FnOnce(&Weighing<'_>) -> T) -> T {
         let settings = WithdrawalSettings::default();
-        let (declared, evidence, scope) = (&self.declared, &self.down, scope(owner));
+        let (declared, evidence, scope) = (&self.declared, &self.answers, scope(owner));
         of(&Weighing { declared, scope: &scope, evidence, settings, now: self.now })
     }
 
@@ -109,8 +129,18 @@ impl Schedule {
         (live, held)
     }
 
+    /// Returns the members of all writers, with those that are held.
+    fn all_members(&self) -> BTreeSet<Member> {
+        let (live, held) = self.members();
+        let piped = self.answers.piped.iter().map(|name| (PIPELINE, *name));
+        live.into_iter().chain(held.into_keys()).chain(piped).collect()
+    }
+
     fn apply(&mut self, owner: usize, changes: &RowChanges) {
-        let changes = changes.of_parts(&self.declared, &scope(owner), self.now).unwrap();
+        self.commit(changes.of_parts(&self.declared, &scope(owner), self.now).unwrap());
+    }
+
+    fn commit(&mut self, changes: Vec<Change>) {
         for Change { key, value, .. } in changes {
             let revision = self.declared.revision + 1;
             let at = Timestamp::from_secs(self.now);
@@ -128,18 +158,25 @@ impl Schedule {
         }
     }
 
-    /// An owner makes its contributions those of a plan: a random one, an empty one, or an old one.
-    fn plan(&mut self, owner: usize) {
+    /// Returns a plan of a writer: a random one, an empty one, or an old one.
+    fn new_plan(&mut self, writer: usize) -> BTreeSet<usize> {
         let plan = match below(&mut self.random, 4) {
             0 => BTreeSet::new(),
-            1 if !self.plans[owner].is_empty() => {
-                let old = below(&mut self.random, self.plans[owner].len());
-                self.plans[owner][old].clone()
+            1 if !self.plans[writer].is_empty() => {
+                let old = below(&mut self.random, self.plans[writer].len());
+                self.plans[writer][old].clone()
             }
             _ => (0..self.names).filter(|_| below(&mut self.random, 3) > 0).collect(),
         };
-        self.plans[owner].push(plan.clone());
-        let (before, held_before) = self.members();
+        self.plans[writer].push(plan.clone());
+        plan
+    }
+
+    /// An owner makes its contributions those of a plan.
+    fn plan(&mut self, owner: usize) {
+        let plan = self.new_plan(owner);
+        let all_before = self.all_members();
+        let before = self.members().0;
         let mut edits = Edits::new();
         for name in 0..self.names {
             let row = endpoint((owner, name));
@@ -151,16 +188,15 @@ impl Schedule {
         }
         let changes = self.weighing(owner, |weighing| weighing.changes(&edits));
         self.apply(owner, &changes);
-        let (after, held_after) = self.members();
+        let (after, all_after) = (self.members().0, self.all_members());
         assert_eq!(after.iter().filter(|of| of.0 == owner).map(|of| of.1).collect::<BTreeSet<_>>(), plan, "accepted");
         let gone: Vec<Member> = before.difference(&after).copied().collect();
         self.log.extend(gone.iter().map(|of| (self.now, *of)));
         let are_many = self.withdrew_many(owner, plan.len(), &after);
         for name in 0..self.names {
-            let is_living = |of: &&Member| of.1 == name && !self.down.0.contains(of);
-            let lived = before.iter().chain(held_before.keys()).any(|of| is_living(&of));
-            let still = after.iter().chain(held_after.keys()).any(|of| is_living(&of));
-            let is_only = !after.iter().chain(held_after.keys()).any(|of| of.1 == name);
+            let is_living = |of: &Member| of.1 == name && !self.answers.down.contains(of);
+            let (lived, still) = (all_before.iter().any(is_living), all_after.iter().any(is_living));
+            let is_only = !is_of_files(name) && !all_after.iter().any(|of| of.1 == name);
             assert!(!lived || still || (is_only && !are_many), "{} emptied n{name}: {plan:?}", OWNERS[owner]);
         }
     }
@@ -176,13 +212,15 @@ impl Schedule {
     fn release(&mut self, owner: usize) {
         let releases = self.weighing(owner, |weighing| weighing.releases());
         let (live, held) = self.members();
+        let piped = self.answers.piped.iter().map(|name| (PIPELINE, *name));
+        let live: BTreeSet<Member> = live.into_iter().chain(piped).collect();
         for ((text, ..), release) in &releases.due {
-            let name = text.trim_start_matches('n').split('.').next().unwrap().parse().unwrap();
+            let name = number_of(text);
             let of = (owner, name);
             let is_due = match release {
-                Release::Down => self.down.0.contains(&of),
+                Release::Down => self.answers.down.contains(&of),
                 Release::Expired => self.now - held[&of] >= 3_600,
-                Release::Replaced => live.iter().any(|other| other.1 == name && !self.down.0.contains(other)),
+                Release::Replaced => live.iter().any(|other| other.1 == name && !self.answers.down.contains(other)),
                 Release::Confirmed => false,
             };
             assert!(is_due, "{of:?} was released as {release:?}");
@@ -210,14 +248,15 @@ impl Schedule {
 
     fn step(&mut self) {
         let owner = below(&mut self.random, 2);
-        match below(&mut self.random, 20) {
+        match below(&mut self.random, 24) {
             0..10 => self.plan(owner),
+            20..24 => self.prune(),
             10..13 => self.now += 1 + below(&mut self.random, 900) as u64,
             13 => self.now += 40_000,
             14 | 15 => {
-                let of = (owner, below(&mut self.random, self.names));
-                if !self.down.0.remove(&of) {
-                    self.down.0.insert(of);
+                let of = (below(&mut self.random, 3), below(&mut self.random, self.names));
+                if !self.answers.down.remove(&of) {
+                    self.answers.down.insert(of);
                 }
             }
             16 => self.confirm(owner),
@@ -229,7 +268,7 @@ impl Schedule {
     }
 }
 
-impl Drop for Schedule {
+impl Drop for Schedule<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the schedule of FAIRWAY_SEED={} failed", self.seed);
@@ -242,12 +281,13 @@ fn below(random: &mut SplitMix, bound: usize) -> usize {
 }
 
 #[test]
-fn no_schedule_of_two_planners_empties_a_living_name() {
+fn no_schedule_of_three_writers_empties_a_living_name() {
     let count = number("FAIRWAY_SCHEDULES").unwrap_or(2_000);
     let first = number("FAIRWAY_SEED").unwrap_or_else(|| RandomState::new().hash_one(()) >> 1);
     println!("{count} schedules from FAIRWAY_SEED={first}");
+    let objects = objects();
     for seed in (0..count).map(|number| first.wrapping_add(number)) {
-        let mut schedule = Schedule::new(seed);
+        let mut schedule = Schedule::new(seed, &objects);
         for _ in 0..STEPS {
             schedule.step();
         }
