@@ -88,6 +88,11 @@ impl Memory {
         self.state().failure = None;
     }
 
+    /// Ends a failure of reading alone.
+    pub(super) fn see_all(&self) {
+        self.state().failure.take_if(|(_, failure)| *failure == Failure::ReadsEmpty);
+    }
+
     /// Returns the number of calls of `apply`.
     pub(super) fn applies(&self) -> usize {
         self.state().applies

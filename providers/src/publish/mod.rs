@@ -22,6 +22,8 @@ mod policy;
 mod provider;
 mod publisher;
 mod registry;
+#[cfg(test)]
+mod schedule_tests;
 mod status;
 mod sync;
 

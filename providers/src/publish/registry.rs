@@ -173,6 +173,11 @@ impl Ownership {
             self.release(&set.key(), current, &mut units);
             units.entry(set.set.name.clone()).or_default().delete.push(set);
         }
+        for key in kept {
+            if let (Some(changes), Some(current)) = (units.get_mut(&key.name), current.sets.get(key)) {
+                bind_deletions(changes, &current.set);
+            }
+        }
         units.into_iter().map(|(name, changes)| Unit { name, changes }).filter(|u| !u.changes.is_empty()).collect()
     }
 
@@ -266,6 +271,16 @@ impl Ownership {
             }
         }
         orphans
+    }
+}
+
+/// Makes the deletions at a name depend on a set that stays there, by an update that changes nothing. Otherwise two servers that each delete
+/// the set which the other one keeps leave the name without records.
+fn bind_deletions(changes: &mut Changes, kept: &ProviderRecordSet) {
+    let is_at_name = |set: &ProviderRecordSet| set.set.name == kept.set.name;
+    let is_replaced = changes.puts().any(is_at_name);
+    if changes.delete.iter().any(is_at_name) && !is_replaced {
+        changes.update.push(Update { from: kept.clone(), to: kept.clone() });
     }
 }
 

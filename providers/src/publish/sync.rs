@@ -168,7 +168,13 @@ pub(super) fn claimed(claims: &Claims, draft: &Draft) -> Claims {
 /// Returns the notes after a draft: without deleted sets, and without sets whose TXT records were read.
 pub(super) fn settled(claims: &Claims, outcome: &Outcome, ownership: &Ownership) -> Claims {
     if outcome.applied.broken.is_some() || !outcome.applied.refused.is_empty() {
-        return claims.clone();
+        let mut claims = claims.clone();
+        // A set that was not there and was not written is not ours, if another client creates it now.
+        let is_refused = |set: &&ProviderRecordSet| outcome.applied.refused.contains_key(&set.set.name);
+        for set in outcome.draft.changes.create.iter().filter(is_refused) {
+            claims.remove(&set.key());
+        }
+        return claims;
     }
     if matches!(ownership, Ownership::Txt { .. }) {
         // This sync has read the TXT records of older sets; those that it wrote are read by the next sync.
