@@ -25,8 +25,9 @@ const MEDIA_TYPE: &str = "application/external.dns.webhook+json;version=1";
 /// A name of the configuration, which the owner may not affect.
 const BYSTANDER: &str = "site.gslb.example";
 /// Largest ratio of the least costs of chosen endpoints and of random ones; other processes of the machine only add to a cost. It is 3 if the
-/// table of targets uses the public hash (10,000 endpoints, a debug build).
-const RATIO_MAX: f64 = 2.0;
+/// table of targets uses the public hash (10,000 endpoints, a debug build), and was 1.01 to 1.03 next to two compilers. Processor time has
+/// steps of 10 ms, 1 % of what is measured.
+const RATIO_MAX: f64 = 1.3;
 /// Measurements of each kind; the kinds take turns.
 const ROUNDS: usize = 2;
 /// Seed of the hash of a target (`crates/model/src/stable_hash.rs`).

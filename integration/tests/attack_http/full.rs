@@ -24,9 +24,9 @@ use super::*;
 
 /// Address of the honest prober.
 const PROBER: [u8; 4] = [127, 0, 2, 1];
-/// Longest median of the probes, also of a debug build on a busy machine: if the attacker holds every slot, a probe waits for the 5 s
-/// after which the server ends a half-sent head.
-const MEDIAN_MAX: Duration = Duration::from_secs(3);
+/// Longest median of the probes, also of a debug build on a busy machine, where it was 8 ms: if the attacker holds every slot, a probe waits
+/// for the 5 s after which the server ends a half-sent head. Half of the probes may meet a machine that stands still.
+const PROBE_MEDIAN_MAX: Duration = Duration::from_millis(250);
 /// Pause of the prober after each answer: 1,000 probes in ten seconds would be a load of their own.
 const PROBE_PAUSE: Duration = Duration::from_millis(20);
 const TOKEN: &str = "token-of-the-page";
@@ -245,7 +245,7 @@ fn attack(rounds: u32, round: Duration, p99_max: Option<Duration>) {
     assert!(opened >= CONNECTIONS / 2 * rounds as usize, "the attacker opened {opened} connections only");
     for times in &times {
         let [median, p99] = [50, 99].map(|part| percentile(times, part));
-        assert!(times.len() >= 50 && median <= MEDIAN_MAX, "median {median:?} of {}", times.len());
+        assert!(times.len() >= 50 && median <= PROBE_MEDIAN_MAX, "median {median:?} of {}", times.len());
         assert!(p99_max.is_none_or(|max| p99 <= max), "p99 {p99:?}, at most {p99_max:?}");
     }
 }

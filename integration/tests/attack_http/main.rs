@@ -32,7 +32,11 @@ const ROUND: Duration = Duration::from_secs(3);
 /// Connections that the attacker keeps open, below the usual limit of open files.
 const KEPT: usize = 800;
 const MEDIA_TYPE: &str = "application/external.dns.webhook+json;version=1";
-/// Longest time in which an honest request must be answered; the goal for its 99th percentile, 50 ms, is printed beside.
+/// Largest ratios of median and 99th percentile of honest requests to those of the same requests without an attack, one second before; what
+/// is shorter than the time next to it is good in any case. The attacker and other tests use the same cores: ratios were up to 1.7 and 4.
+const MEDIAN_MAX: (u32, Duration) = (10, Duration::from_millis(10));
+const P99_MAX: (u32, Duration) = (20, Duration::from_millis(100));
+/// Longest 99th percentile however busy the machine is. With all slots held, no request is answered for 5 s.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// Returns once no other test of this program attacks, so that each measures its own attack alone.
@@ -164,7 +168,11 @@ fn half_sent_requests_delay_neither_probes_nor_writes() {
             percentile(before, 50),
         );
         // Without the protection no request is answered before the attacker's connections time out.
-        assert!(p99 <= ANSWER_MAX && during.len() >= 50, "{what}: {p99:?} of {}", during.len());
+        let limit = |(ratio, time): (u32, Duration), quiet: Duration| time.max(quiet * ratio).min(ANSWER_MAX);
+        let (median, quiet) = (percentile(during, 50), percentile(before, 50));
+        assert!(median <= limit(MEDIAN_MAX, quiet), "{what}: median {median:?}, {quiet:?} without an attack");
+        assert!(p99 <= limit(P99_MAX, p99_before), "{what}: p99 {p99:?}, {p99_before:?} without an attack");
+        assert!(during.len() >= 50, "{what}: {} requests", during.len());
     }
 }
 
@@ -175,10 +183,11 @@ fn half_sent_bodies_do_not_block_the_webhook() {
     let begin = format!(
         "POST /records HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {MEDIA_TYPE}\r\nContent-Length: 100\r\n\r\n{{"
     );
-    let held: Vec<_> = (1..=4)
+    let mut held: Vec<_> = (1..=4)
         .map(|from| {
             let mut stream = connect(from, webhook).expect("the webhook listens");
             stream.write_all(begin.as_bytes()).expect("it reads");
+            stream.set_nonblocking(true).expect("a socket");
             stream
         })
         .collect();
@@ -190,8 +199,16 @@ fn half_sent_bodies_do_not_block_the_webhook() {
         assert_eq!(adjusted.map(|(status, _)| status), Some(200));
     }
     println!("6 calls with {} half-sent bodies: {:?}", held.len(), begun.elapsed());
-    // Each of the half-sent calls ends after 4.5 s; without the fix the first call waits for one of them.
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    // Each of the half-sent calls ends after 4.5 s, and without the fix the first whole call waits for one of them. So none may have ended:
+    // no time is compared, and a machine may stand still for 4 s.
+    let is_waiting = |stream: &mut TcpStream| {
+        stream.read(&mut [0; 1]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    assert!(
+        held.iter_mut().all(is_waiting),
+        "a half-sent call ended before the whole ones, after {:?}",
+        begun.elapsed()
+    );
 }
 
 #[test]
