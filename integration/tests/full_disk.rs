@@ -1,21 +1,36 @@
-//! The disk of the declared objects is full: writes are rejected with the reason, acknowledged ones remain, answers continue. With free
-//! space, writes are accepted again. The disk is a small tmpfs in its own mount namespace, which needs root.
+//! An editor fills the disk of the declared objects with objects of a megabyte, as fast as the server takes them: writes are rejected with
+//! the reason, also those of an ExternalDNS, acknowledged ones remain, answers continue, and a killed server starts with the full disk.
+//! With free space, writes are accepted again. The disk is a small tmpfs in its own mount namespace, which needs root.
 #![cfg(feature = "real")]
 
 use std::{
+    collections::BTreeSet,
     net::SocketAddr,
     path::Path,
     process::{Command, Stdio},
-    time::Duration,
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
 };
 
+use fairway_access::TokenHash;
 use fairway_integration::{
-    load::resolve,
-    real::{Process, fairway_binary, free_port, head, http_get, wait_until},
+    load::{resolve, wait_answer},
+    real::{Process, call, fairway_binary, free_port, head, http_get, wait_until},
 };
+use serde_json::json;
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(60);
+const EDITOR: &str = "token-of-the-editor";
+const OWNER: &str = "token-of-external-dns";
+/// Connections over which the editor writes.
+const WRITERS: u32 = 8;
+/// Record sets of an object, each with 32,000 octets that are written in hexadecimal digits: 1 MB.
+const LARGE: usize = 16;
 
 /// A mount namespace with a file system of some MiB at `data`.
 struct Disk {
@@ -61,60 +76,144 @@ impl Disk {
     }
 }
 
-/// Declares some 40 kB at a name; returns the whole answer.
-fn declare(http: SocketAddr, number: u32) -> String {
-    let text = format!("{number:0240}");
-    let all = vec![format!(r#"\"{text}\""#); 160].join(" ");
-    let body = format!(
-        r#"{{"name": "n{number}.gslb.example", "sets": [{{"type": "TXT", "ttl": "60s", "data": ["{all}"]}}]}}"#
-    );
-    let mut command = Command::new("curl");
-    command.args(["-s", "-i", "-m", "60", "-X", "PUT", "-H", "content-type: application/json", "-d", &body]);
-    let output =
-        command.arg(format!("http://{http}/v1/records/n{number}.gslb.example")).output().expect("curl is here");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+/// The listeners of the server.
+#[derive(Clone, Copy)]
+struct Server {
+    dns: SocketAddr,
+    http: SocketAddr,
+    webhook: SocketAddr,
 }
 
-fn is_there(http: SocketAddr, number: u32) -> bool {
-    http_get(http, &format!("/v1/records/n{number}.gslb.example")).is_some_and(|(status, _)| status == 200)
+impl Server {
+    fn new() -> Self {
+        let [dns, http, webhook] = [(); 3].map(|()| SocketAddr::from(([127, 0, 0, 1], free_port())));
+        Self { dns, http, webhook }
+    }
+
+    fn config(&self) -> String {
+        let [editor, owner] = [EDITOR, OWNER].map(TokenHash::of);
+        head(self.dns, self.http)
+            + &format!(
+                "zones: [{{ name: gslb.example, ns: [ns1.example.net], contact: a@example.net, monitor: unchecked }}]
+monitors: [{{ name: unchecked, type: always }}]
+webhook: {{ listen: \"{}\", token: {owner} }}
+access:
+  tokens: [{{ name: editor, sha256: {editor} }}]
+  limits: {{ perSecond: 10000, burst: 10000 }}
+  grants: [{{ role: editor, to: [\"token:editor\"] }}]
+  names: [{{ to: [\"owner:/\"], domains: [gslb.example] }}]
+",
+                self.webhook
+            )
+    }
+
+    fn wait_ready(&self) {
+        let opens = || http_get(self.http, "/readyz").is_some_and(|(status, _)| status == 200);
+        wait_until("it is ready", LIMIT, || opens() && self.records().is_some());
+    }
+
+    /// Declares this many record sets at a name. Returns status and body.
+    fn declare(&self, number: u32, sets: usize) -> (u16, String) {
+        let data = format!("\\# 32000 {}", format!("{number:08x}").repeat(8_000));
+        let set = |at| json!({"type": format!("TYPE{}", 65_280 + at), "ttl": "60s", "data": [data]});
+        let name = format!("n{number}.gslb.example");
+        let body = json!({"name": name, "sets": (0..sets).map(set).collect::<Vec<_>>()}).to_string();
+        let request = format!("PUT /v1/records/{name}");
+        call(self.http, &request, (EDITOR, "application/json"), &body, LIMIT).expect("it answers")
+    }
+
+    fn is_declared(&self, number: u32) -> bool {
+        let request = format!("GET /v1/records/n{number}.gslb.example");
+        call(self.http, &request, (EDITOR, ""), "", LIMIT).is_some_and(|(status, _)| status == 200)
+    }
+
+    /// Contributes a name as ExternalDNS does. Returns the status.
+    fn contribute(&self, number: u32) -> u16 {
+        let endpoint =
+            json!({"dnsName": format!("hook{number}.gslb.example"), "recordType": "A", "targets": ["192.0.2.7"]});
+        let body = json!({"create": [endpoint]}).to_string();
+        let media_type = "application/external.dns.webhook+json;version=1";
+        call(self.webhook, "POST /records", (OWNER, media_type), &body, LIMIT).expect("it answers").0
+    }
+
+    /// Returns what ExternalDNS sees; `None` if it gets no answer.
+    fn records(&self) -> Option<String> {
+        let reply = call(self.webhook, "GET /records", (OWNER, ""), "", LIMIT);
+        reply.filter(|(status, _)| *status == 200).map(|(_, text)| text)
+    }
+
+    /// Checks that the acknowledged objects and names are stored and answered.
+    fn expect_all(&self, objects: &BTreeSet<u32>, contributed: u32) {
+        assert!(objects.iter().all(|number| self.is_declared(*number)));
+        for number in 0..contributed {
+            let name = format!("hook{number}.gslb.example");
+            assert!(resolve(self.dns, &name).is_some_and(|reply| reply.is(&["192.0.2.7"])), "{name}");
+            assert!(self.records().is_some_and(|records| records.contains(&name)), "{name}");
+        }
+    }
+}
+
+/// The editor fills the disk over several connections. Returns the numbers of the acknowledged objects.
+fn fill(server: Server) -> BTreeSet<u32> {
+    let (next, acknowledged, begun) = (AtomicU32::new(0), Mutex::new(BTreeSet::new()), Instant::now());
+    thread::scope(|scope| {
+        for _ in 0..WRITERS {
+            scope.spawn(|| {
+                for sets in [LARGE, 1] {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        assert!(number < 1_000, "the disk is never full");
+                        let (status, body) = server.declare(number, sets);
+                        if !matches!(status, 200 | 201) {
+                            assert!(status == 503 && body.contains("No space left on device"), "{status} {body}");
+                            break;
+                        }
+                        acknowledged.lock().expect("nobody panics").insert(number);
+                    }
+                }
+            });
+        }
+    });
+    let acknowledged = acknowledged.into_inner().expect("nobody panics");
+    println!("{} objects were stored in {:?}", acknowledged.len(), begun.elapsed());
+    acknowledged
 }
 
 #[test]
 fn full_disk_rejects_writes_loses_nothing_and_recovers() {
-    let disk = Disk::new(6);
-    let [dns, http] = [free_port(), free_port()].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-    let zone = "zones: [{ name: gslb.example, ns: [ns1.example.net], contact: a@example.net }]\n";
-    std::fs::write(disk.folder.path().join("fairway.yaml"), head(dns, http) + zone).expect("the folder can be written");
-    let ready =
-        || wait_until("it is ready", LIMIT, || http_get(http, "/readyz").is_some_and(|(status, _)| status == 200));
-    let mut server = disk.serve();
-    ready();
-    let mut acknowledged = 0;
+    let (disk, server) = (Disk::new(32), Server::new());
+    std::fs::write(disk.folder.path().join("fairway.yaml"), server.config()).expect("the folder can be written");
+    let mut process = disk.serve();
+    server.wait_ready();
+    assert_eq!(server.contribute(0), 204);
+    wait_answer(server.dns, "hook0.gslb.example", &["192.0.2.7"], LIMIT);
+    let objects = fill(server);
+    assert!(objects.len() >= 10, "only {} fitted", objects.len());
+    // Small writes may still find a place.
+    let mut contributed = 1;
     let refused = loop {
-        let said = declare(http, acknowledged + 1);
-        if !said.starts_with("HTTP/1.1 2") {
-            break said;
+        match server.contribute(contributed) {
+            204 => contributed += 1,
+            status => break status,
         }
-        acknowledged += 1;
-        assert!(acknowledged < 1_000, "the disk is never full");
+        assert!(contributed < 100, "the disk is never full");
     };
-    println!("{acknowledged} records of 40 kB fitted");
-    assert!(acknowledged >= 10, "only {acknowledged} fitted");
-    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("application/problem+json"), "{refused}");
-    assert!(refused.contains("No space left on device"), "{refused}");
-    assert!((1..=acknowledged).all(|number| is_there(http, number)));
-    assert!(resolve(dns, "gslb.example").is_some_and(|reply| reply.rcode == 0), "answers go on");
+    println!("then {contributed} names of ExternalDNS, and {refused}");
+    assert!((500..600).contains(&refused), "ExternalDNS has to repeat the write: {refused}");
+    server.expect_all(&objects, contributed);
+    assert!(server.records().is_some_and(|records| !records.contains(&format!("hook{contributed}."))));
 
-    // Killed with a full disk, it starts with all acknowledged objects.
-    server.signal("KILL");
-    server.ended(LIMIT);
-    server = disk.serve();
-    ready();
-    assert!((1..=acknowledged).all(|number| is_there(http, number)));
+    // Killed with a full disk, it starts with everything that was acknowledged.
+    process.signal("KILL");
+    process.ended(LIMIT);
+    process = disk.serve();
+    server.wait_ready();
+    server.expect_all(&objects, contributed);
 
     disk.grow(64);
-    wait_until("writes are taken again", LIMIT, || declare(http, acknowledged + 1).starts_with("HTTP/1.1 2"));
-    assert!((1..=acknowledged + 1).all(|number| is_there(http, number)));
-    server.signal("TERM");
-    server.ended(LIMIT);
+    wait_until("ExternalDNS repeats its write", LIMIT, || server.contribute(contributed) == 204);
+    wait_until("writes are taken again", LIMIT, || matches!(server.declare(2_000, LARGE).0, 200 | 201));
+    server.expect_all(&objects, contributed + 1);
+    process.signal("TERM");
+    process.ended(LIMIT);
 }
