@@ -36,7 +36,7 @@ struct Group {
 
 impl Classes {
     /// Merges rankings until at most [`CLASSES_MAX`] are left: each time the two with the least sum of squared differences from their common
-    /// mean, by weight.
+    /// mean, by weight and nearness.
     pub fn of(rankings: &[Ranking]) -> Self {
         let mut order: Vec<usize> = (0..rankings.len()).collect();
         order.sort_by(|a, b| rankings[*b].weight.total_cmp(&rankings[*a].weight).then(a.cmp(b)));
@@ -87,8 +87,10 @@ impl Group {
     }
 }
 
+/// Returns how much two rankings differ. Each rank counts half as much as the one before: most demand is at the nearest clusters.
 fn square(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
+    let nearness = |cost: &f64| (-cost).exp2();
+    a.iter().zip(b).map(|(a, b)| (nearness(a) - nearness(b)).powi(2)).sum()
 }
 
 /// Merges groups into earlier ones until few are left.
