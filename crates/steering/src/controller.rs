@@ -264,7 +264,7 @@ impl Controller {
         let level = |cluster: usize| self.estimate.levels[cluster].as_ref();
         let error = |cluster: usize| level(cluster).map_or(0.0, |level| 2.0 * level.variance.sqrt());
         let clusters = 0..budgets.len();
-        let bounds: Vec<f64> = clusters.clone().map(|cluster| 1.01 * budgets[cluster] + error(cluster)).collect();
+        let bounds: Vec<f64> = clusters.clone().map(|cluster| budgets[cluster] + error(cluster)).collect();
         let period = self.settings.period.as_secs_f64();
         // The last report of a cluster that is silent for long says nothing of now.
         let level = |cluster: usize| level(cluster).filter(|_| self.estimate.silence(cluster, now, period) < 1.0);
@@ -305,14 +305,14 @@ impl Controller {
         let permitted = |(number, part): (usize, &f64)| {
             let cluster = &clusters[number];
             let silence = self.estimate.silence(number, now, period);
-            let declared = needed * cluster.weight / weights.max(f64::MIN_POSITIVE);
+            let declared = demand * cluster.weight / weights.max(f64::MIN_POSITIVE);
             let permitted = |load: f64| part * (load + silence * (load.min(declared) - load));
             (permitted(cluster.target), permitted(cluster.capacity))
         };
         let permitted: Vec<(f64, f64)> = parts.iter().enumerate().map(permitted).collect();
         let (target, capacity) = permitted.iter().fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
         let way = ((needed - target) / (capacity - target).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
-        let factor = (needed / capacity.max(f64::MIN_POSITIVE)).max(1.0);
+        let factor = (demand / capacity.max(f64::MIN_POSITIVE)).max(1.0);
         permitted.iter().map(|(target, capacity)| factor * (target + way * (capacity - target))).collect()
     }
 
@@ -452,7 +452,7 @@ impl Controller {
         };
         self.credit = grown(self.credit, part * demand);
         for (gain, cluster) in self.gains.iter_mut().zip(&self.settings.clusters) {
-            *gain = grown(*gain, part * cluster.capacity);
+            *gain = grown(*gain, part * GAIN * cluster.capacity);
         }
     }
 
@@ -550,6 +550,9 @@ fn score(slot: usize, cluster: usize, weight: f64) -> f64 {
 /// Part of the demand that may move per TTL + lag: normally, and while a cluster is over its budget by [`OVERLOAD`]. What moved shows in
 /// the reports only after that time. With half of it nearness was 0.03 lower (docs/decisions/0008-load-control.md).
 const RATES: (f64, f64) = (0.25, 1.0);
+/// Capacity that a cluster may gain while all demand might move. At a quarter of that it is 0.2 of the capacity: as much as the default target
+/// leaves free, so that it may turn out to be twice as much as was estimated.
+const GAIN: f64 = 0.8;
 /// Part of its budget that a cluster must be over its bound for the higher rate.
 const OVERLOAD: f64 = 0.1;
 /// Gain in cost, in ranks of the whole demand, below which nothing moves: changed answers are a cost, too.

@@ -293,7 +293,7 @@ impl Estimate {
         };
         let (moved, variance) = changes.fold((0.0, 0.0), add);
         let square = (load - level.load - moved).powi(2);
-        if variance <= 0.0 || square < STEP_DEVIATIONS.powi(2) * (level.variance + level.noise + variance) {
+        if variance <= 0.0 || square < SURPRISE_DEVIATIONS.powi(2) * (level.variance + level.noise + variance) {
             return;
         }
         let factor = (square / variance).max(1.0);
@@ -506,6 +506,8 @@ const COUNT_PART: f64 = 0.3;
 const BELIEVABLE: f64 = 0.15;
 /// Deviations that two reports in a row must exceed on the same side to count as a step of demand.
 const STEP_DEVIATIONS: f64 = 3.0;
+/// Deviations that a report must exceed for slots that moved to be suspected.
+const SURPRISE_DEVIATIONS: f64 = 5.0;
 /// Part of a difference that is divided at once, so that one report does not change all slots by its error.
 const REST_PART: f64 = 0.5;
 /// Part of its demand that a slot keeps at least in one report.
