@@ -8,81 +8,8 @@
 //! A report is older than its arrival by an unknown time. It counts as half a TTL old: the true age changed nothing that could be measured
 //! (docs/decisions/0008-load-control.md).
 
-/// State of a slot.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Slot {
-    /// Cluster that it is answered with.
-    pub(crate) cluster: usize,
-    /// Its last move.
-    moved: Option<Moved>,
-    /// Demand, in the unit of the capacities.
-    pub(crate) demand: f64,
-    /// Variance of the demand.
-    pub(crate) variance: f64,
-    /// Number of caches: each sends one query per TTL. It says how its clients follow a move.
-    caches: f64,
-    /// Queries in the present TTL.
-    queries: u32,
-    /// Evidence of demand: the number of client networks, or the parts of one that their sources' weight allows.
-    weight: f64,
-    /// Evidence in the present TTL.
-    counted: f64,
-    /// False until a report says something about it.
-    is_known: bool,
-}
-
-/// The last move of a slot. Times are in seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Moved {
-    from: usize,
-    at: f64,
-    /// First query after it.
-    first_query: Option<f64>,
-}
-
-impl Slot {
-    fn new(cluster: usize) -> Self {
-        Self {
-            cluster,
-            moved: None,
-            demand: 0.0,
-            variance: 0.0,
-            caches: 0.0,
-            queries: 0,
-            weight: 0.0,
-            counted: 0.0,
-            is_known: false,
-        }
-    }
-
-    /// Returns which part of the slot is at a cluster at a time. The caches follow a move within a TTL, a single one with its first query.
-    fn part_at(&self, cluster: usize, at: f64, ttl: f64) -> f64 {
-        let Some(moved) = self.moved else { return if self.cluster == cluster { 1.0 } else { 0.0 } };
-        let arrived = if (0.5..1.5).contains(&self.caches) {
-            if moved.first_query.is_some_and(|first| first <= at) { 1.0 } else { 0.0 }
-        } else {
-            ((at - moved.at) / ttl).clamp(0.0, 1.0)
-        };
-        let here = if self.cluster == cluster { arrived } else { 0.0 };
-        here + if moved.from == cluster { 1.0 - arrived } else { 0.0 }
-    }
-
-    /// True while caches may still have the answer from before its last move.
-    pub(crate) fn is_moving(&self, now: f64, ttl: f64) -> bool {
-        self.moved.is_some_and(|moved| now < moved.at + MOVE_TTLS * ttl)
-    }
-
-    /// True if it has no clients.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.demand == 0.0
-    }
-
-    fn set_typical(&mut self, typical: f64, weight: f64) {
-        self.demand = typical * weight;
-        self.variance = SPREAD * self.demand * self.demand / weight.max(1.0);
-        self.is_known = self.demand > 0.0;
-    }
-}
+pub use crate::slot::SlotState;
+use crate::slot::{MOVE_TTLS, Moved, SPREAD, Slot};
 
 /// Load of a cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,17 +53,6 @@ pub(crate) struct Estimate {
     unknown: f64,
     /// Time of the last move.
     last_move: f64,
-}
-
-/// Knowledge of a slot.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SlotState {
-    /// Demand, in the unit of the capacities.
-    pub demand: f32,
-    /// Variance of the demand.
-    pub variance: f32,
-    /// Evidence of demand: number of client networks.
-    pub weight: f32,
 }
 
 impl Estimate {
@@ -481,8 +397,6 @@ fn least_noise(capacity: f64) -> f64 {
     (0.002 * capacity).powi(2)
 }
 
-/// TTLs within which nearly every cache has sent a query: they may do so a little late.
-const MOVE_TTLS: f64 = 1.1;
 /// Age of a report when it arrives, in TTLs.
 pub(crate) const AGE_TTLS: f64 = 0.5;
 /// TTLs within which each cluster reports for the first time, if it does: every cache has sent a query, and reports are a TTL late at most.
@@ -493,9 +407,6 @@ const HOLD_PERIODS: f64 = 3.0;
 pub(crate) const FADE_TTLS: f64 = 10.0;
 /// TTLs for which a slot counts as moved lately: three, and the half that a report is old.
 const MOVER_TTLS: f64 = 3.5;
-/// Variance of the demand of a cache, relative to the square of the mean. By Zipf's law, 1,000 caches have 2 with an exponent of 0.6 and
-/// 8 with 0.8. Nearness was about the same from 1 to 16.
-const SPREAD: f64 = 4.0;
 /// Relative change of demand in a TTL that is not surprising: 40 % within an hour are up to 8 % in a TTL of 120 s and 2 % in one of 30 s.
 const DRIFT: f64 = 0.05;
 /// Weight of a report in the mean of the noise: the mean of the last ten.

@@ -1,6 +1,5 @@
-//! Load control: which queries are evidence of demand ([`evidence`]), how demand is best divided among clusters ([`transport`]), and a table
-//! of location classes ([`classes`]) that follows it ([`controller`]). The server does not use the controller yet: `fairway_health::balance` turns demand and load
-//! reports into shares.
+//! Load control: which queries are evidence of demand ([`evidence`]), how demand is best divided among clusters ([`transport`]), and tables
+//! of location classes ([`classes`]) that follow it ([`controller`]). [`balancer`] is what control and the simulator use.
 //!
 //! Pure: no I/O, clock, async or randomness. Time is an argument.
 #![forbid(unsafe_code)]
@@ -11,4 +10,5 @@ pub mod controller;
 mod estimate;
 pub mod evidence;
 mod residence;
+mod slot;
 pub mod transport;

@@ -1,0 +1,116 @@
+//! Present and permitted load of the clusters during a step.
+
+use super::Controller;
+use crate::transport::Room;
+
+/// Present and permitted load of the clusters, during a step.
+pub(super) struct Loads {
+    /// Once all caches follow the table.
+    pub(super) expected: Vec<f64>,
+    pub(super) budgets: Vec<f64>,
+    /// Load over which a cluster is relieved: its budget and what the estimate may be wrong by.
+    pub(super) bounds: Vec<f64>,
+    /// True if a cluster has been silent for so long that its budget changes.
+    pub(super) is_fading: bool,
+    /// Estimated present load; 0 where the last report says nothing of now.
+    pub(super) reported: Vec<f64>,
+    /// True if the estimated present load is over the bound.
+    pub(super) is_over: Vec<bool>,
+    /// Variances of what is on the way to each cluster.
+    pub(super) arriving: Vec<f64>,
+    /// Load of slots that were sent elsewhere, and are not gone yet.
+    pub(super) leaving: Vec<f64>,
+    /// Demand that the best division has elsewhere, and that was not sent yet.
+    pub(super) outflows: Vec<f64>,
+    /// Measured load, and what is on the way there.
+    pub(super) measured: Vec<f64>,
+}
+
+impl Loads {
+    pub(super) fn is_to_be_relieved(&self, cluster: usize) -> bool {
+        self.is_over[cluster] || self.expected[cluster] > self.bounds[cluster]
+    }
+}
+
+impl Controller {
+    /// Returns what the clusters carry and may carry.
+    pub(super) fn loads(&self, demand: f64, now: f64) -> Loads {
+        let budgets = self.budgets(demand, now);
+        let mut expected = vec![0.0; budgets.len()];
+        self.estimate.slots.iter().for_each(|slot| expected[slot.cluster] += slot.demand);
+        let level = |cluster: usize| self.estimate.levels[cluster].as_ref();
+        let error = |cluster: usize| level(cluster).map_or(0.0, |level| 2.0 * level.variance.sqrt());
+        let clusters = 0..budgets.len();
+        let bounds: Vec<f64> = clusters.clone().map(|cluster| budgets[cluster] + error(cluster)).collect();
+        let period = self.settings.period.as_secs_f64();
+        // The last report of a cluster that is silent for long says nothing of now.
+        let level = |cluster: usize| level(cluster).filter(|_| self.estimate.silence(cluster, now, period) < 1.0);
+        let is_fading =
+            |cluster: usize| self.available[cluster].is_some() && self.estimate.silence(cluster, now, period) > 0.0;
+        let reported: Vec<f64> =
+            clusters.clone().map(|cluster| level(cluster).map_or(0.0, |level| level.load)).collect();
+        let is_over = |cluster: usize| reported[cluster] > bounds[cluster];
+        let mut measured = self.estimate.arriving(now);
+        measured.iter_mut().zip(&reported).for_each(|(sum, reported)| *sum += reported);
+        let is_over = clusters.map(is_over).collect();
+        Loads {
+            expected,
+            budgets,
+            is_fading: (0..self.available.len()).any(is_fading),
+            is_over,
+            reported,
+            bounds,
+            arriving: self.estimate.arriving_variances(),
+            leaving: self.estimate.leaving(now),
+            outflows: Vec::new(),
+            measured,
+        }
+    }
+
+    /// Returns the load that each cluster may get: its target. If the demand leaves less than 3 % of free capacity, the budgets grow in
+    /// proportion, first to the capacities, then beyond. A cluster that is back gets its whole budget over five TTLs. One that does not report
+    /// gets at most its part of the declared split.
+    fn budgets(&self, demand: f64, now: f64) -> Vec<f64> {
+        let (ttl, period) = (self.settings.ttl.as_secs_f64(), self.settings.period.as_secs_f64());
+        let needed = demand / FREE_PART;
+        let part =
+            |since: &Option<f64>| since.map_or(0.0, |since| ((now - since) / (RETURN_TTLS * ttl)).clamp(0.0, 1.0));
+        let parts: Vec<f64> = self.available.iter().map(part).collect();
+        let clusters = &self.settings.clusters;
+        let weights: f64 = clusters.iter().zip(&parts).map(|(cluster, part)| part * cluster.weight).sum();
+        // Target and capacity.
+        let permitted = |(number, part): (usize, &f64)| {
+            let cluster = &clusters[number];
+            let silence = self.estimate.silence(number, now, period);
+            let declared = demand * cluster.weight / weights.max(f64::MIN_POSITIVE);
+            let permitted = |load: f64| part * (load + silence * (load.min(declared) - load));
+            (permitted(cluster.target), permitted(cluster.capacity))
+        };
+        let permitted: Vec<(f64, f64)> = parts.iter().enumerate().map(permitted).collect();
+        let (target, capacity) = permitted.iter().fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+        let way = ((needed - target) / (capacity - target).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        let factor = (demand / capacity.max(f64::MIN_POSITIVE)).max(1.0);
+        permitted.iter().map(|(target, capacity)| factor * (target + way * (capacity - target))).collect()
+    }
+}
+
+/// Returns what a cluster has room for, beside the demand that moves there: its budget, then overload at rising penalties, each of which
+/// is more than any costs differ.
+pub(super) fn rooms(budget: f64, moving: f64, clusters: usize) -> Vec<Room> {
+    let penalty = 4.0 * clusters as f64;
+    let ends = OVERLOADS.iter().map(|part| budget * part).chain([f64::INFINITY]);
+    let mut from = moving;
+    let room = |(number, end): (usize, f64)| {
+        let load = (end - from).max(0.0);
+        from = from.max(end);
+        Room { load, penalty: penalty * number as f64 }
+    };
+    ends.enumerate().map(room).collect()
+}
+
+/// Part of the budgets that the demand may take: the rest is for what estimates are wrong by.
+const FREE_PART: f64 = 0.97;
+/// TTLs over which a cluster that is back gets its budget.
+const RETURN_TTLS: f64 = 5.0;
+/// Loads relative to the budget at which the penalty rises, so that overload is spread evenly.
+const OVERLOADS: [f64; 8] = [1.0, 1.05, 1.1, 1.2, 1.4, 1.8, 2.6, 4.2];
