@@ -96,7 +96,7 @@ fn drain_predicts_its_end() {
         file["length"] = json!(25);
         file["clients"]["abusers"] = json!(0.05);
         file["events"] = json!([{ "at": 15, "drain": "a" }]);
-        file["goals"] = json!([goal("drainError", 15, 25, 0.0, 0.1), goal("highest", 15, 25, 0.8, 1.0)]);
+        file["goals"] = json!([goal("drainError", 15, 25, 0.0, 0.1), goal("highest", 15, 25, 0.8, 1.1)]);
     }));
 }
 
