@@ -285,11 +285,18 @@ impl Estimate {
         let unknown = self.unknown;
         let known = self.slots.iter().filter(|slot| slot.is_known);
         let (demand, weight) = known.fold((0.0, 0.0), |sum, slot| (sum.0 + slot.demand, sum.1 + slot.weight + unknown));
+        let typical = demand / weight.max(f64::MIN_POSITIVE);
+        // Reports cover all load of their clusters: what comes later is little, or they would have shown it.
+        let levels = &self.levels;
+        let is_new = |slot: &Slot| !slot.is_known && levels[slot.cluster].is_some();
+        let new: f64 = self.slots.iter().filter(|slot| is_new(slot)).map(|slot| slot.weight + unknown).sum();
+        let typical_new = typical.min(NEW_PART * demand / new.max(f64::MIN_POSITIVE));
         for slot in &mut self.slots {
             if slot.is_known {
                 slot.variance += (DRIFT * slot.demand).powi(2) * period / ttl;
             } else if slot.weight + unknown > 0.0 && weight > 0.0 {
-                slot.set_typical(demand / weight, slot.weight + unknown);
+                let typical = if levels[slot.cluster].is_some() { typical_new } else { typical };
+                slot.set_typical(typical, slot.weight + unknown);
             }
         }
         Some(self.slots.iter().map(|slot| slot.demand).sum())
@@ -409,6 +416,8 @@ pub(crate) const FADE_TTLS: f64 = 10.0;
 const MOVER_TTLS: f64 = 3.5;
 /// Relative change of demand in a TTL that is not surprising: 40 % within an hour are up to 8 % in a TTL of 120 s and 2 % in one of 30 s.
 const DRIFT: f64 = 0.05;
+/// Part of the known demand that slots may have together in a step that nothing was known of before.
+const NEW_PART: f64 = 0.1;
 /// Weight of a report in the mean of the noise: the mean of the last ten.
 const NOISE_PART: f64 = 0.1;
 /// Weight of a count of queries in the mean.

@@ -24,7 +24,7 @@ fn group(clusters: &[&str]) -> Group {
     Group { clusters: clusters.iter().map(declared).collect(), costs: vec![costs], period: PERIOD, ttl: TTL }
 }
 
-/// Load control with its clients: one of 4 units in each slot, which asks once per TTL.
+/// Load control with its clients: one of 8 units in each even slot, which sends a query once per TTL.
 struct Scene {
     balancer: Balancer,
     now: Instant,
@@ -32,6 +32,8 @@ struct Scene {
     clusters: Vec<ClusterName>,
     /// Part of its load that the first cluster reports.
     honesty: f64,
+    /// True if clients without load send queries, too: one in each odd slot.
+    is_flooded: bool,
 }
 
 impl Scene {
@@ -44,6 +46,7 @@ impl Scene {
             sequence: 0,
             clusters: clusters.iter().map(|cluster| name(cluster)).collect(),
             honesty: 1.0,
+            is_flooded: false,
         }
     }
 
@@ -51,7 +54,7 @@ impl Scene {
         let table = &self.balancer.shares().tables[0];
         let load = |cluster: &ClusterName| {
             let place = table.costs.iter().position(|(name, _)| name == cluster).unwrap();
-            4.0 * table.slots.iter().filter(|slot| usize::from(**slot) == place).count() as f64
+            8.0 * table.slots.iter().step_by(2).filter(|slot| usize::from(**slot) == place).count() as f64
         };
         self.clusters.iter().map(load).collect()
     }
@@ -62,7 +65,8 @@ impl Scene {
             self.now += PERIOD;
             self.sequence += 1;
             let table = self.balancer.shares().tables[0].clone();
-            for slot in (0..Demand::SLOTS).filter(|slot| slot % 3 == self.sequence as usize % 3) {
+            let sends = |slot: &usize| self.is_flooded || slot.is_multiple_of(2);
+            for slot in (0..Demand::SLOTS).filter(sends).filter(|slot| slot % 3 == self.sequence as usize % 3) {
                 let (cluster, _) = &table.costs[usize::from(table.slots[slot])];
                 let demand = Demand(slot as u64);
                 self.balancer.count_query(&Counted { class: 0, demand, weight: 1.0, cluster, at: self.now });
@@ -142,6 +146,19 @@ fn report_far_below_the_known_load_is_rejected() {
     scene.honesty = 0.0;
     scene.run(90);
     assert!(scene.loads()[0] <= 810.0, "it gets no more for it: {:?}", scene.loads());
+}
+
+#[test]
+fn networks_without_load_move_little() {
+    let mut scene = Scene::new(&["a", "b", "c"]);
+    scene.run(60);
+    let before = scene.loads();
+    scene.is_flooded = true;
+    for _ in 0..20 {
+        scene.run(1);
+        let moved = scene.loads().iter().zip(&before).map(|(now, before)| (now - before).abs()).fold(0.0, f64::max);
+        assert!(moved <= 0.05 * 1_024.0, "{:?}, before {before:?}", scene.loads());
+    }
 }
 
 #[test]
