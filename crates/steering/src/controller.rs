@@ -273,8 +273,14 @@ impl Controller {
     /// Returns the demand that the best division has elsewhere.
     fn flows(&self, bundles: &[Bundle], moving: &[f64], budgets: &[f64]) -> (Vec<Flow>, Vec<Vec<f64>>) {
         let mut sources: Vec<Source> = bundles.iter().map(|bundle| self.source(bundle)).collect();
-        let rooms: Vec<Vec<Room>> =
-            budgets.iter().zip(moving).map(|(budget, moving)| rooms(*budget, *moving, budgets.len())).collect();
+        let demand = bundles.iter().map(|bundle| bundle.demand).chain(moving.iter().copied()).sum::<f64>();
+        let weight = |cluster: usize| self.available[cluster].map_or(0.0, |_| self.settings.clusters[cluster].weight);
+        let weights: f64 = (0..budgets.len()).map(weight).sum();
+        let room = |cluster: usize| {
+            let declared = demand * weight(cluster) / weights.max(f64::MIN_POSITIVE);
+            rooms((declared, budgets[cluster]), moving[cluster], budgets.len())
+        };
+        let rooms: Vec<Vec<Room>> = (0..budgets.len()).map(room).collect();
         let mut best = solve(&sources, &rooms);
         if bundles.iter().any(|bundle| bundle.is_whole) {
             Self::make_whole(bundles, &mut sources, &best, moving, budgets);
@@ -286,7 +292,9 @@ impl Controller {
             let costs = &self.settings.costs[bundle.class];
             parts[bundle.class].iter_mut().zip(best).for_each(|(part, demand)| *part += demand);
             for (to, demand) in best.iter().enumerate().filter(|(to, demand)| *to != bundle.cluster && **demand > 0.0) {
-                flows.push(Flow { bundle: number, to, demand: *demand, gain: costs[bundle.cluster] - costs[to] });
+                let gain = costs[bundle.cluster] - costs[to];
+                let gain = if gain == 0.0 { EVEN_GAIN } else { gain };
+                flows.push(Flow { bundle: number, to, demand: *demand, gain });
             }
         }
         (flows, parts)
@@ -355,7 +363,7 @@ impl Controller {
         let is_overload = (0..loads.budgets.len())
             .any(|cluster| loads.reported[cluster].max(loads.expected[cluster]) > over(cluster));
         let rate = match is_overload {
-            _ if loads.is_fading => 1.0 / FADE_TTLS,
+            _ if loads.is_fading => GAIN / FADE_TTLS,
             true => RATES.1,
             false => RATES.0,
         };
@@ -460,6 +468,8 @@ const OVERLOAD: f64 = 0.1;
 const DEAD_BAND: f64 = 0.01;
 /// Cost of a move in ranks, which keeps divisions of equal cost apart.
 const MOVE_COST: f64 = 0.05;
+/// Gain in ranks of a move to a cluster of the same cost, towards the declared split.
+const EVEN_GAIN: f64 = 0.5;
 /// Part of the smallest capacity from which on a slot is a source of its own: divided, it would be at one of two clusters at random.
 const LARGE: f64 = 0.05;
 /// Maximum number of such slots.

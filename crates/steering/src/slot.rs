@@ -69,6 +69,11 @@ impl Slot {
         self.demand == 0.0
     }
 
+    /// Bounds the variance to that of a slot of its demand of which nothing is known.
+    pub(crate) fn forget_doubt(&mut self) {
+        self.variance = self.variance.min(SPREAD * self.demand * self.demand / self.weight.max(1.0));
+    }
+
     pub(crate) fn set_typical(&mut self, typical: f64, weight: f64) {
         self.demand = typical * weight;
         self.variance = SPREAD * self.demand * self.demand / weight.max(1.0);

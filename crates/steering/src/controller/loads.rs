@@ -94,18 +94,23 @@ impl Controller {
     }
 }
 
-/// Returns what a cluster has room for, beside the demand that moves there: its budget, then overload at rising penalties, each of which
+/// Returns what a cluster has room for, beside the demand that moves there: its declared part, its budget, then overload at rising penalties, each of which
 /// is more than any costs differ.
-pub(super) fn rooms(budget: f64, moving: f64, clusters: usize) -> Vec<Room> {
+pub(super) fn rooms((declared, budget): (f64, f64), moving: f64, clusters: usize) -> Vec<Room> {
     let penalty = 4.0 * clusters as f64;
-    let ends = OVERLOADS.iter().map(|part| budget * part).chain([f64::INFINITY]);
+    let overloads = (1..).zip(OVERLOADS).map(|(number, part)| (budget * part, penalty * f64::from(number)));
+    let ends = [(declared.min(budget), 0.0), (budget, EVEN_COST)].into_iter().chain(overloads);
     let mut from = moving;
-    let room = |(number, end): (usize, f64)| {
+    let mut last = 0.0;
+    let room = |(end, penalty): (f64, f64)| {
         let load = (end - from).max(0.0);
         from = from.max(end);
-        Room { load, penalty: penalty * number as f64 }
+        last = penalty;
+        Room { load, penalty }
     };
-    ends.enumerate().map(room).collect()
+    let mut rooms: Vec<Room> = ends.map(room).collect();
+    rooms.push(Room { load: f64::INFINITY, penalty: last + penalty });
+    rooms
 }
 
 /// Part of the budgets that the demand may take: the rest is for what estimates are wrong by.
@@ -113,4 +118,6 @@ const FREE_PART: f64 = 0.97;
 /// TTLs over which a cluster that is back gets its budget.
 const RETURN_TTLS: f64 = 5.0;
 /// Loads relative to the budget at which the penalty rises, so that overload is spread evenly.
-const OVERLOADS: [f64; 8] = [1.0, 1.05, 1.1, 1.2, 1.4, 1.8, 2.6, 4.2];
+const OVERLOADS: [f64; 7] = [1.05, 1.1, 1.2, 1.4, 1.8, 2.6, 4.2];
+/// Penalty in ranks of load over the declared split, so that clusters of equal cost are divided by it: more than a move costs.
+const EVEN_COST: f64 = 0.1;
