@@ -293,6 +293,8 @@ impl Estimate {
         let levels = &self.levels;
         let is_new = |slot: &Slot| !slot.is_known && levels[slot.cluster].is_some();
         let new: f64 = self.slots.iter().filter(|slot| is_new(slot)).map(|slot| slot.weight + unknown).sum();
+        self.fade_unlike(now, period);
+        let levels = &self.levels;
         let typical_new = typical.min(NEW_PART * demand / new.max(f64::MIN_POSITIVE));
         for slot in &mut self.slots {
             if slot.is_known {
@@ -303,6 +305,35 @@ impl Estimate {
             }
         }
         Some(self.slots.iter().map(|slot| slot.demand).sum())
+    }
+
+    /// Lets slots at silent clusters become as others are, if the last report was of a load that is quite unlike theirs: no client may have
+    /// caused it, and it may have ended.
+    fn fade_unlike(&mut self, now: f64, period: f64) {
+        let silences: Vec<f64> = (0..self.levels.len()).map(|cluster| self.silence(cluster, now, period)).collect();
+        let unknown = self.unknown;
+        let (mut demand, mut weights) = (0.0, vec![0.0; silences.len()]);
+        for slot in self.slots.iter().filter(|slot| slot.is_known) {
+            weights[slot.cluster] += slot.weight + unknown;
+            demand += if silences[slot.cluster] > 0.0 { 0.0 } else { slot.demand };
+        }
+        let weight: f64 = weights.iter().zip(&silences).filter(|(_, s)| **s <= 0.0).map(|(weight, _)| weight).sum();
+        if demand <= 0.0 || weight <= 0.0 {
+            return;
+        }
+        let typical = demand / weight;
+        let step = period / (FADE_TTLS * self.ttl);
+        for cluster in (0..silences.len()).filter(|cluster| silences[*cluster] > 0.0) {
+            let alike = typical * weights[cluster];
+            let load = self.levels[cluster].as_ref().map_or(alike, |level| level.load);
+            if load <= UNLIKE * alike && alike <= UNLIKE * load {
+                continue;
+            }
+            let part = step / (1.0 - silences[cluster] + step);
+            for slot in self.slots.iter_mut().filter(|slot| slot.is_known && slot.cluster == cluster) {
+                slot.demand += part * (typical * (slot.weight + unknown) - slot.demand);
+            }
+        }
     }
 
     /// Forgets first reports that are far below those of clusters with as much evidence: they were not comparable before.
@@ -419,6 +450,8 @@ pub(crate) const FADE_TTLS: f64 = 10.0;
 const MOVER_TTLS: f64 = 3.5;
 /// Relative change of demand in a TTL that is not surprising: 40 % within an hour are up to 8 % in a TTL of 120 s and 2 % in one of 30 s.
 const DRIFT: f64 = 0.05;
+/// Factor by which the load of a silent cluster is more, or less, than that of as many clients elsewhere for it to be forgotten.
+const UNLIKE: f64 = 2.0;
 /// Part of the known demand that slots may have together in a step that nothing was known of before.
 const NEW_PART: f64 = 0.1;
 /// Weight of a report in the mean of the noise: the mean of the last ten.
