@@ -274,10 +274,10 @@ impl Estimate {
         let ttl = self.ttl;
         let slots = &self.slots;
         let is_recent = |mover: &Mover| slots[mover.slot].moved.is_some_and(|moved| now < moved.at + MOVER_TTLS * ttl);
-        // Of the others, reports will say nothing more. A doubt that nothing settled would keep them where they are.
+        // Of the others, reports will say nothing more. A wide variance would keep them where they are.
         let over: Vec<usize> = self.movers.iter().filter(|mover| !is_recent(mover)).map(|mover| mover.slot).collect();
         self.movers.retain(is_recent);
-        over.into_iter().for_each(|slot| self.slots[slot].forget_doubt());
+        over.into_iter().for_each(|slot| self.slots[slot].bound_variance());
         let (has_all, has_any) = (self.levels.iter().all(Option::is_some), self.levels.iter().any(Option::is_some));
         if !has_all && (!has_any || now < FIRST_TTLS * ttl + HOLD_PERIODS * period) {
             return None;

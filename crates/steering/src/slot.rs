@@ -70,7 +70,7 @@ impl Slot {
     }
 
     /// Bounds the variance to that of a slot of its demand of which nothing is known.
-    pub(crate) fn forget_doubt(&mut self) {
+    pub(crate) fn bound_variance(&mut self) {
         self.variance = self.variance.min(SPREAD * self.demand * self.demand / self.weight.max(1.0));
     }
 
