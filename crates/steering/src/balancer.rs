@@ -44,7 +44,7 @@ pub struct Counted<'a> {
     pub class: usize,
     /// Demand of the client network on the pool.
     pub demand: Demand,
-    /// Its weight as evidence of demand: 1 for a client network, less if its source has several, 0 if it was counted in this TTL.
+    /// Its weight as evidence of demand: 1 for a client network, less if its source has several. It counts once per TTL.
     pub weight: f64,
     /// First cluster of the answer.
     pub cluster: &'a ClusterName,
@@ -171,9 +171,9 @@ impl Balancer {
         let &Counted { class, demand, weight, cluster, at } = query;
         let number = self.groups.partition_point(|group| group.first <= class).wrapping_sub(1);
         let Some(group) = self.groups.get_mut(number) else { return };
-        if let Some(place) = group.place(cluster) {
-            group.residence.note(demand, place, at, group.group.ttl);
-        }
+        let Some(place) = group.place(cluster) else { return };
+        let counts = group.residence.note(demand, place, at, group.group.ttl);
+        let weight = if counts { weight } else { 0.0 };
         if class - group.first < group.group.costs.len() {
             group.controller.count_query(class - group.first, demand.slot(), weight, at);
         }

@@ -201,6 +201,7 @@ impl Controller {
         let demand = self.estimate.advance(now, period);
         let Some(demand) = demand.filter(|demand| *demand > 0.0) else {
             self.leave_unavailable(now);
+            self.is_urgent = false;
             return;
         };
         let mut loads = self.loads(demand, now);

@@ -1,4 +1,4 @@
-//! Clients that may still have the answers of a cluster, for drains.
+//! Client networks with their last answers: which of them count as evidence, and which may still have the answers of a cluster.
 
 use std::{
     collections::HashMap,
@@ -7,8 +7,8 @@ use std::{
 
 use fairway_model::Demand;
 
-/// Maximum number of client networks that are followed: as many as fit, those that were seen first.
-const NETWORKS_MAX: usize = 4_096;
+use crate::evidence::NETWORKS_MAX;
+
 /// Part of the TTL that a client may send its query later than its answer expires: it waits a little, and queries are counted later.
 const LATE: f64 = 0.05;
 /// TTLs without a query after which a network is forgotten.
@@ -26,21 +26,30 @@ struct Answered {
     at: Instant,
     /// The longest time between two queries lately.
     pause: Duration,
+    /// Time at which it counted as evidence.
+    counted: Instant,
 }
 
 impl Residence {
-    /// Notes an answer.
-    pub(crate) fn note(&mut self, demand: Demand, cluster: usize, at: Instant, ttl: Duration) {
+    /// Notes an answer. Returns true if it counts as evidence: once per TTL, however often the network sends queries. Of more than
+    /// [`NETWORKS_MAX`], those that were seen first count.
+    pub(crate) fn note(&mut self, demand: Demand, cluster: usize, at: Instant, ttl: Duration) -> bool {
         if self.networks.len() >= NETWORKS_MAX && !self.networks.contains_key(&demand) {
             let oldest = ttl * FORGET_TTLS;
             self.networks.retain(|_, answered| at.saturating_duration_since(answered.at) < oldest);
             if self.networks.len() >= NETWORKS_MAX {
-                return;
+                return false;
             }
         }
-        let answered = self.networks.entry(demand).or_insert(Answered { cluster, at, pause: ttl });
+        let Some(answered) = self.networks.get_mut(&demand) else {
+            self.networks.insert(demand, Answered { cluster, at, pause: ttl, counted: at });
+            return true;
+        };
         let pause = at.saturating_duration_since(answered.at);
-        *answered = Answered { cluster, at, pause: answered.pause.mul_f64(PAUSE_PART).max(pause).max(ttl) };
+        let is_counted = at.saturating_duration_since(answered.counted) >= ttl.mul_f64(COUNTED_TTLS);
+        let counted = if is_counted { at } else { answered.counted };
+        *answered = Answered { cluster, at, pause: answered.pause.mul_f64(PAUSE_PART).max(pause).max(ttl), counted };
+        is_counted
     }
 
     /// Returns the time at which the last client of a cluster should have left it, and the part of all networks that are still there; `None`
@@ -53,5 +62,7 @@ impl Residence {
     }
 }
 
+/// TTLs after which a network counts again: its cache may send the next query a little early.
+const COUNTED_TTLS: f64 = 0.9;
 /// Part of the longest pause that is kept with each query, so that a single long one is forgotten.
 const PAUSE_PART: f64 = 0.9;

@@ -162,6 +162,17 @@ fn networks_without_load_move_little() {
 }
 
 #[test]
+fn network_counts_once_per_ttl() {
+    let (mut scene, cluster) = (Scene::new(&["a", "b"]), name("a"));
+    for query in 0..3_000 {
+        let at = scene.now + TTL * query / 1_000;
+        scene.balancer.count_query(&Counted { class: 0, demand: Demand(7), weight: 1.0, cluster: &cluster, at });
+    }
+    let weight = scene.balancer.save().classes[0].slots[7].weight;
+    assert!((0.9..1.2).contains(&weight), "{weight}");
+}
+
+#[test]
 fn groups_are_controlled_apart() {
     let now = Instant::now();
     let mut balancer = Balancer::new(vec![group(&["a", "b"]), group(&["c", "d"])], now, None);

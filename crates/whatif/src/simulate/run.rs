@@ -1,7 +1,6 @@
 //! One run of a scenario in virtual time: queries of caches, load reports, probes, and the events of the scenario.
 
 use std::{
-    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -72,8 +71,6 @@ pub(super) struct Run<'a> {
     table: Option<Arc<LatencyTable>>,
     steering: Steering,
     balancer: Balancer,
-    /// Time at which each network was counted as demand.
-    counted: HashMap<u32, Duration>,
     runtime: Arc<RuntimeState>,
     /// True for clusters whose schedule is open.
     open: Vec<bool>,
@@ -116,7 +113,6 @@ impl<'a> Run<'a> {
             reports: Vec::new(),
             reports_are_lost: false,
             has_optima: false,
-            counted: HashMap::new(),
             pool: 0,
             table,
             scenario,
@@ -202,16 +198,10 @@ impl<'a> Run<'a> {
             && let Some(cluster) = answer.first()
         {
             let Some(class) = self.steering.load_class(network) else { return };
-            // A network counts once per TTL, however often it sends queries.
-            let is_due = |last: &Duration| now - *last >= self.scenario.ttl.mul_f64(0.9);
-            let is_counted = self.counted.get(&network).is_none_or(is_due);
-            if is_counted {
-                self.counted.insert(network, now);
-            }
             self.balancer.count_query(&Counted {
                 class,
                 demand: self.steering.demand(network),
-                weight: if is_counted { 1.0 } else { 0.0 },
+                weight: 1.0,
                 cluster: &self.scenario.clusters[cluster].name,
                 at: self.start + now,
             });
