@@ -41,8 +41,8 @@ pub(crate) struct Estimate {
     pub(crate) levels: Vec<Option<Level>>,
     movers: Vec<Mover>,
     ttl: f64,
-    /// Start of the present count of queries.
-    counted_from: f64,
+    /// Start of the present count of queries: the first query.
+    counted_from: Option<f64>,
     /// Number of whole counts.
     counts: u32,
     /// True once first reports were compared.
@@ -62,7 +62,7 @@ impl Estimate {
             levels: vec![None; clusters],
             movers: Vec::new(),
             ttl,
-            counted_from: 0.0,
+            counted_from: None,
             counts: 0,
             is_begun: false,
             is_restored: false,
@@ -93,7 +93,7 @@ impl Estimate {
 
     /// Counts a query of a slot, with its weight as evidence of demand.
     pub(crate) fn count_query(&mut self, slot: usize, weight: f64, at: f64) {
-        if at >= self.counted_from + self.ttl {
+        if at >= *self.counted_from.get_or_insert(at) + self.ttl {
             self.end_count(at);
         }
         let slot = &mut self.slots[slot];
@@ -111,7 +111,7 @@ impl Estimate {
             slot.caches += part * (f64::from(std::mem::take(&mut slot.queries)) - slot.caches);
             slot.weight += part * (std::mem::take(&mut slot.counted) - slot.weight);
         }
-        (self.counted_from, self.counts) = (at, self.counts + 1);
+        (self.counted_from, self.counts) = (Some(at), self.counts + 1);
         for cluster in 0..self.levels.len() {
             self.divide_by_weight(cluster);
         }

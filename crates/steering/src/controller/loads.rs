@@ -10,7 +10,7 @@ pub(super) struct Loads {
     pub(super) budgets: Vec<f64>,
     /// Load over which a cluster is relieved: its budget and what the estimate may be wrong by.
     pub(super) bounds: Vec<f64>,
-    /// True if a cluster has been silent for so long that its budget changes.
+    /// True while the budget of a silent cluster changes.
     pub(super) is_fading: bool,
     /// Estimated present load; 0 where the last report says nothing of now.
     pub(super) reported: Vec<f64>,
@@ -45,8 +45,10 @@ impl Controller {
         let period = self.settings.period.as_secs_f64();
         // The last report of a cluster that is silent for long says nothing of now.
         let level = |cluster: usize| level(cluster).filter(|_| self.estimate.silence(cluster, now, period) < 1.0);
-        let is_fading =
-            |cluster: usize| self.available[cluster].is_some() && self.estimate.silence(cluster, now, period) > 0.0;
+        let is_fading = |cluster: usize| {
+            let silence = self.estimate.silence(cluster, now, period);
+            self.available[cluster].is_some() && silence > 0.0 && silence < 1.0
+        };
         let reported: Vec<f64> =
             clusters.clone().map(|cluster| level(cluster).map_or(0.0, |level| level.load)).collect();
         let is_over = |cluster: usize| reported[cluster] > bounds[cluster];
