@@ -20,7 +20,7 @@ use self::loads::{Loads, rooms};
 
 pub use crate::estimate::SlotState;
 use crate::{
-    estimate::{AGE_TTLS, Estimate, FADE_TTLS},
+    estimate::{Estimate, FADE_TTLS},
     transport::{Room, Source, solve},
 };
 
@@ -369,7 +369,7 @@ impl Controller {
             false => RATES.0,
         };
         let (period, ttl) = (self.settings.period.as_secs_f64(), self.settings.ttl.as_secs_f64());
-        let part = rate * period / ((1.0 + AGE_TTLS) * ttl);
+        let part = rate * period / (ttl + self.estimate.age());
         let (large, is_urgent) = (self.large(), self.is_urgent);
         let grown = |credit: f64, share: f64| {
             if is_urgent { f64::INFINITY } else { (credit + share).min(share.max(2.0 * large)) }

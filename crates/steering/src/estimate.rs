@@ -5,9 +5,14 @@
 //! that differs from what was expected is the fault of a slot that moved or of the cluster. What a report says of slots that did not move
 //! is only their sum; the difference is divided among them by their variances.
 //!
-//! A report is older than its arrival by an unknown time. It counts as half a TTL old: the true age changed nothing that could be measured
-//! (docs/decisions/0008-load-control.md).
+//! A report is older than its arrival by an unknown time, up to a TTL. How old is learnt from the reports after moves: the load changes when
+//! the clients of a slot send their next query, and a report shows it that much later. With a wrong age, what one slot does is taken for the
+//! fault of another (docs/decisions/0008-load-control.md).
 
+mod age;
+mod belief;
+
+use self::age::ReportAge;
 pub use crate::slot::SlotState;
 use crate::slot::{MOVE_TTLS, Moved, SPREAD, Slot};
 
@@ -24,6 +29,15 @@ pub(crate) struct Level {
     at: f64,
     /// Difference of the last report from the expected load.
     error: f64,
+    /// The last report.
+    reported: Report,
+}
+
+/// A report: a load, and the time at which it arrived, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Report {
+    load: f64,
+    arrived: f64,
 }
 
 /// A slot that moved lately, and the covariance of its demand with the level of the cluster that it left and of that it went to.
@@ -40,6 +54,7 @@ pub(crate) struct Estimate {
     /// `None` until the first report.
     pub(crate) levels: Vec<Option<Level>>,
     movers: Vec<Mover>,
+    age: ReportAge,
     ttl: f64,
     /// Start of the present count of queries: the first query.
     counted_from: Option<f64>,
@@ -61,6 +76,7 @@ impl Estimate {
             slots: table.into_iter().map(Slot::new).collect(),
             levels: vec![None; clusters],
             movers: Vec::new(),
+            age: ReportAge::default(),
             ttl,
             counted_from: None,
             counts: 0,
@@ -77,6 +93,7 @@ impl Estimate {
         let slot = &mut self.slots[slot];
         (slot.cluster, slot.demand, slot.variance) = (cluster, finite(state.demand), finite(state.variance));
         (slot.weight, slot.caches, slot.is_known) = (finite(state.weight), finite(state.weight), slot.demand > 0.0);
+        slot.prior = slot.weight + self.unknown;
         (self.counts, self.is_restored) = (2, true);
     }
 
@@ -88,7 +105,19 @@ impl Estimate {
 
     /// Sets the weight that each slot has beside its own, for clients that nothing is known of.
     pub(crate) fn set_unknown(&mut self, weight: f64) {
-        self.unknown = weight;
+        if self.unknown != weight {
+            self.unknown = weight;
+            self.set_priors();
+        }
+    }
+
+    /// Sets the priors of the slots. Clients that send no query have no demand, unless nobody sends any.
+    fn set_priors(&mut self) {
+        let is_queried = |slot: &Slot| slot.caches >= QUERIED;
+        let has_queries = self.slots.iter().any(is_queried);
+        for slot in &mut self.slots {
+            slot.prior = slot.weight + if has_queries && !is_queried(slot) { 0.0 } else { self.unknown };
+        }
     }
 
     /// Counts a query of a slot, with its weight as evidence of demand.
@@ -112,6 +141,7 @@ impl Estimate {
             slot.weight += part * (std::mem::take(&mut slot.counted) - slot.weight);
         }
         (self.counted_from, self.counts) = (Some(at), self.counts + 1);
+        self.set_priors();
         for cluster in 0..self.levels.len() {
             self.divide_by_weight(cluster);
         }
@@ -119,14 +149,13 @@ impl Estimate {
 
     /// Divides the demand of the slots that never moved to or from a cluster by their weight: reports show only the sum.
     fn divide_by_weight(&mut self, cluster: usize) {
-        let unknown = self.unknown;
         let is_still = |slot: &Slot| slot.cluster == cluster && slot.moved.is_none() && slot.is_known;
-        let add = |sum: (f64, f64), slot: &Slot| (sum.0 + slot.demand, sum.1 + slot.weight + unknown);
+        let add = |sum: (f64, f64), slot: &Slot| (sum.0 + slot.demand, sum.1 + slot.prior);
         let (demand, weight) = self.slots.iter().filter(|slot| is_still(slot)).fold((0.0, 0.0), add);
         if demand > 0.0 && weight > 0.0 {
             let typical = demand / weight;
             let still = self.slots.iter_mut().filter(|slot| is_still(slot));
-            still.for_each(|slot| slot.set_typical(typical, slot.weight + unknown));
+            still.for_each(|slot| slot.set_typical(typical));
         }
     }
 
@@ -142,13 +171,13 @@ impl Estimate {
 
     /// Adds a report of a cluster that arrived at a time: its load, in the unit of the capacities.
     pub(crate) fn add_report(&mut self, cluster: usize, load: f64, capacity: f64, arrived: f64) {
-        let at = arrived - AGE_TTLS * self.ttl;
+        let at = arrived - self.age();
         // Before that, not every cache has sent a query, so most of the load is where nobody knows.
         if at < MOVE_TTLS * self.ttl && !self.is_restored || self.counts == 0 && self.unknown <= 0.0 {
             return;
         }
         match self.levels[cluster].take() {
-            Some(level) => self.update(cluster, level, load, capacity, at),
+            Some(level) => self.update(cluster, level, load, capacity, arrived),
             None => {
                 self.levels[cluster] = Some(Level {
                     load,
@@ -156,6 +185,7 @@ impl Estimate {
                     noise: (0.03 * load).powi(2).max(least_noise(capacity)),
                     at,
                     error: 0.0,
+                    reported: Report { load, arrived },
                 });
                 self.set_typical_at(cluster, load);
             }
@@ -166,17 +196,17 @@ impl Estimate {
     /// Divides the load of a cluster among its slots that nothing is known of, by their caches.
     fn set_typical_at(&mut self, cluster: usize, load: f64) {
         let is_new = |slot: &Slot| slot.cluster == cluster && !slot.is_known;
-        let unknown = self.unknown;
-        let weight: f64 = self.slots.iter().filter(|slot| is_new(slot)).map(|slot| slot.weight + unknown).sum();
+        let weight: f64 = self.slots.iter().filter(|slot| is_new(slot)).map(|slot| slot.prior).sum();
         if weight > 0.0 {
             let typical = load / weight;
             let new = self.slots.iter_mut().filter(|slot| is_new(slot));
-            new.for_each(|slot| slot.set_typical(typical, slot.weight + unknown));
+            new.for_each(|slot| slot.set_typical(typical));
         }
     }
 
     /// Compares a report with what the level and the movers let expect, and corrects both.
-    fn update(&mut self, cluster: usize, mut level: Level, load: f64, capacity: f64, at: f64) {
+    fn update(&mut self, cluster: usize, mut level: Level, load: f64, capacity: f64, arrived: f64) {
+        let at = arrived - self.age();
         self.suspect_movers(cluster, &level, load, at);
         let (moved, variance) = self.moved(cluster, level.at, at);
         let drift = (DRIFT * level.load).powi(2) * ((at - level.at) / self.ttl).clamp(0.0, 1.0);
@@ -189,12 +219,30 @@ impl Estimate {
         if error * level.error > 0.0 && error.abs() > bound && level.error.abs() > bound {
             before += error * error;
         }
+        let report = Report { load, arrived };
+        self.learn_age(cluster, level.reported, report, before + noise);
         let gain = 1.0 / (before + noise);
         self.correct_movers(cluster, error, before, gain);
         level.load = (level.load + moved + before * gain * error).max(0.0);
         level.variance = before * (1.0 - before * gain);
-        (level.noise, level.at, level.error) = (noise, at, error);
+        (level.noise, level.at, level.error, level.reported) = (noise, at, error, report);
         self.levels[cluster] = Some(level);
+    }
+
+    fn learn_age(&mut self, cluster: usize, before: Report, report: Report, variance: f64) {
+        let (ttl, slots, movers) = (self.ttl, &self.slots, &self.movers);
+        let moved = |age: f64| -> f64 {
+            let part = |slot: &Slot| {
+                slot.part_at(cluster, report.arrived - age, ttl) - slot.part_at(cluster, before.arrived - age, ttl)
+            };
+            movers.iter().map(|mover| &slots[mover.slot]).map(|slot| part(slot) * slot.demand).sum()
+        };
+        self.age.learn(report.load - before.load, |age| moved(age * ttl), variance);
+    }
+
+    /// Returns the likely age of a report when it arrives, in seconds.
+    pub(crate) fn age(&self) -> f64 {
+        self.age.mean() * self.ttl
     }
 
     /// Widens the variances of the slots that moved since the last report, if that is surprising: it is more likely that one of them is of
@@ -274,10 +322,8 @@ impl Estimate {
         let ttl = self.ttl;
         let slots = &self.slots;
         let is_recent = |mover: &Mover| slots[mover.slot].moved.is_some_and(|moved| now < moved.at + MOVER_TTLS * ttl);
-        // Of the others, reports will say nothing more. A wide variance would keep them where they are.
         let over: Vec<usize> = self.movers.iter().filter(|mover| !is_recent(mover)).map(|mover| mover.slot).collect();
         self.movers.retain(is_recent);
-        over.into_iter().for_each(|slot| self.slots[slot].bound_variance());
         let (has_all, has_any) = (self.levels.iter().all(Option::is_some), self.levels.iter().any(Option::is_some));
         if !has_all && (!has_any || now < FIRST_TTLS * ttl + HOLD_PERIODS * period) {
             return None;
@@ -285,96 +331,35 @@ impl Estimate {
         if !std::mem::replace(&mut self.is_begun, true) {
             self.reject_first(now);
         }
-        let unknown = self.unknown;
         let known = self.slots.iter().filter(|slot| slot.is_known);
-        let (demand, weight) = known.fold((0.0, 0.0), |sum, slot| (sum.0 + slot.demand, sum.1 + slot.weight + unknown));
+        let (demand, weight) = known.fold((0.0, 0.0), |sum, slot| (sum.0 + slot.demand, sum.1 + slot.prior));
         let typical = demand / weight.max(f64::MIN_POSITIVE);
+        // Of slots that moved earlier, reports will say nothing more. A wide variance would keep them where they are.
+        over.into_iter().for_each(|slot| self.slots[slot].bound_variance(typical));
         // Reports cover all load of their clusters: what comes later is little, or they would have shown it.
         let levels = &self.levels;
         let is_new = |slot: &Slot| !slot.is_known && levels[slot.cluster].is_some();
-        let new: f64 = self.slots.iter().filter(|slot| is_new(slot)).map(|slot| slot.weight + unknown).sum();
+        let new: f64 = self.slots.iter().filter(|slot| is_new(slot)).map(|slot| slot.prior).sum();
         self.fade_unlike(now, period);
         let levels = &self.levels;
         let typical_new = typical.min(NEW_PART * demand / new.max(f64::MIN_POSITIVE));
         for slot in &mut self.slots {
             if slot.is_known {
-                slot.variance += (DRIFT * slot.demand).powi(2) * period / ttl;
-            } else if slot.weight + unknown > 0.0 && weight > 0.0 {
+                let size = slot.demand.max(typical * slot.prior);
+                slot.variance += (DRIFT * size).powi(2) * period / ttl;
+            } else if slot.prior > 0.0 && weight > 0.0 {
                 let typical = if levels[slot.cluster].is_some() { typical_new } else { typical };
-                slot.set_typical(typical, slot.weight + unknown);
+                slot.set_typical(typical);
             }
         }
         Some(self.slots.iter().map(|slot| slot.demand).sum())
-    }
-
-    /// Lets slots at silent clusters become as others are, if the last report was of a load that is quite unlike theirs: no client may have
-    /// caused it, and it may have ended.
-    fn fade_unlike(&mut self, now: f64, period: f64) {
-        let silences: Vec<f64> = (0..self.levels.len()).map(|cluster| self.silence(cluster, now, period)).collect();
-        let unknown = self.unknown;
-        let (mut demand, mut weights) = (0.0, vec![0.0; silences.len()]);
-        for slot in self.slots.iter().filter(|slot| slot.is_known) {
-            weights[slot.cluster] += slot.weight + unknown;
-            demand += if silences[slot.cluster] > 0.0 { 0.0 } else { slot.demand };
-        }
-        let weight: f64 = weights.iter().zip(&silences).filter(|(_, s)| **s <= 0.0).map(|(weight, _)| weight).sum();
-        if demand <= 0.0 || weight <= 0.0 {
-            return;
-        }
-        let typical = demand / weight;
-        let step = period / (FADE_TTLS * self.ttl);
-        for cluster in (0..silences.len()).filter(|cluster| silences[*cluster] > 0.0) {
-            let alike = typical * weights[cluster];
-            let load = self.levels[cluster].as_ref().map_or(alike, |level| level.load);
-            if load <= UNLIKE * alike && alike <= UNLIKE * load {
-                continue;
-            }
-            let part = step / (1.0 - silences[cluster] + step);
-            for slot in self.slots.iter_mut().filter(|slot| slot.is_known && slot.cluster == cluster) {
-                slot.demand += part * (typical * (slot.weight + unknown) - slot.demand);
-            }
-        }
-    }
-
-    /// Forgets first reports that are far below those of clusters with as much evidence: they were not comparable before.
-    fn reject_first(&mut self, now: f64) {
-        let is_far_below = |cluster: usize| {
-            let (level, alike) = (self.levels[cluster].as_ref(), self.alike(cluster, now));
-            level.zip(alike).is_some_and(|(level, alike)| level.load < BELIEVABLE * alike)
-        };
-        let rejected: Vec<usize> = (0..self.levels.len()).filter(|cluster| is_far_below(*cluster)).collect();
-        for cluster in rejected {
-            self.levels[cluster] = None;
-            self.slots.iter_mut().filter(|slot| slot.cluster == cluster).for_each(|slot| slot.is_known = false);
-        }
-    }
-
-    /// Returns true if a report is not far below the load that is known to be there: the estimate, but at most what as much evidence has at
-    /// the other clusters. Load that no client caused may have ended.
-    pub(crate) fn is_believable(&self, cluster: usize, load: f64, arrived: f64) -> bool {
-        let at = arrived - AGE_TTLS * self.ttl;
-        let known = self.levels[cluster].as_ref();
-        let known = known.map(|level| self.load_at(cluster, at).min(level.load - level.variance.sqrt()));
-        let least = [known, self.alike(cluster, at)].into_iter().flatten().reduce(f64::min);
-        least.is_none_or(|least| load >= BELIEVABLE * least)
-    }
-
-    /// Returns the load that as much evidence as a cluster has at a time has at the other clusters; `None` if no other one reports.
-    fn alike(&self, cluster: usize, at: f64) -> Option<f64> {
-        let weight = |cluster: usize| -> f64 {
-            self.slots.iter().map(|slot| slot.part_at(cluster, at, self.ttl) * slot.weight).sum()
-        };
-        let others = (0..self.levels.len()).filter(|other| *other != cluster);
-        let others = others.filter_map(|other| Some((self.levels[other].as_ref()?.load, weight(other))));
-        let (load, all) = others.fold((0.0, 0.0), |sum, (load, weight)| (sum.0 + load, sum.1 + weight));
-        (all > 0.0).then(|| load / all * weight(cluster))
     }
 
     /// Returns how far what a cluster reported is out of date, 0 to 1: 0 for [`HOLD_PERIODS`] periods after a report, 1 after [`FADE_TTLS`]
     /// TTLs more, or if it never reported.
     pub(crate) fn silence(&self, cluster: usize, now: f64, period: f64) -> f64 {
         let Some(level) = &self.levels[cluster] else { return 1.0 };
-        let silent = now - level.at - AGE_TTLS * self.ttl - HOLD_PERIODS * period;
+        let silent = now - level.reported.arrived - HOLD_PERIODS * period;
         (silent / (FADE_TTLS * self.ttl)).clamp(0.0, 1.0)
     }
 
@@ -438,10 +423,8 @@ fn least_noise(capacity: f64) -> f64 {
     (0.002 * capacity).powi(2)
 }
 
-/// Age of a report when it arrives, in TTLs.
-pub(crate) const AGE_TTLS: f64 = 0.5;
-/// TTLs within which each cluster reports for the first time, if it does: every cache has sent a query, and reports are a TTL late at most.
-const FIRST_TTLS: f64 = MOVE_TTLS + AGE_TTLS + 1.0;
+/// TTLs within which each cluster reports for the first time, if it does: every cache has sent a query, and reports are a TTL old at most.
+const FIRST_TTLS: f64 = MOVE_TTLS + 1.5;
 /// Periods for which a report holds.
 const HOLD_PERIODS: f64 = 3.0;
 /// TTLs over which the budget of a silent cluster becomes its part of the declared split.
@@ -450,21 +433,19 @@ pub(crate) const FADE_TTLS: f64 = 10.0;
 const MOVER_TTLS: f64 = 3.5;
 /// Relative change of demand in a TTL that is not surprising: 40 % within an hour are up to 8 % in a TTL of 120 s and 2 % in one of 30 s.
 const DRIFT: f64 = 0.05;
-/// Factor by which the load of a silent cluster is more, or less, than that of as many clients elsewhere for it to be forgotten.
-const UNLIKE: f64 = 2.0;
 /// Part of the known demand that slots may have together in a step that nothing was known of before.
 const NEW_PART: f64 = 0.1;
 /// Weight of a report in the mean of the noise: the mean of the last ten.
 const NOISE_PART: f64 = 0.1;
 /// Weight of a count of queries in the mean.
 const COUNT_PART: f64 = 0.3;
-/// Part of the known load that a report must have to be believed.
-const BELIEVABLE: f64 = 0.15;
 /// Deviations that two reports in a row must exceed on the same side to count as a step of demand.
 const STEP_DEVIATIONS: f64 = 3.0;
 /// Deviations that a report must exceed for slots that moved to be suspected.
 const SURPRISE_DEVIATIONS: f64 = 5.0;
 /// Part of a difference that is divided at once, so that one report does not change all slots by its error.
 const REST_PART: f64 = 0.5;
+/// Queries per TTL below which a slot has no clients.
+const QUERIED: f64 = 0.1;
 /// Part of its demand that a slot keeps at least in one report.
 const LEAST_PART: f64 = 0.05;

@@ -17,6 +17,8 @@ pub(crate) struct Slot {
     pub(crate) queries: u32,
     /// Evidence of demand: the number of client networks, or the parts of one that their sources' weight allows.
     pub(crate) weight: f64,
+    /// Expected number of client networks: the evidence, and those that nothing is known of.
+    pub(crate) prior: f64,
     /// Evidence in the present TTL.
     pub(crate) counted: f64,
     /// False until a report says something about it.
@@ -42,6 +44,7 @@ impl Slot {
             caches: 0.0,
             queries: 0,
             weight: 0.0,
+            prior: 0.0,
             counted: 0.0,
             is_known: false,
         }
@@ -69,14 +72,15 @@ impl Slot {
         self.demand == 0.0
     }
 
-    /// Bounds the variance to that of a slot of its demand of which nothing is known.
-    pub(crate) fn bound_variance(&mut self) {
-        self.variance = self.variance.min(SPREAD * self.demand * self.demand / self.weight.max(1.0));
+    /// Bounds the variance to that of a slot of its demand, or of its weight if that is more, of which nothing is known.
+    pub(crate) fn bound_variance(&mut self, typical: f64) {
+        let size = self.demand.max(typical * self.prior);
+        self.variance = self.variance.min(SPREAD * size * size / self.weight.max(1.0));
     }
 
-    pub(crate) fn set_typical(&mut self, typical: f64, weight: f64) {
-        self.demand = typical * weight;
-        self.variance = SPREAD * self.demand * self.demand / weight.max(1.0);
+    pub(crate) fn set_typical(&mut self, typical: f64) {
+        self.demand = typical * self.prior;
+        self.variance = SPREAD * self.demand * self.demand / self.prior.max(1.0);
         self.is_known = self.demand > 0.0;
     }
 }

@@ -1,6 +1,6 @@
 //! Groups of clusters with clients that are spread evenly over all slots.
 
-use fairway_model::{Load, LoadSignal};
+use fairway_model::{Load, LoadSignal, SplitMix};
 
 use super::*;
 
@@ -197,4 +197,48 @@ fn drain_is_over_when_every_client_has_sent_another_query() {
     let drain = scene.balancer.drain(&name("a"), scene.now).unwrap();
     assert!(drain.left == 0.0 && drain.over <= scene.now, "{drain:?}");
     assert_eq!(scene.balancer.drain(&name("other"), scene.now), None);
+}
+
+/// Plays 60 clients of 20 units each, of which 40 fill the first cluster to its target. Reports are this many quarters of a TTL old when
+/// they arrive. Returns the number of clients at the first cluster in each TTL.
+fn play_equal_clients(seed: u64, age: usize, ttls: u32) -> Vec<usize> {
+    let mut scene = Scene::new(&["a", "b"]);
+    scene.balancer.set_proven(60);
+    let mut random = SplitMix::new(seed);
+    let clients: Vec<Demand> = (0..60).map(|_| Demand(random.bits())).collect();
+    let (mut at, mut loads, mut counts) = (vec![0; clients.len()], Vec::new(), Vec::new());
+    let begin = scene.now;
+    for quarter in 0..4 * ttls {
+        let late = Duration::from_millis(random.bits() % 300);
+        scene.now = begin + TTL / 4 * quarter + late;
+        for (number, client) in clients.iter().enumerate().filter(|(number, _)| *number % 4 == quarter as usize % 4) {
+            let table = &scene.balancer.shares().tables[0];
+            let cluster = table.costs[usize::from(table.slots[client.slot()])].0.clone();
+            at[number] = usize::from(cluster == scene.clusters[1]);
+            let counted = Counted { class: 0, demand: *client, weight: 1.0, cluster: &cluster, at: scene.now };
+            scene.balancer.count_query(&counted);
+        }
+        let first = at.iter().filter(|cluster| **cluster == 0).count();
+        loads.push(20.0 * first as f64);
+        scene.sequence += 1;
+        if let Some(place) = loads.len().checked_sub(1 + age) {
+            let load = loads[place];
+            for (place, load) in [load, 1_200.0 - load].into_iter().enumerate() {
+                scene.report(place, load);
+            }
+        }
+        scene.balancer.step(scene.now);
+        if quarter % 4 == 3 {
+            counts.push(first);
+        }
+    }
+    counts
+}
+
+#[test]
+fn equal_clients_settle_and_stay_however_old_reports_are() {
+    for (seed, age) in (0..8).flat_map(|seed| [(seed, 0), (seed, 2), (seed, 4)]) {
+        let counts = play_equal_clients(seed, age, 60);
+        assert!(counts[30..].iter().all(|count| (38..=42).contains(count)), "seed {seed}, age {age}: {counts:?}");
+    }
 }
