@@ -4,6 +4,7 @@ mod decode;
 
 use std::net::IpAddr;
 
+use domain::base::{MessageBuilder, Name as WireName, Rtype as WireType, message_builder::OptBuilder};
 use fairway_model::{Name, Network, Rtype};
 
 pub use self::decode::{Decoded, ExplainedRecord, decode};
@@ -165,23 +166,19 @@ fn ttl_reason(serving: &ServingState, rtype: Rtype, steps: &[ExplainedStep], mes
 
 /// Returns a query in wire form, with RD clear, and with EDNS if there is a client network.
 pub(crate) fn question(name: &Name, rtype: Rtype, client: Option<Network>) -> Vec<u8> {
-    let mut packet = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(client.is_some())];
-    packet.extend_from_slice(name.as_wire());
-    packet.extend_from_slice(&rtype.0.to_be_bytes());
-    packet.extend_from_slice(&[0, 1]);
-    let Some(network) = client else { return packet };
-    let octets = match network.address() {
-        IpAddr::V4(a) => a.octets().to_vec(),
-        IpAddr::V6(a) => a.octets().to_vec(),
-    };
-    let octets = &octets[..usize::from(network.length()).div_ceil(8)];
-    let family = if network.address().is_ipv4() { 1 } else { 2 };
-    let length = octets.len() as u8;
-    // OPT: root, type 41, payload 1232, TTL 0; one option, client subnet.
-    packet.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, length + 8]);
-    packet.extend_from_slice(&[0, 8, 0, length + 4, 0, family, network.length(), 0]);
-    packet.extend_from_slice(octets);
-    packet
+    let proof = "a question and one option are small";
+    let name = WireName::from_octets(name.as_wire()).expect("a `Name` is a valid name in wire form");
+    let mut message = MessageBuilder::new_vec().question();
+    message.push((name, WireType::from_int(rtype.0))).expect(proof);
+    let mut message = message.additional();
+    if let Some(network) = client {
+        let subnet = |options: &mut OptBuilder<'_, _>| {
+            options.set_udp_payload_size(1_232);
+            options.client_subnet(network.length(), 0, network.address())
+        };
+        message.opt(subnet).expect(proof);
+    }
+    message.finish()
 }
 
 #[derive(Default)]
