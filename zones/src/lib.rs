@@ -5,7 +5,6 @@
 #![deny(unsafe_code)]
 
 mod adaptive_ttl;
-mod chunks;
 mod client;
 mod compile;
 mod cookie;
@@ -31,7 +30,8 @@ mod tally;
 mod target;
 mod wire;
 
-pub use chunks::Chunks;
+use fairway_model::chunks;
+
 pub use client::{Client, Draw, Now, Request, Transport};
 pub use compile::{ChangedItems, compile, recompile, revise};
 pub use cookie::{CookieKey, CookieKeys, CookieStatus, ServerCookieKey};

@@ -5,9 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_model::{AdaptiveTtl, Eligibility, PoolName, Risk, Timestamp};
+use fairway_model::{AdaptiveTtl, Eligibility, PoolName, Risk, Timestamp, chunks::Chunks};
 use fairway_steering::balancer::RiskLevel;
-use fairway_zones::{Chunks, PoolInfo, RuntimeState, Snapshot};
+use fairway_zones::{PoolInfo, RuntimeState, Snapshot};
 
 use super::{balance::Balance, lifecycle::Moment};
 

@@ -79,7 +79,7 @@ impl<T> FromIterator<T> for Chunks<T> {
 
 /// Builder of [`Chunks`]: of a new list, or of one that shares unchanged parts with a previous list.
 #[derive(Debug)]
-pub(crate) struct ChunkWriter<T> {
+pub struct ChunkWriter<T> {
     full: Vec<Arc<[T]>>,
     /// Items that do not fill a part yet.
     last: Vec<T>,
@@ -92,19 +92,22 @@ impl<T> Default for ChunkWriter<T> {
 }
 
 impl<T> ChunkWriter<T> {
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the number of items.
+    pub fn count(&self) -> usize {
         self.full.len() * PART + self.last.len()
     }
 
-    pub(crate) fn push(&mut self, item: T) {
+    /// Appends an item.
+    pub fn push(&mut self, item: T) {
         self.last.push(item);
         if self.last.len() == PART {
             self.full.push(std::mem::take(&mut self.last).into());
         }
     }
 
-    pub(crate) fn finish(mut self) -> Chunks<T> {
-        let length = self.len();
+    /// Returns the list.
+    pub fn finish(mut self) -> Chunks<T> {
+        let length = self.count();
         if !self.last.is_empty() {
             self.full.push(self.last.into());
         }
@@ -114,14 +117,14 @@ impl<T> ChunkWriter<T> {
 
 impl<T: Clone> ChunkWriter<T> {
     /// Returns a builder that continues a previous list.
-    pub(crate) fn after(before: &Chunks<T>) -> Self {
+    pub fn after(before: &Chunks<T>) -> Self {
         let mut full = before.parts.to_vec();
         let last = if before.length.is_multiple_of(PART) { None } else { full.pop() };
         Self { full, last: last.map_or_else(Vec::new, |last| last.to_vec()) }
     }
 
     /// Returns an item to change. Copies its part if another list shares it.
-    pub(crate) fn change(&mut self, place: usize) -> &mut T {
+    pub fn change(&mut self, place: usize) -> &mut T {
         match self.full.get_mut(place / PART) {
             Some(part) => &mut Arc::make_mut(part)[place % PART],
             None => &mut self.last[place % PART],
@@ -129,12 +132,12 @@ impl<T: Clone> ChunkWriter<T> {
     }
 
     /// Removes an item. The last item takes its index.
-    pub(crate) fn swap_remove(&mut self, place: usize) {
+    pub fn swap_remove(&mut self, place: usize) {
         if self.last.is_empty() {
             self.last.extend(self.full.pop().iter().flat_map(|part| part.iter().cloned()));
         }
         let Some(item) = self.last.pop() else { return };
-        if place < self.len() {
+        if place < self.count() {
             *self.change(place) = item;
         }
     }

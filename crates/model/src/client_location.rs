@@ -1,8 +1,11 @@
 //! Client locations. All numbers are integers, so that every machine makes the same decision.
 
 mod countries;
+mod distance;
 
 use std::{fmt, str::FromStr, sync::Arc};
+
+pub use self::distance::EarthPoint;
 
 /// The location of a client, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,6 +6,7 @@
 
 mod adaptive_ttl;
 mod changes;
+pub mod chunks;
 mod client_location;
 mod cluster;
 mod contributions;
@@ -43,7 +44,7 @@ mod units;
 
 pub use adaptive_ttl::{AdaptiveTtl, Risk, TtlBounds};
 pub use changes::{Changes, ProviderRecordSet, RecordSetKey, Update};
-pub use client_location::{ClientLocation, Continent, Coordinates, Country, LocationError, Subdivision};
+pub use client_location::{ClientLocation, Continent, Coordinates, Country, EarthPoint, LocationError, Subdivision};
 pub use cluster::{Cluster, ClusterLocation};
 pub use contributions::{
     AnonymousCluster, ContributedName, ContributedSpec, ContributionProblem, DeclaredClusters, DeclaredObjects,
@@ -70,7 +71,7 @@ pub use overrides::{
     Override, OverrideError, OverrideOrigin, OverrideRule, OverrideScope, OverrideScopeError, PoolPattern,
     PoolPatternError,
 };
-pub use partition::{Partition, PartitionBuilder, PartitionMatch};
+pub use partition::{ClassRanks, ClientPartition, LocationRankings, Partition, PartitionBuilder, PartitionMatch};
 pub use policy::{Policy, Rank, Selection};
 pub use pool::{AnswerMode, Contributions, DownAnswer, Member, Pool, Spread};
 pub use preference::{Bias, Geo, LocationMatch, LocationRules, Preference};

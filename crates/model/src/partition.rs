@@ -4,6 +4,7 @@
 //! an address is the largest aligned one around it within its run. So no two sibling blocks have the same value, and all
 //! addresses of a block have one value, as ECS requires of scopes in responses (RFC 7871 section 7.2.1).
 
+mod classes;
 mod runs;
 
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod tests;
 
 use std::net::IpAddr;
 
+pub use self::classes::{ClassRanks, ClientPartition, LocationRankings};
 use self::runs::{Runs, RunsBuilder};
 use crate::Network;
 

@@ -3,8 +3,8 @@
 use std::{collections::HashMap, iter, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    AnswerMode, ClusterName, DesiredState, Diagnostic, DownAnswer, FileLocation, Name, Pool, PoolName, Rtype,
-    SteeredName, Ttl, ZoneSpec, stable_hash,
+    AnswerMode, ClientPartition, ClusterName, DesiredState, Diagnostic, DownAnswer, FileLocation, LocationRankings,
+    Name, Pool, PoolName, Rtype, SteeredName, Ttl, ZoneSpec, stable_hash,
 };
 
 use super::{sets, upper::CONFIGURATION};
@@ -13,7 +13,7 @@ use crate::{
     entries::EntryWriter,
     location::{CompiledRankings, RankingCache, TooLarge},
     snapshot::{PoolInfo, ServerOptions, Sizes, Slot, Slots, Snapshot, Steered, TextLayer},
-    steer::{ClientPartition, Family, LocationRankings, MemberSet, SteerPool, TargetTable, TargetUses, Variant},
+    steer::{Family, MemberSet, SteerPool, TargetTable, TargetUses, Variant},
     table::Table,
     tally::SLOTS_MAX,
     target::TargetIndex,
@@ -184,7 +184,7 @@ impl<'a> Pools<'a> {
         let mut free = std::mem::take(&mut self.free);
         free.sort_unstable();
         while let Some(gap) = free.pop() {
-            let last = self.pools.len() as u32 - 1;
+            let last = self.pools.count() as u32 - 1;
             if gap != last {
                 self.renumber(last, gap);
             }
@@ -199,7 +199,7 @@ impl<'a> Pools<'a> {
         let idle = uses.idle_targets();
         let staying = targets.targets().len() - idle.len();
         let moves = |number: &u32| pools[*number as usize].all_targets().any(|target| target.0 as usize >= staying);
-        let numbers = 0..pools.len() as u32;
+        let numbers = 0..pools.count() as u32;
         let moved = if idle.is_empty() { Vec::new() } else { numbers.filter(moves).collect() };
         (idle, moved)
     }
@@ -264,8 +264,8 @@ impl<'a> Pools<'a> {
     /// Stores a compiled pool and returns its number.
     fn put(&mut self, steer: SteerPool, info: PoolInfo, hash: u64) -> u32 {
         let Self { key, pools, infos, by_name, .. } = self;
-        let number = self.free.pop().unwrap_or(pools.len() as u32);
-        if (number as usize) < pools.len() {
+        let number = self.free.pop().unwrap_or_else(|| pools.count() as u32);
+        if (number as usize) < pools.count() {
             *pools.change(number as usize) = steer;
             *infos.change(number as usize) = info;
         } else {

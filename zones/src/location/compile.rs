@@ -6,11 +6,13 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use fairway_model::{ClientLocation, DesiredState, Partition, Pool, Rank, StableHasher};
+use fairway_model::{
+    ClassRanks, ClientLocation, ClientPartition, DesiredState, EarthPoint, LocationRankings, Partition, Pool, Rank,
+    StableHasher,
+};
 use indexmap::IndexSet;
 
-use super::{distance::Point, inputs::RankingInputs, rank};
-use crate::steer::{ClassRanks, ClientPartition, LocationRankings};
+use super::{inputs::RankingInputs, rank};
 
 /// Compiled location rankings with their inputs.
 #[derive(Debug)]
@@ -112,13 +114,13 @@ struct ClassBuilder<'s> {
     depth: u16,
     classes_max: usize,
     /// Coordinates of the members, for the ranking `nearest`.
-    points: Vec<Option<Point>>,
+    points: Vec<Option<EarthPoint>>,
     classes: IndexSet<Box<[u16]>>,
 }
 
 impl<'s> ClassBuilder<'s> {
     fn new(inputs: &'s RankingInputs, depth: u16, classes_max: usize) -> Self {
-        let points = inputs.members.iter().map(|member| member.coordinates.map(Point::from)).collect();
+        let points = inputs.members.iter().map(|member| member.coordinates.map(EarthPoint::from)).collect();
         Self { inputs, depth, classes_max, points, classes: IndexSet::new() }
     }
 

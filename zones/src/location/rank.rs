@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use fairway_model::{ClientLocation, Geo, Latency};
+use fairway_model::{ClassRanks, ClientLocation, EarthPoint, Geo, Latency};
 
-use super::{distance::Point, inputs::MemberLocation};
-use crate::steer::ClassRanks;
+use super::inputs::MemberLocation;
 
 /// Ranks by distance from the client, changed by the bias of each member.
 ///
@@ -14,10 +13,10 @@ use crate::steer::ClassRanks;
 pub(super) fn nearest(
     place: &ClientLocation,
     members: &[MemberLocation],
-    points: &[Option<Point>],
+    points: &[Option<EarthPoint>],
     tolerance: u32,
 ) -> Vec<u16> {
-    let from: Vec<Point> = match (place.coordinates, &place.region) {
+    let from: Vec<EarthPoint> = match (place.coordinates, &place.region) {
         (Some(coordinates), _) => vec![coordinates.into()],
         (None, Some(region)) => {
             members.iter().zip(points).filter(|(s, _)| s.is_in(region)).filter_map(|(_, p)| *p).collect()
@@ -25,7 +24,7 @@ pub(super) fn nearest(
         (None, None) => Vec::new(),
     };
     let from = if from.is_empty() {
-        place.country.and_then(|country| country.middle()).map(Point::from).into_iter().collect()
+        place.country.and_then(|country| country.middle()).map(EarthPoint::from).into_iter().collect()
     } else {
         from
     };

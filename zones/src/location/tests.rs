@@ -3,23 +3,21 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use fairway_model::{
-    Bias, ClientLocation, ClientMap, Cluster, ClusterLocation, ClusterName, Continent, Coordinates, Country,
-    DesiredState, Geo, Latency, LatencyTable, LatencyTableName, LocationMatch, MapLayer, MapName, Member, Name,
-    Network, Policy, Pool, PoolName, Preference, Rank, SteeredName, Weight,
+    Bias, ClassRanks, ClientLocation, ClientMap, ClientPartition, Cluster, ClusterLocation, ClusterName, Continent,
+    Coordinates, Country, DesiredState, EarthPoint, Geo, Latency, LatencyTable, LatencyTableName, LocationMatch,
+    MapLayer, MapName, Member, Name, Network, Policy, Pool, PoolName, Preference, Rank, SteeredName, Weight,
 };
 use fairway_zonefile::read_zone;
 use proptest::prelude::*;
 
 use super::{
     compile::{CompiledRankings, RankingCache, TooLarge},
-    distance::Point,
     inputs::{MemberLocation, RankingInputs},
     rank,
 };
 use crate::{
     compile, recompile,
     snapshot::{ServerOptions, Snapshot},
-    steer::{ClassRanks, ClientPartition},
 };
 
 const LAST: u16 = ClassRanks::LAST;
@@ -61,7 +59,7 @@ fn region(name: &str) -> ClientLocation {
 }
 
 fn nearest(place: &ClientLocation, members: &[MemberLocation], kilometres: u32) -> Vec<u16> {
-    let points: Vec<_> = members.iter().map(|member| member.coordinates.map(Point::from)).collect();
+    let points: Vec<_> = members.iter().map(|member| member.coordinates.map(EarthPoint::from)).collect();
     rank::nearest(place, members, &points, kilometres * 1_000)
 }
 

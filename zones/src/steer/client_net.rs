@@ -14,6 +14,19 @@ pub struct ClientNet {
     class: u16,
 }
 
+/// Location class of a client, and the parts of the address that decided it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocationClass {
+    /// Block of the client in the pool's partition. `None` if there is one class.
+    pub block: Option<Network>,
+    /// Number of the class.
+    pub class: u16,
+    /// Number of classes of the pool.
+    pub classes: u16,
+    /// Bits of `clientPrefix`; 0 if the choice does not depend on the client.
+    pub prefix: u8,
+}
+
 impl ClientNet {
     /// Returns the block of `length` leading bits around an address, in a location class.
     #[inline]

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Pool, Rank};
+use fairway_model::{LocationRankings, Pool, Rank};
 
-use super::{partition::LocationRankings, pool::Member, views::ClassMembers};
+use super::{pool::Member, views::ClassMembers};
 
 /// A member in the order of a location class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

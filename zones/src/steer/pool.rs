@@ -7,18 +7,19 @@ mod member;
 
 use std::{net::IpAddr, ops::Range, sync::Arc};
 
-use fairway_model::{AnswerMode, ClusterName, DownAnswer, Network, Policy, PoolName, Selection, Spread, mix};
+use fairway_model::{
+    AnswerMode, ClientPartition, ClusterName, DownAnswer, Network, Policy, PoolName, Selection, Spread, mix,
+};
 
 use super::{
     answer::{Family, Kind},
-    client_net::ClientNet,
+    client_net::{ClientNet, LocationClass},
     order::MemberOrders,
-    partition::ClientPartition,
     sets::Plan,
     subnet::PrivateRanges,
     views::MemberSet,
 };
-use crate::{hash, shares::UNBALANCED, steer::partition::LocationClass, target::TargetIndex};
+use crate::{hash, shares::UNBALANCED, target::TargetIndex};
 
 pub(super) use member::{AddressSet, Member};
 

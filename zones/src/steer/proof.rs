@@ -12,7 +12,7 @@ use crate::{
     client::Draw,
     runtime::RuntimeState,
     shares::{SlotClusters, UNBALANCED},
-    steer::partition::LocationClass,
+    steer::LocationClass,
 };
 
 /// Numbers of a decision that are not of one member.

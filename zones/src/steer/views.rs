@@ -7,10 +7,8 @@
 
 use std::{collections::BTreeSet, net::IpAddr};
 
-use fairway_model::{Cluster, Network, Partition, Pool, Visibility, ZoneSpec};
+use fairway_model::{ClientPartition, Cluster, LocationRankings, Network, Partition, Pool, Visibility, ZoneSpec};
 use indexmap::IndexSet;
-
-use super::partition::{ClientPartition, LocationRankings};
 
 /// A set of members, one bit per number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

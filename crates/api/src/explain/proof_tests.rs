@@ -4,14 +4,14 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    ClientPrefix, Cluster, ClusterName, Demand, DesiredState, DownAnswer, Health, HealthStatus, Member, Name,
-    Partition, Permille, Policy, Pool, PoolName, Rank, Schedule, ScheduleWindow, Selection, Shares, SlotTable,
-    SplitMix, Spread, SteeredName, Tier, Timestamp, Weight, ZoneSpec,
+    ClassRanks, ClientPartition, ClientPrefix, Cluster, ClusterName, Demand, DesiredState, DownAnswer, Health,
+    HealthStatus, LocationRankings, Member, Name, Partition, Permille, Policy, Pool, PoolName, Rank, Schedule,
+    ScheduleWindow, Selection, Shares, SlotTable, SplitMix, Spread, SteeredName, Tier, Timestamp, Weight, ZoneSpec,
 };
 use fairway_zonefile::read_zone;
 use fairway_zones::{
     Draw, RuntimeState, ServerOptions, Snapshot, compile,
-    steer::{ClassRanks, ClientPartition, Kind, LocationRankings, SteerPool, TargetTable},
+    steer::{Kind, SteerPool, TargetTable},
 };
 use serde_json::Value;
 

@@ -3,13 +3,13 @@
 //! A point is a vector to the surface of a sphere. The distance follows from the chord between two points, which stays
 //! exact for near ones. CORDIC converts between angles and vectors with shifts, additions and a table.
 
-use fairway_model::Coordinates;
+use super::Coordinates;
 
 /// A point on earth as a vector of length 2^30.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Point([i64; 3]);
+pub struct EarthPoint([i64; 3]);
 
-impl From<Coordinates> for Point {
+impl From<Coordinates> for EarthPoint {
     fn from(at: Coordinates) -> Self {
         let (sin_latitude, cos_latitude) = sin_cos(at.latitude());
         let (sin_longitude, cos_longitude) = sin_cos(at.longitude());
@@ -18,10 +18,10 @@ impl From<Coordinates> for Point {
     }
 }
 
-impl Point {
+impl EarthPoint {
     /// Returns the great-circle distance in metres. The error is some centimetres nearby and some metres around the
     /// globe.
-    pub(super) fn metres_to(self, other: Self) -> u64 {
+    pub fn metres_to(self, other: Self) -> u64 {
         let squares = self.0.iter().zip(other.0).map(|(a, b)| (a - b).unsigned_abs().pow(2));
         // Square of a diameter of 2^31. Rounding may exceed it a little for two opposite points.
         let chord_squared = squares.sum::<u64>().min(1 << 62);
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    fn point(latitude: f64, longitude: f64) -> Point {
+    fn point(latitude: f64, longitude: f64) -> EarthPoint {
         Coordinates::from_degrees(latitude, longitude).unwrap().into()
     }
 

@@ -5,7 +5,8 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use fairway_model::{Network, Partition, PartitionMatch};
+use super::{Partition, PartitionMatch};
+use crate::Network;
 
 /// A partition of all IPv4 and IPv6 addresses into blocks as large as possible, each in one location class. Copies
 /// share memory.
@@ -53,7 +54,7 @@ impl ClientPartition {
     }
 
     /// Returns blocks and numbers.
-    pub(super) fn partition(&self) -> &Partition {
+    pub fn partition(&self) -> &Partition {
         &self.partition
     }
 
@@ -61,19 +62,6 @@ impl ClientPartition {
     pub fn blocks(&self) -> impl Iterator<Item = (Network, u16)> {
         self.partition.blocks().map(|(network, value)| (network, value as u16))
     }
-}
-
-/// Location class of a client, and the parts of the address that decided it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LocationClass {
-    /// Block of the client in the pool's partition. `None` if there is one class.
-    pub block: Option<Network>,
-    /// Number of the class.
-    pub class: u16,
-    /// Number of classes of the pool.
-    pub classes: u16,
-    /// Bits of `clientPrefix`; 0 if the choice does not depend on the client.
-    pub prefix: u8,
 }
 
 /// Ranks of members in each class, by one ranking. The lowest comes first, and equal ranks are one group.
@@ -126,7 +114,7 @@ impl LocationRankings {
     }
 
     /// True if clients of a class may get a member, by its index in the declared pool.
-    pub(super) fn admits(&self, class: u16, member: usize) -> bool {
+    pub fn admits(&self, class: u16, member: usize) -> bool {
         self.rankings.iter().all(|ranking| ranking.rank(class, member) != ClassRanks::NEVER)
     }
 }

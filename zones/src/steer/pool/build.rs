@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairway_model::{Cluster, DesiredState, DownAnswer, Pool, Spread, ZoneSpec};
+use fairway_model::{Cluster, DesiredState, DownAnswer, LocationRankings, Pool, Spread, ZoneSpec};
 
 use super::{DeclaredMember, Details, Down, Member, SteerPool, member::TargetSource};
 use crate::{
@@ -10,7 +10,6 @@ use crate::{
     steer::{
         answer::Family,
         order::{MemberOrders, OrderKeys},
-        partition::LocationRankings,
         pool::FastPath,
         sets::Plan,
         subnet::PrivateRanges,

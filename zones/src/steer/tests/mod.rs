@@ -16,13 +16,12 @@ mod views;
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    Cluster, ClusterName, Demand, DesiredState, Health, HealthStatus, Member, OverrideAction, Partition, Policy, Pool,
-    PoolName, Schedule, Shares, SlotTable, Tier, Weight,
+    ClassRanks, ClientPartition, Cluster, ClusterName, Demand, DesiredState, Health, HealthStatus, LocationRankings,
+    Member, OverrideAction, Partition, Policy, Pool, PoolName, Schedule, Shares, SlotTable, Tier, Weight,
 };
 
 use super::{
     answer::{Answer, Choice, Family, Kind},
-    partition::{ClassRanks, ClientPartition, LocationRankings},
     pool::SteerPool,
     targets::TargetTable,
 };
