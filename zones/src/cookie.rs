@@ -106,11 +106,6 @@ impl CookieKeys {
         !matches!(Check::of(self.all(), query.client, server, address, now.0 as u32), Check::Bad)
     }
 
-    /// True if cookies are ignored.
-    pub(crate) fn is_off(&self) -> bool {
-        matches!(self, Self::Off)
-    }
-
     /// Checks the cookie of a query, and returns the one to answer with. `None` if cookies are off.
     pub(crate) fn answer(&self, query: &QueryCookie, address: IpAddr, now: Now) -> Option<Cookie> {
         let keys = self.all();

@@ -21,7 +21,7 @@ use self::answer::Answering;
 pub use self::limited::write_limited;
 use crate::{
     client::{Client, Draw, Now, Request, Transport},
-    cookie::{Cookie, CookieStatus, QueryCookie},
+    cookie::{Cookie, CookieKeys, CookieStatus, QueryCookie},
     entries::{Node, RrSet},
     explain::Trace,
     lookup::{Found, locate},
@@ -77,7 +77,7 @@ impl Query {
     #[cold]
     #[inline(never)]
     fn ignores_cookie(&mut self, snapshot: &Snapshot) -> bool {
-        let is_ignored = self.asked.refusal == Some(Refusal::BadCookie) && snapshot.options.cookies.is_off();
+        let is_ignored = self.asked.refusal == Some(Refusal::BadCookie) && snapshot.options.cookies == CookieKeys::Off;
         if is_ignored {
             self.asked.refusal = None;
         }

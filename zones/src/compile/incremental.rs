@@ -68,7 +68,7 @@ pub(super) fn revise(
         upper.prune(name)?;
     }
     for number in left {
-        if upper.pools.is_idle(number) {
+        if upper.pools.names_of(number).is_empty() {
             upper.pools.free(number);
         }
     }

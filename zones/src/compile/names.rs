@@ -70,9 +70,9 @@ impl<'a> Names<'a> {
         self.find_hashed(name.as_wire(), self.key.hash(name.as_wire()))
     }
 
-    /// Returns the number of a name in wire form, by its hash.
+    /// Returns the number of a name in wire form, by its hash. Length octets are at most 63, so case folding leaves them alone.
     pub(super) fn find_hashed(&self, wanted: &[u8], hash: u64) -> Option<u32> {
-        self.table.find(hash, |number| same_name(wanted, self.drafts[number as usize].name))
+        self.table.find(hash, |number| self.drafts[number as usize].name.eq_ignore_ascii_case(wanted))
     }
 
     /// Loads the slots of names, so that their cache misses overlap.
@@ -97,8 +97,8 @@ impl<'a> Names<'a> {
     pub(super) fn intern(&mut self, name: &'a [u8], labels: usize, apex_labels: usize, zone: u16) -> u32 {
         self.labels_max = self.labels_max.max(labels);
         let parent = self.last_parent;
-        if labels > apex_labels && parent != Self::NONE && same_name(parent_of(name), self.drafts[parent as usize].name)
-        {
+        let is_sibling = || parent_of(name).eq_ignore_ascii_case(self.drafts[parent as usize].name);
+        if labels > apex_labels && parent != Self::NONE && is_sibling() {
             let hash = self.key.hash(name);
             let known = self.find_hashed(name, hash);
             return known.unwrap_or_else(|| self.insert(name, hash, zone, parent));
@@ -155,12 +155,6 @@ impl<'a> Names<'a> {
 /// True if the first label is `*` (RFC 4592 section 2.1.1).
 pub(super) fn is_wildcard(name: &[u8]) -> bool {
     name.starts_with(b"\x01*")
-}
-
-/// True if two names are equal, ignoring case. Length octets are at most 63 and so no letters.
-pub(super) fn same_name(name: &[u8], other: &[u8]) -> bool {
-    // In most cases even the case is equal.
-    name == other || name.eq_ignore_ascii_case(other)
 }
 
 /// Returns the name without its first label, or an empty slice for the root.

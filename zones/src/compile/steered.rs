@@ -164,11 +164,6 @@ impl<'a> Pools<'a> {
         &self.infos[number as usize].names
     }
 
-    /// True if no name uses a pool.
-    pub(super) fn is_idle(&self, number: u32) -> bool {
-        self.infos[number as usize].names.is_empty()
-    }
-
     /// Removes a pool. Its number is free for another one.
     pub(super) fn free(&mut self, number: u32) {
         let Self { key, infos, pools, by_name, uses, id, .. } = self;

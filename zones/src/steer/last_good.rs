@@ -4,7 +4,12 @@ use std::ops::Range;
 
 use fairway_model::{ClusterName, mix};
 
-use super::{answer::Kind, eligibility::LIVE, pick::MemberFilter, pool::SteerPool};
+use super::{
+    answer::Kind,
+    eligibility::LIVE,
+    pick::MemberFilter,
+    pool::{Down, SteerPool},
+};
 use crate::{hash, runtime::RuntimeState};
 
 /// Words with one bit for each of the 255 members that a pool may have.
@@ -15,7 +20,7 @@ impl SteerPool {
     /// `last-good`.
     pub(crate) fn memory(&self) -> Range<usize> {
         let begin = self.memory_begin as usize;
-        begin..begin + if self.remembers() { self.members.len().div_ceil(64) } else { 0 }
+        begin..begin + if self.down == Down::LastGood { self.members.len().div_ceil(64) } else { 0 }
     }
 
     /// Returns the members that are live, one bit each.

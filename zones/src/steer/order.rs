@@ -51,12 +51,15 @@ pub(super) struct MemberOrders {
 impl MemberOrders {
     /// Returns the order of each location class, with the members visible in it. `members` are sorted by index.
     pub(super) fn new(members: &[Member], ranking: &OrderKeys<'_>, classes: &[ClassMembers]) -> Self {
+        let pool = ranking.pool;
+        // Every member is a group of its own if the first one is the answer, or if each is asked to accept the client.
+        let is_single = pool.policy.selection.is_in_order() && (pool.policy.load || pool.answers == 1);
         let (mut steps, mut starts) = (Vec::new(), vec![0]);
         for ClassMembers { base, visible } in classes {
             let seen = (0..=u8::MAX).zip(members).filter(|(_, member)| visible.contains(member.number));
             let mut keys: Vec<_> = seen.map(|(index, member)| (ranking.key(*base, member), index)).collect();
             keys.sort_unstable();
-            steps.extend(lay_out(&keys, ranking.is_single()));
+            steps.extend(lay_out(&keys, is_single));
             starts.push(u32::try_from(steps.len()).expect("65,535 classes of 255 members"));
         }
         Self { steps: steps.into(), starts: starts.into() }
@@ -118,12 +121,6 @@ impl OrderKeys<'_> {
             };
         }
         (member.standby, ranks, member.number)
-    }
-
-    /// True if every member is a group of its own: if the first one is the answer, or if each is asked to accept the
-    /// client.
-    fn is_single(&self) -> bool {
-        self.pool.policy.selection.is_in_order() && (self.pool.policy.load || self.pool.answers == 1)
     }
 }
 

@@ -271,11 +271,6 @@ impl SteerPool {
         if is_open { 0 } else { words.iter().fold(self.key ^ hash::seed::CLOSED, hash) }
     }
 
-    /// True if the pool keeps its last-good members.
-    pub(super) fn remembers(&self) -> bool {
-        self.down == Down::LastGood
-    }
-
     /// Returns the targets of each member with its number and cluster. Targets may repeat.
     ///
     /// A cluster can be answered, at least with some of its addresses, if one of its targets is up or unknown.

@@ -25,13 +25,13 @@ pub struct TargetTable {
     /// Numbers of clusters in pools that balance by load.
     pub(crate) balanced: Arc<ClusterNumbers>,
     /// Words reserved for last-good members.
-    memory_words: u32,
+    pub(super) memory_words: u32,
     /// Different schedules, by number.
     pub(crate) schedules: Arc<IndexSet<Schedule>>,
     /// Words reserved for closed members.
-    closed_words: u32,
+    pub(super) closed_words: u32,
     /// Location classes of pools that balance by load.
-    load_classes: u32,
+    pub(super) load_classes: u32,
 }
 
 impl TargetTable {
@@ -119,24 +119,10 @@ impl TargetTable {
         let number = known.unwrap_or_else(|| Arc::make_mut(&mut self.schedules).insert_full(schedule.clone()).0);
         u32::try_from(number).expect("memory ends before 2^32 schedules")
     }
-
-    /// Reserves words for closed members in the runtime state and returns the index of the first.
-    pub(super) fn reserve_closed(&mut self, words: usize) -> u32 {
-        reserve(&mut self.closed_words, words)
-    }
-
-    /// Numbers the location classes of a pool that balances by load, and returns the number of the first.
-    pub(super) fn reserve_load_classes(&mut self, classes: usize) -> u32 {
-        reserve(&mut self.load_classes, classes)
-    }
-
-    /// Reserves words for last-good members in the runtime state and returns the index of the first.
-    pub(super) fn reserve_memory(&mut self, words: usize) -> u32 {
-        reserve(&mut self.memory_words, words)
-    }
 }
 
-fn reserve(reserved: &mut u32, count: usize) -> u32 {
+/// Adds a count to a sum. Returns the sum before, which is the index of the first.
+pub(super) fn reserve(reserved: &mut u32, count: usize) -> u32 {
     let begin = *reserved;
     *reserved += u32::try_from(count).expect("memory ends before 2^32 words");
     begin
@@ -223,8 +209,7 @@ mod tests {
     #[test]
     fn words_of_pools_do_not_overlap() {
         let mut table = TargetTable::default();
-        assert_eq!([2, 1, 4].map(|words| table.reserve_closed(words)), [0, 2, 3]);
-        assert_eq!([1, 3, 2].map(|words| table.reserve_memory(words)), [0, 1, 4]);
+        assert_eq!([2, 1, 4].map(|words| reserve(&mut table.closed_words, words)), [0, 2, 3]);
     }
 
     #[test]

@@ -11,8 +11,7 @@ mod writer;
 pub(crate) use edns::{CookieRange, Ecs, Edns};
 pub(crate) use name::{ancestors, name_end, same_name};
 pub(crate) use name_key::NameKey;
-pub(crate) use query::Query;
-pub(crate) use query::{Record, Refusal};
+pub(crate) use query::{Query, Record, Refusal};
 pub(crate) use writer::{Full, Opt, Section, Writer};
 
 /// Octets of a message header (RFC 1035 section 4.1.1).

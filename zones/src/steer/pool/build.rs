@@ -13,7 +13,7 @@ use crate::{
         pool::FastPath,
         sets::Plan,
         subnet::PrivateRanges,
-        targets::TargetTable,
+        targets::{TargetTable, reserve},
         variant::Variant,
         views::{ClassMembers, RefinedPartition, VisibleMembers},
     },
@@ -70,10 +70,14 @@ impl SteerPool {
             denied,
             panic_threshold: pool.panic_threshold.thousandths(),
             min_healthy: pool.min_healthy.thousandths(),
-            memory_begin: if down == Down::LastGood { targets.reserve_memory(members.len().div_ceil(64)) } else { 0 },
-            closed_begin: targets.reserve_closed(closed_count),
+            memory_begin: if down == Down::LastGood {
+                reserve(&mut targets.memory_words, members.len().div_ceil(64))
+            } else {
+                0
+            },
+            closed_begin: reserve(&mut targets.closed_words, closed_count),
             closed_count: closed_count as u8,
-            load_begin: if pool.policy.load { targets.reserve_load_classes(classes.len()) } else { 0 },
+            load_begin: if pool.policy.load { reserve(&mut targets.load_classes, classes.len()) } else { 0 },
             details: Arc::new(Details { schedules, ..Details::new(pool, &declared, &seen, targets) }),
             members: members.into(),
         };
