@@ -121,7 +121,6 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
         Some(objects::at_start(&settings, folder.as_deref(), &declared).await)
     };
     let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
-
     let parts = parts(reader, (&folder, &clock, &logs), fingerprint, &listeners);
     let (control, actor, fingerprint) = parts.start(configured, snapshot, saved, hook.traces.clone()).await;
     let store_task = objects.and_then(|objects| control.set_objects(objects));
@@ -129,14 +128,10 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     let mut tasks = first_tasks(&control, fingerprint, store_task, signals)?;
     publish(&control, listeners, protections, &hook);
     let (addresses, http) = (bound.sockets.addresses(), bound.http_address());
-    let is_replacement = predecessor.is_some();
-    let (mut api, server, query_log) = serve_all(&control, &settings, bound, folder.as_deref(), is_replacement).await?;
+    let (mut api, server, query_log) =
+        serve_all(&control, &settings, bound, folder.as_deref(), predecessor.is_some()).await?;
     let folder = match predecessor {
-        Some(predecessor) => {
-            let folder = take_over(predecessor, &control, &settings, &declared, &mut tasks).await?;
-            api.serve_socket(control_socket(folder.path())?);
-            Some(folder)
-        }
+        Some(predecessor) => Some(take_over(predecessor, &control, &mut api, &settings, &declared, &mut tasks).await?),
         None => folder,
     };
     let offer = folder.as_ref().and_then(|folder| offer(&server, folder, &copies));
@@ -248,10 +243,11 @@ fn first_tasks(
     Ok(Tasks(tasks))
 }
 
-/// Takes over the data folder of the replaced daemon, and the objects that were declared to it until its end.
+/// Takes over the data folder of the replaced daemon with its control socket, and the objects that were declared to it until its end.
 async fn take_over(
     predecessor: Predecessor,
     control: &Control,
+    api: &mut Api,
     settings: &Settings,
     declared: &Arc<ArcSwap<Declared>>,
     tasks: &mut Tasks,
@@ -260,6 +256,7 @@ async fn take_over(
     let objects = objects::open(&folder, &settings.store, declared).await;
     tasks.0.extend(control.set_objects(objects));
     control.request_reload(ReloadScope::Objects, Trigger::Api).await;
+    api.serve_socket(control_socket(folder.path())?);
     Ok(folder)
 }
 
