@@ -5,13 +5,13 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use fairway_contributions::Contributed;
 use fairway_model::{ClusterName, DesiredState, MonitorName, Name, PoolName, RecordSet, SharedMap, Subject};
 use fairway_providers::plain_name;
 use fairway_zones::ChangedItems;
 
 use super::{
     configured::{Files, Previous},
-    contributed::Contributed,
     declared::{Declared, exposed, key_of, records_key},
 };
 use fairway_intents::object_name;

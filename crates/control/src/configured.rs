@@ -6,6 +6,7 @@ use std::{
 };
 
 use fairway_config::{Loaded, MapCache, OverrideSpec, Settings, ZoneCache};
+use fairway_contributions::{Contributed, RejectedNames};
 use fairway_model::{
     DeclaredClusters, DesiredState, Diagnostic, Member, Name, Override, Pool, Rtype, SharedSet, WeightOrigin,
 };
@@ -14,7 +15,6 @@ use fairway_zonefile::ZoneData;
 use fairway_zones::{ChangedItems, Snapshot};
 
 use super::{
-    contributed::{Contributed, RejectedNames},
     declared::{Declared, ObjectErrors, TakeOvers},
     uses::TargetUses,
 };

@@ -16,6 +16,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use fairway_access::NameGrants;
 use fairway_config::ObjectError;
+use fairway_contributions::LeaseWeights;
 use fairway_intents::StoredIntent;
 use fairway_model::{Cluster, DesiredState, Diagnostic, Name, PoolName, SharedMap, SteeredName, Subject, Timestamp};
 use fairway_store::{
@@ -30,7 +31,7 @@ use self::{
     intents::{Claim, Claims},
     object::{Content, DeclaredObject, declares},
 };
-use crate::{affected::AffectedParts, contributed::LeaseWeights};
+use crate::affected::AffectedParts;
 
 /// All declared objects of one revision.
 #[derive(Clone, Debug, Default)]

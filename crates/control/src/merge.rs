@@ -9,14 +9,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use fairway_contributions::{Contributed, DeclaredName, MergeContext, RejectedNames};
 use fairway_model::{DeclaredClusters, DesiredState, Name, PoolName, SharedSet, SteeredName};
 
 use super::{
     affected::AffectedParts,
     compile::Job,
     configured::{MergedState, Rejected},
-    contributed::{Contributed, DeclaredName, MergeContext, RejectedNames},
-    declared::{ClaimRules, closed_pool, shadowed},
+    declared::{ClaimRules, closed_pool, shadowed, waiting},
 };
 
 impl Job<'_> {
@@ -107,7 +107,8 @@ impl Job<'_> {
             steered: &steered,
             names: &settings.access.names,
             take_over: &|tenant, name, since| {
-                self.objects.take_over(&settings.access.names, (tenant, name, since), self.now)
+                let until = self.objects.take_over(&settings.access.names, (tenant, name, since), self.now);
+                until.map(|until| waiting(name, until))
             },
             shared: settings.shared_names(),
             rejected,

@@ -6,12 +6,12 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use fairway_contributions::LeaseWeights;
 use fairway_store::objects::{Batch, Committed, Entry, Key, ObjectStore, Prefix, StoreError};
 use tokio::sync::{mpsc, watch};
 
 use super::{
     command::Command,
-    contributed::LeaseWeights,
     declared::{Declared, ParsedObjects},
     guarded_store::GuardedStore,
     limits::Limiter,

@@ -10,11 +10,8 @@ use fairway_api_types::{
     contributions_wire::{ContributedMember, ContributionState, ContributionWarning},
     objects_wire::Condition,
 };
-use fairway_control::{
-    Control, ControlError, Published,
-    contributed::{ContributionLedger, Held, RowOwners},
-    declared::Declared,
-};
+use fairway_contributions::{Held, RowOwners};
+use fairway_control::{Control, ControlError, Published, contributed::ContributionLedger, declared::Declared};
 use fairway_model::{ClusterName, Permille, Timestamp};
 use fairway_providers::webhook_server::Scope;
 

@@ -16,6 +16,7 @@ use std::{
 };
 
 use fairway_config::WithdrawalSettings;
+use fairway_contributions::{Held, HoldRule, Meaning, ReadRow, Row, RowOwners, Withdrawn, part_key};
 use fairway_model::{Eligibility, Name};
 use fairway_providers::{
     RowKey,
@@ -23,12 +24,7 @@ use fairway_providers::{
 };
 use strum::IntoStaticStr;
 
-use super::{
-    HoldRule, RowOwners, part_key,
-    parts::{RowChange, RowChanges},
-    read::{Meaning, ReadRow},
-    rows_wire::{Held, Row, Withdrawn},
-};
+use super::parts::{RowChange, RowChanges};
 use crate::declared::Declared;
 
 /// Health of the targets of contributed names.

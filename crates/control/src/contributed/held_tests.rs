@@ -10,6 +10,7 @@ use std::{
 };
 
 use fairway_config::WithdrawalSettings;
+use fairway_contributions::{Meaning, ReadRow};
 use fairway_model::{Eligibility, Name, SplitMix, Timestamp};
 use fairway_providers::{
     Endpoint,
@@ -21,7 +22,6 @@ use self::pipeline::{is_of_files, objects};
 use super::{
     held::{Evidence, Release, Weighing},
     parts::RowChanges,
-    read::{Meaning, ReadRow},
 };
 use crate::declared::Declared;
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 use fairway_config::WithdrawalSettings;
+use fairway_contributions::{ReadRow, RowOwners};
 use fairway_providers::{
     RowKey,
     webhook_server::{Edits, Scope, WebhookError},
@@ -16,7 +17,7 @@ use fairway_providers::{
 use fairway_store::objects::{Author, Key};
 
 use super::{
-    ContributionLedger, ReadRow, RowOwners,
+    ContributionLedger,
     evidence::ServedHealth,
     held::{Release, WINDOW, Weighing},
     ledger::no_store,

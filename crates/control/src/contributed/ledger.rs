@@ -10,6 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use fairway_contributions::{LeaseWeights, lease_weight, seen_key, tenant_of, write_seen};
 use fairway_model::{Name, Permille, Timestamp};
 use fairway_providers::{
     Changes, Endpoint,
@@ -17,12 +18,7 @@ use fairway_providers::{
 };
 use tokio::sync::Notify;
 
-use super::{
-    holds::ReleaseCounts,
-    leases::{LeaseWeights, lease_weight},
-    parts::RowChanges,
-    rows_wire, seen_key, tenant_of,
-};
+use super::{holds::ReleaseCounts, parts::RowChanges};
 use crate::{
     Control, ControlError, Readiness,
     configured::Configured,
@@ -98,7 +94,7 @@ impl ContributionLedger {
         if here < declared.seen(scope).unwrap_or_default() + lease.div_ceil(4) {
             return;
         }
-        let (key, value) = (seen_key(scope), Some(rows_wire::write_seen(here)));
+        let (key, value) = (seen_key(scope), Some(write_seen(here)));
         let by = Author::new(format!("external-dns {scope}"), "last call");
         let batch = Batch {
             changes: vec![Change { key, expect: Expect::Anything, value }],

@@ -2,18 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use fairway_contributions::{Held, HoldRule, Part, ReadPart, Row, Withdrawn, part_key};
 use fairway_providers::{
     Endpoint, RowKey,
     webhook_server::{Edits, Scope, WebhookError},
 };
 use fairway_store::objects::{Change, Expect, Key};
 
-use super::{
-    HoldRule, ReadPart,
-    held::WINDOW,
-    part_key,
-    rows_wire::{self, Held, Part, Row, Withdrawn},
-};
+use super::held::WINDOW;
 use crate::declared::Declared;
 
 /// A change of one row.
@@ -72,7 +68,7 @@ impl RowChanges {
                 continue;
             }
             let expect = declared.get(&key).map_or(Expect::Absent, |object| Expect::Revision(object.revision));
-            changes.push(Change { key, expect, value: rows_wire::write(&after) });
+            changes.push(Change { key, expect, value: after.to_bytes() });
         }
         let new = changes.iter().flat_map(|change| &change.value).map(Vec::len).sum::<usize>();
         let grown = declared.bytes_of(scope) + new;

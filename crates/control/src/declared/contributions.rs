@@ -2,6 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use fairway_contributions::{
+    LeaseWeights, OwnedRow, ReadPart, ReadRow, RowOwners, Withdrawn, changed_texts, part_key, scope_name, scope_of,
+    seen_key, tenant_of,
+};
 use fairway_model::Permille;
 use fairway_providers::webhook_server::Scope;
 use fairway_store::objects::{Key, Kind};
@@ -10,14 +14,10 @@ use super::{
     Declared,
     object::{Content, DeclaredObject},
 };
-use crate::contributed::{
-    ClientRows, LeaseWeights, OwnedRow, ReadPart, ReadRow, RowOwners, Withdrawn, changed_texts, part_key, scope_name,
-    scope_of, seen_key, tenant_of,
-};
 
 impl Declared {
     /// Returns the rows of each webhook client.
-    pub fn contributed_rows(&self) -> Vec<ClientRows<'_>> {
+    pub fn contributed_rows(&self) -> Vec<(Scope, Vec<&ReadRow>)> {
         let rows = |scope: Scope| (scope.clone(), self.rows_of(&scope).collect());
         self.scopes().into_iter().map(rows).collect()
     }

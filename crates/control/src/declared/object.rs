@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use fairway_config::ObjectError;
+use fairway_contributions::{ReadPart, ReadRow, read_seen};
 use fairway_intents::StoredIntent;
 use fairway_model::{DesiredState, Name, Subject};
 use fairway_store::{
@@ -15,7 +16,6 @@ use super::{
     removed_wire::{self, RemovedNames},
     section,
 };
-use crate::contributed::{ReadPart, ReadRow, read_part, read_seen};
 
 /// A declared object with what it declares.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl DeclaredObject {
                 fairway_config::object(section, &text).map(|element| Content::Element(element.into()))
             }
             (None, Kind::Contribution) => {
-                read_part(&object.value, before.and_then(Self::part)).map(Content::Rows).map_err(whole)
+                ReadPart::read(&object.value, before.and_then(Self::part)).map(Content::Rows).map_err(whole)
             }
             (None, Kind::Contributor) => read_seen(&object.value).map(Content::Seen).map_err(whole),
             (None, Kind::RemovedNames) => removed_wire::read(&object.value).map(Content::Removed).map_err(whole),

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use fairway_access::{NameGrants, Tenant};
+use fairway_contributions::{Meaning, ReadRow, part_key, scope_of, tenant_of};
 use fairway_model::{
     Name, SharedMap, Timestamp, Ttl,
     intent::{Intent, IntentSpec},
@@ -14,7 +15,6 @@ use fairway_providers::plain_name;
 use fairway_store::objects::{Batch, Change, Key, Kind, Object};
 
 use super::{Declared, object::DeclaredObject, removed_wire::RemovedName};
-use crate::contributed::{Meaning, ReadRow, part_key, scope_of, tenant_of};
 
 /// The last release of a name.
 #[derive(Clone, Debug, PartialEq)]

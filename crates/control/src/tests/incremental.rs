@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fairway_access::NameGrants;
+use fairway_contributions::part_key;
 use fairway_model::{DesiredState, PoolName, SplitMix, Timestamp};
 use fairway_providers::{plain_name, webhook_server::Scope};
 use fairway_zones::{ChangedItems, Snapshot, steer::SteerPool};
@@ -12,7 +13,6 @@ use super::*;
 use crate::{
     adaptive_ttl::AdaptiveTtls,
     configured::{Configured, MergedState, Previous},
-    contributed::part_key,
     declared::{ClaimRules, Declared},
 };
 use fairway_store::objects::{Author, Key, Kind, Object};

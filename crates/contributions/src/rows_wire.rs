@@ -18,7 +18,7 @@ pub struct Row {
 
 impl Row {
     /// Returns name, type and set identifier, as they are spelled.
-    pub(super) fn identity(&self) -> [&str; 3] {
+    pub(crate) fn identity(&self) -> [&str; 3] {
         let Endpoint { dns_name, record_type, set_identifier, .. } = &self.endpoint;
         [dns_name, record_type, set_identifier]
     }
@@ -49,7 +49,7 @@ pub enum HoldRule {
 /// A name that an owner withdrew at once. It counts towards the limit of the next ten minutes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Withdrawn {
-    /// The name, in the spelling of [`super::ReadRow::text`].
+    /// The name, in the spelling of [`ReadRow::text`](crate::ReadRow::text).
     pub name: String,
     /// The owner.
     pub owner: String,
@@ -59,7 +59,7 @@ pub struct Withdrawn {
 
 /// A part of a client's rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Part {
+pub struct Part {
     /// The rows.
     pub rows: Vec<Row>,
     /// Names of this part that were withdrawn in the last ten minutes.
@@ -67,15 +67,12 @@ pub(super) struct Part {
     pub withdrawn: Vec<Withdrawn>,
 }
 
-/// Reads an object.
-pub(super) fn read(bytes: &[u8]) -> Result<Part, String> {
-    Part::from_json(bytes)
-}
-
-/// Returns the object of a part; `None` if it is empty.
-pub(super) fn write(part: &Part) -> Option<Vec<u8>> {
-    let is_empty = part.rows.is_empty() && part.withdrawn.is_empty();
-    (!is_empty).then(|| part.to_json())
+impl Part {
+    /// Returns the value of the object that holds it; `None` if it is empty.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        let is_empty = self.rows.is_empty() && self.withdrawn.is_empty();
+        (!is_empty).then(|| self.to_json())
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -84,11 +81,11 @@ struct Seen {
 }
 
 /// Reads the time of a client's last call, in seconds since 1970.
-pub(crate) fn read_seen(bytes: &[u8]) -> Result<u64, String> {
+pub fn read_seen(bytes: &[u8]) -> Result<u64, String> {
     Seen::from_json(bytes).map(|seen| seen.seen)
 }
 
 /// Returns an object with the time of a client's last call.
-pub(super) fn write_seen(seen: u64) -> Vec<u8> {
+pub fn write_seen(seen: u64) -> Vec<u8> {
     Seen { seen }.to_json()
 }

@@ -8,42 +8,44 @@ use std::{
 use fairway_access::{NameGrants, Tenant};
 use fairway_model::{
     ContributionProblem, DeclaredClusters, DeclaredObjects, DesiredState, MergedName, Name, NameContribution, Permille,
-    Pool, RecordSet, Rtype, SharedNamePolicy, SteeredName, Timestamp, merge_name,
+    Pool, RecordSet, Rtype, SharedNamePolicy, SteeredName, merge_name,
 };
 
 use super::{
-    RejectedNames, pool_name,
+    contributed::RejectedNames,
+    names::pool_name,
     read::{Meaning, ReadRow},
 };
-use crate::declared::waiting;
 
 /// A row with its owner.
 #[derive(Clone, Debug)]
-pub(crate) struct OwnedRow<'a> {
-    pub(crate) owner: Arc<str>,
+pub struct OwnedRow<'a> {
+    /// Its owner.
+    pub owner: Arc<str>,
     /// Its client, which must be granted the name.
-    pub(crate) tenant: Arc<Tenant>,
+    pub tenant: Arc<Tenant>,
     /// Weight of its client's lease.
-    pub(crate) lease_weight: Permille,
-    pub(crate) row: &'a ReadRow,
+    pub lease_weight: Permille,
+    /// The row.
+    pub row: &'a ReadRow,
 }
 
 /// The declared state that rows are merged with. Declared fields have precedence.
-pub(crate) struct MergeContext<'a> {
+pub struct MergeContext<'a> {
     /// The declared zones.
-    pub(crate) zones: &'a DesiredState,
+    pub zones: &'a DesiredState,
     /// The declared clusters.
-    pub(crate) clusters: &'a DeclaredClusters,
+    pub clusters: &'a DeclaredClusters,
     /// Returns the declared pool of a name.
-    pub(crate) steered: &'a dyn Fn(&Name) -> Option<DeclaredName<'a>>,
+    pub steered: &'a dyn Fn(&Name) -> Option<DeclaredName<'a>>,
     /// Names that clients may claim.
-    pub(crate) names: &'a NameGrants,
-    /// Returns when a claim that takes over a name from another tenant is served.
-    pub(crate) take_over: &'a dyn Fn(&Tenant, &Name, u64) -> Option<Timestamp>,
+    pub names: &'a NameGrants,
+    /// Returns why a claim since a time is not served yet: it takes over a name from another tenant.
+    pub take_over: &'a dyn Fn(&Tenant, &Name, u64) -> Option<String>,
     /// Policy for names that several owners contribute to.
-    pub(crate) shared: SharedNamePolicy,
+    pub shared: SharedNamePolicy,
     /// Names that are excluded.
-    pub(crate) rejected: &'a RejectedNames,
+    pub rejected: &'a RejectedNames,
 }
 
 impl MergeContext<'_> {
@@ -59,7 +61,7 @@ impl MergeContext<'_> {
         if let Err(refused) = self.names.check(tenant, name, row.rtype()?) {
             return Some(refused.to_string());
         }
-        (self.take_over)(tenant, name, row.row.since).map(|until| waiting(name, until))
+        (self.take_over)(tenant, name, row.row.since)
     }
 
     /// Returns why a row is excluded.
@@ -74,18 +76,20 @@ impl MergeContext<'_> {
 
 /// A declared steered name.
 #[derive(Clone, Copy)]
-pub(crate) struct DeclaredName<'a> {
-    pub(crate) steered: &'a SteeredName,
-    pub(crate) pool: &'a Pool,
+pub struct DeclaredName<'a> {
+    /// The name.
+    pub steered: &'a SteeredName,
+    /// Its pool.
+    pub pool: &'a Pool,
     /// True if the pool answers other names, too.
-    pub(crate) is_shared: bool,
+    pub is_shared: bool,
     /// True if the pool takes no members from elsewhere.
-    pub(crate) is_closed: bool,
+    pub is_closed: bool,
 }
 
 /// The merged rows of one name.
 #[derive(Default)]
-pub(super) struct MergedRows {
+pub(crate) struct MergedRows {
     /// `None` if no address is contributed.
     pub(crate) of_name: Option<MergedName>,
     pub(crate) records: BTreeMap<Rtype, RecordSet>,
@@ -94,7 +98,7 @@ pub(super) struct MergedRows {
 }
 
 /// Merges the rows of one name. Rows of a text that is no name result in warnings only.
-pub(super) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> MergedRows {
+pub(crate) fn merge(rows: &[OwnedRow<'_>], context: &MergeContext<'_>) -> MergedRows {
     let mut merged = MergedRows::default();
     let (mut contributions, mut sets) = (BTreeMap::<_, NameContribution>::new(), Vec::new());
     for owned in rows {
@@ -258,7 +262,7 @@ fn merge_records(
 /// Adds the texts of the names whose rows differ between two versions of a part, and of the names whose owner such a row declares.
 ///
 /// Returns false if a row is respelled: rows of its name are in other parts, too.
-pub(crate) fn changed_texts([before, after]: [&[Arc<ReadRow>]; 2], texts: &mut BTreeSet<String>) -> bool {
+pub fn changed_texts([before, after]: [&[Arc<ReadRow>]; 2], texts: &mut BTreeSet<String>) -> bool {
     // Versions of a part share the rows that did not change.
     let is_in = |rows: &HashSet<_>, row: &Arc<ReadRow>| rows.contains(&Arc::as_ptr(row));
     let [of_before, of_after] = [before, after].map(|rows| rows.iter().map(Arc::as_ptr).collect::<HashSet<_>>());

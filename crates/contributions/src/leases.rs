@@ -16,7 +16,7 @@ use fairway_providers::webhook_server::Scope;
 pub type LeaseWeights = BTreeMap<Scope, Permille>;
 
 /// Returns the weight after some seconds without a call.
-pub(super) fn lease_weight(silent: u64, lease: u64) -> Permille {
+pub fn lease_weight(silent: u64, lease: u64) -> Permille {
     let over = silent.saturating_sub(lease);
     // A tenth is lost at the end of each tenth of a lease. A lease of 0 s has expired.
     let tenths = (over * 10).checked_div(lease).unwrap_or(10).min(10);

@@ -4,10 +4,10 @@ use fairway_access::NameGrants;
 use fairway_model::{
     ClusterName, DeclaredClusters, Diagnostic, FileLocation, Permille, Rtype, SharedNamePolicy, ZoneSpec,
 };
-use fairway_providers::Endpoint;
+use fairway_providers::{Endpoint, webhook_server::Scope};
 
 use super::*;
-use crate::contributed::rows_wire::Row;
+use crate::{ReadRow, Row, RowOwners, keys, names::pool_name, part_key, scope_of, tenant_of};
 
 fn row(name: &str, rtype: &str, target: &str, set: &str, owner: &str) -> ReadRow {
     let labels = [("owner".to_owned(), owner.to_owned())].into_iter().filter(|(_, owner)| !owner.is_empty());
@@ -28,7 +28,7 @@ fn zone() -> DesiredState {
 }
 
 fn merged(rows: &[(Scope, Vec<ReadRow>)], rejected: &RejectedNames) -> Contributed {
-    let clients: Vec<ClientRows<'_>> =
+    let clients: Vec<(_, Vec<&ReadRow>)> =
         rows.iter().map(|(scope, rows)| (scope.clone(), rows.iter().collect())).collect();
     let (zones, clusters) = (zone(), DeclaredClusters::default());
     let shared = SharedNamePolicy::Refuse;

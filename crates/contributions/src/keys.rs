@@ -6,7 +6,7 @@ use fairway_providers::webhook_server::Scope;
 use fairway_store::objects::{Key, Kind};
 
 /// Returns the key of the object with a client's rows of a name. `plain` is the name as [`fairway_providers::plain_name`] returns it.
-pub(crate) fn part_key(scope: &Scope, plain: &str) -> Key {
+pub fn part_key(scope: &Scope, plain: &str) -> Key {
     // Stored rows are found by this number, so it must not change.
     let hash = fnv1a_32(plain.bytes());
     let part = format!("{:03x}", (hash ^ hash >> 16) % PARTS);
@@ -14,12 +14,12 @@ pub(crate) fn part_key(scope: &Scope, plain: &str) -> Key {
 }
 
 /// Returns the key of the object with the time of a client's last call.
-pub(crate) fn seen_key(scope: &Scope) -> Key {
+pub fn seen_key(scope: &Scope) -> Key {
     Key::new(Kind::Contributor, &[scope_name(scope)]).expect("scopes are names")
 }
 
 /// Returns the name of a client in keys.
-pub(crate) fn scope_name(scope: &Scope) -> &str {
+pub fn scope_name(scope: &Scope) -> &str {
     match scope {
         Scope::Root => ROOT,
         Scope::Owner(name) => name,
@@ -27,7 +27,7 @@ pub(crate) fn scope_name(scope: &Scope) -> &str {
 }
 
 /// Returns the tenant that a client is.
-pub(crate) fn tenant_of(scope: &Scope) -> Tenant {
+pub fn tenant_of(scope: &Scope) -> Tenant {
     Tenant::Owner(match scope {
         Scope::Root => Tenant::ROOT.to_owned(),
         Scope::Owner(name) => name.to_string(),
@@ -35,7 +35,7 @@ pub(crate) fn tenant_of(scope: &Scope) -> Tenant {
 }
 
 /// Returns the client whose rows are at a key.
-pub(crate) fn scope_of(key: &Key) -> Option<Scope> {
+pub fn scope_of(key: &Key) -> Option<Scope> {
     match key.names().next()? {
         ROOT => Some(Scope::Root),
         name => Scope::owner(name),

@@ -13,10 +13,13 @@ use fairway_model::{
     Check, ClusterName, ContributedSpec, HttpCheck, Monitor, MonitorName, Name, RecordSet, Rtype, StatusSet, Tier,
     TlsCheck, Ttl, Weight, closest,
 };
-use fairway_providers::{Endpoint, plain_name};
+use fairway_providers::{Endpoint, Json, plain_name};
 use fairway_zonefile::rdata_from_text;
 
-use super::rows_wire::{self, Part, Row, Withdrawn};
+use super::{
+    names::name_part,
+    rows_wire::{Part, Row, Withdrawn},
+};
 
 /// A stored endpoint with its meaning.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,30 +57,32 @@ pub struct ReadPart {
 }
 
 impl ReadPart {
-    /// Reads a part. Rows that are the same in its last version are shared with it.
-    pub(super) fn new(part: Part, before: Option<&Self>) -> Self {
+    /// Reads the value of an object. Rows that are the same in its last version are shared with it.
+    pub fn read(bytes: &[u8], before: Option<&Self>) -> Result<Self, String> {
+        let part = Part::from_json(bytes)?;
         let known: HashMap<_, _> =
             before.iter().flat_map(|part| &part.rows).map(|row| (row.row.identity(), row)).collect();
         let read = |row: Row| match known.get(&row.identity()).filter(|known| known.stored() == row) {
             Some(known) => Arc::clone(known),
             None => Arc::new(ReadRow::new(row)),
         };
-        Self { rows: part.rows.into_iter().map(read).collect(), withdrawn: part.withdrawn.into() }
+        Ok(Self { rows: part.rows.into_iter().map(read).collect(), withdrawn: part.withdrawn.into() })
     }
 
     /// Returns the value of the object that holds it.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        rows_wire::write(&self.part()).unwrap_or_default()
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.part().to_bytes().unwrap_or_default()
     }
 
     /// Returns the part as it is stored.
-    pub(super) fn part(&self) -> Part {
+    pub fn part(&self) -> Part {
         Part { rows: self.rows.iter().map(|row| row.stored()).collect(), withdrawn: self.withdrawn.to_vec() }
     }
 }
 
 impl ReadRow {
-    pub(crate) fn new(mut row: Row) -> Self {
+    /// Reads a row.
+    pub fn new(mut row: Row) -> Self {
         let mut problems = Vec::new();
         row.endpoint.targets.shrink_to_fit();
         row.endpoint.provider_specific.shrink_to_fit();
@@ -126,7 +131,7 @@ impl ReadRow {
     }
 
     /// Returns the row as it is stored.
-    pub(super) fn stored(&self) -> Row {
+    fn stored(&self) -> Row {
         Row { endpoint: self.endpoint(), ..self.row }
     }
 
@@ -407,9 +412,9 @@ impl Health {
             // The name in the gateway's certificate is unknown here, so the certificate is not verified.
             "https" => {
                 let tls = TlsCheck { verify: false, ..TlsCheck::default() };
-                (Check::Http(http(Some(tls))), format!("webhook+https+{port}+{}", super::name_part(&path)))
+                (Check::Http(http(Some(tls))), format!("webhook+https+{port}+{}", name_part(&path)))
             }
-            _ => (Check::Http(http(None)), format!("webhook+http+{port}+{}", super::name_part(&path))),
+            _ => (Check::Http(http(None)), format!("webhook+http+{port}+{}", name_part(&path))),
         };
         Some((MonitorName::new(&text).ok()?, Arc::new(Monitor::new(check))))
     }
