@@ -20,6 +20,7 @@ mod pacing;
 mod plan;
 mod policy;
 mod provider;
+mod published_weights;
 mod publisher;
 mod registry;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use pacing::Pacing;
 pub use plan::{Obstacle, Plan, Scope, Wanted, plan};
 pub use policy::Policy;
 pub use provider::{Limits, Provider, ProviderError, Weights};
+pub use published_weights::{MemberWeight, PublishedWeights};
 pub use publisher::{HandoverOutcome, Publisher, Setup, WantedUpdates};
 pub use registry::{Claims, Current, CurrentSet, Owner, Ownership, Unit};
 pub use status::{Condition, Counts, SetCondition, Status, SyncState};

@@ -5,7 +5,6 @@
 
 mod destinations;
 mod members;
-mod published_weights;
 mod wanted;
 
 use std::{
@@ -23,7 +22,7 @@ use fairway_providers::{
     etcd::Etcd,
     file::ZoneFile,
     http::Api,
-    publish::{Notes, Provider, Publisher, Setup, Wanted},
+    publish::{Notes, Provider, PublishedWeights, Publisher, Setup, Wanted},
     rfc2136::Rfc2136,
     webhook::Webhook,
 };
@@ -32,7 +31,6 @@ use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 pub use self::destinations::{DECLARED_MAX, publisher_of};
 use self::{
     destinations::{DeclaredBy, destinations},
-    published_weights::PublishedWeights,
     wanted::Sources,
 };
 use super::{

@@ -3,14 +3,11 @@
 use std::{collections::BTreeSet, net::IpAddr, time::Instant};
 
 use fairway_model::{DesiredState, Member, Name, Pool, ProviderRecordSet, RecordSet, Rtype, SteeredName, Ttl};
-use fairway_providers::publish::{Wanted, Weights};
+use fairway_providers::publish::{MemberWeight, PublishedWeights, Wanted, Weights};
 use fairway_zonefile::rdata_from_text;
 use fairway_zones::{ServingState, explain};
 
-use super::{
-    members::eligible,
-    published_weights::{MemberWeight, PublishedWeights},
-};
+use super::members::eligible;
 use crate::configured::Configured;
 use fairway_config::{AliasForm, PublishTo, ServedDelegation, Steered, address_sets};
 

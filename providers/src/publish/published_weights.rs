@@ -13,7 +13,7 @@ use fairway_model::{ClusterName, Name};
 
 /// The weight of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MemberWeight {
+pub struct MemberWeight {
     /// Cluster of the member.
     pub cluster: ClusterName,
     /// Declared weight; 1 if only standbys are up.
@@ -24,7 +24,7 @@ pub(super) struct MemberWeight {
 
 /// The weights that were published last, by name.
 #[derive(Debug, Default)]
-pub(super) struct PublishedWeights {
+pub struct PublishedWeights {
     /// Weights of the previous round.
     names: BTreeMap<Name, NameWeights>,
     /// Weights of this round.
@@ -42,7 +42,7 @@ struct NameWeights {
 
 impl PublishedWeights {
     /// Returns the weights to publish for a name, at most `max` each, in the order of `members`.
-    pub(super) fn weights(&mut self, name: &Name, members: &[MemberWeight], max: u16, now: Instant) -> Vec<u16> {
+    pub fn weights(&mut self, name: &Name, members: &[MemberWeight], max: u16, now: Instant) -> Vec<u16> {
         let declared: Vec<_> = members.iter().map(|member| (member.cluster.clone(), member.weight)).collect();
         let new = NameWeights { declared, published: scaled(members, max), at: now };
         let kept = match self.names.get(name).or_else(|| self.current.get(name)) {
@@ -60,7 +60,7 @@ impl PublishedWeights {
     }
 
     /// Ends a round, and drops names that were not member of it. Returns true if a weight waits for the end of its pause.
-    pub(super) fn end_round(&mut self) -> bool {
+    pub fn end_round(&mut self) -> bool {
         self.names = std::mem::take(&mut self.current);
         std::mem::take(&mut self.is_waiting)
     }
