@@ -13,7 +13,6 @@ mod totals;
 
 use std::{
     collections::HashMap,
-    fmt,
     hash::{BuildHasher, RandomState},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -239,12 +238,6 @@ impl Checker {
         let (left, unevaluated) = watch::channel(0);
         tokio::spawn(CheckerTask::new(settings.sockets_max, transitions, left, seed, probe).run(inbox));
         Self { commands, unevaluated, monitors: Mutex::new(PreparedMonitors::new()) }
-    }
-}
-
-impl fmt::Debug for Checker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checker").field("unevaluated", &*self.unevaluated.borrow()).finish_non_exhaustive()
     }
 }
 

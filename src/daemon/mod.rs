@@ -13,7 +13,7 @@ mod start;
 mod tests;
 mod traces;
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use fairway_telemetry::{logs::Logs, query_log::QueryLog};
 use tokio::{sync::mpsc, task::JoinHandle};
@@ -60,14 +60,7 @@ impl Options {
     }
 }
 
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options").field("source", &self.source).field("replace", &self.replace).finish_non_exhaustive()
-    }
-}
-
 /// A running daemon.
-#[derive(Debug)]
 pub struct Daemon {
     control: Control,
     addresses: Vec<SocketAddr>,

@@ -64,7 +64,7 @@ impl Connection {
 }
 
 /// State of the auth middleware.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Auth {
     control: Control,
     /// All routes, for their permissions.

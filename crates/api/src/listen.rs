@@ -35,7 +35,6 @@ use fairway_config::HealthListenerSettings;
 use fairway_control::Control;
 
 /// The listeners of the API.
-#[derive(Debug)]
 pub struct Api {
     auth: Auth,
     control: Control,

@@ -34,7 +34,7 @@ use fairway_telemetry::traces::Traces;
 use fairway_transport::ComputeGuard;
 
 /// The webhook of a daemon; without a listener by default.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Webhook {
     /// Contributions of its clients.
     pub ledger: Arc<ContributionLedger>,

@@ -16,7 +16,6 @@ use fairway_store::{
 };
 
 /// A store with the limits and the traces of its writes. Every write goes through it.
-#[derive(Debug)]
 pub(crate) struct GuardedStore {
     pub(crate) store: Arc<dyn ObjectStore>,
     /// The objects after all received events.

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// A handle of the control task. Clones are handles of the same task.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Control {
     /// State that the control task publishes.
     pub shared: Arc<Shared>,

@@ -4,12 +4,9 @@
 //! that is over a limit is brought below it by deletions. Use is that of the objects that this server has received: servers that share a
 //! store check their own writes, and serve all.
 
-use std::{
-    fmt,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use arc_swap::ArcSwap;
@@ -197,14 +194,7 @@ impl Limiter {
     }
 }
 
-impl fmt::Debug for Limiter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limiter").field("uses", &self.uses()).finish_non_exhaustive()
-    }
-}
-
 /// Growth that is reserved for a batch. Dropping it ends the reservation of a batch that was not committed.
-#[derive(Debug)]
 pub(crate) struct Reservation {
     limiter: Arc<Limiter>,
     id: u64,

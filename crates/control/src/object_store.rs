@@ -27,7 +27,7 @@ use super::{
 ///        └──────────────────── waits until its revision is in the answers ◄───────────────────┘
 /// ```
 /// Only events of the store change what is declared, so a change by another server takes the same path as one by this server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
     /// The objects after all received events. The next reload uses them.

@@ -25,7 +25,6 @@ use super::{
 use std::time::SystemTime;
 
 /// State that the control task publishes.
-#[derive(Debug)]
 pub struct Shared {
     /// The current state.
     pub serving: Served,
@@ -48,7 +47,6 @@ pub struct Shared {
 }
 
 /// Probes of targets, and readers of the load of clusters.
-#[derive(Debug)]
 pub struct Probes {
     /// Health checker.
     pub checker: Checker,
@@ -104,7 +102,6 @@ impl BalanceStatus {
 }
 
 /// Declared objects and webhook contributions.
-#[derive(Debug)]
 pub struct Declarations {
     /// The declared objects, or the reason why there are none; set once the store is open.
     pub objects: OnceLock<Result<Objects, String>>,
@@ -131,7 +128,7 @@ impl Declarations {
 pub type TallySource = Box<dyn Fn() -> Vec<Arc<Tally>> + Send + Sync>;
 
 /// Publishers to other DNS providers.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Publishers {
     /// Those of the configuration, in its order.
     pub configured: Vec<Publisher>,
@@ -167,12 +164,6 @@ impl QueryCounters {
         let mut sums = Tallies::default();
         self.by_thread().iter().for_each(|tally| tally.add_to(&mut sums));
         sums
-    }
-}
-
-impl std::fmt::Debug for QueryCounters {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("QueryCounters").field(&self.0.get().is_some()).finish()
     }
 }
 

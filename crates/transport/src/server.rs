@@ -1,7 +1,7 @@
 //! Starts the threads of all sockets, sums their counters, and stops them.
 
 use std::{
-    fmt, io,
+    io,
     net::{TcpListener, UdpSocket},
     sync::Arc,
     thread::{self, JoinHandle},
@@ -63,12 +63,6 @@ impl Group {
             // A worker checks the phase at least once per receive timeout (200 ms).
             let _ = tokio::time::timeout(Duration::from_secs(1), self.ended.recv()).await;
         }
-    }
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("addresses", &self.sockets.addresses()).finish_non_exhaustive()
     }
 }
 

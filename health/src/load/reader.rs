@@ -5,7 +5,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    fmt,
     hash::{BuildHasher, RandomState},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
@@ -114,12 +113,6 @@ impl LoadReader {
     pub fn states(&self) -> (Vec<ClusterLoad>, LoadTotals) {
         let state = lock(&self.0);
         (state.table.states(Instant::now()), state.totals.clone())
-    }
-}
-
-impl fmt::Debug for LoadReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoadReader").finish_non_exhaustive()
     }
 }
 

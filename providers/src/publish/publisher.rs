@@ -74,12 +74,6 @@ struct Inner {
     claims: Mutex<Claims>,
 }
 
-impl std::fmt::Debug for Publisher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Publisher").field(&self.inner.setup.name).finish()
-    }
-}
-
 impl Publisher {
     /// Returns a publisher and its task, which ends when the sender of `wanted` is dropped.
     pub fn new(

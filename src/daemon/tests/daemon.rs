@@ -142,7 +142,7 @@ async fn commands_work_on_the_control_socket_and_on_loopback() {
 async fn second_daemon_on_a_data_folder_fails_and_names_the_first() {
     let scene = Scene::new(&always());
     let daemon = start(&scene).await;
-    let error = Daemon::start(options(&scene)).await.unwrap_err();
+    let error = Daemon::start(options(&scene)).await.err().unwrap();
     assert!(matches!(&error, StartError::Folder(_)) && error.to_string().contains("process id"), "{error}");
     daemon.stop().await;
     start(&scene).await.stop().await;

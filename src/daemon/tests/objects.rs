@@ -398,7 +398,7 @@ async fn objects_of_a_read_only_store_are_served() {
     let found = Arc::default();
     // As on a disk that became read-only: the folder exists, but its lock was not taken.
     let objects = fairway_control::objects::at_start(&settings(Some(data)), None, &found).await;
-    assert!(objects.unwrap_err().contains("cannot be written to"));
+    assert!(objects.err().unwrap().contains("cannot be written to"));
     assert_eq!((found.load().of(Kind::Pool).count(), json!(found.load().revision)), (1, revision));
     server.daemon.stop().await;
 }

@@ -17,7 +17,7 @@ use fairway_store::objects::{Change, Key, Object};
 
 /// The server that serves the intents of a store.
 #[async_trait]
-pub(super) trait Backend: std::fmt::Debug + Send + Sync {
+pub(super) trait Backend: Send + Sync {
     /// Returns the statuses of intents, in their order.
     async fn statuses(&self, of: &[(Object, Intent)]) -> Vec<IntentStatus>;
 

@@ -37,7 +37,7 @@ use fairway_store::objects::{
 };
 
 /// The intents of one store.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct IntentApi {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) backend: Arc<dyn Backend>,

@@ -29,7 +29,7 @@ use crate::{
 use fairway_store::objects::{Author, Batch, Change, Committed, Expect, StoreError};
 
 /// Keeps what webhook clients contribute. Until the server has its store, requests are refused as busy.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ContributionLedger {
     control: OnceLock<Control>,
     /// Held during a change of rows.

@@ -49,7 +49,6 @@ const FILE: &str = "objects.redb";
 const COPY_FILE: &str = "objects-copy.redb";
 
 /// Objects in a file of the data folder. Dropping it closes the file, as [`Self::close`] does.
-#[derive(Debug)]
 pub struct LocalStore {
     handle: Handle,
     /// Keeps the writer running.
@@ -104,7 +103,7 @@ impl LocalStore {
 }
 
 /// Reads the file, and sends jobs to the writer. Does not keep the store open; clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Handle {
     database: Arc<SharedDatabase>,
     jobs: mpsc::WeakSender<Job>,

@@ -38,7 +38,7 @@ pub use sealing::{NoStoreKey, StoreKeys};
 
 /// A store of objects. Every method may be called by many tasks at once.
 #[async_trait]
-pub trait ObjectStore: std::fmt::Debug + Send + Sync {
+pub trait ObjectStore: Send + Sync {
     /// Returns the object at a key, if there is one.
     async fn read(&self, key: &Key) -> Result<Option<Object>, StoreError>;
 

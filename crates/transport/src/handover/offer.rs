@@ -1,7 +1,7 @@
 //! The running process: waits for the process that replaces it.
 
 use std::{
-    fmt, fs, io,
+    fs, io,
     net::Shutdown,
     os::unix::{
         fs::{MetadataExt, PermissionsExt},
@@ -84,12 +84,6 @@ impl SocketFile {
         if fs::symlink_metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
-    }
-}
-
-impl fmt::Debug for Offer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Offer").field("path", &self.state.file.path).finish_non_exhaustive()
     }
 }
 

@@ -45,7 +45,6 @@ use super::{
 use crate::{Election, Leadership};
 
 /// Objects on an etcd.
-#[derive(Debug)]
 pub struct EtcdStore {
     // Dropped first: its thread calls etcd on the runtime.
     local: LocalStore,
@@ -55,7 +54,6 @@ pub struct EtcdStore {
 }
 
 /// Keeps the copy current.
-#[derive(Debug)]
 struct Sync {
     client: Arc<Client>,
     keys: Keys,

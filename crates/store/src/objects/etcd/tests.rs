@@ -77,7 +77,6 @@ mod on_one_server {
 }
 
 /// Two servers that are called in turn: each must know the changes of the other.
-#[derive(Debug)]
 struct Alternating {
     stores: [EtcdStore; 2],
     turn: AtomicUsize,

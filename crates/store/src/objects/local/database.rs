@@ -4,7 +4,6 @@
 
 use std::{
     any::Any,
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{PoisonError, RwLock},
 };
@@ -80,12 +79,6 @@ impl SharedDatabase {
     pub(super) fn close(&self, reason: StoreError) {
         let mut slot = self.slot.write().unwrap_or_else(PoisonError::into_inner);
         close(std::mem::replace(&mut slot.database, Err(reason)));
-    }
-}
-
-impl fmt::Debug for SharedDatabase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedDatabase").finish_non_exhaustive()
     }
 }
 

@@ -265,12 +265,6 @@ fn is_last(tables: &Tables, key: &str, object: &Row<'_>) -> Result<bool, StoreEr
     })
 }
 
-impl std::fmt::Debug for StoreFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StoreFile").finish_non_exhaustive()
-    }
-}
-
 /// Distance of a restored store's revision from that of the backup if the revision of the damaged store cannot be read: more than the
 /// changes between two backups, and small enough that 2^53, the largest integer that JSON numbers hold, is 2,000,000 restores away.
 const REVISION_GAP: u64 = 1 << 32;

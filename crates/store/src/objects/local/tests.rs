@@ -59,7 +59,7 @@ async fn committed_objects_are_there_after_a_restart() {
 async fn closed_store_releases_its_file_and_rejects_calls() {
     let folder = tempfile::tempdir().unwrap();
     let store = LocalStore::open(folder.path(), ValueOptions::default()).unwrap();
-    let error = LocalStore::open(folder.path(), ValueOptions::default()).unwrap_err().to_string();
+    let error = LocalStore::open(folder.path(), ValueOptions::default()).err().unwrap().to_string();
     assert!(error.contains("another process has it open"), "{error}");
     let mut watch = store.watch(0).await.unwrap();
     store.close().await;
@@ -253,7 +253,7 @@ async fn changed_file_is_read_correctly_or_reported_as_damaged() {
     for text in [&b""[..], b"not a store", &[0; 5_000]] {
         fs::write(&path, text).unwrap();
         let found = LocalStore::open(folder.path(), ValueOptions::default());
-        assert!(text.is_empty() == found.is_ok(), "{found:?}");
+        assert!(text.is_empty() == found.is_ok(), "{:?}", found.err());
     }
 }
 
@@ -297,8 +297,8 @@ async fn older_store_is_migrated_and_newer_one_is_rejected() {
     assert_eq!(newer.begin_read().unwrap().open_table(OBJECTS).unwrap().iter().unwrap().count(), 1);
     drop(newer);
     let errors = [
-        LocalStore::open(folder.path(), ValueOptions::default()).unwrap_err(),
-        StoreFile::open(&path, &StoreKeys::default()).unwrap_err(),
+        LocalStore::open(folder.path(), ValueOptions::default()).err().unwrap(),
+        StoreFile::open(&path, &StoreKeys::default()).err().unwrap(),
     ];
     assert!(errors[0].to_string().contains("`fairway get`"), "{}", errors[0]);
     let upgrade = StoreError::from(redb::Error::UpgradeRequired(2)).to_string();

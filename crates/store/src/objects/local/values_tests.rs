@@ -63,7 +63,7 @@ async fn encrypted_store_is_read_with_its_key_only() {
     drop(store);
     assert!(!file_has(folder.path(), "visible"));
     for wrong in [options(&[]), options(&["b"])] {
-        let error = LocalStore::open(folder.path(), wrong.clone()).unwrap_err();
+        let error = LocalStore::open(folder.path(), wrong.clone()).err().unwrap();
         assert!(matches!(&error, StoreError::Keys(what) if what.contains("encrypted with the key of id")), "{error}");
         let file = StoreFile::open(&folder.path().join(FILE), &wrong.keys).unwrap();
         assert!(matches!(file.check_keys(), Err(StoreError::Keys(_))));
