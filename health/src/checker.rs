@@ -31,20 +31,6 @@ use crate::{
     probe::{self, PreparedMonitors},
 };
 
-/// Settings of a checker.
-#[derive(Clone, Debug)]
-pub struct CheckerSettings {
-    /// Largest number of open probe sockets; default 1024, at least 1. Keep it below the process's limit of open files. 1024
-    /// sockets allow 256 probes per second even if all of them run into the default timeout of 4 s.
-    pub sockets_max: usize,
-}
-
-impl Default for CheckerSettings {
-    fn default() -> Self {
-        Self { sockets_max: 1024 }
-    }
-}
-
 /// A target to check.
 #[derive(Clone, Debug)]
 pub struct DeclaredTarget {
@@ -162,10 +148,13 @@ impl Checker {
     /// are merged per target, and the latest status of each is sent as soon as there is space. `fence` is asked before each
     /// connection.
     ///
+    /// At most `sockets_max` probe sockets are open. Keep it below the process's limit of open files. 1,024 sockets allow 256 probes
+    /// per second even if all of them run into the default timeout of 4 s.
+    ///
     /// The runtime must not be blocked by other tasks: a stall makes probes inconclusive.
-    pub fn start(settings: CheckerSettings, transitions: mpsc::Sender<HealthTransition>, fence: Arc<Fence>) -> Self {
+    pub fn start(sockets_max: usize, transitions: mpsc::Sender<HealthTransition>, fence: Arc<Fence>) -> Self {
         let probe = move |monitor, address| probe::probe(monitor, address, Arc::clone(&fence));
-        Self::start_with(&settings, transitions, RandomState::new().hash_one(0), probe)
+        Self::start_with(sockets_max, transitions, RandomState::new().hash_one(0), probe)
     }
 
     /// Sets the targets: known ones keep their state, new ones start (from `restored`, if it has them), others are removed.
@@ -229,14 +218,14 @@ impl Checker {
 
     /// Starts with a given seed of the jitter and a given probe function.
     fn start_with<P: task::Probe>(
-        settings: &CheckerSettings,
+        sockets_max: usize,
         transitions: mpsc::Sender<HealthTransition>,
         seed: u64,
         probe: P,
     ) -> Self {
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
         let (left, unevaluated) = watch::channel(0);
-        tokio::spawn(CheckerTask::new(settings.sockets_max, transitions, left, seed, probe).run(inbox));
+        tokio::spawn(CheckerTask::new(sockets_max, transitions, left, seed, probe).run(inbox));
         Self { commands, unevaluated, monitors: Mutex::new(PreparedMonitors::new()) }
     }
 }

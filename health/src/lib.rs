@@ -13,8 +13,7 @@ mod probe;
 mod schedule;
 
 pub use checker::{
-    Checker, CheckerSettings, DeclaredTarget, HealthTransition, HistoryEntry, Observer, ProbeTotals, RestoredState,
-    TargetState,
+    Checker, DeclaredTarget, HealthTransition, HistoryEntry, Observer, ProbeTotals, RestoredState, TargetState,
 };
 pub use evaluator::Evaluator;
 pub use fence::{Fence, FenceRules, NotAllowed, ProbeNetworks};

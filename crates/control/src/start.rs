@@ -5,7 +5,7 @@ use std::{collections::HashMap, net::SocketAddr, sync::Arc};
 use arc_swap::ArcSwap;
 use fairway_config::watch::Fingerprint;
 use fairway_health::{
-    Checker, CheckerSettings, Fence, FenceRules, HealthTransition,
+    Checker, Fence, FenceRules, HealthTransition,
     load::{ClusterLoadSettings, LoadReader},
 };
 use fairway_model::{HealthStatus, Target, Timestamp};
@@ -135,9 +135,8 @@ async fn start_probes(
     fence.set_listeners(listeners);
     let loads = LoadReader::start(Arc::clone(&fence));
     loads.set(ClusterLoadSettings::all(&configured.merged.desired));
-    let settings = CheckerSettings { sockets_max: configured.settings.health.sockets_max };
     let (sender, transitions) = mpsc::channel(TRANSITIONS_WAITING_MAX);
-    let checker = Checker::start(settings, sender, Arc::clone(&fence));
+    let checker = Checker::start(configured.settings.health.sockets_max, sender, Arc::clone(&fence));
     let restored = SavedTarget::find(saved, snapshot.targets());
     let mut over_limit = OverLimit::default();
     let targets = over_limit.bound(configured, snapshot.targets());

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    Checker, CheckerSettings, HealthTransition, TargetState,
+    Checker, HealthTransition, TargetState,
     fence::NotAllowed,
     observer::Family,
     probe::{PreparedMonitor, ProbeResult},
@@ -69,9 +69,7 @@ impl Network {
 
     pub(super) fn checker(&self, sockets_max: usize, transitions: mpsc::Sender<HealthTransition>) -> Checker {
         let network = self.clone();
-        Checker::start_with(&CheckerSettings { sockets_max }, transitions, 1, move |work, at| {
-            network.clone().probe(work, at)
-        })
+        Checker::start_with(sockets_max, transitions, 1, move |work, at| network.clone().probe(work, at))
     }
 
     /// Returns a checker with enough sockets and a large channel.

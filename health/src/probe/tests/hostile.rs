@@ -33,7 +33,7 @@ use super::{
     servers::*,
 };
 use crate::{
-    Checker, CheckerSettings, TargetState,
+    Checker, TargetState,
     probe::{ProbeResult, READ_MAX},
 };
 
@@ -174,7 +174,7 @@ async fn hostile_targets_are_down_and_do_not_affect_others() {
     let good = [tls::passing(&own, https_at), grpc::check(grpc::good().await)];
     let checks = good.into_iter().chain(hostile.iter().map(|(check, _)| check.clone()));
     let (sender, _transitions) = mpsc::channel(1_000);
-    let checker = Checker::start(CheckerSettings::default(), sender, Arc::default());
+    let checker = Checker::start(1024, sender, Arc::default());
     checker.set_targets(checks.map(target).collect(), vec![]).await;
     let is_complete = |states: &[TargetState]| {
         let (good, hostile) = states.split_at(2);
