@@ -76,7 +76,7 @@ impl Job<'_> {
     fn files_kept(&self) -> Arc<Files> {
         match &self.files.zones {
             None => Arc::clone(self.files),
-            Some(_) => Arc::new(self.files.without_text()),
+            Some(_) => Arc::new(Files { zones: None, ..Files::clone(self.files) }),
         }
     }
 

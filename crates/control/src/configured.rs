@@ -127,7 +127,7 @@ pub struct Files {
     pub(crate) settings: Settings,
     pub(crate) desired: Arc<DesiredState>,
     /// Text of all zones; `None` if it did not change.
-    pub zones: Option<Vec<ZoneData>>,
+    pub zones: Option<Arc<[ZoneData]>>,
     /// Cache of zone files for the next reload.
     pub kept: ZoneCache,
     /// Cache of maps and latency tables for the next reload.
@@ -136,27 +136,12 @@ pub struct Files {
     pub(crate) warnings: Vec<Diagnostic>,
 }
 
-impl Files {
-    /// Returns the same without the text of zones.
-    pub fn without_text(&self) -> Self {
-        Self {
-            settings: self.settings.clone(),
-            desired: Arc::clone(&self.desired),
-            zones: None,
-            kept: self.kept.clone(),
-            kept_maps: self.kept_maps.clone(),
-            overrides: self.overrides.clone(),
-            warnings: self.warnings.clone(),
-        }
-    }
-}
-
 impl From<Loaded> for Files {
     fn from(loaded: Loaded) -> Self {
         Self {
             settings: loaded.settings,
             desired: Arc::new(loaded.desired),
-            zones: (!loaded.zones_unchanged).then_some(loaded.zones),
+            zones: (!loaded.zones_unchanged).then(|| loaded.zones.into()),
             kept: loaded.zone_cache,
             kept_maps: loaded.map_cache,
             overrides: loaded.overrides,
