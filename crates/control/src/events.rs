@@ -12,8 +12,8 @@ use fairway_zones::{RuntimeState, ScheduleChange, ServingState};
 use tokio::sync::broadcast;
 
 use super::{
-    actor::Actor, drains::fully_overridden, fence::DeniedTargets, lifecycle::Moment, runtime::Event, served::Published,
-    shared::AppliedTransition,
+    actor::Actor, drains::fully_overridden, fence::DeniedTargets, lifecycle::Moment, override_effect::listed,
+    runtime::Event, served::Published, shared::AppliedTransition,
 };
 
 impl Actor {
@@ -212,7 +212,7 @@ impl Actor {
 /// Logs a health transition. The first evaluation of a healthy target is not logged.
 fn log_transition(event: &AppliedTransition) {
     let AppliedTransition { transition: HealthTransition { target, from, to, cause, .. }, clusters, pools, .. } = event;
-    let (clusters, pools) = (first_of(clusters), first_of(pools.keys()));
+    let (clusters, pools) = (listed(clusters, ","), listed(pools.keys(), ","));
     macro_rules! line {
         ($level:ident) => {
             tracing::$level!(
@@ -227,28 +227,15 @@ fn log_transition(event: &AppliedTransition) {
     }
 }
 
-/// Returns names with commas between: of many the first few, and the number of the others.
-fn first_of<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
-    let mut names = names.into_iter();
-    let listed: Vec<String> = names.by_ref().take(LISTED_MAX).map(|name| name.to_string()).collect();
-    match names.count() {
-        0 => listed.join(","),
-        more => format!("{} and {more} more", listed.join(",")),
-    }
-}
-
-/// Maximum number of names in a log line.
-const LISTED_MAX: usize = 8;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn log_line_lists_eight_names_at_most() {
-        assert_eq!(first_of(["shop", "pay"]), "shop,pay");
-        assert_eq!(first_of(1..=8), "1,2,3,4,5,6,7,8");
-        assert_eq!(first_of(1..=15_000), "1,2,3,4,5,6,7,8 and 14992 more");
-        assert_eq!(first_of([""; 0]), "");
+        assert_eq!(listed(["shop", "pay"], ","), "shop,pay");
+        assert_eq!(listed(1..=8, ","), "1,2,3,4,5,6,7,8");
+        assert_eq!(listed(1..=15_000, ","), "1,2,3,4,5,6,7,8 and 14992 more");
+        assert_eq!(listed([""; 0], ","), "");
     }
 }

@@ -114,20 +114,20 @@ pub(crate) fn check_scope(scope: &OverrideScope, desired: &DesiredState) -> Resu
     let matched = clusters().find(|cluster| scope.matches_cluster(&cluster.name));
     let hint = match (matched, closest(scope.cluster(), clusters().map(|cluster| cluster.name.as_str()))) {
         _ if desired.clusters.is_empty() => "no cluster is declared".to_owned(),
-        (Some(cluster), _) => format!("{} has the addresses {}", cluster.name, listed(&cluster.addresses)),
+        (Some(cluster), _) => format!("{} has the addresses {}", cluster.name, listed(&cluster.addresses, ", ")),
         (None, Some(near)) => format!("did you mean {near}?"),
-        (None, None) => format!("the clusters are {}", listed(desired.clusters.keys())),
+        (None, None) => format!("the clusters are {}", listed(desired.clusters.keys(), ", ")),
     };
     Err(ControlError::NothingMatches { scope: scope.to_string(), hint })
 }
 
-/// Returns the first few of a list, and the number of the others.
-pub(crate) fn listed<T: ToString>(all: impl IntoIterator<Item = T>) -> String {
+/// Returns the first few of a list with a separator, and the number of the others.
+pub(crate) fn listed<T: ToString>(all: impl IntoIterator<Item = T>, separator: &str) -> String {
     let mut all = all.into_iter();
     let first: Vec<String> = all.by_ref().take(LISTED_MAX).map(|one| one.to_string()).collect();
     match all.count() {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
+        0 => first.join(separator),
+        more => format!("{} and {more} more", first.join(separator)),
     }
 }
 
