@@ -108,7 +108,8 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     let (copies, listeners) = (bound.copies()?, bound.state(settings.data_dir.as_deref()));
     // The webhook answers from here on, with 503 until the start is complete. A replaced process still answers itself.
     let mut hook = Hook::new(&settings, bound.listeners.remove(WEBHOOK), predecessor.is_none());
-    switch_user(&settings)?;
+    // Everything that needs root is done before.
+    settings.user.as_deref().map_or(Ok(()), drop_to)?;
     let protections = protections(&settings, landlock);
     let (folder, saved) = open_folder(settings.data_dir.as_deref(), predecessor.is_some())?;
     objects::check_keys(&settings, folder.as_deref())?;
@@ -313,11 +314,6 @@ impl Hook {
         self.answer(settings);
         self.webhook.drop_first_settings();
     }
-}
-
-/// Drops root for good. Everything that needs root is done before.
-fn switch_user(settings: &Settings) -> Result<(), StartError> {
-    Ok(settings.user.as_deref().map_or(Ok(()), drop_to)?)
 }
 
 /// Waits for the first probe round, up to its limit, then serves DNS.

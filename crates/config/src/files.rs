@@ -41,7 +41,9 @@ impl Files {
             let found = fs::metadata(path).ok().filter(|_| error.kind() == ErrorKind::PermissionDenied);
             self.fingerprint.add(path, found.as_ref());
             match error.kind() {
-                ErrorKind::NotFound if path.is_symlink() => dangling(),
+                ErrorKind::NotFound if path.is_symlink() => {
+                    Reason::new("is a link to a file that does not exist", "fix the link or its target")
+                }
                 _ if found.as_ref().is_some_and(|found| !found.is_file() && !found.is_dir()) => irregular(),
                 ErrorKind::PermissionDenied if is_readable(path) => restricted(),
                 _ => explain(&error),
@@ -91,11 +93,6 @@ fn read_bounded(file: File, length: u64, limit: u64) -> Result<Vec<u8>, Reason> 
     // Files in /proc report length 0 but have content, and a file may grow while it is read.
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| explain(&error))?;
     if bytes.len() as u64 > limit { Err(too_long()) } else { Ok(bytes) }
-}
-
-/// The link itself exists, so "does not exist" would be misleading.
-fn dangling() -> Reason {
-    Reason::new("is a link to a file that does not exist", "fix the link or its target")
 }
 
 /// True if the modes of the file and its folders allow this user to read it. Landlock does not restrict that question.

@@ -59,7 +59,8 @@ impl DrainWatch {
 
 impl DrainStart {
     fn progress(&mut self, observed: Option<Drain>) -> DrainProgress {
-        let by_ttl = self.ttl + slack(self.ttl);
+        // The slack is for answers in flight, and for caches that count in whole seconds.
+        let by_ttl = self.ttl + self.ttl / 20;
         let left = observed.map(|drain| {
             // Clients that asked shortly before the start may become known later.
             self.demand = self.demand.max(drain.left);
@@ -99,11 +100,6 @@ fn largest_ttl(desired: &DesiredState, cluster: &ClusterName) -> Ttl {
     };
     let ttls = desired.names.values().filter(has).filter_map(|name| desired.ttl_max(name));
     ttls.max().unwrap_or(Ttl::STEERED)
-}
-
-/// Returns the slack for answers in flight, and for caches that count in whole seconds.
-fn slack(ttl: Duration) -> Duration {
-    ttl / 20
 }
 
 #[cfg(test)]

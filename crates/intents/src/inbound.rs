@@ -184,7 +184,9 @@ fn service_accounts(json: &Json) -> Result<Vec<ServiceAccount>, Errors> {
 fn accounts_by_name(entries: &[(String, Json)]) -> Result<Vec<ServiceAccount>, Errors> {
     let account = |(name, rules): &(String, Json)| {
         let pointer = super::error::step(name);
-        let rules = list(&as_list(rules), 256, |json| match json {
+        // A single map of rules is a list of one element.
+        let rules = if matches!(rules, Json::Map(_)) { Json::List(vec![rules.clone()]) } else { rules.clone() };
+        let rules = list(&rules, 256, |json| match json {
             Json::Map(pairs) => pairs.iter().map(|(method, path)| pair(method, path)).collect::<Result<Vec<_>, _>>(),
             other => invalid(format!("{} is not a rule; write {{\"GET\": \"/status\"}}", other.what())),
         });
@@ -192,11 +194,6 @@ fn accounts_by_name(entries: &[(String, Json)]) -> Result<Vec<ServiceAccount>, E
         Ok(ServiceAccount { name: name.clone(), rules: rules.into_iter().flatten().collect() })
     };
     entries.iter().map(account).collect()
-}
-
-/// Returns a list of one element for a single map of rules.
-fn as_list(json: &Json) -> Json {
-    if matches!(json, Json::Map(_)) { Json::List(vec![json.clone()]) } else { json.clone() }
 }
 
 fn rule(json: &Json) -> Result<AccessRule, Errors> {

@@ -179,11 +179,6 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// True if the text does not end with a line break.
-    pub(super) fn ends_without_newline(&self) -> bool {
-        self.text.last().is_some_and(|o| *o != b'\n')
-    }
-
     fn newline(&mut self) {
         self.at += 1;
         self.line = self.line.saturating_add(1);

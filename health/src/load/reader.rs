@@ -238,7 +238,10 @@ impl ReaderState {
                 let clusters: Vec<ClusterName> = self.table.clusters_of(name).cloned().collect();
                 for cluster in clusters {
                     let reading = match &values {
-                        Ok(values) => values.get(cluster.as_str()).copied().ok_or_else(|| missing_value(&cluster)),
+                        Ok(values) => values
+                            .get(cluster.as_str())
+                            .copied()
+                            .ok_or_else(|| ReadError::Content(format!("the response has no value for {cluster}"))),
                         Err(error) => Err(error.clone()),
                     };
                     let reading =
@@ -282,10 +285,6 @@ impl LoadTotals {
             }
         }
     }
-}
-
-fn missing_value(cluster: &ClusterName) -> ReadError {
-    ReadError::Content(format!("the response has no value for {cluster}"))
 }
 
 /// Returns the jobs with the names of their sources: one per cluster, or one per query for all clusters.

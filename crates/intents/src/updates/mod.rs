@@ -58,11 +58,6 @@ impl PublisherContext<'_> {
     }
 }
 
-/// Returns the name of the publisher of a record. Names in the configuration have no slash, so the two never clash.
-pub(crate) fn publisher_name(project: &str, record: &str) -> String {
-    format!("{project}/{record}")
-}
-
 /// Returns the label of a publisher's Kubernetes objects: at most 57 letters, digits and dashes, unique per publisher.
 ///
 /// A label value has at most 63 characters; the publisher's name is cut to 40 and 16 digits of its SHA-256 follow.
@@ -75,7 +70,7 @@ pub fn instance(publisher: &str) -> String {
 /// Returns the publisher of a record, or its errors. Returns `None` if only external-dns supports the provider.
 pub fn publish_to(record: &DnsUpdateRecord, context: &PublisherContext<'_>) -> Option<Result<PublishTo, InvalidBody>> {
     let mut reader = ParameterReader::new(Provider::of(&record.provider)?, record);
-    let to = publisher(&mut reader, publisher_name(context.project, context.record), context);
+    let to = publisher(&mut reader, format!("{}/{}", context.project, context.record), context);
     let errors = reader.into_errors();
     Some(to.filter(|_| errors.is_empty()).ok_or(InvalidBody { errors, nameless: false }))
 }

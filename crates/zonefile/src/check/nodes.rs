@@ -144,7 +144,7 @@ impl<'z> Nodes<'z> {
 
     /// Returns the first slot of a hash.
     fn slot_of(&self, hash: u64) -> usize {
-        narrow_hash(hash) & (self.slots.len() - 1)
+        widen(narrow_slot(hash)) & (self.slots.len() - 1)
     }
 
     fn find_or_insert(&mut self, record: &Record, index: usize, hash: u64) -> u32 {
@@ -254,11 +254,6 @@ fn narrow(number: usize) -> u32 {
 
 const fn widen(number: u32) -> usize {
     number as usize
-}
-
-/// Returns the half of the hash that selects the slot.
-const fn narrow_hash(hash: u64) -> usize {
-    widen(narrow_slot(hash))
 }
 
 /// Returns the lower half.
