@@ -49,6 +49,7 @@ impl SteerPool {
         let down = Down::of(&pool.down);
         let schedules = schedules(pool, &declared, targets);
         let closed_count = if schedules.is_empty() { 0 } else { members.len().div_ceil(64) };
+        let words = members.len().div_ceil(64);
         let mut built = Self {
             fast_path: [FastPath::None; 2],
             orders: MemberOrders::new(&members, &ranking, classes),
@@ -70,11 +71,7 @@ impl SteerPool {
             denied,
             panic_threshold: pool.panic_threshold.thousandths(),
             min_healthy: pool.min_healthy.thousandths(),
-            memory_begin: if down == Down::LastGood {
-                reserve(&mut targets.memory_words, members.len().div_ceil(64))
-            } else {
-                0
-            },
+            memory_begin: if down == Down::LastGood { reserve(&mut targets.memory_words, words) } else { 0 },
             closed_begin: reserve(&mut targets.closed_words, closed_count),
             closed_count: closed_count as u8,
             load_begin: if pool.policy.load { reserve(&mut targets.load_classes, classes.len()) } else { 0 },
