@@ -31,11 +31,11 @@ const CAPACITY: f64 = 1_000.0;
 const RESOLVERS: u8 = 12;
 /// Share of the first cluster that is right: all networks rank it first, and it is used to its target of 80 %.
 const RIGHT_SHARE: f64 = 0.8 * CAPACITY / (LOAD * NETWORKS as f64) * 100.0;
-const SETTLE_TTLS_MAX: usize = 90;
+const SETTLE_TTLS_MAX: usize = 30;
 /// TTLs that a flood lasts.
 const FLOOD_TTLS: u32 = 20;
-/// Scenes in which a flood must move traffic to count as one that does.
-const SCENES: u32 = 3;
+/// TTLs within which every client has an answer without a cluster that failed.
+const LEAVE_TTLS: u32 = 2;
 /// Rounds per TTL: in each of them a part of the networks sends its query.
 const ROUNDS: u32 = 4;
 /// Address of the attacker. It proves nothing by itself.
@@ -229,18 +229,18 @@ impl Sending {
     }
 }
 
-/// Plays a flood; fails if it moves traffic. Load control may wander by itself, so a flood only fails that does so in several scenes in a
-/// row.
+/// Plays a flood; fails if it moves traffic. A busy machine may delay queries and reports so much that shares move by themselves: a flood
+/// that seems to move traffic must do so in one more scene of two.
 fn expect_no_effect(flood: &Flood, is_proven: bool) {
     let max = if is_proven { PROVEN_DEVIATION_MAX } else { DEVIATION_MAX };
-    let is_harmless = |_| {
+    let is_harmless = || {
         let mut scene = Scene::start();
         if is_proven {
             prove_source(scene.server.dns, ATTACKER, NAME);
         }
         scene.flood(flood).is_some_and(|deviation| deviation <= max)
     };
-    assert!((0..SCENES).any(is_harmless), "{flood:?} moved traffic in each of {SCENES} scenes");
+    assert!(is_harmless() || (is_harmless() && is_harmless()), "{flood:?} moved traffic");
 }
 
 #[test]
@@ -248,6 +248,27 @@ fn flood_of_random_client_subnets_moves_no_traffic() {
     for (rate, family) in [(100, 1), (2_000, 2)] {
         expect_no_effect(&Flood::new(rate, family), false);
     }
+}
+
+#[test]
+fn flood_hides_neither_the_end_nor_the_return_of_a_cluster() {
+    let mut scene = Scene::start();
+    scene.settle().expect("a steady share");
+    let sending = Flood::new(2_000, 1).start(scene.server.dns);
+    let down = r#"{"scope": "eu1", "action": "down", "reason": "it fails", "forSecs": 600}"#;
+    let (status, answer) = http_json(scene.server.http, "POST", "/v1/overrides?confirm=true", down).expect("an answer");
+    assert_eq!(status, 201, "{answer}");
+    scene.play(LEAVE_TTLS);
+    let without = scene.play(5);
+    assert!(without.iter().all(|share| *share == 0.0), "clients of the first cluster: {without:.1?} %");
+    let added: serde_json::Value = serde_json::from_str(&answer).expect("JSON");
+    let path = format!("/v1/overrides/{}", added["id"].as_str().expect("an id"));
+    let (status, answer) = http_json(scene.server.http, "DELETE", &path, "").expect("an answer");
+    assert!(status < 300, "{status} {answer}");
+    let again = scene.settle();
+    let sent = sending.stop();
+    println!("{sent} packets sent; share after the return {again:?} %");
+    assert!(again.is_some(), "the first cluster does not get its share again");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The age of load reports when they arrive.
 
-/// What reports say of their age. Ages are in TTLs.
+/// Knowledge of the age of reports. Ages are in TTLs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReportAge {
     /// By age, how badly the changes of reported loads fit to it: squares of deviations.
