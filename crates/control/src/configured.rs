@@ -15,7 +15,7 @@ use fairway_zonefile::ZoneData;
 use fairway_zones::{ChangedItems, Snapshot};
 
 use super::{
-    declared::{Declared, ObjectErrors, TakeOvers},
+    declared::{Declared, ObjectErrors, Releases, TakeOvers},
     uses::TargetUses,
 };
 
@@ -70,8 +70,10 @@ pub struct MergedState {
     pub clusters: Arc<DeclaredClusters>,
     /// Valid intents that are not served, with the reasons.
     pub unserved_intents: ObjectErrors,
-    /// Names that wait for the TTL of the tenant that had them.
+    /// Names that wait for the TTL of the old answers, since somebody else had them.
     pub take_overs: TakeOvers,
+    /// Names that the files gave up a short time ago.
+    pub(crate) released_by_files: Releases,
 }
 
 /// A steered member that a webhook client contributes, with the origin of its weight.

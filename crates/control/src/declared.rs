@@ -24,7 +24,7 @@ use fairway_store::{
     objects::{Event, Key, Kind, Object, Prefix},
 };
 
-pub(crate) use self::takeovers::waiting;
+pub(crate) use self::takeovers::{Releases, waiting};
 pub(crate) use self::usage::Growth;
 pub use self::{intents::exposed, object::ParsedObjects, takeovers::TakeOvers, usage::Usage};
 use self::{
@@ -44,7 +44,7 @@ pub struct Declared {
     /// Names that intents among them claim.
     claims: Claims,
     /// Names that tenants among them gave up a short time ago.
-    releases: takeovers::Releases,
+    releases: Releases,
     /// Weights of webhook clients whose lease has expired.
     pub(crate) lease_weights: Arc<LeaseWeights>,
 }
@@ -54,6 +54,8 @@ pub struct Declared {
 pub(crate) struct ClaimRules<'a> {
     /// Grants of names.
     pub(crate) names: &'a NameGrants,
+    /// Names that the files gave up a short time ago.
+    pub(crate) released_by_files: &'a Releases,
     /// The time, for names that change hands.
     pub(crate) now: Timestamp,
 }
@@ -183,6 +185,12 @@ impl Declared {
     /// Returns a steered name that is declared as an object.
     pub fn name(&self, name: &Name) -> Option<&SteeredName> {
         self.element(&key_of(&Subject::Name(name.clone()))?)?.names.get(name)
+    }
+
+    /// Returns true if objects of the operator, in `/v1/names` or `/v1/records`, declare a name and are not rejected.
+    pub(crate) fn is_operators(&self, name: &Name, rejected: &ObjectErrors) -> bool {
+        let keys = [key_of(&Subject::Name(name.clone())), records_key(name)];
+        keys.iter().flatten().any(|key| self.element(key).is_some() && !rejected.contains_key(key))
     }
 
     /// Returns what the object at a key declares, if it is an element of a configuration.

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use fairway_telemetry::traces::Traces;
 
-use super::{declared::Declared, limits::Limiter, shared::Shared};
+use super::{configured::Configured, declared::Declared, limits::Limiter, shared::Shared};
 use fairway_store::{
     Election,
     objects::{Batch, Committed, Entry, Key, Listing, Object, ObjectStore, Prefix, StoreError, StoreStatus, Watch},
@@ -27,10 +27,10 @@ pub(crate) struct GuardedStore {
 }
 
 impl GuardedStore {
-    /// Returns true if tenants may claim only names that are granted to them.
-    fn is_enforced(&self) -> bool {
-        let shared = self.in_force.upgrade();
-        shared.is_some_and(|shared| shared.serving.published().configured.settings.access.names.is_enforced)
+    /// Returns the configuration in force, if it has access rules: tenants may claim only names that are granted to them.
+    fn with_rules(&self) -> Option<Arc<Configured>> {
+        let configured = Arc::clone(&self.in_force.upgrade()?.serving.published().configured);
+        configured.settings.access.names.is_enforced.then_some(configured)
     }
 
     async fn commit_traced(&self, batch: Batch) -> Result<Committed, StoreError> {
@@ -55,7 +55,9 @@ impl GuardedStore {
 #[async_trait]
 impl ObjectStore for GuardedStore {
     async fn commit(&self, batch: Batch) -> Result<Committed, StoreError> {
-        let batch = self.declared.load().with_removed_names(batch, self.is_enforced());
+        let with_rules = self.with_rules();
+        let served = with_rules.as_ref().map(|configured| &configured.merged);
+        let batch = self.declared.load().with_removed_names(batch, served);
         let reservation = self.limiter.reserve(&batch)?;
         let outcome = self.commit_traced(batch).await;
         if let Ok(committed) = &outcome {

@@ -34,7 +34,8 @@ impl Job<'_> {
         }
         let (files, part) = (&self.files.desired, affected.as_ref());
         let names = &self.files.settings.access.names;
-        let claims = ClaimRules { names, now: self.now };
+        let released_by_files = self.objects.released_by_files(self.previous, self.files, self.now);
+        let claims = ClaimRules { names, released_by_files: &released_by_files, now: self.now };
         let (mut of_objects, unserved) = self.objects.contribution(part, files, &claims, &mut rejected.objects);
         let mut declared = selected(part, files);
         let closed = close_pools(&declared, &mut of_objects, names.is_enforced);
@@ -58,8 +59,9 @@ impl Job<'_> {
             state.clusters = Arc::new(DeclaredClusters::new(state.declared.clusters.values()));
         }
         // Names that waited before are always among the affected parts.
-        state.take_overs = self.objects.take_overs(names, self.now);
-        state.contributed = self.contributed(affected, &state, &rejected.names)?;
+        state.take_overs = self.objects.take_overs(&claims);
+        state.contributed = self.contributed(affected, &state, &claims, &rejected.names)?;
+        state.released_by_files = released_by_files;
         let part = affected.as_ref();
         state.desired = if state.contributed.is_empty() {
             Arc::clone(&state.declared)
@@ -78,6 +80,7 @@ impl Job<'_> {
         &self,
         affected: &mut Option<AffectedParts<'_>>,
         state: &MergedState,
+        claims: &ClaimRules<'_>,
         rejected: &RejectedNames,
     ) -> Option<Arc<Contributed>> {
         let declared = &*state.declared;
@@ -107,7 +110,7 @@ impl Job<'_> {
             steered: &steered,
             names: &settings.access.names,
             take_over: &|tenant, name, since| {
-                let until = self.objects.take_over(&settings.access.names, (tenant, name, since), self.now);
+                let until = self.objects.take_over(claims, (tenant, name, since));
                 until.map(|until| waiting(name, until))
             },
             shared: settings.shared_names(),

@@ -66,7 +66,7 @@ impl Declared {
             return None;
         }
         let claim = (&Tenant::Project(project.to_owned()), name, intent.created.secs());
-        self.take_over(claims.names, claim, claims.now).map(|until| waiting(name, until))
+        self.take_over(claims, claim).map(|until| waiting(name, until))
     }
 
     /// Checks that an intent is granted the name that it claims.

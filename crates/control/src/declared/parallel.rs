@@ -46,7 +46,7 @@ mod tests {
     use fairway_model::{DesiredState, Timestamp};
 
     use super::*;
-    use crate::declared::{ClaimRules, Declared, ObjectErrors};
+    use crate::declared::{ClaimRules, Declared, ObjectErrors, Releases};
     use fairway_store::objects::{Author, Key, Kind, Object};
 
     fn project(number: usize, value: String) -> Object {
@@ -67,7 +67,11 @@ mod tests {
         let declared = Declared::new(1, objects.clone());
         assert!(declared.of(Kind::Project).eq(&objects));
         let mut rejected = ObjectErrors::new();
-        let claims = ClaimRules { names: &NameGrants::default(), now: Timestamp::from_secs(0) };
+        let claims = ClaimRules {
+            names: &NameGrants::default(),
+            released_by_files: &Releases::default(),
+            now: Timestamp::from_secs(0),
+        };
         declared.contribution(None, &DesiredState::default(), &claims, &mut rejected);
         assert_eq!(rejected.keys().collect::<Vec<_>>(), [&objects[4_711].key]);
         assert_eq!(declared.all_intents().count(), count - 1);

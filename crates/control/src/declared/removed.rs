@@ -1,6 +1,6 @@
 //! Names that were removed a short time ago.
 //!
-//! Two rules need them: a name that a tenant gave up changes hands only after its TTL (`takeovers`), and the prunes of one caller within ten
+//! Two rules need them: a name that its holder gave up changes hands only after its TTL (`takeovers`), and the prunes of one caller within ten
 //! minutes are weighed together (`pruned`). They are objects of the store, written in the batch that removes the names, so that a restart
 //! loses none and all servers on the store have them. Batches with removed names delete the objects that no longer matter.
 
@@ -14,12 +14,14 @@ use super::{
     object::{Content, DeclaredObject},
     removed_wire::{self, RemovedName, RemovedNames, Remover},
 };
+use crate::configured::MergedState;
 
 impl Declared {
-    /// Adds to a batch the objects with the names that it takes from tenants, and deletions of expired objects.
-    pub(crate) fn with_removed_names(&self, mut batch: Batch, is_enforced: bool) -> Batch {
-        if is_enforced {
-            batch.changes.extend(changes(batch.at, &self.releases_in(&batch)));
+    /// Adds to a batch the objects with the names that it gives up, and deletions of expired objects. `served` is the state in force, if
+    /// there are access rules; without them there is one tenant, and names do not change hands.
+    pub(crate) fn with_removed_names(&self, mut batch: Batch, served: Option<&MergedState>) -> Batch {
+        if let Some(served) = served {
+            batch.changes.extend(changes(batch.at, &self.releases_in(&batch, served)));
         }
         if batch.changes.iter().any(|change| change.key.kind() == Kind::RemovedNames) {
             let free = BATCH_MAX.saturating_sub(batch.changes.len()).min(EXPIRED_MAX);

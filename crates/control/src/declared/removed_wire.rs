@@ -34,15 +34,26 @@ pub(crate) enum Remover {
     Project(String),
     /// An identity that pruned the name.
     Pruner(String),
+    /// The operator, by an object of `/v1/names` or `/v1/records`, or by the configuration files.
+    Operator(SharedWith),
+}
+
+/// The kinds of tenants whose claims were in the answers of a name of the operator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SharedWith {
+    /// True if those of webhook owners were.
+    pub(crate) owners: bool,
+    /// True if those of projects were.
+    pub(crate) projects: bool,
 }
 
 impl Remover {
-    /// Returns the tenant that gave up its claim; `None` for a prune, which is counted by the identity of its caller.
+    /// Returns the tenant that gave up its claim; `None` for the operator, and for a prune, which is counted by the identity of its caller.
     pub(super) fn tenant(&self) -> Option<Tenant> {
         match self {
             Self::Owner(name) => Some(Tenant::Owner(name.clone())),
             Self::Project(name) => Some(Tenant::Project(name.clone())),
-            Self::Pruner(_) => None,
+            Self::Operator(_) | Self::Pruner(_) => None,
         }
     }
 }

@@ -1,26 +1,34 @@
-//! Names that one tenant gave up and another one claims: caches keep the old answers until their TTL is over, so the name changes hands
-//! only then. Otherwise some clients would reach one tenant and others the other one, under the same name.
+//! Names that a tenant or the operator gave up and another tenant claims: caches keep the old answers until their TTL is over, so the name
+//! changes hands only then. Otherwise some clients would reach one of the two and others the other one, under the same name.
 //!
-//! The batch that takes a claim from a tenant also stores the release, so that restarts and all servers on the store know of it.
+//! The batch that removes the objects also stores the release, so that restarts and all servers on the store know of it. Names that the
+//! files give up are only in memory: each server has files of its own, and a restart cannot know what they declared before.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use fairway_access::{NameGrants, Tenant};
+use fairway_access::Tenant;
 use fairway_contributions::{Meaning, ReadRow, part_key, scope_of, tenant_of};
+use fairway_intents::object_name;
 use fairway_model::{
-    Name, SharedMap, Timestamp, Ttl,
+    DesiredState, Name, SharedMap, Subject, Timestamp, Ttl,
     intent::{Intent, IntentSpec},
 };
 use fairway_providers::plain_name;
 use fairway_store::objects::{Batch, Change, Key, Kind, Object};
 
-use super::{Declared, object::DeclaredObject, removed_wire::RemovedName};
+use super::{
+    ClaimRules, Declared, ObjectErrors, key_of,
+    object::DeclaredObject,
+    records_key,
+    removed_wire::{RemovedName, Remover, SharedWith},
+};
+use crate::configured::{Files, MergedState, Previous};
 
 /// The last release of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Release {
-    /// The tenant that gave it up.
-    by: Tenant,
+    /// The tenant that gave it up, or the operator.
+    by: Remover,
     /// Time of the release, in seconds since 1970.
     at: u64,
     /// Time when the largest TTL of its answers is over.
@@ -34,10 +42,10 @@ pub(crate) type Releases = SharedMap<Name, Release>;
 pub type TakeOvers = BTreeMap<Name, Timestamp>;
 
 impl Declared {
-    /// Returns the names that a batch takes from tenants.
-    pub(super) fn releases_in(&self, batch: &Batch) -> Vec<RemovedName> {
+    /// Returns the names that a batch takes from tenants or from the operator. `served` is the state in force.
+    pub(super) fn releases_in(&self, batch: &Batch, served: &MergedState) -> Vec<RemovedName> {
         let now = batch.at.secs();
-        let mut released = Vec::new();
+        let mut released = self.releases_of_operator(batch, served);
         for Change { key, value, .. } in &batch.changes {
             let (Some(tenant), Some(before)) = (tenant_at(key), self.objects.get(key)) else { continue };
             let after = value.as_ref().map(|value| {
@@ -60,6 +68,82 @@ impl Declared {
         released
     }
 
+    /// Returns the names that a batch takes from the operator: no object of `/v1/names` or `/v1/records` declares them any more, nor do the
+    /// files steer them.
+    fn releases_of_operator(&self, batch: &Batch, served: &MergedState) -> Vec<RemovedName> {
+        let mut after = BTreeMap::new();
+        for Change { key, value, .. } in &batch.changes {
+            if matches!(key.kind(), Kind::Name | Kind::Records) {
+                let object = |value: &Vec<u8>| {
+                    let object = Object { value: value.as_slice().into(), ..self.get(key)?.clone() };
+                    Some(DeclaredObject::new(object, None))
+                };
+                after.insert(key, value.as_ref().and_then(object));
+            }
+        }
+        let is_declared = |name: &Name, key: &Key| match after.get(key) {
+            Some(object) => object.as_ref().and_then(DeclaredObject::element).is_some_and(|of| declares(of, name)),
+            None => self.element(key).is_some_and(|element| declares(element, name)),
+        };
+        let mut released = BTreeMap::new();
+        for name in after.keys().flat_map(|key| self.names_at(key)) {
+            let keys = [key_of(&Subject::Name(name.clone())), records_key(&name)];
+            let is_kept = keys.iter().flatten().any(|key| is_declared(&name, key));
+            let is_of_files = served.declared.names.contains_key(&name) && !served.not_in_files.contains_key(&name);
+            if !is_kept
+                && !is_of_files
+                && let Some(ttl) = ttl_at(served, &name)
+            {
+                let by = Remover::Operator(self.shared_with(served, &name));
+                released.insert(name, (by, batch.at.secs() + u64::from(ttl.secs())));
+            }
+        }
+        let removed = |(name, (by, until)): (Name, _)| RemovedName { name: name.to_string(), by, until };
+        released.into_iter().map(removed).collect()
+    }
+
+    /// Returns the names that the files gave up and whose TTL is not over: by these files compared with the last ones, or before.
+    ///
+    /// Names that an object of the operator declares are not given up.
+    pub(crate) fn released_by_files(&self, previous: Option<&Previous>, files: &Files, now: Timestamp) -> Releases {
+        let mut releases = Releases::default();
+        let Some(Previous { configured, .. }) = previous.filter(|_| files.settings.access.names.is_enforced) else {
+            return releases;
+        };
+        let (was, is, served) = (&configured.files.desired, &files.desired, &configured.merged);
+        let none = ObjectErrors::new();
+        let is_given_up = |name: &Name| !declares(is, name) && !self.is_operators(name, &none);
+        let before = served.released_by_files.iter();
+        let before = before.filter(|(name, release)| release.until > now.secs() && is_given_up(name));
+        releases.extend(before.map(|(name, release)| (name.clone(), release.clone())));
+        if Arc::ptr_eq(was, is) {
+            return releases;
+        }
+        let steered = is.names.differences(&was.names, |_, _| true).into_iter().map(|(name, ..)| name);
+        let records = is.records.differences(&was.records, |_, _| true).into_iter().map(|((name, _), ..)| name);
+        let given_up = steered.chain(records).filter(|name| declares(was, name) && is_given_up(name));
+        let release = |name: &Name| {
+            let by = Remover::Operator(self.shared_with(served, name));
+            let until = now.secs() + u64::from(ttl_at(served, name)?.secs());
+            Some((name.clone(), Release { by, at: now.secs(), until }))
+        };
+        let free = RELEASES_MAX.saturating_sub(releases.len());
+        releases.extend(given_up.filter_map(release).take(free));
+        releases
+    }
+
+    /// Returns the kinds of tenants whose claims are in the answers of a name of the operator.
+    fn shared_with(&self, served: &MergedState, name: &Name) -> SharedWith {
+        let contributed = &served.contributed;
+        let steered = served.desired.names.get(name);
+        SharedWith {
+            owners: contributed.merged_names.of_name(name).is_some_and(|of| of.pool.is_some())
+                || contributed.has_records_at(name),
+            projects: steered
+                .is_some_and(|steered| self.claimants(name).any(|key| object_name(key) == steered.pool.as_str())),
+        }
+    }
+
     /// Returns all releases among the objects. The last one of a name counts.
     pub(super) fn all_releases(&self) -> Releases {
         self.under(Kind::RemovedNames, &[]).flat_map(releases).collect()
@@ -77,28 +161,35 @@ impl Declared {
         }
     }
 
-    /// Returns when a claim of a tenant is served if it takes over a name that another one, which is granted it, has just given up.
+    /// Returns when a claim of a tenant is served if it takes over a name that the operator, or another tenant which is granted it, has just
+    /// given up.
     pub(crate) fn take_over(
         &self,
-        names: &NameGrants,
+        rules: &ClaimRules<'_>,
         (tenant, name, since): (&Tenant, &Name, u64),
-        now: Timestamp,
     ) -> Option<Timestamp> {
-        if !names.is_enforced || self.releases.is_empty() {
+        let ClaimRules { names, released_by_files, now } = rules;
+        if !names.is_enforced || (self.releases.is_empty() && released_by_files.is_empty()) {
             return None;
         }
-        let release = self.releases.get(name)?;
-        let is_delayed = release.delays(tenant, since, now.secs()) && names.check_steered(&release.by, name).is_ok();
-        is_delayed.then(|| Timestamp::from_secs(release.until))
+        let releases = [&self.releases, released_by_files].map(|releases| releases.get(name)).into_iter().flatten();
+        let was_answered = |release: &Release| match release.by.tenant() {
+            Some(tenant) => names.check_steered(&tenant, name).is_ok(),
+            None => true,
+        };
+        let delaying = releases.filter(|release| release.delays(tenant, since, now.secs()) && was_answered(release));
+        delaying.map(|release| release.until).max().map(Timestamp::from_secs)
     }
 
-    /// Returns the names that wait for the TTL of a tenant that gave them up.
-    pub(crate) fn take_overs(&self, names: &NameGrants, now: Timestamp) -> TakeOvers {
+    /// Returns the names that wait for the TTL of a tenant that gave them up, or of the operator.
+    pub(crate) fn take_overs(&self, rules: &ClaimRules<'_>) -> TakeOvers {
         let mut waiting = TakeOvers::new();
+        let ClaimRules { names, released_by_files, now } = rules;
         if !names.is_enforced {
             return waiting;
         }
-        for name in self.releases.iter().filter(|(_, release)| release.until > now.secs()).map(|(name, _)| name) {
+        let releases = self.releases.iter().chain(released_by_files.iter());
+        for name in releases.filter(|(_, release)| release.until > now.secs()).map(|(name, _)| name) {
             let of_intents =
                 self.claimants(name).filter_map(|key| Some((tenant_at(key)?, self.get(key)?.created.secs())));
             let text = plain_name(&name.to_string());
@@ -107,7 +198,7 @@ impl Declared {
                 rows.map(|row| (tenant_of(&scope), row.row.since)).collect::<Vec<_>>()
             });
             let mut claims = of_intents.chain(of_rows);
-            let until = claims.find_map(|(tenant, since)| self.take_over(names, (&tenant, name, since), now));
+            let until = claims.find_map(|(tenant, since)| self.take_over(rules, (&tenant, name, since)));
             waiting.extend(until.map(|until| (name.clone(), until)));
         }
         waiting
@@ -115,16 +206,23 @@ impl Declared {
 }
 
 impl Release {
-    /// Returns true if a claim waits: that of another tenant which is as young as the release.
+    /// Returns true if a claim waits: that of another tenant which is as young as the release. An older one waits if the name was the
+    /// operator's and it was not in the answers, since such names are closed to tenants.
     fn delays(&self, tenant: &Tenant, since: u64, now: u64) -> bool {
-        self.by != *tenant && since >= self.at && now < self.until
+        let was_answered = match (&self.by, tenant) {
+            (Remover::Operator(shared), Tenant::Owner(_)) => shared.owners,
+            (Remover::Operator(shared), Tenant::Project(_)) => shared.projects,
+            _ => true,
+        };
+        let is_own = self.by.tenant().is_some_and(|by| by == *tenant);
+        !is_own && (since >= self.at || !was_answered) && now < self.until
     }
 }
 
 /// Returns the reason why a claim waits, for people.
 pub(crate) fn waiting(name: &Name, until: Timestamp) -> String {
     format!(
-        "{name} was in use by another tenant; it is served from {until} on, when the TTL of the old answers is over"
+        "{name} was in use by another tenant or the operator; it is served from {until} on, when the TTL of the old answers is over"
     )
 }
 
@@ -165,6 +263,17 @@ fn ttl_of_row(row: &ReadRow) -> Option<Ttl> {
     }
 }
 
+/// Returns true if a state steers a name or has records of it.
+fn declares(desired: &DesiredState, name: &Name) -> bool {
+    desired.names.contains_key(name) || desired.records_at(name).next().is_some()
+}
+
+/// Returns the largest TTL of a declared name's answers; `None` if it is not answered.
+fn ttl_at(served: &MergedState, name: &Name) -> Option<Ttl> {
+    let steered = served.declared.names.get(name).and_then(|steered| served.desired.ttl_max(steered));
+    served.desired.records_at(name).map(|set| set.ttl).chain(steered).max()
+}
+
 /// Returns the tenant whose object is at a key.
 fn tenant_at(key: &Key) -> Option<Tenant> {
     match key.kind() {
@@ -177,7 +286,9 @@ fn tenant_at(key: &Key) -> Option<Tenant> {
 fn releases(object: &DeclaredObject) -> impl Iterator<Item = (Name, Release)> {
     object.removed().into_iter().flat_map(|removed| {
         removed.names.iter().filter_map(|of| {
-            Some((of.name.parse().ok()?, Release { by: of.by.tenant()?, at: removed.at, until: of.until }))
+            let is_released = !matches!(of.by, Remover::Pruner(_));
+            let release = || Release { by: of.by.clone(), at: removed.at, until: of.until };
+            is_released.then(|| Some((of.name.parse().ok()?, release())))?
         })
     })
 }
@@ -187,7 +298,7 @@ const RELEASES_MAX: usize = 65_536;
 
 #[cfg(test)]
 mod tests {
-    use fairway_access::{NameGrant, RecordTypes};
+    use fairway_access::{NameGrant, NameGrants, RecordTypes};
     use fairway_store::objects::{Author, Event, Expect};
 
     use super::*;
@@ -218,7 +329,17 @@ mod tests {
     fn waits(declared: &Declared, project: &str, since: u64, now: u64) -> Option<u64> {
         let name = "shop.gslb.example".parse().unwrap();
         let tenant = Tenant::Project(project.to_owned());
-        declared.take_over(&grants(), (&tenant, &name, since), Timestamp::from_secs(now)).map(Timestamp::secs)
+        take_over(declared, &grants(), (&tenant, &name, since), now).map(Timestamp::secs)
+    }
+
+    fn take_over(declared: &Declared, names: &NameGrants, claim: (&Tenant, &Name, u64), now: u64) -> Option<Timestamp> {
+        let now = Timestamp::from_secs(now);
+        declared.take_over(&ClaimRules { names, released_by_files: &Releases::default(), now }, claim)
+    }
+
+    fn take_overs(declared: &Declared, now: u64) -> TakeOvers {
+        let (names, now) = (&grants(), Timestamp::from_secs(now));
+        declared.take_overs(&ClaimRules { names, released_by_files: &Releases::default(), now })
     }
 
     /// Commits the creation of a project's intent, or its deletion.
@@ -227,7 +348,7 @@ mod tests {
         let value = own.object.as_ref().map(|object| object.value.to_vec());
         let changes = vec![Change { key: own.key.clone(), expect: Expect::Anything, value }];
         let batch = Batch { changes, by: Author::default(), at: Timestamp::from_secs(at) };
-        let added = declared.with_removed_names(batch, true).changes.split_off(1).into_iter();
+        let added = declared.with_removed_names(batch, Some(&MergedState::default())).changes.split_off(1).into_iter();
         let added = added.map(|change| {
             let value = change.value.as_deref().map(|value| object(&change.key, value, at));
             Event { revision: 1, key: change.key, object: value }
@@ -244,9 +365,8 @@ mod tests {
     #[test]
     fn name_changes_hands_after_the_ttl() {
         let mut declared = Declared::default();
-        let at = Timestamp::from_secs;
         commit(&mut declared, "bank", true, START - 500);
-        assert_eq!(declared.take_overs(&grants(), at(START)), TakeOvers::new());
+        assert_eq!(take_overs(&declared, START), TakeOvers::new());
         commit(&mut declared, "bank", false, START);
         commit(&mut declared, "evil", true, START + 1);
         assert_eq!(waits(&declared, "evil", START + 1, START + 2), Some(START + 60));
@@ -255,7 +375,7 @@ mod tests {
         assert_eq!(waits(&declared, "evil", START + 1, START + 60), None, "the TTL is over");
         assert_eq!(waits(&declared, "bank", START + 1, START + 2), None, "its own name");
         assert_eq!(waits(&declared, "evil", START - 1, START + 2), None, "it shared the name before");
-        let waiting = declared.take_overs(&grants(), at(START + 2));
+        let waiting = take_overs(&declared, START + 2);
         assert_eq!(waiting.into_values().map(Timestamp::secs).collect::<Vec<_>>(), [START + 60]);
         // What waited was never answered, so its end delays nobody.
         commit(&mut declared, "evil", false, START + 3);
@@ -265,8 +385,8 @@ mod tests {
         let mut only_evil = grants();
         only_evil.grants[0].to = ["project:evil".parse().unwrap()].into();
         let evil = Tenant::Project("evil".to_owned());
-        assert_eq!(declared.take_over(&only_evil, (&evil, &name, START + 4), at(START + 5)), None);
-        assert_eq!(declared.take_over(&NameGrants::default(), (&evil, &name, START + 4), at(START + 5)), None);
+        assert_eq!(take_over(&declared, &only_evil, (&evil, &name, START + 4), START + 5), None);
+        assert_eq!(take_over(&declared, &NameGrants::default(), (&evil, &name, START + 4), START + 5), None);
     }
 
     #[test]
@@ -274,7 +394,7 @@ mod tests {
         let mut declared = Declared::default();
         commit(&mut declared, "bank", true, START);
         for (until, recorded) in [(START + 100, 0), (START, 1)] {
-            let release = Release { by: Tenant::Owner("shop".to_owned()), at: START, until };
+            let release = Release { by: Remover::Owner("shop".to_owned()), at: START, until };
             let name = |number| format!("n{number}.gslb.example").parse().unwrap();
             declared.releases = (0..RELEASES_MAX).map(|number| (name(number), release.clone())).collect();
             let mut after = declared.clone();

@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     adaptive_ttl::AdaptiveTtls,
     configured::{Configured, MergedState, Previous},
-    declared::{ClaimRules, Declared},
+    declared::{ClaimRules, Declared, Releases},
 };
 use fairway_store::objects::{Author, Key, Kind, Object};
 
@@ -86,7 +86,11 @@ fn objects_read_together_are_what_each_is_alone_even_if_one_is_invalid() {
     }
     let together = Declared::new(3, all);
     let files = DesiredState::default();
-    let claims = ClaimRules { names: &NameGrants::default(), now: Timestamp::from_secs(0) };
+    let claims = ClaimRules {
+        names: &NameGrants::default(),
+        released_by_files: &Releases::default(),
+        now: Timestamp::from_secs(0),
+    };
     let (mut ours, mut theirs) = Default::default();
     let [together, one_by_one] = [(together, &mut ours), (one_by_one, &mut theirs)]
         .map(|(declared, rejected)| declared.contribution(None, &files, &claims, rejected));
