@@ -1,7 +1,8 @@
 //! Changed files that remove so many names that it looks like a mistake: a file that was emptied or truncated, or the wrong folder.
 //!
 //! Names are counted in each zone and in all together, without apexes. A name that is still served, since an object or a webhook client
-//! declares it, is not removed.
+//! declares it, is not removed. With access rules it is, if only a tenant declares it whose claim was not in the answers before: a tenant
+//! could claim the operator's names in advance, and get all their clients with the files' next mistake.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use fairway_store::ZoneSizes;
 use fairway_zones::Snapshot;
 
 use super::{
-    configured::{Compiled, Previous},
+    configured::{Compiled, Configured, Previous},
     contributed::are_many,
 };
 
@@ -52,14 +53,16 @@ pub(crate) fn errors(before: &Previous, after: &Compiled, owner: &str) -> Vec<Di
     let (mut zones, mut all) = (BTreeMap::<Name, Names>::new(), Names::default());
     let files = &before.configured.files.desired;
     if !after.snapshot.has_text_of(&before.snapshot) {
-        for (zone, name) in before.snapshot.text_names().filter(|(_, name)| !after.snapshot.has_name(name)) {
+        for (zone, name) in before.snapshot.text_names().filter(|(_, name)| !after.snapshot.has_text_name(name)) {
             let Ok(name) = Name::from_wire(name) else { continue };
-            zones.entry(zone.clone()).or_default().remove(&name);
-            all.remove(&name);
+            if !is_kept(before, after, &name) {
+                zones.entry(zone.clone()).or_default().remove(&name);
+                all.remove(&name);
+            }
         }
     }
     for (zone, name) in declared_names(files, &before.snapshot) {
-        if !after.snapshot.has_name(name.as_wire()) {
+        if !is_kept(before, after, name) {
             zones.entry(zone.clone()).or_default().remove(name);
             all.remove(name);
         }
@@ -78,6 +81,29 @@ pub(crate) fn errors(before: &Previous, after: &Compiled, owner: &str) -> Vec<Di
     declared_names(&after.configured.files.desired, &after.snapshot).for_each(|(zone, _)| keep(zone));
     let errors: Vec<_> = zones.iter().filter_map(|(zone, names)| names.error(owner, &format!("zone {zone}"))).collect();
     if errors.is_empty() { all.error(owner, "all zones").into_iter().collect() } else { errors }
+}
+
+/// Returns true if a name is served by the files, by an operator's object, or by contributions that were in its answers before.
+fn is_kept(before: &Previous, after: &Compiled, name: &Name) -> bool {
+    if !after.snapshot.has_name(name.as_wire()) {
+        return false;
+    }
+    let Configured { files, objects, merged, rejected, .. } = &after.configured;
+    let [was_enforced, is_enforced] =
+        [&before.configured, &after.configured].map(|of| of.settings.access.names.is_enforced);
+    let is_declared = || {
+        let files = &files.desired;
+        files.names.contains_key(name) || files.records_at(name).next().is_some()
+    };
+    let is_shared = || {
+        let was = &before.configured.merged.contributed.merged_names;
+        [was, &merged.contributed.merged_names].iter().all(|of| of.of_name(name).is_some_and(|of| of.pool.is_some()))
+    };
+    !(was_enforced || is_enforced)
+        || after.snapshot.has_text_name(name.as_wire())
+        || is_declared()
+        || objects.is_operators(name, &rejected.objects)
+        || is_shared()
 }
 
 /// Returns the number of records of each zone's file and of the other names that the files declare in it.

@@ -106,6 +106,19 @@ fn claimed() -> [(&'static str, Declared); 2] {
 }
 
 #[test]
+fn names_of_files_that_only_a_tenant_claimed_in_advance_count_as_removed() {
+    for (way, declared) in claimed() {
+        // Without a TTL no claim waits, so that the names are still served.
+        let scene = Scene::new(&format!("{HEAD}{}{NAMES}", CLOSED.replace("60s", "0s")));
+        let (reader, before) = started(&scene, &declared);
+        scene.write(HEAD);
+        let removals = read(&reader, ReloadScope::Files, Some(&before), at(START)).removals;
+        let text = format!("{removals:?}");
+        assert!(text.contains("no longer declare any of the 2 names of zone gslb.example."), "{way}: {text}");
+    }
+}
+
+#[test]
 fn names_that_an_open_pool_shared_or_an_operator_declares_are_not_removed() {
     let (mut shared, mut moved) = (Declared::default(), Declared::default());
     claim_by_webhook(&mut shared);
