@@ -21,11 +21,11 @@ use super::{
     schema_errors::{self, SchemaError},
     v1,
     values::{Sample, TextValue},
-    values_access::SecureUrl,
+    values_access::{GrantedType, SecureUrl},
     values_location::Distance,
     values_wire::{HttpAddress, PrefixLength, StatusText},
 };
-use fairway_access::{Algorithm, Subject, TokenHash, Verb};
+use fairway_access::{Algorithm, Subject, Tenant, TokenHash, Verb};
 
 /// Returns the JSON Schema (2020-12) of a configuration file of version 1, for editors and for `fairway config schema`.
 ///
@@ -84,6 +84,7 @@ static FORMATS: &[Format] = &[
     format::<Country>(),
     format::<Distance>(),
     format::<Duration>(),
+    format::<GrantedType>(),
     format::<HttpAddress>(),
     format::<IpAddr>(),
     format::<SecureUrl>(),
@@ -102,6 +103,7 @@ static FORMATS: &[Format] = &[
     format::<StatusText>(),
     format::<Subdivision>(),
     format::<Subject>(),
+    format::<Tenant>(),
     format::<TimeOfDay>(),
     format::<Timestamp>(),
     format::<TokenHash>(),

@@ -38,7 +38,16 @@ impl TextValue for GrantedType {
     const EXAMPLE: &'static str = "TXT";
 
     fn parse(text: &str) -> Result<Self, Reason> {
-        if text == CHALLENGE { Ok(Self::Challenge) } else { TextValue::parse(text).map(Self::Type) }
+        if text == CHALLENGE {
+            return Ok(Self::Challenge);
+        }
+        let rtype = Rtype::parse(text)?;
+        if !rtype.is_declarable() {
+            // Such a grant would look like one of all types, and allow none.
+            let hint = "leave out types to grant all that need not be listed (NS, DS, DNAME and _acme-challenge)";
+            return Err(Reason::new(format!("{rtype} is not a type of records that tenants can declare"), hint));
+        }
+        Ok(Self::Type(rtype))
     }
 }
 

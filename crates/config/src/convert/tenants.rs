@@ -26,6 +26,7 @@ pub(super) fn names(
     // What is missing may have been omitted because of an error in it.
     if is_enforced && ["access", "webhook", "zones"].iter().all(|section| converter.is_complete(section)) {
         check_tenants(converter, &names, webhook);
+        check_domains(converter, &names);
         warn_of_names(converter, &names, zones);
         warn_of_tenants(converter, &names, access, webhook, zones);
     }
@@ -63,6 +64,19 @@ fn check_tenants(converter: &mut Converter<'_, '_>, names: &NameGrants, webhook:
                 let hint = "declare it with its token or certificate in webhook.owners";
                 converter.error(format_args!("/access/names/{index}/to"), what, hint);
             }
+        }
+    }
+}
+
+/// Reports wildcards: a grant covers the names below its domain, which a wildcard does not have.
+fn check_domains(converter: &mut Converter<'_, '_>, names: &NameGrants) {
+    for (index, grant) in names.grants.iter().enumerate() {
+        for (number, domain) in grant.domains.iter().enumerate() {
+            let Some(parent) = domain.parent().filter(|_| domain.is_wildcard()) else { continue };
+            let parent = parent.to_string();
+            let what = format!("{domain} is a wildcard");
+            let hint = format!("write {}: a domain includes all names below it", parent.trim_end_matches('.'));
+            converter.error(format_args!("/access/names/{index}/domains/{number}"), what, hint);
         }
     }
 }

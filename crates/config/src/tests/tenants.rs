@@ -197,3 +197,41 @@ fn owner_without_usable_credentials_is_rejected() {
         assert!(errors.iter().any(|error| error.contains(wanted)), "{wanted} is not in {errors:#?}");
     }
 }
+
+#[test]
+fn grants_that_could_grant_nothing_are_rejected_with_other_errors() {
+    let config = |names: &str| format!("version: 1\nnonsense: true\naccess: {{ names: [{names}] }}\n");
+    for (names, wanted) in [
+        ("{ to: [\"project:a\"], domains: [a.example], types: [TXTT] }", "\"TXTT\""),
+        ("{ to: [\"ownr:east\"], domains: [a.example] }", "\"ownr:east\" is not a tenant"),
+        ("{ to: [\"owner:\"], domains: [a.example] }", "\"owner:\" is not a tenant"),
+        ("{ to: [\"project:a\"], domains: [a.example], types: [ANY] }", "leave out types"),
+    ] {
+        let errors = errors_of(&config(names));
+        for wanted in [wanted, "nonsense"] {
+            assert!(errors.iter().any(|error| error.contains(wanted)), "{wanted} is not in {errors:#?}");
+        }
+        assert!(!errors.iter().any(|error| error.contains("report this as a bug")), "{errors:#?}");
+    }
+    let errors =
+        errors_of("version: 1\naccess: { names: [{ to: [\"project:a\"], domains: [\"*.w.gslb.example\"] }] }\n");
+    let wanted = "write w.gslb.example: a domain includes all names below it";
+    assert!(errors.iter().any(|error| error.contains(wanted)), "{errors:#?}");
+}
+
+#[test]
+fn every_format_of_the_schema_is_checked() {
+    fn formats(value: &serde_json::Value, found: &mut std::collections::BTreeSet<String>) {
+        let inner: Vec<_> = match value {
+            serde_json::Value::Array(items) => items.iter().collect(),
+            serde_json::Value::Object(object) => object.values().collect(),
+            _ => vec![],
+        };
+        found.extend(value.get("format").and_then(serde_json::Value::as_str).map(str::to_owned));
+        inner.into_iter().for_each(|value| formats(value, found));
+    }
+    let mut found = std::collections::BTreeSet::new();
+    formats(&crate::schema::schema(), &mut found);
+    let unknown: Vec<_> = found.iter().filter(|format| crate::schema::example(format).is_none()).collect();
+    assert!(unknown.is_empty() && found.len() > 20, "{unknown:?} of {found:?}");
+}
