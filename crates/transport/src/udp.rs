@@ -52,7 +52,7 @@ struct Buffers<'a, R: Responder> {
     /// Parsed queries, in the order of the batch.
     queries: Box<[R::Query]>,
     draws: DrawSource,
-    errors: ErrorLimit,
+    errors: &'a mut ErrorLimit,
 }
 
 /// Datagrams of a batch with something to count besides their number.
@@ -70,16 +70,19 @@ impl Worker<'_> {
     /// A panic is a bug, but no reason to stop answering: it costs the batch in which it happened.
     pub(super) fn run<R: Responder>(&self, mut responder: R) {
         priority::raise();
-        self.survive_panics(|| self.serve(&mut responder, false));
+        let mut errors = new_error_limit();
+        self.survive_panics(|| self.serve(&mut responder, &mut errors, false));
     }
 
     /// Serves whenever spare workers are needed, until the server stops.
     pub(super) fn run_spare<R: Responder>(&self, responder: impl Fn() -> R) {
         priority::raise();
+        // Kept between rounds: there are up to 20 of them a second, and each would begin with no error counted.
+        let mut errors = new_error_limit();
         while SPARE_WORKERS.wait(self.stop) {
             // Dropped with each round, so that a parked worker does not keep an old serving state alive.
             let mut responder = responder();
-            self.survive_panics(|| self.serve(&mut responder, true));
+            self.survive_panics(|| self.serve(&mut responder, &mut errors, true));
             drop(responder);
             // The batch was full: answering already uses the core, and more workers would take it from all other threads.
             if SPARE_WORKERS.is_needed() {
@@ -95,13 +98,13 @@ impl Worker<'_> {
     }
 
     /// Serves until the server stops. A spare worker also returns when it is not needed or after a full batch.
-    fn serve<R: Responder>(&self, responder: &mut R, is_spare: bool) {
+    fn serve<R: Responder>(&self, responder: &mut R, errors: &mut ErrorLimit, is_spare: bool) {
         let mut buffers = Buffers::<R> {
             tally: self.tally.get_or_init(Arc::default),
             batch: Batch::new(self.socket.local_addr().is_ok_and(|a| a.ip().is_unspecified())),
             queries: (0..BATCH).map(|_| R::Query::default()).collect(),
             draws: DrawSource::new(),
-            errors: ErrorLimit::new(DrawSource::new().next().0),
+            errors,
         };
         let mut last = 0;
         while !self.stop.is_requested() && !(is_spare && (last == BATCH || !SPARE_WORKERS.is_needed())) {
@@ -193,6 +196,11 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+/// Returns a limit of errors with a random seed.
+fn new_error_limit() -> ErrorLimit {
+    ErrorLimit::new(DrawSource::new().next().0)
 }
 
 fn is_icmp(error: &io::Error) -> bool {

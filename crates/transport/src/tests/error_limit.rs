@@ -4,12 +4,21 @@ use std::{
     collections::HashSet,
     hash::{BuildHasher, RandomState},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+    thread,
 };
 
 use fairway_zones::Now;
 
-use super::{client, echo_on, id, packet, until};
-use crate::error_limit::{ERRORS_PER_SECOND, ErrorLimit};
+use super::{ComputeGuard, Echo, client, echo_on, id, packet, run_in_child_process, until};
+use crate::{
+    error_limit::{ERRORS_PER_SECOND, ErrorLimit},
+    rates::LateRates,
+    sockets::Shared,
+    stats::{LateTally, UdpCounters},
+    stop::{Phase, Stop},
+    udp::Worker,
+};
 
 /// Returns a random number and prints it, so that a failure can be repeated.
 fn seed() -> u64 {
@@ -71,4 +80,35 @@ fn worker_limits_errors_per_address_and_nothing_else() {
     let udp = server.counters().stats().udp;
     assert_eq!(udp.limited, 200 - seen.len() as u64);
     assert_eq!(udp.received, udp.answered + udp.dropped + udp.send_errors);
+}
+
+#[test]
+fn spare_worker_keeps_its_counts_between_rounds() {
+    // Spare workers of the whole process run, and would answer for other tests in another order.
+    if std::env::var_os("FAIRWAY_TEST_SPARE").is_none() {
+        return run_in_child_process(
+            "tests::error_limit::spare_worker_keeps_its_counts_between_rounds",
+            "FAIRWAY_TEST_SPARE",
+        );
+    }
+    let (socket, loud) = (client("127.0.0.1:0"), client("127.0.0.2:0"));
+    let to = socket.local_addr().unwrap();
+    let (rates, tally, counters) = (LateRates::new(1, Arc::default()), LateTally::default(), UdpCounters::default());
+    let (shared, (ending, stop)) = (Shared::new(false), Stop::new());
+    // Five full batches. A spare worker begins a new round after each.
+    for number in 0..160 {
+        loud.send_to(&packet(number, "ERROR"), to).unwrap();
+    }
+    let computing = ComputeGuard::begin();
+    thread::scope(|scope| {
+        let worker =
+            Worker { socket: &socket, shared: &shared, rates: &rates, tally: &tally, counters: &counters, stop: &stop };
+        scope.spawn(move || worker.run_spare(|| Echo));
+        until("all are counted", || counters.received.get() == 160);
+        ending.send_replace(Phase::End);
+        drop(computing);
+    });
+    let sent = 160 - counters.limited.get();
+    // At most two seconds begin meanwhile; each round of its own would have sent five.
+    assert!((5..=10).contains(&sent), "{sent} errors");
 }
