@@ -4,18 +4,23 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
     routing::get,
 };
 
-use crate::{metrics::Metrics, problem::no_such_route, routes::guard};
+use crate::{
+    metrics::Metrics,
+    problem::{no_such_route, problem},
+    routes::guard,
+};
+use fairway_access::{ForeignRequest, check_origin};
 use fairway_control::{Control, Readiness};
 use fairway_transport::ComputeGuard;
 
-/// Returns the router, with metrics if given.
-pub(crate) fn router(control: &Control, metrics: Option<Arc<Metrics>>) -> Router {
+/// Returns the router, with metrics if given. `is_loopback` is true if the listener is on a loopback address.
+pub(crate) fn router(control: &Control, metrics: Option<Arc<Metrics>>, is_loopback: bool) -> Router {
     let (for_live, for_ready, for_metrics) = (control.clone(), control.clone(), control.clone());
     let live = move || async move { answer(live(&for_live)) };
     let mut router = Router::new()
@@ -23,7 +28,13 @@ pub(crate) fn router(control: &Control, metrics: Option<Arc<Metrics>>) -> Router
         .route("/livez", get(live))
         .route("/readyz", get(move || async move { answer(ready(&for_ready)) }));
     if let Some(metrics) = metrics {
-        router = router.route("/metrics", get(move || async move { gather(&metrics, &for_metrics).await }));
+        let metrics = move |headers: HeaderMap| async move {
+            match is_loopback.then(|| check_host(&for_metrics, &headers)) {
+                Some(Err(foreign)) => problem(StatusCode::MISDIRECTED_REQUEST, foreign.to_string()).into_response(),
+                _ => gather(&metrics, &for_metrics).await,
+            }
+        };
+        router = router.route("/metrics", get(metrics));
     }
     router.fallback(async |uri: axum::http::Uri| no_such_route(uri.path())).layer(middleware::from_fn(guard))
 }
@@ -42,6 +53,13 @@ pub(crate) fn ready(control: &Control) -> Result<&'static str, &'static str> {
         Readiness::Ready => Ok("ready"),
         waiting => Err(waiting.reason()),
     }
+}
+
+/// Checks `Host` as the API does without TLS. Otherwise a web page could read the metrics through a browser on this machine, from a host
+/// name of the page that points to loopback (DNS rebinding).
+fn check_host(control: &Control, headers: &HeaderMap) -> Result<(), ForeignRequest> {
+    let published = control.shared().serving.published();
+    check_origin(false, headers, Some(&published.configured.settings.access.hosts))
 }
 
 fn answer(state: Result<&'static str, &'static str>) -> Response {

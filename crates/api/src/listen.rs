@@ -99,7 +99,9 @@ impl Api {
 
     /// Serves health probes, and metrics if that is configured.
     pub fn serve_health(&mut self, listener: TcpListener, settings: HealthListenerSettings) {
-        let router = health::router(&self.control, settings.metrics.then(|| Arc::clone(&self.metrics)));
+        let is_loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
+        let metrics = settings.metrics.then(|| Arc::clone(&self.metrics));
+        let router = health::router(&self.control, metrics, is_loopback);
         let ending = self.ending.subscribe();
         self.tasks.spawn(async move {
             let accept = || async {

@@ -145,6 +145,33 @@ fn attack_both(pools: usize, waves: usize) {
 }
 
 #[test]
+fn foreign_host_gets_no_metrics_of_a_loopback_listener() {
+    let health = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let more = "access: { hosts: [metrics.example] }\n";
+    let listen = format!(", health: {{ address: \"{health}\", metrics: true }}");
+    let _server = Fairway::start_with(&listen, &format!("{}{more}", config(1)));
+    let status = |path: &str, host: &str| {
+        let mut stream = std::net::TcpStream::connect(health).expect("it listens");
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).expect("it reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("it answers");
+        text.split(' ').nth(1).and_then(|status| status.parse::<u16>().ok()).expect("a status")
+    };
+    // A web page would reach loopback through a host name of its own (DNS rebinding).
+    for (path, host, expected) in [
+        ("/metrics", "evil.example", 421),
+        ("/metrics", "evil.example:8080", 421),
+        ("/metrics", "localhost", 200),
+        ("/metrics", "127.0.0.1:8080", 200),
+        ("/metrics", "metrics.example", 200),
+        ("/readyz", "evil.example", 200),
+    ] {
+        assert_eq!(status(path, host), expected, "{path} {host}");
+    }
+}
+
+#[test]
 fn simultaneous_scrapes_of_many_targets_delay_no_dns() {
     attack_both(30, 1);
 }
