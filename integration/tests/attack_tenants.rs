@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 
 /// Longest wait for an event that must come.
 const LIMIT: Duration = Duration::from_secs(30);
+/// A DS record with an invented digest.
+const DS: &str = "12345 13 2 5253543132333435363738393031323334353637383930313233343536373839";
 const MEDIA_TYPE: &str = "application/external.dns.webhook+json;version=1";
 /// Names of the configuration, which nobody else may change.
 const SCENE: &str = "zones: [{ name: gslb.example, ns: [ns1.example.net], monitor: unchecked }]
@@ -260,9 +262,11 @@ fn owner_claims_only_granted_names_and_types() {
             endpoint("db.bank.gslb.example", "A", "192.0.2.66", "evil"),
             endpoint("bank.gslb.example", "NS", "ns.evil.example", "evil"),
             endpoint("bank.gslb.example", "DNAME", "evil.gslb.example", "evil"),
+            endpoint("bank.gslb.example", "DS", DS, "evil"),
             endpoint("_acme-challenge.db.bank.gslb.example", "TXT", "stolen", "evil"),
             endpoint("_acme-challenge.evil.gslb.example", "TXT", "own", "evil"),
             endpoint("evil.gslb.example", "NS", "ns.evil.example", "evil"),
+            endpoint("evil.gslb.example", "DS", DS, "evil"),
             endpoint("own.evil.gslb.example", "A", "192.0.2.65", "evil"),
         ],
     );
@@ -273,9 +277,11 @@ fn owner_claims_only_granted_names_and_types() {
         "owner:evil may not claim db.bank.gslb.example. A",
         "owner:evil may not claim bank.gslb.example. NS",
         "owner:evil may not claim bank.gslb.example. DNAME",
+        "owner:evil may not claim bank.gslb.example. DS",
         "owner:evil may not claim _acme-challenge.db.bank.gslb.example. TXT",
         "owner:evil may not claim _acme-challenge.evil.gslb.example. TXT",
         "owner:evil may not claim evil.gslb.example. NS",
+        "owner:evil may not claim evil.gslb.example. DS",
     ] {
         assert!(warnings.contains(claim), "{claim} is not in {warnings}");
     }

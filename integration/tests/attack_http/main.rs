@@ -20,7 +20,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_integration::real::{Fairway, SetAtEnd, call, free_port, http_get, http_json, wait_until};
+use fairway_integration::{
+    certificates,
+    real::{Fairway, SetAtEnd, call, free_port, http_get, http_json, wait_until},
+};
 use socket2::{Domain, Socket, Type};
 
 /// Addresses of the attacker, and its connections of a round.
@@ -224,35 +227,66 @@ fn half_sent_bodies_do_not_block_the_webhook() {
     );
 }
 
+/// Sends one byte after the other, so that the connection is never idle. Returns the time until the server closes it, and how.
+fn time_until_closed(
+    listener: SocketAddr,
+    bytes: impl Iterator<Item = u8> + Send + 'static,
+) -> thread::JoinHandle<(Duration, Result<usize, std::io::ErrorKind>)> {
+    thread::spawn(move || {
+        let mut stream = connect(9, listener).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(9))).expect("a socket");
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut slow = stream.try_clone().expect("a second handle");
+        let writer = {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || {
+                for byte in bytes.take_while(|_| !stop.load(Ordering::Relaxed)) {
+                    let _ = slow.write_all(&[byte]);
+                    thread::park_timeout(Duration::from_millis(50));
+                }
+            })
+        };
+        let begun = Instant::now();
+        // The server closes; a response, a reset and an end of file all count.
+        let ended = stream.read(&mut [0; 1]).map_err(|error| error.kind());
+        stop.store(true, Ordering::Relaxed);
+        writer.join().expect("it ends");
+        (begun.elapsed(), ended)
+    })
+}
+
 #[test]
 fn first_head_must_arrive_within_five_seconds() {
     let (server, health, webhook) = started();
     let waiting = [server.http, health, webhook].map(|listener| {
-        thread::spawn(move || {
-            let mut stream = connect(9, listener).expect("it listens");
-            stream.set_read_timeout(Some(Duration::from_secs(9))).expect("a socket");
-            let stop = Arc::new(AtomicBool::new(false));
-            let mut slow = stream.try_clone().expect("a second handle");
-            let writer = {
-                let stop = Arc::clone(&stop);
-                // One byte after the other, so that the connection is never idle.
-                thread::spawn(move || {
-                    let head = "GET /healthz HTTP/1.1\r\nX-Slow: ".bytes().chain(std::iter::repeat(b'x'));
-                    for byte in head.take_while(|_| !stop.load(Ordering::Relaxed)) {
-                        let _ = slow.write_all(&[byte]);
-                        thread::park_timeout(Duration::from_millis(50));
-                    }
-                })
-            };
-            let begun = Instant::now();
-            // The server closes; a response, a reset and an end of file all count.
-            let ended = stream.read(&mut [0; 1]).map_err(|error| error.kind());
-            stop.store(true, Ordering::Relaxed);
-            writer.join().expect("it ends");
-            (begun.elapsed(), ended)
-        })
+        let head = "GET /healthz HTTP/1.1\r\nX-Slow: ".bytes().chain(std::iter::repeat(b'x'));
+        time_until_closed(listener, head)
     });
     for thread in waiting {
+        let (took, ended) = thread.join().expect("it ends");
+        assert!((4..8).contains(&took.as_secs()), "closed after {took:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn tls_handshake_must_be_complete_within_five_seconds() {
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    certificates::authority(folder.path());
+    certificates::issue(folder.path(), "server", "IP:127.0.0.1", 1);
+    let [certificate, key] = ["server.pem", "server.key"]
+        .map(|name| std::fs::read_to_string(folder.path().join(name)).expect("the file was made"));
+    let webhook = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let config = format!(
+        "zones: [{{ name: gslb.example, ns: [ns1.example.net] }}]
+webhook: {{ listen: \"{webhook}\", tls: {{ cert: {{ file: server.pem }}, key: {{ file: server.key }} }} }}
+"
+    );
+    let _server = Fairway::start(&config, &[("server.pem", &certificate), ("server.key", &key)]);
+    wait_until("the webhook listens", Duration::from_secs(20), || connect(9, webhook).is_some());
+    // The head of a record with 512 bytes, in which a ClientHello begins. The rest would take 25 s.
+    let hello = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3].into_iter().chain(std::iter::repeat(0));
+    // A connection that sends nothing has no handshake, either.
+    for thread in [time_until_closed(webhook, hello), time_until_closed(webhook, std::iter::empty())] {
         let (took, ended) = thread.join().expect("it ends");
         assert!((4..8).contains(&took.as_secs()), "closed after {took:?}: {ended:?}");
     }
