@@ -40,6 +40,6 @@ pub use policy::Policy;
 pub use provider::{Limits, Provider, ProviderError, Weights};
 pub use published_weights::{MemberWeight, PublishedWeights};
 pub use publisher::{HandoverOutcome, Publisher, Setup, WantedUpdates};
-pub use registry::{Claims, Current, CurrentSet, Owner, Ownership, Unit};
+pub use registry::{Claim, Claims, Current, CurrentSet, Owner, Ownership, Unit};
 pub use status::{Condition, Counts, SetCondition, Status, SyncState};
 pub use sync::{Draft, Outcome, PlanId, Rules};

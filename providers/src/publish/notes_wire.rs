@@ -7,7 +7,7 @@ use fairway_model::{Name, RecordSetKey, Rtype};
 use fairway_zonefile::{rdata_from_text, rdata_text};
 use serde::{Deserialize, Serialize};
 
-use super::registry::Claims;
+use super::registry::{Claim, Claims};
 
 /// The file of the notes. Without a data folder they are in memory only.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ struct Note {
     #[serde(default, rename = "setIdentifier", skip_serializing_if = "String::is_empty")]
     set_identifier: String,
     records: Vec<String>,
+    #[serde(default, rename = "pending", skip_serializing_if = "std::ops::Not::not")]
+    is_pending: bool,
 }
 
 impl Notes {
@@ -53,28 +55,30 @@ impl Notes {
     pub(super) fn write(&self, claims: &Claims) -> io::Result<()> {
         let Some(path) = &self.0 else { return Ok(()) };
         fs::create_dir_all(fairway_files::folder_of(path))?;
-        let notes: Vec<_> = claims.iter().map(|(key, rdatas)| note(key, rdatas)).collect();
+        let notes: Vec<_> = claims.iter().map(|(key, claim)| note(key, claim)).collect();
         fairway_files::replace(path, &serde_json::to_vec(&notes)?, Readers::Owner)
     }
 }
 
-fn note(key: &RecordSetKey, rdatas: &[Box<[u8]>]) -> Note {
+fn note(key: &RecordSetKey, claim: &Claim) -> Note {
     Note {
         name: key.name.to_string(),
         rtype: key.rtype.to_string(),
         set_identifier: key.set_identifier.clone(),
-        records: rdatas.iter().map(|rdata| rdata_text(key.rtype, rdata)).collect(),
+        records: claim.records.iter().map(|rdata| rdata_text(key.rtype, rdata)).collect(),
+        is_pending: claim.is_pending,
     }
 }
 
-fn claim(note: Note) -> Option<(RecordSetKey, Vec<Box<[u8]>>)> {
+fn claim(note: Note) -> Option<(RecordSetKey, Claim)> {
     let rtype: Rtype = note.rtype.parse().ok()?;
-    let rdatas = note
+    let records = note
         .records
         .iter()
         .map(|text| rdata_from_text(rtype, text.as_bytes(), &Name::root()).ok())
         .collect::<Option<Vec<_>>>()?;
-    Some((RecordSetKey { name: note.name.parse().ok()?, rtype, set_identifier: note.set_identifier }, rdatas))
+    let key = RecordSetKey { name: note.name.parse().ok()?, rtype, set_identifier: note.set_identifier };
+    Some((key, Claim { records, is_pending: note.is_pending }))
 }
 
 #[cfg(test)]
@@ -87,9 +91,12 @@ mod tests {
         let notes = Notes::at(folder.path().join("publish/bind.json"));
         assert!(notes.read().is_empty());
         let key = RecordSetKey { name: "a.x.".parse().unwrap(), rtype: Rtype::A, set_identifier: "eu".to_owned() };
-        let claims = Claims::from([(key, vec![Box::from([192, 0, 2, 1])])]);
-        notes.write(&claims).unwrap();
-        assert_eq!(notes.read(), claims);
+        for is_pending in [true, false] {
+            let claim = Claim { records: vec![Box::from([192, 0, 2, 1])], is_pending };
+            let claims = Claims::from([(key.clone(), claim)]);
+            notes.write(&claims).unwrap();
+            assert_eq!(notes.read(), claims);
+        }
         fs::write(folder.path().join("publish/bind.json"), "{").unwrap();
         assert!(notes.read().is_empty());
     }

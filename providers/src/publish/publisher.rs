@@ -266,7 +266,11 @@ impl Task {
         if matches!(mode, Mode::ApplyPlan(plan) if plan != draft.id()) {
             return Err(ProviderError::OutdatedPlan);
         }
-        if mode == Mode::PlanOnly || draft.units.is_empty() {
+        if mode == Mode::PlanOnly {
+            return Ok(Outcome { draft, ..Outcome::default() });
+        }
+        if draft.units.is_empty() {
+            self.save(claimed(&claims, &draft))?;
             return Ok(Outcome { draft, ..Outcome::default() });
         }
         self.save(claimed(&claims, &draft))?;

@@ -58,8 +58,23 @@ pub struct CurrentSet {
 /// recognised.
 ///
 /// With a TXT registry, a note counts only for a set without a registry record whose records are exactly the noted ones. A set that another
-/// client created in the meantime keeps its records.
-pub type Claims = BTreeMap<RecordSetKey, Vec<Box<[u8]>>>;
+/// client created in the meantime keeps its records. With the registry `store` the same holds until the provider has accepted the set.
+pub type Claims = BTreeMap<RecordSetKey, Claim>;
+
+/// A note about one set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The records that were written, or were about to be.
+    pub records: Vec<Box<[u8]>>,
+    /// True if they are those of a new set that the provider has not accepted yet.
+    pub is_pending: bool,
+}
+
+impl Claim {
+    fn is_of(&self, set: &ProviderRecordSet) -> bool {
+        self.records[..] == set.set.rdatas[..]
+    }
+}
 
 /// The sets that were read, with their owners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,7 +128,9 @@ impl Ownership {
             let key = set.key();
             let owner = match self {
                 Self::Txt { affix, owner, .. } => self.owner_of(&set, (affix, owner), &current.texts, claims),
-                Self::Store if claims.contains_key(&key) => Owner::Us,
+                Self::Store if claims.get(&key).is_some_and(|claim| !claim.is_pending || claim.is_of(&set)) => {
+                    Owner::Us
+                }
                 Self::Unknown if wanted.contains(&key) => Owner::Us,
                 Self::Whole => Owner::Us,
                 Self::Store | Self::Unknown => Owner::Nobody,
@@ -252,7 +269,7 @@ impl Ownership {
             Some(Mark { owner, from: Some((from, _)), .. }) if owner == *us => Owner::Coming(from),
             Some(Mark { owner, .. }) if owner == *us => Owner::Us,
             Some(Mark { owner, .. }) => Owner::Other(owner),
-            None if claims.get(&set.key()).is_some_and(|meant| meant[..] == set.set.rdatas[..]) => Owner::Us,
+            None if claims.get(&set.key()).is_some_and(|claim| claim.is_of(set)) => Owner::Us,
             None => Owner::Nobody,
         }
     }

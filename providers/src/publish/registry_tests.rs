@@ -64,7 +64,8 @@ fn registry_records_are_no_data_and_other_txt_records_are() {
 #[test]
 fn note_counts_only_for_the_noted_records() {
     let www = set("www.x.", Rtype::A, ADDRESS);
-    let claims = Claims::from([(www.key(), www.set.rdatas.to_vec())]);
+    let claim = Claim { records: www.set.rdatas.to_vec(), is_pending: false };
+    let claims = Claims::from([(www.key(), claim)]);
     let sorted = ours().sort(vec![www.clone()], &claims, &BTreeSet::new());
     assert_eq!(sorted.sets[&www.key()].owner, Owner::Us);
     // The missing half is written.

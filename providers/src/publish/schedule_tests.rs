@@ -13,7 +13,7 @@ use std::{
 use fairway_model::{Name, ProviderRecordSet, RecordSet, RecordSetKey, Rtype, SplitMix, Ttl};
 
 use super::{
-    Affix, Bounds, Claims, Draft, Outcome, Ownership, Policy, Rules, Wanted, apply,
+    Affix, Bounds, Claims, Draft, Outcome, Owner, Ownership, Policy, Rules, Wanted, apply,
     memory::{Failure, Memory},
     sync::{claimed, settled},
 };
@@ -224,4 +224,25 @@ fn rejected_creation_leaves_no_note() {
     outcome.applied.refused.insert(name(0), "another client changed it".to_owned());
     let settled = settled(&claims, &outcome, &Ownership::Store);
     assert_eq!(settled.into_keys().collect::<Vec<_>>(), [set(1, Rtype::A, 1).key()]);
+}
+
+#[test]
+fn interrupted_creation_makes_no_set_of_others_ours() {
+    let (wanted, other) = (set(0, Rtype::A, 1), set(0, Rtype::A, 2));
+    assert_ne!(wanted.set.rdatas, other.set.rdatas);
+    let owner = |read: &ProviderRecordSet, claims: &Claims| {
+        let sorted = Ownership::Store.sort(vec![read.clone()], claims, &BTreeSet::new());
+        sorted.sets[&read.key()].owner.clone()
+    };
+    let changes = fairway_model::Changes { create: vec![wanted.clone()], ..Default::default() };
+    let draft = Draft { changes, ..Draft::default() };
+    // The process ends before the call, and another client creates the set; or after it.
+    let pending = claimed(&Claims::new(), &draft);
+    assert_eq!((owner(&other, &pending), owner(&wanted, &pending)), (Owner::Nobody, Owner::Us));
+    // An accepted set stays ours when somebody else changes it, and so does one that the next sync finds as it was meant.
+    let accepted = settled(&pending, &Outcome { draft, ..Outcome::default() }, &Ownership::Store);
+    let found = claimed(&pending, &Draft { kept: vec![wanted.key()], ..Draft::default() });
+    for claims in [accepted, found] {
+        assert_eq!((owner(&other, &claims), owner(&wanted, &claims)), (Owner::Us, Owner::Us));
+    }
 }

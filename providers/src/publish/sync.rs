@@ -10,7 +10,7 @@ use super::{
     plan::{Obstacle, Plan, Scope, Wanted, plan},
     policy::Policy,
     provider::{Provider, ProviderError},
-    registry::{Claims, Current, Owner, Ownership, Unit},
+    registry::{Claim, Claims, Current, Owner, Ownership, Unit},
 };
 
 /// Rules of publishing to a provider.
@@ -158,10 +158,19 @@ async fn adjusted(
     Ok((Wanted { sets, held }, dropped))
 }
 
-/// Returns the notes before a draft is applied: they include all sets that it writes.
+/// Returns the notes before a draft is applied: they include all sets that it writes. New ones are pending, so that they are not ours if the
+/// draft is never applied and another client creates them. Owned sets that do not change are no longer pending.
 pub(super) fn claimed(claims: &Claims, draft: &Draft) -> Claims {
     let mut claims = claims.clone();
-    claims.extend(draft.changes.puts().map(|set| (set.key(), set.set.rdatas.to_vec())));
+    let note =
+        |set: &ProviderRecordSet, is_pending| (set.key(), Claim { records: set.set.rdatas.to_vec(), is_pending });
+    claims.extend(draft.changes.create.iter().map(|set| note(set, true)));
+    claims.extend(draft.changes.update.iter().map(|update| note(&update.to, false)));
+    for key in &draft.kept {
+        if let Some(claim) = claims.get_mut(key) {
+            claim.is_pending = false;
+        }
+    }
     claims
 }
 
@@ -183,6 +192,11 @@ pub(super) fn settled(claims: &Claims, outcome: &Outcome, ownership: &Ownership)
         return claims.iter().filter(|(key, _)| fresh.contains(key)).map(|(k, r)| (k.clone(), r.clone())).collect();
     }
     let mut claims = claims.clone();
+    for set in &outcome.draft.changes.create {
+        if let Some(claim) = claims.get_mut(&set.key()) {
+            claim.is_pending = false;
+        }
+    }
     for set in &outcome.draft.changes.delete {
         claims.remove(&set.key());
     }
