@@ -206,7 +206,7 @@ impl Controller {
         };
         let mut loads = self.loads(demand, now);
         let (mut bundles, moving) = self.bundles(now);
-        let (mut flows, parts) = self.flows(&bundles, &moving, &loads.budgets);
+        let (mut flows, parts) = self.flows(&bundles, &moving, &loads);
         self.place_empty(&parts, demand);
         let gain: f64 = flows.iter().map(|flow| flow.gain * flow.demand).sum();
         let is_relief = (0..loads.budgets.len()).any(|cluster| loads.is_to_be_relieved(cluster));
@@ -272,7 +272,8 @@ impl Controller {
     }
 
     /// Returns the demand that the best division has elsewhere.
-    fn flows(&self, bundles: &[Bundle], moving: &[f64], budgets: &[f64]) -> (Vec<Flow>, Vec<Vec<f64>>) {
+    fn flows(&self, bundles: &[Bundle], moving: &[f64], loads: &Loads) -> (Vec<Flow>, Vec<Vec<f64>>) {
+        let budgets = &loads.budgets;
         let mut sources: Vec<Source> = bundles.iter().map(|bundle| self.source(bundle)).collect();
         let demand = bundles.iter().map(|bundle| bundle.demand).chain(moving.iter().copied()).sum::<f64>();
         let weight = |cluster: usize| self.available[cluster].map_or(0.0, |_| self.settings.clusters[cluster].weight);
@@ -284,7 +285,7 @@ impl Controller {
         let rooms: Vec<Vec<Room>> = (0..budgets.len()).map(room).collect();
         let mut best = solve(&sources, &rooms);
         if bundles.iter().any(|bundle| bundle.is_whole) {
-            Self::make_whole(bundles, &mut sources, &best, moving, budgets);
+            self.make_whole(bundles, &mut sources, &best, moving, loads);
             best = solve(&sources, &rooms);
         }
         let mut flows = Vec::new();
@@ -338,16 +339,25 @@ impl Controller {
 
     /// Lets large slots go to one cluster each: the largest first, where most of it would be, if it fits there; else to the cheapest
     /// cluster that it fits into, or the one that it exceeds least.
-    fn make_whole(bundles: &[Bundle], sources: &mut [Source], best: &[Vec<f64>], moving: &[f64], budgets: &[f64]) {
+    fn make_whole(&self, bundles: &[Bundle], sources: &mut [Source], best: &[Vec<f64>], moving: &[f64], loads: &Loads) {
+        let budgets = &loads.budgets;
         let mut load = moving.to_vec();
         for (number, bundle) in bundles.iter().enumerate().filter(|(_, bundle)| bundle.is_whole) {
             let costs = sources[number].costs.clone();
             let after = |cluster: usize| load[cluster] + bundle.demand;
+            // One that is hardly known moves only where its deviation fits, too. Others that could go there must not wait for it.
+            let variance = self.estimate.slots[bundle.slots[0]].variance;
+            let may_go = |cluster: usize| {
+                let likely_most = loads.expected[cluster] + bundle.demand + (loads.arriving[cluster] + variance).sqrt();
+                cluster == bundle.cluster
+                    || variance < bundle.demand.powi(2)
+                    || likely_most <= self.most(loads, cluster)
+            };
             let possible = || (0..costs.len()).filter(|cluster| costs[*cluster].is_finite());
             let most = possible().max_by(|a, b| best[number][*a].total_cmp(&best[number][*b]));
-            let most = most.filter(|cluster| after(*cluster) <= 1.03 * budgets[*cluster]);
+            let most = most.filter(|cluster| after(*cluster) <= 1.03 * budgets[*cluster] && may_go(*cluster));
             let cheapest = || {
-                let fits = possible().filter(|cluster| after(*cluster) <= budgets[*cluster]);
+                let fits = possible().filter(|cluster| after(*cluster) <= budgets[*cluster] && may_go(*cluster));
                 fits.min_by(|a, b| costs[*a].total_cmp(&costs[*b]))
             };
             let excess = |cluster: usize| after(cluster) / budgets[cluster].max(f64::MIN_POSITIVE);
@@ -380,6 +390,11 @@ impl Controller {
         }
     }
 
+    /// Returns the load that a cluster should not exceed even if slots are larger than estimated.
+    fn most(&self, loads: &Loads, cluster: usize) -> f64 {
+        loads.budgets[cluster].max(self.settings.clusters[cluster].capacity)
+    }
+
     /// Moves slots of a flow, as many as the credit and the room at their new cluster allow. Returns true if any moved.
     fn follow(&mut self, flow: &mut Flow, bundles: &mut [Bundle], loads: &mut Loads, now: f64) -> bool {
         let bundle = &mut bundles[flow.bundle];
@@ -397,14 +412,15 @@ impl Controller {
             }
             let after = loads.expected[to] + demand;
             let likely_most = after + (loads.arriving[to] + variance).sqrt();
-            let most = loads.budgets[to].max(self.settings.clusters[to].capacity);
+            let most = self.most(loads, to);
             let share = |load: f64, cluster: usize| load / self.settings.clusters[cluster].capacity;
             let present = (after + loads.leaving[to]).max(loads.measured[to] + demand);
             let at_once =
                 present > 0.5 * (loads.budgets[to] + most) && share(present, to) > share(loads.expected[from], from);
             if !self.is_urgent && (after - loads.outflows[to] > loads.bounds[to] || at_once || likely_most > most) {
+                // Others may fit: they are smaller, or known better.
                 kept.push(number);
-                break;
+                continue;
             }
             loads.outflows[from] -= demand.min(flow.demand.max(0.0));
             flow.demand -= demand;

@@ -264,7 +264,8 @@ impl Estimate {
         for mover in &self.movers {
             let slot = &mut slots[mover.slot];
             if part(slot) != 0.0 {
-                slot.variance *= factor;
+                // None of them can be wrong by more than the surprise.
+                slot.variance = (slot.variance * factor).min(square.max(slot.variance));
             }
         }
     }
@@ -320,10 +321,9 @@ impl Estimate {
     /// reports of a cluster may still come for the first time, or if none does.
     pub(crate) fn advance(&mut self, now: f64, period: f64) -> Option<f64> {
         let ttl = self.ttl;
+        let is_recent = |slot: &Slot| slot.moved.is_some_and(|moved| now < moved.at + MOVER_TTLS * ttl);
         let slots = &self.slots;
-        let is_recent = |mover: &Mover| slots[mover.slot].moved.is_some_and(|moved| now < moved.at + MOVER_TTLS * ttl);
-        let over: Vec<usize> = self.movers.iter().filter(|mover| !is_recent(mover)).map(|mover| mover.slot).collect();
-        self.movers.retain(is_recent);
+        self.movers.retain(|mover| is_recent(&slots[mover.slot]));
         let (has_all, has_any) = (self.levels.iter().all(Option::is_some), self.levels.iter().any(Option::is_some));
         if !has_all && (!has_any || now < FIRST_TTLS * ttl + HOLD_PERIODS * period) {
             return None;
@@ -334,8 +334,6 @@ impl Estimate {
         let known = self.slots.iter().filter(|slot| slot.is_known);
         let (demand, weight) = known.fold((0.0, 0.0), |sum, slot| (sum.0 + slot.demand, sum.1 + slot.prior));
         let typical = demand / weight.max(f64::MIN_POSITIVE);
-        // Of slots that moved earlier, reports will say nothing more. A wide variance would keep them where they are.
-        over.into_iter().for_each(|slot| self.slots[slot].bound_variance(typical));
         // Reports cover all load of their clusters: what comes later is little, or they would have shown it.
         let levels = &self.levels;
         let is_new = |slot: &Slot| !slot.is_known && levels[slot.cluster].is_some();
@@ -347,6 +345,10 @@ impl Estimate {
             if slot.is_known {
                 let size = slot.demand.max(typical * slot.prior);
                 slot.variance += (DRIFT * size).powi(2) * period / ttl;
+                // Of the others, reports will say nothing more. A wide variance would keep them where they are.
+                if !is_recent(slot) {
+                    slot.bound_variance(typical);
+                }
             } else if slot.prior > 0.0 && weight > 0.0 {
                 let typical = if levels[slot.cluster].is_some() { typical_new } else { typical };
                 slot.set_typical(typical);
