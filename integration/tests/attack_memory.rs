@@ -76,11 +76,16 @@ impl Server {
         }
     }
 
-    /// Returns the number of endpoints of an owner.
+    /// Returns the number of endpoints of an owner; repeats the call while the server starts.
     fn count(&self, owner: &str) -> usize {
         let request = format!("GET /owners/{owner}/records");
-        let (status, text) = call(self.webhook, &request, ("", MEDIA_TYPE), "", LIMIT).expect("the webhook answers");
-        assert_eq!(status, 200, "{text}");
+        let end = Instant::now() + LIMIT;
+        let text = loop {
+            match call(self.webhook, &request, ("", MEDIA_TYPE), "", LIMIT).expect("the webhook answers") {
+                (200, text) => break text,
+                (status, text) => assert!(status == 503 && Instant::now() < end, "{status} {text}"),
+            }
+        };
         serde_json::from_str::<Value>(&text).expect("JSON").as_array().map_or(0, Vec::len)
     }
 

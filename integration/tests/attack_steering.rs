@@ -31,7 +31,7 @@ const CAPACITY: f64 = 1_000.0;
 const RESOLVERS: u8 = 12;
 /// Share of the first cluster that is right: all networks rank it first, and it is used to its target of 80 %.
 const RIGHT_SHARE: f64 = 0.8 * CAPACITY / (LOAD * NETWORKS as f64) * 100.0;
-const SETTLE_TTLS_MAX: usize = 30;
+const SETTLE_TTLS_MAX: usize = 90;
 /// TTLs that a flood lasts.
 const FLOOD_TTLS: u32 = 20;
 /// Scenes in which a flood must move traffic to count as one that does.
