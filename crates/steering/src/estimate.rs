@@ -229,6 +229,7 @@ impl Estimate {
         self.levels[cluster] = Some(level);
     }
 
+    /// Compares the difference of two reports with what the movers changed between them.
     fn learn_age(&mut self, cluster: usize, before: Report, report: Report, variance: f64) {
         let (ttl, slots, movers) = (self.ttl, &self.slots, &self.movers);
         let moved = |age: f64| -> f64 {

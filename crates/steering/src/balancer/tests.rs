@@ -1,5 +1,7 @@
 //! Groups of clusters with clients that are spread evenly over all slots.
 
+use std::ops::Range;
+
 use fairway_model::{Load, LoadSignal, SplitMix};
 
 use super::*;
@@ -200,8 +202,8 @@ fn drain_is_over_when_every_client_has_sent_another_query() {
 }
 
 /// Plays 60 clients of 20 units each, of which 40 fill the first cluster to its target. Reports are this many quarters of a TTL old when
-/// they arrive. Returns the number of clients at the first cluster in each TTL.
-fn play_equal_clients(seed: u64, age: usize, ttls: u32) -> Vec<usize> {
+/// they arrive, and the first cluster is away in these TTLs. Returns the number of clients at it in each TTL.
+fn play_equal_clients(seed: u64, age: usize, ttls: u32, away: Range<u32>) -> Vec<usize> {
     let mut scene = Scene::new(&["a", "b"]);
     scene.balancer.set_proven(60);
     let mut random = SplitMix::new(seed);
@@ -211,6 +213,8 @@ fn play_equal_clients(seed: u64, age: usize, ttls: u32) -> Vec<usize> {
     for quarter in 0..4 * ttls {
         let late = Duration::from_millis(random.bits() % 300);
         scene.now = begin + TTL / 4 * quarter + late;
+        scene.balancer.set_available(&name("a"), !away.contains(&(quarter / 4)), scene.now);
+        scene.balancer.step(scene.now);
         for (number, client) in clients.iter().enumerate().filter(|(number, _)| *number % 4 == quarter as usize % 4) {
             let table = &scene.balancer.shares().tables[0];
             let cluster = table.costs[usize::from(table.slots[client.slot()])].0.clone();
@@ -238,7 +242,17 @@ fn play_equal_clients(seed: u64, age: usize, ttls: u32) -> Vec<usize> {
 #[test]
 fn equal_clients_settle_and_stay_however_old_reports_are() {
     for (seed, age) in (0..8).flat_map(|seed| [(seed, 0), (seed, 2), (seed, 4)]) {
-        let counts = play_equal_clients(seed, age, 60);
+        let counts = play_equal_clients(seed, age, 60, 0..0);
         assert!(counts[30..].iter().all(|count| (38..=42).contains(count)), "seed {seed}, age {age}: {counts:?}");
+    }
+}
+
+#[test]
+fn cluster_that_returns_gets_its_clients_again() {
+    // In scene 227, a large slot of unknown size once waited for room, and no other slot took it: 31 clients stayed at the cluster.
+    for seed in 200..240 {
+        let counts = play_equal_clients(seed, 0, 110, 30..37);
+        assert_eq!(counts[33..37], [0; 4], "seed {seed}: {counts:?}");
+        assert!((36..=44).contains(counts.last().unwrap()), "seed {seed}: {counts:?}");
     }
 }
