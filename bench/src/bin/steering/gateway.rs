@@ -28,6 +28,8 @@ pub(crate) struct GatewayState {
     pub(crate) is_silent: bool,
     /// True if it reports a load of 0.
     pub(crate) lies: bool,
+    /// Load that it reports from now on, if its statistics are frozen.
+    pub(crate) frozen: Option<f64>,
     /// Demand that it carried in the unit of its capacity, the latest last.
     carried: VecDeque<(Instant, f64)>,
     reports: Reports,
@@ -44,16 +46,27 @@ impl GatewayState {
         }
     }
 
+    /// Freezes the statistics as they are.
+    pub(crate) fn freeze(&mut self, now: Instant) {
+        self.frozen = Some(self.reported(now));
+    }
+
+    /// Returns the load as the statistics show it.
+    fn reported(&mut self, now: Instant) -> f64 {
+        let error = self.rng.error(self.reports.noise);
+        let is_old = |(at, _): &&(Instant, f64)| *at + self.reports.late <= now;
+        let carried = self.carried.iter().rfind(is_old).map_or(0.0, |(_, carried)| *carried);
+        if self.lies { 0.0 } else { (carried * error).round() }
+    }
+
     /// Returns the statistics; `None` if the report is lost.
     fn statistics(&mut self, now: Instant) -> Option<String> {
         let is_lost = self.rng.fraction() < self.reports.loss;
         if self.is_silent || is_lost {
             return None;
         }
-        let error = self.rng.error(self.reports.noise);
-        let is_old = |(at, _): &&(Instant, f64)| *at + self.reports.late <= now;
-        let carried = self.carried.iter().rfind(is_old).map_or(0.0, |(_, carried)| *carried);
-        let reported = if self.lies { 0.0 } else { (carried * error).round() };
+        let present = self.reported(now);
+        let reported = self.frozen.unwrap_or(present);
         Some(format!("envoy_http_downstream_rq_active{{envoy_http_conn_manager_prefix=\"ingress\"}} {reported}\n"))
     }
 
@@ -86,6 +99,7 @@ impl Gateway {
             is_cut_off: false,
             is_silent: false,
             lies: false,
+            frozen: None,
             carried: VecDeque::new(),
             reports: reports.clone(),
             rng: Rng::new(seed),
@@ -132,7 +146,16 @@ mod tests {
     fn state(noise: f64) -> GatewayState {
         let reports = Reports { every: Duration::from_secs(1), late: Duration::from_secs(1), noise, loss: 0.0 };
         let (carried, rng) = (VecDeque::new(), Rng::new(1));
-        GatewayState { serves: true, is_cut_off: false, is_silent: false, lies: false, carried, reports, rng }
+        GatewayState {
+            serves: true,
+            is_cut_off: false,
+            is_silent: false,
+            lies: false,
+            frozen: None,
+            carried,
+            reports,
+            rng,
+        }
     }
 
     fn reported(state: &mut GatewayState, now: Instant) -> Option<f64> {

@@ -18,7 +18,7 @@ use fairway_api_types::{
 use fairway_model::Timestamp;
 use fairway_whatif::simulate::{
     Answer, Drain, Next, Population, Queue, Recording, Rng, Traffic,
-    scenario::{Event, Scenario},
+    scenario::{Event, Scenario, Start},
 };
 use tokio::{
     net::UdpSocket,
@@ -89,6 +89,11 @@ struct Run<'a> {
 
 /// Runs a scenario once against a server of its own. The times of the scenario are real times.
 pub(crate) async fn run(program: &Path, scenario: &Scenario, seed: u64) -> io::Result<Outcome> {
+    if scenario.servers.len() > 1 || scenario.start != Start::Cold {
+        return Err(io::Error::other(
+            "the scenario has `servers` or `start`; live runs have one server and a cold start",
+        ));
+    }
     if scenario.pools.len() > 1 || scenario.pools[0].policy != Scenario::default_policy() {
         return Err(io::Error::other("the scenario has a pool of its own; live runs support the default pool only"));
     }
@@ -217,8 +222,8 @@ impl Run<'_> {
     fn sample(&mut self, due: Duration, now: Duration) {
         self.samples += 1;
         let carried = self.traffic.carried();
-        for (gateway, carried) in self.gateways.iter().zip(carried) {
-            gateway.state().set_carried(*carried, std::time::Instant::now());
+        for (gateway, load) in self.gateways.iter().zip(self.traffic.loads()) {
+            gateway.state().set_carried(load, std::time::Instant::now());
         }
         let drained: Vec<_> = carried.iter().zip(&self.drained).map(|(carried, is)| is.then_some(*carried)).collect();
         self.outcome.recording.add(self.traffic.sample(self.scenario, now), &drained);
@@ -261,6 +266,11 @@ impl Run<'_> {
             Event::RestartBlank => self.restart(Kept::Nothing),
             // Scenarios with these events are rejected before the run.
             Event::Pool(_) | Event::Measured(_) => {}
+            Event::Freeze(cluster) => self.gateways[cluster].state().freeze(std::time::Instant::now()),
+            Event::Thaw(cluster) => self.gateways[cluster].state().frozen = None,
+            Event::Elsewhere(cluster, part) => {
+                self.traffic.set_elsewhere(cluster, part * self.scenario.clusters[cluster].capacity as f64);
+            }
         }
     }
 

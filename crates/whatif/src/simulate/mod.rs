@@ -18,6 +18,8 @@ mod rng;
 mod run;
 pub mod scenario;
 mod scenario_wire;
+mod server;
+mod start;
 mod steering;
 mod traffic;
 

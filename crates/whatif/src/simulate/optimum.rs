@@ -6,7 +6,7 @@
 
 use fairway_steering::transport::{Room, Source, solve};
 
-use super::{clients::Population, scenario::Scenario};
+use super::{Traffic, scenario::Scenario};
 
 /// Best figures that are possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,23 +20,35 @@ pub struct Optimum {
 }
 
 impl Optimum {
-    /// Returns the optimum for the present demand.
-    pub(super) fn of(population: &Population, scenario: &Scenario) -> Self {
+    /// Returns the optimum for the present demand. Load from elsewhere stays where it is; clusters that are not usable get no demand.
+    pub(super) fn of(traffic: &Traffic, scenario: &Scenario, is_usable: impl Fn(usize) -> bool) -> Self {
+        let population = traffic.population();
+        let mut clusters: Vec<usize> = (0..scenario.clusters.len()).filter(|cluster| is_usable(*cluster)).collect();
+        if clusters.is_empty() {
+            clusters = (0..scenario.clusters.len()).collect();
+        }
         let demands = population.networks.iter().filter(|network| network.demand > 0.0);
         let mut items: Vec<Item> = demands
             .map(|network| Item { demand: network.demand, order: usize::from(network.order), cluster: 0 })
             .collect();
         items.sort_by(|a, b| b.demand.total_cmp(&a.demand));
-        let clusters = scenario.clusters.iter();
-        let targets: Vec<f64> =
-            clusters.map(|c| c.capacity as f64 * f64::from(c.soft.thousandths()) / 1000.0).collect();
-        let capacities: Vec<f64> = scenario.clusters.iter().map(|c| c.capacity as f64).collect();
+        let capacity = |cluster: usize| scenario.clusters[cluster].capacity as f64;
+        let left = |cluster: &usize, part: f64| {
+            let capacity = capacity(*cluster);
+            (part * capacity - traffic.elsewhere()[*cluster]).max(LEAST_BUDGET * capacity)
+        };
+        let target = |cluster: &usize| f64::from(scenario.clusters[*cluster].soft.thousandths()) / 1000.0;
+        let targets: Vec<f64> = clusters.iter().map(|cluster| left(cluster, target(cluster))).collect();
+        let capacities: Vec<f64> = clusters.iter().map(|cluster| left(cluster, 1.0)).collect();
         let demand = population.demand();
         let budgets = budgets(&targets, &capacities, demand);
-        let mut assignment =
-            Assignment { ranks: ranks(&population.orders), load: vec![0.0; budgets.len()], budgets, items };
+        let ranks = ranks(&population.orders, &clusters);
+        let mut assignment = Assignment { ranks, load: vec![0.0; budgets.len()], budgets, items };
         let divided = assignment.divide();
-        let bound = population.orders.iter().zip(&divided).map(|(order, divided)| divided[order[0]]).sum::<f64>();
+        let at_nearest = |ranks: &Vec<usize>, divided: &Vec<f64>| -> f64 {
+            ranks.iter().zip(divided).filter(|(rank, _)| **rank == 0).map(|(_, divided)| divided).sum()
+        };
+        let bound: f64 = assignment.ranks.iter().zip(&divided).map(|(ranks, divided)| at_nearest(ranks, divided)).sum();
         assignment.round(divided);
         assignment.improve();
         let near: f64 = assignment
@@ -45,8 +57,9 @@ impl Optimum {
             .filter(|item| assignment.ranks[item.order][item.cluster] == 0)
             .map(|item| item.demand)
             .sum();
-        let loads = assignment.load.iter().zip(&capacities).map(|(load, capacity)| load / capacity);
-        Self { near: near / demand, bound: bound / demand, peak: loads.fold(0.0, f64::max) }
+        let loads = clusters.iter().zip(&assignment.load);
+        let peak = loads.map(|(cluster, load)| (load + traffic.elsewhere()[*cluster]) / capacity(*cluster));
+        Self { near: near / demand, bound: bound / demand, peak: peak.fold(0.0, f64::max) }
     }
 }
 
@@ -59,12 +72,12 @@ fn budgets(targets: &[f64], capacities: &[f64], demand: f64) -> Vec<f64> {
     targets.iter().zip(capacities).map(|(target, capacity)| (target + part * (capacity - target)) * factor).collect()
 }
 
-/// Returns the rank of each cluster in each order.
-fn ranks(orders: &[Vec<usize>]) -> Vec<Vec<usize>> {
+/// Returns, for each order, the rank of each of these clusters in the whole order.
+fn ranks(orders: &[Vec<usize>], clusters: &[usize]) -> Vec<Vec<usize>> {
     let ranks = |order: &Vec<usize>| {
         let mut ranks = vec![0; order.len()];
         order.iter().enumerate().for_each(|(rank, cluster)| ranks[*cluster] = rank);
-        ranks
+        clusters.iter().map(|cluster| ranks[*cluster]).collect()
     };
     orders.iter().map(ranks).collect()
 }
@@ -98,7 +111,7 @@ impl Assignment {
             .map(|ranks| Source { demand: 0.0, costs: ranks.iter().map(|rank| *rank as f64).collect() })
             .collect();
         self.items.iter().for_each(|item| sources[item.order].demand += item.demand);
-        let over = self.budgets.len() as f64 * 10.0;
+        let over = 10.0 * (1 + self.ranks.iter().flatten().max().copied().unwrap_or_default()) as f64;
         let rooms =
             |budget: &f64| vec![Room { load: *budget, penalty: 0.0 }, Room { load: f64::INFINITY, penalty: over }];
         solve(&sources, &self.budgets.iter().map(rooms).collect::<Vec<_>>())
@@ -181,6 +194,8 @@ impl Assignment {
 const ROUNDS_MAX: usize = 20;
 /// Neighbours in the order by demand with which a network may change places, on both sides.
 const PARTNERS: usize = 24;
+/// Part of the capacity that a cluster may carry at least, so that it is not 0 where load from elsewhere fills the cluster.
+const LEAST_BUDGET: f64 = 1e-3;
 /// Relative errors of sums that count as none.
 const ROUNDING: f64 = 1e-9;
 
@@ -193,7 +208,8 @@ mod tests {
         let mut items: Vec<Item> =
             networks.iter().map(|(demand, order)| Item { demand: *demand, order: *order, cluster: 0 }).collect();
         items.sort_by(|a, b| b.demand.total_cmp(&a.demand));
-        Assignment { items, ranks: ranks(orders), load: vec![0.0; budgets.len()], budgets: budgets.to_vec() }
+        let clusters: Vec<usize> = (0..budgets.len()).collect();
+        Assignment { items, ranks: ranks(orders, &clusters), load: vec![0.0; budgets.len()], budgets: budgets.to_vec() }
     }
 
     fn solved(assignment: &mut Assignment) -> f64 {

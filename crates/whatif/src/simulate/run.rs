@@ -7,11 +7,11 @@ use std::{
 
 use fairway_health::Evaluator;
 use fairway_model::{
-    Cause, ClusterName, Eligibility, Health, HealthStatus, LatencyTable, Load, LoadReport, LoadSignal, Observation,
-    OverrideAction, Permille, Pool, Spread, Timestamp,
+    Cause, Eligibility, Health, HealthStatus, LatencyTable, Load, LoadReport, LoadSignal, Observation, OverrideAction,
+    Pool, Spread, Timestamp,
 };
-use fairway_steering::balancer::{Balancer, Counted, Declared, Group, Saved};
-use fairway_zones::{Draw, RuntimeState, steer::LoadGroup};
+use fairway_steering::balancer::Counted;
+use fairway_zones::Draw;
 
 use super::{
     answer::Answer,
@@ -22,7 +22,8 @@ use super::{
     recording::{Drain, Recording, ScheduleChange},
     rng::Rng,
     scenario::{Event, SAMPLES_PER_TTL, Scenario},
-    steering::{Steering, cluster_index},
+    server::{Servers, groups},
+    steering::Steering,
     traffic::Traffic,
 };
 
@@ -44,9 +45,22 @@ enum Work {
     Schedule,
 }
 
-/// A gateway, and its health in the server.
+/// Load that a gateway reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exporter {
+    /// Its load.
+    Correct,
+    /// 0.
+    Zero,
+    /// The last one before it froze.
+    Frozen,
+}
+
+/// A gateway, and its health in the servers.
 struct Gateway {
-    lies: bool,
+    exporter: Exporter,
+    /// Its last report.
+    reported: Option<Load>,
     is_cut_off: bool,
     is_drained: bool,
     evaluator: Evaluator,
@@ -70,8 +84,7 @@ pub(super) struct Run<'a> {
     pool: usize,
     table: Option<Arc<LatencyTable>>,
     steering: Steering,
-    balancer: Balancer,
-    runtime: Arc<RuntimeState>,
+    servers: Servers,
     /// True for clusters whose schedule is open.
     open: Vec<bool>,
     /// Time of the start on the clock of the server.
@@ -92,20 +105,18 @@ impl<'a> Run<'a> {
         let steering = Steering::new(scenario, &population, &scenario.pools[0], table.as_ref());
         let clusters = scenario.clusters.len();
         let gateway = |_| Gateway {
-            lies: false,
+            exporter: Exporter::Correct,
+            reported: None,
             is_cut_off: false,
             is_drained: false,
             evaluator: Evaluator::new(HealthStatus::Up),
             reports: 0,
         };
         let start = Instant::now();
-        let balancer = Balancer::new(groups(scenario, &steering), start, None);
-        let up = vec![Health::new(HealthStatus::Up, None); clusters];
-        let runtime = steering.runtime(balancer.shares(), &up, scenario.begins);
+        let servers = Servers::new(scenario, &population, &steering, seed, start);
         let queue = first_work(scenario, &population, &mut rng);
         Self {
-            open: steering.open_clusters(clusters, &runtime),
-            runtime,
+            open: steering.open_clusters(clusters, servers.first_runtime()),
             queue,
             recording: Recording::new(scenario, population.demand()),
             traffic: Traffic::new(population, clusters).with_paths(paths),
@@ -118,7 +129,7 @@ impl<'a> Run<'a> {
             scenario,
             steering,
             rng,
-            balancer,
+            servers,
             start,
         }
     }
@@ -130,6 +141,11 @@ impl<'a> Run<'a> {
 
     /// Runs to the end.
     pub(super) fn run(mut self) -> Recording {
+        self.play();
+        self.recording
+    }
+
+    fn play(&mut self) {
         while let Some((now, next)) = self.queue.pop()
             && now <= self.scenario.length
         {
@@ -152,7 +168,6 @@ impl<'a> Run<'a> {
                 Next::Sample => self.sample(now),
             }
         }
-        self.recording
     }
 
     /// Returns the time on the clock of the scenario.
@@ -183,7 +198,7 @@ impl<'a> Run<'a> {
             return;
         }
         let draw = if self.pool().spread == Spread::Query { Draw(self.rng.bits()) } else { Draw(0) };
-        let answer = self.steering.answer(network, draw, &self.runtime);
+        let answer = self.steering.answer(network, draw, self.servers.runtime(network));
         let previous = self.traffic.answer(network, cache, answer);
         let could_stay = previous.is_usable(|cluster| self.is_up(cluster));
         self.recording.count_answer(could_stay && previous != answer);
@@ -198,13 +213,14 @@ impl<'a> Run<'a> {
             && let Some(cluster) = answer.first()
         {
             let Some(class) = self.steering.load_class(network) else { return };
-            self.balancer.count_query(&Counted {
+            let query = Counted {
                 class,
                 demand: self.steering.demand(network),
                 weight: 1.0,
                 cluster: &self.scenario.clusters[cluster].name,
                 at: self.start + now,
-            });
+            };
+            self.servers.count_query(network, &query);
         }
     }
 
@@ -229,26 +245,32 @@ impl<'a> Run<'a> {
 
     fn availability_changed(&mut self, now: Duration, cluster: usize) {
         let is_up = self.is_up(cluster);
-        self.balancer.set_available(&self.scenario.clusters[cluster].name, is_up, self.start + now);
+        self.servers.set_available(&self.scenario.clusters[cluster].name, is_up, self.start + now);
         self.balance(now);
     }
 
     /// Measures the load of all gateways. Their reports arrive later, and do not say how much later.
     fn measure(&mut self, now: Duration) {
         let reports = &self.scenario.reports;
-        for (number, gateway) in self.gateways.iter_mut().enumerate() {
+        let loads = self.traffic.loads();
+        for ((number, gateway), present) in self.gateways.iter_mut().enumerate().zip(loads) {
             let error = self.rng.error(reports.noise);
             let is_lost = self.rng.fraction() < reports.loss;
             if self.reports_are_lost || gateway.is_cut_off || !self.traffic.serves(number) || is_lost {
                 continue;
             }
             let cluster = &self.scenario.clusters[number];
-            let carried = self.traffic.carried()[number].max(0.0);
-            let load = if gateway.lies { 0.0 } else { carried / cluster.capacity as f64 * error };
+            let present = Load((present / cluster.capacity as f64 * error * 1000.0).round() as u32);
+            let load = match gateway.exporter {
+                Exporter::Correct => present,
+                Exporter::Zero => Load(0),
+                Exporter::Frozen => gateway.reported.unwrap_or(present),
+            };
+            gateway.reported = Some(load);
             gateway.reports += 1;
             self.reports.push(LoadReport {
                 cluster: cluster.name.clone(),
-                load: Load((load * 1000.0).round() as u32),
+                load,
                 signal: LoadSignal::InFlight,
                 sequence: gateway.reports,
                 at: self.start + now + reports.late,
@@ -262,14 +284,12 @@ impl<'a> Run<'a> {
         if !self.pool().policy.load {
             return;
         }
-        self.balancer.add_report(&self.reports[number], self.start + now);
+        self.servers.add_report(&self.reports[number], self.start + now);
     }
 
     fn check_schedules(&mut self, now: Duration) {
-        if let Some(runtime) = self.runtime.at(&self.steering.snapshot, self.clock(now)) {
-            self.runtime = Arc::new(runtime);
-        }
-        let open = self.steering.open_clusters(self.gateways.len(), &self.runtime);
+        self.servers.update_schedules(&self.steering, self.clock(now));
+        let open = self.steering.open_clusters(self.gateways.len(), self.servers.first_runtime());
         let before = std::mem::replace(&mut self.open, open.clone());
         for cluster in (0..before.len()).filter(|cluster| before[*cluster] != open[*cluster]) {
             self.recording.schedule_changes.push(ScheduleChange { at: now, cluster, is_open: open[cluster] });
@@ -282,13 +302,13 @@ impl<'a> Run<'a> {
     }
 
     fn update_runtime(&mut self, now: Duration) {
-        self.runtime = self.steering.runtime(self.balancer.shares(), &self.health(), self.clock(now));
+        self.servers.update_runtimes(&self.steering, &self.health(), self.clock(now));
     }
 
     /// Computes new shares, if the pool uses load, and the runtime state.
     fn balance(&mut self, now: Duration) {
         if self.pool().policy.load {
-            self.balancer.step(self.start + now);
+            self.servers.step(self.start + now);
         }
         self.update_runtime(now);
     }
@@ -298,7 +318,8 @@ impl<'a> Run<'a> {
         let drained: Vec<_> = gateways.map(|(gateway, carried)| gateway.is_drained.then_some(*carried)).collect();
         self.recording.add(self.traffic.sample(self.scenario, now), &drained);
         if self.has_optima && self.recording.samples.len().is_multiple_of(SAMPLES_PER_TTL as usize) {
-            self.recording.optima.push((now, Optimum::of(self.traffic.population(), self.scenario)));
+            let is_usable = |cluster: usize| self.traffic.serves(cluster) && self.is_up(cluster);
+            self.recording.optima.push((now, Optimum::of(&self.traffic, self.scenario, is_usable)));
         }
         self.queue.push(now + self.scenario.sample_period(), Next::Sample);
     }
@@ -314,8 +335,12 @@ impl<'a> Run<'a> {
             }
             Event::ReportsLost => self.reports_are_lost = true,
             Event::ReportsBack => self.reports_are_lost = false,
-            Event::Lies(cluster) => self.gateways[cluster].lies = true,
-            Event::Honest(cluster) => self.gateways[cluster].lies = false,
+            Event::Lies(cluster) => self.gateways[cluster].exporter = Exporter::Zero,
+            Event::Freeze(cluster) => self.gateways[cluster].exporter = Exporter::Frozen,
+            Event::Honest(cluster) | Event::Thaw(cluster) => self.gateways[cluster].exporter = Exporter::Correct,
+            Event::Elsewhere(cluster, part) => {
+                self.traffic.set_elsewhere(cluster, part * self.scenario.clusters[cluster].capacity as f64);
+            }
             Event::Partition(cluster) => self.gateways[cluster].is_cut_off = true,
             Event::Heal(cluster) => self.gateways[cluster].is_cut_off = false,
             Event::Drain(cluster) => self.drain(now, cluster),
@@ -323,11 +348,8 @@ impl<'a> Run<'a> {
                 self.gateways[cluster].is_drained = false;
                 self.availability_changed(now, cluster);
             }
-            Event::Restart => {
-                let saved = self.balancer.save();
-                self.restart(now, Some(&saved));
-            }
-            Event::RestartBlank => self.restart(now, None),
+            Event::Restart => self.restart(now, true),
+            Event::RestartBlank => self.restart(now, false),
             Event::Pool(pool) => self.reload(now, pool),
             Event::Measured(error) => {
                 let paths = self.traffic.paths();
@@ -343,20 +365,18 @@ impl<'a> Run<'a> {
         self.pool = pool;
         self.steering = Steering::new(self.scenario, self.traffic.population(), self.pool(), self.table.as_ref());
         self.update_runtime(now);
-        self.open = self.steering.open_clusters(self.gateways.len(), &self.runtime);
-        if self.pool().policy.load {
-            let saved = was_balanced.then(|| self.balancer.save());
-            if saved.is_none() || !self.balancer.groups().eq(&groups(self.scenario, &self.steering)) {
-                self.restart(now, saved.as_ref());
-            }
+        self.open = self.steering.open_clusters(self.gateways.len(), self.servers.first_runtime());
+        let keeps_groups = || was_balanced && self.servers.has_groups(&groups(self.scenario, &self.steering));
+        if self.pool().policy.load && !keeps_groups() {
+            self.restart(now, was_balanced);
         }
     }
 
-    fn restart(&mut self, now: Duration, saved: Option<&Saved>) {
-        self.balancer = Balancer::new(groups(self.scenario, &self.steering), self.start + now, saved);
+    fn restart(&mut self, now: Duration, keeps_state: bool) {
+        self.servers.restart(&groups(self.scenario, &self.steering), keeps_state, self.start + now);
         for cluster in 0..self.gateways.len() {
             if !self.is_up(cluster) {
-                self.balancer.set_available(&self.scenario.clusters[cluster].name, false, self.start + now);
+                self.servers.set_available(&self.scenario.clusters[cluster].name, false, self.start + now);
             }
         }
         self.update_runtime(now);
@@ -365,8 +385,7 @@ impl<'a> Run<'a> {
     fn drain(&mut self, now: Duration, cluster: usize) {
         self.gateways[cluster].is_drained = true;
         self.availability_changed(now, cluster);
-        let drain = self.balancer.drain(&self.scenario.clusters[cluster].name, self.start + now);
-        let over = drain.map_or(self.start + now, |drain| drain.over);
+        let over = self.servers.drain_end(&self.scenario.clusters[cluster].name, self.start + now);
         let predicted = over.saturating_duration_since(self.start);
         self.recording.drains.push(Drain { cluster, at: now, predicted, end: None });
     }
@@ -386,25 +405,53 @@ fn first_work(scenario: &Scenario, population: &Population, rng: &mut Rng) -> Qu
     queue
 }
 
-/// Returns the clusters whose load is controlled together.
-fn groups(scenario: &Scenario, steering: &Steering) -> Vec<Group> {
-    let group = |group: &LoadGroup| {
-        let declared = |(name, weight): (&ClusterName, &f64)| {
-            let cluster = &scenario.clusters[cluster_index(scenario, name)];
-            Declared {
-                name: name.clone(),
-                capacity: cluster.capacity,
-                target: cluster.soft,
-                limit: Permille::new(1000).unwrap_or_default(),
-                weight: *weight,
-            }
-        };
-        Group {
-            clusters: group.clusters.iter().zip(&group.weights).map(declared).collect(),
-            costs: group.costs.clone(),
-            period: scenario.reports.every,
-            ttl: scenario.ttl,
-        }
-    };
-    steering.snapshot.load_classes().groups().iter().map(group).collect()
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{super::read, *};
+
+    /// Returns a scenario of two clusters with an event, and without noise.
+    fn scenario(event: Value) -> Scenario {
+        let file = json!({
+            "version": 1, "title": "test", "ttl": 30, "length": 8, "offered": 0.5, "seeds": [],
+            "clusters": [{ "name": "a", "capacity": 100, "near": 0.5 }, { "name": "b", "capacity": 100, "near": 0.5 }],
+            "clients": { "networks": 100, "zipf": 0.4 }, "reports": { "every": 10, "late": 0 },
+            "events": [event, { "at": 5, "demand": { "near": "a", "offered": 0.8 } }],
+        });
+        read(file).unwrap()
+    }
+
+    /// Returns the reports of the first cluster in a part of the run, in TTLs.
+    fn reports(run: &Run<'_>, from: f64, to: f64) -> Vec<u32> {
+        let at = |ttls: f64| run.start + run.scenario.ttl.mul_f64(ttls);
+        let part = run.reports.iter().filter(|report| report.at > at(from) && report.at <= at(to));
+        part.filter(|report| report.cluster.as_str() == "a").map(|report| report.load.0).collect()
+    }
+
+    #[test]
+    fn frozen_exporter_reports_its_last_load_while_the_load_changes() {
+        let scenario = scenario(json!({ "at": 3.1, "freeze": "a" }));
+        let mut run = Run::new(&scenario, 1);
+        run.play();
+        let before = reports(&run, 2.5, 3.1);
+        let last = before.last().copied().unwrap();
+        assert_eq!(reports(&run, 3.1, 8.0), vec![last; 15]);
+        let grown = run.recording.samples.last().unwrap().loads[0];
+        assert!(grown > 1.2 * f64::from(last) / 1000.0, "load {grown}, reported {last}");
+        let sequences: Vec<u64> = run.reports.iter().map(|report| report.sequence).collect();
+        assert_eq!(sequences.last(), Some(&24), "each report counts as a new one");
+    }
+
+    #[test]
+    fn load_from_elsewhere_is_in_reports_and_samples() {
+        let scenario = scenario(json!({ "at": 1.1, "elsewhere": { "cluster": "a", "part": 3.0 } }));
+        let mut run = Run::new(&scenario, 1);
+        run.play();
+        let loads: Vec<f64> = run.recording.samples.iter().map(|sample| sample.loads[0]).collect();
+        assert!(loads[40] < 1.0 && loads[50] > 3.0, "load {} before, {} with 3.0 from elsewhere", loads[40], loads[50]);
+        assert!(reports(&run, 0.0, 1.1).iter().all(|load| *load < 1000));
+        assert!(reports(&run, 1.1, 8.0).iter().all(|load| *load > 3000));
+        assert!(run.recording.samples.iter().all(|sample| sample.near <= 1.0), "clients do not cause it");
+    }
 }

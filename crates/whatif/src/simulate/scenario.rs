@@ -36,6 +36,10 @@ pub struct Scenario {
     pub detour: Option<f64>,
     /// The clients.
     pub clients: Clients,
+    /// State of load control at the start.
+    pub start: Start,
+    /// Part of the client networks that query each server, relative to the sum. Networks are drawn. Default: one server.
+    pub servers: Vec<f64>,
     /// Load reports.
     pub reports: Reports,
     /// Period and thresholds of the probes of gateways.
@@ -87,6 +91,19 @@ impl Scenario {
     }
 }
 
+/// State that load control starts with. What it says of the demand is wrong, as in the state of another server for other clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Start {
+    /// None: the declared split.
+    #[default]
+    Cold,
+    /// All clients are answered with one cluster, which is drawn.
+    One,
+    /// The mirror image of the optimum: clients are answered with their farthest clusters, as far as the targets allow.
+    Mirror,
+}
+
 /// Load reports of gateways.
 #[derive(Clone, Debug)]
 pub struct Reports {
@@ -117,6 +134,12 @@ pub enum Event {
     Lies(usize),
     /// It reports its load again.
     Honest(usize),
+    /// A gateway reports its last load from now on.
+    Freeze(usize),
+    /// It reports its present load again.
+    Thaw(usize),
+    /// A cluster carries load that no simulated client causes: this part of its capacity.
+    Elsewhere(usize, f64),
     /// An operator drains a cluster.
     Drain(usize),
     /// An operator ends the drain.

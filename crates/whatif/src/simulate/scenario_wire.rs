@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     pool_wire::PoolContext,
-    scenario::{Event, Figure, Goal, Reports, Scenario, SimulatedCluster},
+    scenario::{Event, Figure, Goal, Reports, Scenario, SimulatedCluster, Start},
 };
 
 /// The file.
@@ -31,6 +31,9 @@ struct File {
     begins: String,
     latencies: Option<LatenciesWire>,
     clients: Clients,
+    start: Option<String>,
+    #[serde(default = "servers")]
+    servers: Vec<f64>,
     reports: ReportsWire,
     #[serde(default)]
     probes: ProbesWire,
@@ -151,12 +154,19 @@ struct GoalWire {
 /// Maximum number of client networks in a run: each has a subnet of its own.
 const NETWORKS_MAX: u32 = 200_000;
 
+/// Maximum number of servers in a run: each has the tables of load control.
+const SERVERS_MAX: usize = 16;
+
 const fn soft() -> u16 {
     800
 }
 
 const fn abuse() -> f64 {
     2.5
+}
+
+fn servers() -> Vec<f64> {
+    vec![1.0]
 }
 
 fn begins() -> String {
@@ -209,6 +219,8 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
         begins: file.begins.parse::<Timestamp>().map_err(|error| format!("begins: {error}"))?,
         detour,
         clients: Clients { near, ..file.clients },
+        start: file.start.as_deref().map(start).transpose()?.unwrap_or_default(),
+        servers: check_servers(file.servers)?,
         reports: reports(&file.reports)?,
         probes: Monitor {
             period: Duration::from_secs_f64(positive("probes.period", file.probes.period)?),
@@ -284,6 +296,19 @@ fn check_clients(clients: &Clients, length: f64) -> Result<(), String> {
     Ok(())
 }
 
+fn start(name: &str) -> Result<Start, String> {
+    name.parse().map_err(|_| format!("start: {name:?} is not cold, one or mirror"))
+}
+
+fn check_servers(parts: Vec<f64>) -> Result<Vec<f64>, String> {
+    if parts.is_empty() || parts.len() > SERVERS_MAX {
+        return Err(format!("servers: {} are given; give 1 to {SERVERS_MAX}", parts.len()));
+    }
+    let wrong = parts.iter().find(|part| !part.is_finite() || **part <= 0.0);
+    wrong.map_or(Ok(()), |part| Err(format!("servers: {part} is not greater than 0")))?;
+    Ok(parts)
+}
+
 fn reports(wire: &ReportsWire) -> Result<Reports, String> {
     Ok(Reports {
         every: Duration::from_secs_f64(bounded("reports.every", wire.every, 0.1..=3600.0)?),
@@ -311,6 +336,14 @@ fn event(
         ("returns", _) => Event::Returns(cluster(value)?),
         ("lies", _) => Event::Lies(cluster(value)?),
         ("honest", _) => Event::Honest(cluster(value)?),
+        ("freeze", _) => Event::Freeze(cluster(value)?),
+        ("thaw", _) => Event::Thaw(cluster(value)?),
+        ("elsewhere", _) => {
+            let part = value.get("part").and_then(Value::as_f64);
+            let part = part.ok_or("events: elsewhere: give `cluster` and `part`")?;
+            let part = bounded("events: elsewhere: part", part, 0.0..=10.0)?;
+            Event::Elsewhere(cluster(value.get("cluster").unwrap_or(&Value::Null))?, part)
+        }
         ("drain", _) => Event::Drain(cluster(value)?),
         ("undrain", _) => Event::Undrain(cluster(value)?),
         ("partition", _) => Event::Partition(cluster(value)?),

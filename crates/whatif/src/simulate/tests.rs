@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Population, Recording, Rng, Runs, Traffic, random, read, run, scenario::Scenario};
+use super::{Optimum, Population, Recording, Rng, Runs, Traffic, random, read, run, scenario::Scenario};
 
 /// Returns a scenario of four clusters, two thirds of the demand near the first, after a change: as in `bench/scenarios`, with a quarter of
 /// the networks.
@@ -155,6 +155,11 @@ fn scenario_errors_name_key_and_value() {
     let events = |event: Value| error(&|f| f["events"] = json!([event]));
     assert_eq!(events(json!({ "at": 1, "dies": "z" })), "events: dies: \"z\" is not a declared cluster");
     assert!(events(json!({ "at": 1, "sleeps": "a" })).contains("is not an event"));
+    let elsewhere = events(json!({ "at": 1, "elsewhere": { "cluster": "a" } }));
+    assert_eq!(elsewhere, "events: elsewhere: give `cluster` and `part`");
+    assert_eq!(error(&|f| f["start"] = json!("warm")), "start: \"warm\" is not cold, one or mirror");
+    assert_eq!(error(&|f| f["servers"] = json!([])), "servers: 0 are given; give 1 to 16");
+    assert_eq!(error(&|f| f["servers"] = json!([1, 0])), "servers: 0 is not greater than 0");
     let goals = error(&|f| f["goals"] = json!([{ "figure": "joy", "from": 0, "to": 1, "atMost": 1 }]));
     assert_eq!(goals, "goals: \"joy\" is not a figure; docs/simulate.md lists them");
     assert!(error(&|f| f["speed"] = json!(1)).contains("unknown field `speed`"));
@@ -208,4 +213,20 @@ fn random_scenarios_are_valid_and_their_figures_are_finite() {
     assert!((bound / near - 1.0).abs() < 0.02, "with 500 networks the optimum is close to the bound: {figures:?}");
     assert!((0.7..0.83).contains(&optimum), "the target is 0.8: {figures:?}");
     assert!(figures.overload == 0.0 && figures.highest < 1.1, "{figures:?}");
+}
+
+#[test]
+fn optimum_avoids_clusters_that_are_down_or_carry_load_from_elsewhere() {
+    let scenario = scenario(|file| file["offered"] = json!(0.5));
+    let mut traffic = Traffic::new(Population::new(&scenario, &mut Rng::new(3)), 4);
+    let optimum = Optimum::of(&traffic, &scenario, |_| true);
+    assert!((optimum.peak - 0.8).abs() < 0.02, "cluster a is filled to its target: {optimum:?}");
+    // Half of the demand is lower than what a can carry beside other load.
+    traffic.set_elsewhere(0, 500.0);
+    let beside = Optimum::of(&traffic, &scenario, |_| true);
+    assert!(beside.near < optimum.near - 0.2 && (beside.peak - 0.8).abs() < 0.02, "{beside:?}");
+    let without = Optimum::of(&traffic, &scenario, |cluster| cluster != 0);
+    assert!(without.near < 0.34, "two thirds of the demand are nearest to a: {without:?}");
+    let highest = 0.5 + 0.5 * 3500.0 / 2500.0;
+    assert!(without.peak < highest, "the load at a from elsewhere does not count: {without:?}");
 }

@@ -20,6 +20,8 @@ pub struct Traffic {
     serving: Vec<bool>,
     /// Demand at each gateway.
     carried: Vec<f64>,
+    /// Load of each gateway that no client here causes.
+    elsewhere: Vec<f64>,
     /// Demand at the nearest cluster of its clients.
     near: f64,
     /// Demand at the nearest cluster or the next one.
@@ -57,6 +59,7 @@ impl Traffic {
             answers: population.networks.iter().map(caches).collect(),
             serving: vec![true; clusters],
             carried: vec![0.0; clusters],
+            elsewhere: vec![0.0; clusters],
             near: 0.0,
             nearby: 0.0,
             paths: None,
@@ -82,6 +85,21 @@ impl Traffic {
     /// Returns the demand that each gateway carries.
     pub fn carried(&self) -> &[f64] {
         &self.carried
+    }
+
+    /// Sets the load of a gateway that no client here causes.
+    pub fn set_elsewhere(&mut self, cluster: usize, load: f64) {
+        self.elsewhere[cluster] = load;
+    }
+
+    /// Returns the load of each gateway that no client here causes.
+    pub(super) fn elsewhere(&self) -> &[f64] {
+        &self.elsewhere
+    }
+
+    /// Returns the load of each gateway, as it reports it: the demand that it carries, and the load from elsewhere.
+    pub fn loads(&self) -> impl Iterator<Item = f64> {
+        self.carried.iter().zip(&self.elsewhere).map(|(carried, elsewhere)| carried.max(0.0) + elsewhere)
     }
 
     /// True if the gateway of a cluster serves.
@@ -169,7 +187,7 @@ impl Traffic {
     pub fn sample(&self, scenario: &Scenario, at: Duration) -> Sample {
         let Self { serving, carried, .. } = self;
         let load = |cluster: usize| match serving[cluster] {
-            true => carried[cluster] / scenario.clusters[cluster].capacity as f64,
+            true => (carried[cluster] + self.elsewhere[cluster]) / scenario.clusters[cluster].capacity as f64,
             false => 0.0,
         };
         let dead = (0..serving.len()).filter(|cluster| !serving[*cluster]);
