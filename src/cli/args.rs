@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fairway_model::{ClusterName, Name, Network, Rtype};
 
@@ -343,7 +343,8 @@ Examples:
   fairway simulate bench/scenarios/steady.yaml
   fairway simulate --check bench/scenarios/*.yaml bench/scenarios/policies/*.yaml
   fairway simulate --seeds 7,8,9 --svg /tmp bench/scenarios/death.yaml
-  fairway simulate --random 200")]
+  fairway simulate --random 20 --rows death,drain --seed 7
+  fairway simulate --random 200 --rows all")]
 pub(super) struct SimulateArgs {
     /// Scenario files; docs/simulate.md describes the format.
     #[arg(value_name = "SCENARIO", required_unless_present = "random", value_hint = ValueHint::FilePath)]
@@ -357,6 +358,14 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "SEED", requires = "random")]
     pub(super) seed: Option<u64>,
 
+    /// Groups of rows of the table for random scenarios; each runs every scenario once or twice, `elsewhere` four times as long.
+    #[arg(long, value_name = "GROUP,...", value_delimiter = ',', default_value = "cold", requires = "random")]
+    pub(super) rows: Vec<RowGroup>,
+
+    /// Simulate several servers without a shared store, that are queried by these parts of the client networks, such as 0.7,0.3.
+    #[arg(long, value_name = "PART,PART,...", value_delimiter = ',', requires = "random")]
+    pub(super) servers: Vec<f64>,
+
     /// Seeds, instead of those of the scenario.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub(super) seeds: Vec<u64>,
@@ -368,6 +377,37 @@ pub(super) struct SimulateArgs {
     /// Exit status 1 if a goal of a scenario is missed.
     #[arg(long)]
     pub(super) check: bool,
+}
+
+/// Group of rows of the table for random scenarios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum RowGroup {
+    /// Every group.
+    All,
+    /// A cold start.
+    Cold,
+    /// A start with everything on one cluster.
+    One,
+    /// A start with the mirror image of the optimum: clients at their farthest clusters.
+    Mirror,
+    /// A cluster dies and returns.
+    Death,
+    /// The demand near a cluster grows.
+    Step,
+    /// Load reports are lost, then back.
+    Reports,
+    /// A gateway reports 0.
+    Liar,
+    /// A gateway reports its last load for ever.
+    Frozen,
+    /// A cluster is drained.
+    Drain,
+    /// The server restarts, with its state and without.
+    Restart,
+    /// A cluster carries load from elsewhere, on and off.
+    Elsewhere,
+    /// Two servers without a shared store, compared with one.
+    Servers,
 }
 
 /// Show Fairway at work on this machine: a name server, three gateways, one failure and its recovery.

@@ -1,10 +1,8 @@
 //! `fairway simulate`: runs scenarios and prints their figures next to the goals.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    path::Path,
-    process::ExitCode,
-};
+mod random;
+
+use std::{path::Path, process::ExitCode};
 
 use anyhow::Context;
 
@@ -12,16 +10,13 @@ use super::{
     args::SimulateArgs,
     output::{Cell, Out, Tone, table},
 };
-use fairway_whatif::simulate::{
-    self, GoalResult, Runs,
-    random::{self, Figures},
-    scenario::Scenario,
-};
+use fairway_whatif::simulate::{self, GoalResult, Runs, scenario::Scenario};
 
 /// Runs every scenario. With `--check` it fails if a goal is missed.
 pub(super) fn simulate(out: Out, args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     if let Some(count) = args.random {
-        return simulate_random(out, count, args.seed);
+        random::simulate(out, count, args)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let read = |path| simulate::read_file(path).map_err(anyhow::Error::msg);
     let scenarios: Vec<Scenario> = args.scenarios.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
@@ -36,46 +31,6 @@ pub(super) fn simulate(out: Out, args: &SimulateArgs) -> anyhow::Result<ExitCode
         }
     }
     Ok(if args.check && !all_reached { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Runs random scenarios and prints how close they come to the optimum.
-fn simulate_random(out: Out, count: u64, seed: Option<u64>) -> anyhow::Result<ExitCode> {
-    let first = seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()) >> 32);
-    out.line(&format!("{count} random scenarios, seeds {first} to {}", first.saturating_add(count.saturating_sub(1))))?;
-    let mut all = Vec::new();
-    for seed in (first..).take(count as usize) {
-        let scenario = random::draw(seed).map_err(anyhow::Error::msg)?;
-        all.push((seed, random::figures(&scenario, seed)));
-    }
-    let row = |name: &str, is_low_bad: bool, figure: &dyn Fn(&Figures) -> f64| {
-        let mut values: Vec<(f64, u64)> = all.iter().map(|(seed, figures)| (figure(figures), *seed)).collect();
-        values.sort_by(|a, b| if is_low_bad { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) });
-        let value = |part: f64| values[((values.len() - 1) as f64 * part).round() as usize];
-        let text = |value: f64| if value.is_finite() { format!("{value:.3}") } else { "never".to_owned() };
-        let (worst, seed) = value(1.0);
-        vec![
-            name.into(),
-            text(value(0.5).0).into(),
-            text(value(0.9).0).into(),
-            text(worst).into(),
-            seed.to_string().into(),
-        ]
-    };
-    if all.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let rows = [
-        row("near / optimum", true, &|figures| figures.near),
-        row("near / bound of divided networks", true, &|figures| figures.near_to_bound),
-        row("peak - that of the optimum", false, &|figures| figures.peak),
-        row("highest load after the first TTL", false, &|figures| figures.highest),
-        row("TTLs over 1.1", false, &|figures| figures.overload),
-        row("TTLs until 95 % of the optimum", false, &|figures| figures.reached),
-        row("answers changed that could have stayed", false, &|figures| figures.churn),
-        row("peak of the optimum", false, &|figures| figures.optimum_peak),
-    ];
-    out.print(&table(out.palette, 1, &["FIGURE", "MEDIAN", "90 %", "WORST", "SEED"], rows))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 fn print(out: Out, path: &Path, scenario: &Scenario, runs: &Runs) -> anyhow::Result<()> {

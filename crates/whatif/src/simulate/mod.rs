@@ -6,8 +6,11 @@
 
 mod answer;
 mod clients;
+pub mod elsewhere;
 mod goals;
+pub mod incidents;
 mod optimum;
+mod parallel;
 mod paths;
 mod plot;
 mod pool_wire;
@@ -38,6 +41,7 @@ pub use self::{
     clients::{ClientNetwork, Population},
     goals::{GoalResult, Runs},
     optimum::Optimum,
+    parallel::for_each_seed,
     plot::draw,
     queue::{Next, Queue},
     recording::{Drain, Recording, Sample, ScheduleChange},

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Recording, Rng, read, run_with_optima, scenario::Scenario};
+use super::{
+    Recording, Rng, read, run_with_optima,
+    scenario::{Scenario, Start},
+};
 
 /// Length of a run in TTLs.
 const LENGTH: f64 = 60.0;
@@ -18,8 +21,16 @@ const SETTLED: f64 = 30.0;
 ///
 /// # Errors
 ///
-/// None, as all numbers are in their ranges; the type is that of [`read`].
-pub fn draw(seed: u64) -> Result<Scenario, String> {
+/// The error of [`read`]: a wrong list of servers. All that is drawn is in its range.
+pub fn draw(seed: u64, start: Start, servers: &[f64]) -> Result<Scenario, String> {
+    let mut file = file(seed);
+    file["start"] = json!(<&str>::from(start));
+    file["servers"] = json!(servers);
+    read(file)
+}
+
+/// Draws the file of a scenario.
+pub(super) fn file(seed: u64) -> Value {
     let mut rng = Rng::new(seed);
     let mut between = |low: f64, high: f64| low + (high - low) * rng.fraction();
     let count = between(2.0, 17.0) as usize;
@@ -36,7 +47,7 @@ pub fn draw(seed: u64) -> Result<Scenario, String> {
     };
     let clusters: Vec<Value> = (0..count).map(&mut cluster).collect();
     let ttl = between(5.0, 120.0);
-    read(json!({
+    json!({
         "version": 1, "title": format!("Random geometry {seed}"), "ttl": ttl, "length": LENGTH, "seeds": [seed],
         "offered": between(0.5, 0.9), "clusters": clusters,
         "clients": {
@@ -44,7 +55,19 @@ pub fn draw(seed: u64) -> Result<Scenario, String> {
             "abusers": between(0.0, 0.09), "abuse": 5.0, "arrivals": 0.05, "swing": 0.4,
         },
         "reports": { "every": ttl * between(1.0 / 6.0, 1.0), "late": ttl * between(0.0, 1.0), "noise": between(0.0, 0.2) },
-    }))
+    })
+}
+
+/// Returns the name of the cluster that most clients are near to.
+pub(super) fn busiest(file: &Value) -> Value {
+    let clusters = file["clusters"].as_array().map_or(&[][..], Vec::as_slice);
+    let near: Vec<f64> = clusters.iter().filter_map(|cluster| cluster["near"].as_f64()).collect();
+    file["clusters"][largest(&near)]["name"].clone()
+}
+
+/// Returns the index of the largest value.
+pub(super) fn largest(values: &[f64]) -> usize {
+    (0..values.len()).max_by(|a, b| values[*a].total_cmp(&values[*b])).unwrap_or_default()
 }
 
 /// Figures of one run.
@@ -62,6 +85,9 @@ pub struct Figures {
     pub overload: f64,
     /// Time in TTLs until the mean over a TTL is 95 % of the optimum.
     pub reached: f64,
+    /// The same, with no cluster over 1.1 in that TTL, unless the optimum has one over 1.0. With everything at one cluster that many
+    /// clients are near to, nearness alone says little.
+    pub settled: f64,
     /// Part of the answers that changed although they could have stayed, after half of the run.
     pub churn: f64,
     /// Highest load of the optimum.
@@ -87,7 +113,13 @@ pub fn figures(scenario: &Scenario, seed: u64) -> Figures {
     let bound = |at: Duration, _: f64| optimum(at).map_or(0.0, |optimum| optimum.bound);
     let ratio = |from: f64, to: f64, best: &dyn Fn(Duration, f64) -> f64| mean(from, to, &near) / mean(from, to, best);
     let starts = (0..LENGTH as u32 - 1).map(f64::from);
-    let reached = starts.clone().find(|from| ratio(*from, from + 1.0, &best) >= 0.95);
+    let is_overloaded = |from: f64| {
+        let part = recording.samples.iter().filter(|s| ttls(s.at) > from && ttls(s.at) <= from + 1.0);
+        let is_avoidable = |at: Duration| optimum(at).is_some_and(|optimum| optimum.peak <= 1.0);
+        part.into_iter().any(|s| s.loads.iter().any(|load| *load > 1.1) && is_avoidable(s.at))
+    };
+    let mut reached = starts.filter(|from| ratio(*from, from + 1.0, &best) >= 0.95);
+    let settled = reached.clone().find(|from| !is_overloaded(*from));
     let figure = |figure, from: f64| {
         recording.figure(figure, scenario.ttl.mul_f64(from), scenario.length).unwrap_or(f64::INFINITY)
     };
@@ -99,7 +131,8 @@ pub fn figures(scenario: &Scenario, seed: u64) -> Figures {
         peak: figure(super::scenario::Figure::Peak, SETTLED) - optimum_peak,
         highest: figure(super::scenario::Figure::Highest, 1.0),
         overload: overload(&recording, ttl),
-        reached: reached.unwrap_or(f64::INFINITY),
+        reached: reached.next().unwrap_or(f64::INFINITY),
+        settled: settled.unwrap_or(f64::INFINITY),
         churn: figure(super::scenario::Figure::Churn, SETTLED),
         optimum_peak,
     }

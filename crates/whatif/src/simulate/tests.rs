@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Optimum, Population, Recording, Rng, Runs, Traffic, random, read, run, scenario::Scenario};
+use super::{
+    Optimum, Population, Recording, Rng, Runs, Traffic, elsewhere, random, read, run,
+    scenario::{Scenario, Start},
+};
 
 /// Returns a scenario of four clusters, two thirds of the demand near the first, after a change: as in `bench/scenarios`, with a quarter of
 /// the networks.
@@ -204,7 +207,8 @@ fn demand_swings_within_an_hour_up_to_what_is_offered() {
 #[test]
 fn random_scenarios_are_valid_and_their_figures_are_finite() {
     for seed in 0..300 {
-        random::draw(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        random::draw(seed, Start::Cold, &[1.0]).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        elsewhere::draw(seed, &[0.7, 0.3]).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
     let scenario = scenario(|file| file["length"] = json!(60));
     let figures = random::figures(&scenario, 3);
