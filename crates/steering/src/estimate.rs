@@ -94,7 +94,10 @@ impl Estimate {
         (slot.cluster, slot.demand, slot.variance) = (cluster, finite(state.demand), finite(state.variance));
         (slot.weight, slot.caches, slot.is_known) = (finite(state.weight), finite(state.weight), slot.demand > 0.0);
         slot.prior = slot.weight + self.unknown;
-        (self.counts, self.is_restored) = (2, true);
+        // A process that ended before it knew any demand leaves a table only.
+        if slot.is_known {
+            (self.counts, self.is_restored) = (2, true);
+        }
     }
 
     /// Returns what is known of a slot.
@@ -177,7 +180,12 @@ impl Estimate {
             return;
         }
         match self.levels[cluster].take() {
-            Some(level) => self.update(cluster, level, load, capacity, arrived),
+            Some(level) => {
+                self.update(cluster, level, load, capacity, arrived);
+                if !self.slots.iter().any(|slot| slot.is_known) {
+                    self.set_typical_at(cluster, load);
+                }
+            }
             None => {
                 self.levels[cluster] = Some(Level {
                     load,

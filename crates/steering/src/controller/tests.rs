@@ -198,6 +198,22 @@ fn demand_comes_near_its_optimum_from_every_start() {
 }
 
 #[test]
+fn table_of_a_process_that_knew_no_demand_is_left() {
+    let mut model = Model::new(3, 0.65, 0.1);
+    for (class, costs) in model.costs.iter().enumerate() {
+        let farthest = (0..costs.len()).max_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap();
+        (0..SLOTS).for_each(|slot| model.controller.restore(class, slot, farthest, SlotState::default()));
+    }
+    // The reports of the first process arrive before any query is counted.
+    for cluster in 0..model.serves.len() {
+        model.controller.add_report(cluster, model.capacities[cluster], model.now());
+    }
+    model.run(15);
+    let (rank, least) = (model.rank(), model.least_rank());
+    assert!(rank <= least + 0.12, "mean rank {rank}, possible {least}");
+}
+
+#[test]
 fn steady_demand_stays_where_it_is() {
     let mut model = Model::new(11, 0.65, 0.1);
     model.run(20);
