@@ -106,6 +106,12 @@ fn invalid_command_line_exits_with_2_and_an_error() {
         &["override", "add", "eu1", "down", "--reason", "test"],
         &["override", "add", "eu1", "down", "--reason", "test", "--for", "soon"],
         &["override", "add", "eu1", "sideways", "--reason", "test", "--for", "1h"],
+        &["override", "add", "eu1", "--reason", "test", "--for", "1h"],
+        &["override", "add", "--pools", "shop", "--reason", "test", "--for", "1h"],
+        &["override", "add", "--load", "off", "--reason", "test", "--for", "1h"],
+        &["override", "add", "--pools", "shop", "--load", "on", "--reason", "test", "--for", "1h"],
+        &["override", "add", "eu1", "drain", "--pools", "shop", "--load", "off", "--reason", "test", "--for", "1h"],
+        &["override", "add", "--pools", "shop", "--load", "off", "--for", "1h"],
         &["demo", "--port", "0"],
         &["completions", "dos"],
     ];

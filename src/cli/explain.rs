@@ -11,8 +11,9 @@ use super::{
     client::client,
     offline,
     output::{Cell, Out, Palette, Tone, first, table},
+    overrides::pin_parts,
 };
-use fairway_api::{TargetNote, explanation};
+use fairway_api::{TargetNote, explanation, show_pins};
 use fairway_api_types::{
     client::ExplainQuery,
     explain_wire::{AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step},
@@ -51,7 +52,9 @@ fn explain_files(args: &ExplainArgs, files: &Path) -> anyhow::Result<Explanation
         bail!("--down {unknown}: not a member of any pool; the members are {}", known.join(", "));
     }
     let explained = fairway_zones::explain(&offline.view, &args.name, args.rtype, args.client);
-    Ok(explanation(&explained, false, &|_| TargetNote::default()))
+    let mut explanation = explanation(&explained, false, &|_| TargetNote::default());
+    show_pins(&mut explanation, |pool| offline.overrides.pinned(pool, &offline.configured));
+    Ok(explanation)
 }
 
 /// Formats an explanation, from the query to the answer.
@@ -102,6 +105,9 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     let tiers = if tiers.is_empty() { String::new() } else { format!("tier {} considered", tiers.join(", ")) };
     let head = format!("pool {}, {}: {}", pool.name, pool.policy, pool.basis_text);
     let mut text = wrapped(2, "; ", [head, tiers, depends_on]);
+    if let Some(pin) = &pool.pinned {
+        text += &wrapped(4, "; ", pin_parts(pin));
+    }
     if pool.policy_steps.len() > 2 {
         text += &wrapped(4, "; ", pool.policy_steps.iter().cloned());
     }

@@ -11,24 +11,27 @@ use super::{
     values,
 };
 use fairway_api_types::overrides_wire::{
-    NewOverride, OverrideEffect, OverrideList, OverrideOverlap, OverrideParameters, OverrideState,
+    NewOverride, OverrideEffect, OverrideList, OverrideOverlap, OverrideParameters, OverrideState, PoolPin,
 };
 
-/// Override the health of clusters for planned work: up, down or drained.
+/// Override the health of clusters (up, down or drained), or turn load control off for pools.
 ///
-/// An override takes precedence over probes until it expires. It survives restarts.
+/// An override takes precedence over probes and load reports until it expires. It survives restarts.
 #[derive(Debug, Subcommand)]
 pub(super) enum OverrideCommand {
-    /// Create an override for every cluster or address that a pattern matches.
+    /// Create an override for every cluster, address or pool that a pattern matches.
     ///
     /// The pattern matches names of clusters, or single addresses as CLUSTER/ADDRESS; `*` stands for any characters, `?` for one.
     /// The command prints the addresses that match now. It fails if there are none, if names would be left without a healthy member
     /// (unless --yes is given), or if `overrideRules` of the configuration forbid it.
+    ///
+    /// With --pools and --load off, pools with the step `load` are answered by their declared weights. The command prints these pools.
     #[command(after_long_help = "\
 Examples:
   fairway override add eu1 drain --reason 'kernel update' --for 2h
   fairway override add eu1 drain --reason 'kernel update' --for 2h --dry-run
-  fairway override add 'eu*/203.0.113.10' down --reason 'wrong certificate' --for 30m")]
+  fairway override add 'eu*/203.0.113.10' down --reason 'wrong certificate' --for 30m
+  fairway override add --pools 'shop*' --load off --reason 'load control is the suspect' --for 2h")]
     Add(OverrideAddArgs),
     /// List the overrides in force, with author, reason and expiry.
     List {
@@ -55,11 +58,19 @@ Examples:
 #[derive(Debug, Args)]
 pub(super) struct OverrideAddArgs {
     /// Pattern of clusters or addresses, like `eu1`, `eu*` or `eu1/203.0.113.10`.
-    #[arg(value_name = "PATTERN")]
-    scope: String,
+    #[arg(value_name = "PATTERN", required_unless_present = "pools", requires = "state")]
+    scope: Option<String>,
 
     /// State that is used instead of the result of the probes.
-    state: OverrideActionArg,
+    state: Option<OverrideActionArg>,
+
+    /// Pattern of pools with the step `load`, like `shop` or `shop*`, instead of clusters.
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["scope", "state"], requires = "load")]
+    pools: Option<String>,
+
+    /// Load control in these pools.
+    #[arg(long, requires = "pools")]
+    load: Option<LoadArg>,
 
     /// Reason, for readers of `status` and of the log.
     #[arg(long, short, value_name = "TEXT")]
@@ -98,6 +109,14 @@ enum OverrideActionArg {
     Drain,
 }
 
+/// Load control, as an override sets it.
+#[derive(Clone, Copy, Debug, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+enum LoadArg {
+    /// The pools are answered by their declared weights.
+    Off,
+}
+
 /// Runs one of the commands.
 pub(super) async fn overrides(out: Out, command: OverrideCommand) -> anyhow::Result<()> {
     match command {
@@ -115,37 +134,45 @@ pub(super) async fn overrides(out: Out, command: OverrideCommand) -> anyhow::Res
         }
         OverrideCommand::Remove { id, server } => {
             let removed = client(&server)?.remove_override(&id).await?;
-            Ok(out.line(&format!("removed override {id}: {} {}", removed.action, removed.scope))?)
+            Ok(out.line(&format!("removed override {id}: {} {}", removed.action_text(), removed.scope_text()))?)
         }
     }
 }
 
 async fn add(out: Out, args: OverrideAddArgs) -> anyhow::Result<()> {
-    let OverrideAddArgs { scope, state, reason, lasts, yes, dry_run, local, server } = args;
-    let action: &str = state.into();
-    let new = NewOverride { scope, action: action.to_owned(), reason, for_secs: lasts.as_secs() };
+    let OverrideAddArgs { scope, state, pools, load, reason, lasts, yes, dry_run, local, server } = args;
+    let new = NewOverride {
+        scope: scope.unwrap_or_default(),
+        action: state.map_or("", Into::into).to_owned(),
+        pools: pools.unwrap_or_default(),
+        load: load.map_or("", Into::into).to_owned(),
+        reason,
+        for_secs: lasts.as_secs(),
+    };
     let added = client(&server)?.add_override(&new, OverrideParameters { confirm: yes, dry_run, local }).await?;
     Ok(out.line(added_text(out.palette, &added).trim_end())?)
 }
 
 /// Formats an override that was added, or that a dry run would add, with its effect.
 fn added_text(palette: Palette, added: &OverrideState) -> String {
-    let OverrideState { id, source, scope, action, expires, addresses, effect, .. } = added;
+    let OverrideState { id, source, expires, addresses, pinned, effect, .. } = added;
+    let (scope, action) = (added.scope_text(), added.action_text());
     let mut text = match id {
         Some(id) if source == "store" => format!("override {id}: {action} {scope} until {expires}, on all servers\n"),
         Some(id) => format!("override {id}: {action} {scope} until {expires}\n"),
         None => format!("dry run: nothing was changed; {action} {scope} until {expires} would have this effect:\n"),
     };
     let mut warn = |line: &str| writeln!(text, "  {}", palette.paint(Tone::Warn, line)).expect("a string takes all");
-    if addresses.is_empty() {
+    if addresses.is_empty() && added.pools.is_none() {
         warn("no name uses an address that matches");
     }
     if let Some(OverrideEffect { names_without_healthy_member: count @ 1.., first_names }) = effect {
         let more = if *count > first_names.len() { ", …" } else { "" };
         warn(&format!("names without a healthy member: {count} ({}{more})", first_names.join(", ")));
     }
-    for address in addresses {
-        writeln!(text, "  {address}").expect("a string takes all");
+    let pools = pinned.iter().map(|pool| format!("pool {pool}"));
+    for line in addresses.iter().cloned().chain(pools) {
+        writeln!(text, "  {line}").expect("a string takes all");
     }
     text + &overlaps_text(added)
 }
@@ -178,22 +205,35 @@ pub(super) fn list_text(palette: Palette, overrides: &[OverrideState], now: &str
     let row = |o: &OverrideState| {
         vec![
             Cell::from(o.id.as_deref().unwrap_or(o.source.as_str())),
-            o.scope.as_str().into(),
-            Cell::new(Tone::Warn, o.action.as_str()),
+            o.scope_text().into(),
+            Cell::new(Tone::Warn, o.action_text()),
             time_left(&o.expires, now).into(),
-            addresses(o).into(),
+            matches(o).into(),
             o.created_by.as_deref().unwrap_or("-").into(),
             o.created_at.as_deref().map_or_else(|| "-".to_owned(), |at| age(at, now)).into(),
             o.created_from.as_str().into(),
             o.reason.as_str().into(),
         ]
     };
-    let head = ["id", "scope", "action", "ends", "addresses", "by", "added", "from", "reason"];
+    let head = ["id", "scope", "action", "ends", "matches", "by", "added", "from", "reason"];
     table(palette, 2, &head, overrides.iter().map(row))
 }
 
-/// Returns the number of addresses, and of those at which another override takes precedence.
-fn addresses(of: &OverrideState) -> String {
+/// Returns the parts of a line about the override that pins a pool.
+pub(super) fn pin_parts(pin: &PoolPin) -> [String; 3] {
+    let PoolPin { id, reason, expires, policy } = pin;
+    [
+        format!("pinned to its declared weights by override {id} until {expires}"),
+        format!("reason: {reason}"),
+        format!("its own policy: {policy}"),
+    ]
+}
+
+/// Returns the number of addresses, and of those at which another override takes precedence; or the number of pools.
+fn matches(of: &OverrideState) -> String {
+    if of.pools.is_some() {
+        return of.pinned.len().to_string();
+    }
     match of.overlaps.iter().filter(|overlap| overlap.shadowed).count() {
         0 => of.addresses.len().to_string(),
         shadowed => format!("{}, {shadowed} shadowed", of.addresses.len()),
@@ -223,6 +263,26 @@ const OVERLAPS_MAX: usize = 8;
 mod tests {
     use super::*;
 
+    #[test]
+    fn override_of_pools_shows_the_pools_that_it_pins() {
+        let load_off = OverrideState {
+            scope: String::new(),
+            action: String::new(),
+            pools: Some("shop*".into()),
+            load: Some("off".into()),
+            pinned: vec!["shop-eu".into(), "shop-us".into()],
+            addresses: vec![],
+            reason: "load control is the suspect".into(),
+            ..drain()
+        };
+        let text = list_text(Palette::PLAIN, std::slice::from_ref(&load_off), "2026-01-01T00:30:00Z");
+        let line = "  7   pools shop*  load off  in 1 h 30 min  2        token ann";
+        assert!(text.contains(line), "{text}");
+        let added = added_text(Palette::PLAIN, &load_off);
+        let expected = "override 7: load off pools shop* until 2026-01-01T02:00:00Z\n  pool shop-eu\n  pool shop-us\n";
+        assert_eq!(added, expected);
+    }
+
     fn drain() -> OverrideState {
         OverrideState {
             id: Some("7".into()),
@@ -241,7 +301,7 @@ mod tests {
     #[test]
     fn override_table_shows_end_author_and_number_of_addresses() {
         let text = list_text(Palette::PLAIN, &[drain()], "2026-01-01T00:30:00Z");
-        let line = "  7   eu*    drain   in 1 h 30 min  1          token ann  20 min ago  192.0.2.9  kernel update\n";
+        let line = "  7   eu*    drain   in 1 h 30 min  1        token ann  20 min ago  192.0.2.9  kernel update\n";
         assert!(text.ends_with(line), "{text}");
         assert_eq!(list_text(Palette::PLAIN, &[], ""), "");
     }

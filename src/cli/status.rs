@@ -7,7 +7,7 @@ use super::{
     client::client,
     load,
     output::{Cell, Out, Palette, Tone, ago, count, first, span, table, thousands},
-    overrides,
+    overrides::{self, pin_parts},
 };
 use fairway_api_types::state_wire::{
     AddressState, BalanceState, ConfigState, ListenerState, MemberState, PoolState, ReloadReport, ShareState, State,
@@ -127,7 +127,7 @@ fn zones(palette: Palette, state: &State) -> String {
 
 fn pool_text(palette: Palette, pool: &PoolState) -> String {
     let names = if pool.names.is_empty() { "no name".to_owned() } else { first(3, ", ", &pool.names) };
-    let text = format!("  {}  {}, answers {names}\n", palette.paint(Tone::Strong, &pool.name), pool.policy);
+    let mut text = format!("  {}  {}, answers {names}\n", palette.paint(Tone::Strong, &pool.name), pool.policy);
     let row = |member: &MemberState| {
         let address = |a: &AddressState| {
             if a.eligibility == member.eligibility {
@@ -147,6 +147,9 @@ fn pool_text(palette: Palette, pool: &PoolState) -> String {
             Cell::new(Tone::Quiet, member.schedule.as_deref().unwrap_or_default()),
         ]
     };
+    if let Some(pin) = &pool.pinned {
+        let _ = writeln!(text, "    {}", palette.paint(Tone::Warn, &pin_parts(pin).join("; ")));
+    }
     text + &table(palette, 4, &[], pool.members.iter().map(row))
 }
 
@@ -231,7 +234,7 @@ fn status_cell(word: &str) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairway_api_types::overrides_wire::OverrideState;
+    use fairway_api_types::overrides_wire::{OverrideState, PoolPin};
 
     fn target(address: &str, status: &str) -> TargetState {
         TargetState {
@@ -262,6 +265,12 @@ mod tests {
             listeners: vec![ListenerState { kind: "dns".into(), address: "127.0.0.1:53".into() }],
             zones: vec![ZoneState { name: "gslb.example.".into(), serial: Some(9), records: 1_204, names: vec![] }],
             pools: vec![PoolState {
+                pinned: Some(PoolPin {
+                    id: "3".into(),
+                    reason: "load control is the suspect".into(),
+                    expires: "2026-01-01T02:00:00Z".into(),
+                    policy: "nearest, load, weighted".into(),
+                }),
                 name: "shop".into(),
                 ttl: 30,
                 ttl_reason: "as declared".to_owned(),
@@ -292,6 +301,8 @@ mod tests {
             "  dns  127.0.0.1:53\n",
             "  gslb.example.  9       1,204\n",
             "  shop  weighted, answers shop.gslb.example.\n",
+            "    pinned to its declared weights by override 3 until 2026-01-01T02:00:00Z; reason: load control is the suspect; \
+             its own policy: nearest, load, weighted\n",
             "    eu1  weight 60  tier 1  up  answered 58 %, observed 71 %  192.0.2.1, 2001:db8::1 down\n",
             "  2001:db8::1  gateway  eu1       down    2 min 5 s ago  1.2 ms      status 503\n",
             "\nOverrides\n",

@@ -121,6 +121,7 @@ pub(super) async fn start(first: FirstLoad) -> Result<Daemon, StartError> {
     } else {
         Some(objects::at_start(&settings, folder.as_deref(), &declared).await)
     };
+    reader.kept.store(Arc::new(saved.overrides.clone()));
     let (configured, snapshot) = objects::with_objects(&reader, configured, snapshot, clock());
     let parts = parts(reader, (&folder, &clock, &logs), fingerprint, &listeners);
     let (control, actor, fingerprint) = parts.start(configured, snapshot, saved, hook.traces.clone()).await;

@@ -5,6 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::overrides_wire::PoolPin;
+
 /// An answer and the steps that led to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -66,6 +68,9 @@ pub struct PoolChoice {
     pub name: String,
     /// Policy, as in the configuration: `weighted`, or `geo, nearest, load, weighted`.
     pub policy: String,
+    /// The override that pins the pool to its declared weights; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<PoolPin>,
     /// Steps of the policy in order, as text.
     pub policy_steps: Vec<String>,
     /// Basis of the choice: `live`, `pending`, `panic`, `down`, `noFamily`, `hidden`.

@@ -23,10 +23,21 @@ pub struct OverrideState {
     pub id: Option<String>,
     /// `config`, `command` (added to this server), or `store` (added to all servers that share the store).
     pub source: String,
-    /// Addresses that it matches, as a pattern.
+    /// Addresses that it matches, as a pattern; absent if it is of pools.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// `up`, `down` or `drain`.
+    /// `up`, `down` or `drain`; absent if it is of pools.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub action: String,
+    /// Pattern of the pools that it pins to their declared weights; absent if it is of health.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pools: Option<String>,
+    /// Load control in these pools: `off`; absent if it is of health.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<String>,
+    /// Pools that it pins now; empty if it is of health.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<String>,
     /// Reason.
     pub reason: String,
     /// Time when it expires.
@@ -61,6 +72,18 @@ pub struct OverrideOverlap {
     pub shadowed: bool,
 }
 
+impl OverrideState {
+    /// Returns what it applies to as text: `eu*`, or `pools shop*`.
+    pub fn scope_text(&self) -> String {
+        self.pools.as_ref().map_or_else(|| self.scope.clone(), |pools| format!("pools {pools}"))
+    }
+
+    /// Returns what it does as text: `drain`, or `load off`.
+    pub fn action_text(&self) -> String {
+        self.load.as_ref().map_or_else(|| self.action.clone(), |load| format!("load {load}"))
+    }
+}
+
 /// Effect of an override on the answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -71,14 +94,37 @@ pub struct OverrideEffect {
     pub first_names: Vec<String>,
 }
 
-/// `POST /v1/overrides`: an override to create.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// A pool that an override pins to its declared weights.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PoolPin {
+    /// Id of the override, or its place in the configuration.
+    #[serde(rename = "override")]
+    pub id: String,
+    /// Reason of the override.
+    pub reason: String,
+    /// Time when the override expires.
+    pub expires: String,
+    /// Declared policy, which holds again after the override.
+    pub policy: String,
+}
+
+/// `POST /v1/overrides`: an override to create, with `scope` and `action`, or with `pools` and `load`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewOverride {
     /// Pattern of clusters or addresses: `eu*` or `eu1/203.0.113.10`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
     /// `up`, `down` or `drain`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub action: String,
+    /// Pattern of pools with the step `load`, which are pinned to their declared weights: `shop` or `shop*`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pools: String,
+    /// Load control in these pools: `off`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub load: String,
     /// Reason, one line.
     pub reason: String,
     /// Seconds until it expires, 1 to 2,592,000 (30 days).

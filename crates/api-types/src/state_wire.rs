@@ -5,7 +5,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{load_wire::LoadState, overrides_wire::OverrideState};
+use super::{
+    load_wire::LoadState,
+    overrides_wire::{OverrideState, PoolPin},
+};
 
 /// A JSON body of the API.
 pub trait Body: Serialize + DeserializeOwned {}
@@ -239,6 +242,9 @@ pub struct PoolState {
     pub name: String,
     /// Policy, as in the configuration: `weighted`, or `schedule, nearest, load, weighted`.
     pub policy: String,
+    /// The override that pins it to its declared weights; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<PoolPin>,
     /// TTL of its answers in seconds, unless a name declares its own.
     pub ttl: u32,
     /// Reason of the TTL.

@@ -3,14 +3,14 @@
 use fairway_api_types::explain_wire::{
     AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
 };
-use fairway_model::OverrideAction;
+use fairway_model::{OverrideAction, PinnedPool, PoolName};
 use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
     steer::{self, AddressNote, Answer, Assignment, Basis, HashInput, MemberNote, Reason},
 };
 
 use crate::explain_words::{hex, policy_steps, scope_reason};
-use crate::render::word;
+use crate::render::{pool_pin, word};
 
 /// Facts about a target besides its health.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +43,14 @@ pub fn explanation(explained: &Explained, measured: bool, notes: Notes<'_>) -> E
         additional: records(&explained.message.additional),
         scope: explained.message.scope,
         ttl_reason: explained.ttl_reason.clone(),
+    }
+}
+
+/// Adds the overrides that pin pools to an explanation. `pinned` returns that of a pool.
+pub fn show_pins<'a>(explanation: &mut Explanation, pinned: impl Fn(&PoolName) -> Option<PinnedPool<'a>>) {
+    for choice in explanation.steps.iter_mut().filter_map(|step| step.pool.as_mut()) {
+        let pool = PoolName::new(&choice.name).ok();
+        choice.pinned = pool.and_then(|pool| pinned(&pool)).as_ref().map(pool_pin);
     }
 }
 
@@ -93,6 +101,7 @@ pub(crate) fn pool_choice(pool: &steer::Explanation, notes: Notes<'_>) -> PoolCh
     PoolChoice {
         name: pool.pool.to_string(),
         policy: pool.policy.to_string(),
+        pinned: None,
         policy_steps: policy_steps(&pool.policy),
         location: location(pool),
         groups: pool.proof.groups.iter().map(|group| group.iter().map(cluster).collect()).collect(),

@@ -1,4 +1,4 @@
-//! `/v1/overrides`: temporary operator overrides of health.
+//! `/v1/overrides`: temporary operator overrides of health and of load control.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,12 +7,12 @@ use axum::{
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
 };
-use fairway_model::{Override, OverrideOrigin, Timestamp};
+use fairway_model::{Override, OverrideKind, OverrideOrigin, Timestamp};
 
 use crate::{
     idempotency,
     problem::{ApiError, bad_request},
-    render::{override_state, texts},
+    render::{OFF, override_state, texts},
     route::{IDEMPOTENCY_KEY, Route, Shape},
     state::{AppState, Caller, Parameters, Remote, RequestBody},
 };
@@ -31,8 +31,9 @@ pub(crate) fn routes() -> Vec<Route> {
             .handle(list),
         Route::new(ADD_OVERRIDE, "createOverride", "Create an override")
             .description(
-                "Returns once the override is in force, and on disk or in the store that several servers share. One that leaves names without a healthy member requires \
-                 `confirm=true`; `dryRun=true` returns the effect.",
+                "With `scope` and `action` it sets the health of clusters; with `pools` and `load` it pins pools to their declared weights. Returns once the override is in \
+                 force, and on disk or in the store that several servers share. One that leaves names without a healthy member requires `confirm=true`; \
+                 `dryRun=true` returns the effect.",
             )
             .requires(Verb::Force)
             .query::<OverrideParameters>()
@@ -42,7 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .returns(201, "The override is in force, and on disk or in the store.", Shape::output::<OverrideState>().json())
             .errors(&[
                 (400, "The body is invalid."),
-                (404, "The scope matches no address of any cluster."),
+                (404, "The scope matches no address of any cluster, or the pattern no pool with the step `load`."),
                 (
                     409,
                     "The override would leave names without a healthy member and is not confirmed, it would break a rule of the \
@@ -62,7 +63,7 @@ pub(crate) fn routes() -> Vec<Route> {
 
 async fn list(State(state): State<AppState>) -> Json<OverrideList> {
     let published = state.control.shared().serving.published();
-    let active = ActiveOverride::all(&published.overrides, &published.configured.uses);
+    let active = ActiveOverride::all(&published.overrides, &published.configured);
     let now = Timestamp::from(SystemTime::now()).to_string();
     Json(OverrideList { now, items: active.iter().map(override_state).collect() })
 }
@@ -75,7 +76,8 @@ async fn create(
     body: RequestBody,
 ) -> Result<(StatusCode, Json<OverrideState>), ApiError> {
     let request = idempotency::identify(&headers, &caller, &[&b"POST /v1/overrides"[..], &body.0])?;
-    let new = body.json::<NewOverride>("give scope, action, reason and forSecs as one JSON object")?;
+    let new =
+        body.json::<NewOverride>("give scope and action (or pools and load), reason and forSecs as one JSON object")?;
     let now = Timestamp::from(SystemTime::now());
     let spec = parse(&new, now).map_err(bad_request)?;
     let request = OverrideRequest {
@@ -101,11 +103,53 @@ async fn delete(
 
 /// Parses a body into the model; an error names its field.
 fn parse(new: &NewOverride, now: Timestamp) -> Result<Override, String> {
-    let scope = new.scope.parse().map_err(|error| format!("scope: {error}"))?;
-    let action = new.action.parse().map_err(|error| format!("action: {error}"))?;
+    let kind = kind(new)?;
     if new.for_secs == 0 {
         return Err("forSecs: 0 would end at once; give 1 to 2592000 (30 days)".to_owned());
     }
     let expires = now.plus(Duration::from_secs(new.for_secs));
-    Override::new(scope, action, &new.reason, expires, now).map_err(|error| error.to_string())
+    Override::new(kind, &new.reason, expires, now).map_err(|error| error.to_string())
+}
+
+/// Parses the fields of a body that say what the override does: `scope` and `action`, or `pools` and `load`.
+fn kind(new: &NewOverride) -> Result<OverrideKind, String> {
+    let NewOverride { scope, action, pools, load, .. } = new;
+    match [scope, action, pools, load].map(|field| !field.is_empty()) {
+        [_, _, false, false] => Ok(OverrideKind::Health {
+            scope: scope.parse().map_err(|error| format!("scope: {error}"))?,
+            action: action.parse().map_err(|error| format!("action: {error}"))?,
+        }),
+        [false, false, ..] if load != OFF => Err(format!("load: {load:?} is not known; give off")),
+        [false, false, ..] => {
+            Ok(OverrideKind::LoadOff { pools: pools.parse().map_err(|error| format!("pools: {error}"))? })
+        }
+        _ => Err("an override has scope and action, or pools and load; give one pair of them".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(scope: &str, action: &str, pools: &str, load: &str) -> String {
+        let [scope, action, pools, load] = [scope, action, pools, load].map(str::to_owned);
+        kind(&NewOverride { scope, action, pools, load, ..NewOverride::default() })
+            .map_or_else(|error| error, |kind| kind.to_string())
+    }
+
+    #[test]
+    fn body_sets_health_of_clusters_or_load_control_of_pools() {
+        assert_eq!(parsed("eu*", "drain", "", ""), "drain eu*");
+        assert_eq!(parsed("", "", "shop*", "off"), "load-off pools shop*");
+    }
+
+    #[test]
+    fn body_with_both_kinds_or_an_unknown_value_is_rejected() {
+        let both = "an override has scope and action, or pools and load; give one pair of them";
+        assert_eq!(parsed("eu*", "drain", "shop", "off"), both);
+        assert_eq!(parsed("eu*", "", "", "off"), both);
+        assert_eq!(parsed("", "", "shop", "on"), "load: \"on\" is not known; give off");
+        assert_eq!(parsed("", "", "shop", ""), "load: \"\" is not known; give off");
+        assert!(parsed("", "", "sh op", "off").starts_with("pools: \"sh op\" is not a pattern"));
+    }
 }

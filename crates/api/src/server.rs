@@ -10,7 +10,7 @@ use axum::{
 use fairway_model::{Name, Network, Rtype};
 
 use crate::{
-    explain::{TargetNote, explanation},
+    explain::{TargetNote, explanation, show_pins},
     health::{METRICS_TYPE, live, ready},
     openapi::Document,
     permission::Permission,
@@ -148,7 +148,9 @@ async fn explain(
         not_allowed: now.not_allowed(target).map(str::to_owned),
         cause: now.cause(target).map(|cause| render::cause(operates, cause)),
     };
-    Ok(Json(explanation(&now.explained, true, &note)))
+    let mut explanation = explanation(&now.explained, true, &note);
+    show_pins(&mut explanation, |pool| now.pinned(pool));
+    Ok(Json(explanation))
 }
 
 async fn reload(

@@ -127,7 +127,7 @@ fn current_state(control: &Control) -> StateEvent {
         overrides: published
             .overrides
             .all()
-            .map(|(_, spec)| format!("{} until {}", spec.scope, spec.expires))
+            .map(|(_, spec)| format!("{} until {}", spec.kind.scope(), spec.expires))
             .collect(),
         objects: *shared.declarations.served.borrow(),
         syncs: shared.publishers.load().all().map(|publisher| publisher.status().counts.syncs).sum(),

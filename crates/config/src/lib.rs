@@ -60,9 +60,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use fairway_model::{
-    DesiredState, Diagnostic, FileLocation, Name, Override, OverrideAction, OverrideOrigin, OverrideScope, Timestamp,
-};
+use fairway_model::{DesiredState, Diagnostic, FileLocation, Name, Override, OverrideKind, OverrideOrigin, Timestamp};
 use fairway_zonefile::ZoneData;
 use fairway_zones::{ServerOptions, compile};
 
@@ -122,7 +120,7 @@ pub struct Loaded {
     pub zone_cache: ZoneCache,
     /// Cache of maps and latency tables for the next load.
     pub map_cache: MapCache,
-    /// Overrides of health.
+    /// Overrides.
     pub overrides: Vec<OverrideSpec>,
     /// Fingerprint, when they were read, of all files: included zone files, certificates and secrets too. All are
     /// watched.
@@ -136,10 +134,8 @@ pub struct Loaded {
 /// An override as declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideSpec {
-    /// Clusters and addresses that it applies to.
-    pub scope: OverrideScope,
-    /// Health status that it sets.
-    pub action: OverrideAction,
+    /// Its kind: the clusters with their health, or the pools.
+    pub kind: OverrideKind,
     /// Reason, for people who find it later.
     pub reason: String,
     /// Expiry. An expired override has no effect.
@@ -193,14 +189,14 @@ fn check_at(source: &Source, env: &dyn Fn(&str) -> Option<String>, now: SystemTi
 pub fn overrides(declared: &[OverrideSpec], now: Timestamp) -> (Vec<Override>, Vec<Diagnostic>) {
     let mut valid = Vec::new();
     let mut diagnostics = Vec::new();
-    for OverrideSpec { scope, action, reason, until, location } in declared {
-        match Override::new(scope.clone(), *action, reason, (*until).into(), now) {
+    for OverrideSpec { kind, reason, until, location } in declared {
+        match Override::new(kind.clone(), reason, (*until).into(), now) {
             Ok(active) if active.is_active(now) => {
                 let origin = OverrideOrigin { from: location.to_string(), ..OverrideOrigin::default() };
                 valid.push(active.with_origin(origin));
             }
             Ok(expired) => {
-                let what = format!("the override of {} expired at {}", expired.scope, expired.expires);
+                let what = format!("the override of {} expired at {}", expired.kind.scope(), expired.expires);
                 diagnostics.push(Diagnostic::warning(location.clone(), what, "remove it"));
             }
             Err(error) => diagnostics.push(Diagnostic::error(location.clone(), error.to_string(), "")),

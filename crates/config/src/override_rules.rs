@@ -2,21 +2,23 @@
 
 use std::time::SystemTime;
 
-use fairway_model::{Diagnostic, OverrideAction, OverrideRule, Pool};
+use fairway_model::{Diagnostic, OverrideAction, OverrideRule, OverrideScope, Pool};
 
 use super::{Loaded, OverrideSpec};
 
 /// Returns a warning for each pool with too few clusters, at the first override that takes one of them out.
 pub(super) fn broken(loaded: &Loaded, now: SystemTime) -> Vec<Diagnostic> {
-    let takes_out = |spec: &&OverrideSpec| spec.action != OverrideAction::Up && spec.until > now;
-    let overrides: Vec<&OverrideSpec> = loaded.overrides.iter().filter(takes_out).collect();
+    let active = loaded.overrides.iter().filter(|spec| spec.until > now);
+    let of_health = active.filter_map(|spec| Some((spec.kind.health()?, spec)));
+    let taking_out = of_health.filter(|((_, action), _)| *action != OverrideAction::Up);
+    let overrides: Vec<(&OverrideScope, &OverrideSpec)> = taking_out.map(|((scope, _), spec)| (scope, spec)).collect();
     let warning = |pool: &Pool| {
         let matches = |rule: &&OverrideRule| rule.pools.iter().any(|pattern| pattern.matches(&pool.name));
         let min = loaded.settings.override_rules.iter().filter(matches).map(|rule| rule.min_clusters).max()?;
         let clusters = pool.members.iter().filter_map(|member| loaded.desired.clusters.get(&member.cluster));
         let (mut count, mut left, mut first) = (0, 0, None);
         for cluster in clusters {
-            let of = |address| overrides.iter().find(|spec| spec.scope.matches(&cluster.name, address));
+            let of = |address| overrides.iter().find(|(scope, _)| scope.matches(&cluster.name, address));
             let taken: Vec<_> = cluster.addresses.iter().map(|address| of(*address)).collect();
             count += 1;
             match taken.iter().all(Option::is_some) {
@@ -24,7 +26,7 @@ pub(super) fn broken(loaded: &Loaded, now: SystemTime) -> Vec<Diagnostic> {
                 false => left += 1,
             }
         }
-        let spec = first.filter(|_| left < usize::from(min))?;
+        let (_, spec) = first.filter(|_| left < usize::from(min))?;
         let fact = format!(
             "the overrides leave pool {} with {left} of {count} clusters, and overrideRules require {min}",
             pool.name

@@ -29,7 +29,7 @@ use super::{
     v1_schedule::Window,
     values_wire::{Down, Fraction, NameServer, Prefix, Reference, Statuses},
     webhook_wire::Webhook,
-    words::Words,
+    words::{LoadOverride, Words},
 };
 
 /// Configuration of Fairway, version 1.
@@ -129,7 +129,7 @@ pub(super) struct Config {
     /// Static records in addition to those of zone files.
     #[serde(default)]
     pub(super) records: Vec<Records>,
-    /// Overrides of health, with reason and expiry.
+    /// Overrides of health and of load control, with reason and expiry.
     #[serde(default)]
     pub(super) overrides: Vec<Override>,
     /// Clusters that overrides may not take out.
@@ -425,16 +425,21 @@ pub(super) struct SteeredName {
     pub(super) ttl: Option<As<Ttl>>,
 }
 
-/// An override of the health of clusters and addresses.
+/// An override of the health of clusters and addresses, or of load control in pools.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Override {
     /// Scope: `CLUSTER` or `CLUSTER/ADDRESS`, in which `*` matches any characters and `?` one.
+    /// An override has either `match` and `action`, or `pools` and `load`.
     #[serde(rename = "match")]
-    pub(super) scope: As<OverrideScope>,
+    pub(super) scope: Option<As<OverrideScope>>,
     /// Health status: answered whatever the probes say (`up`), never answered (`down`), or taken out for planned work
     /// (`drain`).
-    pub(super) action: Word<OverrideAction>,
+    pub(super) action: Option<Word<OverrideAction>>,
+    /// Pools with the step `load` that are pinned to their weights, by name; `*` matches any characters and `?` one.
+    pub(super) pools: Option<As<PoolPattern>>,
+    /// Load control in these pools: `off`.
+    pub(super) load: Option<Word<LoadOverride>>,
     /// Reason, for people who find it later; one line.
     pub(super) reason: Text<1, 500>,
     /// Expiry; at most 30 days from now.

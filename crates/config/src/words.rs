@@ -51,6 +51,17 @@ impl Words for OverrideAction {
     const WORDS: &'static [(&'static str, Self)] = &[("drain", Self::Drain), ("down", Self::Down), ("up", Self::Up)];
 }
 
+/// Load control, as an override sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LoadOverride {
+    /// The pool is answered by its declared weights.
+    Off,
+}
+
+impl Words for LoadOverride {
+    const WORDS: &'static [(&'static str, Self)] = &[("off", Self::Off)];
+}
+
 impl Words for Policy {
     const WORDS: &'static [(&'static str, Self)] =
         &[("sync", Self::Sync), ("upsert-only", Self::UpsertOnly), ("create-only", Self::CreateOnly)];

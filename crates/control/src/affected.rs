@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use fairway_contributions::Contributed;
-use fairway_model::{ClusterName, DesiredState, MonitorName, Name, PoolName, RecordSet, SharedMap, Subject};
+use fairway_model::{ClusterName, DesiredState, MonitorName, Name, Override, PoolName, RecordSet, SharedMap, Subject};
 use fairway_providers::plain_name;
 use fairway_zones::ChangedItems;
 
@@ -39,7 +39,12 @@ impl<'a> AffectedParts<'a> {
     ///
     /// Returns `None` if everything may be affected: something changed that any object may refer to (a cluster other than in its services,
     /// a monitor, a zone, a map), or so much that merging everything costs less.
-    pub(crate) fn between(previous: &'a Previous, files: &Files, objects: &Declared) -> Option<Self> {
+    pub(crate) fn between(
+        previous: &'a Previous,
+        files: &Files,
+        objects: &Declared,
+        load_off: &[Override],
+    ) -> Option<Self> {
         let before = &*previous.configured;
         // With other text in a zone, any name may be hidden, or no longer hidden.
         let (is, was) = (&files.settings, &before.settings);
@@ -55,6 +60,7 @@ impl<'a> AffectedParts<'a> {
             clusters: BTreeSet::new(),
             monitors: BTreeSet::new(),
         };
+        part.touched.pools.extend(before.merged.desired.pools_pinned_by_one(&before.load_off, load_off).cloned());
         for key in objects.changed_since(&before.objects)? {
             part.add(&key, files, objects).then_some(())?;
         }

@@ -8,7 +8,8 @@ use std::{
 use fairway_config::{Loaded, MapCache, OverrideSpec, Settings, ZoneCache};
 use fairway_contributions::{Contributed, RejectedNames};
 use fairway_model::{
-    DeclaredClusters, DesiredState, Diagnostic, Member, Name, Override, Pool, Rtype, SharedSet, WeightOrigin,
+    DeclaredClusters, DesiredState, Diagnostic, Member, Name, Override, PinnedPools, Pool, Rtype, SharedSet,
+    WeightOrigin,
 };
 use fairway_store::objects::Key;
 use fairway_zonefile::ZoneData;
@@ -36,6 +37,8 @@ pub struct Configured {
     pub not_served: ObjectErrors,
     /// Overrides of the files that have not expired.
     pub overrides: Vec<Override>,
+    /// Overrides, of all sources, that pinned pools when it was compiled.
+    pub load_off: Vec<Override>,
     /// Clusters and pools of each target.
     pub uses: TargetUses,
     /// All warnings.
@@ -60,6 +63,8 @@ pub struct MergedState {
     pub declared: Arc<DesiredState>,
     /// The same with the contributions of webhook clients.
     pub desired: Arc<DesiredState>,
+    /// Pools of it that overrides pin, with their declared policies.
+    pub pinned: PinnedPools,
     /// Names of it that the files do not steer.
     pub not_in_files: SharedSet<Name>,
     /// Objects that the files declare differently, with what is in force.
@@ -196,11 +201,13 @@ impl CompiledDryRun {
         Self { before: Arc::downgrade(before), compiled: Mutex::new(Some(compiled)) }
     }
 
-    /// Takes the result, if the same objects were committed (whatever their revisions are) and the configuration is still the same.
-    pub fn take(&self, previous: &Previous, objects: &Declared) -> Option<Compiled> {
+    /// Takes the result, if the same objects were committed (whatever their revisions are), and configuration and pinned pools are still
+    /// the same.
+    pub(crate) fn take(&self, previous: &Previous, objects: &Declared, load_off: &[Override]) -> Option<Compiled> {
         let mut slot = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = std::ptr::eq(self.before.as_ptr(), Arc::as_ptr(&previous.configured));
-        slot.take_if(|compiled| is_same && compiled.configured.objects.is_equivalent(objects))
+        let is_equivalent = |of: &Configured| of.load_off == load_off && of.objects.is_equivalent(objects);
+        slot.take_if(|compiled| is_same && is_equivalent(&compiled.configured))
     }
 
     /// Frees the result.

@@ -38,12 +38,12 @@ pub enum ControlError {
     /// No override has this id.
     #[error("no override has the id {0}; `fairway status` lists them")]
     NoSuchOverride(String),
-    /// The scope of an override matches no address of any cluster.
-    #[error("the override was not added: no address matches {scope}; {hint}")]
+    /// An override matches no address of any cluster, or no pool with the step `load`.
+    #[error("the override was not added: {fact}; {hint}")]
     NothingMatches {
-        /// The scope.
-        scope: String,
-        /// Similar cluster, or the declared ones.
+        /// The pattern, and what it does not match.
+        fact: String,
+        /// Similar cluster or pool, or the declared ones.
         hint: String,
     },
     /// An override would leave names without a healthy member, and was not confirmed.

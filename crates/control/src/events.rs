@@ -6,14 +6,14 @@ use std::{
 };
 
 use fairway_health::{HealthTransition, load::LoadUpdate};
-use fairway_model::HealthStatus;
+use fairway_model::{HealthStatus, listed};
 use fairway_store::Leadership;
 use fairway_zones::{RuntimeState, ScheduleChange, ServingState};
 use tokio::sync::broadcast;
 
 use super::{
-    actor::Actor, drains::fully_overridden, fence::DeniedTargets, lifecycle::Moment, override_effect::listed,
-    runtime::Event, served::Published, shared::AppliedTransition,
+    actor::Actor, drains::fully_overridden, fence::DeniedTargets, lifecycle::Moment, runtime::Event, served::Published,
+    shared::AppliedTransition,
 };
 
 impl Actor {
@@ -224,18 +224,5 @@ fn log_transition(event: &AppliedTransition) {
         (HealthStatus::Pending, HealthStatus::Up) => line!(debug),
         (_, HealthStatus::Up) => line!(info),
         _ => line!(warn),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn log_line_lists_eight_names_at_most() {
-        assert_eq!(listed(["shop", "pay"], ","), "shop,pay");
-        assert_eq!(listed(1..=8, ","), "1,2,3,4,5,6,7,8");
-        assert_eq!(listed(1..=15_000, ","), "1,2,3,4,5,6,7,8 and 14992 more");
-        assert_eq!(listed([""; 0], ","), "");
     }
 }

@@ -3,16 +3,16 @@
 use std::{collections::HashMap, sync::Arc};
 
 use fairway_health::load::{PushError, PushedLoad, SourceLoad};
-use fairway_model::{Cause, Name, Network, Rtype, Target};
+use fairway_model::{Cause, Name, Network, PinnedPool, PoolName, Rtype, Target};
 use fairway_zones::{Explained, ServingState, TargetIndex};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::{
     command::Command,
     error::ControlError,
-    fence::DeniedTargets,
     lifecycle::{Readiness, Stopping},
     reloads::{ReloadOutcome, ReloadScope, Trigger},
+    served::Published,
     shared::{AppliedTransition, Shared},
 };
 
@@ -32,7 +32,7 @@ pub struct ExplainedNow {
     pub explained: Explained,
     serving: Arc<ServingState>,
     causes: HashMap<Target, Cause>,
-    denied: Arc<DeniedTargets>,
+    published: Arc<Published>,
 }
 
 impl ExplainedNow {
@@ -44,7 +44,12 @@ impl ExplainedNow {
 
     /// Returns why this server may not connect to a target; `None` if it may.
     pub fn not_allowed(&self, number: TargetIndex) -> Option<&str> {
-        self.denied.reason(number)
+        self.published.denied.reason(number)
+    }
+
+    /// Returns the override that pins a pool to its declared weights.
+    pub fn pinned(&self, pool: &PoolName) -> Option<PinnedPool<'_>> {
+        self.published.overrides.pinned(pool, &self.published.configured)
     }
 }
 
@@ -112,8 +117,8 @@ impl Control {
         let name = name.clone();
         let explain = move || {
             let explained = fairway_zones::explain(&current, &name, rtype, client);
-            let denied = Arc::clone(&current.published.denied);
-            ExplainedNow { explained, serving: Arc::new(current.serving.clone()), causes, denied }
+            let published = Arc::clone(&current.published);
+            ExplainedNow { explained, serving: Arc::new(current.serving.clone()), causes, published }
         };
         tokio::task::spawn_blocking(explain).await.map_err(|_| ControlError::Stopped)
     }

@@ -71,6 +71,10 @@ impl Job<'_> {
             desired.merge(selected(part, &state.contributed.desired()));
             replaced(part, &state.desired, desired)
         };
+        state.pinned.retain(|pool, _| part.is_some_and(|part| !part.touched.pools.contains(pool)));
+        if !self.load_off.is_empty() {
+            state.pinned.extend(Arc::make_mut(&mut state.desired).pin_pools(self.load_off));
+        }
         state.not_in_files = self.names_not_in_files(part, state.not_in_files, &state.desired);
         Some(state)
     }

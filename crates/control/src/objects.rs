@@ -146,14 +146,15 @@ pub async fn peek_at_start(settings: &Settings, declared: &ArcSwap<Declared>) {
     }
 }
 
-/// Returns the first configuration with the declared objects. If they are invalid, the files alone are used.
+/// Returns the first configuration with the declared objects and the overrides of this server. If the objects are invalid, the files alone
+/// are used.
 pub fn with_objects(
     reader: &Reader,
     configured: Configured,
     snapshot: Snapshot,
     now: Timestamp,
 ) -> (Configured, Snapshot) {
-    if reader.declared.load().is_empty() {
+    if reader.declared.load().is_empty() && reader.kept.load().is_empty() {
         return (configured, snapshot);
     }
     let previous = Previous::new(Arc::new(configured), Arc::new(snapshot));

@@ -7,7 +7,11 @@ use fairway_model::{ClusterName, DesiredState, Diagnostic, Health, HealthStatus}
 use fairway_zones::{RuntimeState, ServingState, TargetIndex};
 
 use super::{
-    configured::Compiled, overrides::OverrideTable, reader::Reader, reloads::ReloadScope, runtime::serving_state,
+    configured::{Compiled, Configured},
+    overrides::OverrideTable,
+    reader::Reader,
+    reloads::ReloadScope,
+    runtime::serving_state,
 };
 
 /// A configuration as it would be served.
@@ -17,6 +21,10 @@ pub struct Offline {
     pub view: ServingState,
     /// Declarations of the files.
     pub desired: Arc<DesiredState>,
+    /// Overrides of the files.
+    pub overrides: OverrideTable,
+    /// The configuration.
+    pub configured: Configured,
     /// Targets of each cluster.
     targets: HashMap<ClusterName, Vec<TargetIndex>>,
 }
@@ -61,7 +69,7 @@ pub fn of_files(
         }
     }
     let overrides = OverrideTable { declared: configured.overrides.clone(), ..OverrideTable::default() };
-    let overrides = overrides.actions(&configured.uses);
-    let view = serving_state(snapshot, None, now, &statuses, &overrides);
-    Ok(Offline { view, desired: configured.merged.desired, targets })
+    let view = serving_state(snapshot, None, now, &statuses, &overrides.actions(&configured.uses));
+    let desired = Arc::clone(&configured.merged.desired);
+    Ok(Offline { view, desired, overrides, configured, targets })
 }

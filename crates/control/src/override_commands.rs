@@ -5,15 +5,16 @@ use std::{
     sync::Arc,
 };
 
-use fairway_model::{Override, OverrideOrigin};
+use fairway_model::{Override, OverrideOrigin, listed};
 use fairway_store::{DataFolder, SavedOverride};
 use fairway_telemetry::logs::Trace;
 
 use super::{
     actor::Actor,
     error::ControlError,
-    override_effect::{ActionChange, check_scope},
+    override_effect::ActionChange,
     overrides::{ActiveOverride, AddedOverride, OverrideRequest, OverrideTable},
+    reloads::{ReloadScope, Trigger},
     served::CurrentState,
 };
 
@@ -25,21 +26,22 @@ impl Actor {
         let Some(next) = next else { return Ok(added) };
         let trace = Trace::new();
         self.replace_table(next, trace).await?;
-        let ActiveOverride { id, spec, addresses, .. } = &added.active;
-        let Override { scope, action, reason, expires, origin: OverrideOrigin { by, from, .. } } = spec;
+        let ActiveOverride { id, spec, addresses, pools, .. } = &added.active;
+        let Override { kind, reason, expires, origin: OverrideOrigin { by, from, .. } } = spec;
         let (id, by) = (id.as_deref().unwrap_or_default(), by.as_deref().unwrap_or_default());
-        let addresses = addresses.join(",");
-        trace.of(|| tracing::warn!(id, %scope, %action, reason, %expires, by, from, addresses, "override added"));
+        let (scope, action, addresses, pools) = (kind.scope(), kind.action(), addresses.join(","), listed(pools, ","));
+        trace.of(|| tracing::warn!(id, scope, action, reason, %expires, by, from, addresses, pools, "override added"));
         Ok(added)
     }
 
     pub(crate) async fn remove_override(&mut self, id: &str) -> Result<ActiveOverride, ControlError> {
         let table = self.shared.serving.published().overrides.clone();
-        let (next, removed) = table.without(id).ok_or_else(|| ControlError::NoSuchOverride(id.to_owned()))?;
+        let next = table.without(id).ok_or_else(|| ControlError::NoSuchOverride(id.to_owned()))?;
+        let active = ActiveOverride::of(id, &table, &self.shared.serving.published().configured)?;
         let trace = Trace::new();
         self.replace_table(next, trace).await?;
-        let active = self.active(&removed);
-        trace.of(|| tracing::warn!(id, scope = %active.spec.scope, action = %active.spec.action, "override removed"));
+        let kind = &active.spec.kind;
+        trace.of(|| tracing::warn!(id, scope = kind.scope(), action = kind.action(), "override removed"));
         Ok(active)
     }
 
@@ -53,11 +55,10 @@ impl Actor {
         let trace = Trace::new();
         for (id, spec) in table.expire(now) {
             let id = id.unwrap_or_default();
-            let Override { scope, action, reason, .. } = spec;
-            trace.of(|| tracing::warn!(id, %scope, %action, reason, "override expired"));
+            let Override { kind, reason, .. } = spec;
+            trace.of(|| tracing::warn!(id, scope = kind.scope(), action = kind.action(), reason, "override expired"));
         }
-        self.publish(|published| published.overrides = table.clone());
-        self.apply_overrides();
+        self.set_table(table.clone());
         // A failure is logged where it happens.
         let _ = self.write_overrides(&table, trace).await;
     }
@@ -69,17 +70,29 @@ impl Actor {
         let mut table = OverrideTable { declared, kept: folder.read_overrides(), shared };
         // The previous process has logged the expired ones.
         table.expire((self.clock)());
-        self.publish(|published| published.overrides = table);
-        self.apply_overrides();
+        self.set_table(table);
         self.writer.adopt(folder);
     }
 
     /// Writes a table to the disk, then puts it in force.
     async fn replace_table(&mut self, table: OverrideTable, trace: Trace) -> Result<(), ControlError> {
         self.write_overrides(&table, trace).await?;
+        self.set_table(table);
+        Ok(())
+    }
+
+    /// Puts a table in force. Pools that it pins, or no longer pins, are compiled by a reload.
+    fn set_table(&mut self, table: OverrideTable) {
+        self.reloads.reader.kept.store(Arc::new(table.kept.clone()));
+        let before = self.shared.serving.published();
+        // A reload that runs has the pools of the table before.
+        let is_same =
+            table.load_off().eq(before.overrides.load_off()) && table.load_off().eq(&before.configured.load_off);
         self.publish(|published| published.overrides = table);
         self.apply_overrides();
-        Ok(())
+        if !is_same {
+            self.request_reload(ReloadScope::Objects, Trigger::Override, false, None);
+        }
     }
 
     async fn write_overrides(&mut self, table: &OverrideTable, trace: Trace) -> Result<(), ControlError> {
@@ -88,10 +101,6 @@ impl Actor {
         let shared = Arc::clone(&self.shared);
         trace.of(|| self.writer.note(&shared, &result));
         result.map_err(|error| ControlError::NotKept(error.to_string()))
-    }
-
-    fn active(&self, kept: &SavedOverride) -> ActiveOverride {
-        ActiveOverride::new(Some(&kept.id), &kept.value, &self.shared.serving.published().configured.uses)
     }
 }
 
@@ -124,7 +133,9 @@ pub(crate) fn check(
         let added = added(state, id, table, &ActionChange::new(state, &without, table))?;
         return Ok(Checked { added, next: None });
     }
-    check_scope(&spec.scope, &configured.merged.desired)?;
+    if let Some((fact, hint)) = spec.kind.unmatched(&configured.merged.desired, &configured.merged.pinned) {
+        return Err(ControlError::NothingMatches { fact, hint });
+    }
     let new = SavedOverride { id: id.unwrap_or_else(|| new_id(table)), value: spec };
     let id = new.id.clone();
     let next = table.with(|table| add(table, new)).ok_or(ControlError::TooManyOverrides)?;
@@ -150,9 +161,7 @@ fn added(
     table: &OverrideTable,
     change: &ActionChange<'_>,
 ) -> Result<AddedOverride, ControlError> {
-    let all = ActiveOverride::all(table, &state.published.configured.uses);
-    let active = all.into_iter().find(|active| active.id.as_deref() == Some(id));
-    let active = active.ok_or_else(|| ControlError::NoSuchOverride(id.to_owned()))?;
+    let active = ActiveOverride::of(id, table, &state.published.configured)?;
     Ok(AddedOverride { active, effect: change.effect() })
 }
 

@@ -1,20 +1,17 @@
-//! The effect of an override before it is in force: names without a healthy member, broken rules, and scopes that match nothing.
+//! The effect of an override before it is in force: names without a healthy member, and broken rules.
 //!
 //! Pure: the state and the tables before and after are arguments. The code that answers queries decides with both tables, once for each
 //! set of members that clients see.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{
-    ClusterName, DesiredState, Health, Name, OverrideAction, OverrideRule, OverrideScope, PoolName, closest,
-};
+use fairway_model::{ClusterName, Health, LISTED_MAX, Name, OverrideAction, OverrideRule, PoolName};
 use fairway_zones::{
     Draw, RuntimeState, TargetIndex,
     steer::{Answer, Basis, SteerPool},
 };
 
 use super::{
-    error::ControlError,
     overrides::{BrokenRule, OverrideEffect, OverrideTable},
     served::CurrentState,
 };
@@ -104,32 +101,3 @@ fn clusters_left(pool: &SteerPool, actions: &[Option<OverrideAction>]) -> (usize
 const fn is_out(action: Option<OverrideAction>) -> bool {
     matches!(action, Some(OverrideAction::Down | OverrideAction::Drain))
 }
-
-/// Returns an error if a scope matches no address of any cluster.
-pub(crate) fn check_scope(scope: &OverrideScope, desired: &DesiredState) -> Result<(), ControlError> {
-    let clusters = || desired.clusters.values();
-    if clusters().any(|cluster| cluster.addresses.iter().any(|address| scope.matches(&cluster.name, *address))) {
-        return Ok(());
-    }
-    let matched = clusters().find(|cluster| scope.matches_cluster(&cluster.name));
-    let hint = match (matched, closest(scope.cluster(), clusters().map(|cluster| cluster.name.as_str()))) {
-        _ if desired.clusters.is_empty() => "no cluster is declared".to_owned(),
-        (Some(cluster), _) => format!("{} has the addresses {}", cluster.name, listed(&cluster.addresses, ", ")),
-        (None, Some(near)) => format!("did you mean {near}?"),
-        (None, None) => format!("the clusters are {}", listed(desired.clusters.keys(), ", ")),
-    };
-    Err(ControlError::NothingMatches { scope: scope.to_string(), hint })
-}
-
-/// Returns the first few of a list with a separator, and the number of the others.
-pub(crate) fn listed<T: ToString>(all: impl IntoIterator<Item = T>, separator: &str) -> String {
-    let mut all = all.into_iter();
-    let first: Vec<String> = all.by_ref().take(LISTED_MAX).map(|one| one.to_string()).collect();
-    match all.count() {
-        0 => first.join(separator),
-        more => format!("{} and {more} more", first.join(separator)),
-    }
-}
-
-/// Maximum number of names or clusters in an error.
-const LISTED_MAX: usize = 8;

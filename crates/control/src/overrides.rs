@@ -2,25 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairway_model::{Name, Override, OverrideAction, PoolName, Timestamp};
+use fairway_model::{Name, Override, OverrideAction, PinnedPool, PoolName, Timestamp};
 use fairway_store::SavedOverride;
 
-use super::uses::{ClusterAddress, TargetUses};
+use super::{
+    configured::Configured,
+    error::ControlError,
+    uses::{ClusterAddress, TargetUses},
+};
 
 /// Maximum number of overrides that are added by command: enough for every cluster of a large fleet, few enough to match quickly.
 pub(crate) const OVERRIDES_MAX: usize = 256;
 
-/// An override in force, with the addresses that it applies to.
+/// An override in force, with the addresses or pools that it applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveOverride {
     /// Id of an override that was added by command; `None` for those of the configuration.
     pub id: Option<String>,
-    /// Scope, action, reason and expiry.
+    /// Kind, reason and expiry.
     pub spec: Override,
     /// True if it is in force on all servers that share the store.
     pub is_shared: bool,
     /// Addresses that it applies to now, as `CLUSTER/ADDRESS`, in order.
     pub addresses: Vec<String>,
+    /// Pools that it pins now, in order.
+    pub pools: Vec<PoolName>,
     /// Addresses at which another override has a different action.
     pub overlaps: Vec<OverrideOverlap>,
 }
@@ -86,47 +92,47 @@ pub struct AddedOverride {
 }
 
 impl ActiveOverride {
-    /// Returns an override with the addresses in its scope.
-    pub fn new(id: Option<&str>, spec: &Override, uses: &TargetUses) -> Self {
-        let all: BTreeSet<&ClusterAddress> = uses.targets_all().flat_map(|target| uses.addresses(target)).collect();
-        let matching = all.into_iter().filter(|(cluster, address)| spec.scope.matches(cluster, *address));
-        let addresses = matching.map(|(cluster, address)| format!("{cluster}/{address}")).collect();
-        Self { id: id.map(str::to_owned), spec: spec.clone(), is_shared: false, addresses, overlaps: vec![] }
-    }
-
-    /// Returns all overrides of a table with the addresses in their scopes. Those of the configuration come first.
-    pub fn all(table: &OverrideTable, uses: &TargetUses) -> Vec<Self> {
+    /// Returns all overrides of a table with the addresses and pools that they match. Those of the configuration come first.
+    pub fn all(table: &OverrideTable, configured: &Configured) -> Vec<Self> {
+        let (desired, pinned) = (&configured.merged.desired, &configured.merged.pinned);
         let active = |(id, spec): (Option<&str>, &Override)| {
+            let pools = desired.pools_pinned_by(spec, pinned);
             let (id, spec) = (id.map(str::to_owned), spec.clone());
-            Self { id, spec, is_shared: false, addresses: vec![], overlaps: vec![] }
+            Self { id, spec, is_shared: false, addresses: vec![], pools, overlaps: vec![] }
         };
         let mut all: Vec<Self> = table.all().map(active).collect();
         if all.is_empty() {
             return all;
         }
         all.iter_mut().rev().take(table.shared.len()).for_each(|shared| shared.is_shared = true);
+        let uses = &configured.uses;
         let addresses: BTreeSet<&ClusterAddress> =
             uses.targets_all().flat_map(|target| uses.addresses(target)).collect();
-        for (cluster, address) in addresses {
-            let matching = (0..all.len()).filter(|at| all[*at].spec.scope.matches(cluster, *address));
-            let mut matching: Vec<usize> = matching.collect();
+        for address in addresses {
+            let matching = (0..all.len()).filter_map(|at| Some((at, all[at].spec.action_at(&address.0, address.1)?)));
+            let mut matching: Vec<(usize, OverrideAction)> = matching.collect();
             // The first takes precedence over the others.
-            matching.sort_by_key(|at| rank(all[*at].spec.action));
-            let text = format!("{cluster}/{address}");
-            for (place, at) in matching.iter().enumerate() {
-                let other = matching.get(usize::from(place == 0)).map(|at| &all[*at]);
-                let overlap =
-                    other.filter(|other| other.spec.action != all[*at].spec.action).map(|other| OverrideOverlap {
-                        address: text.clone(),
-                        other: other.id.clone().unwrap_or_else(|| other.spec.origin.from.clone()),
-                        action: other.spec.action,
-                        is_shadowed: place > 0,
-                    });
+            matching.sort_by_key(|(_, action)| action.rank());
+            let text = format!("{}/{}", address.0, address.1);
+            for (place, (at, own)) in matching.iter().enumerate() {
+                let other = matching.get(usize::from(place == 0)).filter(|(_, action)| action != own);
+                let overlap = other.map(|(other, action)| OverrideOverlap {
+                    address: text.clone(),
+                    other: all[*other].id.clone().unwrap_or_else(|| all[*other].spec.origin.from.clone()),
+                    action: *action,
+                    is_shadowed: place > 0,
+                });
                 all[*at].overlaps.extend(overlap);
                 all[*at].addresses.push(text.clone());
             }
         }
         all
+    }
+
+    /// Returns the override of a table with this id.
+    pub fn of(id: &str, table: &OverrideTable, configured: &Configured) -> Result<Self, ControlError> {
+        let mut all = Self::all(table, configured).into_iter();
+        all.find(|active| active.id.as_deref() == Some(id)).ok_or_else(|| ControlError::NoSuchOverride(id.to_owned()))
     }
 }
 
@@ -148,6 +154,11 @@ impl OverrideTable {
         declared.chain(self.added().map(|added| (Some(added.id.as_str()), &added.value)))
     }
 
+    /// Returns those that pin pools.
+    pub fn load_off(&self) -> impl Iterator<Item = &Override> {
+        self.all().map(|(_, spec)| spec).filter(|spec| spec.kind.pools().is_some())
+    }
+
     /// Returns those added by command.
     pub fn added(&self) -> impl Iterator<Item = &SavedOverride> {
         self.kept.iter().chain(&self.shared)
@@ -162,12 +173,12 @@ impl OverrideTable {
         })
     }
 
-    /// Returns the table without an override of this server, and that override. Returns `None` if none has this id.
-    pub fn without(&self, id: &str) -> Option<(Self, SavedOverride)> {
+    /// Returns the table without an override of this server, or `None` if none has this id.
+    pub fn without(&self, id: &str) -> Option<Self> {
         let at = self.kept.iter().position(|kept| kept.id == id)?;
         let mut next = self.clone();
-        let removed = next.kept.remove(at);
-        Some((next, removed))
+        next.kept.remove(at);
+        Some(next)
     }
 
     /// Removes and returns expired overrides, with their ids.
@@ -195,37 +206,35 @@ impl OverrideTable {
             return vec![None; uses.len()];
         }
         let mut known: BTreeMap<&ClusterAddress, Option<OverrideAction>> = BTreeMap::new();
-        let mut action = |address| *known.entry(address).or_insert_with(|| Some(self.matching(address)?.action));
-        let of_target = |target| uses.addresses(target).filter_map(&mut action).min_by_key(|action| rank(*action));
+        let mut action = |address| *known.entry(address).or_insert_with(|| Some(self.matching(address)?.1));
+        let of_target = |target| uses.addresses(target).filter_map(&mut action).min_by_key(|action| action.rank());
         uses.targets_all().map(of_target).collect()
     }
 
-    /// Returns the override that is in force for an address.
-    pub fn matching(&self, (cluster, address): &ClusterAddress) -> Option<&Override> {
-        let matching = self.all().filter(|(_, spec)| spec.scope.matches(cluster, *address));
-        matching.map(|(_, spec)| spec).min_by_key(|spec| rank(spec.action))
+    /// Returns the override that is in force for an address, and its action.
+    pub fn matching(&self, (cluster, address): &ClusterAddress) -> Option<(&Override, OverrideAction)> {
+        let matching = self.all().filter_map(|(_, spec)| Some((spec, spec.action_at(cluster, *address)?)));
+        matching.min_by_key(|(_, action)| action.rank())
     }
-}
 
-/// Returns the rank of an action; the lowest wins.
-const fn rank(action: OverrideAction) -> u8 {
-    match action {
-        OverrideAction::Down => 0,
-        OverrideAction::Drain => 1,
-        OverrideAction::Up => 2,
+    /// Returns the override that pins a pool of this configuration.
+    pub fn pinned<'a>(&'a self, pool: &PoolName, configured: &'a Configured) -> Option<PinnedPool<'a>> {
+        let policy = configured.merged.pinned.get(pool)?;
+        let matching = self.all().filter(|(_, spec)| spec.pins(pool));
+        matching.max_by_key(|(_, spec)| spec.expires).map(|(id, spec)| PinnedPool { policy, id, spec })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use fairway_model::ClusterName;
+    use fairway_model::{ClusterName, OverrideKind};
 
     use super::*;
 
     fn spec(scope: &str, action: OverrideAction, expires: u64) -> Override {
         let expires = Timestamp::from_secs(expires);
-        let now = Timestamp::from_secs(0);
-        Override::new(scope.parse().unwrap(), action, "work", expires, now).unwrap()
+        let kind = OverrideKind::Health { scope: scope.parse().unwrap(), action };
+        Override::new(kind, "work", expires, Timestamp::from_secs(0)).unwrap()
     }
 
     fn kept(id: &str, value: Override) -> SavedOverride {
@@ -247,7 +256,7 @@ mod tests {
             shared: vec![],
         };
         let actions =
-            ["eu1", "eu2", "eu3", "us1"].map(|cluster| table.matching(&address(cluster)).map(|spec| spec.action));
+            ["eu1", "eu2", "eu3", "us1"].map(|cluster| table.matching(&address(cluster)).map(|(_, action)| action));
         let expected = [Some(OverrideAction::Drain), Some(OverrideAction::Down), Some(OverrideAction::Up), None];
         assert_eq!(actions, expected);
     }
@@ -277,7 +286,7 @@ mod tests {
         }
         assert!(table.with(|_| unreachable!("it is full")).is_none());
         assert!(table.without("more").is_none());
-        let (fewer, removed) = table.without("6").unwrap();
-        assert_eq!((fewer.kept.len(), removed.id.as_str()), (OVERRIDES_MAX / 2 - 1, "6"));
+        let fewer = table.without("6").unwrap();
+        assert_eq!((fewer.kept.len(), fewer.without("6").is_none()), (OVERRIDES_MAX / 2 - 1, true));
     }
 }

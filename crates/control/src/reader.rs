@@ -10,7 +10,8 @@ use std::{
 
 use arc_swap::ArcSwap;
 use fairway_config::{Attempt, Environment, PreviousLoad, Settings, Source, watch::Fingerprint};
-use fairway_model::{Diagnostic, FileLocation, Timestamp};
+use fairway_model::{Diagnostic, FileLocation, Override, Timestamp};
+use fairway_store::SavedOverride;
 use fairway_zones::{ServerCookieKey, give_back_memory};
 use tokio::sync::oneshot;
 
@@ -51,6 +52,8 @@ pub struct Reader {
     pub environment: Environment,
     /// The declared objects.
     pub declared: Arc<ArcSwap<Declared>>,
+    /// The overrides that were added to this server. Some of them change the policies of pools.
+    pub kept: Arc<ArcSwap<Vec<SavedOverride>>>,
     /// The key of cookies, if the files list none.
     pub cookie_key: ServerCookieKey,
     /// Returns the folders that settings need to write and that this process may not write.
@@ -66,6 +69,7 @@ impl Reader {
             source,
             environment,
             declared: Arc::default(),
+            kept: Arc::default(),
             cookie_key: ServerCookieKey::default(),
             unwritable: Arc::new(|_| Vec::new()),
             lower_priority: || Box::new(()),
@@ -173,7 +177,10 @@ impl Reader {
         is_brief: bool,
     ) -> Result<Compiled, Stop> {
         let (objects, owner) = (self.declared.load_full(), describe(&self.source));
-        Job { previous, files, objects: &objects, cookie_key: &self.cookie_key, owner: &owner, now, is_brief }.run()
+        let before = previous.map(|previous| &previous.configured.load_off[..]);
+        let load_off = load_off((files, &objects, &self.kept.load()), before.unwrap_or_default(), now);
+        let (load_off, cookie_key) = (&load_off, &self.cookie_key);
+        Job { previous, files, objects: &objects, load_off, cookie_key, owner: &owner, now, is_brief }.run()
     }
 
     /// Runs work on a separate thread of low priority. Returns `None` if the thread cannot be started.
@@ -196,6 +203,21 @@ impl Reader {
         }
         reading.await.ok().flatten()
     }
+}
+
+/// Returns the overrides in force that pin pools: of the files, of the shared store and of this server.
+fn load_off(
+    (files, objects, kept): (&Files, &Declared, &[SavedOverride]),
+    before: &[Override],
+    now: Timestamp,
+) -> Vec<Override> {
+    let (declared, _) = fairway_config::overrides(&files.overrides, now);
+    let shared = objects.shared_overrides();
+    // If the shared ones cannot be read, those in force stay.
+    let before = if shared.is_none() { before } else { &[] };
+    let added = kept.iter().chain(shared.unwrap_or_default()).map(|added| &added.value);
+    let all = declared.iter().chain(added).chain(before);
+    all.filter(|spec| spec.kind.pools().is_some() && spec.is_active(now)).cloned().collect()
 }
 
 fn unwritable_error(folder: &Path, source: &Source) -> Diagnostic {

@@ -28,6 +28,8 @@ pub enum Trigger {
     Command,
     /// Declared objects that changed.
     Api,
+    /// An override that pins pools, or the end of one.
+    Override,
     /// Leases of the webhook that expired or were renewed.
     Webhook,
 }

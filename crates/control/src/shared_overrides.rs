@@ -28,10 +28,14 @@ impl Control {
     pub async fn add_override(&self, request: OverrideRequest) -> Result<AddedOverride, ControlError> {
         let store = self.objects().ok().map(|objects| objects.store());
         let Some(store) = store.filter(|store| store.election().is_some() && !request.is_local) else {
-            return self.ask(|reply| Command::AddOverride(Box::new(request), reply)).await?;
+            let added: AddedOverride = self.ask(|reply| Command::AddOverride(Box::new(request), reply)).await??;
+            if added.active.id.is_some() {
+                self.wait_for_pools(&added.active.spec, true).await;
+            }
+            return Ok(added);
         };
-        let Override { scope, action, origin: OverrideOrigin { by, .. }, .. } = &request.spec;
-        let by = Author::new(by.clone().unwrap_or_default(), format!("{action} {scope}"));
+        let Override { kind, origin: OverrideOrigin { by, .. }, .. } = &request.spec;
+        let by = Author::new(by.clone().unwrap_or_default(), kind.to_string());
         self.change_shared(&store, &by, |state, table| {
             let checked = check(state, table, request.clone(), |table, new| table.shared.push(new))?;
             Ok((checked.added, checked.next))
@@ -42,18 +46,28 @@ impl Control {
     /// Removes an override that was added by command. Returns once it is gone, also from the disk or the store.
     pub async fn remove_override(&self, id: &str, by: &str) -> Result<ActiveOverride, ControlError> {
         if self.shared.serving.published().overrides.shared.iter().all(|shared| shared.id != id) {
-            return self.ask(|reply| Command::RemoveOverride(id.to_owned(), reply)).await?;
+            let removed: ActiveOverride = self.ask(|reply| Command::RemoveOverride(id.to_owned(), reply)).await??;
+            self.wait_for_pools(&removed.spec, false).await;
+            return Ok(removed);
         }
         let by = Author::new(by, format!("remove override {id}"));
         self.change_shared(&self.objects()?.store(), &by, |state, table| {
-            let removed = table.shared.iter().find(|shared| shared.id == id);
-            let removed = removed.ok_or_else(|| ControlError::NoSuchOverride(id.to_owned()))?;
+            let removed = ActiveOverride::of(id, table, &state.published.configured)?;
             let mut next = table.clone();
             next.shared.retain(|shared| shared.id != id);
-            let removed = ActiveOverride::new(Some(id), &removed.value, &state.published.configured.uses);
-            Ok((ActiveOverride { is_shared: true, ..removed }, Some(next)))
+            Ok((removed, Some(next)))
         })
         .await
+    }
+
+    /// Waits until the reload after an override that pins pools is in the answers, or after its end (`is_in_force`).
+    async fn wait_for_pools(&self, spec: &Override, is_in_force: bool) {
+        if spec.kind.pools().is_some() {
+            let (shared, mut served) = (&self.shared, self.shared.declarations.served.subscribe());
+            let is_served = |_: &u64| shared.serving.published().configured.load_off.contains(spec) == is_in_force;
+            // Without it, the override is in the table, and the next reload applies it.
+            let _ = tokio::time::timeout(SERVED_MAX, served.wait_for(is_served)).await;
+        }
     }
 
     /// Changes the shared overrides. `change` returns a result and the table to commit, if any; it is called again if another server was
@@ -95,12 +109,12 @@ impl Control {
 pub(crate) fn log_changes(before: &[SavedOverride], after: &[SavedOverride]) {
     let is_new = |one: &&SavedOverride, others: &[SavedOverride]| others.iter().all(|other| other.id != one.id);
     for SavedOverride { id, value } in after.iter().filter(|one| is_new(one, before)) {
-        let Override { scope, action, reason, expires, origin: OverrideOrigin { by, from, .. } } = value;
+        let Override { kind, reason, expires, origin: OverrideOrigin { by, from, .. } } = value;
         let by = by.as_deref().unwrap_or_default();
-        tracing::warn!(id, %scope, %action, reason, %expires, by, from, "override added");
+        tracing::warn!(id, scope = kind.scope(), action = kind.action(), reason, %expires, by, from, "override added");
     }
     for SavedOverride { id, value } in before.iter().filter(|one| is_new(one, after)) {
-        tracing::warn!(id, scope = %value.scope, action = %value.action, "override removed");
+        tracing::warn!(id, scope = value.kind.scope(), action = value.kind.action(), "override removed");
     }
 }
 

@@ -162,7 +162,8 @@ fn first_overrides(configured: &Configured, kept: Vec<SavedOverride>, now: Times
     let shared = configured.objects.shared_overrides().unwrap_or_default().to_vec();
     let mut table = OverrideTable { declared: configured.overrides.clone(), kept, shared };
     for (_, spec) in table.expire(now) {
-        tracing::warn!(scope = %spec.scope, action = %spec.action, ended = %spec.expires, "override expired before the start");
+        let (scope, action) = (spec.kind.scope(), spec.kind.action());
+        tracing::warn!(scope, action, ended = %spec.expires, "override expired before the start");
     }
     table
 }

@@ -28,6 +28,17 @@ pub enum OverrideAction {
     Drain,
 }
 
+impl OverrideAction {
+    /// Returns its rank where several overrides match; the lowest takes precedence.
+    pub const fn rank(self) -> u8 {
+        match self {
+            Self::Down => 0,
+            Self::Drain => 1,
+            Self::Up => 2,
+        }
+    }
+}
+
 /// The eligibility of a target when members are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "camelCase")]

@@ -24,6 +24,7 @@ mod map;
 mod merge;
 mod monitor;
 mod name;
+mod override_kind;
 mod overrides;
 mod partition;
 mod policy;
@@ -67,6 +68,7 @@ pub use monitor::{
     TlsCheck,
 };
 pub use name::{Name, NameError};
+pub use override_kind::{LISTED_MAX, OverrideKind, PinnedPool, PinnedPools, listed};
 pub use overrides::{
     Override, OverrideError, OverrideOrigin, OverrideRule, OverrideScope, OverrideScopeError, PoolPattern,
     PoolPatternError,

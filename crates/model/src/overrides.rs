@@ -1,16 +1,14 @@
-//! Temporary operator overrides of health, each with a reason and an expiry.
+//! Temporary operator overrides, each with a reason and an expiry.
 
 use std::{fmt, net::IpAddr, str::FromStr, time::Duration};
 
-use crate::{ClusterName, OverrideAction, PoolName, Timestamp};
+use crate::{ClusterName, OverrideKind, PoolName, Timestamp};
 
-/// One override. Scope, action, reason and expiry are all mandatory.
+/// One override. All its parts are mandatory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// The clusters and addresses it applies to.
-    pub scope: OverrideScope,
-    /// The status it gives them.
-    pub action: OverrideAction,
+    /// Its kind: the clusters with their health, or the pools.
+    pub kind: OverrideKind,
     /// The reason, for people who find it later; 1 to 500 characters on one line.
     pub reason: String,
     /// The time at which it expires.
@@ -38,13 +36,7 @@ impl Override {
 
     /// Returns the override if all parts are within their limits. An expired one is accepted: it has no effect, and a file
     /// that still contains it must not keep a server from starting.
-    pub fn new(
-        scope: OverrideScope,
-        action: OverrideAction,
-        reason: &str,
-        expires: Timestamp,
-        now: Timestamp,
-    ) -> Result<Self, OverrideError> {
+    pub fn new(kind: OverrideKind, reason: &str, expires: Timestamp, now: Timestamp) -> Result<Self, OverrideError> {
         let reason = reason.trim();
         let characters = reason.chars().count();
         if characters == 0 {
@@ -56,7 +48,7 @@ impl Override {
         if expires.since(now) > Self::DURATION_MAX {
             return Err(OverrideError::Long(expires));
         }
-        Ok(Self { scope, action, reason: reason.to_owned(), expires, origin: OverrideOrigin::default() })
+        Ok(Self { kind, reason: reason.to_owned(), expires, origin: OverrideOrigin::default() })
     }
 
     /// Returns the override with its author.
@@ -171,6 +163,11 @@ pub struct OverrideRule {
 pub struct PoolPattern(String);
 
 impl PoolPattern {
+    /// Returns the pattern as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Returns true if it matches this pool.
     pub fn matches(&self, pool: &PoolName) -> bool {
         glob(self.0.as_bytes(), pool.as_str().as_bytes())
@@ -230,6 +227,7 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OverrideAction;
 
     fn scope(text: &str) -> OverrideScope {
         text.parse().unwrap()
@@ -270,7 +268,8 @@ mod tests {
     fn override_without_reason_or_over_a_limit_is_rejected() {
         let now = Timestamp::from_secs(1_000);
         let end = now.plus(Override::DURATION_MAX);
-        let new = |reason: &str, end| Override::new(scope("eu1"), OverrideAction::Down, reason, end, now);
+        let kind = || OverrideKind::Health { scope: scope("eu1"), action: OverrideAction::Down };
+        let new = |reason: &str, end| Override::new(kind(), reason, end, now);
         assert!(new("disk swap", end).is_ok_and(|o| o.is_active(now) && !o.is_active(end)));
         assert_eq!(new(" ", end), Err(OverrideError::NoReason));
         assert_eq!(new("a\nb", end), Err(OverrideError::Reason(3)));

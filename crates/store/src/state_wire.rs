@@ -48,15 +48,33 @@ pub(super) struct OverridesFile {
     /// Time of writing.
     pub(super) written: String,
     pub(super) overrides: Vec<OverrideLine>,
+    /// Apart from the others, since earlier versions cannot read them, and would then read none.
+    #[serde(default, rename = "loadOff", skip_serializing_if = "Vec::is_empty")]
+    pub(super) load_off: Vec<LoadOffLine>,
 }
 
-/// An override.
+/// An override of health.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct OverrideLine {
-    pub(super) id: String,
     pub(super) scope: String,
     #[serde(rename = "force")]
     pub(super) action: String,
+    #[serde(flatten)]
+    pub(super) facts: OverrideFacts,
+}
+
+/// An override that pins pools.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct LoadOffLine {
+    pub(super) pools: String,
+    #[serde(flatten)]
+    pub(super) facts: OverrideFacts,
+}
+
+/// The common parts of overrides.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct OverrideFacts {
+    pub(super) id: String,
     pub(super) reason: String,
     pub(super) expires: String,
     /// Author; absent in files of earlier versions.

@@ -174,6 +174,7 @@ async fn drain_ends_when_no_demand_is_left(scene: &Scene, traffic: &Traffic) {
         action: "drain".to_owned(),
         reason: "planned work".to_owned(),
         for_secs: 60,
+        ..NewOverride::default()
     };
     let socket = Client::new(Reach::of_data_dir(&scene.data()));
     let id = socket.add_override(&new, OverrideParameters::default()).await.unwrap().id.unwrap();

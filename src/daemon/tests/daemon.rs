@@ -109,6 +109,7 @@ async fn commands_work_on_the_control_socket_and_on_loopback() {
         action: "drain".to_owned(),
         reason: "planned work".to_owned(),
         for_secs: 60,
+        ..NewOverride::default()
     };
     let assert_rejected = |outcome: Result<_, ClientError>, expected: u16| match outcome {
         Err(ClientError::Refused { status, problem, .. }) => {
@@ -182,6 +183,7 @@ async fn replacement_answers_without_a_gap_and_keeps_overrides() {
         action: "drain".to_owned(),
         reason: "planned work".to_owned(),
         for_secs: 60,
+        ..NewOverride::default()
     };
     let added = socket.add_override(&new, OverrideParameters::default()).await.unwrap();
     let added = OverrideState { effect: None, ..added };

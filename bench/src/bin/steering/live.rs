@@ -293,8 +293,13 @@ impl Run<'_> {
         let Some(client) = self.server.as_ref().map(Server::client) else { return };
         let (sender, start) = (self.sender.clone(), self.start);
         let scope = self.scenario.clusters[cluster].name.as_str().to_owned();
-        let new =
-            NewOverride { scope: scope.clone(), action: "drain".to_owned(), reason: "test".to_owned(), for_secs: 3600 };
+        let new = NewOverride {
+            scope: scope.clone(),
+            action: "drain".to_owned(),
+            reason: "test".to_owned(),
+            for_secs: 3600,
+            ..NewOverride::default()
+        };
         tokio::spawn(async move {
             if client
                 .add_override(&new, OverrideParameters { confirm: true, ..OverrideParameters::default() })

@@ -28,7 +28,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use fairway_model::{HealthStatus, OverrideAction};
+use fairway_model::{HealthStatus, OverrideKind};
 use fairway_telemetry::Sheet;
 use fairway_transport::Counters;
 use fairway_zones::ServingState;
@@ -111,10 +111,9 @@ fn write_control(sheet: &mut Sheet, shared: &Shared, view: &ServingState, publis
     sheet.counters("fairway_reloads_total", &["result"], reloads.map(loaded));
     let turns = [("closed", &counts.schedules_closed), ("open", &counts.schedules_opened)];
     sheet.counters("fairway_schedule_transitions_total", &["to"], turns.map(loaded));
-    let actions = [OverrideAction::Up, OverrideAction::Down, OverrideAction::Drain];
-    let overrides = actions.map(|action| {
-        ([action.to_string()], published.overrides.all().filter(|(_, spec)| spec.action == action).count() as f64)
-    });
+    let actions = ["up", "down", "drain", OverrideKind::LOAD_OFF];
+    let active = |action| published.overrides.all().filter(|(_, spec)| spec.kind.action() == action).count();
+    let overrides = actions.map(|action| ([action], active(action) as f64));
     sheet.gauges("fairway_overrides", &["action"], overrides);
     let transitions = [HealthStatus::Up, HealthStatus::Down, HealthStatus::Unknown];
     let transitions =

@@ -10,7 +10,7 @@ mod state;
 use fairway_api_types::{
     load_wire::LoadState,
     objects_wire::{ExportedObject, ObjectsExport},
-    overrides_wire::{self, OverrideState},
+    overrides_wire::{self, OverrideState, PoolPin},
     state_wire::ReloadReport,
 };
 use fairway_control::{
@@ -20,7 +20,7 @@ use fairway_control::{
     reloads::ReloadOutcome,
 };
 use fairway_health::load::SourceLoad;
-use fairway_model::{ClusterName, Eligibility, OverrideOrigin, PoolName};
+use fairway_model::{ClusterName, Eligibility, OverrideOrigin, PinnedPool, PoolName};
 use fairway_store::objects::Object;
 use fairway_zones::ServingState;
 
@@ -66,7 +66,9 @@ pub(crate) fn export(declared: &Declared) -> ObjectsExport {
 
 /// Renders an override.
 pub(crate) fn override_state(active: &ActiveOverride) -> OverrideState {
-    let ActiveOverride { id, spec, is_shared, addresses, overlaps } = active;
+    let ActiveOverride { id, spec, is_shared, addresses, pools, overlaps } = active;
+    let health = spec.kind.health();
+    let pattern = spec.kind.pools();
     let OverrideOrigin { by, at, from } = &spec.origin;
     let overlap = |overlap: &OverrideOverlap| overrides_wire::OverrideOverlap {
         address: overlap.address.clone(),
@@ -82,8 +84,11 @@ pub(crate) fn override_state(active: &ActiveOverride) -> OverrideState {
             (None, false) => "config",
         }
         .to_owned(),
-        scope: spec.scope.to_string(),
-        action: spec.action.to_string(),
+        scope: health.map(|(scope, _)| scope.to_string()).unwrap_or_default(),
+        action: health.map(|(_, action)| action.to_string()).unwrap_or_default(),
+        pools: pattern.map(ToString::to_string),
+        load: pattern.map(|_| OFF.to_owned()),
+        pinned: texts(pools),
         reason: spec.reason.clone(),
         expires: spec.expires.to_string(),
         created_by: by.clone(),
@@ -94,6 +99,20 @@ pub(crate) fn override_state(active: &ActiveOverride) -> OverrideState {
         effect: None,
     }
 }
+
+/// Renders the override that pins a pool.
+pub(crate) fn pool_pin(pinned: &PinnedPool<'_>) -> PoolPin {
+    let PinnedPool { policy, id, spec } = pinned;
+    PoolPin {
+        id: id.unwrap_or(&spec.origin.from).to_owned(),
+        reason: spec.reason.clone(),
+        expires: spec.expires.to_string(),
+        policy: policy.to_string(),
+    }
+}
+
+/// Load control, as an override sets it.
+pub(crate) const OFF: &str = "off";
 
 /// Renders the outcome of a reload.
 pub(crate) fn reload_report(outcome: &ReloadOutcome) -> ReloadReport {

@@ -27,7 +27,7 @@ use fairway_zones::{ServingState, TargetIndex};
 use crate::state::Operates;
 
 use super::{
-    cause, eligibility_word, load_state, member_eligibility, override_state, percent, reload_report,
+    cause, eligibility_word, load_state, member_eligibility, override_state, percent, pool_pin, reload_report,
     shares::{arrived, shares},
     texts, word,
 };
@@ -62,7 +62,7 @@ fn render(
     let desired = &configured.merged.desired;
     let renderer = Renderer::new(operates, shared, current, states, loads);
     let listeners = lifecycle.listeners.get().into_iter().flatten();
-    let overrides = ActiveOverride::all(&published.overrides, &configured.uses);
+    let overrides = ActiveOverride::all(&published.overrides, configured);
     State {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -232,6 +232,7 @@ impl Renderer<'_> {
         PoolState {
             name: pool.name.to_string(),
             policy: pool.policy.to_string(),
+            pinned: self.published.overrides.pinned(&pool.name, &self.published.configured).as_ref().map(pool_pin),
             ttl: ttl.secs(),
             ttl_reason: adaptive.reason().to_owned(),
             names: self.names.get(&pool.name).cloned().unwrap_or_default(),
@@ -347,7 +348,7 @@ impl Renderer<'_> {
 /// Returns the action of an override with its reason and expiry. An address may be overridden because it shares a target with another one.
 fn override_reason(action: OverrideAction, overrides: &OverrideTable, address: &ClusterAddress) -> String {
     match overrides.matching(address) {
-        Some(spec) => format!("override {action} until {}: {}", spec.expires, spec.reason),
+        Some((spec, _)) => format!("override {action} until {}: {}", spec.expires, spec.reason),
         None => format!("override {action} of another address with the same target"),
     }
 }

@@ -4,7 +4,8 @@ use std::{fmt::Arguments, net::IpAddr, time::SystemTime};
 
 use fairway_model::{
     Bias, ClientPrefix, Cluster, ClusterLoadSource, ClusterLocation, Coordinates, DesiredState, DownAnswer, LoadBounds,
-    Member, Name, OverrideRule, Pool, PoolName, PoolPattern, SteeredName, Subject, Tier, Ttl, TtlBounds, Weight,
+    Member, Name, OverrideKind, OverrideRule, PinnedPools, Pool, PoolName, PoolPattern, SteeredName, Subject, Tier,
+    Ttl, TtlBounds, Weight,
 };
 
 use super::{Converter, locations, schedule};
@@ -14,6 +15,7 @@ use crate::{
     v1,
     values::{TextValue, show},
     values_wire::{Down, Fallback, FallbackTo, Fraction, Prefix, PrefixLength},
+    words::LoadOverride,
 };
 
 /// Converts the clusters with the source and the bounds of their load. Of two clusters with the same name, the first one
@@ -199,7 +201,7 @@ pub(super) fn name(
     (wire.name.0.clone(), SteeredName { name: wire.name.0, pool: wire.pool.0, ttl })
 }
 
-/// Returns the declared overrides. One that matches nothing is a warning: its cluster may be misspelt.
+/// Returns the declared overrides. One that matches nothing is a warning: its cluster or pool may be misspelt.
 pub(super) fn overrides(
     converter: &mut Converter<'_, '_>,
     list: Vec<v1::Override>,
@@ -208,21 +210,51 @@ pub(super) fn overrides(
     let mut overrides = Vec::new();
     for (index, wire) in list.into_iter().enumerate() {
         let pointer = format!("/overrides/{index}");
-        let As(scope) = wire.scope;
-        let matched = |c: &Cluster| c.addresses.iter().any(|address| scope.matches(&c.name, *address));
-        if converter.is_complete("clusters") && !desired.clusters.values().any(matched) {
-            let what = format!("{scope} matches no address of any cluster");
-            converter.warn(format_args!("{pointer}/match"), what, "fix it, or remove the override");
+        let kind = match override_kind(&wire) {
+            Ok(kind) => kind,
+            Err((key, what, hint)) => {
+                converter.error(format_args!("{pointer}{key}"), what, hint);
+                continue;
+            }
+        };
+        let (section, key) = if kind.pools().is_some() { ("pools", "pools") } else { ("clusters", "match") };
+        if converter.is_complete(section)
+            && let Some((what, hint)) = kind.unmatched(desired, &PinnedPools::new())
+        {
+            converter.warn(format_args!("{pointer}/{key}"), what, hint);
         }
         overrides.push(OverrideSpec {
-            scope,
-            action: wire.action.0,
+            kind,
             reason: wire.reason.0,
             until: SystemTime::from(wire.until.0),
             location: converter.location(&pointer),
         });
     }
     overrides
+}
+
+/// Returns the kind of an override: of health with `match` and `action`, of load control with `pools` and `load`. An error has the key
+/// that it is about.
+fn override_kind(wire: &v1::Override) -> Result<OverrideKind, (&'static str, &'static str, &'static str)> {
+    const EITHER: &str = "give either match and action, or pools and load";
+    match (&wire.scope, &wire.action, &wire.pools, &wire.load) {
+        (Some(As(scope)), Some(As(action)), None, None) => {
+            Ok(OverrideKind::Health { scope: scope.clone(), action: *action })
+        }
+        (None, None, Some(As(pools)), Some(As(LoadOverride::Off))) => {
+            Ok(OverrideKind::LoadOff { pools: pools.clone() })
+        }
+        (Some(_), _, Some(_), _) => {
+            Err(("/pools", "an override has either match or pools", "write two overrides, one with each"))
+        }
+        (Some(_), _, None, Some(_)) => Err(("/load", "load is set for pools, not for clusters", EITHER)),
+        (None, Some(_), Some(_), _) => Err(("/action", "action is set for clusters, not for pools", EITHER)),
+        (Some(_), None, ..) => Err(("", "key action is missing", "add action: drain, down or up")),
+        (None, None, Some(_), None) => Err(("", "key load is missing", "add load: off")),
+        (None, Some(_), None, _) => Err(("", "key match is missing", "add match: CLUSTER or CLUSTER/ADDRESS")),
+        (None, None, None, Some(_)) => Err(("", "key pools is missing", "add pools: a pattern of pool names")),
+        (None, None, None, None) => Err(("", "keys match and pools are missing", EITHER)),
+    }
 }
 
 /// Returns the rules for overrides. A pattern that matches no pool is a warning, since a misspelt one protects nothing.

@@ -215,6 +215,47 @@ fn exclusive_keys_are_rejected_with_hint() {
 }
 
 #[test]
+fn override_that_is_neither_of_health_nor_of_load_is_rejected() {
+    let rest = "reason: x, until: 2030-01-01T00:00:00Z}";
+    let either = "give either match and action, or pools and load";
+    for (keys, expected) in [
+        (
+            "match: a, pools: p, action: up, load: off",
+            "2:31: overrides[0].pools: an override has either match or pools; write two overrides, one with each",
+        ),
+        ("pools: p, load: on", "2:30: overrides[0].load: \"on\" is not known here; use one of: off"),
+        ("pools: p", "2:13: overrides[0]: key load is missing; add load: off"),
+        ("load: off", "2:13: overrides[0]: key pools is missing; add pools: a pattern of pool names"),
+        ("match: a, load: off", &format!("2:30: overrides[0].load: load is set for pools, not for clusters; {either}")),
+        (
+            "pools: p, action: up, load: off",
+            &format!("2:32: overrides[0].action: action is set for clusters, not for pools; {either}"),
+        ),
+        ("match: a", "2:13: overrides[0]: key action is missing; add action: drain, down or up"),
+        ("action: up", "2:13: overrides[0]: key match is missing; add match: CLUSTER or CLUSTER/ADDRESS"),
+        (
+            "pools: \"p q\", load: off",
+            "2:21: overrides[0].pools: \"p q\" is not a pattern of pool names; write it like shop or \"*\"",
+        ),
+    ] {
+        let text = format!("version: 1\noverrides: [{{{keys}, {rest}]\n");
+        assert_eq!(errors_of(&text), [format!("f.yaml:{expected}")], "{keys}");
+    }
+    assert_errors(&[
+        (
+            "overrides: [{pools: p, load: off, until: 2030-01-01T00:00:00Z}]",
+            &["f.yaml:2:13: overrides[0]: key reason is missing; add reason: text"],
+        ),
+        (
+            "overrides: [{reason: x, until: 2030-01-01T00:00:00Z}]",
+            &[
+                "f.yaml:2:13: overrides[0]: keys match and pools are missing; give either match and action, or pools and load",
+            ],
+        ),
+    ]);
+}
+
+#[test]
 fn repeated_object_is_rejected_with_both_locations() {
     assert_errors(&[(
         "clusters:\n- {name: c, addresses: [192.0.2.1]}\n- {name: c, addresses: [192.0.2.2]}",

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use fairway_model::{
-    AnswerMode, Check, ClientPrefix, DownAnswer, Name, OverrideAction, Policy, ProbeAddress, Rtype, Spread, StatusSet,
+    AnswerMode, Check, ClientPrefix, DownAnswer, Name, Policy, ProbeAddress, Rtype, Spread, StatusSet,
 };
 
 use super::*;
@@ -117,10 +117,7 @@ fn pools_monitors_and_overrides_are_converted() {
     assert_eq!((grpc.period, grpc.timeout), (Duration::from_millis(500), Duration::from_millis(200)));
     assert_eq!((&off.check, &tcp.check), (&Check::Always, &Check::Tcp { port: 443 }));
     let drain = &loaded.overrides[0];
-    assert_eq!(
-        (drain.scope.to_string().as_str(), drain.action, drain.reason.as_str()),
-        ("eu*", OverrideAction::Drain, "disks are swapped")
-    );
+    assert_eq!((drain.kind.to_string().as_str(), drain.reason.as_str()), ("drain eu*", "disks are swapped"));
     assert_eq!(drain.location.line, 56);
     let [rule] = &loaded.settings.override_rules[..] else { panic!("one rule") };
     assert_eq!(

@@ -100,6 +100,22 @@ overrides: [{{match: {scope}, action: {action}, reason: x, until: 2026-01-02T00:
 }
 
 #[test]
+fn override_that_matches_nothing_is_a_warning_with_a_hint() {
+    let text = "version: 1
+clusters: [{name: eu1, addresses: [192.0.2.1], capacity: 10}]
+pools: [{name: shop, policy: [load, weighted], members: [{cluster: eu1}]}]
+overrides:
+- {pools: sh*, load: off, reason: x, until: 2026-01-02T00:00:00Z}
+- {pools: shpo, load: off, reason: x, until: 2026-01-02T00:00:00Z}
+- {match: eu2, action: drain, reason: x, until: 2026-01-02T00:00:00Z}
+";
+    let of_pools =
+        "f.yaml:6:11: warning: overrides[1].pools: no pool with the step load matches shpo; did you mean shop?";
+    let of_clusters = "f.yaml:7:11: warning: overrides[2].match: no address matches eu2; did you mean eu1?";
+    assert_eq!(Folder::new(&[("f.yaml", text)]).check("f.yaml"), [of_pools, of_clusters]);
+}
+
+#[test]
 fn secrets_are_never_shown() {
     let text = "version: 1
 monitors: [{name: m, type: https, tls: {ca: {file: ca.pem}, cert: {file: ca.pem}, key: {env: KEY}}}]

@@ -124,9 +124,9 @@ async fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same
         snapshot: Arc::clone(&before.snapshot),
         dry_run: dry_runs.last(),
     };
-    assert!(held.take(&state(&before.configured), &declared(6, 9)).is_none(), "the committed objects differ");
+    assert!(held.take(&state(&before.configured), &declared(6, 9), &[]).is_none(), "the committed objects differ");
     let (_, other) = read(&scene);
-    assert!(held.take(&state(&other.configured), &declared(5, 9)).is_none(), "the configuration differs");
+    assert!(held.take(&state(&other.configured), &declared(5, 9), &[]).is_none(), "the configuration differs");
     let committed = declared(5, 9);
     scene.advance(Duration::from_secs(10));
     let taken = reading(&committed, &state(&before.configured));
@@ -138,12 +138,12 @@ async fn dry_run_result_is_applied_once_if_its_objects_are_committed_to_the_same
     );
     let again = reading(&committed, &Previous::new(Arc::clone(&before.configured), Arc::clone(&before.snapshot)));
     assert_eq!(content(&taken.configured, &taken.snapshot), content(&again.configured, &again.snapshot));
-    assert!(held.take(&state(&before.configured), &committed).is_none(), "the result is taken once");
+    assert!(held.take(&state(&before.configured), &committed, &[]).is_none(), "the result is taken once");
 
     let first = dry_runs.keep(again, &before.configured);
     let second = dry_runs.keep(taken, &before.configured);
-    assert!(first.take(&state(&before.configured), &committed).is_none(), "only the last result is kept");
-    assert!(second.take(&state(&before.configured), &committed).is_some());
+    assert!(first.take(&state(&before.configured), &committed, &[]).is_none(), "only the last result is kept");
+    assert!(second.take(&state(&before.configured), &committed, &[]).is_some());
     drop(second);
     assert!(dry_runs.last().is_none(), "a result is freed with its caller");
 }

@@ -4,6 +4,7 @@ mod adaptive_ttl;
 mod dry_runs;
 mod handover;
 mod incremental;
+mod load_off;
 mod objects;
 mod overrides;
 mod reload;
@@ -22,7 +23,7 @@ use std::{
 };
 
 use fairway_config::{Environment, Source};
-use fairway_model::{Health, HealthStatus, Override, OverrideAction, Target, Timestamp};
+use fairway_model::{Health, HealthStatus, Override, OverrideAction, OverrideKind, Target, Timestamp};
 use fairway_store::DataFolder;
 use fairway_telemetry::traces::Traces;
 use tokio::task::JoinHandle;
@@ -69,7 +70,17 @@ impl Scene {
     /// Returns a confirmed override that expires after some seconds.
     fn override_for(&self, scope: &str, action: OverrideAction, secs: u64) -> OverrideRequest {
         let expires = self.now().plus(Duration::from_secs(secs));
-        let spec = Override::new(scope.parse().unwrap(), action, "planned work", expires, self.now()).unwrap();
+        self.request(OverrideKind::Health { scope: scope.parse().unwrap(), action }, expires)
+    }
+
+    /// Returns an override that pins pools, and expires after some seconds.
+    fn load_off_for(&self, pools: &str, secs: u64) -> OverrideRequest {
+        let expires = self.now().plus(Duration::from_secs(secs));
+        self.request(OverrideKind::LoadOff { pools: pools.parse().unwrap() }, expires)
+    }
+
+    fn request(&self, kind: OverrideKind, expires: Timestamp) -> OverrideRequest {
+        let spec = Override::new(kind, "planned work", expires, self.now()).unwrap();
         OverrideRequest { spec, id: None, is_confirmed: true, is_dry_run: false, is_local: false }
     }
 
@@ -81,10 +92,11 @@ impl Scene {
     /// Returns the control task, not running, for tests that execute its steps.
     pub(crate) async fn actor(&self) -> (Control, Actor) {
         let reader = self.reader();
-        let reading = reader.read_here(ReloadScope::Files, None, self.now());
-        let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|errors| panic!("{errors:#?}"));
         let folder = Arc::new(DataFolder::open(&self.data()).unwrap());
         let past = folder.read_state();
+        reader.kept.store(Arc::new(past.overrides.clone()));
+        let reading = reader.read_here(ReloadScope::Files, None, self.now());
+        let Compiled { configured, snapshot, .. } = reading.outcome.unwrap_or_else(|errors| panic!("{errors:#?}"));
         let time = Arc::clone(&self.clock);
         let parts = Parts {
             reader,
