@@ -97,7 +97,7 @@ export class Model {
       clusterNames: state.clusters.slice(0, 200).map((cluster) => cluster.name),
       clustersUp: clusters.filter((word) => word === "up").length,
       clustersProbed: clusters.filter((word) => word !== "unused").length,
-      overrides: state.overrides.map((said) => ({ ...said, addresses: short(said.addresses) })),
+      overrides: state.overrides.map(override),
       config: { ...state.config, warnings: short(state.config.warnings) },
       conflicts: short(state.conflicts),
       listeners: short(state.listeners),
@@ -203,6 +203,12 @@ export class Model {
 function counting(cluster) {
   const word = cluster.load.find((load) => load.status === "used");
   return word?.permille !== null && word?.permille !== undefined ? word.permille / 10 : null;
+}
+
+/** An override in one form, of clusters or of pools (`{ pools: "shop*", load: "off" }`). */
+function override(said) {
+  if (said.pools === undefined) return { ...said, addresses: short(said.addresses) };
+  return { ...said, scope: `pools ${said.pools}`, action: `load ${said.load}`, addresses: short(said.pinned ?? []) };
 }
 
 /** How a target counts: what is forced, else what probes say. */
