@@ -81,7 +81,6 @@ export class Model {
   summary() {
     const { state } = this;
     const clusters = state.clusters.map((cluster) => this.health(cluster.name).word);
-    const short = (list) => ({ count: list.length, some: list.slice(0, 20) });
     return {
       now: this.now,
       at: this.at,
@@ -204,6 +203,9 @@ function counting(cluster) {
   const word = cluster.load.find((load) => load.status === "used");
   return word?.permille !== null && word?.permille !== undefined ? word.permille / 10 : null;
 }
+
+/** Returns the length of a list, and its first entries. */
+const short = (list) => ({ count: list.length, some: list.slice(0, 20) });
 
 /** An override in one form, of clusters or of pools (`{ pools: "shop*", load: "off" }`). */
 function override(said) {
