@@ -182,9 +182,6 @@ impl Estimate {
         match self.levels[cluster].take() {
             Some(level) => {
                 self.update(cluster, level, load, capacity, arrived);
-                if !self.slots.iter().any(|slot| slot.is_known) {
-                    self.set_typical_at(cluster, load);
-                }
             }
             None => {
                 self.levels[cluster] = Some(Level {
