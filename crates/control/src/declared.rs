@@ -6,7 +6,6 @@
 mod contributions;
 mod intents;
 mod object;
-mod parallel;
 pub(crate) mod removed;
 pub(crate) mod removed_wire;
 mod takeovers;

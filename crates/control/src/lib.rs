@@ -41,6 +41,7 @@ mod offline;
 mod override_commands;
 mod override_effect;
 pub mod overrides;
+mod parallel;
 mod pruned;
 pub mod publishing;
 pub mod reader;
@@ -67,6 +68,7 @@ pub use self::{
     latency::PushedTable,
     lifecycle::{Readiness, Stopping},
     offline::{Offline, of_files},
+    parallel::on_all_cores,
     pruned::Prune,
     served::{CurrentState, Published, Served},
     shared::{AppliedTransition, Shared},

@@ -2,8 +2,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use fairway_control::on_all_cores;
 use fairway_whatif::simulate::{
-    elsewhere, for_each_seed,
+    elsewhere,
     incidents::{Incident, Mark},
     random::{self, Figures},
     scenario::{Scenario, Start},
@@ -91,15 +92,14 @@ const fn group(incident: Incident) -> RowGroup {
 /// A seed, the exponent of its Zipf's law, and its figures.
 type Ordinary = (u64, f64, Figures);
 
-/// Draws and runs a scenario per seed.
+/// Draws and runs a scenario per seed, on all cores.
 fn run_all<T: Send>(
     seeds: &[u64],
-    draw: impl Fn(u64) -> Result<Scenario, String>,
+    draw: impl Fn(u64) -> Result<Scenario, String> + Sync,
     run: impl Fn(&Scenario, u64) -> T + Sync,
 ) -> anyhow::Result<Vec<T>> {
-    let scenarios: Vec<Scenario> =
-        seeds.iter().map(|seed| draw(*seed)).collect::<Result<_, _>>().map_err(anyhow::Error::msg)?;
-    Ok(for_each_seed(seeds, |seed| run(&scenarios[(seed - seeds[0]) as usize], seed)))
+    let results = on_all_cores(seeds.to_vec(), |seed| draw(seed).map(|scenario| run(&scenario, seed)));
+    results.into_iter().collect::<Result<_, _>>().map_err(anyhow::Error::msg)
 }
 
 fn ordinary(seeds: &[u64], start: Start, servers: &[f64]) -> anyhow::Result<Vec<Ordinary>> {

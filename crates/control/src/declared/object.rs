@@ -12,10 +12,11 @@ use fairway_store::{
 };
 
 use super::{
-    Claim, ObjectErrors, Usage, key_of, parallel,
+    Claim, ObjectErrors, Usage, key_of,
     removed_wire::{self, RemovedNames},
     section,
 };
+use crate::on_all_cores;
 
 /// A declared object with what it declares.
 #[derive(Debug)]
@@ -201,7 +202,7 @@ impl ParsedObjects {
             }
             batches.push(batch);
         }
-        let parsed = parallel::on_all_cores(batches, |batch| {
+        let parsed = on_all_cores(batches, |batch| {
             let objects = DeclaredObject::all(batch);
             let claims: Vec<_> = objects.iter().filter_map(DeclaredObject::claim).collect();
             let objects = objects.into_iter().map(|object| (object.object.key.clone(), Arc::new(object)));

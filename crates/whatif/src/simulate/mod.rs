@@ -10,7 +10,6 @@ pub mod elsewhere;
 mod goals;
 pub mod incidents;
 mod optimum;
-mod parallel;
 mod paths;
 mod plot;
 mod pool_wire;
@@ -41,7 +40,6 @@ pub use self::{
     clients::{ClientNetwork, Population},
     goals::{GoalResult, Runs},
     optimum::Optimum,
-    parallel::for_each_seed,
     plot::draw,
     queue::{Next, Queue},
     recording::{Drain, Recording, Sample, ScheduleChange},

@@ -1,6 +1,6 @@
 //! Work on many parts, on all cores that this process may use. The results keep the order of the parts.
 //!
-//! It parses the objects of a store, at a start or after missed events. The threads live for one call and have the niceness of the caller, so
+//! It parses the objects of a store, at a start or after missed events, and runs simulations. The threads live for one call and have the niceness of the caller, so
 //! that those of a server that answers already have a low priority. The threads of a pool, as in rayon, would keep that of its first use.
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Returns the result of each part, in the order of the parts.
-pub(super) fn on_all_cores<T: Send, U: Send>(parts: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
+pub fn on_all_cores<T: Send, U: Send>(parts: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
     on_threads(cores.min(parts.len() / PARTS_MIN), parts, work)
 }
