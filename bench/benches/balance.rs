@@ -2,11 +2,17 @@
 //!
 //! `cargo bench -p fairway-bench --features steering --bench balance`.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::Ipv4Addr,
+    time::{Duration, Instant},
+};
 
 use divan::Bencher;
-use fairway_model::{ClusterName, Demand, Load, LoadReport, LoadSignal, Permille};
-use fairway_steering::balancer::{Balancer, Counted, Declared, Group};
+use fairway_model::{ClusterName, Demand, Load, LoadReport, LoadSignal, Permille, SourceProof};
+use fairway_steering::{
+    balancer::{Balancer, Counted, Declared, Group},
+    evidence::{Query, Source},
+};
 
 fn main() {
     divan::main();
@@ -37,16 +43,18 @@ fn group() -> Group {
     }
 }
 
-/// Returns load control that has received queries and reports for two TTLs.
+/// Returns load control that has received queries and reports for six TTLs: in each, twice as many client networks become known.
 fn balancer(start: Instant) -> (Balancer, Instant) {
     let mut balancer = Balancer::new(vec![group()], start, None);
     let mut now = start;
-    for round in 0..12 {
+    for round in 0..36 {
         now += PERIOD;
         for class in 0..CLASSES {
             for slot in 0..Demand::SLOTS {
-                let (demand, cluster) = (Demand(slot as u64), name(class));
-                balancer.count_query(&Counted { class, demand, weight: 1.0, cluster: &cluster, at: now });
+                let client = (class * Demand::SLOTS + slot) as u32;
+                let source = Source::of(Ipv4Addr::from_bits(client).into());
+                let query = Query { source, proof: SourceProof::Cookie, demand: Demand(client.into()) };
+                balancer.count_query(&Counted { class, query, cluster: &name(class), at: now });
             }
         }
         for number in 0..CLUSTERS {
@@ -61,7 +69,7 @@ fn balancer(start: Instant) -> (Balancer, Instant) {
 }
 
 /// A step after a report, and one after a cluster became unavailable.
-#[divan::bench(args = [false, true], sample_count = 20, sample_size = 1)]
+#[divan::bench(args = [false, true], sample_count = 10, sample_size = 1)]
 fn step(bencher: Bencher<'_, '_>, cluster_fails: bool) {
     bencher.with_inputs(|| balancer(Instant::now())).bench_local_values(|(mut balancer, now)| {
         let now = now + PERIOD;

@@ -19,8 +19,8 @@ use std::{
 use fairway_health::load::LoadUpdate;
 use fairway_model::{ClusterName, DesiredState, PoolName, Shares, Timestamp};
 use fairway_steering::{
-    balancer::{Balancer, Counted, Drain, Group, Outcome, RiskLevel, Saved},
-    evidence::{Evidence, Query, Source},
+    balancer::{Balancer, Counted, Drain, Group, Outcome, Plan, RiskLevel, Saved},
+    evidence::{Query, Source},
 };
 use fairway_store::{Leadership, SavedBalance, encode_decision};
 use fairway_zones::{DemandSample, Draw, RuntimeState, Snapshot};
@@ -45,13 +45,15 @@ pub(crate) struct Balance {
     role: Role,
     /// Number of load reports that were rejected.
     rejected: u64,
+    /// Number of decisions that failed.
+    failures: u64,
     /// Time of the last warning about one.
     warned: Option<Instant>,
     /// A step ended, and its result was not published.
     has_stepped: bool,
 }
 
-/// Load reports that were rejected, and client networks that demand is known of.
+/// Load reports that were rejected, client networks that demand is known of, and decisions that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvidenceStatus {
     /// Rejected load reports since the start.
@@ -60,12 +62,13 @@ pub struct EvidenceStatus {
     pub sources: usize,
     /// Client networks of these sources.
     pub networks: usize,
+    /// Decisions that failed since the start, or took too long, so that the tables stayed.
+    pub failed_decisions: u64,
 }
 
 /// Balancing that runs.
 struct Running {
     balancer: Balancer,
-    evidence: Evidence,
     clusters: Clusters,
     /// Numbers of the balanced pools in the snapshot, by their key.
     pools: HashMap<u64, usize>,
@@ -150,9 +153,7 @@ impl Balance {
         let Some(class) = snapshot.load_classes().class(pool, client.class()) else { return };
         let demand = pool.demand(client, Draw(0));
         let query = Query { source: Source::of(answer.source), proof: answer.proof, demand };
-        if let Some(weight) = running.evidence.weight(&query, now) {
-            running.balancer.count_query(&Counted { class, demand, weight, cluster, at: now });
-        }
+        running.balancer.count_query(&Counted { class, query, cluster, at: now });
     }
 
     /// Replaces counts of answers by the load behind them, in pools that are balanced: each cluster's load is divided in the proportion of
@@ -184,7 +185,13 @@ impl Balance {
         if changed.is_empty() && now < running.next_step {
             return false;
         }
-        running.step(now);
+        let failures = running.step(now);
+        if failures > 0 && self.failures == 0 {
+            tracing::warn!(
+                "load balancing found no decision and keeps its tables; more are counted in fairway_balance_failures_total"
+            );
+        }
+        self.failures += failures;
         self.has_stepped = true;
         true
     }
@@ -233,13 +240,20 @@ impl Balance {
         self.running.as_ref()?.balancer.drain(cluster, now)
     }
 
+    /// Returns what the last decision found for each location class; nothing if another server decides.
+    pub(crate) fn plans(&self) -> Vec<Plan> {
+        let running = self.running.as_ref().filter(|_| !matches!(self.role, Role::Follows(..)));
+        running.map_or_else(Vec::new, |running| running.balancer.plans().cloned().collect())
+    }
+
     /// Returns the status of the evidence; `None` if nothing is balanced.
     pub(crate) fn evidence_status(&self) -> Option<EvidenceStatus> {
-        let evidence = &self.running.as_ref()?.evidence;
+        let evidence = self.running.as_ref()?.balancer.evidence();
         Some(EvidenceStatus {
             rejected_reports: self.rejected,
             sources: evidence.proven_sources(),
             networks: evidence.networks(),
+            failed_decisions: self.failures,
         })
     }
 
@@ -275,11 +289,10 @@ impl Balance {
 
 impl Running {
     fn new(groups: Vec<Group>, past: Option<&Saved>, now: Instant) -> Self {
-        let (period, ttl) = times(&groups);
+        let period = shortest_period(&groups);
         Self {
             clusters: Clusters::new(&groups),
             balancer: Balancer::new(groups, now, past),
-            evidence: Evidence::new(ttl, now),
             pools: HashMap::new(),
             period,
             next_step: now,
@@ -290,41 +303,40 @@ impl Running {
 
     /// Goes on with other groups.
     fn with_groups(self, groups: Vec<Group>, now: Instant) -> Self {
-        let (period, ttl) = times(&groups);
+        let period = shortest_period(&groups);
         Self {
             clusters: Clusters::new(&groups),
             balancer: self.balancer.with_groups(groups),
-            evidence: self.evidence.with_ttl(ttl),
             period,
             next_step: now,
             ..self
         }
     }
 
-    /// Decides anew. If that fails, balancing starts over.
-    fn step(&mut self, now: Instant) {
+    /// Decides anew. Returns how many groups found no decision: their tables stay. If it panics, nothing that was learnt is kept.
+    fn step(&mut self, now: Instant) -> u64 {
         self.next_step = now + self.period;
-        self.evidence.expire(now);
-        self.balancer.set_proven(self.evidence.networks());
+        let before = self.balancer.failures();
         let balancer = &mut self.balancer;
-        if catch_unwind(AssertUnwindSafe(|| balancer.step(now))).is_err() {
-            tracing::error!(
-                "load balancing failed and restarts from the declared weights; please report this as a bug"
-            );
-            self.balancer = Balancer::new(self.balancer.groups().cloned().collect(), now, None);
-            for (cluster, is_available) in self.clusters.availability() {
-                self.balancer.set_available(cluster, is_available, now);
+        let failures = match catch_unwind(AssertUnwindSafe(|| balancer.step(now))) {
+            Ok(()) => self.balancer.failures() - before,
+            Err(_) => {
+                tracing::error!("load balancing failed and learns anew; please report this as a bug");
+                self.balancer = self.balancer.start_over(now);
+                for (cluster, is_available) in self.clusters.availability() {
+                    self.balancer.set_available(cluster, is_available, now);
+                }
+                1
             }
-        }
+        };
         self.risk_level = self.balancer.risk_level(now);
+        failures
     }
 }
 
-/// Returns the shortest report period and the largest TTL.
-fn times(groups: &[Group]) -> (Duration, Duration) {
-    let period = groups.iter().map(|group| group.period).min().unwrap_or_default();
-    let ttl = groups.iter().map(|group| group.ttl).max().unwrap_or_default();
-    (period, ttl)
+/// Returns the shortest report period.
+fn shortest_period(groups: &[Group]) -> Duration {
+    groups.iter().map(|group| group.period).min().unwrap_or_default()
 }
 
 /// Returns the state of a previous process, or `None` if it is too old at `now`: after that time, a cluster without reports has returned to

@@ -128,6 +128,7 @@ impl Actor {
         }
         if let Some(evidence) = self.inputs.balance.evidence_status() {
             self.shared.balance.evidence.store(Arc::new(evidence));
+            self.shared.balance.plans.store(Arc::new(self.inputs.balance.plans()));
         }
     }
 

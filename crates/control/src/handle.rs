@@ -3,8 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use fairway_health::load::{PushError, PushedLoad, SourceLoad};
-use fairway_model::{Cause, Name, Network, PinnedPool, PoolName, Rtype, Target};
-use fairway_zones::{Explained, ServingState, TargetIndex};
+use fairway_model::{Cause, ClusterName, Name, Network, PinnedPool, PoolName, Rtype, Target};
+use fairway_steering::balancer::Plan;
+use fairway_zones::{Explained, ServingState, TargetIndex, steer};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::{
@@ -33,6 +34,7 @@ pub struct ExplainedNow {
     serving: Arc<ServingState>,
     causes: HashMap<Target, Cause>,
     published: Arc<Published>,
+    plans: Arc<Vec<Plan>>,
 }
 
 impl ExplainedNow {
@@ -50,6 +52,18 @@ impl ExplainedNow {
     /// Returns the override that pins a pool to its declared weights.
     pub fn pinned(&self, pool: &PoolName) -> Option<PinnedPool<'_>> {
         self.published.overrides.pinned(pool, &self.published.configured)
+    }
+
+    /// Returns what the last decision of load control found for the client's class, and the clusters that its numbers are of. `None` if it
+    /// decides nothing for the pool, or another server does.
+    pub fn plan(&self, pool: &steer::Explanation) -> Option<(&[ClusterName], &Plan)> {
+        let (snapshot, key) = (&self.serving.snapshot, pool.proof.pool_key);
+        let classes = snapshot.load_classes();
+        let found = snapshot.steer_pools().iter().find(|own| own.key() == key)?;
+        let class = classes.class(found, pool.client.class())?;
+        let clusters = &classes.groups()[classes.place(class).0].clusters;
+        // A decision may be of an earlier configuration, or learn what there is.
+        Some((clusters, self.plans.get(class).filter(|plan| plan.best.len() == clusters.len())?))
     }
 }
 
@@ -113,12 +127,12 @@ impl Control {
     ) -> Result<ExplainedNow, ControlError> {
         let states = self.shared.probes.checker.states().await;
         let causes: HashMap<_, _> = states.into_iter().filter_map(|s| Some((s.target, s.last_cause?))).collect();
-        let current = self.shared.serving.load();
+        let (current, plans) = (self.shared.serving.load(), self.shared.balance.plans.load_full());
         let name = name.clone();
         let explain = move || {
             let explained = fairway_zones::explain(&current, &name, rtype, client);
             let published = Arc::clone(&current.published);
-            ExplainedNow { explained, serving: Arc::new(current.serving.clone()), causes, published }
+            ExplainedNow { explained, serving: Arc::new(current.serving.clone()), causes, published, plans }
         };
         tokio::task::spawn_blocking(explain).await.map_err(|_| ControlError::Stopped)
     }

@@ -75,6 +75,7 @@ pub use self::{
     transition_impact::{PoolImpact, ShareChange, TransitionImpact},
 };
 use fairway_config::LogFormat;
+pub use fairway_steering::balancer::{Obstacle as LoadObstacle, Plan as LoadPlan};
 use fairway_telemetry::logs::LineFormat;
 
 /// Returns the format of log lines for a setting.

@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use fairway_health::{Checker, Fence, HealthTransition, load::LoadReader};
 use fairway_model::{ClusterName, HealthStatus, PoolName, SharedSet};
 use fairway_providers::{publish::Publisher, webhook_server::Calls};
+use fairway_steering::balancer::Plan;
 use fairway_telemetry::traces::Traces;
 use fairway_zones::{Tallies, Tally};
 use tokio::sync::{broadcast, watch};
@@ -88,6 +89,8 @@ pub struct BalanceStatus {
     pub leader: ArcSwap<LeaderStatus>,
     /// Evidence of demand.
     pub evidence: ArcSwap<EvidenceStatus>,
+    /// Results of the last decision for each location class, by its number in the snapshot; empty if another server decides.
+    pub plans: ArcSwap<Vec<Plan>>,
 }
 
 impl BalanceStatus {
@@ -97,6 +100,7 @@ impl BalanceStatus {
             drains: ArcSwap::default(),
             leader: ArcSwap::from_pointee(leader),
             evidence: ArcSwap::default(),
+            plans: ArcSwap::default(),
         }
     }
 }

@@ -6,8 +6,11 @@ use fairway_model::{ClusterName, Demand, LoadReport, Permille, Shares, SlotTable
 
 use crate::{
     controller::{self, Controller, SlotState},
+    evidence::{Evidence, Query},
     residence::Residence,
 };
+
+pub use crate::controller::{Obstacle, Plan};
 
 /// A cluster as declared.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,10 +45,8 @@ pub struct Group {
 pub struct Counted<'a> {
     /// Number of the location class, over all groups.
     pub class: usize,
-    /// Demand of the client network on the pool.
-    pub demand: Demand,
-    /// Its weight as evidence of demand: 1 for a client network, less if its source has several. It counts once per TTL.
-    pub weight: f64,
+    /// Source of the query, its proof, and the demand of the client network on the pool.
+    pub query: Query,
     /// First cluster of the answer.
     pub cluster: &'a ClusterName,
     /// Time of the answer.
@@ -103,6 +104,7 @@ pub struct SavedClass {
 #[derive(Debug)]
 pub struct Balancer {
     groups: Vec<Controlled>,
+    evidence: Evidence,
     shares: Shares,
     /// Time of the start, from which the controllers count.
     start: Instant,
@@ -124,7 +126,7 @@ struct Controlled {
 impl Balancer {
     /// Starts with the declared split, or with an earlier state. A class takes the state of the one with the most similar ranking.
     pub fn new(groups: Vec<Group>, now: Instant, saved: Option<&Saved>) -> Self {
-        let mut first = 0;
+        let (mut first, evidence) = (0, Evidence::new(largest_ttl(&groups), now));
         let controlled = |group: Group| {
             let mut controlled = Controlled::new(group, first, now);
             first += controlled.group.costs.len();
@@ -133,8 +135,8 @@ impl Balancer {
             }
             controlled
         };
-        let mut balancer =
-            Self { groups: groups.into_iter().map(controlled).collect(), shares: Shares::default(), start: now };
+        let groups = groups.into_iter().map(controlled).collect();
+        let mut balancer = Self { groups, evidence, shares: Shares::default(), start: now };
         balancer.update_shares();
         balancer
     }
@@ -142,7 +144,9 @@ impl Balancer {
     /// Goes on with other groups. Clusters keep their loads, and classes the state of the one with the most similar ranking.
     #[must_use]
     pub fn with_groups(self, groups: Vec<Group>) -> Self {
+        let ttl = largest_ttl(&groups);
         let mut balancer = Self::new(groups, self.start, Some(&self.save()));
+        balancer.evidence = self.evidence.with_ttl(ttl);
         balancer.shares.epoch = self.shares.epoch.wrapping_add(1);
         for group in &mut balancer.groups {
             for (place, declared) in group.group.clusters.iter().enumerate() {
@@ -161,14 +165,42 @@ impl Balancer {
         self.groups.iter().map(|controlled| &controlled.group)
     }
 
+    /// Returns what the last step found for each location class, over all groups.
+    pub fn plans(&self) -> impl Iterator<Item = &Plan> {
+        let of_group = |group: &'_ Controlled| 0..group.group.costs.len();
+        self.groups.iter().flat_map(move |group| of_group(group).map(|class| group.controller.plan(class)))
+    }
+
+    /// Returns the number of steps of a group that found no solution in time, so that its tables stayed.
+    pub fn failures(&self) -> u64 {
+        self.groups.iter().map(|group| group.controller.failures()).sum()
+    }
+
+    /// Starts over with the tables in force, and without what was learnt.
+    #[must_use]
+    pub fn start_over(&self, now: Instant) -> Self {
+        let class =
+            |table: &SlotTable| SavedClass { table: table.clone(), slots: vec![SlotState::default(); Demand::SLOTS] };
+        let saved = Saved { classes: self.shares.tables.iter().map(class).collect() };
+        let mut balancer = Self::new(self.groups().cloned().collect(), now, Some(&saved));
+        balancer.shares.epoch = self.shares.epoch.wrapping_add(1);
+        balancer
+    }
+
+    /// Returns which queries are evidence.
+    pub fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
     /// Returns the decision in force.
     pub fn shares(&self) -> &Shares {
         &self.shares
     }
 
-    /// Counts a query.
+    /// Counts a query, if it is evidence of demand: once per TTL of its client network.
     pub fn count_query(&mut self, query: &Counted<'_>) {
-        let &Counted { class, demand, weight, cluster, at } = query;
+        let &Counted { class, query: Query { demand, .. }, cluster, at } = query;
+        let Some(weight) = self.evidence.weight(&query.query, at) else { return };
         let number = self.groups.partition_point(|group| group.first <= class).wrapping_sub(1);
         let Some(group) = self.groups.get_mut(number) else { return };
         let Some(place) = group.place(cluster) else { return };
@@ -176,14 +208,6 @@ impl Balancer {
         let weight = if counts { weight } else { 0.0 };
         if class - group.first < group.group.costs.len() {
             group.controller.count_query(class - group.first, demand.slot(), weight, at);
-        }
-    }
-
-    /// Sets how many client networks are proven. Where they are few, each slot counts for some of which nothing is known.
-    pub fn set_proven(&mut self, networks: usize) {
-        for group in &mut self.groups {
-            let missing = 1.0 - networks as f64 / (NETWORKS_PER_CLUSTER * group.group.clusters.len() as f64);
-            group.controller.set_unknown(missing.max(0.0));
         }
     }
 
@@ -210,7 +234,14 @@ impl Balancer {
 
     /// Decides anew: once per report period, and at every transition.
     pub fn step(&mut self, now: Instant) {
-        self.groups.iter_mut().for_each(|group| group.step(now));
+        self.evidence.expire(now);
+        let networks = self.evidence.networks();
+        for group in &mut self.groups {
+            // Where few networks are proven, each slot counts for some of which nothing is known.
+            let missing = 1.0 - networks as f64 / (NETWORKS_PER_CLUSTER * group.group.clusters.len() as f64);
+            group.controller.set_unknown(missing.max(0.0));
+            group.step(now);
+        }
         self.update_shares();
     }
 
@@ -351,6 +382,11 @@ impl Group {
             ttl: self.ttl,
         }
     }
+}
+
+/// Returns the largest TTL of all groups.
+fn largest_ttl(groups: &[Group]) -> Duration {
+    groups.iter().map(|group| group.ttl).max().unwrap_or_default()
 }
 
 /// Proven client networks per cluster from which on unproven ones count for nothing.

@@ -11,34 +11,19 @@
 
 mod age;
 mod belief;
+mod level;
+mod trend;
 
-use self::age::ReportAge;
+use self::{
+    age::ReportAge,
+    level::{Level, Report, least_noise},
+    trend::Trends,
+};
 pub use crate::slot::SlotState;
-use crate::slot::{MOVE_TTLS, Moved, SPREAD, Slot};
-
-/// Load of a cluster.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Level {
-    /// Estimate, in the unit of the capacities.
-    pub(crate) load: f64,
-    /// Variance of the estimate.
-    pub(crate) variance: f64,
-    /// Variance of the reports.
-    noise: f64,
-    /// Time that the last report is about, in seconds.
-    at: f64,
-    /// Difference of the last report from the expected load.
-    error: f64,
-    /// The last report.
-    reported: Report,
-}
-
-/// A report: a load, and the time at which it arrived, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Report {
-    load: f64,
-    arrived: f64,
-}
+use crate::{
+    controller::SLOTS,
+    slot::{MOVE_TTLS, Moved, SPREAD, Slot},
+};
 
 /// A slot that moved lately, and the covariance of its demand with the level of the cluster that it left and of that it went to.
 #[derive(Clone, Debug)]
@@ -55,6 +40,11 @@ pub(crate) struct Estimate {
     pub(crate) levels: Vec<Option<Level>>,
     movers: Vec<Mover>,
     age: ReportAge,
+    trends: Trends,
+    /// Nearest cluster of each class.
+    regions: Vec<usize>,
+    /// Time from what the last reports are about until a move shows, in seconds.
+    horizon: f64,
     ttl: f64,
     /// Start of the present count of queries: the first query.
     counted_from: Option<f64>,
@@ -71,12 +61,15 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    pub(crate) fn new(table: impl IntoIterator<Item = usize>, clusters: usize, ttl: f64) -> Self {
+    pub(crate) fn new(table: impl IntoIterator<Item = usize>, regions: Vec<usize>, clusters: usize, ttl: f64) -> Self {
         Self {
             slots: table.into_iter().map(Slot::new).collect(),
             levels: vec![None; clusters],
             movers: Vec::new(),
             age: ReportAge::default(),
+            trends: Trends::new(clusters),
+            regions,
+            horizon: ttl,
             ttl,
             counted_from: None,
             counts: 0,
@@ -189,7 +182,7 @@ impl Estimate {
                     variance: (0.1 * load).powi(2),
                     noise: (0.03 * load).powi(2).max(least_noise(capacity)),
                     at,
-                    error: 0.0,
+                    surprise: 0.0,
                     reported: Report { load, arrived },
                 });
                 self.set_typical_at(cluster, load);
@@ -215,23 +208,43 @@ impl Estimate {
         self.suspect_movers(cluster, &level, load, at);
         let (moved, variance) = self.moved(cluster, level.at, at);
         let drift = (DRIFT * level.load).powi(2) * ((at - level.at) / self.ttl).clamp(0.0, 1.0);
-        let error = load - level.load - moved;
+        let demands = self.demands_at(cluster, at);
+        let (grown, growth_variance) = self.trends.predict(cluster, &demands, (at - level.at).max(0.0));
+        let error = load - level.load - moved - grown;
         // A sum of covariances that were not all kept may be too small.
-        let mut before = (level.variance + variance).max(0.5 * level.variance) + drift;
-        let excess = (error * error - before).clamp(0.0, 25.0 * (level.noise + before));
-        let noise = (level.noise + NOISE_PART * (excess - level.noise)).max(least_noise(capacity));
-        let bound = STEP_DEVIATIONS * (before + level.noise).sqrt();
-        if error * level.error > 0.0 && error.abs() > bound && level.error.abs() > bound {
+        let mut before = (level.variance + variance + growth_variance).max(0.5 * level.variance) + drift;
+        let is_surprise = error * error > STEP_DEVIATIONS.powi(2) * (before + level.noise);
+        let (is_step, is_first) = (level.is_step(error), is_surprise && level.surprise == 0.0);
+        level.surprise = if is_surprise && !is_step { error } else { 0.0 };
+        if is_step {
             before += error * error;
+        } else if !is_first {
+            let excess = (error * error - before).clamp(0.0, STEP_DEVIATIONS.powi(2) * (level.noise + before));
+            level.noise = (level.noise + NOISE_PART * (excess - level.noise)).max(least_noise(capacity));
         }
         let report = Report { load, arrived };
-        self.learn_age(cluster, level.reported, report, before + noise);
-        let gain = 1.0 / (before + noise);
+        self.learn_age(cluster, level.reported, report, before + level.noise);
+        let gain = 1.0 / (before + level.noise);
         self.correct_movers(cluster, error, before, gain);
-        level.load = (level.load + moved + before * gain * error).max(0.0);
+        self.trends.correct(cluster, error, before, gain);
+        level.load = (level.load + moved + grown + before * gain * error).max(0.0);
         level.variance = before * (1.0 - before * gain);
-        (level.noise, level.at, level.error, level.reported) = (noise, at, error, report);
+        (level.at, level.reported) = (at, report);
         self.levels[cluster] = Some(level);
+    }
+
+    /// Returns the demand of each region at a cluster.
+    fn demands_at(&self, cluster: usize, at: f64) -> Vec<f64> {
+        let mut demands = vec![0.0; self.levels.len()];
+        for (number, slot) in self.slots.iter().enumerate() {
+            demands[self.regions[number / SLOTS]] += slot.part_at(cluster, at, self.ttl) * slot.demand;
+        }
+        demands
+    }
+
+    /// Returns the demand of a slot once a move shows. The estimate is as old as the reports.
+    pub(crate) fn outlook(&self, slot: usize) -> f64 {
+        self.slots[slot].demand * self.trends.growth(self.regions[slot / SLOTS], self.horizon)
     }
 
     /// Compares the difference of two reports with what the movers changed between them.
@@ -323,7 +336,7 @@ impl Estimate {
         }
     }
 
-    /// Lets the variances grow by a period, and takes slots that nothing is known of for typical ones. Returns all demand; `None` while
+    /// Lets the variances grow by a period, and takes slots that nothing is known of for typical ones. Returns all demand once a move shows; `None` while
     /// reports of a cluster may still come for the first time, or if none does.
     pub(crate) fn advance(&mut self, now: f64, period: f64) -> Option<f64> {
         let ttl = self.ttl;
@@ -345,6 +358,11 @@ impl Estimate {
         let is_new = |slot: &Slot| !slot.is_known && levels[slot.cluster].is_some();
         let new: f64 = self.slots.iter().filter(|slot| is_new(slot)).map(|slot| slot.prior).sum();
         self.fade_unlike(now, period);
+        self.horizon = self.age() + ttl;
+        self.trends.advance(period);
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            slot.demand *= self.trends.growth(self.regions[number / SLOTS], period);
+        }
         let levels = &self.levels;
         let typical_new = typical.min(NEW_PART * demand / new.max(f64::MIN_POSITIVE));
         for slot in &mut self.slots {
@@ -360,7 +378,7 @@ impl Estimate {
                 slot.set_typical(typical);
             }
         }
-        Some(self.slots.iter().map(|slot| slot.demand).sum())
+        Some((0..self.slots.len()).map(|slot| self.outlook(slot)).sum())
     }
 
     /// Returns how far what a cluster reported is out of date, 0 to 1: 0 for [`HOLD_PERIODS`] periods after a report, 1 after [`FADE_TTLS`]
@@ -426,11 +444,6 @@ fn side(slot: &Slot, cluster: usize) -> Option<usize> {
     if left { Some(0) } else { (slot.cluster == cluster).then_some(1) }
 }
 
-/// Least variance of reports: two thousandths of the capacity, as reports are in thousandths.
-fn least_noise(capacity: f64) -> f64 {
-    (0.002 * capacity).powi(2)
-}
-
 /// TTLs within which each cluster reports for the first time, if it does: every cache has sent a query, and reports are a TTL old at most.
 const FIRST_TTLS: f64 = MOVE_TTLS + 1.5;
 /// Periods for which a report holds.
@@ -439,8 +452,9 @@ const HOLD_PERIODS: f64 = 3.0;
 pub(crate) const FADE_TTLS: f64 = 10.0;
 /// TTLs for which a slot counts as moved lately: three, and the half that a report is old.
 const MOVER_TTLS: f64 = 3.5;
-/// Relative change of demand in a TTL that is not surprising: 40 % within an hour are up to 8 % in a TTL of 120 s and 2 % in one of 30 s.
-const DRIFT: f64 = 0.05;
+/// Relative change of demand in a TTL that is not surprising, beside that of its region: 0.05 raised the peaks of random geometries by 0.02
+/// (docs/decisions/0008-load-control.md).
+const DRIFT: f64 = 0.035;
 /// Part of the known demand that slots may have together in a step that nothing was known of before.
 const NEW_PART: f64 = 0.1;
 /// Weight of a report in the mean of the noise: the mean of the last ten.

@@ -28,11 +28,16 @@ pub struct Room {
 /// Returns the demand of each source at each cluster, at the least sum of costs and penalties. Demand of a source that finds no room stays
 /// unplaced.
 pub fn solve(sources: &[Source], rooms: &[Vec<Room>]) -> Vec<Vec<f64>> {
+    solve_within(u64::MAX, sources, rooms).unwrap_or_default()
+}
+
+/// Does the same, with at most so many comparisons of two ways. Returns `None` if that is not enough.
+pub(crate) fn solve_within(most: u64, sources: &[Source], rooms: &[Vec<Room>]) -> Option<Vec<Vec<f64>>> {
     let mut placement = Placement::new(sources, rooms);
     for source in 0..sources.len() {
-        placement.place(source);
+        placement.place(source, most);
     }
-    placement.placed
+    (placement.compared <= most).then_some(placement.placed)
 }
 
 /// Demand that is placed so far.
@@ -43,9 +48,14 @@ struct Placement<'a> {
     placed: Vec<Vec<f64>>,
     /// Sources with demand at each cluster.
     present: Vec<Vec<usize>>,
+    /// By two clusters, the least cost of moving a unit on from the first to the second, and the source that has it. Each cluster may have many
+    /// sources: with this, a division takes a quarter of the comparisons.
+    onward: Vec<Vec<(f64, usize)>>,
     load: Vec<f64>,
     /// Demand that counts as none: rounding errors.
     nothing: f64,
+    /// Ways that were compared so far.
+    compared: u64,
 }
 
 /// Cheapest ways from a source to each cluster.
@@ -63,14 +73,16 @@ impl<'a> Placement<'a> {
             rooms,
             placed: vec![vec![0.0; rooms.len()]; sources.len()],
             present: vec![Vec::new(); rooms.len()],
+            onward: vec![vec![(f64::INFINITY, 0); rooms.len()]; rooms.len()],
             load: vec![0.0; rooms.len()],
             nothing: 1e-9 * demand,
+            compared: 0,
         }
     }
 
-    fn place(&mut self, source: usize) {
+    fn place(&mut self, source: usize, most: u64) {
         let mut left = self.sources[source].demand;
-        while left > self.nothing {
+        while left > self.nothing && self.compared <= most {
             let ways = self.ways(source);
             let ends = (0..self.rooms.len()).filter_map(|cluster| {
                 let (penalty, free) = self.room(cluster)?;
@@ -93,22 +105,21 @@ impl<'a> Placement<'a> {
     }
 
     /// Finds the cheapest ways, by the method of Bellman and Ford. Moving demand on may lower the cost, but no round trip does.
-    fn ways(&self, source: usize) -> Ways {
+    fn ways(&mut self, source: usize) -> Ways {
         let costs = self.sources[source].costs.clone();
         let mut waiting: VecDeque<usize> = (0..costs.len()).filter(|cluster| costs[*cluster].is_finite()).collect();
         let mut is_waiting: Vec<bool> = costs.iter().map(|cost| cost.is_finite()).collect();
         let mut ways = Ways { before: vec![None; costs.len()], costs };
         while let Some(cluster) = waiting.pop_front() {
             is_waiting[cluster] = false;
-            for &moved in &self.present[cluster] {
-                let so_far = ways.costs[cluster] - self.sources[moved].costs[cluster];
-                for (next, cost) in self.sources[moved].costs.iter().enumerate() {
-                    if so_far + cost < ways.costs[next] - COST_ERROR {
-                        ways.costs[next] = so_far + cost;
-                        ways.before[next] = Some((cluster, moved));
-                        if !std::mem::replace(&mut is_waiting[next], true) {
-                            waiting.push_back(next);
-                        }
+            self.compared += self.rooms.len() as u64;
+            let so_far = ways.costs[cluster];
+            for (next, &(cost, moved)) in self.onward[cluster].iter().enumerate() {
+                if so_far + cost < ways.costs[next] - COST_ERROR {
+                    ways.costs[next] = so_far + cost;
+                    ways.before[next] = Some((cluster, moved));
+                    if !std::mem::replace(&mut is_waiting[next], true) {
+                        waiting.push_back(next);
                     }
                 }
             }
@@ -139,8 +150,23 @@ impl<'a> Placement<'a> {
             *placed = 0.0;
         }
         match (was_present, *placed > 0.0) {
-            (false, true) => self.present[cluster].push(source),
-            (true, false) => self.present[cluster].retain(|present| *present != source),
+            (false, true) => {
+                self.present[cluster].push(source);
+                for (to, least) in self.onward[cluster].iter_mut().enumerate() {
+                    let cost = self.sources[source].costs[to] - self.sources[source].costs[cluster];
+                    if cost < least.0 {
+                        *least = (cost, source);
+                    }
+                }
+            }
+            (true, false) => {
+                self.present[cluster].retain(|present| *present != source);
+                for (to, least) in self.onward[cluster].iter_mut().enumerate().filter(|(_, least)| least.1 == source) {
+                    let cost = |number: &usize| self.sources[*number].costs[to] - self.sources[*number].costs[cluster];
+                    let costs = self.present[cluster].iter().map(|number| (cost(number), *number));
+                    *least = costs.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::INFINITY, 0));
+                }
+            }
             _ => {}
         }
     }
@@ -238,8 +264,13 @@ mod tests {
         let sources = [costs([0.0, 1.0, 2.0]), costs([0.0, never, never]), costs([0.5, 0.0, never])];
         let one = vec![Room { load: 1.0, penalty: 0.0 }];
         assert_eq!(
-            solve(&sources, &[one.clone(), one.clone(), one]),
+            solve(&sources, &[one.clone(), one.clone(), one.clone()]),
             [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+        );
+        assert_eq!(
+            solve_within(5, &sources, &[one.clone(), one.clone(), one]),
+            None,
+            "moving on takes more comparisons"
         );
     }
 

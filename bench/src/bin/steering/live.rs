@@ -89,9 +89,10 @@ struct Run<'a> {
 
 /// Runs a scenario once against a server of its own. The times of the scenario are real times.
 pub(crate) async fn run(program: &Path, scenario: &Scenario, seed: u64) -> io::Result<Outcome> {
-    if scenario.servers.len() > 1 || scenario.start != Start::Cold {
+    let is_flooded = scenario.events.iter().any(|(_, event)| matches!(event, Event::Flood(_)));
+    if scenario.servers.len() > 1 || scenario.start != Start::Cold || is_flooded {
         return Err(io::Error::other(
-            "the scenario has `servers` or `start`; live runs have one server and a cold start",
+            "the scenario has `servers`, `start` or `flood`; live runs have one server, a cold start and no attacker",
         ));
     }
     if scenario.pools.len() > 1 || scenario.pools[0].policy != Scenario::default_policy() {
@@ -265,7 +266,7 @@ impl Run<'_> {
             Event::Restart => self.restart(Kept::State),
             Event::RestartBlank => self.restart(Kept::Nothing),
             // Scenarios with these events are rejected before the run.
-            Event::Pool(_) | Event::Measured(_) => {}
+            Event::Pool(_) | Event::Measured(_) | Event::Flood(_) => {}
             Event::Freeze(cluster) => self.gateways[cluster].state().freeze(std::time::Instant::now()),
             Event::Thaw(cluster) => self.gateways[cluster].state().frozen = None,
             Event::Elsewhere(cluster, part) => {

@@ -1,10 +1,11 @@
 //! Groups of clusters with clients that are spread evenly over all slots.
 
-use std::ops::Range;
+use std::{net::Ipv4Addr, ops::Range};
 
-use fairway_model::{Load, LoadSignal, SplitMix};
+use fairway_model::{Load, LoadSignal, SourceProof, SplitMix};
 
 use super::*;
+use crate::evidence::Source;
 
 const TTL: Duration = Duration::from_secs(30);
 const PERIOD: Duration = Duration::from_secs(10);
@@ -70,8 +71,8 @@ impl Scene {
             let sends = |slot: &usize| self.is_flooded || slot.is_multiple_of(2);
             for slot in (0..Demand::SLOTS).filter(sends).filter(|slot| slot % 3 == self.sequence as usize % 3) {
                 let (cluster, _) = &table.costs[usize::from(table.slots[slot])];
-                let demand = Demand(slot as u64);
-                self.balancer.count_query(&Counted { class: 0, demand, weight: 1.0, cluster, at: self.now });
+                let query = query(Demand(slot as u64));
+                self.balancer.count_query(&Counted { class: 0, query, cluster, at: self.now });
             }
             for (place, load) in self.loads().into_iter().enumerate() {
                 let load = if place == 0 { load * self.honesty } else { load };
@@ -91,6 +92,12 @@ impl Scene {
         };
         self.balancer.add_report(&report, self.now)
     }
+}
+
+/// Returns a query of a client with a resolver of its own, which sends a cookie.
+fn query(demand: Demand) -> Query {
+    let source = Source::of(Ipv4Addr::from_bits(demand.0 as u32).into());
+    Query { source, proof: SourceProof::Cookie, demand }
 }
 
 fn near(actual: &[f64], expected: &[f64]) {
@@ -166,9 +173,9 @@ fn networks_without_load_move_little() {
 #[test]
 fn network_counts_once_per_ttl() {
     let (mut scene, cluster) = (Scene::new(&["a", "b"]), name("a"));
-    for query in 0..3_000 {
-        let at = scene.now + TTL * query / 1_000;
-        scene.balancer.count_query(&Counted { class: 0, demand: Demand(7), weight: 1.0, cluster: &cluster, at });
+    for number in 0..3_000 {
+        let at = scene.now + TTL * number / 1_000;
+        scene.balancer.count_query(&Counted { class: 0, query: query(Demand(7)), cluster: &cluster, at });
     }
     let weight = scene.balancer.save().classes[0].slots[7].weight;
     assert!((0.9..1.2).contains(&weight), "{weight}");
@@ -205,7 +212,6 @@ fn drain_is_over_when_every_client_has_sent_another_query() {
 /// they arrive, and the first cluster is away in these TTLs. Returns the number of clients at it in each TTL.
 fn play_equal_clients(seed: u64, age: usize, ttls: u32, away: Range<u32>) -> Vec<usize> {
     let mut scene = Scene::new(&["a", "b"]);
-    scene.balancer.set_proven(60);
     let mut random = SplitMix::new(seed);
     let clients: Vec<Demand> = (0..60).map(|_| Demand(random.bits())).collect();
     let (mut at, mut loads, mut counts) = (vec![0; clients.len()], Vec::new(), Vec::new());
@@ -219,7 +225,7 @@ fn play_equal_clients(seed: u64, age: usize, ttls: u32, away: Range<u32>) -> Vec
             let table = &scene.balancer.shares().tables[0];
             let cluster = table.costs[usize::from(table.slots[client.slot()])].0.clone();
             at[number] = usize::from(cluster == scene.clusters[1]);
-            let counted = Counted { class: 0, demand: *client, weight: 1.0, cluster: &cluster, at: scene.now };
+            let counted = Counted { class: 0, query: query(*client), cluster: &cluster, at: scene.now };
             scene.balancer.count_query(&counted);
         }
         let first = at.iter().filter(|cluster| **cluster == 0).count();

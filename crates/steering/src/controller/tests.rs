@@ -3,7 +3,7 @@
 use fairway_model::SplitMix;
 
 use super::*;
-use crate::transport::cost;
+use crate::transport::{cost, solve};
 
 const TTL: f64 = 30.0;
 /// Ticks of the model per TTL.

@@ -7,6 +7,7 @@
 mod answer;
 mod clients;
 pub mod elsewhere;
+mod flood;
 mod goals;
 pub mod incidents;
 mod optimum;

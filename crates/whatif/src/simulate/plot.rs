@@ -6,7 +6,7 @@ use fairway_model::{Pool, Rank, Spread};
 
 use super::{
     Recording,
-    scenario::{Event, SAMPLES_PER_TTL, Scenario},
+    scenario::{Event, FloodSpec, SAMPLES_PER_TTL, Scenario},
 };
 
 /// Width of the picture in pixels.
@@ -129,6 +129,13 @@ fn label(scenario: &Scenario, before: &Pool, event: Event) -> String {
         Event::Freeze(cluster) => format!("reports of {} frozen", name(cluster)),
         Event::Thaw(cluster) => format!("reports of {} correct", name(cluster)),
         Event::Elsewhere(cluster, part) => format!("{:.0} % of {} from elsewhere", part * 100.0, name(cluster)),
+        Event::Flood(FloodSpec { per_second: 0, .. }) => "flood ends".to_owned(),
+        Event::Flood(FloodSpec { near, per_second, sources: 0 }) => {
+            format!("{per_second} forged queries a second near {}", name(near))
+        }
+        Event::Flood(FloodSpec { near, per_second, sources }) => {
+            format!("{per_second} queries a second near {}, {sources} proven sources", name(near))
+        }
         Event::Drain(cluster) => format!("{} drained", name(cluster)),
         Event::Undrain(cluster) => format!("{} undrained", name(cluster)),
         Event::Partition(cluster) => format!("{} partitioned", name(cluster)),

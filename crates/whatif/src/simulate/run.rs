@@ -8,7 +8,7 @@ use std::{
 use fairway_health::Evaluator;
 use fairway_model::{
     Cause, Eligibility, Health, HealthStatus, LatencyTable, Load, LoadReport, LoadSignal, Observation, OverrideAction,
-    Pool, Spread, Timestamp,
+    Pool, Spread, Timestamp, mix,
 };
 use fairway_steering::balancer::Counted;
 use fairway_zones::Draw;
@@ -16,6 +16,7 @@ use fairway_zones::Draw;
 use super::{
     answer::Answer,
     clients::Population,
+    flood::Flood,
     optimum::Optimum,
     paths::Paths,
     queue::{Next, Queue},
@@ -43,6 +44,8 @@ enum Work {
     Balance,
     /// Schedules are checked.
     Schedule,
+    /// The next query of a flood, by the number of the flood.
+    Flood(usize),
 }
 
 /// Load that a gateway reports.
@@ -91,6 +94,9 @@ pub(super) struct Run<'a> {
     start: Instant,
     reports: Vec<LoadReport>,
     reports_are_lost: bool,
+    flood: Option<Flood>,
+    /// Number of floods so far.
+    floods: usize,
     /// True if the optimum is recorded, too.
     has_optima: bool,
     recording: Recording,
@@ -123,6 +129,8 @@ impl<'a> Run<'a> {
             gateways: (0..clusters).map(gateway).collect(),
             reports: Vec::new(),
             reports_are_lost: false,
+            flood: None,
+            floods: 0,
             has_optima: false,
             pool: 0,
             table,
@@ -161,6 +169,7 @@ impl<'a> Run<'a> {
                     self.balance(now);
                     self.queue.push(now + self.scenario.reports.every, Next::Server(Work::Balance));
                 }
+                Next::Server(Work::Flood(number)) => self.flood(now, number),
                 Next::Server(Work::Schedule) => {
                     self.check_schedules(now);
                     self.queue.push(now + SCHEDULE_PERIOD, Next::Server(Work::Schedule));
@@ -215,12 +224,23 @@ impl<'a> Run<'a> {
             let Some(class) = self.steering.load_class(network) else { return };
             let query = Counted {
                 class,
-                demand: self.steering.demand(network),
-                weight: 1.0,
+                query: self.steering.evidence(network),
                 cluster: &self.scenario.clusters[cluster].name,
                 at: self.start + now,
             };
             self.servers.count_query(network, &query);
+        }
+    }
+
+    /// Sends the next query of a flood, unless another one has begun, or it ended.
+    fn flood(&mut self, now: Duration, number: usize) {
+        let Some(flood) = self.flood.as_mut().filter(|_| number == self.floods) else { return };
+        let (network, query) = flood.draw();
+        self.queue.push(now + flood.pause, Next::Server(Work::Flood(number)));
+        if self.pool().policy.load
+            && let Some(class) = self.steering.load_class(network)
+        {
+            self.servers.count_flood(network, class, query, self.start + now);
         }
     }
 
@@ -340,6 +360,11 @@ impl<'a> Run<'a> {
             Event::Honest(cluster) | Event::Thaw(cluster) => self.gateways[cluster].exporter = Exporter::Correct,
             Event::Elsewhere(cluster, part) => {
                 self.traffic.set_elsewhere(cluster, part * self.scenario.clusters[cluster].capacity as f64);
+            }
+            Event::Flood(spec) => {
+                self.floods += 1;
+                self.flood = Flood::new(spec, self.traffic.population(), Rng::new(mix(self.floods as u64)));
+                self.queue.push(now, Next::Server(Work::Flood(self.floods)));
             }
             Event::Partition(cluster) => self.gateways[cluster].is_cut_off = true,
             Event::Heal(cluster) => self.gateways[cluster].is_cut_off = false,

@@ -140,6 +140,8 @@ pub enum Event {
     Thaw(usize),
     /// A cluster carries load that no simulated client causes: this part of its capacity.
     Elsewhere(usize, f64),
+    /// An attacker sends queries from now on, or no longer.
+    Flood(FloodSpec),
     /// An operator drains a cluster.
     Drain(usize),
     /// An operator ends the drain.
@@ -156,6 +158,17 @@ pub enum Event {
     Pool(usize),
     /// A new latency table arrives, with relative errors of at most this part.
     Measured(f64),
+}
+
+/// Queries with random client subnets, which cause no load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloodSpec {
+    /// Cluster that the subnets are nearest to, by index.
+    pub near: usize,
+    /// Queries per second; 0 ends the flood.
+    pub per_second: u32,
+    /// Sources that have proven that they receive answers. 0: the source of each query is forged.
+    pub sources: u32,
 }
 
 /// Range that a figure must be in, over a part of the run.

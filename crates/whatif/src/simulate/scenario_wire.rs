@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     pool_wire::PoolContext,
-    scenario::{Event, Figure, Goal, Reports, Scenario, SimulatedCluster, Start},
+    scenario::{Event, Figure, FloodSpec, Goal, Reports, Scenario, SimulatedCluster, Start},
 };
 
 /// The file.
@@ -156,6 +156,9 @@ const NETWORKS_MAX: u32 = 200_000;
 
 /// Maximum number of servers in a run: each has the tables of load control.
 const SERVERS_MAX: usize = 16;
+
+/// Maximum number of queries per second of a flood, and of its sources: a run takes about a microsecond for each query.
+const FLOOD_MAX: u32 = 100_000;
 
 const fn soft() -> u16 {
     800
@@ -343,6 +346,16 @@ fn event(
             let part = part.ok_or("events: elsewhere: give `cluster` and `part`")?;
             let part = bounded("events: elsewhere: part", part, 0.0..=10.0)?;
             Event::Elsewhere(cluster(value.get("cluster").unwrap_or(&Value::Null))?, part)
+        }
+        ("flood", _) => {
+            let number = |key: &str, most: u32| {
+                let given = value.get(key).map_or(Some(0), Value::as_u64).and_then(|given| u32::try_from(given).ok());
+                let given = given.filter(|given| *given <= most);
+                given.ok_or_else(|| format!("events: flood: {key}: give a number from 0 to {most}"))
+            };
+            let near = cluster(value.get("near").unwrap_or(&Value::Null))?;
+            let (per_second, sources) = (number("perSecond", FLOOD_MAX)?, number("sources", FLOOD_MAX)?);
+            Event::Flood(FloodSpec { near, per_second, sources })
         }
         ("drain", _) => Event::Drain(cluster(value)?),
         ("undrain", _) => Event::Undrain(cluster(value)?),

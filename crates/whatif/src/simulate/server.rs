@@ -4,7 +4,10 @@
 use std::{sync::Arc, time::Instant};
 
 use fairway_model::{ClusterName, Health, LoadReport, Permille, Timestamp, mix};
-use fairway_steering::balancer::{Balancer, Counted, Declared, Group, Saved};
+use fairway_steering::{
+    balancer::{Balancer, Counted, Declared, Group, Saved},
+    evidence::Query,
+};
 use fairway_zones::{RuntimeState, steer::LoadGroup};
 
 use super::{
@@ -70,6 +73,16 @@ impl Servers {
     pub(super) fn count_query(&mut self, network: u32, query: &Counted<'_>) {
         let server = self.server(network);
         self.servers[server].balancer.count_query(query);
+    }
+
+    /// Counts a query of a flood, as if it came from where a network is.
+    pub(super) fn count_flood(&mut self, network: u32, class: usize, query: Query, at: Instant) {
+        let server = self.server(network);
+        let balancer = &mut self.servers[server].balancer;
+        let table = &balancer.shares().tables[class];
+        let answered = table.costs.get(usize::from(table.slots[query.demand.slot()]));
+        let Some(cluster) = answered.map(|(cluster, _)| cluster.clone()) else { return };
+        balancer.count_query(&Counted { class, query, cluster: &cluster, at });
     }
 
     /// A load report arrives at all servers.
@@ -202,10 +215,10 @@ mod tests {
         // A count of queries ends with the first one after a TTL.
         for ttl in 0..3 {
             for network in (0..).take(population.networks.len()) {
-                let (class, demand) = (steering.load_class(network).unwrap(), steering.demand(network));
+                let (class, query) = (steering.load_class(network).unwrap(), steering.evidence(network));
                 let cluster = &scenario.clusters[0].name;
                 let at = now + ttl * scenario.ttl;
-                servers.count_query(network, &Counted { class, demand, weight: 1.0, cluster, at });
+                servers.count_query(network, &Counted { class, query, cluster, at });
             }
         }
         let states = |server: &Server| server.balancer.save().classes.into_iter().flat_map(|class| class.slots);

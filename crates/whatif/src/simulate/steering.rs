@@ -10,8 +10,9 @@ use std::{
 
 use fairway_model::{
     ClientLocation, ClientMap, ClusterName, Demand, DesiredState, Health, LatencyTable, MapLayer, MapName, Name,
-    Network, Pool, ProbeAddress, Rtype, Shares, SteeredName, Target, Timestamp, ZoneSpec,
+    Network, Pool, ProbeAddress, Rtype, Shares, SourceProof, SteeredName, Target, Timestamp, ZoneSpec,
 };
+use fairway_steering::evidence::{Query, Source};
 use fairway_zonefile::read_zone;
 use fairway_zones::{
     Draw, PlayedQuery, Player, RuntimeState, ServerOptions, ServingState, Snapshot, TargetIndex, compile,
@@ -94,6 +95,12 @@ impl Steering {
     /// Returns the identity of a network's demand.
     pub(super) fn demand(&self, network: u32) -> Demand {
         self.pool().demand(self.clients[network as usize], Draw(0))
+    }
+
+    /// Returns a query of a network as evidence of demand: its resolver is its own, and sends cookies.
+    pub(super) fn evidence(&self, network: u32) -> Query {
+        let source = Source::of(subnet(network).address());
+        Query { source, proof: SourceProof::Cookie, demand: self.demand(network) }
     }
 
     /// Answers a query of a network.
