@@ -127,6 +127,9 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
     if let Some(cluster) = pool.slot_cluster.as_ref().filter(|_| pool.assignment.as_deref() == Some("nearest")) {
         let _ = writeln!(text, "    load control assigns the client's slot to {cluster}, which cannot be answered");
     }
+    if let Some(moving) = pool.moving {
+        text += &wrapped(4, "; ", demand_parts(pool, moving));
+    }
     text += &members_text(palette, pool);
     match pool.result.as_str() {
         "fallback" => text += "  the answer is the pool's fallback\n",
@@ -134,6 +137,20 @@ fn pool_text(palette: Palette, pool: &PoolChoice) -> String {
         _ => {}
     }
     text
+}
+
+/// Says how load control divides the demand of the client's location class, and why not in the best way.
+fn demand_parts(pool: &PoolChoice, moving: u64) -> impl Iterator<Item = String> {
+    let demand: u64 = pool.members.iter().filter_map(|member| member.demand).sum();
+    let why = match pool.obstacle.as_deref() {
+        None => "divided as is best".to_owned(),
+        Some("deadBand") => "not divided as is best: that would gain too little to change answers".to_owned(),
+        Some("rate") => "not divided as is best yet: only a part may move per TTL".to_owned(),
+        Some("room") => "not divided as is best yet: the better clusters have no room for it".to_owned(),
+        Some(other) => format!("not divided as is best: {other}"),
+    };
+    let moves = (moving > 0).then(|| format!("{moving} of it moves now"));
+    std::iter::once(format!("demand of the location class {demand}")).chain(moves).chain([why])
 }
 
 fn location_text(location: &ClientLocation) -> String {
@@ -155,7 +172,9 @@ fn members_text(palette: Palette, pool: &PoolChoice) -> String {
     let lines = table(palette, 4, &[], rows(false));
     let details = |member: &MemberChoice| {
         let slots = member.slots.map(|slots| format!("{slots} of {} slots", Demand::SLOTS));
-        let parts = slots.into_iter().chain(member.addresses.iter().map(address_text));
+        let demand =
+            member.demand.zip(member.best_demand).map(|(demand, best)| format!("demand {demand}, best {best}"));
+        let parts = slots.into_iter().chain(demand).chain(member.addresses.iter().map(address_text));
         wrapped(9, "; ", parts)
     };
     let members = lines.lines().zip(&pool.members);
@@ -338,6 +357,8 @@ answer  NOERROR, authoritative
         let considered = |cluster: &str, group, is_in, reason: &str, slots| MemberChoice {
             group: Some(group),
             slots: Some(slots),
+            demand: Some(4 * u64::from(slots)),
+            best_demand: Some(512),
             addresses: two_addresses("192.0.2.1"),
             ..member(cluster, is_in, reason, address("", ""))
         };
@@ -369,6 +390,8 @@ answer  NOERROR, authoritative
             assignment_text: Some("slot: load control assigns the client's slot to this cluster".into()),
             slot: Some(17),
             slot_cluster: Some("us1".into()),
+            moving: Some(40),
+            obstacle: Some("rate".into()),
             members: vec![
                 considered("eu1", 0, false, "load control assigns this client to another cluster", 102),
                 considered("us1", 1, true, "chosen", 154),
@@ -386,10 +409,11 @@ answer  NOERROR, authoritative
     location class 3 of 12 for 203.0.113.0/24, shared by 203.0.112.0/20; ECS scope 24: clientPrefix is /24, location class by /20
     order eu1 eu2 | us1 | ap1
     slot: load control assigns the client's slot to this cluster
+    demand of the location class 1024; 40 of it moves now; not divided as is best yet: only a part may move per TTL
     out  eu1  weight 60  tier 1  group 1  load control assigns this client to another cluster
-         102 of 256 slots; 192.0.2.1 up; 2001:db8::1:2:3 up
+         102 of 256 slots; demand 408, best 512; 192.0.2.1 up; 2001:db8::1:2:3 up
     in   us1  weight 60  tier 1  group 2  chosen
-         154 of 256 slots; 192.0.2.1 up; 2001:db8::1:2:3 up
+         154 of 256 slots; demand 616, best 512; 192.0.2.1 up; 2001:db8::1:2:3 up
     out  ap1  weight 60  tier 1  group 3  an earlier member comes first
          0 of 256 slots; 192.0.2.3 up
 ";

@@ -96,6 +96,12 @@ pub struct PoolChoice {
     pub slot: Option<u8>,
     /// Cluster that load control has for the slot, eligible or not.
     pub slot_cluster: Option<String>,
+    /// Demand of the client's location class that moves now, in the unit of the capacities: its clients follow within a TTL. Null without
+    /// load control, before its first decision, and if another server decides.
+    pub moving: Option<u64>,
+    /// Reason why load control does not divide that demand in the best way yet: `deadBand` (too little would be gained to change answers), `rate` (as
+    /// much moved as may at a time), `room` (the better clusters have none yet); null if it does.
+    pub obstacle: Option<String>,
     /// Hash of the client in the formulas, 16 hexadecimal digits; zeros if every client gets the same.
     pub seed: String,
     /// Stable hash of the pool's name, as 16 hexadecimal digits.
@@ -157,6 +163,10 @@ pub struct MemberChoice {
     pub effective_weight: u16,
     /// Slots that load control gives the cluster, of the 256 of the client's location class; null without a table.
     pub slots: Option<u16>,
+    /// Demand of the client's location class that load control sends to the cluster, in the unit of the capacities; null where `moving` is.
+    pub demand: Option<u64>,
+    /// The same in the best division of all demand, which the slots move to.
+    pub best_demand: Option<u64>,
     /// Addresses of the cluster.
     pub addresses: Vec<AddressHealth>,
 }

@@ -3,7 +3,8 @@
 use fairway_api_types::explain_wire::{
     AddressHealth, ClientLocation, Explanation, MemberChoice, PoolChoice, Record, Step,
 };
-use fairway_model::{OverrideAction, PinnedPool, PoolName};
+use fairway_control::{LoadObstacle as Obstacle, LoadPlan as Plan};
+use fairway_model::{ClusterName, OverrideAction, PinnedPool, PoolName};
 use fairway_zones::{
     Explained, ExplainedRecord, ExplainedStep, NodeKind, TargetIndex,
     steer::{self, AddressNote, Answer, Assignment, Basis, HashInput, MemberNote, Reason},
@@ -51,6 +52,34 @@ pub fn show_pins<'a>(explanation: &mut Explanation, pinned: impl Fn(&PoolName) -
     for choice in explanation.steps.iter_mut().filter_map(|step| step.pool.as_mut()) {
         let pool = PoolName::new(&choice.name).ok();
         choice.pinned = pool.and_then(|pool| pinned(&pool)).as_ref().map(pool_pin);
+    }
+}
+
+/// Adds to an explanation what load control knows of the demand. `plan` returns what its last decision found for the client's class, and the
+/// clusters that the numbers are of.
+pub(crate) fn show_plans<'a>(
+    explanation: &mut Explanation,
+    explained: &Explained,
+    plan: impl Fn(&steer::Explanation) -> Option<(&'a [ClusterName], &'a Plan)>,
+) {
+    let choices = explanation.steps.iter_mut().zip(&explained.steps);
+    for (choice, pool) in choices.filter_map(|(step, of)| step.pool.as_mut().zip(of.pool.as_ref())) {
+        let Some((clusters, plan)) = plan(pool) else { continue };
+        choice.moving = Some(plan.moving.round() as u64);
+        choice.obstacle = plan.obstacle.map(|obstacle| obstacle_word(obstacle).to_owned());
+        for member in &mut choice.members {
+            let place = clusters.iter().position(|cluster| cluster.as_str() == member.cluster);
+            let at = |demands: &[f64]| place.map(|place| demands[place].round() as u64);
+            (member.demand, member.best_demand) = (at(&plan.present), at(&plan.best));
+        }
+    }
+}
+
+fn obstacle_word(obstacle: Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::DeadBand => "deadBand",
+        Obstacle::Rate => "rate",
+        Obstacle::Room => "room",
     }
 }
 
@@ -109,6 +138,8 @@ pub(crate) fn pool_choice(pool: &steer::Explanation, notes: Notes<'_>) -> PoolCh
         assignment_text: pool.assignment.map(|assignment| assignment.to_string()),
         slot: pool.proof.slot.map(|slot| slot.number),
         slot_cluster: pool.proof.slot.and_then(|slot| slot.member).as_ref().map(cluster),
+        moving: None,
+        obstacle: None,
         seed: hex(pool.proof.seed),
         key: hex(pool.proof.pool_key),
         chosen: pool.choice.members.as_slice().iter().map(cluster).collect(),
@@ -143,6 +174,8 @@ fn member_choice(member: &MemberNote, notes: Notes<'_>) -> MemberChoice {
         key: hex(member.terms.key),
         effective_weight: member.terms.share,
         slots: member.terms.slots,
+        demand: None,
+        best_demand: None,
         addresses,
     }
 }

@@ -10,7 +10,7 @@ use axum::{
 use fairway_model::{Name, Network, Rtype};
 
 use crate::{
-    explain::{TargetNote, explanation, show_pins},
+    explain::{TargetNote, explanation, show_pins, show_plans},
     health::{METRICS_TYPE, live, ready},
     openapi::Document,
     permission::Permission,
@@ -150,6 +150,7 @@ async fn explain(
     };
     let mut explanation = explanation(&now.explained, true, &note);
     show_pins(&mut explanation, |pool| now.pinned(pool));
+    show_plans(&mut explanation, &now.explained, |pool| now.plan(pool));
     Ok(Json(explanation))
 }
 

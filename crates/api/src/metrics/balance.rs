@@ -21,6 +21,7 @@ pub(super) fn write(
         sheet.gauges("fairway_balance_role", &["role"], role);
         let evidence = shared.balance.evidence.load();
         sheet.counter("fairway_load_reports_rejected_total", evidence.rejected_reports);
+        sheet.counter("fairway_balance_failures_total", evidence.failed_decisions);
         sheet.gauge("fairway_demand_sources", evidence.sources as f64);
         sheet.gauge("fairway_demand_networks", evidence.networks as f64);
     }
