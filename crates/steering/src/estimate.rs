@@ -360,8 +360,11 @@ impl Estimate {
         self.fade_unlike(now, period);
         self.horizon = self.age() + ttl;
         self.trends.advance(period);
-        for (number, slot) in self.slots.iter_mut().enumerate() {
-            slot.demand *= self.trends.growth(self.regions[number / SLOTS], period);
+        // Without reports nothing would stop a rate that is wrong.
+        if (0..self.levels.len()).any(|cluster| self.silence(cluster, now, period) <= 0.0) {
+            for (number, slot) in self.slots.iter_mut().enumerate() {
+                slot.demand *= self.trends.growth(self.regions[number / SLOTS], period);
+            }
         }
         let levels = &self.levels;
         let typical_new = typical.min(NEW_PART * demand / new.max(f64::MIN_POSITIVE));

@@ -133,6 +133,50 @@ fn saved_state_is_that_of_the_next_process() {
 }
 
 #[test]
+fn tables_stay_when_load_control_starts_over() {
+    let mut scene = Scene::new(&["a", "b", "c"]);
+    scene.run(60);
+    let (before, networks) = (scene.loads(), scene.balancer.evidence().networks());
+    scene.balancer = scene.balancer.start_over(scene.now);
+    assert_eq!((scene.loads(), scene.balancer.evidence().networks()), (before, 0), "of {networks} networks");
+    scene.run(60);
+    near(&scene.loads(), &[800.0, 224.0, 0.0]);
+}
+
+#[test]
+fn plan_says_what_keeps_the_table_from_the_best_division() {
+    let mut scene = Scene::new(&["a", "b", "c"]);
+    let mut obstacles = Vec::new();
+    for _ in 0..60 {
+        scene.run(1);
+        let plan = scene.balancer.plans().next().unwrap();
+        obstacles.push(plan.obstacle);
+        assert_eq!(plan.best.is_empty(), plan.present.is_empty());
+    }
+    assert!(obstacles.contains(&Some(Obstacle::Rate)), "on the way: {obstacles:?}");
+    let plan = scene.balancer.plans().next().unwrap();
+    near(&plan.best, &[800.0, 224.0, 0.0]);
+    near(&plan.present, &plan.best);
+    assert_eq!((plan.obstacle, plan.moving), (None, 0.0), "at rest");
+}
+
+#[test]
+fn load_that_doubles_is_known_after_two_reports_even_if_others_were_wrong() {
+    let mut scene = Scene::new(&["a", "b"]);
+    scene.run(60);
+    // Every sixth report of the first cluster is wrong, on one side and the other.
+    for number in 0..60 {
+        scene.honesty = [1.0, 1.6, 1.0, 1.0, 0.6, 1.0][number % 6];
+        scene.run(1);
+    }
+    let before: f64 = scene.balancer.expected_loads().map(|(_, load)| load).sum();
+    scene.honesty = 2.0;
+    scene.run(3);
+    let after: f64 = scene.balancer.expected_loads().map(|(_, load)| load).sum();
+    assert!(after > 1.5 * before, "{before}, then {after}");
+}
+
+#[test]
 fn cluster_that_is_added_changes_no_slot_at_once() {
     let mut scene = Scene::new(&["a", "b", "c"]);
     scene.run(60);
