@@ -104,7 +104,7 @@ impl Controller {
         let count = settings.clusters.len();
         let slots = (0..settings.costs.len() * SLOTS).map(|slot| declared(&settings, slot));
         let nearest = |costs: &Vec<f64>| (0..count).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or_default();
-        let regions = settings.costs.iter().map(nearest).collect();
+        let regions = settings.costs.iter().map(nearest);
         let estimate = Estimate::new(slots, regions, count, settings.ttl.as_secs_f64());
         let available = vec![Some(f64::NEG_INFINITY); count];
         Self {

@@ -41,7 +41,7 @@ pub(crate) struct Estimate {
     movers: Vec<Mover>,
     age: ReportAge,
     trends: Trends,
-    /// Nearest cluster of each class.
+    /// Region of each class: classes with the same nearest cluster are one.
     regions: Vec<usize>,
     /// Time from what the last reports are about until a move shows, in seconds.
     horizon: f64,
@@ -61,13 +61,27 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    pub(crate) fn new(table: impl IntoIterator<Item = usize>, regions: Vec<usize>, clusters: usize, ttl: f64) -> Self {
+    /// Starts with a table, and with the nearest cluster of each class.
+    pub(crate) fn new(
+        table: impl IntoIterator<Item = usize>,
+        nearest: impl IntoIterator<Item = usize>,
+        clusters: usize,
+        ttl: f64,
+    ) -> Self {
+        let mut known: Vec<usize> = Vec::new();
+        let region = |cluster: usize| {
+            known.iter().position(|known| *known == cluster).unwrap_or_else(|| {
+                known.push(cluster);
+                known.len() - 1
+            })
+        };
+        let regions = nearest.into_iter().map(region).collect();
         Self {
             slots: table.into_iter().map(Slot::new).collect(),
             levels: vec![None; clusters],
             movers: Vec::new(),
             age: ReportAge::default(),
-            trends: Trends::new(clusters),
+            trends: Trends::new(known.len(), clusters),
             regions,
             horizon: ttl,
             ttl,
@@ -235,7 +249,7 @@ impl Estimate {
 
     /// Returns the demand of each region at a cluster.
     fn demands_at(&self, cluster: usize, at: f64) -> Vec<f64> {
-        let mut demands = vec![0.0; self.levels.len()];
+        let mut demands = vec![0.0; self.trends.regions()];
         for (number, slot) in self.slots.iter().enumerate() {
             demands[self.regions[number / SLOTS]] += slot.part_at(cluster, at, self.ttl) * slot.demand;
         }
@@ -455,7 +469,8 @@ const HOLD_PERIODS: f64 = 3.0;
 pub(crate) const FADE_TTLS: f64 = 10.0;
 /// TTLs for which a slot counts as moved lately: three, and the half that a report is old.
 const MOVER_TTLS: f64 = 3.5;
-/// Relative change of demand in a TTL that is not surprising, beside that of its region: 0.05 raised the peaks of random geometries by 0.02
+/// Relative change of demand in a TTL that is not surprising, beside that of its region: with 0.05, peaks of random geometries were up to 0.02
+/// higher
 /// (docs/decisions/0008-load-control.md).
 const DRIFT: f64 = 0.035;
 /// Part of the known demand that slots may have together in a step that nothing was known of before.

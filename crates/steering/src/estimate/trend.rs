@@ -11,13 +11,18 @@ pub(super) struct Trends {
 }
 
 impl Trends {
-    pub(super) fn new(regions: usize) -> Self {
+    pub(super) fn new(regions: usize, clusters: usize) -> Self {
         let row = |region: usize| (0..regions).map(|other| if other == region { VARIANCE } else { 0.0 }).collect();
         Self {
             rates: vec![0.0; regions],
             covariances: (0..regions).map(row).collect(),
-            cross: vec![vec![0.0; regions]; regions],
+            cross: vec![vec![0.0; regions]; clusters],
         }
+    }
+
+    /// Returns the number of regions.
+    pub(super) fn regions(&self) -> usize {
+        self.rates.len()
     }
 
     /// Lets time pass: rates return to none, and become less certain.
@@ -65,7 +70,7 @@ impl Trends {
 const LASTS: f64 = 573.0;
 /// Variance of the rates: those of a sine of 40 % in an hour.
 const VARIANCE: f64 = 2.4e-7;
-/// Part by which a demand is expected to change at most until a move shows.
+/// Part by which a demand is expected to change at most until a move shows: the steepest rate of such a sine, for seven minutes.
 const GROWTH_MAX: f64 = 0.3;
 
 #[cfg(test)]
@@ -74,7 +79,7 @@ mod tests {
 
     /// Lets two clusters report every 30 s, whose regions change at rates, with alternating errors. Each region is at both clusters.
     fn learn(rates: [f64; 2], error: f64) -> Trends {
-        let mut trends = Trends::new(2);
+        let mut trends = Trends::new(2, 2);
         let mut levels = [1_000.0; 2];
         let variance = (error * 1_000.0_f64).powi(2);
         for report in 0..40 {

@@ -1,7 +1,7 @@
 //! The simulator: the server's own code for steering, health evaluation and balancing in virtual time. Around it are caches that
 //! send queries, and gateways that carry load and report it.
 //!
-//! `fairway_zones` chooses, `fairway_health` evaluates and balances; nothing of that is implemented a second time. The simulator
+//! `fairway_zones` chooses, `fairway_health` evaluates, `fairway_steering` balances; nothing of that is implemented a second time. The simulator
 //! opens no socket and reads no clock. A scenario and a seed give the same run on every machine.
 
 mod answer;
