@@ -11,7 +11,6 @@ mod leader;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -45,8 +44,6 @@ pub(crate) struct Balance {
     role: Role,
     /// Number of load reports that were rejected.
     rejected: u64,
-    /// Number of decisions that failed.
-    failures: u64,
     /// Time of the last warning about one.
     warned: Option<Instant>,
     /// A step ended, and its result was not published.
@@ -185,13 +182,13 @@ impl Balance {
         if changed.is_empty() && now < running.next_step {
             return false;
         }
-        let failures = running.step(now);
-        if failures > 0 && self.failures == 0 {
+        let failures = running.balancer.failures();
+        running.step(now);
+        if failures == 0 && running.balancer.failures() > 0 {
             tracing::warn!(
                 "load balancing found no decision and keeps its tables; more are counted in fairway_balance_failures_total"
             );
         }
-        self.failures += failures;
         self.has_stepped = true;
         true
     }
@@ -248,12 +245,13 @@ impl Balance {
 
     /// Returns the status of the evidence; `None` if nothing is balanced.
     pub(crate) fn evidence_status(&self) -> Option<EvidenceStatus> {
-        let evidence = self.running.as_ref()?.balancer.evidence();
+        let balancer = &self.running.as_ref()?.balancer;
+        let evidence = balancer.evidence();
         Some(EvidenceStatus {
             rejected_reports: self.rejected,
             sources: evidence.proven_sources(),
             networks: evidence.networks(),
-            failed_decisions: self.failures,
+            failed_decisions: balancer.failures(),
         })
     }
 
@@ -313,24 +311,10 @@ impl Running {
         }
     }
 
-    /// Decides anew. Returns how many groups found no decision: their tables stay. If it panics, nothing that was learnt is kept.
-    fn step(&mut self, now: Instant) -> u64 {
+    fn step(&mut self, now: Instant) {
         self.next_step = now + self.period;
-        let before = self.balancer.failures();
-        let balancer = &mut self.balancer;
-        let failures = match catch_unwind(AssertUnwindSafe(|| balancer.step(now))) {
-            Ok(()) => self.balancer.failures() - before,
-            Err(_) => {
-                tracing::error!("load balancing failed and learns anew; please report this as a bug");
-                self.balancer = self.balancer.start_over(now);
-                for (cluster, is_available) in self.clusters.availability() {
-                    self.balancer.set_available(cluster, is_available, now);
-                }
-                1
-            }
-        };
+        self.balancer.step(now);
         self.risk_level = self.balancer.risk_level(now);
-        failures
     }
 }
 

@@ -1,6 +1,9 @@
 //! Load control of all groups of clusters: queries and load reports go in, tables of slots come out.
 
-use std::time::{Duration, Instant};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::{Duration, Instant},
+};
 
 use fairway_model::{ClusterName, Demand, LoadReport, Permille, Shares, SlotTable};
 
@@ -108,6 +111,7 @@ pub struct Balancer {
     shares: Shares,
     /// Time of the start, from which the controllers count.
     start: Instant,
+    failures: u64,
 }
 
 #[derive(Debug)]
@@ -136,7 +140,7 @@ impl Balancer {
             controlled
         };
         let groups = groups.into_iter().map(controlled).collect();
-        let mut balancer = Self { groups, evidence, shares: Shares::default(), start: now };
+        let mut balancer = Self { groups, evidence, shares: Shares::default(), start: now, failures: 0 };
         balancer.update_shares();
         balancer
     }
@@ -148,6 +152,7 @@ impl Balancer {
         let mut balancer = Self::new(groups, self.start, Some(&self.save()));
         balancer.evidence = self.evidence.with_ttl(ttl);
         balancer.shares.epoch = self.shares.epoch.wrapping_add(1);
+        balancer.failures = self.failures;
         for group in &mut balancer.groups {
             for (place, declared) in group.group.clusters.iter().enumerate() {
                 let before = self.groups.iter().find_map(|before| Some((before, before.place(&declared.name)?)));
@@ -171,20 +176,9 @@ impl Balancer {
         self.groups.iter().flat_map(move |group| of_group(group).map(|class| group.controller.plan(class)))
     }
 
-    /// Returns the number of steps of a group that found no solution in time, so that its tables stayed.
+    /// Returns the number of steps of a group that failed, or found no solution in time, so that its tables stayed.
     pub fn failures(&self) -> u64 {
-        self.groups.iter().map(|group| group.controller.failures()).sum()
-    }
-
-    /// Starts over with the tables in force, and without what was learnt.
-    #[must_use]
-    pub fn start_over(&self, now: Instant) -> Self {
-        let class =
-            |table: &SlotTable| SavedClass { table: table.clone(), slots: vec![SlotState::default(); Demand::SLOTS] };
-        let saved = Saved { classes: self.shares.tables.iter().map(class).collect() };
-        let mut balancer = Self::new(self.groups().cloned().collect(), now, Some(&saved));
-        balancer.shares.epoch = self.shares.epoch.wrapping_add(1);
-        balancer
+        self.failures
     }
 
     /// Returns which queries are evidence.
@@ -232,7 +226,7 @@ impl Balancer {
         }
     }
 
-    /// Decides anew: once per report period, and at every transition.
+    /// Decides anew: once per report period, and at every transition. A group whose step panics learns anew, with the tables in force.
     pub fn step(&mut self, now: Instant) {
         self.evidence.expire(now);
         let networks = self.evidence.networks();
@@ -240,7 +234,13 @@ impl Balancer {
             // Where few networks are proven, each slot counts for some of which nothing is known.
             let missing = 1.0 - networks as f64 / (NETWORKS_PER_CLUSTER * group.group.clusters.len() as f64);
             group.controller.set_unknown(missing.max(0.0));
-            group.step(now);
+            match catch_unwind(AssertUnwindSafe(|| group.step(now))) {
+                Ok(is_found) => self.failures += u64::from(!is_found),
+                Err(_) => {
+                    group.start_over(&self.shares.tables, now);
+                    self.failures += 1;
+                }
+            }
         }
         self.update_shares();
     }
@@ -308,13 +308,27 @@ impl Controlled {
         self.group.clusters.binary_search_by_key(&cluster, |declared| &declared.name).ok()
     }
 
-    /// Decides anew if a report period is over, or a cluster became unavailable.
-    fn step(&mut self, now: Instant) {
+    /// Decides anew if a report period is over, or a cluster became unavailable. Returns false if no solution was found in time.
+    fn step(&mut self, now: Instant) -> bool {
         let is_early = |last: Instant| now.saturating_duration_since(last) < self.group.period.mul_f64(PERIOD_PART);
-        if self.controller.is_urgent() || !self.stepped.is_some_and(is_early) {
-            self.controller.step(now);
-            self.stepped = Some(now);
+        if !self.controller.is_urgent() && self.stepped.is_some_and(is_early) {
+            return true;
         }
+        self.stepped = Some(now);
+        self.controller.step(now)
+    }
+
+    /// Starts over with its part of the tables in force, and without what was learnt.
+    fn start_over(&mut self, tables: &[SlotTable], now: Instant) {
+        let slots = vec![SlotState::default(); Demand::SLOTS];
+        let own = tables.iter().skip(self.first).take(self.group.costs.len());
+        let classes = own.map(|table| SavedClass { table: table.clone(), slots: slots.clone() }).collect();
+        let mut anew = Self::new(self.group.clone(), self.first, now);
+        anew.restore(&Saved { classes });
+        for place in 0..self.group.clusters.len() {
+            anew.controller.set_available(place, self.controller.is_available(place), now);
+        }
+        *self = anew;
     }
 
     fn restore(&mut self, saved: &Saved) {

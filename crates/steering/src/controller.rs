@@ -75,8 +75,6 @@ pub struct Controller {
     gains: Vec<f64>,
     /// Results of the last step, by location class.
     plans: Vec<Plan>,
-    /// Number of steps without a solution in time.
-    failures: u64,
 }
 
 /// Slots that are one source of the best division: those of a class at a cluster, or one large slot.
@@ -115,7 +113,6 @@ impl Controller {
             credit: 0.0,
             gains: vec![0.0; count],
             plans: vec![Plan::default(); settings.costs.len()],
-            failures: 0,
             start,
             settings,
         }
@@ -197,36 +194,36 @@ impl Controller {
         }
     }
 
+    /// Returns true if a cluster can be answered.
+    pub fn is_available(&self, cluster: usize) -> bool {
+        self.available[cluster].is_some()
+    }
+
     /// Returns the load of clients that still have a cluster's answer from before it was taken out of the table.
     pub fn load_left(&self, cluster: usize, now: Instant) -> f64 {
         self.estimate.load_at(cluster, self.secs(now))
-    }
-
-    /// Returns the number of steps that found no solution in time, so that the table stayed.
-    pub fn failures(&self) -> u64 {
-        self.failures
     }
 
     fn secs(&self, at: Instant) -> f64 {
         at.saturating_duration_since(self.start).as_secs_f64()
     }
 
-    /// Decides anew: once per report period, and at every transition.
-    pub fn step(&mut self, now: Instant) {
+    /// Decides anew: once per report period, and at every transition. Returns false if no solution was found in time, so that the table stays.
+    pub fn step(&mut self, now: Instant) -> bool {
         let (now, period) = (self.secs(now), self.settings.period.as_secs_f64());
         let demand = self.estimate.advance(now, period);
         let Some(demand) = demand.filter(|demand| *demand > 0.0) else {
             self.leave_unavailable(now);
             self.is_urgent = false;
-            return;
+            return true;
         };
         let mut loads = self.loads(demand, now);
         let (mut bundles, moving) = self.bundles(now);
         let Some((mut flows, parts)) = self.flows(&bundles, &moving, &loads) else {
-            self.failures += 1;
+            self.plans.fill(Plan::default());
             self.leave_unavailable(now);
             self.is_urgent = false;
-            return;
+            return false;
         };
         self.place_empty(&parts, demand);
         self.plan_flows(&bundles, &flows);
@@ -253,6 +250,7 @@ impl Controller {
         self.leave_unavailable(now);
         self.is_urgent = false;
         self.plan_rest(&bundles, &flows, is_still, now);
+        true
     }
 
     /// Returns the bundles, and the demand that moves to each cluster: it is where the table says and does not move again.

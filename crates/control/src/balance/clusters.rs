@@ -91,11 +91,6 @@ impl Clusters {
     pub(super) fn exhausted(&self) -> impl Iterator<Item = &ClusterName> {
         self.exhausted.keys()
     }
-
-    /// Returns the availability of each cluster.
-    pub(super) fn availability(&self) -> impl Iterator<Item = (&ClusterName, bool)> {
-        self.clusters.iter().map(|(name, cluster)| (name, cluster.is_available))
-    }
 }
 
 /// Returns true if a target is up or unknown, and its member is open. Returns `None` if that is not known: no target is, and some were

@@ -136,9 +136,15 @@ fn saved_state_is_that_of_the_next_process() {
 fn tables_stay_when_load_control_starts_over() {
     let mut scene = Scene::new(&["a", "b", "c"]);
     scene.run(60);
-    let (before, networks) = (scene.loads(), scene.balancer.evidence().networks());
-    scene.balancer = scene.balancer.start_over(scene.now);
-    assert_eq!((scene.loads(), scene.balancer.evidence().networks()), (before, 0), "of {networks} networks");
+    let (before, now) = (scene.loads(), scene.now);
+    scene.balancer.set_available(&name("c"), false, now);
+    let Balancer { groups, shares, .. } = &mut scene.balancer;
+    groups[0].start_over(&shares.tables, now);
+    scene.balancer.step(now);
+    assert_eq!(scene.loads(), before);
+    let known: f64 = scene.balancer.expected_loads().map(|(_, load)| load).sum();
+    assert_eq!(known, 0.0, "it learns anew");
+    scene.balancer.set_available(&name("c"), true, now);
     scene.run(60);
     near(&scene.loads(), &[800.0, 224.0, 0.0]);
 }
