@@ -10,12 +10,12 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 pub enum Verb {
     /// Delete objects and intents.
     Delete,
-    /// Create and delete overrides.
-    Force,
     /// Read the state of the server: health, metrics, explanations, changes.
     Observe,
     /// Reload the configuration and publish records; in a project, declare where to publish.
     Operate,
+    /// Create and delete overrides.
+    Override,
     /// Read objects and intents, with their history.
     Read,
     /// Push load reports and latency tables.
@@ -89,7 +89,7 @@ impl fmt::Display for Verbs {
 pub const BUILT_IN_ROLES: [(&str, Verbs); 4] = [
     ("admin", Verbs::ALL),
     ("editor", Verbs::READ_ONLY.with(Verb::Write).with(Verb::Delete)),
-    ("operator", Verbs::READ_ONLY.with(Verb::Force).with(Verb::Operate).with(Verb::Report)),
+    ("operator", Verbs::READ_ONLY.with(Verb::Operate).with(Verb::Override).with(Verb::Report)),
     ("viewer", Verbs::READ_ONLY),
 ];
 
@@ -101,7 +101,7 @@ mod tests {
     fn set_shows_its_verbs_by_word() {
         let editor = BUILT_IN_ROLES[1].1;
         assert_eq!(editor.to_string(), "delete, observe, read, write");
-        assert_eq!(Verbs::ALL.without(editor).to_string(), "force, operate, report");
+        assert_eq!(Verbs::ALL.without(editor).to_string(), "operate, override, report");
         assert!(editor.without(Verbs::ALL).is_empty() && Verbs::ALL.iter().count() == Verb::ALL.len());
         for verb in Verb::ALL {
             assert_eq!(verb.to_string().parse(), Ok(*verb));

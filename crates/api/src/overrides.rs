@@ -35,7 +35,7 @@ pub(crate) fn routes() -> Vec<Route> {
                  force, and on disk or in the store that several servers share. One that leaves names without a healthy member requires `confirm=true`; \
                  `dryRun=true` returns the effect.",
             )
-            .requires(Verb::Force)
+            .requires(Verb::Override)
             .query::<OverrideParameters>()
             .headers(&[&IDEMPOTENCY_KEY])
             .body(Shape::input::<NewOverride>().json())
@@ -54,7 +54,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .handle(create),
         Route::new(REMOVE_OVERRIDE, "deleteOverride", "Delete an override")
             .description("Returns once the override is gone, also from the disk or the store.")
-            .requires(Verb::Force)
+            .requires(Verb::Override)
             .returns(200, "The override that was deleted.", Shape::output::<OverrideState>().json())
             .errors(&[(404, "There is no such override.")])
             .handle(delete),

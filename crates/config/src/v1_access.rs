@@ -26,7 +26,7 @@ pub(super) struct Access {
     #[serde(default)]
     pub(super) issuers: Vec<Issuer>,
     /// Roles in addition to the built-in ones: `admin` (every verb), `editor` (observe, read, write, delete),
-    /// `operator` (observe, read, force, operate, report), `viewer` (observe, read).
+    /// `operator` (observe, read, operate, override, report), `viewer` (observe, read).
     #[serde(default)]
     pub(super) roles: Vec<Role>,
     /// Roles granted to identities. Access without a grant is denied.
@@ -108,7 +108,7 @@ pub(super) struct Issuer {
 pub(super) struct Role {
     /// Name of the role; not that of a built-in one.
     pub(super) name: As<AccessName>,
-    /// Verbs of the role: `delete`, `force`, `observe`, `operate`, `read`, `report`, `write`.
+    /// Verbs of the role: `delete`, `observe`, `operate`, `override`, `read`, `report`, `write`.
     pub(super) verbs: List<As<Verb>, 1, 7>,
 }
 

@@ -80,7 +80,7 @@ impl TextValue for TokenHash {
 impl TextValue for Verb {
     const FORMAT: &'static str = "verb";
     const EXPECTED: &'static str = "a verb";
-    const EXAMPLE: &'static str = "read, or another of delete, force, observe, operate, read, report, write";
+    const EXAMPLE: &'static str = "read, or another of delete, observe, operate, override, read, report, write";
 
     fn parse(text: &str) -> Result<Self, Reason> {
         text.parse().map_err(|_| {

@@ -366,7 +366,7 @@ fn command_line_works_with_a_remote_server() {
     assert!(done && text.contains("token:ci") && text.contains("it opens"), "{text}");
     let (done, text) =
         run(&[&["override", "add", "ap1", "drain", "--reason", "r", "--for", "1h"], &token[..]].concat());
-    assert!(!done && text.contains("403") && text.contains("lacks the verb force"), "{text}");
+    assert!(!done && text.contains("403") && text.contains("lacks the verb override"), "{text}");
     let client = ["--cert", "client.pem", "--key", "client.key", "--cacert", "ca.pem"];
     let (done, text) =
         run(&[&["override", "add", "ap1", "drain", "--reason", "r", "--for", "1h"], &client[..]].concat());
