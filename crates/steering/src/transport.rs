@@ -31,8 +31,12 @@ pub fn solve(sources: &[Source], rooms: &[Vec<Room>]) -> Vec<Vec<f64>> {
     solve_within(u64::MAX, sources, rooms).unwrap_or_default()
 }
 
-/// Does the same, with at most so many comparisons of two ways. Returns `None` if that is not enough.
+/// Does the same, with at most so many comparisons of two ways. Returns `None` if that is not enough, or for more than [`CLUSTERS_MAX`]
+/// clusters.
 pub(crate) fn solve_within(most: u64, sources: &[Source], rooms: &[Vec<Room>]) -> Option<Vec<Vec<f64>>> {
+    if rooms.len() > CLUSTERS_MAX {
+        return None;
+    }
     let mut placement = Placement::new(sources, rooms);
     for source in 0..sources.len() {
         placement.place(source, most);
@@ -172,6 +176,8 @@ impl<'a> Placement<'a> {
     }
 }
 
+/// Maximum number of clusters: the table of all pairs then has 64 MB. A division among as many takes far longer than a report period.
+const CLUSTERS_MAX: usize = 2_000;
 /// Differences of costs that count as none. Costs are ranks, or milliseconds.
 const COST_ERROR: f64 = 1e-9;
 
@@ -272,6 +278,16 @@ mod tests {
             None,
             "moving on takes more comparisons"
         );
+    }
+
+    #[test]
+    fn more_clusters_than_a_table_of_pairs_may_have_are_refused() {
+        let problem = |clusters: usize| {
+            let source = Source { demand: 1.0, costs: vec![0.0; clusters] };
+            let room = vec![Room { load: 1.0, penalty: 0.0 }];
+            solve_within(u64::MAX, &[source], &vec![room; clusters]).is_some()
+        };
+        assert_eq!([CLUSTERS_MAX, CLUSTERS_MAX + 1].map(problem), [true, false]);
     }
 
     #[test]
