@@ -125,7 +125,7 @@ KINDS = {
     "TXT of 8,000 bytes": (5, lambda at: {"recordType": "TXT", "targets": ["x" * 8_000]}),
 }
 # Endpoints of a call, and memory for pages of the store, which it uses only once more than that is written.
-BATCH, PAGES_MB = 1_000, 64
+BATCH, PAGES_MB = 1_000, 16
 
 
 def memory(bench):

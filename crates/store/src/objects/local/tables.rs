@@ -303,7 +303,10 @@ macro_rules! from_redb {
 from_redb!(CommitError DatabaseError StorageError TableError TransactionError);
 
 /// Memory for pages of the file. Other pages are read again, usually from the page cache of the system.
-const CACHE: usize = 64 << 20;
+///
+/// With 64 MiB, a server with 50,000 TXT endpoints of 1,000 bytes needed 56 to 64 MiB more, and neither its start nor changes of 4,000
+/// of them took less CPU.
+const CACHE: usize = 16 << 20;
 /// A page of events ends after this many batches, or with the batch that brings it to this many bytes: as large as a transaction.
 const PAGE_BATCHES: usize = 256;
 const PAGE_BYTES: usize = 8 << 20;
