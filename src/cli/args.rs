@@ -362,9 +362,13 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "GROUP,...", value_delimiter = ',', default_value = "cold", requires = "random")]
     pub(super) rows: Vec<RowGroup>,
 
-    /// Simulate several servers without a shared store, that are queried by these parts of the client networks, such as 0.7,0.3.
+    /// Simulate several servers, that are queried by these parts of the client networks, such as 0.7,0.3.
     #[arg(long, value_name = "PART,PART,...", value_delimiter = ',', requires = "random")]
     pub(super) servers: Vec<f64>,
+
+    /// Let the servers share a store: the first of them leads.
+    #[arg(long, requires = "servers")]
+    pub(super) shared_store: bool,
 
     /// Seeds, instead of those of the scenario.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
@@ -408,6 +412,8 @@ pub(super) enum RowGroup {
     Elsewhere,
     /// Two servers without a shared store, compared with one.
     Servers,
+    /// Two servers with a shared store, compared with one.
+    SharedStore,
 }
 
 /// Show Fairway at work on this machine: a name server, three gateways, one failure and its recovery.

@@ -7,7 +7,7 @@ use fairway_whatif::simulate::{
     elsewhere,
     incidents::{Incident, Mark},
     random::{self, Figures},
-    scenario::{Scenario, Start},
+    scenario::{Deployment, Scenario, Start},
 };
 
 use crate::cli::{
@@ -40,11 +40,14 @@ pub(super) fn simulate(out: Out, count: u64, args: &SimulateArgs) -> anyhow::Res
     let seeds: Vec<u64> = (first..).take(count as usize).collect();
     let (Some(least), Some(most)) = (seeds.first(), seeds.last()) else { return Ok(()) };
     out.line(&format!("{count} random scenarios, seeds {least} to {most}"))?;
-    let servers = if args.servers.is_empty() { &[1.0][..] } else { &args.servers };
+    let servers = match args.servers.is_empty() {
+        true => Deployment::one_server(),
+        false => Deployment { servers: args.servers.clone(), shared_store: args.shared_store },
+    };
     let is_asked = |group: RowGroup| args.rows.contains(&group) || args.rows.contains(&RowGroup::All);
     let mut cold = None;
     if is_asked(RowGroup::Cold) {
-        let figures = ordinary(&seeds, Start::Cold, servers)?;
+        let figures = ordinary(&seeds, Start::Cold, &servers)?;
         print(out, "cold start", ordinary_rows(&figures, true))?;
         cold = Some(figures);
     }
@@ -53,28 +56,40 @@ pub(super) fn simulate(out: Out, count: u64, args: &SimulateArgs) -> anyhow::Res
         (RowGroup::Mirror, Start::Mirror, "start with the mirror image of the optimum"),
     ] {
         if is_asked(group) {
-            print(out, title, ordinary_rows(&ordinary(&seeds, start, servers)?, false))?;
+            print(out, title, ordinary_rows(&ordinary(&seeds, start, &servers)?, false))?;
         }
     }
     for incident in Incident::ALL.into_iter().filter(|incident| is_asked(group(*incident))) {
-        print_incident(out, incident, &seeds, servers)?;
+        print_incident(out, incident, &seeds, &servers)?;
     }
     if is_asked(RowGroup::Elsewhere) {
         print(
             out,
             "30 % of a cluster's capacity from elsewhere, on and off ten times",
-            elsewhere_rows(&seeds, servers)?,
+            elsewhere_rows(&seeds, &servers)?,
         )?;
     }
-    if is_asked(RowGroup::Servers) {
-        let cold = cold.map_or_else(|| ordinary(&seeds, Start::Cold, &[1.0]), Ok)?;
-        let several = if args.servers.is_empty() { &TWO_SERVERS[..] } else { &args.servers };
-        let figures = ordinary(&seeds, Start::Cold, several)?;
-        let mut rows = ordinary_rows(&figures, true);
-        rows.extend(compared_rows(&cold, &figures));
-        print(out, &format!("servers without a shared store, parts {several:?}"), rows)?;
+    let stores = [(RowGroup::Servers, false), (RowGroup::SharedStore, true)];
+    let stores: Vec<bool> = stores.into_iter().filter(|(group, _)| is_asked(*group)).map(|(_, is)| is).collect();
+    if !stores.is_empty() {
+        let is_one = args.servers.is_empty();
+        let one = cold.filter(|_| is_one);
+        let one = one.map_or_else(|| ordinary(&seeds, Start::Cold, &Deployment::one_server()), Ok)?;
+        let servers = if is_one { TWO_SERVERS.to_vec() } else { args.servers.clone() };
+        for shared_store in stores {
+            print_compared(out, &one, &seeds, &Deployment { servers: servers.clone(), shared_store })?;
+        }
     }
     Ok(())
+}
+
+/// Prints the rows of several servers, and how much worse they are than one.
+fn print_compared(out: Out, one: &[Ordinary], seeds: &[u64], deployment: &Deployment) -> anyhow::Result<()> {
+    let figures = ordinary(seeds, Start::Cold, deployment)?;
+    let mut rows = ordinary_rows(&figures, true);
+    rows.extend(compared_rows(one, &figures));
+    let store = if deployment.shared_store { "with" } else { "without" };
+    print(out, &format!("servers {store} a shared store, parts {:?}", deployment.servers), rows)
 }
 
 const fn group(incident: Incident) -> RowGroup {
@@ -102,9 +117,9 @@ fn run_all<T: Send>(
     results.into_iter().collect::<Result<_, _>>().map_err(anyhow::Error::msg)
 }
 
-fn ordinary(seeds: &[u64], start: Start, servers: &[f64]) -> anyhow::Result<Vec<Ordinary>> {
+fn ordinary(seeds: &[u64], start: Start, deployment: &Deployment) -> anyhow::Result<Vec<Ordinary>> {
     let run = |scenario: &Scenario, seed| (seed, scenario.clients.zipf, random::figures(scenario, seed));
-    run_all(seeds, |seed| random::draw(seed, start, servers), run)
+    run_all(seeds, |seed| random::draw(seed, start, deployment), run)
 }
 
 /// Returns the rows of runs without events. The load of the first TTLs says nothing where the start is overload.
@@ -150,12 +165,21 @@ fn compared_rows(one: &[Ordinary], several: &[Ordinary]) -> Vec<Row> {
     vec![
         row("near / optimum: less than with one server", &|one, several| one.near - several.near),
         row("peak: more than with one server", &|one, several| several.peak - one.peak),
+        row("time until 95 %: longer than with one server, as a part", &|one, several| {
+            longer(one.reached, several.reached)
+        }),
     ]
 }
 
-fn elsewhere_rows(seeds: &[u64], servers: &[f64]) -> anyhow::Result<Vec<Row>> {
+/// Returns by which part a time that ends with the TTL `several` is longer than one that ends with the TTL `one`. Two runs that never get
+/// there are equal.
+fn longer(one: f64, several: f64) -> f64 {
+    if one == several { 0.0 } else { (several + 1.0) / (one + 1.0) - 1.0 }
+}
+
+fn elsewhere_rows(seeds: &[u64], deployment: &Deployment) -> anyhow::Result<Vec<Row>> {
     let run = |scenario: &Scenario, seed| (seed, elsewhere::figures(scenario, seed));
-    let all = run_all(seeds, |seed| elsewhere::draw(seed, servers), run)?;
+    let all = run_all(seeds, |seed| elsewhere::draw(seed, deployment), run)?;
     let row = |name, figure: &dyn Fn(&elsewhere::Figures) -> f64, goal| {
         let values = all.iter().map(|(seed, figures)| (figure(figures), *seed)).collect();
         Row { name, values, is_low_bad: false, goal }
@@ -220,9 +244,9 @@ fn number(value: f64) -> String {
 }
 
 /// Prints how many seeds reach all goals of an event, then each goal with the seed that is farthest from it.
-fn print_incident(out: Out, incident: Incident, seeds: &[u64], servers: &[f64]) -> anyhow::Result<()> {
+fn print_incident(out: Out, incident: Incident, seeds: &[u64], deployment: &Deployment) -> anyhow::Result<()> {
     let run = |scenario: &Scenario, seed| incident.run(scenario, seed);
-    let all = run_all(seeds, |seed| incident.draw(seed, servers), run)?;
+    let all = run_all(seeds, |seed| incident.draw(seed, deployment), run)?;
     let reached = all.iter().filter(|marks| marks.iter().all(Mark::is_reached)).count();
     out.line("")?;
     out.line(&format!("{}: {reached} of {} reach all goals", incident.title(), seeds.len()))?;

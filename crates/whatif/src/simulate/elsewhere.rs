@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Recording, Sample, random, read, run_with_optima, scenario::Scenario};
+use super::{
+    Recording, Sample, random, read, run_with_optima,
+    scenario::{Deployment, Scenario},
+};
 
 /// TTLs before the load comes for the first time: load control is at its optimum.
 const SETTLED: u32 = 30;
@@ -40,14 +43,14 @@ pub struct Figures {
 /// # Errors
 ///
 /// The error of [`read`]: a wrong list of servers.
-pub fn draw(seed: u64, servers: &[f64]) -> Result<Scenario, String> {
+pub fn draw(seed: u64, deployment: &Deployment) -> Result<Scenario, String> {
     let mut file = random::file(seed);
     let cluster = random::busiest(&file);
     let event = |at: u32, part: f64| json!({ "at": at, "elsewhere": { "cluster": cluster, "part": part } });
     let both = |start: u32| [event(start, PART), event(start + PERIOD / 2, 0.0)];
     file["events"] = starts().flat_map(both).collect();
     file["length"] = json!(SETTLED + TIMES * PERIOD);
-    file["servers"] = json!(servers);
+    deployment.write(&mut file);
     let networks = &mut file["clients"]["networks"];
     *networks = json!(networks.as_u64().map(|networks| networks.min(NETWORKS_MAX)));
     read(file)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Recording, random, read, run, run_with_optima,
-    scenario::{Clients, Figure, Goal, Scenario},
+    scenario::{Clients, Deployment, Figure, Goal, Scenario},
 };
 
 /// An event on a random geometry. It happens to the cluster that most clients are near to.
@@ -145,7 +145,7 @@ impl Incident {
     /// # Errors
     ///
     /// The error of [`read`]: a wrong list of servers.
-    pub fn draw(self, seed: u64, servers: &[f64]) -> Result<Scenario, String> {
+    pub fn draw(self, seed: u64, deployment: &Deployment) -> Result<Scenario, String> {
         let (length, offered, swings) = self.setting();
         let mut file = random::file(seed);
         let (events, goals) = self.events(&random::busiest(&file));
@@ -154,7 +154,7 @@ impl Incident {
         file["events"] = events;
         file["length"] = json!(length);
         file["offered"] = json!(offered);
-        file["servers"] = json!(servers);
+        deployment.write(&mut file);
         if !swings {
             file["clients"]["swing"] = json!(0.0);
         }
@@ -230,7 +230,7 @@ mod tests {
             (Incident::RestartBlank, "restart-blank"),
         ] {
             let scenario = read_file(&folder.join(name).with_extension("yaml")).unwrap();
-            let random = incident.draw(7, &[1.0]).unwrap();
+            let random = incident.draw(7, &Deployment::one_server()).unwrap();
             let goals = |scenario: &Scenario| -> Vec<_> {
                 let ttls = |at: Duration| at.div_duration_f64(scenario.ttl).round();
                 scenario.goals.iter().map(|g| (g.figure, ttls(g.from), ttls(g.to), *g.within.end())).collect()

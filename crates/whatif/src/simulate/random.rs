@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Recording, Rng, read, run_with_optima,
-    scenario::{Scenario, Start},
+    scenario::{Deployment, Scenario, Start},
 };
 
 /// Length of a run in TTLs.
@@ -22,10 +22,10 @@ const SETTLED: f64 = 30.0;
 /// # Errors
 ///
 /// The error of [`read`]: a wrong list of servers. All that is drawn is in its range.
-pub fn draw(seed: u64, start: Start, servers: &[f64]) -> Result<Scenario, String> {
+pub fn draw(seed: u64, start: Start, deployment: &Deployment) -> Result<Scenario, String> {
     let mut file = file(seed);
     file["start"] = json!(<&str>::from(start));
-    file["servers"] = json!(servers);
+    deployment.write(&mut file);
     read(file)
 }
 

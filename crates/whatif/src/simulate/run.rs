@@ -30,6 +30,8 @@ use super::{
 
 /// Period of the check if a schedule opened or closed a member, as in the server.
 const SCHEDULE_PERIOD: Duration = Duration::from_secs(1);
+/// Period in which the leader publishes decisions that it did not publish at once, as in the server: those after a health transition.
+const PUBLISH_PERIOD: Duration = Duration::from_secs(1);
 
 /// Work of the simulated server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +48,8 @@ enum Work {
     Schedule,
     /// The next query of a flood, by the number of the flood.
     Flood(usize),
+    /// The leader of servers that share a store publishes its decision.
+    Publish,
 }
 
 /// Load that a gateway reports.
@@ -167,7 +171,12 @@ impl<'a> Run<'a> {
                 Next::Server(Work::Report(number)) => self.report(now, number),
                 Next::Server(Work::Balance) => {
                     self.balance(now);
+                    self.publish(now);
                     self.queue.push(now + self.scenario.reports.every, Next::Server(Work::Balance));
+                }
+                Next::Server(Work::Publish) => {
+                    self.publish(now);
+                    self.queue.push(now + PUBLISH_PERIOD, Next::Server(Work::Publish));
                 }
                 Next::Server(Work::Flood(number)) => self.flood(now, number),
                 Next::Server(Work::Schedule) => {
@@ -333,6 +342,12 @@ impl<'a> Run<'a> {
         self.update_runtime(now);
     }
 
+    fn publish(&mut self, now: Duration) {
+        if self.servers.publish(self.start + now) {
+            self.update_runtime(now);
+        }
+    }
+
     fn sample(&mut self, now: Duration) {
         let gateways = self.gateways.iter().zip(self.traffic.carried());
         let drained: Vec<_> = gateways.map(|(gateway, carried)| gateway.is_drained.then_some(*carried)).collect();
@@ -426,6 +441,9 @@ fn first_work(scenario: &Scenario, population: &Population, rng: &mut Rng) -> Qu
     queue.push(scenario.reports.every, Next::Server(Work::Balance));
     if scenario.pools.iter().any(|pool| pool.policy.schedule) {
         queue.push(SCHEDULE_PERIOD, Next::Server(Work::Schedule));
+    }
+    if scenario.shared_store {
+        queue.push(PUBLISH_PERIOD, Next::Server(Work::Publish));
     }
     queue
 }

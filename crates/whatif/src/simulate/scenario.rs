@@ -5,6 +5,7 @@ use std::{ops::RangeInclusive, time::Duration};
 use fairway_model::{
     ClientLocation, Cluster, ClusterName, Coordinates, Monitor, Permille, Policy, Pool, Rank, SharedMap, Timestamp,
 };
+use serde_json::{Value, json};
 use strum::{EnumString, IntoStaticStr};
 
 pub use super::scenario_wire::Clients;
@@ -40,6 +41,8 @@ pub struct Scenario {
     pub start: Start,
     /// Part of the client networks that query each server, relative to the sum. Networks are drawn. Default: one server.
     pub servers: Vec<f64>,
+    /// True if the servers share a store: the first one leads, and the others answer with its tables.
+    pub shared_store: bool,
     /// Load reports.
     pub reports: Reports,
     /// Period and thresholds of the probes of gateways.
@@ -102,6 +105,28 @@ pub enum Start {
     One,
     /// The mirror image of the optimum: clients are answered with their farthest clusters, as far as the targets allow.
     Mirror,
+}
+
+/// Servers of a random scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deployment {
+    /// As [`Scenario::servers`].
+    pub servers: Vec<f64>,
+    /// As [`Scenario::shared_store`].
+    pub shared_store: bool,
+}
+
+impl Deployment {
+    /// Returns the deployment of one server.
+    pub fn one_server() -> Self {
+        Self { servers: vec![1.0], shared_store: false }
+    }
+
+    /// Writes the servers into the file of a scenario.
+    pub(super) fn write(&self, file: &mut Value) {
+        file["servers"] = json!(self.servers);
+        file["sharedStore"] = json!(self.shared_store);
+    }
 }
 
 /// Load reports of gateways.

@@ -34,6 +34,8 @@ struct File {
     start: Option<String>,
     #[serde(default = "servers")]
     servers: Vec<f64>,
+    #[serde(default)]
+    shared_store: bool,
     reports: ReportsWire,
     #[serde(default)]
     probes: ProbesWire,
@@ -224,6 +226,7 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
         clients: Clients { near, ..file.clients },
         start: file.start.as_deref().map(start).transpose()?.unwrap_or_default(),
         servers: check_servers(file.servers)?,
+        shared_store: file.shared_store,
         reports: reports(&file.reports)?,
         probes: Monitor {
             period: Duration::from_secs_f64(positive("probes.period", file.probes.period)?),

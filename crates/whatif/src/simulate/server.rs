@@ -1,11 +1,17 @@
 //! The simulated servers. Each answers a part of the client networks, and has load control of its own: it counts its own queries, and gets
-//! the load reports of all clusters. They share no store. Health is the same in all.
+//! the load reports of all clusters. Health is the same in all.
+//!
+//! With a shared store the first server is the leader while it has recent reports, and the others answer with its tables. As in the
+//! server, the store carries nothing but these tables: the leader does not know the queries that others count.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use fairway_model::{ClusterName, Health, LoadReport, Permille, Timestamp, mix};
+use fairway_model::{ClusterName, Health, LoadReport, Permille, Shares, Timestamp, mix};
 use fairway_steering::{
-    balancer::{Balancer, Counted, Declared, Group, Saved},
+    balancer::{Balancer, Counted, Declared, Group, Outcome, Saved},
     evidence::Query,
 };
 use fairway_zones::{RuntimeState, steer::LoadGroup};
@@ -29,7 +35,22 @@ pub(super) struct Servers {
     servers: Vec<Server>,
     /// Server that each client network queries.
     of_network: Vec<u8>,
+    /// `None` if each server decides alone.
+    store: Option<SharedStore>,
 }
+
+/// Leadership among servers that share a store. The first one is the leader.
+struct SharedStore {
+    /// Decision of the leader; `None` if it has published none, so that each server uses its own tables.
+    decision: Option<Shares>,
+    /// Time of the leader's last report.
+    last_report: Option<Instant>,
+    /// Time after the last report for which the leader publishes its decisions.
+    oldest: Duration,
+}
+
+/// Number of report periods without a report after which the leader publishes no decision, as in the server.
+const OFFER_PERIODS: u32 = 3;
 
 impl Servers {
     /// Starts the servers with the state of the scenario. The random numbers come from a sequence of their own, so that everything else is
@@ -51,7 +72,27 @@ impl Servers {
             Server { balancer, runtime }
         };
         let of_network = population.networks.iter().map(|_| draw(&scenario.servers, &mut rng)).collect();
-        Self { servers: scenario.servers.iter().map(server).collect(), of_network }
+        let oldest = OFFER_PERIODS * scenario.reports.every;
+        let store = scenario.shared_store.then_some(SharedStore { decision: None, last_report: None, oldest });
+        Self { servers: scenario.servers.iter().map(server).collect(), of_network, store }
+    }
+
+    /// Publishes the decision of the leader to the servers that share its store. Returns true if the tables in force may have changed.
+    pub(super) fn publish(&mut self, now: Instant) -> bool {
+        let Some(store) = &mut self.store else { return false };
+        let is_recent = store.last_report.is_some_and(|last| now.saturating_duration_since(last) < store.oldest);
+        let decision = is_recent.then(|| self.servers[0].balancer.shares());
+        let changes = store.decision.as_ref() != decision;
+        if changes {
+            store.decision = decision.cloned();
+        }
+        changes
+    }
+
+    /// Returns the tables that a server answers with: those of the leader, or its own.
+    fn shares(&self, server: usize) -> &Shares {
+        let of_leader = self.store.as_ref().and_then(|store| store.decision.as_ref()).filter(|_| server > 0);
+        of_leader.unwrap_or_else(|| self.servers[server].balancer.shares())
     }
 
     /// Returns the runtime state of the server that a network queries.
@@ -78,16 +119,18 @@ impl Servers {
     /// Counts a query of a flood, as if it came from where a network is.
     pub(super) fn count_flood(&mut self, network: u32, class: usize, query: Query, at: Instant) {
         let server = self.server(network);
-        let balancer = &mut self.servers[server].balancer;
-        let table = &balancer.shares().tables[class];
+        let table = &self.shares(server).tables[class];
         let answered = table.costs.get(usize::from(table.slots[query.demand.slot()]));
         let Some(cluster) = answered.map(|(cluster, _)| cluster.clone()) else { return };
-        balancer.count_query(&Counted { class, query, cluster: &cluster, at });
+        self.servers[server].balancer.count_query(&Counted { class, query, cluster: &cluster, at });
     }
 
     /// A load report arrives at all servers.
     pub(super) fn add_report(&mut self, report: &LoadReport, now: Instant) {
-        self.balancers().for_each(|balancer| _ = balancer.add_report(report, now));
+        let outcomes: Vec<Outcome> = self.balancers().map(|balancer| balancer.add_report(report, now)).collect();
+        if let Some(store) = self.store.as_mut().filter(|_| outcomes[0] != Outcome::Ignored) {
+            store.last_report = Some(now);
+        }
     }
 
     /// Notes that a cluster can be answered, or cannot.
@@ -102,8 +145,8 @@ impl Servers {
 
     /// Computes the runtime states for new shares, health or pool.
     pub(super) fn update_runtimes(&mut self, steering: &Steering, health: &[Health], at: Timestamp) {
-        for server in &mut self.servers {
-            server.runtime = steering.runtime(server.balancer.shares(), health, at);
+        for server in 0..self.servers.len() {
+            self.servers[server].runtime = steering.runtime(self.shares(server), health, at);
         }
     }
 
@@ -121,11 +164,15 @@ impl Servers {
         self.servers[0].balancer.groups().eq(groups)
     }
 
-    /// Restarts load control with these groups: with the saved state, or without. All clusters count as available.
+    /// Restarts load control of all servers with these groups: with the saved states, or without. All clusters count as available. A
+    /// server that stops gives up the lead.
     pub(super) fn restart(&mut self, groups: &[Group], keeps_state: bool, now: Instant) {
         for balancer in self.balancers() {
             let saved: Option<Saved> = keeps_state.then(|| balancer.save());
             *balancer = Balancer::new(groups.to_vec(), now, saved.as_ref());
+        }
+        if let Some(store) = &mut self.store {
+            (store.decision, store.last_report) = (None, None);
         }
     }
 
@@ -183,7 +230,7 @@ mod tests {
     };
 
     /// Starts the servers of a scenario of three clusters.
-    fn start(key: &str, value: Value) -> (Scenario, Population, Steering, Servers, Instant) {
+    fn start(keys: Value) -> (Scenario, Population, Steering, Servers, Instant) {
         let mut file = json!({
             "version": 1, "title": "test", "ttl": 30, "length": 1, "offered": 0.6, "seeds": [],
             "clusters": [
@@ -192,7 +239,8 @@ mod tests {
             ],
             "clients": { "networks": 400, "zipf": 0.4 }, "reports": { "every": 10, "late": 10 },
         });
-        file[key] = value;
+        let Value::Object(mut keys) = keys else { panic!("not an object: {keys}") };
+        file.as_object_mut().unwrap().append(&mut keys);
         let scenario = read(file).unwrap();
         let population = Population::new(&scenario, &mut Rng::new(1));
         let steering = Steering::new(&scenario, &population, &scenario.pools[0], None);
@@ -211,7 +259,17 @@ mod tests {
 
     #[test]
     fn each_server_sees_only_the_queries_of_its_networks() {
-        let (scenario, population, steering, mut servers, now) = start("servers", json!([0.7, 0.3]));
+        counts_own_queries(json!({ "servers": [0.7, 0.3] }));
+    }
+
+    #[test]
+    fn leader_does_not_see_the_queries_of_its_followers() {
+        counts_own_queries(json!({ "servers": [0.7, 0.3], "sharedStore": true }));
+    }
+
+    /// Asserts that each of two servers counts the queries of its own networks, and no others.
+    fn counts_own_queries(keys: Value) {
+        let (scenario, population, steering, mut servers, now) = start(keys);
         // A count of queries ends with the first one after a TTL.
         for ttl in 0..3 {
             for network in (0..).take(population.networks.len()) {
@@ -236,14 +294,14 @@ mod tests {
 
     #[test]
     fn start_with_one_cluster_answers_everybody_with_it() {
-        let (_, population, mut steering, servers, _) = start("start", json!("one"));
+        let (_, population, mut steering, servers, _) = start(json!({ "start": "one" }));
         let answers = answers(&mut steering, &servers, population.networks.len());
         assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
     }
 
     #[test]
     fn mirror_start_answers_with_far_clusters_below_their_targets() {
-        let (scenario, population, mut steering, servers, _) = start("start", json!("mirror"));
+        let (scenario, population, mut steering, servers, _) = start(json!({ "start": "mirror" }));
         let answers = answers(&mut steering, &servers, population.networks.len());
         let (mut loads, mut ranks) = (vec![0.0; 3], [0.0; 3]);
         for (network, answer) in population.networks.iter().zip(answers) {
@@ -253,5 +311,45 @@ mod tests {
         }
         assert!(loads.iter().all(|load| *load < 0.88), "target 0.8, and slots cannot be divided: {loads:?}");
         assert!(ranks[0] < 0.5 * ranks[2], "demand at the nearest, next and farthest cluster: {ranks:?}");
+    }
+
+    #[test]
+    fn followers_answer_with_the_tables_of_a_leader_that_has_recent_reports() {
+        let (scenario, population, mut steering, mut servers, now) =
+            start(json!({ "servers": [0.7, 0.3], "sharedStore": true }));
+        let [first, second] = [0, 1].map(|server| (0..400).find(|network| servers.server(*network) == server).unwrap());
+        let health = vec![Health::new(fairway_model::HealthStatus::Up, None); 3];
+        let up = &health;
+        let mut answered = move |servers: &mut Servers, network: u32| {
+            servers.update_runtimes(&steering, up, scenario.begins);
+            let of_server = servers.server(network);
+            let own = (0..).take(population.networks.len()).filter(|network| servers.server(*network) == of_server);
+            let answers = own.map(|network| {
+                let runtime = Arc::clone(servers.runtime(network));
+                steering.answer(network, fairway_zones::Draw(0), &runtime).first().unwrap()
+            });
+            answers.collect::<std::collections::BTreeSet<usize>>()
+        };
+        let cluster = scenario.clusters[0].name.clone();
+        // Only the leader takes the first cluster for unavailable.
+        servers.servers[0].balancer.set_available(&cluster, false, now);
+        servers.step(now);
+        assert!(!servers.publish(now), "no report has arrived");
+        assert_eq!(answered(&mut servers, second), [0, 1, 2].into(), "own tables");
+        let report = LoadReport {
+            cluster,
+            load: fairway_model::Load(500),
+            signal: fairway_model::LoadSignal::InFlight,
+            sequence: 1,
+            at: now,
+        };
+        servers.add_report(&report, now);
+        assert!(servers.publish(now));
+        assert_eq!(answered(&mut servers, second), [1, 2].into(), "tables of the leader");
+        assert_eq!(answered(&mut servers, first), [1, 2].into());
+        let later = now + 3 * Duration::from_secs(10);
+        assert!(!servers.publish(later - Duration::from_millis(1)), "the report counts for three periods");
+        assert!(servers.publish(later));
+        assert_eq!(answered(&mut servers, second), [0, 1, 2].into(), "the leader has resigned");
     }
 }

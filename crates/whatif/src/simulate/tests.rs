@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Optimum, Population, Recording, Rng, Runs, Traffic, elsewhere, random, read, run,
-    scenario::{Scenario, Start},
+    scenario::{Deployment, Scenario, Start},
 };
 
 /// Returns a scenario of four clusters, two thirds of the demand near the first, after a change: as in `bench/scenarios`, with a quarter of
@@ -206,9 +206,11 @@ fn demand_swings_within_an_hour_up_to_what_is_offered() {
 
 #[test]
 fn random_scenarios_are_valid_and_their_figures_are_finite() {
+    let two = Deployment { servers: vec![0.7, 0.3], shared_store: true };
     for seed in 0..300 {
-        random::draw(seed, Start::Cold, &[1.0]).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        elsewhere::draw(seed, &[0.7, 0.3]).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        random::draw(seed, Start::Cold, &Deployment::one_server())
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        elsewhere::draw(seed, &two).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
     let scenario = scenario(|file| file["length"] = json!(60));
     let figures = random::figures(&scenario, 3);
