@@ -100,9 +100,6 @@ pub(crate) async fn run(program: &Path, scenario: &Scenario, seed: u64) -> io::R
     }
     let mut rng = Rng::new(seed);
     let population = Population::new(scenario, &mut rng);
-    if population.networks.len() > server::NETWORKS_MAX {
-        return Err(io::Error::other(format!("more than {} networks for a live run", server::NETWORKS_MAX)));
-    }
     let mut gateways = Vec::new();
     for _ in &scenario.clusters {
         gateways.push(Gateway::start(&scenario.reports, rng.bits()).await?);
@@ -110,8 +107,8 @@ pub(crate) async fn run(program: &Path, scenario: &Scenario, seed: u64) -> io::R
     let server = Server::start(program, scenario, &population, &gateways).await?;
     let (sender, messages) = mpsc::unbounded_channel();
     let mut sockets = Vec::new();
-    for number in 0..server::SOURCES {
-        let socket = Arc::new(UdpSocket::bind((server::source(number), 0)).await?);
+    for source in server::sources(&population) {
+        let socket = Arc::new(UdpSocket::bind((source, 0)).await?);
         socket.connect(server.address).await?;
         tokio::spawn(forward(Arc::clone(&socket), sender.clone()));
         sockets.push(socket);

@@ -1,8 +1,9 @@
-//! Runs the scenarios of `bench/scenarios` against the real server, in scaled time, and in the simulator. Prints the figures of both next
-//! to the goals. `bench/steering` builds what is needed and calls it.
+//! Runs the scenarios of `bench/scenarios`, or random ones, against the real server, in scaled time, and in the simulator. Prints the figures
+//! of both next to the goals, or next to each other. `bench/steering` builds what is needed and calls it.
 
 mod gateway;
 mod live;
+mod random;
 mod server;
 mod table;
 
@@ -16,10 +17,8 @@ use std::{
 };
 
 use clap::Parser;
-use fairway_whatif::simulate::{
-    self, Recording, Runs,
-    scenario::{Goal, Scenario},
-};
+use fairway_control::on_all_cores;
+use fairway_whatif::simulate::{self, Recording, Runs, scenario::Scenario};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::Semaphore,
@@ -32,8 +31,14 @@ use crate::live::Outcome;
 #[derive(Parser)]
 struct Options {
     /// Scenarios.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "random")]
     scenarios: Vec<PathBuf>,
+    /// Draw this many scenarios, as `fairway simulate --random` does.
+    #[arg(long, requires = "seed", conflicts_with_all = ["scenarios", "seeds", "only", "live", "simulated"])]
+    random: Option<u64>,
+    /// Seed of the first random scenario; the next ones have the following numbers.
+    #[arg(long, requires = "random")]
+    seed: Option<u64>,
     /// The server's program.
     #[arg(long, default_value = "target/dist/fairway")]
     server: PathBuf,
@@ -70,6 +75,8 @@ struct Options {
 struct ScenarioRuns {
     name: String,
     scenario: Scenario,
+    /// True if it was drawn: it has no goals, and its figures are relative to the optimum.
+    is_random: bool,
     live: Option<Runs>,
     simulated: Option<Runs>,
 }
@@ -95,17 +102,10 @@ async fn main() -> io::Result<ExitCode> {
 }
 
 async fn run(options: &Options) -> io::Result<ExitCode> {
-    let mut all = Vec::new();
-    for path in &options.scenarios {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if options.only.is_empty() || options.only.contains(&name) {
-            let mut scenario = simulate::read_file(path).map_err(io::Error::other)?;
-            if !options.seeds.is_empty() {
-                scenario.seeds.clone_from(&options.seeds);
-            }
-            all.push(ScenarioRuns { name, scenario, live: None, simulated: None });
-        }
-    }
+    let mut all = match (options.random, options.seed) {
+        (Some(count), Some(first)) => random::draw((first..).take(count as usize), Duration::from_secs(options.ttl))?,
+        _ => read(options)?,
+    };
     let mut quality = LiveQuality::default();
     // The simulator first, since it takes the whole processor, and live runs must not be delayed.
     if !options.live {
@@ -114,22 +114,47 @@ async fn run(options: &Options) -> io::Result<ExitCode> {
     if !options.simulated {
         live(options, &mut all, &mut quality).await?;
     }
-    let text = table::text(&all, &quality, options.ttl);
+    let (table, is_reached) = match options.random {
+        Some(_) => random::table(&all),
+        None => (table::text(&all), goals_are_reached(&all)),
+    };
+    let text = table + &table::quality_text(&quality, options.ttl);
     io::stdout().write_all(text.as_bytes())?;
     if let Some(out) = &options.out {
         fs::write(out, format!("{}\n{text}", options.head))?;
     }
-    let all_runs = all.iter().flat_map(|runs| [&runs.live, &runs.simulated]).flatten();
-    let is_reached = all_runs.into_iter().all(Runs::reach_all_goals);
     Ok(if is_reached && quality.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs all scenarios in the simulator, one after the other.
-fn simulated(mut all: Vec<ScenarioRuns>) -> Vec<ScenarioRuns> {
-    for runs in &mut all {
-        runs.simulated = Some(Runs::of_seeds(&runs.scenario, &runs.scenario.seeds));
+fn goals_are_reached(all: &[ScenarioRuns]) -> bool {
+    all.iter().flat_map(|runs| [&runs.live, &runs.simulated]).flatten().all(Runs::reach_all_goals)
+}
+
+/// Reads the scenarios that were asked for.
+fn read(options: &Options) -> io::Result<Vec<ScenarioRuns>> {
+    let mut all = Vec::new();
+    for path in &options.scenarios {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if options.only.is_empty() || options.only.contains(&name) {
+            let mut scenario = simulate::read_file(path).map_err(io::Error::other)?;
+            if !options.seeds.is_empty() {
+                scenario.seeds.clone_from(&options.seeds);
+            }
+            all.push(ScenarioRuns { name, scenario, is_random: false, live: None, simulated: None });
+        }
     }
-    all
+    Ok(all)
+}
+
+/// Runs all scenarios in the simulator, on all cores.
+fn simulated(all: Vec<ScenarioRuns>) -> Vec<ScenarioRuns> {
+    on_all_cores(all, |runs| {
+        let play = if runs.is_random { simulate::run_with_optima } else { simulate::run };
+        let recordings = runs.scenario.seeds.iter().map(|seed| (*seed, play(&runs.scenario, *seed))).collect();
+        let simulated = Runs::of_recordings(&runs.scenario, recordings);
+        eprintln!("steering: {}: simulated", runs.name);
+        ScenarioRuns { simulated: Some(simulated), ..runs }
+    })
 }
 
 /// Runs all scenarios against real servers, several at once.
@@ -138,7 +163,7 @@ async fn live(options: &Options, all: &mut [ScenarioRuns], quality: &mut LiveQua
     let slots = Arc::new(Semaphore::new(options.at_once.max(1)));
     let mut runs: JoinSet<(usize, u64, io::Result<Outcome>)> = JoinSet::new();
     for (number, of_scenario) in all.iter().enumerate() {
-        let scenario = Arc::new(scaled(&of_scenario.scenario, ttl));
+        let scenario = Arc::new(of_scenario.scenario.scaled(ttl));
         for seed in of_scenario.scenario.seeds.clone() {
             let (scenario, slots, program) = (Arc::clone(&scenario), Arc::clone(&slots), options.server.clone());
             runs.spawn(async move {
@@ -162,7 +187,7 @@ async fn live(options: &Options, all: &mut [ScenarioRuns], quality: &mut LiveQua
     }
     for (of_scenario, mut recordings) in all.iter_mut().zip(recordings) {
         recordings.sort_by_key(|(seed, _)| *seed);
-        let scenario = scaled(&of_scenario.scenario, ttl);
+        let scenario = of_scenario.scenario.scaled(ttl);
         if let (Some(folder), Some((seed, recording))) = (&options.svg, recordings.first()) {
             let picture = simulate::draw(&scenario, recording, *seed);
             fs::write(folder.join(&of_scenario.name).with_extension("svg"), picture)?;
@@ -170,22 +195,4 @@ async fn live(options: &Options, all: &mut [ScenarioRuns], quality: &mut LiveQua
         of_scenario.live = Some(Runs::of_recordings(&scenario, recordings));
     }
     Ok(())
-}
-
-/// Returns the scenario with another TTL. All other times keep their ratio to it.
-fn scaled(scenario: &Scenario, ttl: Duration) -> Scenario {
-    let factor = ttl.as_secs_f64() / scenario.ttl.as_secs_f64();
-    let time = |time: Duration| time.mul_f64(factor);
-    let mut scaled = scenario.clone();
-    scaled.ttl = ttl;
-    for span in [&mut scaled.length, &mut scaled.reports.every, &mut scaled.reports.late, &mut scaled.probes.period] {
-        *span = time(*span);
-    }
-    for (at, _) in &mut scaled.events {
-        *at = time(*at);
-    }
-    for goal in &mut scaled.goals {
-        *goal = Goal { from: time(goal.from), to: time(goal.to), ..goal.clone() };
-    }
-    scaled
 }

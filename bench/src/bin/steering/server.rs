@@ -32,27 +32,29 @@ pub(crate) fn address(cluster: usize) -> Ipv4Addr {
     Ipv4Addr::new(192, 0, 2, cluster as u8 + 1)
 }
 
-/// Returns the first three octets of a client network.
+/// Returns the first three octets of a client network. The last of the simulator's 200,000 is below 14.0.0.
 pub(crate) const fn network(number: u32) -> [u8; 3] {
-    [10, (number >> 8) as u8, number as u8]
+    [10 + (number >> 16) as u8, (number >> 8) as u8, number as u8]
 }
 
-/// Number of resolvers that query for the client networks: balancing counts at most 256 networks of each.
-pub(crate) const SOURCES: usize = 64;
+/// Largest number of resolvers that query for the client networks, each with a socket: as many as balancing admits in the first TTL.
+const SOURCES_MAX: usize = 1_024;
 
-/// Returns the address of a resolver.
-pub(crate) fn source(number: usize) -> Ipv4Addr {
-    Ipv4Addr::new(127, 0, 1, number as u8 + 1)
+/// Shortest period of probes: a machine that delays an answer by a tenth of a second must not make one fail.
+const PROBE_PERIOD_MIN: Duration = Duration::from_millis(250);
+
+/// Returns the addresses of the resolvers: one for each client network of the start, as far as there are enough.
+pub(crate) fn sources(population: &Population) -> impl Iterator<Item = Ipv4Addr> + use<> {
+    let first = Ipv4Addr::new(127, 0, 1, 1).to_bits();
+    (first..).take(population.at_start().min(SOURCES_MAX)).map(Ipv4Addr::from_bits)
 }
-
-/// Largest number of client networks.
-pub(crate) const NETWORKS_MAX: usize = 1 << 16;
 
 /// A server with a folder of its own.
 #[derive(Debug)]
 pub(crate) struct Server {
     /// Address for DNS.
     pub(crate) address: SocketAddr,
+    sources: Vec<Ipv4Addr>,
     program: PathBuf,
     folder: TempDir,
     child: Option<Child>,
@@ -69,7 +71,8 @@ impl Server {
         let folder = TempDir::with_prefix("fairway-steering")?;
         let address = free_address()?;
         fs::write(folder.path().join("fairway.yaml"), config(scenario, population, gateways, address))?;
-        let mut server = Self { address, program: program.to_owned(), folder, child: None };
+        let mut server =
+            Self { address, sources: sources(population).collect(), program: program.to_owned(), folder, child: None };
         server.run().await?;
         Ok(server)
     }
@@ -134,9 +137,9 @@ impl Server {
     async fn prove_sources(&self) -> io::Result<()> {
         let question = fairway_bench::question(NAME, 1);
         let packet = [&(question.len() as u16).to_be_bytes(), &question[..]].concat();
-        for number in 0..SOURCES {
+        for source in &self.sources {
             let socket = TcpSocket::new_v4()?;
-            socket.bind((source(number), 0).into())?;
+            socket.bind((*source, 0).into())?;
             let mut stream = socket.connect(self.address).await?;
             stream.write_all(&packet).await?;
             timeout(LIMIT, stream.read_u16()).await??;
@@ -183,7 +186,7 @@ fn config(scenario: &Scenario, population: &Population, gateways: &[Gateway], ad
          monitors: [ {{ name: gw, type: http, port: 80, path: /ready, period: {}, fall: {}, rise: {} }} ]\n\
          names: [ {{ name: {NAME}, pool: shop }} ]\nmaps:\n  - name: world\n    networks:\n",
         millis(every),
-        millis(probes.period),
+        millis(probes.period.max(PROBE_PERIOD_MIN)),
         probes.fall,
         probes.rise,
     );
@@ -240,8 +243,8 @@ mod tests {
     #[test]
     fn client_networks_are_distinct() {
         assert_eq!(
-            [network(0), network(255), network(256), network(65_535)],
-            [[10, 0, 0], [10, 0, 255], [10, 1, 0], [10, 255, 255]]
+            [network(0), network(255), network(256), network(65_536), network(199_999)],
+            [[10, 0, 0], [10, 0, 255], [10, 1, 0], [11, 0, 0], [13, 13, 63]]
         );
     }
 }

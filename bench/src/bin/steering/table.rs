@@ -15,7 +15,7 @@ const DIFFERENCE_MAX: f64 = 0.10;
 const LATE_MAX: f64 = 0.1;
 
 /// Returns the tables in Markdown.
-pub(crate) fn text(all: &[ScenarioRuns], quality: &LiveQuality, ttl: u64) -> String {
+pub(crate) fn text(all: &[ScenarioRuns]) -> String {
     let mut text = String::from(
         "| scenario | figure | TTLs | goal | live worst (seed) | live median | simulated worst | median | |\n\
          |---|---|---|---|---|---|---|---|---|\n",
@@ -29,7 +29,6 @@ pub(crate) fn text(all: &[ScenarioRuns], quality: &LiveQuality, ttl: u64) -> Str
     for runs in all {
         text += &peaks(runs);
     }
-    text += &quality_text(quality, ttl);
     text
 }
 
@@ -69,14 +68,18 @@ fn range(goal: &Goal) -> String {
     }
 }
 
-fn value(value: Option<f64>) -> String {
+pub(crate) fn value(value: Option<f64>) -> String {
     value.map_or_else(|| "none".to_owned(), |value| format!("{value:.3}"))
 }
 
 /// Returns the median over all seeds; `None` if a run has no such figure.
 fn median(runs: &Runs, figure: Figure, from: Duration, to: Duration) -> Option<f64> {
     let values = runs.recordings.iter().map(|(_, recording)| recording.figure(figure, from, to));
-    let mut values: Vec<f64> = values.collect::<Option<_>>()?;
+    median_of(values.collect::<Option<_>>()?)
+}
+
+/// Returns the median of values; `None` without any.
+pub(crate) fn median_of(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
     Some((low + high) / 2.0)
@@ -100,7 +103,7 @@ fn peaks(runs: &ScenarioRuns) -> String {
 }
 
 /// Returns lines that show if the live figures are usable.
-fn quality_text(quality: &LiveQuality, ttl: u64) -> String {
+pub(crate) fn quality_text(quality: &LiveQuality, ttl: u64) -> String {
     let mut text = String::new();
     if let Some(most) = quality.held_up.iter().max() {
         let limit = Duration::from_secs(ttl).mul_f64(LATE_MAX);

@@ -4,11 +4,7 @@ use std::time::Duration;
 
 use fairway_model::Coordinates;
 
-use super::{
-    answer::Answer,
-    rng::Rng,
-    scenario::{Clients, Scenario},
-};
+use super::{answer::Answer, rng::Rng, scenario::Scenario};
 
 /// A client network.
 #[derive(Clone, Debug)]
@@ -43,17 +39,19 @@ pub struct Population {
 #[derive(Clone, Debug)]
 struct Swing {
     part: f64,
+    period: Duration,
     phases: Vec<f64>,
     /// Largest sum of all demand, relative to its mean.
     top: f64,
 }
 
 impl Swing {
-    fn new(clients: &Clients, rng: &mut Rng) -> Self {
+    fn new(scenario: &Scenario, rng: &mut Rng) -> Self {
+        let (clients, period) = (&scenario.clients, scenario.swing_period);
         let phases = clients.near.iter().map(|_| if clients.swing > 0.0 { rng.fraction() } else { 0.0 }).collect();
-        let swing = Self { part: clients.swing, phases, top: 1.0 };
-        let sum = |minute: u32| -> f64 {
-            let at = Duration::from_secs(60 * u64::from(minute));
+        let swing = Self { part: clients.swing, period, phases, top: 1.0 };
+        let sum = |sixtieth: u32| -> f64 {
+            let at = period * sixtieth / 60;
             clients.near.iter().enumerate().map(|(cluster, part)| part * swing.factor(cluster, at)).sum()
         };
         let top = (0..60).map(sum).fold(0.0, f64::max);
@@ -62,13 +60,11 @@ impl Swing {
 
     /// Returns the demand nearest to a cluster, relative to what it is in the mean if no demand changes.
     fn factor(&self, cluster: usize, at: Duration) -> f64 {
-        let turn = at.as_secs_f64() / HOUR.as_secs_f64() + self.phases[cluster];
+        let turn = at.as_secs_f64() / self.period.as_secs_f64() + self.phases[cluster];
         (1.0 + self.part * (std::f64::consts::TAU * turn).sin()) / self.top
     }
 }
 
-/// Period of the demand. With a swing of 40 %, a demand changes by up to 2 % in a TTL of 30 s, and 8 % in one of 120 s.
-const HOUR: Duration = Duration::from_secs(3_600);
 /// Part of the networks that stay, those with the largest demand: resolvers of carriers do not come and go.
 const STAYING: f64 = 0.05;
 
@@ -106,7 +102,7 @@ impl Population {
         let scale = scenario.offered * capacity / weights.iter().sum::<f64>();
         let mean = scenario.offered * capacity / f64::from(clients.networks);
         let mut missing: Vec<f64> = clients.near.iter().map(|part| part * scenario.offered * capacity).collect();
-        let swing = Swing::new(clients, rng);
+        let swing = Swing::new(scenario, rng);
         let mut population = Self { networks: Vec::new(), orders: Vec::new(), arrivals: Vec::new(), swing };
         for demand in weights.into_iter().map(|weight| weight * scale) {
             let home = pick(&missing, rng);

@@ -96,7 +96,11 @@ pub struct Figures {
 
 /// Runs a scenario once.
 pub fn figures(scenario: &Scenario, seed: u64) -> Figures {
-    let recording = run_with_optima(scenario, seed);
+    figures_of(scenario, &run_with_optima(scenario, seed))
+}
+
+/// Returns the figures of a recording that has the optima.
+pub fn figures_of(scenario: &Scenario, recording: &Recording) -> Figures {
     let ttl = scenario.ttl.as_secs_f64();
     let ttls = |at: Duration| at.as_secs_f64() / ttl;
     let optimum = |at: Duration| {
@@ -130,7 +134,7 @@ pub fn figures(scenario: &Scenario, seed: u64) -> Figures {
         near_to_bound: ratio(SETTLED, LENGTH, &bound),
         peak: figure(super::scenario::Figure::Peak, SETTLED) - optimum_peak,
         highest: figure(super::scenario::Figure::Highest, 1.0),
-        overload: overload(&recording, ttl),
+        overload: overload(recording, ttl),
         reached: reached.next().unwrap_or(f64::INFINITY),
         settled: settled.unwrap_or(f64::INFINITY),
         churn: figure(super::scenario::Figure::Churn, SETTLED),

@@ -37,6 +37,8 @@ pub struct Scenario {
     pub detour: Option<f64>,
     /// The clients.
     pub clients: Clients,
+    /// Period in which the demand swings: an hour, unless the time of the scenario is scaled.
+    pub swing_period: Duration,
     /// State of load control at the start.
     pub start: Start,
     /// Part of the client networks that query each server, relative to the sum. Networks are drawn. Default: one server.
@@ -73,6 +75,28 @@ pub struct SimulatedCluster {
 }
 
 impl Scenario {
+    /// Returns the scenario with another TTL. All other times keep their ratio to it.
+    #[must_use]
+    pub fn scaled(&self, ttl: Duration) -> Self {
+        let factor = ttl.div_duration_f64(self.ttl);
+        let time = |time: Duration| time.mul_f64(factor);
+        let mut scaled = Self {
+            ttl,
+            length: time(self.length),
+            swing_period: time(self.swing_period),
+            reports: Reports { every: time(self.reports.every), late: time(self.reports.late), ..self.reports },
+            ..self.clone()
+        };
+        scaled.probes.period = time(self.probes.period);
+        for (at, _) in &mut scaled.events {
+            *at = time(*at);
+        }
+        for goal in &mut scaled.goals {
+            (goal.from, goal.to) = (time(goal.from), time(goal.to));
+        }
+        scaled
+    }
+
     /// Returns the policy of a scenario without a pool.
     pub fn default_policy() -> Policy {
         Policy { ranks: vec![Rank::Nearest], load: true, ..Policy::WEIGHTED }

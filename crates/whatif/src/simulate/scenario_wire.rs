@@ -162,6 +162,9 @@ const SERVERS_MAX: usize = 16;
 /// Maximum number of queries per second of a flood, and of its sources: a run takes about a microsecond for each query.
 const FLOOD_MAX: u32 = 100_000;
 
+/// Period in which the demand swings. With a swing of 40 %, a demand changes by up to 2 % in a TTL of 30 s, and 8 % in one of 120 s.
+const HOUR: Duration = Duration::from_secs(3_600);
+
 const fn soft() -> u16 {
     800
 }
@@ -224,6 +227,7 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
         begins: file.begins.parse::<Timestamp>().map_err(|error| format!("begins: {error}"))?,
         detour,
         clients: Clients { near, ..file.clients },
+        swing_period: HOUR,
         start: file.start.as_deref().map(start).transpose()?.unwrap_or_default(),
         servers: check_servers(file.servers)?,
         shared_store: file.shared_store,

@@ -205,6 +205,21 @@ fn demand_swings_within_an_hour_up_to_what_is_offered() {
 }
 
 #[test]
+fn scaled_scenario_has_the_same_demand_after_each_ttl() {
+    let scenario = scenario(|file| file["clients"]["swing"] = json!(0.4));
+    let scaled = scenario.scaled(Duration::from_secs(2));
+    let demands = |scenario: &Scenario| -> Vec<f64> {
+        let mut traffic = Traffic::new(Population::new(scenario, &mut Rng::new(3)), 4);
+        let ttls = 0..scenario.length.div_duration_f64(scenario.ttl).round() as u32;
+        ttls.map(|ttl| traffic.follow_demand(ttl * scenario.ttl, (ttl + 1) * scenario.ttl)).collect()
+    };
+    let (original, scaled) = (demands(&scenario), demands(&scaled));
+    assert_eq!(scaled.len(), 40);
+    assert!(original[0] != original[39]);
+    assert!(original.iter().zip(&scaled).all(|(a, b)| (a - b).abs() < 1e-6 * a), "{original:?} {scaled:?}");
+}
+
+#[test]
 fn random_scenarios_are_valid_and_their_figures_are_finite() {
     let two = Deployment { servers: vec![0.7, 0.3], shared_store: true };
     for seed in 0..300 {
