@@ -370,6 +370,10 @@ pub(super) struct SimulateArgs {
     #[arg(long, requires = "servers")]
     pub(super) shared_store: bool,
 
+    /// Let load control know all demand at once, instead of learning it from reports: the difference is what it does not know.
+    #[arg(long, requires = "random")]
+    pub(super) informed: bool,
+
     /// Seeds, instead of those of the scenario.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub(super) seeds: Vec<u64>,

@@ -217,6 +217,15 @@ impl Balancer {
         if group.controller.add_report(place, load, now) { Outcome::Accepted } else { Outcome::Rejected }
     }
 
+    /// Replaces what is known by the true demand of each slot, by class over all groups. For simulations of what load control could reach if it
+    /// knew all demand; reports should not be added then.
+    pub fn inform(&mut self, demands: &[Vec<f64>], now: Instant) {
+        for group in &mut self.groups {
+            let classes = group.first..group.first + group.group.costs.len();
+            group.controller.inform(&demands[classes], now);
+        }
+    }
+
     /// Notes that a cluster can be answered, or cannot. A step should follow before the transition is served.
     pub fn set_available(&mut self, cluster: &ClusterName, is_available: bool, at: Instant) {
         for group in &mut self.groups {

@@ -204,6 +204,12 @@ impl Controller {
         self.estimate.load_at(cluster, self.secs(now))
     }
 
+    /// Replaces what is known by the true demand of each slot of each class.
+    pub fn inform(&mut self, demands: &[Vec<f64>], now: Instant) {
+        let capacities: Vec<f64> = self.settings.clusters.iter().map(|cluster| cluster.capacity).collect();
+        self.estimate.inform(demands.iter().flatten().copied(), &capacities, self.secs(now));
+    }
+
     fn secs(&self, at: Instant) -> f64 {
         at.saturating_duration_since(self.start).as_secs_f64()
     }

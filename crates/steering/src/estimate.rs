@@ -11,6 +11,7 @@
 
 mod age;
 mod belief;
+mod informed;
 mod level;
 mod trend;
 

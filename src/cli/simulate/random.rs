@@ -40,9 +40,10 @@ pub(super) fn simulate(out: Out, count: u64, args: &SimulateArgs) -> anyhow::Res
     let seeds: Vec<u64> = (first..).take(count as usize).collect();
     let (Some(least), Some(most)) = (seeds.first(), seeds.last()) else { return Ok(()) };
     out.line(&format!("{count} random scenarios, seeds {least} to {most}"))?;
+    let one_server = Deployment { is_informed: args.informed, ..Deployment::one_server() };
     let servers = match args.servers.is_empty() {
-        true => Deployment::one_server(),
-        false => Deployment { servers: args.servers.clone(), shared_store: args.shared_store },
+        true => one_server.clone(),
+        false => Deployment { servers: args.servers.clone(), shared_store: args.shared_store, ..one_server.clone() },
     };
     let is_asked = |group: RowGroup| args.rows.contains(&group) || args.rows.contains(&RowGroup::All);
     let mut cold = None;
@@ -74,10 +75,10 @@ pub(super) fn simulate(out: Out, count: u64, args: &SimulateArgs) -> anyhow::Res
     if !stores.is_empty() {
         let is_one = args.servers.is_empty();
         let one = cold.filter(|_| is_one);
-        let one = one.map_or_else(|| ordinary(&seeds, Start::Cold, &Deployment::one_server()), Ok)?;
+        let one = one.map_or_else(|| ordinary(&seeds, Start::Cold, &one_server), Ok)?;
         let servers = if is_one { TWO_SERVERS.to_vec() } else { args.servers.clone() };
         for shared_store in stores {
-            print_compared(out, &one, &seeds, &Deployment { servers: servers.clone(), shared_store })?;
+            print_compared(out, &one, &seeds, &Deployment { servers: servers.clone(), shared_store, ..one_server })?;
         }
     }
     Ok(())

@@ -90,9 +90,9 @@ struct Run<'a> {
 /// Runs a scenario once against a server of its own. The times of the scenario are real times.
 pub(crate) async fn run(program: &Path, scenario: &Scenario, seed: u64) -> io::Result<Outcome> {
     let is_flooded = scenario.events.iter().any(|(_, event)| matches!(event, Event::Flood(_)));
-    if scenario.servers.len() > 1 || scenario.start != Start::Cold || is_flooded {
+    if scenario.servers.len() > 1 || scenario.start != Start::Cold || scenario.is_informed || is_flooded {
         return Err(io::Error::other(
-            "the scenario has `servers`, `start` or `flood`; live runs have one server, a cold start and no attacker",
+            "the scenario has `servers`, `start`, `informed` or `flood`; live runs have one server, a cold start and no attacker",
         ));
     }
     if scenario.pools.len() > 1 || scenario.pools[0].policy != Scenario::default_policy() {

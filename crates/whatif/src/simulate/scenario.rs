@@ -45,6 +45,8 @@ pub struct Scenario {
     pub servers: Vec<f64>,
     /// True if the servers share a store: the first one leads, and the others answer with its tables.
     pub shared_store: bool,
+    /// True if load control knows all demand at once, instead of learning it from reports.
+    pub is_informed: bool,
     /// Load reports.
     pub reports: Reports,
     /// Period and thresholds of the probes of gateways.
@@ -138,18 +140,21 @@ pub struct Deployment {
     pub servers: Vec<f64>,
     /// As [`Scenario::shared_store`].
     pub shared_store: bool,
+    /// As [`Scenario::is_informed`].
+    pub is_informed: bool,
 }
 
 impl Deployment {
     /// Returns the deployment of one server.
     pub fn one_server() -> Self {
-        Self { servers: vec![1.0], shared_store: false }
+        Self { servers: vec![1.0], shared_store: false, is_informed: false }
     }
 
     /// Writes the servers into the file of a scenario.
     pub(super) fn write(&self, file: &mut Value) {
         file["servers"] = json!(self.servers);
         file["sharedStore"] = json!(self.shared_store);
+        file["informed"] = json!(self.is_informed);
     }
 }
 

@@ -36,6 +36,8 @@ struct File {
     servers: Vec<f64>,
     #[serde(default)]
     shared_store: bool,
+    #[serde(default)]
+    informed: bool,
     reports: ReportsWire,
     #[serde(default)]
     probes: ProbesWire,
@@ -231,6 +233,7 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
         start: file.start.as_deref().map(start).transpose()?.unwrap_or_default(),
         servers: check_servers(file.servers)?,
         shared_store: file.shared_store,
+        is_informed: file.informed,
         reports: reports(&file.reports)?,
         probes: Monitor {
             period: Duration::from_secs_f64(positive("probes.period", file.probes.period)?),

@@ -138,6 +138,11 @@ impl Servers {
         self.balancers().for_each(|balancer| balancer.set_available(cluster, is_available, now));
     }
 
+    /// All servers learn the true demand of each slot.
+    pub(super) fn inform(&mut self, demands: &[Vec<f64>], now: Instant) {
+        self.balancers().for_each(|balancer| balancer.inform(demands, now));
+    }
+
     /// Every server decides anew.
     pub(super) fn step(&mut self, now: Instant) {
         self.balancers().for_each(|balancer| balancer.step(now));

@@ -97,6 +97,18 @@ impl Steering {
         self.pool().demand(self.clients[network as usize], Draw(0))
     }
 
+    /// Returns the true demand of each slot, by class of load control.
+    pub(super) fn demands(&self, population: &Population) -> Vec<Vec<f64>> {
+        let classes = self.snapshot.load_classes().groups().iter().map(|group| group.costs.len()).sum();
+        let mut demands = vec![vec![0.0; Demand::SLOTS]; classes];
+        for (network, client) in (0..).zip(&population.networks) {
+            if let Some(class) = self.load_class(network) {
+                demands[class][self.demand(network).slot()] += client.demand;
+            }
+        }
+        demands
+    }
+
     /// Returns a query of a network as evidence of demand: its resolver is its own, and sends cookies.
     pub(super) fn evidence(&self, network: u32) -> Query {
         let source = Source::of(subnet(network).address());

@@ -221,7 +221,7 @@ fn scaled_scenario_has_the_same_demand_after_each_ttl() {
 
 #[test]
 fn random_scenarios_are_valid_and_their_figures_are_finite() {
-    let two = Deployment { servers: vec![0.7, 0.3], shared_store: true };
+    let two = Deployment { servers: vec![0.7, 0.3], shared_store: true, ..Deployment::one_server() };
     for seed in 0..300 {
         random::draw(seed, Start::Cold, &Deployment::one_server())
             .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -234,6 +234,21 @@ fn random_scenarios_are_valid_and_their_figures_are_finite() {
     assert!((bound / near - 1.0).abs() < 0.02, "with 500 networks the optimum is close to the bound: {figures:?}");
     assert!((0.7..0.83).contains(&optimum), "the target is 0.8: {figures:?}");
     assert!(figures.overload == 0.0 && figures.highest < 1.1, "{figures:?}");
+}
+
+#[test]
+fn informed_load_control_needs_no_reports() {
+    let loads = |is_informed: bool, event: &str| -> Vec<Vec<f64>> {
+        let scenario = scenario(|file| {
+            file["informed"] = json!(is_informed);
+            file["events"] = json!([{ "at": 0, event: "a" }]);
+        });
+        run(&scenario, 3).samples.into_iter().map(|sample| sample.loads).collect()
+    };
+    assert_eq!(loads(true, "lies"), loads(true, "honest"));
+    assert!(loads(false, "lies") != loads(false, "honest"), "others need them");
+    let highest = loads(true, "lies").into_iter().skip(100).flatten().fold(0.0, f64::max);
+    assert!(highest < 0.85, "the target is 0.8: {highest}");
 }
 
 #[test]
