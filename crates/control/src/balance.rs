@@ -86,12 +86,8 @@ impl Balance {
     /// Follows a configuration. What was learnt is kept.
     pub(crate) fn follow(&mut self, desired: &DesiredState, snapshot: &Snapshot, now: Instant) {
         let groups = groups(desired, snapshot);
-        let is_read = || {
-            groups
-                .iter()
-                .flat_map(|group| &group.clusters)
-                .any(|declared| desired.cluster_load_sources.contains_key(&declared.name))
-        };
+        let clusters = || groups.iter().flat_map(|group| &group.clusters);
+        let is_read = || clusters().any(|declared| desired.cluster_load_sources.contains_key(&declared.name));
         if groups.is_empty() || !(self.is_reported || is_read()) {
             self.running = None;
             return;
@@ -183,7 +179,7 @@ impl Balance {
             return false;
         }
         let failures = running.balancer.failures();
-        running.step(now);
+        running.step(&self.role, now);
         if failures == 0 && running.balancer.failures() > 0 {
             tracing::warn!(
                 "load balancing found no decision and keeps its tables; more are counted in fairway_balance_failures_total"
@@ -214,9 +210,11 @@ impl Balance {
 
     /// Takes the leadership among the servers that share the store. Returns true if balancing may begin, so that the configuration is to be
     /// followed again.
-    pub(crate) fn follow_leader(&mut self, leadership: &Leadership) -> bool {
+    pub(crate) fn follow_leader(&mut self, leadership: &Leadership, now: Instant) -> bool {
         self.role = Role::of(leadership);
-        matches!(self.role, Role::Follows(..)) && self.note_report()
+        let Role::Follows(leader, _) = &self.role else { return false };
+        self.running.iter_mut().for_each(|running| running.balancer.take_tables(leader, now));
+        self.note_report()
     }
 
     /// Returns the role of this server.
@@ -311,9 +309,12 @@ impl Running {
         }
     }
 
-    fn step(&mut self, now: Instant) {
+    fn step(&mut self, role: &Role, now: Instant) {
         self.next_step = now + self.period;
-        self.balancer.step(now);
+        match role {
+            Role::Follows(leader, _) => self.balancer.learn(leader, now),
+            _ => self.balancer.step(now),
+        }
         self.risk_level = self.balancer.risk_level(now);
     }
 }

@@ -145,8 +145,9 @@ impl Actor {
 
     /// Follows the leader among the servers that share the store, and its decision.
     pub(crate) fn follow_leader(&mut self, leadership: &Leadership) {
-        if self.inputs.balance.follow_leader(leadership) {
-            self.follow_balance(Instant::now());
+        let now = Instant::now();
+        if self.inputs.balance.follow_leader(leadership, now) {
+            self.follow_balance(now);
         }
         let (before, now) = (self.shared.balance.leader.load_full(), self.inputs.balance.leader_status());
         if *before != now {

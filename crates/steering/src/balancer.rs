@@ -237,13 +237,32 @@ impl Balancer {
 
     /// Decides anew: once per report period, and at every transition. A group whose step panics learns anew, with the tables in force.
     pub fn step(&mut self, now: Instant) {
+        self.advance(now, true);
+    }
+
+    /// Follows the decision of another server, and what reports and queries show: once per report period, in place of a step.
+    pub fn learn(&mut self, leader: &Shares, now: Instant) {
+        self.take_tables(leader, now);
+        self.advance(now, false);
+    }
+
+    /// Takes over the tables of another server, as soon as they are in force: what reports show is then compared with where clients really
+    /// are, and a server that becomes the leader goes on from there. A class takes those of the most similar one.
+    pub fn take_tables(&mut self, leader: &Shares, now: Instant) {
+        for group in &mut self.groups {
+            group.take_tables(&leader.tables, now);
+        }
+        self.update_shares();
+    }
+
+    fn advance(&mut self, now: Instant, decides: bool) {
         self.evidence.expire(now);
         let networks = self.evidence.networks();
         for group in &mut self.groups {
             // Where few networks are proven, each slot counts for some of which nothing is known.
             let missing = 1.0 - networks as f64 / (NETWORKS_PER_CLUSTER * group.group.clusters.len() as f64);
             group.controller.set_unknown(missing.max(0.0));
-            match catch_unwind(AssertUnwindSafe(|| group.step(now))) {
+            match catch_unwind(AssertUnwindSafe(|| group.advance(now, decides))) {
                 Ok(is_found) => self.failures += u64::from(!is_found),
                 Err(_) => {
                     group.start_over(&self.shares.tables, now);
@@ -317,14 +336,36 @@ impl Controlled {
         self.group.clusters.binary_search_by_key(&cluster, |declared| &declared.name).ok()
     }
 
-    /// Decides anew if a report period is over, or a cluster became unavailable. Returns false if no solution was found in time.
-    fn step(&mut self, now: Instant) -> bool {
+    /// Decides anew, or only learns, if a report period is over; decides also if a cluster became unavailable. Returns false if no solution
+    /// was found in time.
+    fn advance(&mut self, now: Instant, decides: bool) -> bool {
         let is_early = |last: Instant| now.saturating_duration_since(last) < self.group.period.mul_f64(PERIOD_PART);
-        if !self.controller.is_urgent() && self.stepped.is_some_and(is_early) {
+        if !(decides && self.controller.is_urgent()) && self.stepped.is_some_and(is_early) {
             return true;
         }
         self.stepped = Some(now);
-        self.controller.step(now)
+        if decides {
+            return self.controller.step(now);
+        }
+        self.controller.learn(now);
+        true
+    }
+
+    fn take_tables(&mut self, tables: &[SlotTable], now: Instant) {
+        for class in 0..self.group.costs.len() {
+            let Some(table) = tables.iter().min_by_key(|table| table.distance(self.costs(class))) else { return };
+            let places: Vec<Option<usize>> = table.costs.iter().map(|(cluster, _)| self.place(cluster)).collect();
+            for (slot, place) in table.slots.iter().enumerate().take(Demand::SLOTS) {
+                if let Some(place) = places.get(usize::from(*place)).copied().flatten() {
+                    self.controller.send(class, slot, place, now);
+                }
+            }
+        }
+    }
+
+    /// Returns the costs of a class by cluster.
+    fn costs(&self, class: usize) -> impl ExactSizeIterator<Item = (&ClusterName, Option<u32>)> {
+        self.group.clusters.iter().map(|declared| &declared.name).zip(self.group.costs[class].iter().copied())
     }
 
     /// Starts over with its part of the tables in force, and without what was learnt.
@@ -344,10 +385,9 @@ impl Controlled {
         let is_own = |class: &&SavedClass| class.table.costs.iter().any(|(cluster, _)| self.place(cluster).is_some());
         let known: Vec<&SavedClass> = saved.classes.iter().filter(is_own).collect();
         for class in 0..self.group.costs.len() {
-            let costs = || {
-                self.group.clusters.iter().map(|declared| &declared.name).zip(self.group.costs[class].iter().copied())
+            let Some(nearest) = known.iter().min_by_key(|known| known.table.distance(self.costs(class))) else {
+                return;
             };
-            let Some(nearest) = known.iter().min_by_key(|known| known.table.distance(costs())) else { return };
             for (slot, (state, place)) in nearest.slots.iter().zip(&nearest.table.slots).take(Demand::SLOTS).enumerate()
             {
                 let cluster = nearest.table.costs.get(usize::from(*place));

@@ -214,6 +214,20 @@ impl Controller {
         at.saturating_duration_since(self.start).as_secs_f64()
     }
 
+    /// Sends a slot of a class to the cluster that another server has decided on.
+    pub fn send(&mut self, class: usize, slot: usize, cluster: usize, now: Instant) {
+        if self.cluster(class, slot) != cluster && self.settings.costs[class][cluster].is_finite() {
+            self.estimate.send(class * SLOTS + slot, cluster, self.secs(now));
+        }
+    }
+
+    /// Follows what reports and queries show, and moves nothing: once per report period while another server decides.
+    pub fn learn(&mut self, now: Instant) {
+        self.estimate.advance(self.secs(now), self.settings.period.as_secs_f64());
+        self.plans.fill(Plan::default());
+        self.is_urgent = false;
+    }
+
     /// Decides anew: once per report period, and at every transition. Returns false if no solution was found in time, so that the table stays.
     pub fn step(&mut self, now: Instant) -> bool {
         let (now, period) = (self.secs(now), self.settings.period.as_secs_f64());

@@ -37,6 +37,8 @@ struct Scene {
     honesty: f64,
     /// True if clients without load send queries, too: one in each odd slot.
     is_flooded: bool,
+    /// Decision of another server, which it follows.
+    leader: Option<Shares>,
 }
 
 impl Scene {
@@ -50,6 +52,7 @@ impl Scene {
             clusters: clusters.iter().map(|cluster| name(cluster)).collect(),
             honesty: 1.0,
             is_flooded: false,
+            leader: None,
         }
     }
 
@@ -78,7 +81,10 @@ impl Scene {
                 let load = if place == 0 { load * self.honesty } else { load };
                 self.report(place, load);
             }
-            self.balancer.step(self.now);
+            match &self.leader {
+                Some(leader) => self.balancer.learn(leader, self.now),
+                None => self.balancer.step(self.now),
+            }
         }
     }
 
@@ -147,6 +153,25 @@ fn tables_stay_when_load_control_starts_over() {
     scene.balancer.set_available(&name("c"), true, now);
     scene.run(60);
     near(&scene.loads(), &[800.0, 224.0, 0.0]);
+}
+
+#[test]
+fn server_that_follows_another_one_goes_on_where_that_was() {
+    let mut leader = Scene::new(&["a", "b", "c"]);
+    leader.run(60);
+    let mut scene = Scene::new(&["a", "b", "c"]);
+    scene.leader = Some(leader.balancer.shares().clone());
+    scene.balancer.set_available(&name("b"), false, scene.now);
+    scene.balancer.set_available(&name("b"), true, scene.now);
+    scene.run(60);
+    assert_eq!(scene.loads(), leader.loads());
+    let known: f64 = scene.balancer.expected_loads().map(|(_, load)| load).sum();
+    assert!((known - 1_024.0).abs() < 50.0, "it learns while it follows: {known}");
+    scene.leader = None;
+    for _ in 0..20 {
+        scene.run(1);
+        near(&scene.loads(), &leader.loads());
+    }
 }
 
 #[test]

@@ -85,6 +85,8 @@ impl Servers {
         let changes = store.decision.as_ref() != decision;
         if changes {
             store.decision = decision.cloned();
+            let followed = store.decision.iter();
+            followed.for_each(|leader| self.servers[1..].iter_mut().for_each(|s| s.balancer.take_tables(leader, now)));
         }
         changes
     }
@@ -143,9 +145,15 @@ impl Servers {
         self.balancers().for_each(|balancer| balancer.inform(demands, now));
     }
 
-    /// Every server decides anew.
+    /// Every server decides anew, or follows the leader.
     pub(super) fn step(&mut self, now: Instant) {
-        self.balancers().for_each(|balancer| balancer.step(now));
+        let decision = self.store.as_ref().and_then(|store| store.decision.as_ref());
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            match decision.filter(|_| number > 0) {
+                Some(leader) => server.balancer.learn(leader, now),
+                None => server.balancer.step(now),
+            }
+        }
     }
 
     /// Computes the runtime states for new shares, health or pool.
@@ -355,6 +363,10 @@ mod tests {
         let later = now + 3 * Duration::from_secs(10);
         assert!(!servers.publish(later - Duration::from_millis(1)), "the report counts for three periods");
         assert!(servers.publish(later));
-        assert_eq!(answered(&mut servers, second), [0, 1, 2].into(), "the leader has resigned");
+        assert_eq!(
+            answered(&mut servers, second),
+            [1, 2].into(),
+            "the leader has resigned; it goes on from its tables"
+        );
     }
 }
