@@ -1,12 +1,15 @@
 //! Overrides of several servers on one etcd: added on one, in force on all, and kept in the store.
 
 use fairway_integration::{
-    load::wait_answer,
+    load::{connect, receive, resolve, wait_answer},
+    message::Message,
+    query::{Opt, Query},
     real::{Fairway, Process, http_get, serve, wait_until},
 };
+use fairway_model::Rtype;
 use serde_json::Value;
 
-use super::{Etcd, LIMIT, NAME, apply, done, said};
+use super::{BALANCED, Etcd, LIMIT, NAME, STEPS, apply, done, lead, push, said, state};
 
 const EU1: &[&str] = &["192.0.2.1"];
 const US1: &[&str] = &["192.0.2.2"];
@@ -91,4 +94,53 @@ fn servers_that_add_overrides_at_the_same_time_lose_none() {
     for server in &servers {
         wait_until("all are listed", LIMIT, || overrides(server).len() == 10);
     }
+}
+
+/// Returns how many of 256 client networks get the second cluster of [`BALANCED`] from a server.
+fn networks_at_us1(server: &Fairway) -> usize {
+    let socket = connect(server.dns);
+    let is_us1 = |client: &u8| {
+        let edns = Some(Opt { options: vec![(8, vec![0, 1, 24, 0, 198, 18, *client])], ..Opt::default() });
+        let id = u16::from(*client);
+        let packet = Query { id, edns, ..Query::new(NAME.parse().expect("a name"), Rtype::A) }.encode();
+        socket.send(&packet).expect("the server listens");
+        let answer = receive(&socket, id).expect("an answer");
+        let message = Message::decode(&answer).expect("a valid answer");
+        format!("{:?}", message.sections[0]).contains("192.0.2.2")
+    };
+    (0..=u8::MAX).filter(is_us1).count()
+}
+
+#[test]
+fn load_off_of_one_server_pins_the_pool_on_all() {
+    let etcd = Etcd::start();
+    let servers = [(); 2].map(|()| Fairway::start(&etcd.config(), &[]));
+    let members = "members: [{ cluster: eu1, weight: 19 }, { cluster: us1, weight: 1 }]";
+    let declared = BALANCED.replace("members: [{ cluster: eu1 }, { cluster: us1 }]", members);
+    assert!(declared.contains(members));
+    done(&apply(&servers[0], &declared));
+    servers.iter().for_each(|server| wait_until("it is served", LIMIT, || resolve(server.dns, NAME).is_some()));
+    let mut sequence = 0;
+    // The first server leads, and eu1 is over its capacity there: us1 gets more than its declared twentieth on both.
+    wait_until("us1 gets a quarter", STEPS, || {
+        sequence += 1;
+        push(&servers[0], sequence, [150, 10]);
+        lead(&servers[1]).0 == "follows" && servers.iter().all(|server| networks_at_us1(server) > 64)
+    });
+    let pinned = |server: &Fairway| state(server)["pools"][0]["pinned"].clone();
+    assert!(pinned(&servers[0]).is_null() && pinned(&servers[1]).is_null());
+
+    // It is added on the server that follows, and holds on the leader, too.
+    let command = ["override", "add", "--pools", "shop", "--load", "off", "--reason", "a test", "--for", "1h"];
+    let output = servers[1].command(&command);
+    assert!(output.status.success() && said(&output).contains("on all servers"), "{}", said(&output));
+    for server in &servers {
+        wait_until("a twentieth of the networks gets us1", LIMIT, || networks_at_us1(server) < 32);
+        assert!(pinned(server).is_object(), "{}", state(server)["pools"]);
+    }
+    assert_eq!(networks_at_us1(&servers[0]), networks_at_us1(&servers[1]));
+
+    let [listed] = &overrides(&servers[0])[..] else { panic!("one override") };
+    done(&servers[0].command(&["override", "remove", listed["id"].as_str().expect("an id")]));
+    servers.iter().for_each(|server| wait_until("it is not pinned", LIMIT, || pinned(server).is_null()));
 }
