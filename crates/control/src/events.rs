@@ -136,11 +136,13 @@ impl Actor {
     pub(crate) fn add_report(&mut self, report: Result<LoadUpdate, broadcast::error::RecvError>) {
         // Lost reports are outdated by those that follow.
         let Ok(report) = report else { return };
-        let now = Instant::now();
+        let (state, now) = (self.shared.serving.load(), self.now());
         if self.inputs.balance.note_report() {
-            self.follow_balance(now);
+            self.follow_balance(now.monotonic);
         }
-        self.inputs.balance.add_report(&report, now);
+        // Else a load would be known before the queries that caused it.
+        self.take_demand(&state, now);
+        self.inputs.balance.add_report(&report, now.monotonic);
     }
 
     /// Follows the leader among the servers that share the store, and its decision.
