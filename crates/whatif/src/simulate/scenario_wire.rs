@@ -194,14 +194,8 @@ pub(super) fn read(tree: Value) -> Result<Scenario, String> {
     };
     let ttl = positive("ttl", file.ttl)?;
     let length = bounded("length", file.length, 1.0..=10_000.0)?;
-    if file.clusters.is_empty() || file.clusters.len() > 64 {
-        return Err(format!("clusters: {} are given; give 1 to 64", file.clusters.len()));
-    }
+    let near = check_clusters(&file.clusters)?;
     let mut clusters = clusters(&file.clusters)?;
-    let near: Vec<f64> = file.clusters.iter().map(|c| c.near).collect();
-    if (near.iter().sum::<f64>() - 1.0).abs() > 0.01 || near.iter().any(|n| *n < 0.0) {
-        return Err("clusters: the sum of all `near` is not 1".to_owned());
-    }
     let detour = file.latencies.map(|wire| bounded("latencies.detour", wire.detour, 0.0..=100.0)).transpose()?;
     let client_entries: Vec<_> = file.clusters.into_iter().map(|wire| wire.clients).collect();
     let context = PoolContext::new(&clusters, &client_entries, detour.is_some());
@@ -311,6 +305,18 @@ fn check_clients(clients: &Clients, length: f64) -> Result<(), String> {
 
 fn start(name: &str) -> Result<Start, String> {
     name.parse().map_err(|_| format!("start: {name:?} is not cold, one or mirror"))
+}
+
+/// Returns the part of the demand that is near to each cluster.
+fn check_clusters(clusters: &[ClusterWire]) -> Result<Vec<f64>, String> {
+    if clusters.is_empty() || clusters.len() > 64 {
+        return Err(format!("clusters: {} are given; give 1 to 64", clusters.len()));
+    }
+    let near: Vec<f64> = clusters.iter().map(|cluster| cluster.near).collect();
+    if (near.iter().sum::<f64>() - 1.0).abs() > 0.01 || near.iter().any(|near| *near < 0.0) {
+        return Err("clusters: the sum of all `near` is not 1".to_owned());
+    }
+    Ok(near)
 }
 
 fn check_servers(parts: Vec<f64>) -> Result<Vec<f64>, String> {
