@@ -370,7 +370,7 @@ pub(super) struct SimulateArgs {
     #[arg(long, requires = "servers")]
     pub(super) shared_store: bool,
 
-    /// Let load control know all demand at once, instead of learning it from reports: the difference is what it does not know.
+    /// Let load control know all demand of clients at once, instead of learning it from reports: the difference is what it does not know.
     #[arg(long, requires = "random")]
     pub(super) informed: bool,
 

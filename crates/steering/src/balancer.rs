@@ -218,7 +218,7 @@ impl Balancer {
     }
 
     /// Replaces what is known by the true demand of each slot, by class over all groups. For simulations of what load control could reach if it
-    /// knew all demand; reports should not be added then.
+    /// knew all demand of clients; reports should not be added then, and load from elsewhere is not known.
     pub fn inform(&mut self, demands: &[Vec<f64>], now: Instant) {
         for group in &mut self.groups {
             let classes = group.first..group.first + group.group.costs.len();
@@ -249,6 +249,9 @@ impl Balancer {
     /// Takes over the tables of another server, as soon as they are in force: what reports show is then compared with where clients really
     /// are, and a server that becomes the leader goes on from there. A class takes those of the most similar one.
     pub fn take_tables(&mut self, leader: &Shares, now: Instant) {
+        if leader.tables == self.shares.tables {
+            return;
+        }
         for group in &mut self.groups {
             group.take_tables(&leader.tables, now);
         }

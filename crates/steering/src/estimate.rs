@@ -351,8 +351,8 @@ impl Estimate {
         }
     }
 
-    /// Lets the variances grow by a period, and takes slots that nothing is known of for typical ones. Returns all demand once a move shows; `None` while
-    /// reports of a cluster may still come for the first time, or if none does.
+    /// Lets the variances grow by a period, and takes slots that nothing is known of for typical ones. Returns all demand once a move shows;
+    /// `None` while reports of a cluster may still come for the first time, or if none does.
     pub(crate) fn advance(&mut self, now: f64, period: f64) -> Option<f64> {
         let ttl = self.ttl;
         let is_recent = |slot: &Slot| slot.moved.is_some_and(|moved| now < moved.at + MOVER_TTLS * ttl);
@@ -470,9 +470,8 @@ const HOLD_PERIODS: f64 = 3.0;
 pub(crate) const FADE_TTLS: f64 = 10.0;
 /// TTLs for which a slot counts as moved lately: three, and the half that a report is old.
 const MOVER_TTLS: f64 = 3.5;
-/// Relative change of demand in a TTL that is not surprising, beside that of its region: with 0.05, peaks of random geometries were up to 0.02
-/// higher
-/// (docs/decisions/0008-load-control.md).
+/// Relative change of demand in a TTL that is not surprising, beside that of its region. With 0.05, peaks of random geometries were up to
+/// 0.02 higher (docs/decisions/0008-load-control.md).
 const DRIFT: f64 = 0.035;
 /// Part of the known demand that slots may have together in a step that nothing was known of before.
 const NEW_PART: f64 = 0.1;

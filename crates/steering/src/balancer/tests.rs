@@ -161,6 +161,7 @@ fn server_that_follows_another_one_goes_on_where_that_was() {
     leader.run(60);
     let mut scene = Scene::new(&["a", "b", "c"]);
     scene.leader = Some(leader.balancer.shares().clone());
+    // A failure asks for a step at once: while it follows, that is the leader's, and not to be made up for later.
     scene.balancer.set_available(&name("b"), false, scene.now);
     scene.balancer.set_available(&name("b"), true, scene.now);
     scene.run(60);

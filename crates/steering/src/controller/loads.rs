@@ -27,8 +27,8 @@ pub(super) struct Loads {
 }
 
 impl Loads {
-    /// Returns true if a cluster is over its budget: by the last reports and two deviations, or by the estimate and one deviation. Waiting for more would
-    /// leave small clusters between budget and bound, since they gain too little for a move.
+    /// Returns true if a cluster is over its budget: by the last reports and two deviations, or by the estimate and one deviation. Waiting for
+    /// more would leave small clusters between budget and bound, since they gain too little for a move.
     pub(super) fn is_to_be_relieved(&self, cluster: usize) -> bool {
         self.is_over[cluster] || self.expected[cluster] > 0.5 * (self.budgets[cluster] + self.bounds[cluster])
     }
@@ -126,8 +126,8 @@ impl Controller {
     }
 }
 
-/// Returns what a cluster has room for, beside the demand that moves there: its declared part, its budget, then overload at rising penalties, each of which
-/// is more than any costs differ.
+/// Returns what a cluster has room for, beside the demand that moves there: its declared part, its budget, then overload at rising penalties,
+/// each of which is more than any costs differ.
 pub(super) fn rooms((declared, budget): (f64, f64), moving: f64, clusters: usize) -> Vec<Room> {
     let penalty = 4.0 * clusters as f64;
     let overloads = (1..).zip(OVERLOADS).map(|(number, part)| (budget * part, penalty * f64::from(number)));

@@ -45,7 +45,7 @@ pub struct Scenario {
     pub servers: Vec<f64>,
     /// True if the servers share a store: the first one leads, and the others answer with its tables.
     pub shared_store: bool,
-    /// True if load control knows all demand at once, instead of learning it from reports.
+    /// True if load control knows all demand of clients at once, instead of learning it from reports. It does not know load from elsewhere.
     pub is_informed: bool,
     /// Load reports.
     pub reports: Reports,
@@ -133,7 +133,7 @@ pub enum Start {
     Mirror,
 }
 
-/// Servers of a random scenario.
+/// Servers of a random scenario, and what they know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deployment {
     /// As [`Scenario::servers`].
