@@ -42,6 +42,7 @@ def webhook(bench):
 listen: {{ dns: ["127.0.0.1:{port}"], http: "off" }}
 udp: {{ workers: 1 }}
 zones: [{{ name: {ORIGIN}, file: zone }}]
+withdrawals: {{ holdFor: 0s, holdLastFor: 0s }}
 webhook: {{ listen: "127.0.0.1:{hook}" }}
 clusters: [{{ name: here, addresses: [127.0.0.1] }}]
 monitors: [{{ name: up, type: always }}]

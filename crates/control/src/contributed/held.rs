@@ -80,8 +80,8 @@ pub(crate) struct Weighing<'a> {
 struct OwnerChanges<'a> {
     /// Withdrawn rows by name.
     gone: BTreeMap<&'a str, Vec<&'a ReadRow>>,
-    /// Withdrawn records of the registry.
-    registry: Vec<&'a ReadRow>,
+    /// Withdrawn records of the registry, by the name that they are about.
+    registry: BTreeMap<String, Vec<&'a ReadRow>>,
     /// Names that it contributes to afterwards.
     kept: BTreeSet<&'a str>,
     /// Names that it withdrew in the last ten minutes.
@@ -116,12 +116,15 @@ impl Weighing<'_> {
         let all: Vec<&ReadRow> = before.iter().copied().chain(&new).collect();
         let owners = RowOwners::of(self.scope, &all);
         let scopes = self.declared.scopes();
+        let mut new_by_name: BTreeMap<&str, Vec<&ReadRow>> = BTreeMap::new();
+        new.iter().for_each(|row| new_by_name.entry(&row.text).or_default().push(row));
         for (owner, batch) in self.by_owner(&before, &new, edits, &owners, &mut changes) {
             let are_many = batch.are_many();
             for (text, rows) in &batch.gone {
-                let others = self.others(&scopes, text, |key| !edits.contains_key(key), &new);
+                let new = new_by_name.get(text).map_or(&[][..], Vec::as_slice);
+                let others = self.others(&scopes, text, |key| !edits.contains_key(key), new);
                 let is_whole = !batch.kept.contains(text);
-                let registry = batch.registry.iter().filter(|row| row.companion_of().is_some_and(|of| of == **text));
+                let registry = batch.registry.get(*text).into_iter().flatten();
                 match self.rule(rows, &others, are_many && is_whole) {
                     Some(rule) => {
                         let held = Held { at: self.now, rule };
@@ -151,7 +154,8 @@ impl Weighing<'_> {
     ) -> BTreeMap<Arc<str>, OwnerChanges<'r>> {
         let mut by_owner: BTreeMap<Arc<str>, OwnerChanges<'r>> = BTreeMap::new();
         for row in before {
-            let (key, is_registry) = (row.row.endpoint.key(), row.companion_of().is_some());
+            let (key, companion_of) = (row.row.endpoint.key(), row.companion_of());
+            let is_registry = companion_of.is_some();
             let of_owner = by_owner.entry(owners.of_row(row)).or_default();
             match (row.row.held, edits.get(&key)) {
                 (Some(held), edit) => {
@@ -162,8 +166,10 @@ impl Weighing<'_> {
                         of_owner.earlier.insert(&row.text);
                     }
                 }
-                (None, Some(None)) if is_registry => of_owner.registry.push(row),
-                (None, Some(None)) => of_owner.gone.entry(&row.text).or_default().push(row),
+                (None, Some(None)) => match companion_of {
+                    Some(name) => of_owner.registry.entry(name).or_default().push(row),
+                    None => of_owner.gone.entry(&row.text).or_default().push(row),
+                },
                 (None, None) if !is_registry => _ = of_owner.kept.insert(&row.text),
                 (None, _) => {}
             }
@@ -261,7 +267,7 @@ impl Weighing<'_> {
         scopes: &[Scope],
         text: &str,
         is_kept: impl Fn(&RowKey) -> bool,
-        new: &'r [ReadRow],
+        new: &[&'r ReadRow],
     ) -> Vec<&'r ReadRow> {
         let mut others = Vec::new();
         for scope in scopes {
@@ -269,7 +275,7 @@ impl Weighing<'_> {
             let rows = rows.filter(|row| *row.text == *text && row.row.held.is_none());
             others.extend(rows.filter(|row| scope != self.scope || is_kept(&row.row.endpoint.key())));
         }
-        others.extend(new.iter().filter(|row| *row.text == *text));
+        others.extend(new);
         others.retain(|row| row.companion_of().is_none());
         others
     }
