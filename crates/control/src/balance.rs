@@ -7,7 +7,6 @@
 //! take over, or go on alone.
 
 mod clusters;
-mod leader;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -21,14 +20,12 @@ use fairway_steering::{
     balancer::{Balancer, Counted, Drain, Group, Outcome, Plan, RiskLevel, Saved},
     evidence::{Query, Source},
 };
-use fairway_store::{Leadership, SavedBalance, encode_decision};
+use fairway_store::{Leadership, Role, SavedBalance, encode_decision, encode_seen};
 use fairway_zones::{DemandSample, Draw, RuntimeState, Snapshot};
 
-pub use self::leader::LeaderStatus;
-use self::{
-    clusters::{Clusters, balanced_pools, groups},
-    leader::Role,
-};
+pub use fairway_store::LeaderStatus;
+
+use self::clusters::{Clusters, balanced_pools, groups};
 use super::answers::Answered;
 
 /// Balances the clusters of load-balanced pools, if there are any.
@@ -41,6 +38,8 @@ pub(crate) struct Balance {
     past: Option<(SavedBalance, Timestamp)>,
     /// Earliest time of the next write of the state.
     next_keep: Option<Instant>,
+    /// Earliest time at which the leader gets evidence again.
+    next_seen: Option<Instant>,
     role: Role,
     /// Number of load reports that were rejected.
     rejected: u64,
@@ -59,6 +58,8 @@ pub struct EvidenceStatus {
     pub sources: usize,
     /// Client networks of these sources.
     pub networks: usize,
+    /// Client networks that other servers have evidence of.
+    pub networks_elsewhere: usize,
     /// Decisions that failed since the start, or took too long, so that the tables stayed.
     pub failed_decisions: u64,
 }
@@ -102,6 +103,9 @@ impl Balance {
         };
         running.clusters.find_targets(snapshot);
         running.pools = balanced_pools(snapshot).map(|(number, pool)| (pool.key(), number)).collect();
+        if let Role::Leads(seen) = &self.role {
+            running.balancer.set_elsewhere(seen);
+        }
         self.running = Some(running);
     }
 
@@ -211,10 +215,26 @@ impl Balance {
     /// Takes the leadership among the servers that share the store. Returns true if balancing may begin, so that the configuration is to be
     /// followed again.
     pub(crate) fn follow_leader(&mut self, leadership: &Leadership, now: Instant) -> bool {
-        self.role = Role::of(leadership);
+        let before = std::mem::replace(&mut self.role, Role::of(leadership));
+        if let Role::Leads(seen) = &self.role {
+            self.running.iter_mut().for_each(|running| running.balancer.set_elsewhere(seen));
+        } else if let Role::Leads(_) = before {
+            self.running.iter_mut().for_each(|running| running.balancer.set_elsewhere(&[]));
+        }
         let Role::Follows(leader, _) = &self.role else { return false };
         self.running.iter_mut().for_each(|running| running.balancer.take_tables(leader, now));
         self.note_report()
+    }
+
+    /// Returns the evidence of the queries of this server, for the leader: once per TTL while another server is it.
+    pub(crate) fn seen(&mut self, now: Instant) -> Option<Arc<[u8]>> {
+        let running = self.running.as_ref().filter(|_| matches!(self.role, Role::Follows(..)))?;
+        if self.next_seen.is_some_and(|next| now < next) {
+            return None;
+        }
+        let ttl = running.balancer.groups().map(|group| group.ttl).max()?;
+        self.next_seen = Some(now + ttl);
+        Some(encode_seen(&running.balancer.seen()).into())
     }
 
     /// Returns the role of this server.
@@ -249,6 +269,7 @@ impl Balance {
             rejected_reports: self.rejected,
             sources: evidence.proven_sources(),
             networks: evidence.networks(),
+            networks_elsewhere: balancer.networks_elsewhere(),
             failed_decisions: balancer.failures(),
         })
     }

@@ -166,11 +166,12 @@ impl Actor {
         self.inputs.balance.follow(&state.published.configured.merged.desired, &state.snapshot, now);
     }
 
-    /// Offers the decided shares to the servers that share the store.
-    fn offer_shares(&self, now: Moment) {
+    /// Offers the decided shares to the servers that share the store, or the evidence of this server to the leader.
+    fn offer_shares(&mut self, now: Moment) {
         let objects = self.shared.declarations.objects.get().and_then(|objects| objects.as_ref().ok());
         if let Some(election) = objects.and_then(|objects| objects.store().election()) {
             election.set_decision(self.inputs.balance.offer(now.monotonic));
+            self.inputs.balance.seen(now.monotonic).into_iter().for_each(|seen| election.set_evidence(seen));
         }
     }
 

@@ -1,5 +1,7 @@
 //! Load control of all groups of clusters: queries and load reports go in, tables of slots come out.
 
+mod seen;
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     time::{Duration, Instant},
@@ -13,6 +15,7 @@ use crate::{
     residence::Residence,
 };
 
+pub use self::seen::{Seen, SeenClass};
 pub use crate::controller::{Obstacle, Plan};
 
 /// A cluster as declared.
@@ -112,6 +115,8 @@ pub struct Balancer {
     /// Time of the start, from which the controllers count.
     start: Instant,
     failures: u64,
+    /// Client networks that other servers have evidence of.
+    networks_elsewhere: usize,
 }
 
 #[derive(Debug)]
@@ -140,7 +145,8 @@ impl Balancer {
             controlled
         };
         let groups = groups.into_iter().map(controlled).collect();
-        let mut balancer = Self { groups, evidence, shares: Shares::default(), start: now, failures: 0 };
+        let mut balancer =
+            Self { groups, evidence, shares: Shares::default(), start: now, failures: 0, networks_elsewhere: 0 };
         balancer.update_shares();
         balancer
     }
@@ -260,7 +266,7 @@ impl Balancer {
 
     fn advance(&mut self, now: Instant, decides: bool) {
         self.evidence.expire(now);
-        let networks = self.evidence.networks();
+        let networks = self.evidence.networks() + self.networks_elsewhere;
         for group in &mut self.groups {
             // Where few networks are proven, each slot counts for some of which nothing is known.
             let missing = 1.0 - networks as f64 / (NETWORKS_PER_CLUSTER * group.group.clusters.len() as f64);

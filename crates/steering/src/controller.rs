@@ -140,6 +140,11 @@ impl Controller {
         self.estimate.set_unknown(weight);
     }
 
+    /// Takes over the evidence of each slot of each class that other servers have.
+    pub fn set_elsewhere(&mut self, weights: &[Vec<f64>]) {
+        self.estimate.set_elsewhere(weights.iter().flatten().copied());
+    }
+
     /// Counts a query that was answered for a slot of a class, with its weight as evidence of demand: 1 for a client network, less if its
     /// source has several, 0 if it was counted in this TTL.
     pub fn count_query(&mut self, class: usize, slot: usize, weight: f64, at: Instant) {

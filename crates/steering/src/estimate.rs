@@ -124,11 +124,17 @@ impl Estimate {
 
     /// Sets the priors of the slots. Clients that send no query have no demand, unless nobody sends any.
     fn set_priors(&mut self) {
-        let is_queried = |slot: &Slot| slot.caches >= QUERIED;
+        let is_queried = |slot: &Slot| slot.caches + slot.elsewhere >= QUERIED;
         let has_queries = self.slots.iter().any(is_queried);
         for slot in &mut self.slots {
-            slot.prior = slot.weight + if has_queries && !is_queried(slot) { 0.0 } else { self.unknown };
+            slot.prior = slot.evidence() + if has_queries && !is_queried(slot) { 0.0 } else { self.unknown };
         }
+    }
+
+    /// Takes over the evidence of all slots that other servers have.
+    pub(crate) fn set_elsewhere(&mut self, weights: impl Iterator<Item = f64>) {
+        self.slots.iter_mut().zip(weights).for_each(|(slot, weight)| slot.elsewhere = weight);
+        self.set_priors();
     }
 
     /// Counts a query of a slot, with its weight as evidence of demand.
@@ -419,7 +425,7 @@ impl Estimate {
 
     /// Returns a demand that few new caches exceed.
     pub(crate) fn largest_new(&self, demand: f64) -> f64 {
-        let weight: f64 = self.slots.iter().map(|slot| slot.weight).sum();
+        let weight: f64 = self.slots.iter().map(Slot::evidence).sum();
         demand / weight.max(1.0) * (1.0 + 2.0 * SPREAD.sqrt())
     }
 

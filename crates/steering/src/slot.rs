@@ -17,6 +17,8 @@ pub(crate) struct Slot {
     pub(crate) queries: u32,
     /// Evidence of demand: the number of client networks, or the parts of one that their sources' weight allows.
     pub(crate) weight: f64,
+    /// The same of other servers.
+    pub(crate) elsewhere: f64,
     /// Expected number of client networks: the evidence, and those that nothing is known of.
     pub(crate) prior: f64,
     /// Evidence in the present TTL.
@@ -44,6 +46,7 @@ impl Slot {
             caches: 0.0,
             queries: 0,
             weight: 0.0,
+            elsewhere: 0.0,
             prior: 0.0,
             counted: 0.0,
             is_known: false,
@@ -53,7 +56,7 @@ impl Slot {
     /// Returns which part of the slot is at a cluster at a time. The caches follow a move within a TTL, a single one with its first query.
     pub(crate) fn part_at(&self, cluster: usize, at: f64, ttl: f64) -> f64 {
         let Some(moved) = self.moved else { return if self.cluster == cluster { 1.0 } else { 0.0 } };
-        let arrived = if (0.5..1.5).contains(&self.caches) {
+        let arrived = if (0.5..1.5).contains(&self.caches) && self.elsewhere < 0.5 {
             if moved.first_query.is_some_and(|first| first <= at) { 1.0 } else { 0.0 }
         } else {
             ((at - moved.at) / ttl).clamp(0.0, 1.0)
@@ -67,6 +70,11 @@ impl Slot {
         self.moved.is_some_and(|moved| now < moved.at + MOVE_TTLS * ttl)
     }
 
+    /// Returns the evidence of all servers.
+    pub(crate) fn evidence(&self) -> f64 {
+        self.weight + self.elsewhere
+    }
+
     /// True if it has no clients.
     pub(crate) fn is_empty(&self) -> bool {
         self.demand == 0.0
@@ -75,7 +83,7 @@ impl Slot {
     /// Bounds the variance to that of a slot of its demand, or of its weight if that is more, of which nothing is known.
     pub(crate) fn bound_variance(&mut self, typical: f64) {
         let size = self.demand.max(typical * self.prior);
-        self.variance = self.variance.min(SPREAD * size * size / self.weight.max(1.0));
+        self.variance = self.variance.min(SPREAD * size * size / self.evidence().max(1.0));
     }
 
     pub(crate) fn set_typical(&mut self, typical: f64) {

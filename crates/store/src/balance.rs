@@ -1,14 +1,14 @@
-//! State of load control, to and from `balance.json`; decisions of the leader.
+//! State of load control, to and from `balance.json`; decisions of the leader, and the evidence that it gets.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use fairway_model::{ClusterName, Demand, Shares, SlotTable, Timestamp};
 use fairway_steering::{
-    balancer::{RiskLevel, Saved, SavedClass},
+    balancer::{RiskLevel, Saved, SavedClass, Seen, SeenClass},
     controller::SlotState,
 };
 
-use super::state_wire::{self, BalanceFile, ClassLine, DecisionNote, FileError, VERSION};
+use super::state_wire::{self, BalanceFile, ClassLine, DecisionNote, EvidenceLine, EvidenceNote, FileError, VERSION};
 
 /// State of load control before a restart.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub(super) fn encode(saved: &SavedBalance) -> Vec<u8> {
 }
 
 /// Parses the decision of another server.
-pub fn decode_decision(text: &[u8]) -> Result<(Shares, RiskLevel), String> {
+pub(super) fn decode_decision(text: &[u8]) -> Result<(Shares, RiskLevel), String> {
     parse_decision(text).map_err(|error| error.to_string())
 }
 
@@ -86,6 +86,29 @@ pub fn encode_decision(shares: &Shares, level: RiskLevel) -> Vec<u8> {
     })
 }
 
+/// Parses the evidence of another server.
+pub(super) fn decode_seen(text: &[u8]) -> Result<Seen, FileError> {
+    let note: EvidenceNote = state_wire::decode(text)?;
+    check_count("location classes", note.classes.len(), CLASSES_MAX)?;
+    let class = |line: &EvidenceLine| {
+        let weights: Vec<u32> = numbers(&line.weights)?;
+        check_count("slots", weights.len(), Demand::SLOTS)?;
+        let weights = weights.iter().map(|thousandths| *thousandths as f32 / 1_000.0).collect();
+        Ok(SeenClass { costs: costs(&line.clusters)?, weights })
+    };
+    Ok(Seen { networks: note.networks, classes: note.classes.iter().map(class).collect::<Result<_, _>>()? })
+}
+
+/// Returns the text of the evidence of this server, for the leader.
+pub fn encode_seen(seen: &Seen) -> Vec<u8> {
+    let line = |class: &SeenClass| EvidenceLine {
+        clusters: joined(class.costs.iter().map(|(cluster, cost)| format!("{cluster}:{cost}"))),
+        weights: joined(class.weights.iter().map(|weight| (weight * 1_000.0).round() as u32)),
+    };
+    let classes = seen.classes.iter().map(line).collect();
+    state_wire::encode(&EvidenceNote { version: VERSION, networks: seen.networks, classes })
+}
+
 const RISK_LEVELS: [(RiskLevel, &str); 3] =
     [(RiskLevel::Calm, "calm"), (RiskLevel::Ordinary, "ordinary"), (RiskLevel::Short, "short")];
 
@@ -100,15 +123,20 @@ fn class_line(table: &SlotTable) -> ClassLine {
     }
 }
 
-fn table(line: &ClassLine) -> Result<SlotTable, FileError> {
+fn costs(clusters: &str) -> Result<Vec<(ClusterName, u32)>, FileError> {
     let cost = |text: &str| {
         let (cluster, cost) = text.rsplit_once(':').ok_or_else(|| malformed("a cluster without a cost"))?;
         Ok((name(cluster)?, cost.parse().map_err(malformed)?))
     };
-    let costs: Vec<(ClusterName, u32)> = line.clusters.split_whitespace().map(cost).collect::<Result<_, _>>()?;
+    let costs: Vec<(ClusterName, u32)> = clusters.split_whitespace().map(cost).collect::<Result<_, FileError>>()?;
     if !costs.is_sorted_by(|a, b| a.0 < b.0) {
         return Err(malformed("clusters are not sorted by name"));
     }
+    Ok(costs)
+}
+
+fn table(line: &ClassLine) -> Result<SlotTable, FileError> {
+    let costs = costs(&line.clusters)?;
     let slot = |text: &str| match text {
         "-" => Ok(SlotTable::NONE),
         text => text.parse().map_err(malformed),
@@ -177,6 +205,22 @@ mod tests {
             assert!((0..text.len()).all(|end| decode_decision(&text[..end]).is_err()));
             let odd = String::from_utf8(text).unwrap().replace(word, "odd");
             assert_eq!(decode_decision(odd.as_bytes()).unwrap_err(), "malformed: unknown risk level odd");
+        }
+    }
+
+    #[test]
+    fn evidence_is_decoded_and_malformed_one_is_rejected() {
+        let [eu1, us1] = ["eu1", "us1"].map(|name| ClusterName::new(name).unwrap());
+        let mut weights = vec![0.0; Demand::SLOTS];
+        (weights[3], weights[9]) = (1.0, 0.123);
+        let seen = Seen { networks: 2, classes: vec![SeenClass { costs: vec![(eu1, 0), (us1, 1_500)], weights }] };
+        let text = encode_seen(&seen);
+        assert_eq!(decode_seen(&text).unwrap(), seen);
+        assert!((0..text.len()).all(|end| decode_seen(&text[..end]).is_err()));
+        let text = String::from_utf8(text).unwrap();
+        for (sound, odd) in [("us1:1500", "us1"), ("eu1:0", "zz9:0"), (" 123 ", " -1 "), (" 123 ", " 1 2 ")] {
+            assert!(text.contains(sound), "{text}");
+            assert!(decode_seen(text.replacen(sound, odd, 1).as_bytes()).is_err(), "{odd}");
         }
     }
 

@@ -24,9 +24,10 @@ mod latency;
 mod names;
 pub mod objects;
 mod overrides;
+mod role;
 mod state_wire;
 
-pub use balance::{SavedBalance, decode_decision, encode_decision};
+pub use balance::{SavedBalance, encode_decision, encode_seen};
 pub use cookie_key::cookie_key;
 pub use election::{Election, ElectionBackend, Leadership};
 pub use folder::{DataFolder, FolderError, SavedState};
@@ -34,3 +35,4 @@ pub use health::SavedTarget;
 pub use latency::{read_latency_table, replace_latency_table};
 pub use names::ZoneSizes;
 pub use overrides::SavedOverride;
+pub use role::{LeaderStatus, Role};

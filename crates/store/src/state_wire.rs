@@ -136,6 +136,24 @@ pub(super) struct DecisionNote {
     pub(super) parts: BTreeMap<String, u16>,
 }
 
+/// Evidence of demand of a server, for the leader.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct EvidenceNote {
+    pub(super) version: u32,
+    /// Number of client networks.
+    pub(super) networks: usize,
+    pub(super) classes: Vec<EvidenceLine>,
+}
+
+/// Evidence of a location class.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct EvidenceLine {
+    /// Clusters with their costs in thousandths of a rank: `eu1:0 us1:1000`.
+    pub(super) clusters: String,
+    /// Number of client networks of each slot, each as far as the weight of its source allows, in thousandths: `0 1000 4`.
+    pub(super) weights: String,
+}
+
 /// Parses a state file of version `VERSION`.
 pub(super) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T, FileError> {
     #[derive(Deserialize)]

@@ -9,7 +9,11 @@ use fairway_integration::{
 use fairway_model::Rtype;
 use serde_json::Value;
 
-use super::{BALANCED, Etcd, LIMIT, NAME, STEPS, apply, done, lead, push, said, state};
+use super::{
+    Etcd, LIMIT, NAME, apply,
+    balance::{BALANCED, STEPS, lead, push},
+    done, said, state,
+};
 
 const EU1: &[&str] = &["192.0.2.1"];
 const US1: &[&str] = &["192.0.2.2"];

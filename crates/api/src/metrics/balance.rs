@@ -24,6 +24,7 @@ pub(super) fn write(
         sheet.counter("fairway_balance_failures_total", evidence.failed_decisions);
         sheet.gauge("fairway_demand_sources", evidence.sources as f64);
         sheet.gauge("fairway_demand_networks", evidence.networks as f64);
+        sheet.gauge("fairway_demand_networks_elsewhere", evidence.networks_elsewhere as f64);
     }
     if let Some(shares) = view.runtime.shares() {
         let parts = shares.parts.iter();

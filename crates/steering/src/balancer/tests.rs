@@ -39,6 +39,8 @@ struct Scene {
     is_flooded: bool,
     /// Decision of another server, which it follows.
     leader: Option<Shares>,
+    /// Slots whose queries it gets: those with this remainder after division by 4; `None` for all.
+    asked: Option<usize>,
 }
 
 impl Scene {
@@ -53,6 +55,7 @@ impl Scene {
             honesty: 1.0,
             is_flooded: false,
             leader: None,
+            asked: None,
         }
     }
 
@@ -71,7 +74,10 @@ impl Scene {
             self.now += PERIOD;
             self.sequence += 1;
             let table = self.balancer.shares().tables[0].clone();
-            let sends = |slot: &usize| self.is_flooded || slot.is_multiple_of(2);
+            let sends = |slot: &usize| match self.asked {
+                Some(asked) => slot % 4 == asked,
+                None => self.is_flooded || slot.is_multiple_of(2),
+            };
             for slot in (0..Demand::SLOTS).filter(sends).filter(|slot| slot % 3 == self.sequence as usize % 3) {
                 let (cluster, _) = &table.costs[usize::from(table.slots[slot])];
                 let query = query(Demand(slot as u64));
@@ -173,6 +179,25 @@ fn server_that_follows_another_one_goes_on_where_that_was() {
         scene.run(1);
         near(&scene.loads(), &leader.loads());
     }
+}
+
+#[test]
+fn leader_knows_the_demand_of_clients_that_ask_another_server() {
+    let mut servers = [0, 2].map(|asked| Scene { asked: Some(asked), ..Scene::new(&["a", "b"]) });
+    servers[1].run(9);
+    let seen = servers[1].balancer.seen();
+    let demands = |server: &Scene| {
+        let class = server.balancer.save().classes.remove(0);
+        let sum = |asked: usize| class.slots.iter().skip(asked).step_by(4).map(|slot| slot.demand).sum::<f32>();
+        [sum(0), sum(2)]
+    };
+    servers[0].run(9);
+    let [own, others] = demands(&servers[0]);
+    assert!(own > 900.0 && others < 100.0, "only own queries are known: {own}, {others}");
+    servers[0].balancer.set_elsewhere(&[seen]);
+    servers[0].run(9);
+    let [own, others] = demands(&servers[0]);
+    assert!((own - others).abs() < 200.0 && (own + others - 1_024.0).abs() < 50.0, "{own}, {others}: 512 expected");
 }
 
 #[test]

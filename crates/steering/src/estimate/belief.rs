@@ -57,7 +57,7 @@ impl Estimate {
     /// Returns the load that as much evidence as a cluster has at a time has at the other clusters; `None` if no other one reports.
     fn alike(&self, cluster: usize, at: f64) -> Option<f64> {
         let weight = |cluster: usize| -> f64 {
-            self.slots.iter().map(|slot| slot.part_at(cluster, at, self.ttl) * slot.weight).sum()
+            self.slots.iter().map(|slot| slot.part_at(cluster, at, self.ttl) * slot.evidence()).sum()
         };
         let others = (0..self.levels.len()).filter(|other| *other != cluster);
         let others = others.filter_map(|other| Some((self.levels[other].as_ref()?.load, weight(other))));

@@ -1,8 +1,8 @@
 //! The simulated servers. Each answers a part of the client networks, and has load control of its own: it counts its own queries, and gets
 //! the load reports of all clusters. Health is the same in all.
 //!
-//! With a shared store the first server is the leader while it has recent reports, and the others answer with its tables. As in the
-//! server, the store carries nothing but these tables: the leader does not know the queries that others count.
+//! With a shared store the first server is the leader while it has recent reports, and the others answer with its tables. It gets the evidence of
+//! demand of the others.
 
 use std::{
     sync::Arc,
@@ -11,7 +11,7 @@ use std::{
 
 use fairway_model::{ClusterName, Health, LoadReport, Permille, Shares, Timestamp, mix};
 use fairway_steering::{
-    balancer::{Balancer, Counted, Declared, Group, Outcome, Saved},
+    balancer::{Balancer, Counted, Declared, Group, Outcome, Saved, Seen},
     evidence::Query,
 };
 use fairway_zones::{RuntimeState, steer::LoadGroup};
@@ -80,6 +80,8 @@ impl Servers {
     /// Publishes the decision of the leader to the servers that share its store. Returns true if the tables in force may have changed.
     pub(super) fn publish(&mut self, now: Instant) -> bool {
         let Some(store) = &mut self.store else { return false };
+        let seen: Vec<Seen> = self.servers[1..].iter().map(|server| server.balancer.seen()).collect();
+        self.servers[0].balancer.set_elsewhere(&seen);
         let is_recent = store.last_report.is_some_and(|last| now.saturating_duration_since(last) < store.oldest);
         let decision = is_recent.then(|| self.servers[0].balancer.shares());
         let changes = store.decision.as_ref() != decision;
@@ -271,18 +273,31 @@ mod tests {
     }
 
     #[test]
-    fn each_server_sees_only_the_queries_of_its_networks() {
-        counts_own_queries(json!({ "servers": [0.7, 0.3] }));
+    fn leader_knows_the_demand_that_others_have_evidence_of() {
+        let shared = json!({ "servers": [0.7, 0.3], "sharedStore": true });
+        let (scenario, population, steering, mut servers, now) = start(shared);
+        let at = send_queries(&scenario, &population, &steering, &mut servers, now);
+        servers.publish(at);
+        for (sequence, cluster) in (1..).zip(&scenario.clusters) {
+            let (cluster, signal) = (cluster.name.clone(), fairway_model::LoadSignal::InFlight);
+            servers.add_report(&LoadReport { cluster, load: fairway_model::Load(500), signal, sequence, at }, at);
+        }
+        servers.step(at);
+        let classes = servers.servers[0].balancer.save().classes;
+        for network in (0..).take(population.networks.len()) {
+            let (class, slot) = (steering.load_class(network).unwrap(), steering.evidence(network).demand.slot());
+            assert!(classes[class].slots[slot].demand > 0.0, "network {network}");
+        }
     }
 
-    #[test]
-    fn leader_does_not_see_the_queries_of_its_followers() {
-        counts_own_queries(json!({ "servers": [0.7, 0.3], "sharedStore": true }));
-    }
-
-    /// Asserts that each of two servers counts the queries of its own networks, and no others.
-    fn counts_own_queries(keys: Value) {
-        let (scenario, population, steering, mut servers, now) = start(keys);
+    /// Lets every network send queries. Returns the time of the last ones.
+    fn send_queries(
+        scenario: &Scenario,
+        population: &Population,
+        steering: &Steering,
+        servers: &mut Servers,
+        now: Instant,
+    ) -> Instant {
         // A count of queries ends with the first one after a TTL.
         for ttl in 0..3 {
             for network in (0..).take(population.networks.len()) {
@@ -292,6 +307,13 @@ mod tests {
                 servers.count_query(network, &Counted { class, query, cluster, at });
             }
         }
+        now + 2 * scenario.ttl
+    }
+
+    #[test]
+    fn each_server_counts_only_the_queries_of_its_networks() {
+        let (scenario, population, steering, mut servers, now) = start(json!({ "servers": [0.7, 0.3] }));
+        send_queries(&scenario, &population, &steering, &mut servers, now);
         let states = |server: &Server| server.balancer.save().classes.into_iter().flat_map(|class| class.slots);
         let counted = |server: &Server| states(server).map(|slot| slot.weight).sum::<f32>();
         for (number, server) in servers.servers.iter().enumerate() {

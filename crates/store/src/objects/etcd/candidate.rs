@@ -4,23 +4,31 @@
 //! decision is written again. A server that stops revokes its lease. The lease of a killed server expires, and another server takes the key.
 //!
 //! Value of the key: the random id of the server in 16 hexadecimal digits, a line break, the decision.
+//!
+//! The other servers write their evidence to `PREFIXevidence/ID`, under their leases, and the leader reads it.
 
 use std::{sync::Arc, time::Duration};
 
-use fairway_etcd::{Client, Error, LeaseId, RangeRequest, Txn};
+use fairway_etcd::{Client, Error, LeaseId, RangeRequest, Txn, prefix_end};
 use tokio::time::Instant;
 
-use super::changes::Changes;
-use crate::{ElectionBackend, Leadership, objects::StoreError};
+use super::{changes::Changes, format::Keys};
+use crate::{ElectionBackend, Leadership, election::Offer, objects::StoreError};
 
 /// This server in the election.
 pub(super) struct Candidate {
     client: Arc<Client>,
     key: Vec<u8>,
+    /// Prefix of the keys with evidence.
+    evidence: String,
     backend: ElectionBackend,
     /// Random id of this server.
     id: u64,
     lease: Option<Lease>,
+    /// The evidence that was written, and its lease.
+    written: Option<(LeaseId, Arc<[u8]>)>,
+    /// Evidence of other servers, as it was last read.
+    others: Arc<[Arc<[u8]>]>,
     /// Time of the last answer of etcd.
     answered: Instant,
 }
@@ -39,8 +47,19 @@ struct Leader {
 }
 
 impl Candidate {
-    pub(super) fn new(client: Arc<Client>, key: Vec<u8>, backend: ElectionBackend, id: u64) -> Self {
-        Self { client, key, backend, id, lease: None, answered: Instant::now() }
+    pub(super) fn new(client: Arc<Client>, keys: &Keys, backend: ElectionBackend, id: u64) -> Self {
+        let (key, evidence) = (keys.leader(), keys.evidence());
+        Self {
+            client,
+            key,
+            evidence,
+            backend,
+            id,
+            lease: None,
+            written: None,
+            others: Arc::default(),
+            answered: Instant::now(),
+        }
     }
 
     /// Takes part until the other side of the election is dropped.
@@ -51,7 +70,7 @@ impl Candidate {
             self.update().await;
             tokio::select! {
                 () = changes.wait() => {}
-                decided = self.backend.decision.changed() => if decided.is_err() { break },
+                offered = self.backend.offer.changed() => if offered.is_err() { break },
             }
         }
         self.revoke().await;
@@ -80,10 +99,11 @@ impl Candidate {
     async fn round(&mut self) -> Result<Leadership, Error> {
         self.renew().await?;
         let leader = self.leader().await?;
-        let decision = self.backend.decision.borrow_and_update().clone();
+        let Offer { decision, evidence } = self.backend.offer.borrow_and_update().clone();
         let (mod_revision, published) = match (leader, &decision) {
             (Some(leader), _) if leader.id != self.id => {
-                self.revoke().await;
+                // It follows the leader also if it cannot write: a full etcd takes nothing.
+                let _ = self.write_evidence(evidence).await;
                 return Ok(Leadership::Other(leader.decision));
             }
             (_, None) => {
@@ -96,7 +116,13 @@ impl Candidate {
         let is_leader =
             published == decision || self.publish(mod_revision, decision.as_deref().unwrap_or_default()).await?;
         // Another server was faster: the next round finds it.
-        Ok(if is_leader { Leadership::ThisServer } else { Leadership::Vacant })
+        if !is_leader {
+            return Ok(Leadership::Vacant);
+        }
+        if let Ok(found) = self.evidence_of_others().await {
+            self.others = found;
+        }
+        Ok(Leadership::ThisServer(Arc::clone(&self.others)))
     }
 
     async fn renew(&mut self) -> Result<(), Error> {
@@ -123,19 +149,56 @@ impl Candidate {
 
     /// Writes the decision, if the key has not changed since it was read. Returns true if it was written.
     async fn publish(&mut self, mod_revision: i64, decision: &[u8]) -> Result<bool, Error> {
-        let lease = match self.lease {
-            Some(lease) => lease,
-            None => {
-                let renewed = Instant::now();
-                let id = self.client.grant(LEASE_TTL).await?;
-                *self.lease.insert(Lease { id, renewed })
-            }
-        };
+        let lease = self.granted_lease().await?;
         let value = [format!("{:016x}\n", self.id).as_bytes(), decision].concat();
         let mut txn = Txn::default();
         txn.if_mod_revision(self.key.clone(), mod_revision);
-        txn.put_leased(self.key.clone(), value, lease.id);
+        txn.put_leased(self.key.clone(), value, lease);
         Ok(self.client.txn(txn).await?.succeeded)
+    }
+
+    /// Writes the evidence of this server, unless it is there.
+    async fn write_evidence(&mut self, evidence: Option<Arc<[u8]>>) -> Result<(), Error> {
+        let Some(evidence) = evidence else { return Ok(()) };
+        let lease = self.granted_lease().await?;
+        let is_there = |(with, written): &(LeaseId, Arc<[u8]>)| *with == lease && *written == evidence;
+        if !self.written.as_ref().is_some_and(is_there) {
+            let mut txn = Txn::default();
+            txn.put_leased(self.own_evidence(), evidence.to_vec(), lease);
+            self.client.txn(txn).await?;
+            self.written = Some((lease, evidence));
+        }
+        Ok(())
+    }
+
+    async fn evidence_of_others(&self) -> Result<Arc<[Arc<[u8]>]>, Error> {
+        let (mut found, mut key, end) =
+            (Vec::new(), self.evidence.clone().into_bytes(), prefix_end(self.evidence.clone()));
+        loop {
+            let request = RangeRequest { key, range_end: end.clone(), limit: EVIDENCE_PAGE, ..RangeRequest::default() };
+            let page = self.client.range(request).await?;
+            // The next key after the last one.
+            key = page.pairs.last().map(|pair| [pair.key.as_slice(), b"\0"].concat()).unwrap_or_default();
+            let own = self.own_evidence();
+            found.extend(page.pairs.into_iter().filter(|pair| pair.key != own).map(|pair| pair.value.into()));
+            if !page.more {
+                return Ok(found.into());
+            }
+        }
+    }
+
+    fn own_evidence(&self) -> Vec<u8> {
+        format!("{}{:016x}", self.evidence, self.id).into_bytes()
+    }
+
+    async fn granted_lease(&mut self) -> Result<LeaseId, Error> {
+        if let Some(lease) = self.lease {
+            return Ok(lease.id);
+        }
+        let renewed = Instant::now();
+        let id = self.client.grant(LEASE_TTL).await?;
+        self.lease = Some(Lease { id, renewed });
+        Ok(id)
     }
 
     /// Revokes the lease. If that fails, the lease expires.
@@ -149,5 +212,7 @@ impl Candidate {
 /// Time until a killed server is replaced as leader, and during which a server without etcd follows the last decision it read: six
 /// polls, so that a lost one costs nothing.
 const LEASE_TTL: Duration = Duration::from_secs(6);
+/// Evidence that is read at once: of up to 64 location classes a piece, which is less than the 4 MiB of an answer.
+const EVIDENCE_PAGE: i64 = 16;
 /// Length of the id in the value.
 const ID_DIGITS: usize = 16;

@@ -122,6 +122,11 @@ impl Keys {
         format!("{}head", self.prefix).into_bytes()
     }
 
+    /// Prefix of the keys with the evidence of each server.
+    pub(super) fn evidence(&self) -> String {
+        format!("{}evidence/", self.prefix)
+    }
+
     pub(super) fn leader(&self) -> Vec<u8> {
         format!("{}leader", self.prefix).into_bytes()
     }

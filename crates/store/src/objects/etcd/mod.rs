@@ -91,7 +91,7 @@ impl EtcdStore {
         let sync = Arc::new(Sync { client, keys, status, copy: local.handle() });
         runtime.spawn(follow(Arc::clone(&sync)));
         let (election, backend) = Election::new();
-        runtime.spawn(Candidate::new(Arc::clone(&sync.client), sync.keys.leader(), backend, draw_nonce()?).run());
+        runtime.spawn(Candidate::new(Arc::clone(&sync.client), &sync.keys, backend, draw_nonce()?).run());
         Ok(Self { local, sync, election, runtime: OwnRuntime(Some(runtime)) })
     }
 
@@ -175,7 +175,7 @@ impl ObjectStore for EtcdStore {
         // Gives up the lead, so that the next leader need not wait until the lease expires.
         self.election.set_decision(None);
         let mut leadership = self.election.leadership();
-        let _ = timeout(POLL_INTERVAL, leadership.wait_for(|now| *now != Leadership::ThisServer)).await;
+        let _ = timeout(POLL_INTERVAL, leadership.wait_for(|now| !matches!(now, Leadership::ThisServer(_)))).await;
         self.local.close().await;
     }
 

@@ -1,20 +1,24 @@
-//! The server whose decisions are in force. Servers that share a store elect a leader, so that all of them give the same answers. A server
-//! without a connection to the store uses its own decisions.
+//! The server whose decisions about load are in force. Servers that share a store elect a leader, so that all of them give the same answers. A
+//! server without a connection to the store uses its own decisions.
 
 use std::sync::Arc;
 
 use fairway_model::Shares;
-use fairway_steering::balancer::RiskLevel;
-use fairway_store::{Leadership, decode_decision};
+use fairway_steering::balancer::{RiskLevel, Seen};
+
+use crate::{
+    Leadership,
+    balance::{decode_decision, decode_seen},
+};
 
 /// The role of this server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum Role {
+pub enum Role {
     /// Its own decisions are in force: no other server shares its store.
     #[default]
     Alone,
-    /// Its own decisions are in force, and those that share its store follow them.
-    Leads,
+    /// Its own decisions are in force, and those that share its store follow them. Holds the evidence of demand that each of these has.
+    Leads(Vec<Seen>),
     /// The decisions of the leader are in force.
     Follows(Shares, RiskLevel),
     /// Its own decisions are in force, for this reason: there is no leader, or the store is unavailable or rejects requests.
@@ -31,12 +35,15 @@ pub struct LeaderStatus {
 }
 
 impl Role {
-    /// Returns the role that follows from the leadership. A decision that cannot be read is not followed.
-    pub(crate) fn of(leadership: &Leadership) -> Self {
+    /// Returns the role that follows from the leadership. A decision that cannot be read is not followed, and such evidence does not count:
+    /// another version of Fairway wrote it.
+    pub fn of(leadership: &Leadership) -> Self {
         let note = match leadership {
             Leadership::Vacant => return Self::Local(NO_LEADER.into()),
             Leadership::Unknown(why) => return Self::Local(Arc::clone(why)),
-            Leadership::ThisServer => return Self::Leads,
+            Leadership::ThisServer(seen) => {
+                return Self::Leads(seen.iter().filter_map(|seen| decode_seen(seen).ok()).collect());
+            }
             Leadership::Other(note) => note,
         };
         match decode_decision(note) {
@@ -46,10 +53,10 @@ impl Role {
     }
 
     /// Returns the status of this role.
-    pub(crate) fn status(&self) -> LeaderStatus {
+    pub fn status(&self) -> LeaderStatus {
         let (role, reason) = match self {
             Self::Alone => ("alone", None),
-            Self::Leads => ("leads", None),
+            Self::Leads(_) => ("leads", None),
             Self::Follows(..) => ("follows", None),
             Self::Local(reason) => ("local", Some(Arc::clone(reason))),
         };
@@ -62,7 +69,7 @@ const NO_LEADER: &str = "no server holds the lease; the first one with a load re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairway_store::encode_decision;
+    use crate::encode_decision;
 
     #[test]
     fn decision_of_the_leader_is_followed_if_it_can_be_read() {
@@ -79,7 +86,8 @@ mod tests {
     #[test]
     fn server_with_the_lease_leads_and_without_a_leader_each_decides_alone() {
         assert_eq!(
-            [Leadership::ThisServer, Leadership::Vacant].map(|leadership| Role::of(&leadership).status().role),
+            [Leadership::ThisServer(Arc::default()), Leadership::Vacant]
+                .map(|leadership| Role::of(&leadership).status().role),
             ["leads", "local"]
         );
         assert_eq!(Role::default().status(), LeaderStatus { role: "alone", reason: None });
