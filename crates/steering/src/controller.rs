@@ -5,9 +5,10 @@
 //! ```
 //!
 //! From every state the best division is the same, so nothing can be stuck on the way to it: as long as it is better by more than the dead
-//! band, or a cluster is over its budget, slots move there, if the clusters have room for them.
+//! band, slots move there, if the clusters have room for them. Below it, only those of clusters that are over their budgets do.
 
 mod empty;
+mod flow;
 mod loads;
 mod plan;
 
@@ -18,8 +19,11 @@ use std::{
 
 use fairway_model::{Demand, mix};
 
-use self::loads::{Loads, rooms};
 pub use self::plan::{Obstacle, Plan};
+use self::{
+    flow::{Bundle, Flow, follow_relief},
+    loads::{Loads, rooms},
+};
 
 pub use crate::estimate::SlotState;
 use crate::{
@@ -75,25 +79,6 @@ pub struct Controller {
     gains: Vec<f64>,
     /// Results of the last step, by location class.
     plans: Vec<Plan>,
-}
-
-/// Slots that are one source of the best division: those of a class at a cluster, or one large slot.
-struct Bundle {
-    class: usize,
-    cluster: usize,
-    /// True for one large slot, which goes to one cluster.
-    is_whole: bool,
-    slots: Vec<usize>,
-    demand: f64,
-}
-
-/// Demand of a bundle that would be better elsewhere.
-struct Flow {
-    bundle: usize,
-    to: usize,
-    demand: f64,
-    /// Cost that a unit saves.
-    gain: f64,
 }
 
 impl Controller {
@@ -255,10 +240,15 @@ impl Controller {
         let gain: f64 = flows.iter().map(|flow| flow.gain * flow.demand).sum();
         let is_relief = (0..loads.budgets.len()).any(|cluster| loads.is_to_be_relieved(cluster));
         self.is_over = is_relief;
-        let is_still = !is_relief && !self.is_urgent && gain < DEAD_BAND * demand;
-        if !is_still {
+        let is_gain = self.is_urgent || gain >= DEAD_BAND * demand;
+        if !is_gain {
+            follow_relief(&mut flows, &bundles, &loads);
+        }
+        for flow in flows.iter().filter(|flow| flow.is_followed) {
+            loads.outflows[bundles[flow.bundle].cluster] += flow.demand;
+        }
+        if is_gain || is_relief {
             self.grow_credit(demand, &loads);
-            flows.iter().for_each(|flow| loads.outflows[bundles[flow.bundle].cluster] += flow.demand);
             flows.sort_by(|a, b| {
                 let key = |flow: &Flow| loads.is_to_be_relieved(bundles[flow.bundle].cluster);
                 key(b).cmp(&key(a)).then(b.gain.total_cmp(&a.gain))
@@ -266,7 +256,8 @@ impl Controller {
             // What leaves a cluster makes room for other flows.
             let mut has_moved = true;
             while std::mem::take(&mut has_moved) {
-                flows.iter_mut().for_each(|flow| has_moved |= self.follow(flow, &mut bundles, &mut loads, now));
+                let followed = flows.iter_mut().filter(|flow| flow.is_followed);
+                followed.for_each(|flow| has_moved |= self.follow(flow, &mut bundles, &mut loads, now));
             }
         } else {
             self.credit = 0.0;
@@ -274,7 +265,7 @@ impl Controller {
         }
         self.leave_unavailable(now);
         self.is_urgent = false;
-        self.plan_rest(&bundles, &flows, is_still, now);
+        self.plan_rest(&bundles, &flows, now);
         true
     }
 
@@ -343,7 +334,7 @@ impl Controller {
             for (to, demand) in best.iter().enumerate().filter(|(to, demand)| *to != bundle.cluster && **demand > 0.0) {
                 let gain = costs[bundle.cluster] - costs[to];
                 let gain = if gain == 0.0 { EVEN_GAIN } else { gain };
-                flows.push(Flow { bundle: number, to, demand: *demand, gain });
+                flows.push(Flow { bundle: number, to, demand: *demand, gain, is_followed: true });
             }
         }
         Some((flows, parts))
@@ -483,7 +474,8 @@ fn score(slot: usize, cluster: usize, weight: f64) -> f64 {
     -weight / uniform.ln()
 }
 
-/// Gain in cost, in ranks of the whole demand, below which nothing moves: changed answers are a cost, too.
+/// Gain in cost, in ranks of the whole demand, below which nothing moves except from clusters that are over their budgets: changed answers
+/// are a cost, too.
 const DEAD_BAND: f64 = 0.01;
 /// Cost of a move in ranks, which keeps divisions of equal cost apart.
 const MOVE_COST: f64 = 0.05;

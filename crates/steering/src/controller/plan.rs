@@ -48,7 +48,7 @@ impl Controller {
     }
 
     /// Notes where the slots are after a step, and what the flows that are left wait for.
-    pub(super) fn plan_rest(&mut self, bundles: &[Bundle], flows: &[Flow], is_still: bool, now: f64) {
+    pub(super) fn plan_rest(&mut self, bundles: &[Bundle], flows: &[Flow], now: f64) {
         let ttl = self.settings.ttl.as_secs_f64();
         for (class, plan) in self.plans.iter_mut().enumerate() {
             (plan.present, plan.moving) = (vec![0.0; self.available.len()], 0.0);
@@ -60,7 +60,7 @@ impl Controller {
             let rest: f64 = left().map(|flow| flow.demand.max(0.0)).sum();
             let largest = left().max_by(|a, b| a.demand.total_cmp(&b.demand));
             let obstacle = |flow: &Flow| match self.credit <= 0.0 || self.gains[flow.to] <= 0.0 {
-                _ if is_still => Obstacle::DeadBand,
+                _ if !flow.is_followed => Obstacle::DeadBand,
                 true => Obstacle::Rate,
                 false => Obstacle::Room,
             };

@@ -246,6 +246,30 @@ fn clients_of_a_cluster_that_dies_go_to_clusters_with_room_at_once() {
 }
 
 #[test]
+fn full_cluster_makes_room_for_what_an_overloaded_one_gives_away() {
+    let cluster = |capacity: f64| Cluster { capacity, target: 0.8 * capacity, weight: capacity };
+    let period = Duration::from_secs(10);
+    let settings = Settings {
+        clusters: [100.0, 300.0, 300.0].map(cluster).into(),
+        costs: vec![vec![0.0, 1.0, f64::INFINITY], vec![f64::INFINITY, 0.0, 1.0]],
+        period,
+        ttl: Duration::from_secs_f64(TTL),
+    };
+    let start = Instant::now();
+    let mut controller = Controller::new(settings, start);
+    (0..2 * SLOTS).for_each(|slot| controller.estimate.send(slot, slot / SLOTS, 0.0));
+    // The second class fills the second cluster to its target, where the first cluster has to send a half of its demand.
+    let demands = [160.0, 240.0].map(|demand| vec![demand / SLOTS as f64; SLOTS]);
+    for step in 0..60 {
+        let now = start + period * step;
+        controller.inform(&demands, now);
+        controller.step(now);
+    }
+    let loads = [0, 1, 2].map(|cluster| controller.demand_at(cluster));
+    assert!(loads[0] < 85.0 && loads[1] < 245.0, "targets are 80, 240 and 240: {loads:?}");
+}
+
+#[test]
 fn cluster_that_is_back_gets_its_clients_gradually() {
     let mut model = Model::new(13, 0.5, 0.0);
     model.run(15);
