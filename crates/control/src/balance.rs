@@ -20,10 +20,8 @@ use fairway_steering::{
     balancer::{Balancer, Counted, Drain, Group, Outcome, Plan, RiskLevel, Saved},
     evidence::{Query, Source},
 };
-use fairway_store::{Leadership, Role, SavedBalance, encode_decision, encode_seen};
+use fairway_store::{LeaderStatus, Leadership, Role, SavedBalance, encode_decision, encode_evidence};
 use fairway_zones::{DemandSample, Draw, RuntimeState, Snapshot};
-
-pub use fairway_store::LeaderStatus;
 
 use self::clusters::{Clusters, balanced_pools, groups};
 use super::answers::Answered;
@@ -39,7 +37,7 @@ pub(crate) struct Balance {
     /// Earliest time of the next write of the state.
     next_keep: Option<Instant>,
     /// Earliest time at which the leader gets evidence again.
-    next_seen: Option<Instant>,
+    next_evidence: Option<Instant>,
     role: Role,
     /// Number of load reports that were rejected.
     rejected: u64,
@@ -103,9 +101,7 @@ impl Balance {
         };
         running.clusters.find_targets(snapshot);
         running.pools = balanced_pools(snapshot).map(|(number, pool)| (pool.key(), number)).collect();
-        if let Role::Leads(seen) = &self.role {
-            running.balancer.set_elsewhere(seen);
-        }
+        running.balancer.set_elsewhere(self.role.evidence());
         self.running = Some(running);
     }
 
@@ -216,10 +212,8 @@ impl Balance {
     /// followed again.
     pub(crate) fn follow_leader(&mut self, leadership: &Leadership, now: Instant) -> bool {
         let before = std::mem::replace(&mut self.role, Role::of(leadership));
-        if let Role::Leads(seen) = &self.role {
-            self.running.iter_mut().for_each(|running| running.balancer.set_elsewhere(seen));
-        } else if let Role::Leads(_) = before {
-            self.running.iter_mut().for_each(|running| running.balancer.set_elsewhere(&[]));
+        if before.evidence() != self.role.evidence() {
+            self.running.iter_mut().for_each(|running| running.balancer.set_elsewhere(self.role.evidence()));
         }
         let Role::Follows(leader, _) = &self.role else { return false };
         self.running.iter_mut().for_each(|running| running.balancer.take_tables(leader, now));
@@ -227,14 +221,14 @@ impl Balance {
     }
 
     /// Returns the evidence of the queries of this server, for the leader: once per TTL while another server is it.
-    pub(crate) fn seen(&mut self, now: Instant) -> Option<Arc<[u8]>> {
+    pub(crate) fn evidence_for_leader(&mut self, now: Instant) -> Option<Arc<[u8]>> {
         let running = self.running.as_ref().filter(|_| matches!(self.role, Role::Follows(..)))?;
-        if self.next_seen.is_some_and(|next| now < next) {
+        if self.next_evidence.is_some_and(|next| now < next) {
             return None;
         }
         let ttl = running.balancer.groups().map(|group| group.ttl).max()?;
-        self.next_seen = Some(now + ttl);
-        Some(encode_seen(&running.balancer.seen()).into())
+        self.next_evidence = Some(now + ttl);
+        Some(encode_evidence(&running.balancer.demand_evidence()).into())
     }
 
     /// Returns the role of this server.

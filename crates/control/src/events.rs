@@ -171,7 +171,9 @@ impl Actor {
         let objects = self.shared.declarations.objects.get().and_then(|objects| objects.as_ref().ok());
         if let Some(election) = objects.and_then(|objects| objects.store().election()) {
             election.set_decision(self.inputs.balance.offer(now.monotonic));
-            self.inputs.balance.seen(now.monotonic).into_iter().for_each(|seen| election.set_evidence(seen));
+            if let Some(evidence) = self.inputs.balance.evidence_for_leader(now.monotonic) {
+                election.set_evidence(evidence);
+            }
         }
     }
 

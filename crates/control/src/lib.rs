@@ -61,7 +61,7 @@ mod transition_impact;
 pub mod uses;
 
 pub use self::{
-    balance::{EvidenceStatus, LeaderStatus},
+    balance::EvidenceStatus,
     configured::Configured,
     error::ControlError,
     handle::{Control, ExplainedNow},
@@ -76,6 +76,7 @@ pub use self::{
 };
 use fairway_config::LogFormat;
 pub use fairway_steering::balancer::{Obstacle as LoadObstacle, Plan as LoadPlan};
+pub use fairway_store::LeaderStatus;
 use fairway_telemetry::logs::LineFormat;
 
 /// Returns the format of log lines for a setting.

@@ -10,18 +10,14 @@ use fairway_health::{Checker, Fence, HealthTransition, load::LoadReader};
 use fairway_model::{ClusterName, HealthStatus, PoolName, SharedSet};
 use fairway_providers::{publish::Publisher, webhook_server::Calls};
 use fairway_steering::balancer::Plan;
+use fairway_store::LeaderStatus;
 use fairway_telemetry::traces::Traces;
 use fairway_zones::{Tallies, Tally};
 use tokio::sync::{broadcast, watch};
 
 use super::{
-    answers::Answered,
-    balance::{EvidenceStatus, LeaderStatus},
-    contributed::ContributionLedger,
-    drains::Drains,
-    lifecycle::Lifecycle,
-    object_store::Objects,
-    served::Served,
+    answers::Answered, balance::EvidenceStatus, contributed::ContributionLedger, drains::Drains, lifecycle::Lifecycle,
+    object_store::Objects, served::Served,
 };
 use std::time::SystemTime;
 

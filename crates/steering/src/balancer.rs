@@ -1,6 +1,6 @@
 //! Load control of all groups of clusters: queries and load reports go in, tables of slots come out.
 
-mod seen;
+mod elsewhere;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -15,7 +15,7 @@ use crate::{
     residence::Residence,
 };
 
-pub use self::seen::{Seen, SeenClass};
+pub use self::elsewhere::{ClassEvidence, DemandEvidence};
 pub use crate::controller::{Obstacle, Plan};
 
 /// A cluster as declared.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use fairway_model::{ClusterName, Demand, Shares, SlotTable, Timestamp};
 use fairway_steering::{
-    balancer::{RiskLevel, Saved, SavedClass, Seen, SeenClass},
+    balancer::{ClassEvidence, DemandEvidence, RiskLevel, Saved, SavedClass},
     controller::SlotState,
 };
 
@@ -87,21 +87,21 @@ pub fn encode_decision(shares: &Shares, level: RiskLevel) -> Vec<u8> {
 }
 
 /// Parses the evidence of another server.
-pub(super) fn decode_seen(text: &[u8]) -> Result<Seen, FileError> {
+pub(super) fn decode_evidence(text: &[u8]) -> Result<DemandEvidence, FileError> {
     let note: EvidenceNote = state_wire::decode(text)?;
     check_count("location classes", note.classes.len(), CLASSES_MAX)?;
     let class = |line: &EvidenceLine| {
         let weights: Vec<u32> = numbers(&line.weights)?;
         check_count("slots", weights.len(), Demand::SLOTS)?;
         let weights = weights.iter().map(|thousandths| *thousandths as f32 / 1_000.0).collect();
-        Ok(SeenClass { costs: costs(&line.clusters)?, weights })
+        Ok(ClassEvidence { costs: costs(&line.clusters)?, weights })
     };
-    Ok(Seen { networks: note.networks, classes: note.classes.iter().map(class).collect::<Result<_, _>>()? })
+    Ok(DemandEvidence { networks: note.networks, classes: note.classes.iter().map(class).collect::<Result<_, _>>()? })
 }
 
 /// Returns the text of the evidence of this server, for the leader.
-pub fn encode_seen(seen: &Seen) -> Vec<u8> {
-    let line = |class: &SeenClass| EvidenceLine {
+pub fn encode_evidence(seen: &DemandEvidence) -> Vec<u8> {
+    let line = |class: &ClassEvidence| EvidenceLine {
         clusters: joined(class.costs.iter().map(|(cluster, cost)| format!("{cluster}:{cost}"))),
         weights: joined(class.weights.iter().map(|weight| (weight * 1_000.0).round() as u32)),
     };
@@ -213,14 +213,17 @@ mod tests {
         let [eu1, us1] = ["eu1", "us1"].map(|name| ClusterName::new(name).unwrap());
         let mut weights = vec![0.0; Demand::SLOTS];
         (weights[3], weights[9]) = (1.0, 0.123);
-        let seen = Seen { networks: 2, classes: vec![SeenClass { costs: vec![(eu1, 0), (us1, 1_500)], weights }] };
-        let text = encode_seen(&seen);
-        assert_eq!(decode_seen(&text).unwrap(), seen);
-        assert!((0..text.len()).all(|end| decode_seen(&text[..end]).is_err()));
+        let seen = DemandEvidence {
+            networks: 2,
+            classes: vec![ClassEvidence { costs: vec![(eu1, 0), (us1, 1_500)], weights }],
+        };
+        let text = encode_evidence(&seen);
+        assert_eq!(decode_evidence(&text).unwrap(), seen);
+        assert!((0..text.len()).all(|end| decode_evidence(&text[..end]).is_err()));
         let text = String::from_utf8(text).unwrap();
         for (sound, odd) in [("us1:1500", "us1"), ("eu1:0", "zz9:0"), (" 123 ", " -1 "), (" 123 ", " 1 2 ")] {
             assert!(text.contains(sound), "{text}");
-            assert!(decode_seen(text.replacen(sound, odd, 1).as_bytes()).is_err(), "{odd}");
+            assert!(decode_evidence(text.replacen(sound, odd, 1).as_bytes()).is_err(), "{odd}");
         }
     }
 

@@ -27,7 +27,7 @@ mod overrides;
 mod role;
 mod state_wire;
 
-pub use balance::{SavedBalance, encode_decision, encode_seen};
+pub use balance::{SavedBalance, encode_decision, encode_evidence};
 pub use cookie_key::cookie_key;
 pub use election::{Election, ElectionBackend, Leadership};
 pub use folder::{DataFolder, FolderError, SavedState};

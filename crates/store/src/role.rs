@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use fairway_model::Shares;
-use fairway_steering::balancer::{RiskLevel, Seen};
+use fairway_steering::balancer::{DemandEvidence, RiskLevel};
 
 use crate::{
     Leadership,
-    balance::{decode_decision, decode_seen},
+    balance::{decode_decision, decode_evidence},
 };
 
 /// The role of this server.
@@ -18,7 +18,7 @@ pub enum Role {
     #[default]
     Alone,
     /// Its own decisions are in force, and those that share its store follow them. Holds the evidence of demand that each of these has.
-    Leads(Vec<Seen>),
+    Leads(Vec<DemandEvidence>),
     /// The decisions of the leader are in force.
     Follows(Shares, RiskLevel),
     /// Its own decisions are in force, for this reason: there is no leader, or the store is unavailable or rejects requests.
@@ -41,8 +41,8 @@ impl Role {
         let note = match leadership {
             Leadership::Vacant => return Self::Local(NO_LEADER.into()),
             Leadership::Unknown(why) => return Self::Local(Arc::clone(why)),
-            Leadership::ThisServer(seen) => {
-                return Self::Leads(seen.iter().filter_map(|seen| decode_seen(seen).ok()).collect());
+            Leadership::ThisServer(others) => {
+                return Self::Leads(others.iter().filter_map(|text| decode_evidence(text).ok()).collect());
             }
             Leadership::Other(note) => note,
         };
@@ -50,6 +50,11 @@ impl Role {
             Ok((shares, level)) => Self::Follows(shares, level),
             Err(error) => Self::Local(format!("the leader's decision cannot be read: {error}").into()),
         }
+    }
+
+    /// Returns the evidence of demand of the servers that follow this one.
+    pub fn evidence(&self) -> &[DemandEvidence] {
+        if let Self::Leads(evidence) = self { evidence } else { &[] }
     }
 
     /// Returns the status of this role.

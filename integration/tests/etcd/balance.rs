@@ -139,7 +139,7 @@ fn servers_decide_alone_while_a_full_etcd_grants_no_lease() {
     assert!(refused.contains("database space exceeded"), "{refused}");
 
     let mut sequence = 0;
-    wait_until("it goes by its own decisions, and says why", STEPS, || {
+    wait_until("it uses its own decisions and shows the reason", STEPS, || {
         sequence += 1;
         push(&servers[0], sequence, [150, 10]);
         let (word, _, taken) = lead(&servers[0]);

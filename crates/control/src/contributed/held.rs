@@ -261,7 +261,7 @@ impl Weighing<'_> {
         (is_replaced || rows.iter().all(|row| is_covered(row, others))).then_some(Release::Replaced)
     }
 
-    /// Returns the rows of a name that are not held, of all clients; of this one those that `is_kept`.
+    /// Returns the rows of a name that are not held, of all clients; of this one those that `is_kept`, and the `new` ones.
     fn others<'r>(
         &'r self,
         scopes: &[Scope],

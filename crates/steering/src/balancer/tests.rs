@@ -185,7 +185,7 @@ fn server_that_follows_another_one_goes_on_where_that_was() {
 fn leader_knows_the_demand_of_clients_that_ask_another_server() {
     let mut servers = [0, 2].map(|asked| Scene { asked: Some(asked), ..Scene::new(&["a", "b"]) });
     servers[1].run(9);
-    let seen = servers[1].balancer.seen();
+    let seen = servers[1].balancer.demand_evidence();
     let demands = |server: &Scene| {
         let class = server.balancer.save().classes.remove(0);
         let sum = |asked: usize| class.slots.iter().skip(asked).step_by(4).map(|slot| slot.demand).sum::<f32>();

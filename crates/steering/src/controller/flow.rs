@@ -23,7 +23,7 @@ pub(super) struct Flow {
     pub(super) is_followed: bool,
 }
 
-/// Lets only flows be followed from clusters that are to be relieved, and from those that must make room for what these give away.
+/// Follows only flows from clusters that are to be relieved, and from those that must make room for what these give away.
 pub(super) fn follow_relief(flows: &mut [Flow], bundles: &[Bundle], loads: &Loads) {
     let count = loads.budgets.len();
     let mut gives: Vec<bool> = (0..count).map(|cluster| loads.is_to_be_relieved(cluster)).collect();

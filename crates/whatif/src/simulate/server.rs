@@ -11,7 +11,7 @@ use std::{
 
 use fairway_model::{ClusterName, Health, LoadReport, Permille, Shares, Timestamp, mix};
 use fairway_steering::{
-    balancer::{Balancer, Counted, Declared, Group, Outcome, Saved, Seen},
+    balancer::{Balancer, Counted, Declared, DemandEvidence, Group, Outcome, Saved},
     evidence::Query,
 };
 use fairway_zones::{RuntimeState, steer::LoadGroup};
@@ -80,7 +80,8 @@ impl Servers {
     /// Publishes the decision of the leader to the servers that share its store. Returns true if the tables in force may have changed.
     pub(super) fn publish(&mut self, now: Instant) -> bool {
         let Some(store) = &mut self.store else { return false };
-        let seen: Vec<Seen> = self.servers[1..].iter().map(|server| server.balancer.seen()).collect();
+        let seen: Vec<DemandEvidence> =
+            self.servers[1..].iter().map(|server| server.balancer.demand_evidence()).collect();
         self.servers[0].balancer.set_elsewhere(&seen);
         let is_recent = store.last_report.is_some_and(|last| now.saturating_duration_since(last) < store.oldest);
         let decision = is_recent.then(|| self.servers[0].balancer.shares());

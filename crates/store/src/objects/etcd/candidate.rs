@@ -212,7 +212,7 @@ impl Candidate {
 /// Time until a killed server is replaced as leader, and during which a server without etcd follows the last decision it read: six
 /// polls, so that a lost one costs nothing.
 const LEASE_TTL: Duration = Duration::from_secs(6);
-/// Evidence that is read at once: of up to 64 location classes a piece, which is less than the 4 MiB of an answer.
-const EVIDENCE_PAGE: i64 = 16;
+/// Values of evidence that are read at once: by default etcd takes values of up to 1.5 MiB, and the client answers of up to 8 MiB.
+const EVIDENCE_PAGE: i64 = 4;
 /// Length of the id in the value.
 const ID_DIGITS: usize = 16;
