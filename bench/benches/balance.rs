@@ -8,7 +8,7 @@ use std::{
 };
 
 use divan::Bencher;
-use fairway_model::{ClusterName, Demand, Load, LoadReport, LoadSignal, Permille, SourceProof};
+use fairway_model::{ClusterCost, ClusterName, Demand, Load, LoadReport, LoadSignal, Permille, SourceProof};
 use fairway_steering::{
     balancer::{Balancer, Counted, Declared, Group},
     evidence::{Query, Source},
@@ -32,9 +32,9 @@ fn group() -> Group {
         capacity: 1_000,
         target: Permille::new(800).expect("at most 1000"),
         limit: Permille::WHOLE,
-        weight: 1.0,
     };
-    let costs = |class: usize| (0..CLUSTERS).map(move |number| Some(((number + 31 * class) % CLUSTERS) as u32 * 1_000));
+    let cost = |rank: usize| Some(ClusterCost { cost: rank as u32 * 1_000, weight: 1_000 / CLUSTERS as u32 });
+    let costs = |class: usize| (0..CLUSTERS).map(move |number| cost((number + 31 * class) % CLUSTERS));
     Group {
         clusters: (0..CLUSTERS).map(cluster).collect(),
         costs: (0..CLASSES).map(|class| costs(class).collect()).collect(),

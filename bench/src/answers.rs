@@ -158,7 +158,7 @@ fn nearest_state(names: usize) -> ServingState {
     let table = |group: &LoadGroup, class: usize| {
         let costs: Vec<_> = group.costs_of(class).filter_map(|(name, cost)| Some((name.clone(), cost?))).collect();
         let mut ranked: Vec<usize> = (0..costs.len()).collect();
-        ranked.sort_by_key(|place| costs[*place].1);
+        ranked.sort_by_key(|place| costs[*place].1.cost);
         let slots = (0..Demand::SLOTS).map(|slot| ranked[usize::from(slot % 4 == 0) % ranked.len()] as u16).collect();
         SlotTable { costs, slots }
     };

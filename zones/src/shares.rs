@@ -31,7 +31,7 @@ pub(crate) struct CompiledShares {
 }
 
 impl CompiledShares {
-    /// Compiles the tables. A class takes the table with the most similar ranking: after a change of the configuration, none may have the
+    /// Compiles the tables. A class takes that of the most similar one: after a change of the configuration, none may have the
     /// same one.
     pub(crate) fn new(numbers: &ClusterNumbers, classes: &Arc<LoadClasses>, shares: Arc<Shares>) -> Self {
         let mut by_cluster: HashMap<&ClusterName, Vec<usize>> = HashMap::new();
@@ -65,7 +65,7 @@ impl CompiledShares {
 
 /// Returns the part of a table in the id of the runtime state.
 fn table_id(table: &SlotTable) -> u64 {
-    let costs = table.costs.iter().map(|(cluster, cost)| stable_hash(&(cluster.as_str(), *cost)));
+    let costs = table.costs.iter().map(|(cluster, of)| stable_hash(&(cluster.as_str(), of.cost, of.weight)));
     let names: Vec<u64> = table.costs.iter().map(|(cluster, _)| stable_hash(cluster)).collect();
     let slots = table.slots.iter().map(|slot| names.get(usize::from(*slot)).copied().unwrap_or_default());
     costs.chain(slots).fold(0, |id, part| mix(id ^ part))

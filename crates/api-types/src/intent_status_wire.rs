@@ -29,6 +29,8 @@ pub struct Answered {
     pub name: String,
     /// Pool that answers for the name, as in `/v1/state`.
     pub pool: String,
+    /// Its policy, as in a pool: `load, weighted` by default, or `weighted` if one of its clusters has no `capacity`.
+    pub policy: String,
     /// TTL of the answers, in seconds.
     pub ttl: u32,
     /// Time of the last change, or of the start of this server, whichever was later.

@@ -17,7 +17,7 @@ use std::{
 use fairway_health::load::LoadUpdate;
 use fairway_model::{ClusterName, DesiredState, PoolName, Shares, Timestamp};
 use fairway_steering::{
-    balancer::{Balancer, Counted, Drain, Group, Outcome, Plan, RiskLevel, Saved},
+    balancer::{Balancer, Counted, Declared, Drain, Group, Outcome, Plan, RiskLevel, Saved},
     evidence::{Query, Source},
 };
 use fairway_store::{LeaderStatus, Leadership, Role, SavedBalance, encode_decision, encode_evidence};
@@ -84,10 +84,14 @@ impl Balance {
 
     /// Follows a configuration. What was learnt is kept.
     pub(crate) fn follow(&mut self, desired: &DesiredState, snapshot: &Snapshot, now: Instant) {
-        let groups = groups(desired, snapshot);
-        let clusters = || groups.iter().flat_map(|group| &group.clusters);
-        let is_read = || clusters().any(|declared| desired.cluster_load_sources.contains_key(&declared.name));
-        if groups.is_empty() || !(self.is_reported || is_read()) {
+        // Intents are balanced by default, so there may be many pools, and no load of any.
+        let groups = match self.is_reported || !desired.cluster_load_sources.is_empty() {
+            true => groups(desired, snapshot),
+            false => Vec::new(),
+        };
+        let mut clusters = groups.iter().flat_map(|group| &group.clusters);
+        let is_read = |of: &Declared| desired.cluster_load_sources.contains_key(&of.name);
+        if groups.is_empty() || !(self.is_reported || clusters.any(is_read)) {
             self.running = None;
             return;
         }

@@ -4,7 +4,8 @@
 //!
 //! * its members are the clusters that run its service, or those in `gslb.members`;
 //! * a compound has the members of its children, weighted by the children's weights, in each tier separately;
-//! * networks of its clients (`cidrs`) hide its members from all other clients.
+//! * networks of its clients (`cidrs`) hide its members from all other clients;
+//! * without a policy it is weighted, and balanced by load if that can be compared: if all its clusters have a capacity.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 
@@ -130,9 +131,25 @@ pub fn expose(stored: &[&StoredIntent], clusters: &Clusters<'_>) -> Vec<Exposure
         };
         exposures[at] = Some(Exposure { key: of.key.clone(), outcome });
     }
+    for (of, exposure) in stored.iter().zip(&mut exposures) {
+        if let Some(Exposure { outcome: Ok(exposed), .. }) = exposure
+            && has_no_policy(&of.intent)
+        {
+            let has_capacity = |member: &Member| clusters.get(&member.cluster).is_some_and(|of| of.capacity.is_some());
+            exposed.pool.policy.load = exposed.pool.members.iter().all(has_capacity);
+        }
+    }
     let mut exposures: Vec<Exposure> = exposures.into_iter().flatten().collect();
     exposures.sort_by(|a, b| a.key.cmp(&b.key));
     exposures
+}
+
+fn has_no_policy(intent: &Intent) -> bool {
+    match &intent.spec {
+        IntentSpec::Inbound(inbound) => inbound.gslb.policy.is_none(),
+        IntentSpec::Compound(compound) => compound.gslb.policy.is_none(),
+        _ => false,
+    }
 }
 
 /// Merges the members of a younger intent into the pool of the older one.

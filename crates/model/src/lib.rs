@@ -85,7 +85,7 @@ pub use schedule::{
     NamedTimeZone, Schedule, ScheduleState, ScheduleWindow, ScheduleWindowError, TimeOfDay, Weekdays, WeeklyHours,
 };
 pub use shared_map::{SharedMap, SharedMapIter, SharedSet};
-pub use shares::{Demand, Shares, SlotTable, SourceProof};
+pub use shares::{ClusterCost, Demand, Shares, SlotTable, SourceProof};
 pub use small_bytes::SmallBytes;
 pub use spelling::closest;
 pub use stable_hash::{StableHasher, mix, stable_hash};

@@ -48,12 +48,20 @@ pub struct Shares {
     pub parts: BTreeMap<ClusterName, u16>,
 }
 
+/// What a cluster is to the clients of a location class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClusterCost {
+    /// Cost of a unit of demand: thousandths of a rank by distance, from 0.
+    pub cost: u32,
+    /// Its part of the weights of all clusters of the class, in thousandths.
+    pub weight: u32,
+}
+
 /// The clusters that the clients of a location class are answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotTable {
-    /// Clusters that the class can be answered with, sorted by name, and the cost of a unit of demand at each: thousandths of a rank by
-    /// distance, from 0. They identify the class.
-    pub costs: Vec<(ClusterName, u32)>,
+    /// Clusters that the class can be answered with, sorted by name, with their costs. They identify the class.
+    pub costs: Vec<(ClusterName, ClusterCost)>,
     /// Cluster of each of the [`Demand::SLOTS`] slots: its index in `costs`, or [`SlotTable::NONE`].
     pub slots: Vec<u16>,
 }
@@ -62,18 +70,19 @@ impl SlotTable {
     /// No cluster: clients of the slot get the nearest one.
     pub const NONE: u16 = u16::MAX;
 
-    /// Returns how much the ranking of a class differs from this one: the sum of the squared differences of costs, 0 for the same. A cluster
-    /// that only one of both has counts as far away.
-    pub fn distance<'a>(&self, costs: impl ExactSizeIterator<Item = (&'a ClusterName, Option<u32>)>) -> u64 {
+    /// Returns how much a class differs from that of this table: the sum of the squared differences of costs and weights, 0 for the same. A
+    /// cluster that only one of both has counts as far away.
+    pub fn distance<'a>(&self, costs: impl ExactSizeIterator<Item = (&'a ClusterName, Option<ClusterCost>)>) -> u64 {
         let far = 2_000 * (costs.len() as u64 + 1);
         let own = |cluster: &ClusterName| {
             let place = self.costs.binary_search_by_key(&cluster, |(name, _)| name).ok()?;
-            Some(u64::from(self.costs[place].1))
+            Some(self.costs[place].1)
         };
+        let square = |a: u32, b: u32| u64::from(a.abs_diff(b)).pow(2);
         costs
             .map(|(cluster, cost)| match (cost, own(cluster)) {
                 (None, None) => 0,
-                (Some(cost), Some(own)) => u64::from(cost).abs_diff(own).pow(2),
+                (Some(of), Some(own)) => square(of.cost, own.cost) + square(of.weight, own.weight),
                 _ => far * far,
             })
             .sum()

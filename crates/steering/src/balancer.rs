@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fairway_model::{ClusterName, Demand, LoadReport, Permille, Shares, SlotTable};
+use fairway_model::{ClusterCost, ClusterName, Demand, LoadReport, Permille, Shares, SlotTable};
 
 use crate::{
     controller::{self, Controller, SlotState},
@@ -29,8 +29,6 @@ pub struct Declared {
     pub target: Permille,
     /// Load that it gets at most while there is room elsewhere. Default: 1000.
     pub limit: Permille,
-    /// Mean weight of its members, relative to those of other clusters.
-    pub weight: f64,
 }
 
 /// Clusters whose load is controlled together.
@@ -38,8 +36,8 @@ pub struct Declared {
 pub struct Group {
     /// The clusters, sorted by name.
     pub clusters: Vec<Declared>,
-    /// Cost of a unit of demand at each cluster, by location class: thousandths of a rank by distance. `None` if the class never gets it.
-    pub costs: Vec<Vec<Option<u32>>>,
+    /// Cost and weight of each cluster, by location class. `None` if the class never gets it.
+    pub costs: Vec<Vec<Option<ClusterCost>>>,
     /// Time between two reports of a cluster.
     pub period: Duration,
     /// TTL of the answers; where pools differ, the largest.
@@ -373,7 +371,7 @@ impl Controlled {
     }
 
     /// Returns the costs of a class by cluster.
-    fn costs(&self, class: usize) -> impl ExactSizeIterator<Item = (&ClusterName, Option<u32>)> {
+    fn costs(&self, class: usize) -> impl ExactSizeIterator<Item = (&ClusterName, Option<ClusterCost>)> {
         self.group.clusters.iter().map(|declared| &declared.name).zip(self.group.costs[class].iter().copied())
     }
 
@@ -443,13 +441,16 @@ impl Group {
         let cluster = |declared: &Declared| {
             let capacity = declared.capacity.max(1) as f64;
             let part = |bound: Permille| capacity * f64::from(bound.thousandths()) / 1_000.0;
-            let weight = (declared.weight * capacity).max(f64::MIN_POSITIVE);
-            controller::Cluster { capacity: part(declared.limit), target: part(declared.target), weight }
+            controller::Cluster { capacity: part(declared.limit), target: part(declared.target) }
         };
-        let cost = |cost: &Option<u32>| cost.map_or(f64::INFINITY, |cost| f64::from(cost) / 1_000.0);
+        let cost = |of: &Option<ClusterCost>| of.map_or(f64::INFINITY, |of| f64::from(of.cost) / 1_000.0);
+        let weight = |(of, declared): (&Option<ClusterCost>, &Declared)| {
+            of.map_or(0.0, |of| (f64::from(of.weight) * declared.capacity.max(1) as f64).max(f64::MIN_POSITIVE))
+        };
         controller::Settings {
             clusters: self.clusters.iter().map(cluster).collect(),
             costs: self.costs.iter().map(|costs| costs.iter().map(cost).collect()).collect(),
+            weights: self.costs.iter().map(|costs| costs.iter().zip(&self.clusters).map(weight).collect()).collect(),
             period: self.period,
             ttl: self.ttl,
         }

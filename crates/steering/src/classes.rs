@@ -10,15 +10,17 @@ const MERGED_MAX: usize = 1_024;
 pub struct Ranking {
     /// Cost of a unit of demand at each cluster: the rank by distance, from 0.
     pub costs: Vec<f64>,
+    /// Part of the weights that each cluster has, from 0 to 1.
+    pub weights: Vec<f64>,
     /// Demand of its clients, or any number in proportion to it; at least 0.
-    pub weight: f64,
+    pub demand: f64,
 }
 
 /// Location classes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Classes {
-    /// Costs of each class: the mean of its rankings, by weight.
-    pub costs: Vec<Vec<f64>>,
+    /// Costs and weights of each class: the mean of its rankings, by demand. Its demand is their sum.
+    pub rankings: Vec<Ranking>,
     /// Class of each ranking, in the order in which they were given.
     pub of: Vec<usize>,
 }
@@ -26,8 +28,7 @@ pub struct Classes {
 /// Rankings that are merged.
 #[derive(Clone, Debug)]
 struct Group {
-    costs: Vec<f64>,
-    weight: f64,
+    ranking: Ranking,
     /// The most similar later group, and how much is lost by merging with it.
     nearest: (usize, f64),
     /// Number of the group that it was merged into.
@@ -36,61 +37,67 @@ struct Group {
 
 impl Classes {
     /// Merges rankings until at most [`CLASSES_MAX`] are left: each time the two with the least sum of squared differences from their common
-    /// mean, by weight and nearness.
+    /// mean, by demand and nearness.
     pub fn of(rankings: &[Ranking]) -> Self {
         let mut order: Vec<usize> = (0..rankings.len()).collect();
-        order.sort_by(|a, b| rankings[*b].weight.total_cmp(&rankings[*a].weight).then(a.cmp(b)));
+        order.sort_by(|a, b| rankings[*b].demand.total_cmp(&rankings[*a].demand).then(a.cmp(b)));
         let (large, small) = order.split_at(order.len().min(MERGED_MAX));
         let group = |number: &usize| {
-            let Ranking { costs, weight } = rankings[*number].clone();
+            let mut ranking = rankings[*number].clone();
             // Clients that nothing is known of are no reason to forget their ranking.
-            Group { costs, weight: weight.max(f64::MIN_POSITIVE), nearest: (0, f64::INFINITY), merged: None }
+            ranking.demand = ranking.demand.max(f64::MIN_POSITIVE);
+            Group { ranking, nearest: (0, f64::INFINITY), merged: None }
         };
         let mut groups: Vec<Group> = large.iter().map(group).collect();
         let mut of = vec![0; rankings.len()];
         large.iter().enumerate().for_each(|(place, number)| of[*number] = place);
         for number in small {
-            let costs = &rankings[*number].costs;
-            let distance = |place: &usize| square(&groups[*place].costs, costs);
+            let distance = |place: &usize| groups[*place].ranking.square(&rankings[*number]);
             let nearest = (0..groups.len()).min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or_default();
-            groups[nearest].add(costs, rankings[*number].weight);
+            groups[nearest].ranking.add(&rankings[*number]);
             of[*number] = nearest;
         }
         merge(&mut groups);
         let mut classes = vec![None; groups.len()];
         let left = (0..groups.len()).filter(|place| groups[*place].merged.is_none());
-        let costs = left.enumerate().map(|(class, place)| {
+        let left = left.enumerate().map(|(class, place)| {
             classes[place] = Some(class);
-            groups[place].costs.clone()
+            groups[place].ranking.clone()
         });
-        let costs = costs.collect();
+        let left = left.collect();
         let class = |mut place: usize| loop {
             match groups[place].merged {
                 Some(into) => place = into,
                 None => return classes[place].unwrap_or_default(),
             }
         };
-        Self { costs, of: of.into_iter().map(class).collect() }
+        Self { rankings: left, of: of.into_iter().map(class).collect() }
     }
 }
 
-impl Group {
-    fn add(&mut self, costs: &[f64], weight: f64) {
-        let part = weight / (self.weight + weight);
-        self.costs.iter_mut().zip(costs).for_each(|(own, other)| *own += part * (other - *own));
-        self.weight += weight;
+impl Ranking {
+    fn add(&mut self, other: &Self) {
+        let part = other.demand / (self.demand + other.demand);
+        let mean = |own: &mut [f64], other: &[f64]| {
+            own.iter_mut().zip(other).for_each(|(own, other)| *own += part * (other - *own));
+        };
+        mean(&mut self.costs, &other.costs);
+        mean(&mut self.weights, &other.weights);
+        self.demand += other.demand;
     }
 
-    /// Returns the weighted square of the differences that merging with another group makes.
+    /// Returns the square of the differences that merging with another one makes, by demand.
     fn loss(&self, other: &Self) -> f64 {
-        self.weight * other.weight / (self.weight + other.weight) * square(&self.costs, &other.costs)
+        self.demand * other.demand / (self.demand + other.demand) * self.square(other)
     }
-}
 
-/// Returns how much two rankings differ. Each rank counts half as much as the one before: most demand is at the nearest clusters.
-fn square(a: &[f64], b: &[f64]) -> f64 {
-    let nearness = |cost: &f64| (-cost).exp2();
-    a.iter().zip(b).map(|(a, b)| (nearness(a) - nearness(b)).powi(2)).sum()
+    /// Returns how much two rankings differ. Each rank counts half as much as the one before: most demand is at the nearest clusters.
+    fn square(&self, other: &Self) -> f64 {
+        let nearness = |cost: &f64| (-cost).exp2();
+        let costs = self.costs.iter().zip(&other.costs).map(|(a, b)| nearness(a) - nearness(b));
+        let weights = self.weights.iter().zip(&other.weights).map(|(a, b)| a - b);
+        costs.chain(weights).map(|difference| difference.powi(2)).sum()
+    }
 }
 
 /// Merges groups into earlier ones until few are left.
@@ -101,8 +108,8 @@ fn merge(groups: &mut [Group]) {
         let left = (0..groups.len()).filter(|place| groups[*place].merged.is_none());
         let Some(place) = left.min_by(|a, b| groups[*a].nearest.1.total_cmp(&groups[*b].nearest.1)) else { return };
         let other = groups[place].nearest.0;
-        let (costs, weight) = (groups[other].costs.clone(), groups[other].weight);
-        groups[place].add(&costs, weight);
+        let ranking = groups[other].ranking.clone();
+        groups[place].ranking.add(&ranking);
         groups[other].merged = Some(place);
         count -= 1;
         for changed in 0..groups.len() {
@@ -110,7 +117,7 @@ fn merge(groups: &mut [Group]) {
             if changed == place || groups[changed].merged.is_none() && (nearest == place || nearest == other) {
                 find_nearest(groups, changed);
             } else if changed < place && groups[changed].merged.is_none() {
-                let loss = groups[changed].loss(&groups[place]);
+                let loss = groups[changed].ranking.loss(&groups[place].ranking);
                 if loss < groups[changed].nearest.1 {
                     groups[changed].nearest = (place, loss);
                 }
@@ -121,7 +128,7 @@ fn merge(groups: &mut [Group]) {
 
 fn find_nearest(groups: &mut [Group], place: usize) {
     let later = (place + 1..groups.len()).filter(|other| groups[*other].merged.is_none());
-    let losses = later.map(|other| (other, groups[place].loss(&groups[other])));
+    let losses = later.map(|other| (other, groups[place].ranking.loss(&groups[other].ranking)));
     groups[place].nearest = losses.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((place, f64::INFINITY));
 }
 
@@ -139,7 +146,7 @@ mod tests {
             (1..clusters).for_each(|place| order.swap(place, random.below(place as u64 + 1) as usize));
             let mut costs = vec![0.0; clusters];
             order.iter().enumerate().for_each(|(rank, cluster)| costs[*cluster] = rank as f64);
-            Ranking { costs, weight: random.below(1_000) as f64 }
+            Ranking { costs, weights: vec![1.0 / clusters as f64; clusters], demand: random.below(1_000) as f64 }
         };
         (0..count).map(|_| ranking()).collect()
     }
@@ -148,9 +155,9 @@ mod tests {
     fn few_rankings_are_their_own_classes() {
         let rankings = draw(CLASSES_MAX, 7, 1);
         let classes = Classes::of(&rankings);
-        assert_eq!(classes.costs.len(), CLASSES_MAX);
+        assert_eq!(classes.rankings.len(), CLASSES_MAX);
         for (ranking, class) in rankings.iter().zip(&classes.of) {
-            assert_eq!(ranking.costs, classes.costs[*class]);
+            assert_eq!(ranking.costs, classes.rankings[*class].costs);
         }
     }
 
@@ -159,12 +166,12 @@ mod tests {
         for (seed, count) in [(1, 65), (2, 500), (3, 3_000)] {
             let rankings = draw(count, 9, seed);
             let classes = Classes::of(&rankings);
-            assert_eq!((classes.costs.len(), classes.of.len()), (CLASSES_MAX, count), "seed {seed}");
-            for (class, costs) in classes.costs.iter().enumerate() {
+            assert_eq!((classes.rankings.len(), classes.of.len()), (CLASSES_MAX, count), "seed {seed}");
+            for (class, Ranking { costs, .. }) in classes.rankings.iter().enumerate() {
                 let own = || rankings.iter().zip(&classes.of).filter(|(_, of)| **of == class).map(|(own, _)| own);
-                let weight: f64 = own().map(|own| own.weight).sum();
+                let demand: f64 = own().map(|own| own.demand).sum();
                 for (cluster, cost) in costs.iter().enumerate() {
-                    let mean = own().map(|own| own.weight * own.costs[cluster]).sum::<f64>() / weight;
+                    let mean = own().map(|own| own.demand * own.costs[cluster]).sum::<f64>() / demand;
                     assert!((mean - cost).abs() < 1e-9, "seed {seed}: {mean} and {cost}");
                 }
             }
@@ -185,8 +192,23 @@ mod tests {
         let classes = Classes::of(&rankings);
         let nearest = |costs: &[f64]| (0..costs.len()).min_by(|a, b| costs[*a].total_cmp(&costs[*b]));
         for (ranking, class) in rankings.iter().zip(&classes.of) {
-            assert_eq!(nearest(&ranking.costs), nearest(&classes.costs[*class]));
+            assert_eq!(nearest(&ranking.costs), nearest(&classes.rankings[*class].costs));
         }
+    }
+
+    #[test]
+    fn rankings_with_other_weights_are_merged_last() {
+        let mut rankings = draw(CLASSES_MAX - 1, 12, 5);
+        let mut other = Ranking { demand: 1_000.0, ..rankings[0].clone() };
+        (other.weights[0], other.weights[1]) = (1.0, 0.0);
+        let mut farther = rankings[1].clone();
+        let at = |rank: f64| farther.costs.iter().position(|cost| *cost == rank).expect("each rank occurs");
+        let (last, before) = (at(11.0), at(10.0));
+        farther.costs.swap(last, before);
+        rankings.extend([other, farther]);
+        let classes = Classes::of(&rankings);
+        assert_ne!(classes.of[0], classes.of[CLASSES_MAX - 1], "they differ in weights");
+        assert_eq!(classes.of[1], classes.of[CLASSES_MAX], "they differ in the two farthest clusters");
     }
 
     #[test]

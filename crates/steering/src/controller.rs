@@ -9,11 +9,13 @@
 
 mod empty;
 mod flow;
+mod homes;
 mod loads;
 mod plan;
 
 use std::{
     cmp::Reverse,
+    collections::BTreeMap,
     time::{Duration, Instant},
 };
 
@@ -22,6 +24,7 @@ use fairway_model::{Demand, mix};
 pub use self::plan::{Obstacle, Plan};
 use self::{
     flow::{Bundle, Flow, follow_relief},
+    homes::{Homes, homes},
     loads::{Loads, rooms},
 };
 
@@ -42,8 +45,6 @@ pub struct Cluster {
     pub capacity: f64,
     /// Load that it is kept below while all demand fits below the targets; at most the capacity.
     pub target: f64,
-    /// Its part of the declared split, relative to the others'.
-    pub weight: f64,
 }
 
 /// A group of clusters whose load is controlled together.
@@ -54,6 +55,9 @@ pub struct Settings {
     /// By location class, the cost of a unit of its demand at each cluster: the rank by distance, from 0. Infinite for a cluster that the
     /// class is never answered with.
     pub costs: Vec<Vec<f64>>,
+    /// By location class, the part of the declared split that each cluster has, relative to the others'. 0 for a cluster that the class is
+    /// never answered with.
+    pub weights: Vec<Vec<f64>>,
     /// Time between two reports of a cluster.
     pub period: Duration,
     /// TTL of the answers.
@@ -69,6 +73,8 @@ pub struct Controller {
     estimate: Estimate,
     /// For each cluster since when it can be answered; `None` if it cannot.
     available: Vec<Option<f64>>,
+    /// By slot. Empty if they have to be found anew.
+    homes: Vec<Homes>,
     /// A cluster became unavailable, and no step has followed.
     is_urgent: bool,
     /// A cluster was over its budget at the last step.
@@ -93,6 +99,7 @@ impl Controller {
         Self {
             estimate,
             available,
+            homes: Vec::new(),
             is_urgent: false,
             is_over: false,
             credit: 0.0,
@@ -152,6 +159,7 @@ impl Controller {
     pub fn adopt(&mut self, cluster: usize, other: &Self, from: usize) {
         self.estimate.levels[cluster].clone_from(&other.estimate.levels[from]);
         self.available[cluster] = other.available[from];
+        self.homes.clear();
     }
 
     /// Returns true if a cluster became unavailable since the last step.
@@ -180,6 +188,7 @@ impl Controller {
     pub fn set_available(&mut self, cluster: usize, is_available: bool, at: Instant) {
         if self.available[cluster].is_some() != is_available {
             self.available[cluster] = is_available.then(|| self.secs(at));
+            self.homes.clear();
             self.is_urgent |= !is_available;
         }
     }
@@ -227,6 +236,9 @@ impl Controller {
             self.is_urgent = false;
             return true;
         };
+        if self.homes.is_empty() {
+            self.homes = homes(&self.settings, &self.available);
+        }
         let mut loads = self.loads(demand, now);
         let (mut bundles, moving) = self.bundles(now);
         let Some((mut flows, parts)) = self.flows(&bundles, &moving, &loads) else {
@@ -274,32 +286,37 @@ impl Controller {
         let (ttl, count) = (self.settings.ttl.as_secs_f64(), self.settings.clusters.len());
         let mut moving = vec![0.0; count];
         let mut large: Vec<Bundle> = Vec::new();
-        let mut common: Vec<Bundle> = (0..self.settings.costs.len() * count)
-            .map(|number| {
-                let (class, cluster) = (number / count, number % count);
-                Bundle { class, cluster, is_whole: false, slots: Vec::new(), demand: 0.0 }
-            })
-            .collect();
+        let mut common: BTreeMap<(usize, usize, &Homes), Bundle> = BTreeMap::new();
+        let bundle = |number: usize, cluster: usize| Bundle {
+            class: number / SLOTS,
+            cluster,
+            homes: self.homes[number].clone(),
+            is_whole: false,
+            slots: Vec::new(),
+            demand: 0.0,
+        };
+        let key = |number: usize, cluster: usize| (number / SLOTS, cluster, &self.homes[number]);
         for (number, slot) in self.estimate.slots.iter().enumerate().filter(|(_, slot)| slot.demand > 0.0) {
-            let (class, cluster) = (number / SLOTS, slot.cluster);
+            let cluster = slot.cluster;
             let demand = self.estimate.outlook(number);
             if slot.is_moving(now, ttl) && self.available[cluster].is_some() {
                 moving[cluster] += demand;
             } else if demand > self.large() {
-                large.push(Bundle { class, cluster, is_whole: true, slots: vec![number], demand });
+                large.push(Bundle { is_whole: true, slots: vec![number], demand, ..bundle(number, cluster) });
             } else {
-                let bundle = &mut common[class * count + cluster];
+                let bundle = common.entry(key(number, cluster)).or_insert_with(|| bundle(number, cluster));
                 bundle.slots.push(number);
                 bundle.demand += demand;
             }
         }
         large.sort_by(|a, b| b.demand.total_cmp(&a.demand));
         for rest in large.drain(large.len().min(LARGE_MAX)..) {
-            let bundle = &mut common[rest.class * count + rest.cluster];
-            bundle.slots.extend(rest.slots);
+            let number = rest.slots[0];
+            let bundle = common.entry(key(number, rest.cluster)).or_insert_with(|| bundle(number, rest.cluster));
+            bundle.slots.push(number);
             bundle.demand += rest.demand;
         }
-        large.extend(common.into_iter().filter(|bundle| !bundle.slots.is_empty()));
+        large.extend(common.into_values());
         (large, moving)
     }
 
@@ -313,14 +330,9 @@ impl Controller {
     fn flows(&self, bundles: &[Bundle], moving: &[f64], loads: &Loads) -> Option<(Vec<Flow>, Vec<Vec<f64>>)> {
         let budgets = &loads.budgets;
         let mut sources: Vec<Source> = bundles.iter().map(|bundle| self.source(bundle)).collect();
-        let demand = bundles.iter().map(|bundle| bundle.demand).chain(moving.iter().copied()).sum::<f64>();
-        let weight = |cluster: usize| self.available[cluster].map_or(0.0, |_| self.settings.clusters[cluster].weight);
-        let weights: f64 = (0..budgets.len()).map(weight).sum();
-        let room = |cluster: usize| {
-            let declared = demand * weight(cluster) / weights.max(f64::MIN_POSITIVE);
-            rooms((declared, budgets[cluster]), moving[cluster], budgets.len())
-        };
-        let rooms: Vec<Vec<Room>> = (0..budgets.len()).map(room).collect();
+        let rooms: Vec<Vec<Room>> = (0..budgets.len())
+            .map(|cluster| rooms((loads.declared[cluster], budgets[cluster]), moving[cluster], budgets.len()))
+            .collect();
         let mut best = solve_within(COMPARED_MAX, &sources, &rooms)?;
         if bundles.iter().any(|bundle| bundle.is_whole) {
             self.make_whole(bundles, &mut sources, &best, moving, loads);
@@ -329,11 +341,9 @@ impl Controller {
         let mut flows = Vec::new();
         let mut parts = vec![vec![0.0; budgets.len()]; self.settings.costs.len()];
         for (number, (bundle, best)) in bundles.iter().zip(&best).enumerate() {
-            let costs = &self.settings.costs[bundle.class];
             parts[bundle.class].iter_mut().zip(best).for_each(|(part, demand)| *part += demand);
             for (to, demand) in best.iter().enumerate().filter(|(to, demand)| *to != bundle.cluster && **demand > 0.0) {
-                let gain = costs[bundle.cluster] - costs[to];
-                let gain = if gain == 0.0 { EVEN_GAIN } else { gain };
+                let gain = self.cost(bundle, bundle.cluster) - self.cost(bundle, to);
                 flows.push(Flow { bundle: number, to, demand: *demand, gain, is_followed: true });
             }
         }
@@ -341,13 +351,19 @@ impl Controller {
     }
 
     fn source(&self, bundle: &Bundle) -> Source {
-        let cost = |(cluster, cost): (usize, &f64)| match self.available[cluster] {
+        let cost = |cluster: usize| match self.available[cluster] {
             None => f64::INFINITY,
-            Some(_) if cluster == bundle.cluster => *cost,
-            Some(_) => cost + MOVE_COST,
+            Some(_) if cluster == bundle.cluster => self.cost(bundle, cluster),
+            Some(_) => self.cost(bundle, cluster) + MOVE_COST,
         };
-        let costs = self.settings.costs[bundle.class].iter().enumerate().map(cost).collect();
-        Source { demand: bundle.demand, costs }
+        Source { demand: bundle.demand, costs: (0..self.available.len()).map(cost).collect() }
+    }
+
+    /// Returns the cost of a unit of a bundle at a cluster.
+    fn cost(&self, bundle: &Bundle, cluster: usize) -> f64 {
+        let costs = &self.settings.costs[bundle.class];
+        let is_away = bundle.homes.iter().any(|home| *home != cluster && costs[*home] == costs[cluster]);
+        if is_away { costs[cluster] + AWAY_COST } else { costs[cluster] }
     }
 
     /// Lets large slots go to one cluster each: the largest first, where most of it would be, if it fits there; else to the cheapest
@@ -450,8 +466,7 @@ impl Controller {
             let costs = &self.settings.costs[number / SLOTS];
             let possible =
                 (0..costs.len()).filter(|cluster| self.available[*cluster].is_some() && costs[*cluster].is_finite());
-            let score = |cluster: &usize| score(number, *cluster, self.settings.clusters[*cluster].weight);
-            if let Some(cluster) = possible.max_by(|a, b| score(a).total_cmp(&score(b))) {
+            if let Some(cluster) = declared_among(&self.settings, number, possible) {
                 self.estimate.send(number, cluster, now);
             }
         }
@@ -463,8 +478,13 @@ impl Controller {
 fn declared(settings: &Settings, slot: usize) -> usize {
     let costs = &settings.costs[slot / SLOTS];
     let possible = (0..costs.len()).filter(|cluster| costs[*cluster].is_finite());
-    let key = |cluster: &usize| score(slot, *cluster, settings.clusters[*cluster].weight);
-    possible.max_by(|a, b| key(a).total_cmp(&key(b)).then(Reverse(a).cmp(&Reverse(b)))).unwrap_or_default()
+    declared_among(settings, slot, possible).unwrap_or_default()
+}
+
+/// Returns the cluster of a slot if the declared split is one of some clusters.
+fn declared_among(settings: &Settings, slot: usize, clusters: impl Iterator<Item = usize>) -> Option<usize> {
+    let key = |cluster: &usize| score(slot, *cluster, settings.weights[slot / SLOTS][*cluster]);
+    clusters.max_by(|a, b| key(a).total_cmp(&key(b)).then(Reverse(a).cmp(&Reverse(b))))
 }
 
 /// Weighted rendezvous hashing: -weight / ln(u), where u is a uniform hash of slot and cluster between 0 and 1.
@@ -479,8 +499,8 @@ fn score(slot: usize, cluster: usize, weight: f64) -> f64 {
 const DEAD_BAND: f64 = 0.01;
 /// Cost of a move in ranks, which keeps divisions of equal cost apart.
 const MOVE_COST: f64 = 0.05;
-/// Gain in ranks of a move to a cluster of the same cost, towards the declared split.
-const EVEN_GAIN: f64 = 0.5;
+/// Cost in ranks of a slot that is not at its home, so that clusters of equal cost are divided as declared: less than that of the next rank.
+const AWAY_COST: f64 = 0.5;
 /// Part of the smallest capacity from which on a slot is a source of its own: divided, it would be at one of two clusters at random.
 const LARGE: f64 = 0.05;
 /// Maximum number of such slots.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use fairway_model::{ClusterName, Demand, Shares, SlotTable, Timestamp};
+use fairway_model::{ClusterCost, ClusterName, Demand, Shares, SlotTable, Timestamp};
 use fairway_steering::{
     balancer::{ClassEvidence, DemandEvidence, RiskLevel, Saved, SavedClass},
     controller::SlotState,
@@ -102,7 +102,7 @@ pub(super) fn decode_evidence(text: &[u8]) -> Result<DemandEvidence, FileError> 
 /// Returns the text of the evidence of this server, for the leader.
 pub fn encode_evidence(seen: &DemandEvidence) -> Vec<u8> {
     let line = |class: &ClassEvidence| EvidenceLine {
-        clusters: joined(class.costs.iter().map(|(cluster, cost)| format!("{cluster}:{cost}"))),
+        clusters: joined(class.costs.iter().map(cost_text)),
         weights: joined(class.weights.iter().map(|weight| (weight * 1_000.0).round() as u32)),
     };
     let classes = seen.classes.iter().map(line).collect();
@@ -115,7 +115,7 @@ const RISK_LEVELS: [(RiskLevel, &str); 3] =
 fn class_line(table: &SlotTable) -> ClassLine {
     let slot = |slot: &u16| if *slot == SlotTable::NONE { "-".to_owned() } else { slot.to_string() };
     ClassLine {
-        clusters: joined(table.costs.iter().map(|(cluster, cost)| format!("{cluster}:{cost}"))),
+        clusters: joined(table.costs.iter().map(cost_text)),
         slots: joined(table.slots.iter().map(slot)),
         demands: String::new(),
         variances: String::new(),
@@ -123,12 +123,19 @@ fn class_line(table: &SlotTable) -> ClassLine {
     }
 }
 
-fn costs(clusters: &str) -> Result<Vec<(ClusterName, u32)>, FileError> {
+fn cost_text((cluster, of): &(ClusterName, ClusterCost)) -> String {
+    format!("{cluster}:{}:{}", of.cost, of.weight)
+}
+
+fn costs(clusters: &str) -> Result<Vec<(ClusterName, ClusterCost)>, FileError> {
     let cost = |text: &str| {
-        let (cluster, cost) = text.rsplit_once(':').ok_or_else(|| malformed("a cluster without a cost"))?;
-        Ok((name(cluster)?, cost.parse().map_err(malformed)?))
+        let [cluster, cost, weight] = text.split(':').collect::<Vec<_>>()[..] else {
+            return Err(malformed("a cluster without cost and weight"));
+        };
+        let [cost, weight] = [cost, weight].map(|number| number.parse().map_err(malformed));
+        Ok((name(cluster)?, ClusterCost { cost: cost?, weight: weight? }))
     };
-    let costs: Vec<(ClusterName, u32)> = clusters.split_whitespace().map(cost).collect::<Result<_, FileError>>()?;
+    let costs: Vec<_> = clusters.split_whitespace().map(cost).collect::<Result<_, FileError>>()?;
     if !costs.is_sorted_by(|a, b| a.0 < b.0) {
         return Err(malformed("clusters are not sorted by name"));
     }
@@ -179,10 +186,14 @@ const CLASSES_MAX: usize = 65_535;
 mod tests {
     use super::*;
 
+    fn two_costs() -> Vec<(ClusterName, ClusterCost)> {
+        let cost = |name, cost, weight| (ClusterName::new(name).unwrap(), ClusterCost { cost, weight });
+        vec![cost("eu1", 0, 250), cost("us1", 1_500, 750)]
+    }
+
     fn saved() -> SavedBalance {
-        let [eu1, us1] = ["eu1", "us1"].map(|name| ClusterName::new(name).unwrap());
         let slots = (0..Demand::SLOTS as u16).map(|slot| if slot == 9 { SlotTable::NONE } else { slot % 2 }).collect();
-        let table = SlotTable { costs: vec![(eu1, 0), (us1, 1_500)], slots };
+        let table = SlotTable { costs: two_costs(), slots };
         let mut known = vec![SlotState::default(); Demand::SLOTS];
         known[3] = SlotState { demand: 62.5, variance: 1e-3, weight: 4.25 };
         let classes = vec![SavedClass { table, slots: known }];
@@ -210,18 +221,16 @@ mod tests {
 
     #[test]
     fn evidence_is_decoded_and_malformed_one_is_rejected() {
-        let [eu1, us1] = ["eu1", "us1"].map(|name| ClusterName::new(name).unwrap());
         let mut weights = vec![0.0; Demand::SLOTS];
         (weights[3], weights[9]) = (1.0, 0.123);
-        let seen = DemandEvidence {
-            networks: 2,
-            classes: vec![ClassEvidence { costs: vec![(eu1, 0), (us1, 1_500)], weights }],
-        };
+        let seen = DemandEvidence { networks: 2, classes: vec![ClassEvidence { costs: two_costs(), weights }] };
         let text = encode_evidence(&seen);
         assert_eq!(decode_evidence(&text).unwrap(), seen);
         assert!((0..text.len()).all(|end| decode_evidence(&text[..end]).is_err()));
         let text = String::from_utf8(text).unwrap();
-        for (sound, odd) in [("us1:1500", "us1"), ("eu1:0", "zz9:0"), (" 123 ", " -1 "), (" 123 ", " 1 2 ")] {
+        for (sound, odd) in
+            [("us1:1500", "us1"), (":750", ""), ("eu1:0", "zz9:0"), (" 123 ", " -1 "), (" 123 ", " 1 2 ")]
+        {
             assert!(text.contains(sound), "{text}");
             assert!(decode_evidence(text.replacen(sound, odd, 1).as_bytes()).is_err(), "{odd}");
         }
@@ -240,6 +249,8 @@ mod tests {
             ("eu1:0", "eu1"),
             ("eu1:0", "zz9:0"),
             ("us1:1500", "us1:x"),
+            ("1500:750", "1500"),
+            ("1500:750", "1500:x"),
             ("0 1 0", "0 2 0"),
             ("0 1 0", "0 1"),
             ("62.5", "x"),

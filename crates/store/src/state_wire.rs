@@ -108,7 +108,7 @@ pub(super) struct BalanceFile {
 /// A location class: its table, and what is known of its slots.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ClassLine {
-    /// Clusters with their costs in thousandths of a rank: `eu1:0 us1:1000`.
+    /// Clusters with their costs in thousandths of a rank, and their parts of the weights in thousandths: `eu1:0:250 us1:1000:750`.
     pub(super) clusters: String,
     /// Index of the cluster of each slot: `0 0 1`; `-` for none.
     pub(super) slots: String,
@@ -148,7 +148,7 @@ pub(super) struct EvidenceNote {
 /// Evidence of a location class.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct EvidenceLine {
-    /// Clusters with their costs in thousandths of a rank: `eu1:0 us1:1000`.
+    /// Clusters with their costs in thousandths of a rank, and their parts of the weights in thousandths: `eu1:0:250 us1:1000:750`.
     pub(super) clusters: String,
     /// Number of client networks of each slot, each as far as the weight of its source allows, in thousandths: `0 1000 4`.
     pub(super) weights: String,

@@ -1,6 +1,13 @@
 //! Intents on a running server: their status, and dry runs.
 
-use fairway_integration::{load::resolve, real::Fairway};
+use std::time::Duration;
+
+use fairway_integration::{
+    load::{Reply, connect, prove_source, receive, resolve},
+    query::{ECS, Opt, Query},
+    real::{Fairway, free_port, wait_until},
+};
+use fairway_model::Rtype;
 use serde_json::{Value, json};
 
 use super::{LIMIT, once::ask, said, serve_again, watch::Watcher};
@@ -375,4 +382,60 @@ fn referenced_intent_is_not_pruned() {
     let (code, text) = applied(&server, &rest, &["apply", "--prune"]);
     assert!(code == Some(0) && text.matches("deleted").count() == 2, "{text}");
     assert!(resolve(server.dns, "all.gslb.example").is_some_and(|reply| reply.rcode == 3), "it is gone");
+}
+
+#[test]
+fn intents_without_policy_leave_an_overloaded_cluster_and_others_keep_their_weights() {
+    // Nothing listens there: the source only sets the period, and the loads are pushed.
+    let load = format!("services: [shop], capacity: 1000, load: gw, scrape: [\"127.0.0.1:{}\"]", free_port());
+    let config = format!(
+        "evidence: {{ challenge: false }}
+zones: [{{ name: gslb.example, ns: [ns1.example.net], monitor: unchecked }}]
+load: [{{ name: gw, type: prometheus, period: 1s }}]
+clusters:
+  - {{ name: eu1, addresses: [192.0.2.1], {load} }}
+  - {{ name: us1, addresses: [192.0.2.2], {load} }}
+monitors: [{{ name: unchecked, type: always }}]
+"
+    );
+    let server = Fairway::start(&config, &[]);
+    for (name, policy) in [("any", Value::Null), ("fixed", json!("weighted"))] {
+        let gslb = json!({"ttl": 1, "policy": policy});
+        let spec = json!({"app": "a", "serviceName": "shop", "externalSupport": true,
+            "externalName": format!("{name}.gslb.example"), "gslb": gslb});
+        let made = request(&server, "POST", W, &json!({"metadata": {"name": name}, "spec": spec}).to_string(), 201);
+        let shown = if policy.is_null() { "load, weighted" } else { "weighted" };
+        assert_eq!(made["status"]["answered"]["policy"], shown, "{made}");
+    }
+    prove_source(server.dns, [127, 0, 0, 1].into(), "any.gslb.example");
+    let socket = connect(server.dns);
+    // Of 60 client networks, the percentage that is answered with eu1.
+    let part = |name: &str| {
+        let is_first = |network: &u8| {
+            let edns = Some(Opt { options: vec![(ECS, vec![0, 1, 24, 0, 198, 18, *network])], ..Opt::default() });
+            let name = format!("{name}.gslb.example").parse().expect("a name");
+            let id = u16::from(*network);
+            socket.send(&Query { id, edns, ..Query::new(name, Rtype::A) }.encode()).expect("loopback takes it");
+            let reply = receive(&socket, id).and_then(|octets| Reply::read(&octets)).expect("it is answered");
+            reply.is(&["192.0.2.1"])
+        };
+        (0..60).filter(is_first).count() * 100 / 60
+    };
+    let mut sequence = 0;
+    let mut report = |loads: [(&str, u32); 2]| {
+        sequence += 1;
+        for (cluster, used) in loads {
+            let body = json!({"used": used, "sequence": sequence, "validFor": "60s"}).to_string();
+            let (status, _, text) = ask(&server, "PUT", &format!("/v1/load/{cluster}"), "", &body);
+            assert!(status < 300, "{status}: {text}");
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    };
+    let (any, fixed) = (part("any"), part("fixed"));
+    assert!((30..70).contains(&any) && (30..70).contains(&fixed), "{any} and {fixed} % without a load");
+    wait_until("less than a tenth is answered with the overloaded cluster", 2 * LIMIT, || {
+        report([("eu1", 1_900), ("us1", 50)]);
+        part("any") < 10
+    });
+    assert_eq!(part("fixed"), fixed, "by weight as before");
 }

@@ -1,12 +1,13 @@
 //! Location classes of load control: how the clients of all pools rank the clusters.
 //!
 //! Clusters that share a pool are one group, whose load is controlled together. Each location class of each pool ranks the clusters of its
-//! group; a cluster that the pool does not have is missing. Equal rankings are one class whatever pool they are of, and the most similar ones
-//! are merged until a group has few. All of it follows from the snapshot, so servers with one configuration have the same classes.
+//! group; a cluster that the pool does not have is missing. Equal rankings with equal weights are one class whatever pool they are of, and
+//! the most similar ones are merged until a group has few. All of it follows from the snapshot, so servers with one configuration have the
+//! same classes.
 
 use std::collections::BTreeMap;
 
-use fairway_model::ClusterName;
+use fairway_model::{ClusterCost, ClusterName};
 use fairway_steering::classes::{Classes, Ranking};
 
 use super::{pool::SteerPool, targets::TargetTable};
@@ -26,22 +27,20 @@ pub struct LoadClasses {
 pub struct LoadGroup {
     /// The clusters, sorted by name.
     pub clusters: Vec<ClusterName>,
-    /// Mean weight of each cluster's members, by the blocks of client addresses that can get it.
-    pub weights: Vec<f64>,
-    /// Cost of a unit of demand at each cluster, by class: thousandths of a rank by distance, from 0. `None` if the class never gets it.
-    pub costs: Vec<Vec<Option<u32>>>,
+    /// Cost and weight of each cluster, by class. `None` if the class never gets it.
+    pub costs: Vec<Vec<Option<ClusterCost>>>,
     /// Number of its first class.
     pub first: usize,
 }
 
 impl LoadGroup {
     /// Returns the cost of each cluster for a class.
-    pub fn costs_of(&self, class: usize) -> impl ExactSizeIterator<Item = (&ClusterName, Option<u32>)> {
+    pub fn costs_of(&self, class: usize) -> impl ExactSizeIterator<Item = (&ClusterName, Option<ClusterCost>)> {
         self.clusters.iter().zip(self.costs[class].iter().copied())
     }
 }
 
-/// Ranking of clusters, by their numbers: rank and weight of each.
+/// Ranking of clusters, by their numbers: the rank of each, and its part of their weights in thousandths.
 type Ranks = BTreeMap<u16, (u8, u16)>;
 
 /// Clients with one ranking.
@@ -90,33 +89,30 @@ impl LoadClasses {
         let missing = 2.0 * numbers.len() as f64;
         let ranking = |(ranks, clients): &(Ranks, Clients)| {
             let cost = |number: &u16| ranks.get(number).map_or(missing, |(rank, _)| f64::from(*rank));
-            Ranking { costs: numbers.iter().map(cost).collect(), weight: clients.blocks as f64 }
+            let weight = |number: &u16| ranks.get(number).map_or(0.0, |(_, weight)| f64::from(*weight) / 1_000.0);
+            let (costs, weights) = numbers.iter().map(|number| (cost(number), weight(number))).unzip();
+            Ranking { costs, weights, demand: clients.blocks as f64 }
         };
         let mut all: Vec<(Ranking, &Clients)> = rankings.iter().map(|own| (ranking(own), &own.1)).collect();
         // The numbers of clusters depend on earlier configurations, and which classes are merged on the order.
-        all.sort_by(|(a, _), (b, _)| {
-            a.costs.iter().map(|cost| *cost as u64).cmp(b.costs.iter().map(|cost| *cost as u64))
-        });
+        let thousandths = |value: &f64| (value * 1_000.0).round() as u32;
+        let key = |ranking: &Ranking| ranking.costs.iter().chain(&ranking.weights).map(thousandths).collect::<Vec<_>>();
+        all.sort_by_cached_key(|(ranking, _)| key(ranking));
         let (ordered, clients): (Vec<Ranking>, Vec<&Clients>) = all.into_iter().unzip();
         let classes = Classes::of(&ordered);
         for (clients, class) in clients.iter().zip(&classes.of) {
             clients.places.iter().for_each(|place| self.of[*place] = (self.count + class) as u32);
         }
-        let thousandths = |cost: &f64| (*cost < missing).then(|| (cost * 1000.0).round() as u32);
-        let weight = |number: &u16| {
-            let own = rankings.iter().filter_map(|(ranks, clients)| Some((ranks.get(number)?.1, clients.blocks)));
-            let sums = own.fold((0.0, 0.0), |(weight, blocks), own| {
-                (weight + f64::from(own.0) * own.1 as f64, blocks + own.1 as f64)
-            });
-            sums.0 / f64::max(sums.1, 1.0)
+        let cost = |(cost, weight): (&f64, &f64)| {
+            (*cost < missing).then(|| ClusterCost { cost: thousandths(cost), weight: thousandths(weight) })
         };
+        let costs = |of: &Ranking| of.costs.iter().zip(&of.weights).map(cost).collect();
         self.groups.push(LoadGroup {
-            weights: numbers.iter().map(weight).collect(),
             clusters: numbers.iter().filter_map(|number| names[usize::from(*number)].cloned()).collect(),
-            costs: classes.costs.iter().map(|costs| costs.iter().map(thousandths).collect()).collect(),
+            costs: classes.rankings.iter().map(costs).collect(),
             first: self.count,
         });
-        self.count += classes.costs.len();
+        self.count += classes.rankings.len();
     }
 
     /// Returns the groups.
@@ -156,8 +152,8 @@ impl LoadClasses {
 }
 
 impl SteerPool {
-    /// Returns the ranks and weights of clusters in a location class. A group with a cluster that takes all its clients, and what is
-    /// farther, gets none by load. Neither do standby members.
+    /// Returns the ranks of clusters in a location class, and their parts of the weights. A group with a cluster that takes all its clients,
+    /// and what is farther, gets none by load. Neither do standby members.
     fn ranks(&self, class: u16) -> Ranks {
         let mut ranks = Ranks::new();
         let groups = self.orders.class(class).chunk_by(|step, _| !step.ends_group());
@@ -167,6 +163,10 @@ impl SteerPool {
                 break;
             }
             members().for_each(|member| _ = ranks.entry(member.cluster).or_insert((group[0].group, member.weight)));
+        }
+        let sum: u64 = ranks.values().map(|(_, weight)| u64::from(*weight)).sum();
+        for (_, weight) in ranks.values_mut() {
+            *weight = (u64::from(*weight) * 1_000).div_ceil(sum.max(1)) as u16;
         }
         ranks
     }

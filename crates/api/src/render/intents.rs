@@ -88,6 +88,7 @@ impl Renderer<'_> {
             status.answered = Some(Answered {
                 name: name.to_string(),
                 pool: pool.name.to_string(),
+                policy: pool.policy.to_string(),
                 ttl: pool.ttl.secs(),
                 since: format!("{:.3}", object.changed.max(self.shared.lifecycle.started)),
             });

@@ -131,20 +131,19 @@ pub(super) fn groups(desired: &DesiredState, snapshot: &Snapshot) -> Vec<Group> 
 }
 
 fn declared(group: &LoadGroup, ttl: Duration, desired: &DesiredState) -> Group {
-    let declared = |(name, weight): (&ClusterName, &f64)| {
+    let declared = |name: &ClusterName| {
         let bounds = desired.load_bounds.get(name).copied().unwrap_or_default();
         Declared {
             name: name.clone(),
             capacity: desired.clusters.get(name).and_then(|cluster| cluster.capacity).unwrap_or(1),
             target: bounds.target(),
             limit: bounds.limit(),
-            weight: *weight,
         }
     };
     let sources = group.clusters.iter().filter_map(|name| desired.cluster_load_sources.get(name));
     let periods = sources.filter_map(|of| desired.load_sources.get(&of.source)).map(|source| source.period);
     Group {
-        clusters: group.clusters.iter().zip(&group.weights).map(declared).collect(),
+        clusters: group.clusters.iter().map(declared).collect(),
         costs: group.costs.clone(),
         period: periods.max().unwrap_or(PUSH_PERIOD),
         ttl,

@@ -62,10 +62,30 @@ impl Declared {
                 }
             }
         }
-        let is_free = self.releases.len() + released.len() <= RELEASES_MAX;
-        let waiting = || self.releases.iter().filter(|(_, release)| release.until > now).count();
-        released.truncate(if is_free { RELEASES_MAX } else { RELEASES_MAX.saturating_sub(waiting()) });
+        if self.releases.len() + released.len() > RELEASES_OF_TENANT {
+            self.limit_releases(&mut released, now);
+        }
         released
+    }
+
+    /// Drops releases of a batch above [`RELEASES_MAX`], and those of a tenant above [`RELEASES_OF_TENANT`]: one tenant that gives up many
+    /// names must not end the protection of the names of others.
+    fn limit_releases(&self, released: &mut Vec<RemovedName>, now: u64) {
+        let (mut waiting, mut by_tenant) = (0, BTreeMap::new());
+        for release in self.releases.values().filter(|release| release.until > now) {
+            waiting += 1;
+            if let Some(tenant) = release.by.tenant() {
+                *by_tenant.entry(tenant).or_insert(0) += 1;
+            }
+        }
+        released.retain(|of| {
+            let of_tenant = of.by.tenant().map(|tenant| by_tenant.entry(tenant).or_insert(0));
+            let has_room =
+                waiting < RELEASES_MAX && of_tenant.as_ref().is_none_or(|count| **count < RELEASES_OF_TENANT);
+            waiting += usize::from(has_room);
+            of_tenant.into_iter().for_each(|count| *count += usize::from(has_room));
+            has_room
+        });
     }
 
     /// Returns the names that a batch takes from the operator: no object of `/v1/names` or `/v1/records` declares them any more, nor do the
@@ -296,6 +316,9 @@ fn releases(object: &DeclaredObject) -> impl Iterator<Item = (Name, Release)> {
 /// Maximum number of releases. Above it, further names change hands at once.
 const RELEASES_MAX: usize = 65_536;
 
+/// Maximum number of releases by one tenant. Eight tenants have to act together to use up all.
+const RELEASES_OF_TENANT: usize = RELEASES_MAX / 8;
+
 #[cfg(test)]
 mod tests {
     use fairway_access::{NameGrant, NameGrants, RecordTypes};
@@ -393,14 +416,36 @@ mod tests {
     fn name_changes_hands_at_once_while_there_are_too_many_releases() {
         let mut declared = Declared::default();
         commit(&mut declared, "bank", true, START);
-        for (until, recorded) in [(START + 100, 0), (START, 1)] {
-            let release = Release { by: Remover::Owner("shop".to_owned()), at: START, until };
+        let bank = || Remover::from(Tenant::Project("bank".to_owned()));
+        let shop = || Remover::Owner("shop".to_owned());
+        for (by, count, until, recorded) in [
+            (shop(), RELEASES_MAX, START + 100, 0),
+            (shop(), RELEASES_MAX, START, 1),
+            (shop(), RELEASES_MAX - 1, START + 100, 1),
+            (bank(), RELEASES_OF_TENANT, START + 100, 0),
+            (bank(), RELEASES_OF_TENANT, START, 1),
+            (bank(), RELEASES_OF_TENANT - 1, START + 100, 1),
+        ] {
+            let release = Release { by, at: START, until };
             let name = |number| format!("n{number}.gslb.example").parse().unwrap();
-            declared.releases = (0..RELEASES_MAX).map(|number| (name(number), release.clone())).collect();
+            declared.releases = (0..count).map(|number| (name(number), release.clone())).collect();
             let mut after = declared.clone();
             commit(&mut after, "bank", false, START + 1);
-            assert_eq!(after.of(Kind::RemovedNames).count(), recorded, "releases until {until}");
+            let message = format!("{count} releases by {:?} until {until}", release.by);
+            assert_eq!(after.of(Kind::RemovedNames).count(), recorded, "{message}");
         }
+    }
+
+    #[test]
+    fn one_batch_of_a_tenant_cannot_use_up_all_releases() {
+        let release = |number| RemovedName {
+            name: format!("n{number}.gslb.example"),
+            by: Remover::Owner("shop".to_owned()),
+            until: START + 100,
+        };
+        let mut released = (0..RELEASES_MAX).map(release).collect();
+        Declared::default().limit_releases(&mut released, START);
+        assert_eq!(released.len(), RELEASES_OF_TENANT);
     }
 
     #[test]

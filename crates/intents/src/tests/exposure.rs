@@ -82,6 +82,34 @@ fn pool_has_the_steering_fields_of_the_body() {
 }
 
 #[test]
+fn intent_without_policy_is_balanced_by_load_if_all_its_clusters_have_a_capacity() {
+    let policies = |stored: &[StoredIntent], without: &str| {
+        let mut clusters = clusters();
+        for (name, cluster) in &mut clusters {
+            cluster.capacity = (name.as_str() != without).then_some(1_000);
+        }
+        let exposures = crate::expose(&stored.iter().collect::<Vec<_>>(), &clusters.iter().collect());
+        let policy = |of: &Exposure| of.outcome.as_ref().ok().map(|exposed| exposed.pool.policy.to_string());
+        exposures.iter().filter_map(policy).collect::<Vec<_>>()
+    };
+    let named =
+        |name: &str, created: u64, spec: Value| stored(Kind::Inbound, &[name], created, &inbound_body(name, spec));
+    let [eu1, us2] = ["eu1", "us2"].map(|cluster| json!({"gslb": {"members": [{"cluster": cluster}]}}));
+    assert_eq!(policies(&[named("n", 1, json!({}))], ""), ["load, weighted"]);
+    assert_eq!(policies(&[named("n", 1, json!({}))], "us1"), ["weighted"]);
+    assert_eq!(policies(&[named("n", 1, eu1.clone())], "us1"), ["load, weighted"], "us1 is no member");
+    assert_eq!(policies(&[named("n", 1, eu1.clone()), named("m", 2, us2)], "us2"), ["weighted"], "us2 joined later");
+    for policy in ["weighted", "failover"] {
+        assert_eq!(policies(&[named("n", 1, json!({"gslb": {"policy": policy}}))], ""), [policy]);
+    }
+    let child = stored(Kind::InboundOfCompound, &["all", "n"], 1, &inbound_body("n", eu1));
+    let body = json!({"metadata": {"name": "all"}, "spec": {"externalName": "all.gslb.example"}});
+    let compound = stored(Kind::Compound, &["all"], 1, &body);
+    assert_eq!(policies(&[child.clone(), compound.clone()], ""), ["load, weighted"]);
+    assert_eq!(policies(&[child, compound], "eu1"), ["weighted"]);
+}
+
+#[test]
 fn intent_that_is_not_served_has_a_reason() {
     for (spec, part) in [
         (json!({"externalSupport": false}), "externalSupport is false"),

@@ -1,6 +1,6 @@
 //! Evidence of demand of several servers, of which one decides.
 
-use fairway_model::{ClusterName, Demand, SlotTable};
+use fairway_model::{ClusterCost, ClusterName, Demand, SlotTable};
 
 use super::{Balancer, Controlled};
 
@@ -16,8 +16,8 @@ pub struct DemandEvidence {
 /// Evidence of the demand of a location class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassEvidence {
-    /// Clusters with their costs in thousandths of a rank, sorted by name.
-    pub costs: Vec<(ClusterName, u32)>,
+    /// Clusters with their costs, sorted by name.
+    pub costs: Vec<(ClusterName, ClusterCost)>,
     /// By slot, the number of client networks, each as far as the weight of its source allows.
     pub weights: Vec<f32>,
 }

@@ -21,9 +21,9 @@ fn group(clusters: &[&str]) -> Group {
         capacity: 1_000,
         target: Permille::new(800).unwrap(),
         limit: Permille::WHOLE,
-        weight: 1.0,
     };
-    let costs = (0..).map(|rank| Some(rank * 1_000)).take(clusters.len()).collect();
+    let part = (1_000 / clusters.len()) as u32;
+    let costs = (0..).map(|rank| Some(ClusterCost { cost: rank * 1_000, weight: part })).take(clusters.len()).collect();
     Group { clusters: clusters.iter().map(declared).collect(), costs: vec![costs], period: PERIOD, ttl: TTL }
 }
 

@@ -1,11 +1,12 @@
 //! Demand that the best division has elsewhere.
 
-use super::loads::Loads;
+use super::{homes::Homes, loads::Loads};
 
-/// Slots that are one source of the best division: those of a class at a cluster, or one large slot.
+/// Slots that are one source of the best division: those of a class at a cluster that have the same homes, or one large slot.
 pub(super) struct Bundle {
     pub(super) class: usize,
     pub(super) cluster: usize,
+    pub(super) homes: Homes,
     /// True for one large slot, which goes to one cluster.
     pub(super) is_whole: bool,
     pub(super) slots: Vec<usize>,

@@ -1,6 +1,6 @@
 //! Present and permitted load of the clusters during a step.
 
-use super::Controller;
+use super::{Controller, SLOTS};
 use crate::{estimate::FADE_TTLS, transport::Room};
 
 /// Present and permitted load of the clusters, during a step.
@@ -8,6 +8,8 @@ pub(super) struct Loads {
     /// Once all caches follow the table.
     pub(super) expected: Vec<f64>,
     pub(super) budgets: Vec<f64>,
+    /// By the declared split.
+    pub(super) declared: Vec<f64>,
     /// Budget and what the estimate may be wrong by: two deviations.
     pub(super) bounds: Vec<f64>,
     /// True while the budget of a silent cluster changes.
@@ -37,7 +39,7 @@ impl Loads {
 impl Controller {
     /// Returns what the clusters carry and may carry.
     pub(super) fn loads(&self, demand: f64, now: f64) -> Loads {
-        let budgets = self.budgets(demand, now);
+        let (budgets, declared) = self.budgets(demand, now);
         let mut expected = vec![0.0; budgets.len()];
         let slots = self.estimate.slots.iter().enumerate();
         slots.for_each(|(number, slot)| expected[slot.cluster] += self.estimate.outlook(number));
@@ -61,6 +63,7 @@ impl Controller {
         Loads {
             expected,
             budgets,
+            declared,
             is_fading: (0..self.available.len()).any(is_fading),
             is_over,
             reported,
@@ -74,28 +77,41 @@ impl Controller {
 
     /// Returns the load that each cluster may get: its target. If the demand leaves less than 3 % of free capacity, the budgets grow in
     /// proportion, first to the capacities, then beyond. A cluster that is back gets its whole budget over five TTLs. One that does not report
-    /// gets at most its part of the declared split.
-    fn budgets(&self, demand: f64, now: f64) -> Vec<f64> {
+    /// gets at most its part of the declared split, which is returned, too.
+    fn budgets(&self, demand: f64, now: f64) -> (Vec<f64>, Vec<f64>) {
         let (ttl, period) = (self.settings.ttl.as_secs_f64(), self.settings.period.as_secs_f64());
         let needed = demand / FREE_PART;
         let part =
             |since: &Option<f64>| since.map_or(0.0, |since| ((now - since) / (RETURN_TTLS * ttl)).clamp(0.0, 1.0));
         let parts: Vec<f64> = self.available.iter().map(part).collect();
         let clusters = &self.settings.clusters;
-        let weights: f64 = clusters.iter().zip(&parts).map(|(cluster, part)| part * cluster.weight).sum();
+        let declared = self.declared_loads(&parts);
         // Target and capacity.
         let permitted = |(number, part): (usize, &f64)| {
             let cluster = &clusters[number];
             let silence = self.estimate.silence(number, now, period);
-            let declared = demand * cluster.weight / weights.max(f64::MIN_POSITIVE);
-            let permitted = |load: f64| part * (load + silence * (load.min(declared) - load));
+            let permitted = |load: f64| part * (load + silence * (load.min(declared[number]) - load));
             (permitted(cluster.target), permitted(cluster.capacity))
         };
         let permitted: Vec<(f64, f64)> = parts.iter().enumerate().map(permitted).collect();
         let (target, capacity) = permitted.iter().fold((0.0, 0.0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
         let way = ((needed - target) / (capacity - target).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         let factor = (demand / capacity.max(f64::MIN_POSITIVE)).max(1.0);
-        permitted.iter().map(|(target, capacity)| factor * (target + way * (capacity - target))).collect()
+        let budget = |(target, capacity): &(f64, f64)| factor * (target + way * (capacity - target));
+        (permitted.iter().map(budget).collect(), declared)
+    }
+
+    /// Returns the load of each cluster if the demand of each class is divided as declared among clusters that have parts of their budgets.
+    fn declared_loads(&self, parts: &[f64]) -> Vec<f64> {
+        let mut declared = vec![0.0; parts.len()];
+        for (class, weights) in self.settings.weights.iter().enumerate() {
+            let slots = class * SLOTS..(class + 1) * SLOTS;
+            let demand: f64 = slots.map(|number| self.estimate.outlook(number)).sum();
+            let sum: f64 = weights.iter().zip(parts).map(|(weight, part)| weight * part).sum();
+            let own = weights.iter().map(|weight| demand * weight / sum.max(f64::MIN_POSITIVE));
+            declared.iter_mut().zip(own).for_each(|(declared, own)| *declared += own);
+        }
+        declared
     }
 
     /// Lets the demand that may move now, and that each cluster may gain, grow by a period.
@@ -151,7 +167,8 @@ const FREE_PART: f64 = 0.97;
 const RETURN_TTLS: f64 = 5.0;
 /// Loads relative to the budget at which the penalty rises, so that overload is spread evenly.
 const OVERLOADS: [f64; 7] = [1.05, 1.1, 1.2, 1.4, 1.8, 2.6, 4.2];
-/// Penalty in ranks of load over the declared split, so that clusters of equal cost are divided by it: more than a move costs.
+/// Penalty in ranks of load over the declared part, which keeps clusters from their budgets where others are hardly farther: more than a move
+/// costs.
 const EVEN_COST: f64 = 0.1;
 /// Part of the demand that may move per TTL + lag: normally, and while a cluster is over its budget by [`OVERLOAD`]. What moved shows in
 /// the reports only after that time. With half of it nearness was 0.03 lower (docs/decisions/0008-load-control.md).

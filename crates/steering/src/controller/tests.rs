@@ -69,14 +69,11 @@ impl Model {
             cluster: None,
         };
         let caches = sizes.iter().map(cache).collect();
-        let clusters = capacities.iter().map(|capacity| Cluster {
-            capacity: *capacity,
-            target: 0.8 * capacity,
-            weight: *capacity,
-        });
+        let clusters = capacities.iter().map(|capacity| Cluster { capacity: *capacity, target: 0.8 * capacity });
         let period = Duration::from_secs_f64(TTL * PERIOD as f64 / TICKS as f64);
         let ttl = Duration::from_secs_f64(TTL);
-        let settings = Settings { clusters: clusters.collect(), costs: costs.clone(), period, ttl };
+        let weights = vec![capacities.clone(); CLASSES];
+        let settings = Settings { clusters: clusters.collect(), costs: costs.clone(), weights, period, ttl };
         let start = Instant::now();
         Self {
             controller: Controller::new(settings, start),
@@ -247,11 +244,12 @@ fn clients_of_a_cluster_that_dies_go_to_clusters_with_room_at_once() {
 
 #[test]
 fn full_cluster_makes_room_for_what_an_overloaded_one_gives_away() {
-    let cluster = |capacity: f64| Cluster { capacity, target: 0.8 * capacity, weight: capacity };
+    let cluster = |capacity: f64| Cluster { capacity, target: 0.8 * capacity };
     let period = Duration::from_secs(10);
     let settings = Settings {
         clusters: [100.0, 300.0, 300.0].map(cluster).into(),
         costs: vec![vec![0.0, 1.0, f64::INFINITY], vec![f64::INFINITY, 0.0, 1.0]],
+        weights: vec![vec![100.0, 300.0, 0.0], vec![0.0, 300.0, 300.0]],
         period,
         ttl: Duration::from_secs_f64(TTL),
     };
@@ -267,6 +265,49 @@ fn full_cluster_makes_room_for_what_an_overloaded_one_gives_away() {
     }
     let loads = [0, 1, 2].map(|cluster| controller.demand_at(cluster));
     assert!(loads[0] < 85.0 && loads[1] < 245.0, "targets are 80, 240 and 240: {loads:?}");
+}
+
+#[test]
+fn clusters_of_equal_cost_are_divided_by_the_weights_of_each_class_until_one_is_full() {
+    let period = Duration::from_secs(10);
+    let settings = Settings {
+        clusters: vec![Cluster { capacity: 1_000.0, target: 800.0 }; 2],
+        costs: vec![vec![0.0; 2]; 2],
+        weights: vec![vec![900.0, 100.0], vec![100.0, 900.0]],
+        period,
+        ttl: Duration::from_secs_f64(TTL),
+    };
+    let start = Instant::now();
+    let mut controller = Controller::new(settings, start);
+    let parts = |controller: &Controller| {
+        let at_first = |class: usize| (0..SLOTS).filter(|slot| controller.cluster(class, *slot) == 0).count();
+        [0, 1].map(|class| at_first(class) as f64 / SLOTS as f64)
+    };
+    let declared = parts(&controller);
+    assert!((0.85..0.95).contains(&declared[0]) && (0.05..0.15).contains(&declared[1]), "{declared:?}");
+    let mut now = start;
+    let mut run = |controller: &mut Controller, demand: f64| {
+        let demands = [demand, 400.0].map(|demand| vec![demand / SLOTS as f64; SLOTS]);
+        for _ in 0..60 {
+            now += period;
+            controller.inform(&demands, now);
+            controller.step(now);
+        }
+        [0, 1].map(|cluster| controller.demand_at(cluster))
+    };
+    run(&mut controller, 400.0);
+    assert_eq!(parts(&controller), declared);
+    let loads = run(&mut controller, 1_000.0);
+    assert!(loads[0] < 830.0, "the target is 800: {loads:?}");
+    run(&mut controller, 400.0);
+    assert_eq!(parts(&controller), declared, "they are back");
+    // The first cluster dies, and returns.
+    controller.set_available(0, false, start + period * 180);
+    run(&mut controller, 400.0);
+    assert_eq!(parts(&controller), [0.0, 0.0]);
+    controller.set_available(0, true, start + period * 240);
+    run(&mut controller, 400.0);
+    assert_eq!(parts(&controller), declared, "they are back again");
 }
 
 #[test]

@@ -216,18 +216,17 @@ fn draw(parts: &[f64], rng: &mut Rng) -> u8 {
 /// Returns the clusters whose load is controlled together.
 pub(super) fn groups(scenario: &Scenario, steering: &Steering) -> Vec<Group> {
     let group = |group: &LoadGroup| {
-        let declared = |(name, weight): (&ClusterName, &f64)| {
+        let declared = |name: &ClusterName| {
             let cluster = &scenario.clusters[cluster_index(scenario, name)];
             Declared {
                 name: name.clone(),
                 capacity: cluster.capacity,
                 target: cluster.soft,
                 limit: Permille::new(1000).unwrap_or_default(),
-                weight: *weight,
             }
         };
         Group {
-            clusters: group.clusters.iter().zip(&group.weights).map(declared).collect(),
+            clusters: group.clusters.iter().map(declared).collect(),
             costs: group.costs.clone(),
             period: scenario.reports.every,
             ttl: scenario.ttl,

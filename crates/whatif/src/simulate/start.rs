@@ -1,6 +1,6 @@
 //! The states that load control starts with in a scenario: saved states of somebody else, with a table and wrong knowledge of the demand.
 
-use fairway_model::{Demand, SlotTable};
+use fairway_model::{ClusterCost, Demand, SlotTable};
 use fairway_steering::{
     balancer::{Group, Saved, SavedClass},
     controller::SlotState,
@@ -23,7 +23,7 @@ pub(super) fn saved(
         Start::Mirror => mirror(groups, &demands(groups, steering, population)),
     };
     let costs = groups.iter().flat_map(|group| group.costs.iter().map(move |costs| (group, costs)));
-    let class = |((group, costs), places): ((&Group, &Vec<Option<u32>>), Vec<usize>)| {
+    let class = |((group, costs), places): ((&Group, &Vec<Option<ClusterCost>>), Vec<usize>)| {
         let clusters = group.clusters.iter().map(|declared| declared.name.clone());
         let own: Vec<_> = clusters.zip(costs).filter_map(|(name, cost)| Some((name, (*cost)?))).collect();
         // Number of the cluster among those of the class.
@@ -73,9 +73,9 @@ fn mirror(groups: &[Group], demands: &[Vec<f64>]) -> Vec<Vec<usize>> {
     let mut places = Vec::new();
     for group in groups {
         let demands = &demands[places.len()..][..group.costs.len()];
-        let highest = group.costs.iter().flatten().flatten().max().copied().unwrap_or_default();
-        let reversed = |cost: &Option<u32>| cost.map_or(f64::INFINITY, |cost| f64::from(highest - cost));
-        let source = |(costs, demands): (&Vec<Option<u32>>, &Vec<f64>)| Source {
+        let highest = group.costs.iter().flatten().flatten().map(|of| of.cost).max().unwrap_or_default();
+        let reversed = |of: &Option<ClusterCost>| of.map_or(f64::INFINITY, |of| f64::from(highest - of.cost));
+        let source = |(costs, demands): (&Vec<Option<ClusterCost>>, &Vec<f64>)| Source {
             demand: demands.iter().sum(),
             costs: costs.iter().map(reversed).collect(),
         };

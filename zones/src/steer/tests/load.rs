@@ -158,10 +158,9 @@ fn each_ranking_has_its_own_table() {
     let costs = |address: &str| {
         let class = scene.steer.client_net(address.parse().unwrap()).class();
         let class = classes.class(&scene.steer, class).unwrap();
-        group.costs[classes.place(class).1].clone()
+        group.costs[classes.place(class).1].iter().flatten().map(|of| of.cost).collect::<Vec<_>>()
     };
-    assert_eq!(costs("10.0.0.1"), [Some(0), Some(1_000)]);
-    assert_eq!(costs("192.0.2.1"), [Some(1_000), Some(0)]);
+    assert_eq!((costs("10.0.0.1"), costs("192.0.2.1")), (vec![0, 1_000], vec![1_000, 0]));
     let first = classes.class(&scene.steer, 0).unwrap();
     let tables = if first == 0 { "b:256 / a:256" } else { "a:256 / b:256" };
     let balanced = scene.balanced(&scene.runtime("u u"), tables);
@@ -201,6 +200,39 @@ fn pools_that_share_clusters_are_one_group() {
         groups.map(|group| group.clusters.iter().map(ClusterName::as_str).collect::<String>()).collect();
     names.sort();
     assert_eq!(names, ["abc", "de"]);
+}
+
+#[test]
+fn pools_of_the_same_clusters_with_other_weights_have_tables_of_their_own() {
+    let mut table = TargetTable::default();
+    let mut built = Vec::new();
+    for (name, members) in [("one", "a:9 b:1"), ("two", "a:1 b:9"), ("three", "a:18 b:2")] {
+        let scene = loaded(members);
+        let pool = Pool { name: PoolName::new(name).unwrap(), ..scene.pool };
+        built.push(SteerPool::build(&scene.desired, &pool, None, &LocationRankings::none(), &mut table));
+    }
+    let (empty, _) = compile(&DesiredState::default(), &[], &ServerOptions::default(), None).unwrap();
+    let snapshot = Snapshot { pools: built.iter().cloned().collect(), targets: table, ..empty };
+    let classes = snapshot.load_classes();
+    let of: Vec<usize> = built.iter().map(|pool| classes.class(pool, 0).unwrap()).collect();
+    assert_eq!((of[0] == of[1], of[0] == of[2]), (false, true), "9:1 and 18:2 are the same");
+    let group = &classes.groups()[0];
+    let weights = |class: usize| group.costs[class].iter().flatten().map(|of| of.weight).collect::<Vec<_>>();
+    assert_eq!((weights(of[0]), weights(of[1])), (vec![900, 100], vec![100, 900]));
+    // Each class finds its own table, in any order.
+    let table = |class: usize| {
+        let costs = group.costs_of(class).map(|(name, cost)| (name.clone(), cost.unwrap())).collect();
+        SlotTable { costs, slots: vec![class as u16; Demand::SLOTS] }
+    };
+    let runtime = RuntimeState::new(&snapshot, |_| Health::new(HealthStatus::Up, None));
+    for tables in [vec![table(0), table(1)], vec![table(1), table(0)]] {
+        let runtime = runtime.with_shares(&snapshot, &Arc::new(Shares { epoch: 1, tables, ..Shares::default() }));
+        let member = |pool: &SteerPool| {
+            let client = pool.client_net("192.0.2.1".parse().unwrap());
+            usize::from(pool.choose(Kind::V4, &runtime, client, Draw(0), &mut ()).members.as_slice()[0])
+        };
+        assert_eq!(built.iter().map(member).collect::<Vec<_>>(), of);
+    }
 }
 
 #[test]

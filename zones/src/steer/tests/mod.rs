@@ -16,8 +16,9 @@ mod views;
 use std::{net::IpAddr, sync::Arc};
 
 use fairway_model::{
-    ClassRanks, ClientPartition, Cluster, ClusterName, Demand, DesiredState, Health, HealthStatus, LocationRankings,
-    Member, OverrideAction, Partition, Policy, Pool, PoolName, Schedule, Shares, SlotTable, Tier, Weight,
+    ClassRanks, ClientPartition, Cluster, ClusterCost, ClusterName, Demand, DesiredState, Health, HealthStatus,
+    LocationRankings, Member, OverrideAction, Partition, Policy, Pool, PoolName, Schedule, Shares, SlotTable, Tier,
+    Weight,
 };
 
 use super::{
@@ -116,7 +117,7 @@ impl Scene {
             .groups()
             .iter()
             .flat_map(|group| (0..group.costs.len()).map(|class| group.costs_of(class).collect::<Vec<_>>()));
-        let table = |(number, costs): (usize, Vec<(&ClusterName, Option<u32>)>)| {
+        let table = |(number, costs): (usize, Vec<(&ClusterName, Option<ClusterCost>)>)| {
             let costs: Vec<_> = costs.into_iter().filter_map(|(name, cost)| Some((name.clone(), cost?))).collect();
             let text = texts[number.min(texts.len() - 1)];
             let mut slots: Vec<u16> = Vec::new();
