@@ -293,10 +293,9 @@ struct Cost {
     lost: usize,
 }
 
-impl Cost {
-    fn p99(&self) -> Duration {
-        self.times[self.times.len() * 99 / 100]
-    }
+/// Returns the 99th percentile of times in order of size, in seconds.
+fn p99(times: &[Duration]) -> f64 {
+    times[times.len() * 99 / 100].as_secs_f64()
 }
 
 /// Serves the first `count` names, compiles them once more, and sends this many queries a second for absent ones.
@@ -371,14 +370,17 @@ fn attack(count: usize, rates: &[usize], rounds: usize) {
         families.push(Family { kind: "other random", ..Family::random(&mut random) });
     }
     for rate in rates {
-        let mut ratios = vec![[vec![], vec![], vec![]]; families.len()];
+        let mut ratios = vec![[vec![], vec![]]; families.len()];
+        let mut times = vec![vec![]; families.len()];
         for round in 0..rounds {
             let order = (0..families.len()).map(|at| (at + round) % families.len());
             let costs: HashMap<_, _> = order.map(|at| (at, measure(&families[at], count, *rate))).collect();
             for (at, ratios) in ratios.iter_mut().enumerate() {
                 let cost = &costs[&at];
-                let figures = |cost: &Cost| [cost.compile.as_secs_f64(), cost.query, cost.p99().as_secs_f64()];
-                println!("{}: compile, query, p99 {:.6?} s, {} lost", families[at].kind, figures(cost), cost.lost);
+                let figures = |cost: &Cost| [cost.compile.as_secs_f64(), cost.query];
+                let (kind, p99) = (families[at].kind, p99(&cost.times));
+                println!("{kind}: compile, query {:.6?} s, p99 {p99:.6} s, {} lost", figures(cost), cost.lost);
+                times[at].extend(&cost.times);
                 let of_random = figures(&costs[&0]);
                 ratios
                     .iter_mut()
@@ -390,19 +392,25 @@ fn attack(count: usize, rates: &[usize], rounds: usize) {
                 assert!(cost.lost * 100 <= cost.times.len(), "another client lost {} queries", cost.lost);
             }
         }
-        for (family, ratios) in families.iter().zip(&mut ratios).skip(1) {
-            let [compile, query, p99] = ratios.each_mut().map(|ratios| spread(ratios));
+        times.iter_mut().for_each(|times| times.sort_unstable());
+        let first = p99(&times[0]);
+        for ((family, ratios), times) in families.iter().zip(&mut ratios).zip(&times).skip(1) {
+            let [compile, query] = ratios.each_mut().map(|ratios| spread(ratios));
+            let p99 = p99(times) / first;
             println!(
-                "{} names, {rate} queries a second: compile {compile}, query {query}, p99 of others {p99}",
+                "{} names, {rate} queries a second: compile {compile}, query {query}, p99 of others in all rounds {p99:.2}",
                 family.kind
             );
         }
         let max = if rounds > 1 { MEDIAN_MAX } else { RATIO_MAX };
-        for (family, [compile, query, p99]) in families.iter().zip(&ratios).skip(1) {
+        // The percentiles of two sets of random names differ, too, by what the machine does beside: the higher one counts, and as much again.
+        let other = times.get(3).map_or(first, |times| p99(times));
+        let of_random = first.max(other).powi(2) / first.min(other);
+        for ((family, [compile, query]), times) in families.iter().zip(&ratios).zip(&times).take(3).skip(1) {
             let medians = [compile, query].map(|ratios| ratios[rounds / 2]);
             assert!(medians.iter().all(|median| *median <= max), "{} names cost {medians:.2?}", family.kind);
-            // One measurement of a percentile says little.
-            let p99 = p99[rounds / 2];
+            // The percentile of one round says little.
+            let p99 = p99(times) / of_random;
             assert!(rounds == 1 || p99 <= max, "{} names: p99 of others {p99:.2}", family.kind);
         }
     }

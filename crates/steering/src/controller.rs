@@ -7,24 +7,23 @@
 //! From every state the best division is the same, so nothing can be stuck on the way to it: as long as it is better by more than the dead
 //! band, slots move there, if the clusters have room for them. Below it, only those of clusters that are over their budgets do.
 
+mod declared;
 mod empty;
 mod flow;
-mod homes;
 mod loads;
 mod plan;
 
 use std::{
-    cmp::Reverse,
     collections::BTreeMap,
     time::{Duration, Instant},
 };
 
-use fairway_model::{Demand, mix};
+use fairway_model::Demand;
 
 pub use self::plan::{Obstacle, Plan};
 use self::{
+    declared::{Homes, declared, declared_among, homes, score},
     flow::{Bundle, Flow, follow_relief},
-    homes::{Homes, homes},
     loads::{Loads, rooms},
 };
 
@@ -366,7 +365,7 @@ impl Controller {
         if is_away { costs[cluster] + AWAY_COST } else { costs[cluster] }
     }
 
-    /// Lets large slots go to one cluster each: the largest first, where most of it would be, if it fits there; else to the cheapest
+    /// Lets large slots go to one cluster each, the largest first: where it is, or most of it would be, if it fits there; else to the cheapest
     /// cluster that it fits into, or the one that it exceeds least.
     fn make_whole(&self, bundles: &[Bundle], sources: &mut [Source], best: &[Vec<f64>], moving: &[f64], loads: &Loads) {
         let budgets = &loads.budgets;
@@ -383,7 +382,10 @@ impl Controller {
                     || likely_most <= self.most(loads, cluster)
             };
             let possible = || (0..costs.len()).filter(|cluster| costs[*cluster].is_finite());
-            let most = possible().max_by(|a, b| best[number][*a].total_cmp(&best[number][*b]));
+            // All clusters that the best division gives a part of it are equally good: it stays where it is if that is one of them.
+            let part = |cluster: usize| if cluster == bundle.cluster { f64::INFINITY } else { best[number][cluster] };
+            let parts = possible().filter(|cluster| best[number][*cluster] > 0.0);
+            let most = parts.max_by(|a, b| part(*a).total_cmp(&part(*b)));
             let most = most.filter(|cluster| after(*cluster) <= 1.03 * budgets[*cluster] && may_go(*cluster));
             let cheapest = || {
                 let fits = possible().filter(|cluster| after(*cluster) <= budgets[*cluster] && may_go(*cluster));
@@ -471,27 +473,6 @@ impl Controller {
             }
         }
     }
-}
-
-/// Returns the cluster of a slot by the declared split: the one with the highest score, so that each gets a part that is proportional to its
-/// weight.
-fn declared(settings: &Settings, slot: usize) -> usize {
-    let costs = &settings.costs[slot / SLOTS];
-    let possible = (0..costs.len()).filter(|cluster| costs[*cluster].is_finite());
-    declared_among(settings, slot, possible).unwrap_or_default()
-}
-
-/// Returns the cluster of a slot if the declared split is one of some clusters.
-fn declared_among(settings: &Settings, slot: usize, clusters: impl Iterator<Item = usize>) -> Option<usize> {
-    let key = |cluster: &usize| score(slot, *cluster, settings.weights[slot / SLOTS][*cluster]);
-    clusters.max_by(|a, b| key(a).total_cmp(&key(b)).then(Reverse(a).cmp(&Reverse(b))))
-}
-
-/// Weighted rendezvous hashing: -weight / ln(u), where u is a uniform hash of slot and cluster between 0 and 1.
-fn score(slot: usize, cluster: usize, weight: f64) -> f64 {
-    let hash = mix(mix(slot as u64) ^ (cluster as u64).rotate_left(32));
-    let uniform = ((hash >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    -weight / uniform.ln()
 }
 
 /// Gain in cost, in ranks of the whole demand, below which nothing moves except from clusters that are over their budgets: changed answers

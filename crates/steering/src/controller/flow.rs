@@ -1,6 +1,6 @@
 //! Demand that the best division has elsewhere.
 
-use super::{homes::Homes, loads::Loads};
+use super::{declared::Homes, loads::Loads};
 
 /// Slots that are one source of the best division: those of a class at a cluster that have the same homes, or one large slot.
 pub(super) struct Bundle {
